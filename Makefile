@@ -1,0 +1,67 @@
+# The commands of the project. Each brings the system what it lacks first (scripts/deps.sh), so make
+# on a Debian 12 is all that they need; the work itself is in CMakePresets.json and scripts/.
+#
+# A line "target: ... ## text" is what `make help` lists.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# Of this make, so that quickstart can tell what all of it took.
+export MUSTER_STARTED_AT := $(shell date +%s)
+# Where tests and benchmarks find the programs.
+export MUSTER_BUILD := $(CURDIR)/build/release
+
+.DEFAULT_GOAL := help
+.PHONY: help deps deps-dev build programs quickstart test test-sanitize bench bench-launch \
+        bench-throughput format lint install clean
+
+help: ## list these targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+deps: ## install the Debian packages that are missing (sudo where needed)
+	@scripts/deps.sh
+
+deps-dev:
+	@scripts/deps.sh --dev
+
+build: deps ## compile everything, optimised, into build/release
+	@cmake --preset release
+	@cmake --build --preset release
+
+# Only the programs: the tests would double the time of a first build.
+programs: deps
+	@cmake --preset release
+	@cmake --build --preset release --target muster muster-shim digits
+
+quickstart: programs ## train on two MPI workers under Muster and show the result
+	@scripts/quickstart.sh
+
+test: build ## run every unit, conformance and end-to-end test
+	@scripts/run_tests.sh release
+
+test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
+	@set -e; for preset in asan tsan; do \
+	  cmake --preset $$preset; \
+	  cmake --build --preset $$preset; \
+	  scripts/run_tests.sh $$preset -LE e2e; \
+	done
+
+bench: bench-launch bench-throughput ## run every benchmark
+
+bench-launch: build ## time from submit to the first line of rank 0, against bare mpirun
+	@python3 bench/launch.py
+
+bench-throughput: build ## jobs per second, and processes that they leak
+	@python3 bench/throughput.py
+
+format: deps-dev ## bring the C++ into its layout
+	@scripts/lint.sh --format
+
+lint: deps-dev build ## check layout, C++, shell scripts, Python and architecture
+	@scripts/lint.sh
+
+install: build ## install under PREFIX (/usr/local), below DESTDIR where it is set
+	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
+
+clean: ## remove everything that was built
+	@rm -rf build

@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Muster needs, and nothing when all are there.
+#
+#   scripts/deps.sh         those of apt-packages.txt: to build, run and test
+#   scripts/deps.sh --dev   and those of apt-packages-dev.txt: to format and lint
+#
+# MUSTER_DEPS=skip leaves the system alone, for those who bring the packages in another way.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+log=$root/build/deps.log
+files=("$root/apt-packages.txt")
+
+say() { echo "deps: $*"; }
+
+fail() {
+  echo "deps: $1" >&2
+  shift
+  for line in "$@"; do echo "  $line" >&2; done
+  exit 1
+}
+
+# "name<TAB>why" for each package of the files.
+wanted() {
+  sed -nE 's/^([a-z0-9][a-z0-9.+-]*)[[:space:]]*(#[[:space:]]*(.*))?$/\1\t\3/p' "${files[@]}"
+}
+
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed* ]]
+}
+
+# The lines of wanted() whose package is not installed. One dpkg-query for all: this runs before
+# every build, so it has to be quick.
+missing() {
+  local installed name why
+  # shellcheck disable=SC2016  # the format is dpkg-query's to expand
+  installed=$(wanted | cut -f 1 |
+    xargs dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null |
+    sed -n 's/ installed$//p' || true)
+  while IFS=$'\t' read -r name why; do
+    grep -qxF -- "$name" <<<"$installed" || printf '%s\t%s\n' "$name" "$why"
+  done < <(wanted)
+}
+
+check_system() {
+  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null && return
+  local name="this system"
+  # shellcheck disable=SC1091
+  [[ -r /etc/os-release ]] && name=$(. /etc/os-release && echo "${PRETTY_NAME:-$name}")
+  fail "$name has no apt: Muster is built and tested on Debian 12, and installs packages only there" \
+    "install what corresponds to $(basename "${files[0]}") by hand, then run make with MUSTER_DEPS=skip"
+}
+
+# apt would take libboost1.74-dev away to make room, and with it whatever was built on it. That is
+# for its owner to decide.
+check_boost() {
+  is_installed libboost1.74-dev || return 0
+  [[ " $* " == *" libboost1.81-dev "* ]] || return 0
+  fail "libboost1.74-dev is installed, and Debian does not let it stand beside libboost1.81-dev" \
+    "if nothing of yours needs it: ${sudo:+sudo }apt-get remove libboost1.74-dev, then run this again"
+}
+
+# Sets `sudo` to what goes before a command of root's.
+become_root() {
+  sudo=""
+  [[ $EUID -eq 0 ]] && return
+  if ! command -v sudo >/dev/null; then
+    fail "installing packages takes root, and there is no sudo here; run this as root:" \
+      "apt-get update && apt-get install -y --no-install-recommends $1"
+  fi
+  sudo="sudo"
+  # Asked now, in the open: later its question would go into the log.
+  sudo true || fail "sudo refused; run this as root:" \
+    "apt-get update && apt-get install -y --no-install-recommends $1"
+}
+
+# Runs as root, silent unless it fails: then the end of the log tells why.
+quietly() {
+  # shellcheck disable=SC2086  # $sudo is empty or one word
+  $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "$@" >>"$log" 2>&1
+}
+
+apt() {
+  quietly apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@"
+}
+
+show_log_and_fail() {
+  echo "--- the end of $log:" >&2
+  tail -n 25 "$log" >&2
+  echo "---" >&2
+  fail "$@"
+}
+
+# Whether apt's lists are there and were fetched within the last day. Their files carry the
+# mirror's dates, so it is the folder that tells when.
+lists_are_fresh() {
+  compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null &&
+    [[ -n $(find /var/lib/apt/lists -maxdepth 1 -type d -mmin -1440 2>/dev/null) ]]
+}
+
+# Those of the given packages that apt could not install from the lists it has.
+without_candidate() {
+  local name
+  for name in "$@"; do
+    [[ $(LC_ALL=C apt-cache policy "$name") =~ 'Candidate: '[^\(] ]] || echo "$name"
+  done
+}
+
+# Fails only where a needed package is still unknown: a foreign source that does not answer is no
+# reason to stop. (Without Error-Mode, apt-get takes any number of dead mirrors for a success.)
+updated=no
+update_lists() {
+  say "apt-get update"
+  updated=yes
+  apt -o APT::Update::Error-Mode=any update && return
+  [[ -z $(without_candidate "$@") ]] ||
+    show_log_and_fail "apt-get update failed" "is this machine online? see /etc/apt/sources.list.d"
+}
+
+# Muster runs the sshd binary under the user's own name, on the loopback interface, for as long as
+# a job lives. Debian's package would also start the system's ssh service, which nobody asked for:
+# while it installs, the service is masked (a link to /dev/null, which the package respects), and
+# disabled before the mask is lifted. Works with and without a running systemd.
+readonly ssh_unit=/etc/systemd/system/ssh.service
+masked=no
+mask_ssh_service() {
+  trap leave_ssh_service_off EXIT
+  [[ ! -e $ssh_unit && ! -L $ssh_unit ]] || return 0
+  quietly mkdir -p "$(dirname "$ssh_unit")"
+  quietly ln -s /dev/null "$ssh_unit"
+  masked=yes
+}
+
+# Also where the installation failed or was interrupted.
+leave_ssh_service_off() {
+  trap - EXIT
+  # Forgets the links for boot, which the package makes whether or not systemd runs.
+  quietly deb-systemd-helper disable ssh.service || true
+  quietly update-rc.d ssh disable || true
+  [[ $masked == no ]] || quietly rm -f "$ssh_unit"
+  [[ -d /run/systemd/system ]] || return 0
+  quietly systemctl daemon-reload || true
+  quietly systemctl disable --now ssh.service || true
+}
+
+# --no-remove: installing what Muster needs never takes another package away.
+install() {
+  apt install -y --no-install-recommends --no-remove "$@" && return
+  # Lists of some hours may name files that the mirror no longer has.
+  [[ $updated == no ]] || return 1
+  update_lists "$@"
+  apt install -y --no-install-recommends --no-remove "$@"
+}
+
+main() {
+  case ${1:-} in
+    "") ;;
+    --dev) files+=("$root/apt-packages-dev.txt") ;;
+    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev]" ;;
+  esac
+  if [[ ${MUSTER_DEPS:-} == skip ]]; then
+    say "skipped (MUSTER_DEPS=skip)"
+    return
+  fi
+  check_system
+  local list names name why unknown
+  list=$(missing)
+  if [[ -z $list ]]; then
+    say "all $(wanted | wc -l) packages are installed"
+    return
+  fi
+  mapfile -t names < <(cut -f 1 <<<"$list")
+
+  say "what is missing, and gets installed:"
+  while IFS=$'\t' read -r name why; do printf '  %-20s %s\n' "$name" "$why"; done <<<"$list"
+  become_root "${names[*]}"
+  check_boost "${names[@]}"
+
+  mkdir -p "$(dirname "$log")"
+  : >"$log"
+  if ! lists_are_fresh || [[ -n $(without_candidate "${names[@]}") ]]; then
+    update_lists "${names[@]}"
+  fi
+  unknown=$(without_candidate "${names[@]}" | xargs)
+  if [[ -n $unknown ]]; then
+    fail "apt knows no package named: $unknown" \
+      "Muster is built on Debian 12 (bookworm), main; check the sources in /etc/apt/sources.list.d"
+  fi
+
+  local new_sshd=no
+  if [[ " ${names[*]} " == *" openssh-server "* ]]; then
+    new_sshd=yes
+    mask_ssh_service
+  fi
+  say "apt-get install (its own words go to ${log#"$root"/})"
+  install "${names[@]}" || show_log_and_fail "apt-get install failed"
+  if [[ $new_sshd == yes ]]; then
+    leave_ssh_service_off
+    say "openssh-server is new here: the system's ssh service stays stopped and disabled, for Muster needs only the sshd program"
+  fi
+  say "done in $SECONDS s"
+}
+
+main "$@"

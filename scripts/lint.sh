@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Layout, static analysis and syntax of everything in the tree; changes nothing. Needs a configured
+# and built build/release (for compile_commands.json) and the packages of apt-packages-dev.txt.
+#
+#   scripts/lint.sh            everything
+#   scripts/lint.sh --format   instead: brings the C++ into its layout
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly database=build/release/compile_commands.json
+
+# Files of ours by suffix; what git ignores (build/) is left out where there is a git tree.
+sources() {
+  local folder folders=()
+  for folder in platform collective training examples bench tests scripts python; do
+    if [[ -d $folder ]]; then folders+=("$folder"); fi
+  done
+  find "${folders[@]}" -type f -name "$1" -not -path '*/build/*' -print0 | sort -z
+}
+
+cpp_sources() {
+  sources '*.h'
+  sources '*.cc'
+}
+
+failures=()
+check() {
+  local name=$1
+  shift
+  echo "== $name"
+  "$@" || failures+=("$name")
+}
+
+layout() { cpp_sources | xargs -0 -r clang-format-19 --dry-run --Werror; }
+
+# Only files that the build knows: a file that nothing compiles has no flags to be parsed with.
+tidy() {
+  if [[ ! -f $database ]]; then
+    echo "lint: $database is missing; run: make build" >&2
+    return 1
+  fi
+  run-clang-tidy-19 -quiet -j "$(nproc)" -p "$(dirname "$database")" \
+    "^$PWD/(platform|collective|training|examples)/.*\.cc$" 2>&1 |
+    { grep -vE '^[0-9]+ warnings? (generated|and)|^Running clang-tidy|^\[ *[0-9]+/[0-9]+\]|^$' || true; }
+  return "${PIPESTATUS[0]}"
+}
+
+shell_scripts() { { sources '*.sh'; printf '%s\0' .ci/run; } | xargs -0 shellcheck; }
+
+# Compiled to nowhere: no __pycache__ is left behind.
+python_syntax() {
+  sources '*.py' | xargs -0 -r python3 -c '
+import sys
+for path in sys.argv[1:]:
+    with open(path, "rb") as file:
+        compile(file.read(), path, "exec")'
+}
+
+if [[ ${1:-} == --format ]]; then
+  cpp_sources | xargs -0 -r clang-format-19 -i
+  exit
+fi
+
+check "clang-format" layout
+check "clang-tidy" tidy
+check "shellcheck" shell_scripts
+check "python" python_syntax
+check "architecture" python3 tests/architecture_test.py
+
+if [[ ${#failures[@]} -gt 0 ]]; then
+  echo "lint: to be mended: ${failures[*]}" >&2
+  exit 1
+fi
+echo "lint: nothing to mend"

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs the tests of a build and ends with the line "N passed, N failed".
+#
+#   scripts/run_tests.sh PRESET [ctest arguments]
+#
+# Exits non-zero when a test failed, could not run, or when there was none to run.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+preset=${1:?usage: scripts/run_tests.sh PRESET [ctest arguments]}
+shift
+readonly report=$PWD/build/$preset/test-results.xml
+# One line for each test that failed or that could not be started.
+readonly failures=$PWD/build/$preset/Testing/Temporary/LastTestsFailed.log
+
+# gcc 12's thread sanitizer cannot map its shadow memory where the kernel scatters addresses widely
+# (vm.mmap_rnd_bits of 32), so its tests run with addresses that stand still, where that is allowed.
+runner=()
+if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then runner=(setarch -R); fi
+
+# A number from the report's head, e.g. `tests="12"`.
+count() {
+  sed -nE "/<testsuite/,/>/ s/.*[[:space:]]$1=\"([0-9]+)\".*/\1/p" "$report" | head -n 1
+}
+
+rm -f "$report" "$failures"
+status=0
+"${runner[@]}" ctest --preset "$preset" --parallel "$(nproc)" --output-junit "$report" "$@" || status=$?
+
+total=0 failed=0 passed=0
+if [[ -s $report ]]; then
+  total=$(count tests)
+  # The report's "skipped" are both those that chose to be and those whose program is missing.
+  passed=$((total - $(count failures) - $(count skipped) - $(count disabled)))
+fi
+if [[ -s $failures ]]; then failed=$(wc -l <"$failures"); fi
+
+if [[ $((total - passed - failed)) -gt 0 ]]; then
+  echo "$((total - passed - failed)) skipped (listed above)"
+fi
+if [[ $passed -eq 0 && $status -eq 0 ]]; then
+  echo "no test ran: is build/$preset configured and built?" >&2
+  status=1
+fi
+echo "$passed passed, $failed failed"
+exit "$status"
