@@ -1,0 +1,122 @@
+#include "base/event_loop.h"
+
+#include <fcntl.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace muster::base {
+
+namespace asio = boost::asio;
+
+/// A timer or a descriptor, and the callback. Kept alive by the operation that is under way;
+/// `alive` says whether anybody is still interested when it completes.
+struct EventLoop::Interest::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& where, std::function<void()> when)
+      : context(where), timer(where), descriptor(where), callback(std::move(when)) {}
+
+  /// epoll knows a descriptor number once only. A second interest in the same number (to read and
+  /// to write, say) watches a duplicate, which this state owns.
+  void watch(int fd) {
+    boost::system::error_code error;
+    descriptor.assign(fd, error);
+    if (error != asio::error::already_open && error != boost::system::errc::file_exists) return;
+    duplicate = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    descriptor.assign(duplicate.get(), error);
+  }
+
+  void wait(asio::posix::stream_descriptor::wait_type type, bool again) {
+    descriptor.async_wait(type, [self = shared_from_this(), type, again](auto error) {
+      if (error || !self->alive) return;
+      self->callback();
+      if (again && self->alive) self->wait(type, again);
+    });
+  }
+
+  void end() {
+    alive = false;
+    timer.cancel();
+    // release() forgets the descriptor without closing it: it belongs to the caller.
+    if (descriptor.is_open()) descriptor.release();
+    duplicate.reset();
+    // The callback may hold the owner of this interest, and may be running right now: then it goes
+    // after it has returned.
+    auto held = std::exchange(callback, nullptr);
+    if (context.get_executor().running_in_this_thread()) {
+      asio::post(context, [held = std::move(held)] {});
+    }
+  }
+
+  asio::io_context& context;
+  asio::steady_timer timer;
+  asio::posix::stream_descriptor descriptor;
+  UniqueFd duplicate;
+  std::function<void()> callback;
+  bool alive = true;
+};
+
+EventLoop::Interest& EventLoop::Interest::operator=(Interest&& other) noexcept {
+  if (this != &other) {
+    reset();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+void EventLoop::Interest::reset() {
+  if (state_ != nullptr) std::exchange(state_, nullptr)->end();
+}
+
+EventLoop::EventLoop() : context_(std::make_unique<asio::io_context>(1)) {}
+EventLoop::~EventLoop() = default;
+
+void EventLoop::run() {
+  const auto guard = asio::make_work_guard(*context_);
+  context_->restart();
+  context_->run();
+}
+
+// As a message, so that a stop() that comes before run() ends it too.
+void EventLoop::stop() {
+  asio::post(*context_, [this] { context_->stop(); });
+}
+
+void EventLoop::post(std::function<void()> callback) {
+  asio::post(*context_, std::move(callback));
+}
+
+EventLoop::Interest EventLoop::after(std::chrono::nanoseconds delay,
+                                     std::function<void()> callback) {
+  auto state = std::make_shared<Interest::State>(*context_, std::move(callback));
+  state->timer.expires_after(delay);
+  state->timer.async_wait([state](auto error) {
+    if (!error && state->alive) state->callback();
+  });
+  return Interest(state);
+}
+
+EventLoop::Interest EventLoop::when_readable(int fd, std::function<void()> callback) {
+  auto state = std::make_shared<Interest::State>(*context_, std::move(callback));
+  state->watch(fd);
+  state->wait(asio::posix::stream_descriptor::wait_read, true);
+  return Interest(state);
+}
+
+EventLoop::Interest EventLoop::when_writable(int fd, std::function<void()> callback) {
+  auto state = std::make_shared<Interest::State>(*context_, std::move(callback));
+  state->watch(fd);
+  state->wait(asio::posix::stream_descriptor::wait_write, false);
+  return Interest(state);
+}
+
+asio::io_context& EventLoop::context() {
+  return *context_;
+}
+
+}  // namespace muster::base

@@ -1,0 +1,212 @@
+#include "base/event_loop.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace muster::base {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+struct Pipe {
+  UniqueFd reader;
+  UniqueFd writer;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void write_to(const UniqueFd& fd, const std::string& text) {
+  ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+char read_one(const UniqueFd& fd) {
+  char letter = 0;
+  EXPECT_EQ(::read(fd.get(), &letter, 1), 1);
+  return letter;
+}
+
+TEST(EventLoop, RunsWhatAnotherThreadPostsOnItsOwnThread) {
+  EventLoop loop;
+  std::thread::id ran_on;
+  std::thread other([&] {
+    loop.post([&] {
+      ran_on = std::this_thread::get_id();
+      loop.stop();
+    });
+  });
+
+  loop.run();
+
+  other.join();
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
+TEST(EventLoop, RunsPostedCallbacksInOrder) {
+  EventLoop loop;
+  std::string order;
+  for (const char letter : {'a', 'b', 'c'}) loop.post([&order, letter] { order += letter; });
+  loop.stop();
+
+  loop.run();
+
+  EXPECT_EQ(order, "abc");
+}
+
+TEST(EventLoop, AStopBeforeTheRunEndsTheRun) {
+  EventLoop loop;
+  loop.stop();
+
+  loop.run();
+
+  loop.stop();
+  loop.run();  // and it can be run again
+}
+
+TEST(EventLoop, CallsAfterTheDelayAndInTheOrderOfDelays) {
+  EventLoop loop;
+  std::string order;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto late = loop.after(milliseconds(20), [&] {
+    order += "late";
+    loop.stop();
+  });
+  const auto soon = loop.after(milliseconds(1), [&] { order += "soon "; });
+
+  loop.run();
+
+  EXPECT_EQ(order, "soon late");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(20));
+}
+
+TEST(EventLoop, CallsAgainWhileBytesAreLeftUnread) {
+  EventLoop loop;
+  const Pipe pipe = make_pipe();
+  std::string read;
+  const auto interest = loop.when_readable(pipe.reader.get(), [&] {
+    read += read_one(pipe.reader);
+    if (read.size() == 3) loop.stop();
+  });
+  write_to(pipe.writer, "abc");
+
+  loop.run();
+
+  EXPECT_EQ(read, "abc");
+}
+
+TEST(EventLoop, AnInterestDroppedInItsOwnCallbackIsNotCalledAgain) {
+  EventLoop loop;
+  const Pipe pipe = make_pipe();
+  int calls = 0;
+  EventLoop::Interest interest;
+  // The text is the callback's own: it must outlive the drop of what holds it.
+  interest = loop.when_readable(pipe.reader.get(), [&, text = std::string(100, 'x')] {
+    ++calls;
+    interest.reset();
+    EXPECT_EQ(text, std::string(100, 'x'));
+    loop.post([&] { loop.stop(); });
+  });
+  write_to(pipe.writer, "left unread");
+
+  loop.run();
+
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(EventLoop, AnInterestDroppedBeforeItsEventIsNeverCalled) {
+  EventLoop loop;
+  const Pipe pipe = make_pipe();
+  bool called = false;
+  auto timer = loop.after(milliseconds(0), [&] { called = true; });
+  auto reading = loop.when_readable(pipe.reader.get(), [&] { called = true; });
+  write_to(pipe.writer, "x");
+  // Both are due when the loop first looks, but this callback waits in front of theirs.
+  loop.post([&] {
+    timer.reset();
+    reading.reset();
+  });
+  const auto end = loop.after(milliseconds(5), [&] { loop.stop(); });
+
+  loop.run();
+
+  EXPECT_FALSE(called);
+}
+
+TEST(EventLoop, ADroppedInterestLeavesTheDescriptorOpen) {
+  EventLoop loop;
+  const Pipe pipe = make_pipe();
+  {
+    const auto interest = loop.when_readable(pipe.reader.get(), [] {});
+  }
+
+  write_to(pipe.writer, "x");
+  EXPECT_EQ(read_one(pipe.reader), 'x');
+}
+
+TEST(EventLoop, ADroppedInterestFreesWhatItsCallbackHolds) {
+  EventLoop loop;
+  const auto held = std::make_shared<int>(1);
+  auto outside = loop.after(hours(1), [held] {});
+  auto inside = loop.after(hours(1), [held] {});
+
+  outside.reset();
+  EXPECT_EQ(held.use_count(), 2);
+
+  loop.post([&] { inside.reset(); });
+  loop.post([&] { loop.post([&] { loop.stop(); }); });
+  loop.run();
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(EventLoop, TellsOnceWhenADescriptorCanBeWritten) {
+  EventLoop loop;
+  const Pipe pipe = make_pipe();
+  int calls = 0;
+  const auto interest = loop.when_writable(pipe.writer.get(), [&] {
+    ++calls;
+    loop.post([&] { loop.stop(); });
+  });
+
+  loop.run();
+
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(EventLoop, OneDescriptorCanBeWatchedForReadingAndWritingAtOnce) {
+  EventLoop loop;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  std::vector<std::string> seen;
+  const auto writing = loop.when_writable(ours.get(), [&] {
+    seen.emplace_back("writable");
+    write_to(theirs, "x");
+  });
+  const auto reading = loop.when_readable(ours.get(), [&] {
+    seen.emplace_back("readable");
+    loop.stop();
+    read_one(ours);
+  });
+
+  loop.run();
+
+  EXPECT_EQ(seen, (std::vector<std::string>{"writable", "readable"}));
+}
+
+}  // namespace
+}  // namespace muster::base
