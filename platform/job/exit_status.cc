@@ -1,0 +1,76 @@
+#include "job/exit_status.h"
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+namespace muster::job {
+
+namespace {
+
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+constexpr int kSignalBase = 128;
+
+std::string signal_name(int signal) {
+  const char* abbreviation = sigabbrev_np(signal);
+  return abbreviation == nullptr
+             ? "signal " + std::to_string(signal)
+             : "signal " + std::to_string(signal) + " (SIG" + abbreviation + ")";
+}
+
+/// The meaning that shells and MPI launchers give to a code.
+std::string meaning_of_code(int code) {
+  if (code == kNotFound) return "the command was not found";
+  if (code == kNotExecutable) return "the command was found but is not executable";
+  if (code > kSignalBase && code <= kSignalBase + SIGRTMAX) {
+    if (sigabbrev_np(code - kSignalBase) != nullptr) {
+      return "as after " + signal_name(code - kSignalBase);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+int ExitStatus::shell_code() const {
+  if (lost) return kSignalBase + SIGKILL;
+  return signal != 0 ? kSignalBase + signal : code;
+}
+
+std::string explain(const ExitStatus& status) {
+  if (status.lost) return "was lost: its supervisor was killed or the machine restarted";
+  std::string text;
+  if (status.signal != 0) {
+    text = "was killed by " + signal_name(status.signal);
+  } else {
+    text = "exited with code " + std::to_string(status.code);
+    if (const std::string meaning = meaning_of_code(status.code); !meaning.empty()) {
+      text += ": " + meaning;
+    }
+  }
+  if (!status.error.empty()) text += " (" + status.error + ")";
+  if (status.out_of_memory) text += ": the kernel's out-of-memory killer struck";
+  if (status.stopped) text += " after it was told to stop";
+  return text;
+}
+
+std::string advice_for(const ExitStatus& status) {
+  if (status.out_of_memory) {
+    return "ask for less memory a process (a smaller batch), or for fewer processes on the machine";
+  }
+  if (status.lost) return "submit it again; nothing it ran is left";
+  if (status.signal == SIGSEGV || status.signal == SIGBUS) {
+    return "a defect in the program or in a library it loads; run it under a debugger";
+  }
+  if (status.signal == 0 && status.code == kNotFound) {
+    return "check the spelling, give the full path, or install the program on this machine";
+  }
+  if (status.signal == 0 && status.code == kNotExecutable) {
+    return "make it executable (chmod +x), or name its interpreter, as in: python3 train.py";
+  }
+  return "";
+}
+
+}  // namespace muster::job

@@ -1,0 +1,32 @@
+// How a task ended, and what that means in words.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+
+namespace muster::job {
+
+struct ExitStatus {
+  int code = 0;                ///< the program's exit code; 0 when a signal ended it
+  int signal = 0;              ///< the signal that ended it, or 0
+  bool out_of_memory = false;  ///< the kernel's out-of-memory killer ended a process meanwhile
+  bool stopped = false;        ///< Muster was told to stop the task before it ended
+  bool lost = false;           ///< nobody saw the end: its shim was killed or the machine restarted
+  std::string error;           ///< the shim's own words where the program could not be started
+
+  bool succeeded() const { return code == 0 && signal == 0 && !lost; }
+  /// As a shell tells it: the code, or 128 + the signal; 137 for a lost task.
+  int shell_code() const;
+
+  bool operator==(const ExitStatus&) const = default;
+};
+
+/// "exited with code 127: a command was not found" ...; "exited with code 0".
+std::string explain(const ExitStatus& status);
+
+/// What to try, or empty where nothing better than reading the log can be said.
+std::string advice_for(const ExitStatus& status);
+
+}  // namespace muster::job

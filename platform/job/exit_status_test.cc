@@ -1,0 +1,54 @@
+#include "job/exit_status.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace muster::job {
+namespace {
+
+struct Case {
+  ExitStatus status;
+  std::string words;
+  int shell_code;
+};
+
+TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
+  const Case cases[] = {
+      {{}, "exited with code 0", 0},
+      {{.code = 3}, "exited with code 3", 3},
+      {{.code = 127}, "exited with code 127: the command was not found", 127},
+      {{.code = 126}, "exited with code 126: the command was found but is not executable", 126},
+      {{.code = 137}, "exited with code 137: as after signal 9 (SIGKILL)", 137},
+      {{.signal = SIGSEGV}, "was killed by signal 11 (SIGSEGV)", 139},
+      {{.signal = SIGKILL, .out_of_memory = true},
+       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer struck",
+       137},
+      {{.signal = SIGTERM, .stopped = true},
+       "was killed by signal 15 (SIGTERM) after it was told to stop",
+       143},
+      {{.lost = true}, "was lost: its supervisor was killed or the machine restarted", 137},
+  };
+  for (const Case& expected : cases) {
+    EXPECT_EQ(explain(expected.status), expected.words);
+    EXPECT_EQ(expected.status.shell_code(), expected.shell_code) << expected.words;
+  }
+}
+
+TEST(ExitStatus, OnlyACleanEndSucceeds) {
+  EXPECT_TRUE(ExitStatus{}.succeeded());
+  EXPECT_FALSE(ExitStatus{.code = 1}.succeeded());
+  EXPECT_FALSE(ExitStatus{.signal = SIGKILL}.succeeded());
+  EXPECT_FALSE(ExitStatus{.lost = true}.succeeded());
+}
+
+TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
+  EXPECT_NE(advice_for({.code = 126}).find("chmod +x"), std::string::npos);
+  EXPECT_NE(advice_for({.code = 127}).find("full path"), std::string::npos);
+  EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),
+            std::string::npos);
+  EXPECT_EQ(advice_for({.code = 3}), "");
+}
+
+}  // namespace
+}  // namespace muster::job

@@ -1,0 +1,92 @@
+// A job as the server knows it: its spec, where it stands, and what happened to it so far.
+//
+// Plain values; the control loop is their one writer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/exit_status.h"
+#include "job/spec.h"
+
+namespace muster::job {
+
+using base::Time;
+
+enum class Phase { kQueued, kStarting, kRunning, kSucceeded, kFailed, kStopped };
+
+/// "Queued", "Running" ...: the words of the API and of every listing.
+std::string_view to_string(Phase phase);
+std::optional<Phase> phase_of(std::string_view name);
+
+/// Succeeded, Failed or Stopped: nothing of the job runs and nothing will.
+bool is_final(Phase phase);
+
+enum class Role { kLauncher, kWorker, kSingle };
+
+std::string_view to_string(Role role);
+std::optional<Role> role_of(std::string_view name);
+
+enum class TaskPhase { kPending, kStarting, kRunning, kEnded };
+
+std::string_view to_string(TaskPhase phase);
+std::optional<TaskPhase> task_phase_of(std::string_view name);
+
+struct Task {
+  std::string name;  ///< launcher, worker-0, main
+  Role role = Role::kSingle;
+  std::string hostname;  ///< dist-worker-0
+  std::string node;      ///< where it was placed; empty while it waits
+  TaskPhase phase = TaskPhase::kPending;
+  std::optional<ExitStatus> exit;
+  std::optional<Time> started;
+  std::optional<Time> ended;
+
+  bool operator==(const Task&) const = default;
+};
+
+/// Why a job failed: the first task at fault, the cause in words, its last lines, what to try.
+struct Failure {
+  std::string task;
+  std::string cause;
+  std::string advice;
+  std::vector<std::string> last_lines;
+
+  bool operator==(const Failure&) const = default;
+};
+
+struct Event {
+  Time time;
+  std::string text;
+
+  bool operator==(const Event&) const = default;
+};
+
+struct Job {
+  std::string id;  ///< never reused; names its folder
+  JobSpec spec;
+  Phase phase = Phase::kQueued;
+  std::string reason;  ///< why it waits, or what it does right now; one sentence
+  int attempt = 0;     ///< how often its gang was started; 0: never
+  bool stop_requested = false;
+  Time submitted;
+  std::optional<Time> started;  ///< when it entered Running
+  std::optional<Time> ended;
+  std::optional<int> exit_code;  ///< of the task that decides; set when the job is final
+  std::optional<Failure> failure;
+  std::vector<Task> tasks;
+  std::vector<Event> events;
+
+  bool operator==(const Job&) const = default;
+};
+
+/// The tasks that a spec asks for, in the order they are listed: launcher first, then workers.
+std::vector<Task> tasks_of(const JobSpec& spec);
+
+/// The task whose end ends the job: the launcher, or the single task.
+const Task& deciding_task(const Job& job);
+
+}  // namespace muster::job

@@ -1,0 +1,116 @@
+#include "job/validate.h"
+
+#include <algorithm>
+#include <string>
+
+namespace muster::job {
+
+namespace {
+
+// Linux host names hold 64 bytes and DNS labels 63; "-launcher" and "-worker-999" must fit behind.
+constexpr size_t kMaxName = 48;
+
+bool is_dns_label(std::string_view text, size_t longest) {
+  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (text.empty() || text.size() > longest) return false;
+  if (!alphanumeric(text.front()) || !alphanumeric(text.back())) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
+}
+
+bool is_variable_name(std::string_view text) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  if (text.empty() || !letter(text.front())) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
+}
+
+class Checker {
+ public:
+  void require(bool holds, std::string field, std::string what) {
+    if (!holds) faults_.push_back({.field = std::move(field), .what = std::move(what)});
+  }
+
+  template <class Number>
+  void require_range(Number value, Number low, Number high, const std::string& field) {
+    require(value >= low && value <= high, field,
+            std::to_string(value) + " is out of range; give " + std::to_string(low) + " to " +
+                std::to_string(high));
+  }
+
+  std::vector<Fault> take() { return std::move(faults_); }
+
+ private:
+  std::vector<Fault> faults_;
+};
+
+void check_names(const JobSpec& spec, Checker& check) {
+  check.require(is_job_name(spec.name), "name",
+                "'" + spec.name + "' is not a job name; use 1 to " + std::to_string(kMaxName) +
+                    " of a-z, 0-9 and '-', with a letter or digit at both ends");
+  check.require(is_dns_label(spec.project, 63), "project",
+                "'" + spec.project + "' is not a project name; use a-z, 0-9 and '-'");
+}
+
+void check_command(const JobSpec& spec, Checker& check) {
+  check.require(!spec.command.empty() && !spec.command.front().empty(), "command",
+                "is empty; say what to run, as in: -- python3 train.py");
+  for (size_t i = 0; i < spec.command.size(); ++i) {
+    check.require(!has_nul(spec.command[i]), "command[" + std::to_string(i) + "]",
+                  "holds a NUL byte");
+  }
+}
+
+void check_shape(const JobSpec& spec, Checker& check) {
+  if (spec.kind == Kind::kMpi) {
+    check.require_range(spec.workers, 1, kMaxWorkers, "workers");
+  } else {
+    check.require(spec.workers == 0, "workers",
+                  "a single job has no workers; leave it out or use kind mpi");
+  }
+  check.require_range(spec.slots_per_worker, 1, kMaxSlotsPerWorker, "slots_per_worker");
+  check.require_range(spec.resources.gpus, 0, 1024, "resources.gpus");
+  check.require_range(spec.resources.cpus, 0, 65536, "resources.cpus");
+  check.require(spec.resources.memory_bytes >= 0, "resources.memory", "is negative");
+}
+
+void check_environment(const JobSpec& spec, Checker& check) {
+  for (const auto& [name, value] : spec.environment) {
+    check.require(is_variable_name(name), "environment",
+                  "'" + name + "' is not a variable name; use letters, digits and '_'");
+    check.require(!has_nul(value), "environment." + name, "its value holds a NUL byte");
+  }
+}
+
+void check_places_and_times(const JobSpec& spec, Checker& check) {
+  check.require(spec.folder.starts_with('/') && !has_nul(spec.folder), "folder",
+                "'" + spec.folder + "' is not an absolute path");
+  constexpr int64_t kDay = 24 * 3600 * 1000;
+  check.require(spec.start_timeout.count() > 0 && spec.start_timeout.count() <= kDay,
+                "start_timeout", "give a time between 1ms and 24h");
+  check.require(spec.grace.count() >= 0 && spec.grace.count() <= kDay, "grace",
+                "give a time between 0s and 24h");
+}
+
+}  // namespace
+
+bool is_job_name(std::string_view text) {
+  return is_dns_label(text, kMaxName);
+}
+
+std::vector<Fault> validate(const JobSpec& spec) {
+  Checker check;
+  check_names(spec, check);
+  check_command(spec, check);
+  check_shape(spec, check);
+  check_environment(spec, check);
+  check_places_and_times(spec, check);
+  return check.take();
+}
+
+}  // namespace muster::job
