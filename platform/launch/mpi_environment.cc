@@ -1,0 +1,33 @@
+#include "launch/mpi_environment.h"
+
+namespace muster::launch {
+
+std::map<std::string, std::string> open_mpi_environment(const std::string& folder) {
+  const std::string hostfile = folder + "/hostfile";
+  const std::string ssh_arguments = "-F " + folder + "/ssh/config";
+  std::map<std::string, std::string> variables;
+
+  // Open MPI 5 reads PRTE_MCA_* and ignores ORTE's names: with only those set it runs every rank on
+  // the launcher and exits 0. Both are set, and the rank census catches the rest.
+  variables["OMPI_MCA_orte_default_hostfile"] = hostfile;
+  variables["PRTE_MCA_prte_default_hostfile"] = hostfile;
+  variables["OMPI_MCA_orte_keep_fqdn_hostnames"] = "1";
+  variables["PRTE_MCA_prte_keep_fqdn_hostnames"] = "1";
+  variables["OMPI_MCA_plm_rsh_agent"] = "ssh";
+  variables["PRTE_MCA_plm_ssh_agent"] = "ssh";
+  variables["OMPI_MCA_plm_rsh_args"] = ssh_arguments;
+  variables["PRTE_MCA_plm_ssh_args"] = ssh_arguments;
+
+  // All tasks are on this machine, and the loopback interface is the one that outsiders cannot
+  // reach.
+  variables["OMPI_MCA_oob_tcp_if_include"] = "lo";
+  variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
+  variables["PRTE_MCA_prte_if_include"] = "lo";
+
+  // Lines that say which rank printed them (the prefix is taken off again), and the rank census.
+  variables["OMPI_MCA_orte_tag_output"] = "1";
+  variables["OMPI_MCA_orte_fork_agent"] = folder + "/rank";
+  return variables;
+}
+
+}  // namespace muster::launch

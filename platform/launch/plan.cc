@@ -1,0 +1,157 @@
+#include "launch/plan.h"
+
+#include <algorithm>
+
+#include "launch/mpi_environment.h"
+#include "launch/network.h"
+#include "launch/scripts.h"
+#include "launch/ssh_files.h"
+#include "launch/ssh_key.h"
+
+namespace muster::launch {
+
+using base::Result;
+using job::Job;
+using job::Role;
+using job::Task;
+
+GangSeed make_seed(base::RandomSource& random) {
+  return {.client_key = random.bytes<32>(),
+          .host_key = random.bytes<32>(),
+          .rendezvous_key = random.bytes<32>(),
+          .network = random.bytes<8>()};
+}
+
+namespace {
+
+/// What every task of the gang shares.
+struct Gang {
+  const Job& job;
+  const Site& site;
+  GangNetwork network;
+  SshKey client_key;
+  SshKey host_key;
+  std::string rendezvous_key;  ///< hexadecimal
+  std::vector<SshHost> hosts;
+};
+
+std::string hostfile(const Job& job) {
+  std::string text;
+  for (const Task& task : job.tasks) {
+    if (task.role != Role::kWorker) continue;
+    text += task.hostname + " slots=" + std::to_string(job.spec.slots_per_worker) + "\n";
+  }
+  return text;
+}
+
+/// Where rank 0 gathers the others. mpirun puts it on the first worker of the hostfile.
+std::string rendezvous_address(const Gang& gang) {
+  const size_t first = gang.job.tasks.size() > 1 ? 1 : 0;
+  return gang.network.addresses[first] + ":" + std::to_string(gang.network.rendezvous_port);
+}
+
+std::map<std::string, std::string> environment_of(const Gang& gang, const Task& task) {
+  const job::JobSpec& spec = gang.job.spec;
+  const std::string folder = gang.site.generated_folder(task.name);
+  std::map<std::string, std::string> variables{
+      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"TMPDIR", folder + "/tmp"},
+      {"MUSTER_JOB", spec.name},
+      {"MUSTER_JOB_ID", gang.job.id},
+      {"MUSTER_TASK", task.name},
+      {"MUSTER_ATTEMPT", std::to_string(gang.job.attempt)},
+      {"MUSTER_RENDEZVOUS", rendezvous_address(gang)},
+      {"MUSTER_RENDEZVOUS_KEY", gang.rendezvous_key},
+  };
+  if (spec.kind == job::Kind::kMpi) {
+    variables.merge(open_mpi_environment(folder));
+    variables["MUSTER_HOSTFILE"] = folder + "/hostfile";
+    variables["MUSTER_WORKERS"] = std::to_string(spec.workers);
+  }
+  for (const auto& [name, value] : spec.environment) variables[name] = value;
+  return variables;
+}
+
+void add_mpi_files(const Gang& gang, const std::map<std::string, std::string>& environment,
+                   TaskPlan& plan) {
+  const std::string folder = gang.site.generated_folder(plan.task);
+  plan.folders.insert(plan.folders.end(), {"ssh", "ranks"});
+  plan.files = {
+      {.path = "hostfile", .content = hostfile(gang.job)},
+      {.path = "ssh/config",
+       .content = client_config(gang.hosts, gang.network.ssh_port, gang.site.user, folder)},
+      {.path = "ssh/known_hosts", .content = known_hosts(gang.hosts, gang.host_key.public_line)},
+      {.path = "ssh/id_ed25519", .content = gang.client_key.private_file, .secret = true},
+      {.path = "rank", .content = rank_script(folder), .mode = 0700},
+  };
+  if (plan.role != Role::kWorker) return;
+  plan.files.insert(
+      plan.files.end(),
+      {{.path = "ssh/host_ed25519", .content = gang.host_key.private_file, .secret = true},
+       {.path = "ssh/authorized_keys", .content = gang.client_key.public_line + "\n"},
+       {.path = "ssh/sshd_config", .content = sshd_config(folder)},
+       {.path = "session",
+        .content = session_script(environment, plan.folder),
+        .mode = 0700,
+        .secret = true}});
+  plan.ssh = SshService{.port = gang.network.ssh_port,
+                        .command = {gang.site.sshd, "-i", "-e", "-f", folder + "/ssh/sshd_config"}};
+}
+
+/// "/generated/hostfile" is what the documents' commands say. Without a sandbox the folder is
+/// elsewhere, and the words of the command that lie in it are turned to where it is.
+std::vector<std::string> with_generated_paths(std::vector<std::string> command,
+                                              const std::string& folder) {
+  constexpr std::string_view kPrefix = "/generated/";
+  for (std::string& word : command) {
+    if (word.starts_with(kPrefix)) word = folder + "/" + word.substr(kPrefix.size());
+  }
+  return command;
+}
+
+TaskPlan plan_task(const Gang& gang, size_t index) {
+  const Task& task = gang.job.tasks[index];
+  const job::JobSpec& spec = gang.job.spec;
+  TaskPlan plan{.task = task.name,
+                .role = task.role,
+                .hostname = task.hostname,
+                .address = gang.network.addresses[index],
+                .environment = environment_of(gang, task),
+                .folder = spec.folder,
+                .sandbox = spec.sandbox,
+                .grace = spec.grace,
+                .folders = {"tmp"}};
+  if (task.role != Role::kWorker) {
+    plan.argv = with_generated_paths(spec.command, gang.site.generated_folder(task.name));
+  }
+  for (size_t i = 0; i < gang.job.tasks.size(); ++i) {
+    plan.hosts.emplace_back(gang.job.tasks[i].hostname, gang.network.addresses[i]);
+  }
+  if (spec.kind == job::Kind::kMpi) add_mpi_files(gang, plan.environment, plan);
+  return plan;
+}
+
+}  // namespace
+
+Result<GangPlan> plan_gang(const Job& job, const GangSeed& seed, const Site& site) {
+  MUSTER_TRY(SshKey client_key, ssh_key_from_seed(seed.client_key));
+  MUSTER_TRY(SshKey host_key, ssh_key_from_seed(seed.host_key));
+  Gang gang{.job = job,
+            .site = site,
+            .network = make_network(seed.network, job.tasks.size()),
+            .client_key = std::move(client_key),
+            .host_key = std::move(host_key),
+            .rendezvous_key = base::to_hex(seed.rendezvous_key)};
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].role != Role::kWorker) continue;
+    gang.hosts.push_back({job.tasks[i].hostname, gang.network.addresses[i]});
+  }
+  GangPlan plan;
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    auto& stage = job.tasks[i].role == Role::kWorker ? plan.first : plan.then;
+    stage.push_back(plan_task(gang, i));
+  }
+  return plan;
+}
+
+}  // namespace muster::launch

@@ -1,0 +1,41 @@
+// Expands a job into the plans of its tasks: who is called what, where each answers, which keys,
+// hostfile and variables it finds.
+//
+// Pure: every random byte comes in as a GangSeed, so the same arguments give the same plan.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/random.h"
+#include "base/result.h"
+#include "job/job.h"
+#include "launch/task_plan.h"
+
+namespace muster::launch {
+
+/// The randomness of one attempt. Never stored: a new attempt has new keys, addresses and ports.
+struct GangSeed {
+  std::array<uint8_t, 32> client_key{};
+  std::array<uint8_t, 32> host_key{};
+  std::array<uint8_t, 32> rendezvous_key{};
+  std::array<uint8_t, 8> network{};
+};
+
+GangSeed make_seed(base::RandomSource& random);
+
+/// What the plan needs to know of the place where the tasks will run.
+struct Site {
+  std::string sshd = "/usr/sbin/sshd";
+  std::string user;  ///< who the tasks run as
+  /// The folder that a task sees as its own generated one: /generated, or a path of the host where
+  /// nothing is sandboxed.
+  std::function<std::string(std::string_view task)> generated_folder;
+};
+
+base::Result<GangPlan> plan_gang(const job::Job& job, const GangSeed& seed, const Site& site);
+
+}  // namespace muster::launch

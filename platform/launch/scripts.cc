@@ -1,0 +1,32 @@
+#include "launch/scripts.h"
+
+#include "base/text.h"
+
+namespace muster::launch {
+
+using base::shell_quoted;
+
+std::string session_script(const std::map<std::string, std::string>& environment,
+                           const std::string& folder) {
+  std::string text = "#!/bin/sh\n";
+  for (const auto& [name, value] : environment) {
+    text += "export " + name + "=" + shell_quoted(value) + "\n";
+  }
+  text += "cd " + shell_quoted(folder) + " || exit 1\n";
+  text +=
+      "if [ -n \"$SSH_ORIGINAL_COMMAND\" ]; then exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; fi\n";
+  text += "exec \"${SHELL:-/bin/sh}\" -l\n";
+  return text;
+}
+
+std::string rank_script(const std::string& generated_folder) {
+  return "#!/bin/sh\n"
+         "export MUSTER_RANK=\"$OMPI_COMM_WORLD_RANK\" MUSTER_WORLD_SIZE=\"$OMPI_COMM_WORLD_SIZE\" "
+         "MUSTER_LOCAL_RANK=\"$OMPI_COMM_WORLD_LOCAL_RANK\"\n"
+         "echo \"$OMPI_COMM_WORLD_SIZE\" > " +
+         shell_quoted(generated_folder) +
+         "/ranks/\"$OMPI_COMM_WORLD_RANK\"\n"
+         "exec \"$@\"\n";
+}
+
+}  // namespace muster::launch

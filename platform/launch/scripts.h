@@ -1,0 +1,20 @@
+// The two small shell scripts of /generated.
+//
+// Pure. Values are quoted, whatever bytes they hold.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace muster::launch {
+
+/// sshd runs this in the place of the command it was asked for: it gives it the job's environment
+/// and folder, so that ranks need no list of -x flags. Without a command it opens a login shell.
+std::string session_script(const std::map<std::string, std::string>& environment,
+                           const std::string& folder);
+
+/// mpirun starts each rank through this (orte_fork_agent): it leaves a file named after the rank in
+/// ranks/, which is how Muster knows where each rank runs, and that all of them did.
+std::string rank_script(const std::string& generated_folder);
+
+}  // namespace muster::launch
