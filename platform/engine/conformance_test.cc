@@ -1,0 +1,438 @@
+// What every engine must do, whatever it runs tasks on. One suite; each engine is a row of
+// kEngines at the end.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "engine/process/host_facts.h"
+#include "engine/process/process_engine.h"
+#include "launch/plan.h"
+
+namespace muster::engine {
+namespace {
+
+using base::Time;
+using job::Sandbox;
+using launch::TaskPlan;
+
+constexpr std::chrono::seconds kBound{60};
+
+/// An engine, its loop, and what it has reported.
+class Bench {
+ public:
+  explicit Bench(std::filesystem::path folder)
+      : engine_(loop_, {.folder = std::move(folder), .shim = MUSTER_SHIM}) {
+    engine_.listen([this](const TaskReport& report) {
+      if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
+        ends_[report.task] = *end;
+      } else {
+        answered_.insert(report.task);
+      }
+      ++reports_[report.task];
+    });
+  }
+
+  ProcessEngine& engine() { return engine_; }
+
+  Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
+    std::optional<Result<void>> result;
+    engine_.start(gang, std::move(plans), [&](Result<void> started) { result = started; });
+    wait_until([&] { return result.has_value(); });
+    return result.value_or(base::Error{.what = "start() was never answered"});
+  }
+
+  TaskEnded wait_for_end(const std::string& task) {
+    wait_until([&] { return ends_.count(task) > 0; });
+    return ends_[task];
+  }
+
+  void wait_for_answer(const std::string& task) {
+    wait_until([&] { return answered_.count(task) > 0; });
+    EXPECT_EQ(answered_.count(task), 1U) << task << " never answered";
+  }
+
+  int reports_of(const std::string& task) { return reports_[task]; }
+
+  /// Runs the loop until `done` holds; after kBound it gives up, and the expectations that follow
+  /// say what is missing.
+  void wait_until(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + kBound;
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
+      // Looks again after every event; the timer only bounds how long none comes.
+      const auto tick = loop_.after(std::chrono::milliseconds(20), [this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+ private:
+  base::EventLoop loop_;
+  ProcessEngine engine_;
+  std::map<std::string, TaskEnded> ends_;
+  std::map<std::string, int> reports_;
+  std::set<std::string> answered_;
+};
+
+class Conformance : public testing::TestWithParam<Sandbox> {
+ protected:
+  Conformance() {
+    std::string pattern = testing::TempDir() + "engineXXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    bench_ = std::make_unique<Bench>(folder_ / "jobs");
+  }
+  ~Conformance() override {
+    bench_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// A task that runs a shell script.
+  TaskPlan script(const std::string& text, const std::string& name = "main") const {
+    return {.task = name,
+            .hostname = "test-" + name,
+            .argv = {"sh", "-c", text},
+            .environment = {{"PATH", "/usr/bin:/bin"}, {"SCRATCH", folder_.string()}},
+            .folder = folder_.string(),
+            .sandbox = GetParam(),
+            .grace = std::chrono::seconds(30)};
+  }
+
+  TaskEnded run(const TaskPlan& plan) {
+    const auto started = bench_->start(kGang, {plan});
+    EXPECT_TRUE(started) << started.error().to_string();
+    return bench_->wait_for_end(plan.task);
+  }
+
+  std::string log_of(const std::string& task, job::LogStream stream = job::LogStream::kOutput) {
+    auto cursor = bench_->engine().open_log(kGang, task);
+    EXPECT_TRUE(cursor);
+    std::string text;
+    LogFrame frame;
+    while (true) {
+      const auto more = (*cursor)->next(frame);
+      if (!more || !*more) return text;
+      if (frame.stream == stream) text += frame.bytes;
+    }
+  }
+
+  /// Waits until a task has printed its first line: it is in the middle of its program then.
+  void wait_for_output(const std::string& task) {
+    bench_->wait_until([&] { return log_of(task).find('\n') != std::string::npos; });
+  }
+
+  /// Processes of this machine that carry `word` in their command line.
+  static std::vector<std::string> processes_with(const std::string& word) {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const auto line = base::read_file(entry.path() / "cmdline");
+      if (line && line->find(word) != std::string::npos) found.push_back(entry.path());
+    }
+    return found;
+  }
+
+  static constexpr const char* kJob = "job1";
+  const Gang kGang{kJob, 1};
+  std::filesystem::path folder_;
+  std::unique_ptr<Bench> bench_;
+};
+
+TEST_P(Conformance, TellsTheExitCodeAndKeepsWhatWasPrinted) {
+  const TaskEnded end = run(script("echo out; echo err >&2; exit 3"));
+
+  EXPECT_EQ(end.status.code, 3);
+  EXPECT_EQ(end.status.signal, 0);
+  EXPECT_FALSE(end.status.stopped);
+  EXPECT_EQ(log_of("main"), "out\n");
+  EXPECT_EQ(log_of("main", job::LogStream::kError), "err\n");
+}
+
+TEST_P(Conformance, TellsTheSignalThatEndedATask) {
+  const TaskEnded end = run(script("kill -SEGV $$"));
+
+  EXPECT_EQ(end.status.signal, SIGSEGV);
+  EXPECT_EQ(end.status.shell_code(), 139);
+}
+
+TEST_P(Conformance, TellsACommandThatIsMissingFromOneThatCannotBeExecuted) {
+  TaskPlan missing = script("");
+  missing.argv = {"no-such-program", "x"};
+  TaskPlan folder = script("", "other");
+  folder.argv = {"/etc/passwd"};
+
+  ASSERT_TRUE(bench_->start(kGang, {missing, folder}));
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.code, 127);
+  EXPECT_EQ(bench_->wait_for_end("other").status.code, 126);
+  EXPECT_NE(log_of("main", job::LogStream::kError).find("'no-such-program' was not found"),
+            std::string::npos);
+}
+
+TEST_P(Conformance, SaysThatAWorkingFolderIsMissing) {
+  TaskPlan plan = script("true");
+  plan.folder = "/no/such/folder";
+
+  const TaskEnded end = run(plan);
+
+  EXPECT_EQ(end.status.code, 126);
+  EXPECT_NE(end.status.error.find("/no/such/folder"), std::string::npos);
+}
+
+TEST_P(Conformance, StartsAllTasksOrNone) {
+  TaskPlan good = script("echo up; exec sleep 98765401", "good");
+  TaskPlan bad = script("echo up", "bad");
+  bad.address = "192.0.2.1";  // of no machine: nothing can listen there
+  bad.ssh = launch::SshService{.port = 22222, .command = {"/usr/sbin/sshd", "-i"}};
+
+  const auto started = bench_->start(kGang, {good, bad});
+
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().what.find("192.0.2.1:22222"), std::string::npos);
+  EXPECT_TRUE(processes_with("98765401").empty());
+}
+
+TEST_P(Conformance, RefusesToStartATaskOfAnAttemptTwice) {
+  run(script("true"));
+
+  const auto again = bench_->start(kGang, {script("true")});
+
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, base::ErrorCode::kConflict);
+}
+
+TEST_P(Conformance, AGracefulStopLetsTheProgramCleanUp) {
+  ASSERT_TRUE(bench_->start(
+      kGang, {script("trap 'echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.01; done")}));
+  wait_for_output("main");
+
+  bench_->engine().stop(kGang, {"main"}, StopMode::kGraceful);
+  const TaskEnded end = bench_->wait_for_end("main");
+
+  EXPECT_EQ(end.status.code, 0);
+  EXPECT_TRUE(end.status.stopped);
+  EXPECT_EQ(log_of("main"), "up\ncleaned\n");
+}
+
+TEST_P(Conformance, AProgramThatIgnoresTheStopIsKilledAfterItsGrace) {
+  TaskPlan plan = script("trap '' TERM; echo up; while :; do sleep 0.01; done");
+  plan.grace = std::chrono::milliseconds(50);
+  ASSERT_TRUE(bench_->start(kGang, {plan}));
+  wait_for_output("main");
+
+  bench_->engine().stop(kGang, {"main"}, StopMode::kGraceful);
+
+  const TaskEnded end = bench_->wait_for_end("main");
+  EXPECT_EQ(end.status.signal, SIGKILL);
+  EXPECT_TRUE(end.status.stopped);
+}
+
+TEST_P(Conformance, StoppingIsIdempotentAndForgivesUnknownTasks) {
+  ASSERT_TRUE(bench_->start(kGang, {script("echo up; exec sleep 1000")}));
+  wait_for_output("main");
+
+  for (int i = 0; i < 3; ++i) {
+    bench_->engine().stop(kGang, {"main", "no-such-task"}, StopMode::kNow);
+  }
+  EXPECT_TRUE(bench_->wait_for_end("main").status.stopped);
+  bench_->engine().stop(kGang, {"main"}, StopMode::kNow);
+
+  EXPECT_EQ(bench_->reports_of("main"), 2);  // answered, ended
+}
+
+TEST_P(Conformance, NothingOfATaskOutlivesIt) {
+  run(script("setsid sleep 98765402 & (sleep 98765402 &) ; exit 0"));
+
+  EXPECT_TRUE(processes_with("98765402").empty());
+}
+
+TEST_P(Conformance, NothingOfATaskOutlivesItsShim) {
+  ASSERT_TRUE(
+      bench_->start(kGang, {script("setsid sleep 98765403 & echo up; exec sleep 98765403")}));
+  wait_for_output("main");
+  const auto shims = processes_with((folder_ / "jobs").string());
+  for (const std::string& shim : shims) {
+    const auto line = base::read_file(shim + "/cmdline");
+    if (line && line->find("muster-shim") != std::string::npos && !line->starts_with("bwrap")) {
+      ::kill(std::atoi(shim.substr(6).c_str()), SIGKILL);
+    }
+  }
+
+  EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
+  bench_->wait_until([] { return processes_with("98765403").empty(); });
+  EXPECT_TRUE(processes_with("98765403").empty());
+}
+
+TEST_P(Conformance, KeepsEveryByteOfALongLineOfBinary) {
+  const TaskEnded end =
+      run(script("i=0; while [ $i -lt 40 ]; do head -c 100000 /dev/urandom; i=$((i+1)); done | "
+                 "tee \"$SCRATCH/copy\""));
+
+  EXPECT_EQ(end.status.code, 0);
+  EXPECT_TRUE(log_of("main") == *base::read_file(folder_ / "copy"));
+}
+
+TEST_P(Conformance, GivesATaskItsFilesFoldersAndEnvironment) {
+  TaskPlan plan = script(
+      "cat \"$FOLDER/hostfile\"; stat -c %a \"$FOLDER/hostfile\" \"$FOLDER/ssh\"; echo \"$WEIRD\"");
+  plan.files = {{.path = "hostfile", .content = "w slots=1\n"}};
+  plan.folders = {"ssh"};
+  plan.environment["FOLDER"] = bench_->engine().generated_folder(kGang, "main", GetParam());
+  plan.environment["WEIRD"] = "two\nlines 'quoted'";
+
+  run(plan);
+
+  EXPECT_EQ(log_of("main"), "w slots=1\n600\n700\ntwo\nlines 'quoted'\n");
+}
+
+TEST_P(Conformance, ScrubbingRemovesTheSecretsAndKeepsTheLog) {
+  TaskPlan plan = script("echo printed");
+  plan.files = {{.path = "key", .content = "98765404-secret", .secret = true}};
+  plan.environment["TOKEN"] = "98765404-secret";
+  run(plan);
+
+  bench_->engine().scrub(kGang);
+
+  EXPECT_EQ(log_of("main"), "printed\n");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(base::read_file(entry.path())->find("98765404-secret"), std::string::npos)
+        << entry.path();
+  }
+  ASSERT_TRUE(bench_->engine().remove(kJob));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs" / kJob));
+}
+
+TEST_P(Conformance, ANewEngineTakesUpARunningTask) {
+  ASSERT_TRUE(bench_->start(
+      kGang, {script("echo up; until [ -e \"$SCRATCH/go\" ]; do sleep 0.01; done; exit 7")}));
+  wait_for_output("main");
+  bench_ = nullptr;
+  bench_ = std::make_unique<Bench>(folder_ / "jobs");
+
+  ASSERT_EQ(bench_->engine().adopt(kGang, "main"), Found::kRunning);
+  ASSERT_TRUE(base::write_file(folder_ / "go", ""));
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
+}
+
+TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
+  ASSERT_TRUE(bench_->start(kGang, {script("echo up; exec sleep 98765405")}));
+  wait_for_output("main");
+  bench_ = nullptr;
+  bench_ = std::make_unique<Bench>(folder_ / "jobs");
+  ASSERT_EQ(bench_->engine().adopt(kGang, "main"), Found::kRunning);
+
+  bench_->engine().stop(kGang, {"main"}, StopMode::kGraceful);
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.signal, SIGTERM);
+  EXPECT_TRUE(processes_with("98765405").empty());
+}
+
+TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
+  run(script("exit 5"));
+  bench_ = std::make_unique<Bench>(folder_ / "jobs");
+
+  EXPECT_EQ(bench_->engine().adopt(kGang, "main"), Found::kEnded);
+  EXPECT_EQ(bench_->wait_for_end("main").status.code, 5);
+  EXPECT_EQ(bench_->engine().adopt(kGang, "never-started"), Found::kNothing);
+}
+
+/// A whole MPI gang's plans, as the launch folder makes them.
+launch::GangPlan mpi_gang(ProcessEngine& engine, const Gang& gang, Sandbox sandbox,
+                          const std::string& folder) {
+  job::Job job{
+      .id = gang.job_id,
+      .spec = {.name = "dist",
+               .kind = job::Kind::kMpi,
+               .command = {"sh", "-c", "ssh -F \"$CONFIG\" dist-worker-0 'echo \"$FROM_ME\"'"},
+               .workers = 1,
+               .environment = {{"FROM_ME", "it's\nhere"}},
+               .folder = folder,
+               .sandbox = sandbox},
+      .attempt = gang.attempt};
+  job.tasks = job::tasks_of(job.spec);
+  base::SystemRandom random;
+  const launch::Site site{.user = user_name(), .generated_folder = [&](std::string_view task) {
+                            return engine.generated_folder(gang, task, sandbox);
+                          }};
+  auto plan = launch::plan_gang(job, launch::make_seed(random), site);
+  EXPECT_TRUE(plan);
+  for (TaskPlan& task : plan->then) {
+    task.environment["CONFIG"] = engine.generated_folder(gang, task.task, sandbox) + "/ssh/config";
+  }
+  return *std::move(plan);
+}
+
+TEST_P(Conformance, AWorkerAnswersSshWithTheJobsEnvironment) {
+  launch::GangPlan plan = mpi_gang(bench_->engine(), kGang, GetParam(), folder_);
+  const auto started = bench_->start(kGang, plan.first);
+  ASSERT_TRUE(started) << started.error().to_string();
+  bench_->wait_for_answer("worker-0");
+
+  ASSERT_TRUE(bench_->start(kGang, plan.then));
+  const TaskEnded end = bench_->wait_for_end("launcher");
+
+  EXPECT_EQ(end.status.code, 0) << log_of("launcher", job::LogStream::kError);
+  EXPECT_EQ(log_of("launcher"), "it's\nhere\n");
+  bench_->engine().stop(kGang, {"worker-0"}, StopMode::kNow);
+  EXPECT_TRUE(bench_->wait_for_end("worker-0").status.stopped);
+}
+
+TEST_P(Conformance, AHostKeyThatIsNotTheJobsIsRefused) {
+  launch::GangPlan plan = mpi_gang(bench_->engine(), kGang, GetParam(), folder_);
+  launch::GangPlan other = mpi_gang(bench_->engine(), kGang, GetParam(), folder_);
+  for (auto& file : plan.then[0].files) {
+    if (file.path != "ssh/known_hosts") continue;
+    const auto& files = other.then[0].files;
+    file.content = std::find_if(files.begin(), files.end(), [](const auto& candidate) {
+                     return candidate.path == "ssh/known_hosts";
+                   })->content;
+  }
+  ASSERT_TRUE(bench_->start(kGang, plan.first));
+  bench_->wait_for_answer("worker-0");
+  ASSERT_TRUE(bench_->start(kGang, plan.then));
+
+  EXPECT_EQ(bench_->wait_for_end("launcher").status.code, 255);
+  EXPECT_NE(log_of("launcher", job::LogStream::kError).find("Host key verification failed"),
+            std::string::npos);
+  bench_->engine().stop(kGang, {"worker-0"}, StopMode::kNow);
+  bench_->wait_for_end("worker-0");
+}
+
+std::string engine_name(const testing::TestParamInfo<Sandbox>& info) {
+  return info.param == Sandbox::kNone ? "ProcessUnsandboxed" : "ProcessSandboxed";
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, Conformance,
+                         testing::Values(Sandbox::kBubblewrap, Sandbox::kNone), engine_name);
+
+// --- what a sandbox adds
+
+class Sandboxed : public Conformance {};
+
+TEST_P(Sandboxed, HasItsOwnNameProcessesAndGeneratedFolder) {
+  TaskPlan plan = script("hostname; echo $$ | wc -c; ls -d /generated; getent hosts test-main");
+  plan.address = "127.99.0.1";
+  plan.hosts = {{"test-main", "127.99.0.1"}};
+
+  run(plan);
+
+  EXPECT_EQ(log_of("main"), "test-main\n2\n/generated\n127.99.0.1      test-main\n");
+  EXPECT_FALSE(std::filesystem::exists("/generated"));
+}
+
+TEST_P(Sandboxed, LeavesNoMountBehind) {
+  run(script("true"));
+
+  EXPECT_EQ(base::read_file("/proc/self/mounts")->find(folder_.string()), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, Sandboxed, testing::Values(Sandbox::kBubblewrap), engine_name);
+
+}  // namespace
+}  // namespace muster::engine

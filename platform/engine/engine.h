@@ -1,0 +1,121 @@
+// Where tasks run. An engine starts the tasks it is given, all or none, says what happens to each,
+// and keeps their logs; it knows nothing of queues, retries or what a job means.
+//
+// Threads: every call and every report is on the EventLoop's thread. Every engine passes the
+// conformance suite (engine/conformance_test.cc).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "engine/log_frame.h"
+#include "job/exit_status.h"
+#include "launch/task_plan.h"
+
+namespace muster::engine {
+
+using base::Result;
+
+/// One attempt of one job. A new attempt never meets what is left of the one before.
+struct Gang {
+  std::string job_id;
+  int attempt = 0;
+
+  auto operator<=>(const Gang&) const = default;
+};
+
+/// A machine that takes tasks.
+struct Node {
+  std::string name;
+  int task_slots = 0;
+  job::Resources total;
+};
+
+/// The task answers: its sshd greeted on its port. A task without one answers once it is started.
+struct TaskAnswered {};
+
+/// The task is over, and nothing of it runs any more.
+struct TaskEnded {
+  job::ExitStatus status;
+  base::Time time;
+};
+
+struct TaskReport {
+  Gang gang;
+  std::string task;
+  std::variant<TaskAnswered, TaskEnded> what;
+};
+
+/// Where the rank census found a rank of an MPI program.
+struct RankPlace {
+  int rank = 0;
+  int world_size = 0;
+  std::string task;
+};
+
+enum class StopMode {
+  kGraceful,  ///< SIGTERM, then SIGKILL when the task's grace has passed
+  kNow,       ///< SIGKILL
+};
+
+/// What a restarted server finds of a task.
+enum class Found {
+  kNothing,  ///< it was never started, or its supervisor left no trace
+  kRunning,  ///< reports follow as if this engine had started it
+  kEnded,    ///< a TaskEnded report follows
+};
+
+class Engine {
+ public:
+  using Done = std::function<void(Result<void>)>;
+  using Listener = std::function<void(const TaskReport&)>;
+
+  virtual ~Engine() = default;
+
+  virtual std::vector<Node> nodes() = 0;
+
+  /// Who hears the reports; set once, before anything is started.
+  virtual void listen(Listener listener) = 0;
+
+  /// The generated folder as the task will see it; what plans must be made with.
+  virtual std::string generated_folder(const Gang& gang, std::string_view task,
+                                       job::Sandbox sandbox) const = 0;
+
+  /// Starts all of `tasks` or none: after an error whatever had started is gone. `done` is called
+  /// once, later. Refuses (kConflict) a task of this gang that was ever started before.
+  virtual void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
+
+  /// Ends these tasks; a TaskEnded follows for each that runs. Idempotent; ended or unknown tasks
+  /// are no error.
+  virtual void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
+
+  /// Takes up a task that an earlier server started.
+  virtual Found adopt(const Gang& gang, const std::string& task) = 0;
+
+  /// Removes what must not outlive the gang: keys, environment, temporary files. Logs stay.
+  virtual void scrub(const Gang& gang) = 0;
+
+  /// Removes everything of every attempt, logs included. REQUIRES: no task of it runs.
+  virtual Result<void> remove(const std::string& job_id) = 0;
+
+  /// Reads a task's log from its beginning. kNotFound where the task never started.
+  virtual Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang,
+                                                      const std::string& task) = 0;
+
+  /// Calls when the log may have grown, as long as the interest is kept.
+  [[nodiscard]] virtual std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+                                                        std::function<void()> grown) = 0;
+
+  /// The rank census of the gang, as far as it is known now.
+  virtual std::vector<RankPlace> ranks(const Gang& gang,
+                                       const std::vector<std::string>& tasks) const = 0;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,67 @@
+// A task's log on disk: frames of a time, a stream and raw bytes, one after the other.
+//
+//   offset  size  field
+//   0       8     time the bytes were read, nanoseconds since the Unix epoch, little endian
+//   8       4     length of the bytes, little endian, at most kMaxFrame
+//   12      1     stream: 0 output, 1 error, 2 notice
+//   13      3     zero
+//   16      ...   the bytes
+//
+// Only ever appended to, by one shim. A reader that meets half a frame at the end has read all that
+// is complete and tries again later. See docs/decisions/0005.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "job/log_record.h"
+
+namespace muster::engine {
+
+inline constexpr size_t kMaxFrame = 64 << 10;
+inline constexpr size_t kFrameHeader = 16;
+
+struct LogFrame {
+  base::Time time;
+  job::LogStream stream = job::LogStream::kOutput;
+  std::string bytes;
+
+  bool operator==(const LogFrame&) const = default;
+};
+
+/// The header and the bytes. REQUIRES: bytes.size() <= kMaxFrame.
+std::string encode_frame(base::Time time, job::LogStream stream, std::string_view bytes);
+
+/// Reads a log from where the last call ended. Not thread-safe.
+class LogCursor {
+ public:
+  virtual ~LogCursor() = default;
+  /// The next frame: true. Nothing complete for now: false. A damaged log: an error, once; what
+  /// follows the damage cannot be read.
+  virtual base::Result<bool> next(LogFrame& frame) = 0;
+
+  /// Goes to a frame so near the end that about `bytes` bytes follow, without reading what is
+  /// passed over. REQUIRES: next() was not called yet.
+  virtual base::Result<void> seek_near_end(size_t bytes) = 0;
+};
+
+/// A cursor over a log file. The file may still grow.
+class FileLogCursor : public LogCursor {
+ public:
+  explicit FileLogCursor(base::UniqueFd file) : file_(std::move(file)) {}
+  base::Result<bool> next(LogFrame& frame) override;
+  base::Result<void> seek_near_end(size_t bytes) override;
+
+ private:
+  base::Result<bool> fill(size_t wanted);
+
+  base::UniqueFd file_;
+  std::string buffer_;
+  size_t at_ = 0;  ///< start of the next frame in buffer_
+};
+
+}  // namespace muster::engine

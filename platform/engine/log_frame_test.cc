@@ -1,0 +1,96 @@
+#include "engine/log_frame.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/files.h"
+
+namespace muster::engine {
+namespace {
+
+const base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
+
+class LogFile : public testing::Test {
+ protected:
+  LogFile() : path_(testing::TempDir() + "log" + std::to_string(::getpid())) {
+    file_ = base::UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  }
+  ~LogFile() override { ::unlink(path_.c_str()); }
+
+  void write(const std::string& bytes) { ASSERT_TRUE(base::write_all(file_.get(), bytes)); }
+  FileLogCursor cursor() const {
+    return FileLogCursor(base::UniqueFd(::open(path_.c_str(), O_RDONLY)));
+  }
+
+  std::string path_;
+  base::UniqueFd file_;
+};
+
+TEST_F(LogFile, GivesBackFramesAsTheyWereWritten) {
+  const LogFrame output{.time = kTime, .bytes = std::string("a\0b\n", 4)};
+  const LogFrame error{.time = kTime, .stream = job::LogStream::kError, .bytes = "oops"};
+  write(encode_frame(output.time, output.stream, output.bytes) +
+        encode_frame(error.time, error.stream, error.bytes));
+
+  FileLogCursor reader = cursor();
+  LogFrame frame;
+  ASSERT_TRUE(*reader.next(frame));
+  EXPECT_EQ(frame, output);
+  ASSERT_TRUE(*reader.next(frame));
+  EXPECT_EQ(frame, error);
+  EXPECT_FALSE(*reader.next(frame));
+}
+
+TEST_F(LogFile, WaitsForTheRestOfAFrameWhereverItWasCut) {
+  const std::string whole = encode_frame(kTime, job::LogStream::kOutput, "hello");
+  FileLogCursor reader = cursor();
+  LogFrame frame;
+  for (const char byte : whole) {
+    const auto more = reader.next(frame);
+    ASSERT_TRUE(more);
+    EXPECT_FALSE(*more);
+    write(std::string(1, byte));
+  }
+  ASSERT_TRUE(*reader.next(frame));
+  EXPECT_EQ(frame.bytes, "hello");
+}
+
+TEST_F(LogFile, SaysThatADamagedLogIsDamaged) {
+  write(std::string(64, '\xff'));
+  FileLogCursor reader = cursor();
+  LogFrame frame;
+
+  const auto more = reader.next(frame);
+
+  ASSERT_FALSE(more);
+  EXPECT_NE(more.error().what.find("damaged"), std::string::npos);
+}
+
+TEST_F(LogFile, FindsAFrameNearTheEndWithoutTheRest) {
+  for (int i = 0; i < 5000; ++i) {
+    write(encode_frame(kTime, job::LogStream::kOutput, "line " + std::to_string(i) + "\n"));
+  }
+  FileLogCursor reader = cursor();
+  ASSERT_TRUE(reader.seek_near_end(100));
+
+  LogFrame frame;
+  std::vector<std::string> lines;
+  while (*reader.next(frame)) lines.push_back(frame.bytes);
+
+  ASSERT_FALSE(lines.empty());
+  EXPECT_LE(lines.size(), 4U);
+  EXPECT_EQ(lines.back(), "line 4999\n");
+}
+
+TEST_F(LogFile, StartsAtTheBeginningWhenItIsShort) {
+  write(encode_frame(kTime, job::LogStream::kOutput, "only"));
+  FileLogCursor reader = cursor();
+  ASSERT_TRUE(reader.seek_near_end(1000));
+  LogFrame frame;
+  ASSERT_TRUE(*reader.next(frame));
+  EXPECT_EQ(frame.bytes, "only");
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,23 @@
+// What this machine is and has, for the process engine.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/spec.h"
+
+namespace muster::engine {
+
+std::string host_name();
+
+/// CPUs this process may use, physical memory, NVIDIA GPUs by their device files.
+job::Resources host_resources();
+
+/// The machine's /etc/hosts with these names in front.
+std::string hosts_file(const std::vector<std::pair<std::string, std::string>>& names);
+
+/// The login name of this process's user; its number where it has no name.
+std::string user_name();
+
+}  // namespace muster::engine

@@ -1,0 +1,382 @@
+#include "engine/process/process_engine.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "engine/process/host_facts.h"
+#include "engine/process/sandbox.h"
+#include "engine/process/ssh_probe.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using base::Error;
+using base::ErrorCode;
+using base::UniqueFd;
+
+namespace {
+
+// While a shim of an earlier server has taken its lock but not yet written who it is.
+constexpr std::chrono::milliseconds kAdoptionPause{20};
+
+constexpr std::string_view kStarted = "started";
+
+/// How the task ended, from the record its shim left; lost where it left none.
+TaskEnded end_left_in(const TaskFolder& folder) {
+  const auto text = base::read_file(folder.exit(), 64 << 10);
+  const auto record = text ? decode_exit(*text) : Result<ExitRecord>(text.error());
+  if (!record) return {.status = {.lost = true}, .time = base::SystemClock().now()};
+  return {.status = record->status, .time = record->ended};
+}
+
+/// sshd refuses to be started by root without this folder, which its package makes only when the
+/// system's own sshd runs. A sandbox has one of its own; without one it must be the machine's.
+Result<void> prepare_for_sshd() {
+  if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
+  return base::system_error("cannot make /run/sshd, which sshd needs", errno);
+}
+
+std::optional<int> parse_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+/// One call of start(), until every shim has said whether its task is up.
+struct ProcessEngine::Start {
+  Gang gang;
+  Done done;
+  int unheard = 0;  ///< shims that have said neither
+  int alive = 0;    ///< shims that have not ended
+  std::vector<std::string> tasks;
+  std::optional<Error> error;
+};
+
+/// A task whose shim runs.
+struct ProcessEngine::HeldTask {
+  TaskKey key;
+  std::optional<pid_t> child;  ///< set when the shim is a child of this process, to be reaped
+  UniqueFd pidfd;
+  UniqueFd status;    ///< the shim's first words
+  std::string words;  ///< those heard so far
+  std::string address;
+  int ssh_port = 0;
+  std::shared_ptr<Start> start;       ///< until the whole start is settled
+  bool ended = false;                 ///< its shim has ended, and the start is not settled yet
+  std::optional<StopMode> stop_wish;  ///< asked for before its pidfd was known
+  std::unique_ptr<SshProbe> probe;
+  base::EventLoop::Interest status_interest;
+  base::EventLoop::Interest end_interest;
+};
+
+ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
+    : loop_(loop), options_(std::move(options)), files_(loop) {}
+
+ProcessEngine::~ProcessEngine() = default;
+
+std::vector<Node> ProcessEngine::nodes() {
+  return {{.name = host_name(), .task_slots = options_.task_slots, .total = host_resources()}};
+}
+
+TaskFolder ProcessEngine::folder_of(const Gang& gang, std::string_view task) const {
+  return {options_.folder / gang.job_id / std::to_string(gang.attempt) / task};
+}
+
+std::string ProcessEngine::generated_folder(const Gang& gang, std::string_view task,
+                                            job::Sandbox sandbox) const {
+  return sandbox == job::Sandbox::kNone ? folder_of(gang, task).generated().string() : "/generated";
+}
+
+// --- starting
+
+Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFolder& folder) const {
+  MUSTER_CHECK(base::make_private_folder(folder.generated()));
+  for (const std::string& name : plan.folders) {
+    MUSTER_CHECK(base::make_private_folder(folder.generated() / name));
+  }
+  for (const launch::PlannedFile& file : plan.files) {
+    MUSTER_CHECK(base::write_file(folder.generated() / file.path, file.content, file.mode));
+  }
+  MUSTER_CHECK(base::write_file(folder.log(), ""));
+  MUSTER_CHECK(base::write_file(folder.hosts(), hosts_file(plan.hosts), 0644));
+
+  ShimPlan shim{.inner = {.argv = plan.argv,
+                          .folder = plan.folder,
+                          .own_process_tree = plan.sandbox == job::Sandbox::kBubblewrap},
+                .address = plan.address,
+                .grace = plan.grace};
+  if (plan.sandbox == job::Sandbox::kBubblewrap) {
+    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder));
+  }
+  shim.wrapper.insert(shim.wrapper.end(), {options_.shim.string(), "--inner"});
+  for (const auto& [name, value] : plan.environment) {
+    shim.inner.environment.push_back(name + "=" + value);
+  }
+  if (plan.ssh) {
+    if (plan.sandbox == job::Sandbox::kNone) MUSTER_CHECK(prepare_for_sshd());
+    shim.port = plan.ssh->port;
+    shim.inner.ssh_command = plan.ssh->command;
+  }
+  return base::write_file(folder.plan(), encode(shim));
+}
+
+Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
+                                   const launch::TaskPlan& plan) {
+  const TaskKey key{start->gang, plan.task};
+  const TaskFolder folder = folder_of(start->gang, plan.task);
+  if (fs::exists(folder.path)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "task " + plan.task + " of this attempt was started before"};
+  }
+  MUSTER_CHECK(lay_out(plan, folder));
+  // The lock goes to the shim as an open descriptor: held without a gap from before it exists.
+  // docs/decisions/0002.
+  MUSTER_TRY(const UniqueFd lock, base::lock_file(folder.lock()));
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    return base::system_error("cannot make a pipe", errno);
+  }
+  auto task = std::make_unique<HeldTask>();
+  task->key = key;
+  task->status = UniqueFd(ends[0]);
+  const UniqueFd writer(ends[1]);
+  MUSTER_TRY(base::Child child,
+             base::spawn({.argv = {options_.shim.string(), folder.path.string()},
+                          .environment = base::current_environment(),
+                          .descriptors = {{lock.get(), kShimLock}, {writer.get(), kShimStatus}},
+                          .new_session = true,
+                          .folder = "/"}));
+  task->child = child.pid;
+  task->pidfd = std::move(child.pidfd);
+  task->address = plan.address;
+  task->ssh_port = plan.ssh ? plan.ssh->port : 0;
+  task->start = start;
+  HeldTask& held = *task;
+  held.status_interest =
+      loop_.when_readable(held.status.get(), [this, start, &held] { hear_shim(start, held); });
+  watch_end(held);
+  start->tasks.push_back(plan.task);
+  ++start->unheard;
+  ++start->alive;
+  tasks_[key] = std::move(task);
+  return {};
+}
+
+void ProcessEngine::start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done) {
+  auto start = std::make_shared<Start>();
+  start->gang = gang;
+  start->done = std::move(done);
+  for (const launch::TaskPlan& plan : plans) {
+    if (auto launched = launch(start, plan); !launched) {
+      Error error = std::move(launched).error();
+      error.what = "cannot start " + plan.task + ": " + error.what;
+      fail_start(start, std::move(error));
+      break;
+    }
+  }
+  loop_.post([this, start] { settle(start); });
+}
+
+void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& task) {
+  std::array<char, 4096> buffer{};
+  const ssize_t count = ::read(task.status.get(), buffer.data(), buffer.size());
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count > 0) {
+    task.words.append(buffer.data(), static_cast<size_t>(count));
+    if (task.words != kStarted) return;
+  }
+  task.status_interest.reset();
+  --start->unheard;
+  if (task.words != kStarted) {
+    const size_t line = task.words.find('\n');
+    Error error{.code = base::error_code_of(task.words.substr(0, line)),
+                .what = "cannot start " + task.key.second + ": " +
+                        (line == std::string::npos ? "its shim ended at once"
+                                                   : task.words.substr(line + 1))};
+    if (error.what.find("bwrap") != std::string::npos) error.advice = sandbox_advice();
+    fail_start(start, std::move(error));
+  }
+  settle(start);
+}
+
+void ProcessEngine::fail_start(const std::shared_ptr<Start>& start, Error error) {
+  if (!start->error) start->error = std::move(error);
+  stop(start->gang, start->tasks, StopMode::kNow);
+}
+
+void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
+  if (start->done == nullptr || start->unheard > 0) return;
+  if (start->error && start->alive > 0) return;
+  const Done done = std::exchange(start->done, nullptr);
+  if (start->error) {
+    for (const std::string& task : start->tasks) tasks_.erase({start->gang, task});
+    scrub(start->gang);
+    return done(*start->error);
+  }
+  done({});
+  for (const std::string& name : start->tasks) {
+    const TaskKey key{start->gang, name};
+    const auto found = tasks_.find(key);
+    if (found == tasks_.end()) continue;
+    HeldTask& task = *found->second;
+    task.start.reset();
+    if (task.ended) {
+      ended(key);
+    } else if (task.ssh_port == 0) {
+      report(key, TaskAnswered{});
+    } else {
+      task.probe = std::make_unique<SshProbe>(loop_, task.address, task.ssh_port,
+                                              [this, key] { report(key, TaskAnswered{}); });
+    }
+  }
+}
+
+// --- ending
+
+void ProcessEngine::watch_end(HeldTask& task) {
+  task.end_interest = loop_.when_readable(task.pidfd.get(), [this, key = task.key] { ended(key); });
+}
+
+void ProcessEngine::ended(const TaskKey& key) {
+  const auto found = tasks_.find(key);
+  if (found == tasks_.end()) return;
+  HeldTask& task = *found->second;
+  task.end_interest.reset();
+  if (task.child) ::waitpid(*task.child, nullptr, WNOHANG);
+  task.child.reset();
+  if (task.start) {
+    if (!std::exchange(task.ended, true)) --task.start->alive;
+    const auto start = task.start;
+    return settle(start);
+  }
+  tasks_.erase(found);
+  report(key, end_left_in(folder_of(key.first, key.second)));
+}
+
+void ProcessEngine::stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) {
+  for (const std::string& name : tasks) {
+    const auto found = tasks_.find({gang, name});
+    if (found == tasks_.end()) continue;
+    HeldTask& task = *found->second;
+    if (!task.pidfd) {
+      task.stop_wish = mode;
+      continue;
+    }
+    // A shim that has just ended cannot be signalled; its end is being reported anyway.
+    [[maybe_unused]] const auto sent =
+        base::send_signal(task.pidfd, mode == StopMode::kNow ? SIGQUIT : SIGTERM);
+  }
+}
+
+void ProcessEngine::report(const TaskKey& key, std::variant<TaskAnswered, TaskEnded> what) {
+  if (listener_) listener_({.gang = key.first, .task = key.second, .what = std::move(what)});
+}
+
+// --- taking up what an earlier server started
+
+Found ProcessEngine::adopt(const Gang& gang, const std::string& name) {
+  const TaskKey key{gang, name};
+  const TaskFolder folder = folder_of(gang, name);
+  if (!fs::exists(folder.lock())) return Found::kNothing;
+  if (base::lock_file(folder.lock())) {
+    // Nobody holds the task any more.
+    if (!fs::exists(folder.running())) return Found::kNothing;
+    loop_.post([this, key, folder] { report(key, end_left_in(folder)); });
+    return Found::kEnded;
+  }
+  auto task = std::make_unique<HeldTask>();
+  task->key = key;
+  HeldTask& held = *task;
+  tasks_[key] = std::move(task);
+  take_up(held);
+  return Found::kRunning;
+}
+
+void ProcessEngine::take_up(HeldTask& task) {
+  const TaskFolder folder = folder_of(task.key.first, task.key.second);
+  const auto text = base::read_file(folder.running(), 4096);
+  const auto record = text ? decode_running(*text) : Result<RunningRecord>(text.error());
+  if (!record) {
+    // The shim holds its lock but has not said who it is: it will in a moment, or it ends.
+    task.end_interest = loop_.after(kAdoptionPause, [this, key = task.key, folder] {
+      const auto found = tasks_.find(key);
+      if (found == tasks_.end()) return;
+      if (base::lock_file(folder.lock())) return ended(key);
+      take_up(*found->second);
+    });
+    return;
+  }
+  auto pidfd = base::open_pidfd(record->pid);
+  if (!pidfd || start_ticks_of(record->pid) != record->start_ticks) {
+    loop_.post([this, key = task.key] { ended(key); });
+    return;
+  }
+  task.pidfd = *std::move(pidfd);
+  watch_end(task);
+  if (task.stop_wish) stop(task.key.first, {task.key.second}, *task.stop_wish);
+}
+
+// --- what stays and what goes
+
+void ProcessEngine::scrub(const Gang& gang) {
+  std::error_code error;
+  const fs::path attempt = options_.folder / gang.job_id / std::to_string(gang.attempt);
+  for (const auto& entry : fs::directory_iterator(attempt, error)) {
+    const TaskFolder folder{entry.path()};
+    fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
+    [[maybe_unused]] const auto generated = base::remove_tree(folder.generated());
+    [[maybe_unused]] const auto plan = base::remove_tree(folder.plan());
+    [[maybe_unused]] const auto hosts = base::remove_tree(folder.hosts());
+  }
+}
+
+Result<void> ProcessEngine::remove(const std::string& job_id) {
+  return base::remove_tree(options_.folder / job_id);
+}
+
+Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const Gang& gang,
+                                                           const std::string& task) {
+  const fs::path path = folder_of(gang, task).log();
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return base::system_error("cannot read the log of " + task, errno);
+  return std::unique_ptr<LogCursor>(std::make_unique<FileLogCursor>(std::move(file)));
+}
+
+std::shared_ptr<void> ProcessEngine::watch_log(const Gang& gang, const std::string& task,
+                                               std::function<void()> grown) {
+  return files_.watch(folder_of(gang, task).log(), std::move(grown));
+}
+
+std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,
+                                            const std::vector<std::string>& tasks) const {
+  std::vector<RankPlace> places;
+  for (const std::string& task : tasks) {
+    const TaskFolder folder = folder_of(gang, task);
+    for (const fs::path& ranks : {folder.generated() / "ranks", folder.path / "ranks"}) {
+      std::error_code error;
+      for (const auto& entry : fs::directory_iterator(ranks, error)) {
+        const auto number = parse_number(entry.path().filename().string());
+        const auto text = base::read_file(entry.path(), 64);
+        const auto size = text ? parse_number(*text) : std::nullopt;
+        if (number)
+          places.push_back({.rank = *number, .world_size = size.value_or(0), .task = task});
+      }
+    }
+  }
+  return places;
+}
+
+}  // namespace muster::engine

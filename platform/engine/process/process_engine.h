@@ -1,0 +1,66 @@
+// The default engine: tasks are processes of this machine, each in a bubblewrap sandbox held by a
+// shim that outlives the server. No daemon, no root needed.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/event_loop.h"
+#include "engine/engine.h"
+#include "engine/process/file_watch.h"
+#include "engine/shim/plan.h"
+
+namespace muster::engine {
+
+struct ProcessEngineOptions {
+  std::filesystem::path folder;  ///< where the jobs' folders lie; made 0700
+  std::filesystem::path shim;    ///< the muster-shim executable
+  int task_slots = 256;          ///< how many tasks may run at once, whatever they ask for
+};
+
+class ProcessEngine : public Engine {
+ public:
+  ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options);
+  ~ProcessEngine() override;
+
+  std::vector<Node> nodes() override;
+  void listen(Listener listener) override { listener_ = std::move(listener); }
+  std::string generated_folder(const Gang& gang, std::string_view task,
+                               job::Sandbox sandbox) const override;
+  void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
+  Found adopt(const Gang& gang, const std::string& task) override;
+  void scrub(const Gang& gang) override;
+  Result<void> remove(const std::string& job_id) override;
+  Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang, const std::string& task) override;
+  std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+                                  std::function<void()> grown) override;
+  std::vector<RankPlace> ranks(const Gang& gang,
+                               const std::vector<std::string>& tasks) const override;
+
+ private:
+  struct HeldTask;
+  struct Start;
+  using TaskKey = std::pair<Gang, std::string>;
+
+  TaskFolder folder_of(const Gang& gang, std::string_view task) const;
+  Result<void> lay_out(const launch::TaskPlan& plan, const TaskFolder& folder) const;
+  Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
+  void hear_shim(const std::shared_ptr<Start>& start, HeldTask& task);
+  void settle(const std::shared_ptr<Start>& start);
+  void fail_start(const std::shared_ptr<Start>& start, base::Error error);
+  void watch_end(HeldTask& task);
+  void take_up(HeldTask& task);
+  void ended(const TaskKey& key);
+  void report(const TaskKey& key, std::variant<TaskAnswered, TaskEnded> what);
+
+  base::EventLoop& loop_;
+  ProcessEngineOptions options_;
+  Listener listener_;
+  FileWatch files_;
+  std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,83 @@
+#include "engine/process/sandbox.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/subprocess.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+void append(Words& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+void show_entry(Words& words, const fs::directory_entry& entry) {
+  const std::string path = entry.path().string();
+  std::error_code error;
+  if (entry.is_symlink(error)) {
+    append(words, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
+  } else if (entry.is_directory(error)) {
+    append(words, {"--dev-bind-try", path, path});
+  }
+}
+
+/// The root is a fresh one with the machine's folders in it: only so can /generated exist without
+/// anything being made in the machine's own root.
+void show_folders(Words& words, const std::string& parent, const Words& hidden) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (const auto& entry : fs::directory_iterator(parent, error)) entries.push_back(entry);
+  std::sort(entries.begin(), entries.end());
+  for (const auto& entry : entries) {
+    if (std::find(hidden.begin(), hidden.end(), entry.path()) == hidden.end()) {
+      show_entry(words, entry);
+    }
+  }
+}
+
+/// sshd wants /run/sshd when it is started by root, and a machine that never ran one lacks it.
+void show_run(Words& words) {
+  if (::geteuid() != 0) return append(words, {"--dev-bind-try", "/run", "/run"});
+  append(words, {"--tmpfs", "/run"});
+  show_folders(words, "/run", {"/run/sshd"});
+  append(words, {"--dir", "/run/sshd"});
+}
+
+}  // namespace
+
+std::string sandbox_advice() {
+  return "install bubblewrap (apt install bubblewrap) and allow user namespaces (sysctl "
+         "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or "
+         "run without a sandbox: --sandbox none";
+}
+
+base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFolder& folder) {
+  auto bwrap = base::find_program("bwrap", base::current_environment());
+  if (!bwrap) {
+    return base::Error{.code = base::ErrorCode::kNotFound,
+                       .what = "bubblewrap (bwrap) is not installed",
+                       .advice = sandbox_advice()};
+  }
+  Words words{*std::move(bwrap)};
+  show_folders(words, "/", {"/proc", "/dev", "/run", "/generated"});
+  append(words, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
+  if (fs::is_directory("/dev/shm")) append(words, {"--tmpfs", "/dev/shm"});
+  show_run(words);
+  append(words, {"--bind", folder.generated().string(), "/generated"});
+  if (fs::exists("/etc/hosts")) {
+    append(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
+  }
+  append(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname", plan.hostname,
+                 "--as-pid-1", "--die-with-parent"});
+  return words;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,64 @@
+#include "engine/process/ssh_probe.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+namespace muster::engine {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{200};
+
+// A whole greeting of our own, so that sshd takes the end of the connection for a polite one.
+constexpr std::string_view kGreeting = "SSH-2.0-muster\r\n";
+
+}  // namespace
+
+SshProbe::SshProbe(base::EventLoop& loop, std::string address, int port,
+                   std::function<void()> answered)
+    : loop_(loop), address_(std::move(address)), port_(port), answered_(std::move(answered)) {
+  connect();
+}
+
+void SshProbe::connect() {
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<uint16_t>(port_));
+  ::inet_pton(AF_INET, address_.c_str(), &where.sin_addr);
+  interest_.reset();
+  socket_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket_) return retry();
+  const int result =
+      ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where);
+  if (result != 0 && errno != EINPROGRESS) return retry();
+  interest_ = loop_.when_writable(socket_.get(), [this] { connected(); });
+}
+
+void SshProbe::connected() {
+  interest_.reset();
+  if (::send(socket_.get(), kGreeting.data(), kGreeting.size(), MSG_NOSIGNAL) < 0) return retry();
+  interest_ = loop_.when_readable(socket_.get(), [this] { greeted(); });
+}
+
+void SshProbe::greeted() {
+  std::array<char, 256> buffer{};
+  const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  if (count < 0 && errno == EAGAIN) return;
+  if (count < 4 || !std::string_view(buffer.data(), 4).starts_with("SSH-")) return retry();
+  interest_.reset();
+  socket_.reset();
+  answered_();
+}
+
+void SshProbe::retry() {
+  interest_.reset();
+  socket_.reset();
+  interest_ = loop_.after(kPause, [this] { connect(); });
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,35 @@
+// Asks a task's ssh port until an sshd greets.
+//
+// On the EventLoop's thread. Dropping the probe ends it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/event_loop.h"
+#include "base/unique_fd.h"
+
+namespace muster::engine {
+
+class SshProbe {
+ public:
+  /// Calls `answered` once, when a line that begins with "SSH-" has come. A connection that ends
+  /// without one is tried again after a while; the caller sets the bound by dropping the probe.
+  SshProbe(base::EventLoop& loop, std::string address, int port, std::function<void()> answered);
+
+ private:
+  void connect();
+  void connected();
+  void greeted();
+  void retry();
+
+  base::EventLoop& loop_;
+  std::string address_;
+  int port_;
+  std::function<void()> answered_;
+  base::UniqueFd socket_;
+  base::EventLoop::Interest interest_;  ///< after socket_: must go first
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,169 @@
+#include "engine/shim/inner.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "engine/shim/plan.h"
+#include "engine/shim/process_tree.h"
+
+namespace muster::engine {
+
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
+
+/// The program could not be started: what a shell would answer, and why in words.
+job::ExitStatus not_started(const InnerPlan& plan, const base::Error& error) {
+  const bool missing = error.code == base::ErrorCode::kNotFound;
+  return {.code = missing ? kNotFound : kNotExecutable,
+          .error = missing ? "'" + plan.argv.front() + "' was not found" : error.what};
+}
+
+class Inner {
+ public:
+  explicit Inner(InnerPlan plan) : plan_(std::move(plan)) {}
+
+  void run() {
+    say(std::string(kHello));
+    if (!plan_.argv.empty()) start_program();
+    while (!done_) wait_for_something();
+    if (!plan_.own_process_tree) kill_descendants();
+  }
+
+ private:
+  void start_program() {
+    auto child = start();
+    if (!child) {
+      const job::ExitStatus status = not_started(plan_, child.error());
+      dprintf(STDERR_FILENO, "muster: cannot run the command: %s\n", status.error.c_str());
+      finish(status);
+      return;
+    }
+    program_ = child->pid;
+  }
+
+  base::Result<base::Child> start() {
+    if (::access(plan_.folder.c_str(), X_OK) != 0) {
+      base::Error error =
+          base::system_error("cannot enter the working folder '" + plan_.folder + "'", errno);
+      error.code = base::ErrorCode::kRefused;
+      return error;
+    }
+    MUSTER_TRY(std::string path, base::find_program(plan_.argv.front(), plan_.environment));
+    return base::spawn(
+        {.argv = plan_.argv,
+         .program = std::move(path),
+         .environment = plan_.environment,
+         .descriptors = {{STDOUT_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}},
+         .new_session = true,
+         .folder = plan_.folder});
+  }
+
+  void wait_for_something() {
+    std::array<pollfd, 3> watched{{{kInnerControl, POLLIN, 0},
+                                   {children_.get(), POLLIN, 0},
+                                   {plan_.ssh_command.empty() ? -1 : kInnerListener, POLLIN, 0}}};
+    if (::poll(watched.data(), watched.size(), -1) < 0) return;
+    if (watched[0].revents != 0) hear();
+    if (watched[1].revents != 0) reap();
+    if (watched[2].revents != 0 && !done_) answer_ssh();
+  }
+
+  void hear() {
+    std::array<char, 64> buffer{};
+    const ssize_t count = ::recv(kInnerControl, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0) return;
+    const std::string_view word(buffer.data(), static_cast<size_t>(count));
+    if (word == kTerminate) {
+      terminate();
+    } else {
+      done_ = true;  // kKill, or the outer half is gone
+    }
+  }
+
+  void terminate() {
+    if (program_ > 0) {
+      ::kill(-program_, SIGTERM);
+    } else {
+      finish({.signal = SIGTERM, .stopped = true});
+    }
+  }
+
+  void reap() {
+    signalfd_siginfo ignored{};
+    while (::read(children_.get(), &ignored, sizeof ignored) > 0) {
+    }
+    int status = 0;
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      if (pid != program_) continue;
+      finish(WIFSIGNALED(status) ? job::ExitStatus{.signal = WTERMSIG(status)}
+                                 : job::ExitStatus{.code = WEXITSTATUS(status)});
+    }
+  }
+
+  // Each connection gets an sshd of its own (inetd mode): the socket was bound before anybody was
+  // told of it, so no port is ever lost to another process. docs/decisions/0003.
+  void answer_ssh() {
+    base::UniqueFd connection(::accept4(kInnerListener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection) return;
+    const auto child = base::spawn({.argv = plan_.ssh_command,
+                                    .program = plan_.ssh_command.front(),
+                                    .environment = plan_.environment,
+                                    .descriptors = {{connection.get(), STDIN_FILENO},
+                                                    {connection.get(), STDOUT_FILENO},
+                                                    {STDERR_FILENO, STDERR_FILENO}},
+                                    .new_session = true,
+                                    .folder = "/"});
+    if (!child) {
+      dprintf(STDERR_FILENO, "muster: %s: install the package openssh-server\n",
+              child.error().what.c_str());
+    }
+  }
+
+  void finish(const job::ExitStatus& status) {
+    say(encode(ExitRecord{.status = status}));
+    done_ = true;
+  }
+
+  static void say(const std::string& text) {
+    [[maybe_unused]] const ssize_t sent =
+        ::send(kInnerControl, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+
+  InnerPlan plan_;
+  base::UniqueFd children_ = watch_children();
+  pid_t program_ = -1;
+  bool done_ = false;
+};
+
+}  // namespace
+
+int run_inner() {
+  auto text = base::read_file("/proc/self/fd/" + std::to_string(kInnerPlan));
+  auto plan = text ? decode_inner_plan(*text) : base::Result<InnerPlan>(text.error());
+  if (!plan) {
+    dprintf(STDERR_FILENO, "muster: %s\n", plan.error().what.c_str());
+    return 1;
+  }
+  ::close(kInnerPlan);
+  for (const int fd : {kInnerControl, kInnerListener}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Inner(*std::move(plan)).run();
+  return 0;
+}
+
+}  // namespace muster::engine

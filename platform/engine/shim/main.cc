@@ -1,0 +1,18 @@
+// muster-shim FOLDER: holds the task whose plan lies in FOLDER.
+// muster-shim --inner: the half of it inside the sandbox.
+//
+// Both are started by Muster itself, on the descriptors named in shim/plan.h.
+#include <cstdio>
+#include <cstring>
+
+#include "engine/shim/inner.h"
+#include "engine/shim/outer.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
+    return 2;
+  }
+  if (std::strcmp(argv[1], "--inner") == 0) return muster::engine::run_inner();
+  return muster::engine::run_outer(argv[1]);
+}

@@ -1,0 +1,306 @@
+#include "engine/shim/outer.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "engine/shim/listener.h"
+#include "engine/shim/log_writer.h"
+#include "engine/shim/plan.h"
+#include "engine/shim/process_tree.h"
+
+namespace muster::engine {
+
+using base::Result;
+using base::UniqueFd;
+
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+// Room for the longest exit record, taken on disk before the task starts.
+constexpr size_t kExitRecordRoom = 4096;
+// How much of a failed sandbox's words goes into the error.
+constexpr size_t kShownOfWrapper = 400;
+
+/// How often the kernel's out-of-memory killer struck on this machine (/proc/vmstat).
+uint64_t out_of_memory_kills() {
+  const auto text = base::read_file("/proc/vmstat");
+  const size_t at = text ? text->find("\noom_kill ") : std::string::npos;
+  return at == std::string::npos ? 0 : std::strtoull(text->c_str() + at + 10, nullptr, 10);
+}
+
+UniqueFd watch_stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGQUIT}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/// A pipe or socket pair: [0] stays here, [1] goes to the wrapper.
+struct Pair {
+  UniqueFd here;
+  UniqueFd there;
+};
+
+Pair make_pipe() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Pair make_control() {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Result<UniqueFd> in_memory_file(std::string_view content) {
+  UniqueFd file(::memfd_create("plan", MFD_CLOEXEC));
+  if (!file) return base::system_error("cannot make a file in memory", errno);
+  MUSTER_CHECK(base::write_all(file.get(), content));
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+class Outer {
+ public:
+  explicit Outer(TaskFolder folder) : folder_(std::move(folder)) {}
+
+  int run() {
+    if (auto prepared = prepare(); !prepared) return refuse(prepared.error());
+    if (auto started = start(); !started) return refuse(started.error());
+    while (wrapper_running_ || output_.here || error_.here) wait_for_something();
+    kill_descendants();
+    if (!said_hello_) return refuse(wrapper_failure());
+    write_exit_record();
+    return 0;
+  }
+
+ private:
+  // --- starting
+
+  Result<void> prepare() {
+    MUSTER_TRY(const std::string text, base::read_file(folder_.plan()));
+    MUSTER_TRY(plan_, decode_shim_plan(text));
+    UniqueFd log(::open(folder_.log().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (!log) return base::system_error("cannot open the log", errno);
+    log_.emplace(std::move(log), clock_);
+    exit_ = UniqueFd(::open(folder_.exit().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!exit_) return base::system_error("cannot open the exit record", errno);
+    MUSTER_CHECK(base::write_all(exit_.get(), std::string(kExitRecordRoom, ' ')));
+    if (plan_.port != 0) {
+      MUSTER_TRY(listener_, listen_on(plan_.address, plan_.port));
+    }
+    return {};
+  }
+
+  Result<void> start() {
+    output_ = make_pipe();
+    error_ = make_pipe();
+    control_ = make_control();
+    if (!output_.here || !error_.here || !control_.here) {
+      return base::system_error("cannot make a pipe", errno);
+    }
+    MUSTER_TRY(const UniqueFd inner, in_memory_file(encode(plan_.inner)));
+    kills_before_ = out_of_memory_kills();
+    base::SpawnOptions options{.argv = plan_.wrapper,
+                               .environment = base::current_environment(),
+                               .descriptors = {{output_.there.get(), STDOUT_FILENO},
+                                               {error_.there.get(), STDERR_FILENO},
+                                               {control_.there.get(), kInnerControl},
+                                               {inner.get(), kInnerPlan}}};
+    if (listener_) options.descriptors.emplace_back(listener_.get(), kInnerListener);
+    MUSTER_TRY(wrapper_, base::spawn(options));
+    wrapper_running_ = true;
+    for (UniqueFd* end : {&output_.there, &error_.there, &control_.there, &listener_}) end->reset();
+    return {};
+  }
+
+  /// Nothing was started, or the sandbox could not be made: whoever asked learns why.
+  int refuse(const base::Error& error) {
+    tell_engine(std::string(to_string(error.code)) + "\n" + error.what);
+    return 1;
+  }
+
+  base::Error wrapper_failure() const {
+    return {.code = base::ErrorCode::kRefused,
+            .what = wrapper_words_.empty() ? "the sandbox ended before the task started"
+                                           : wrapper_words_};
+  }
+
+  /// The engine listens on a pipe that ends when this process does.
+  static void tell_engine(const std::string& text) {
+    [[maybe_unused]] const auto told = base::write_all(kShimStatus, text);
+    ::close(kShimStatus);
+  }
+
+  void record_running() {
+    const pid_t self = ::getpid();
+    [[maybe_unused]] const auto written = base::write_file(
+        folder_.running(),
+        encode(RunningRecord{
+            .pid = self, .start_ticks = start_ticks_of(self), .started = clock_.now()}));
+  }
+
+  // --- running
+
+  void wait_for_something() {
+    std::array<pollfd, 5> watched{{{stops_.get(), POLLIN, 0},
+                                   {output_.here.get(), POLLIN, 0},
+                                   {error_.here.get(), POLLIN, 0},
+                                   {control_.here.get(), POLLIN, 0},
+                                   {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0}}};
+    const int ready = ::poll(watched.data(), watched.size(), milliseconds_to_kill());
+    if (ready < 0) return;
+    if (ready == 0) return kill();
+    if (watched[0].revents != 0) heed_stop();
+    if (watched[1].revents != 0) copy(output_.here, job::LogStream::kOutput);
+    if (watched[2].revents != 0) copy(error_.here, job::LogStream::kError);
+    if (watched[3].revents != 0) hear();
+    if (watched[4].revents != 0) wrapper_ended();
+  }
+
+  int milliseconds_to_kill() const {
+    if (!kill_at_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Steady::now());
+    return static_cast<int>(std::max<int64_t>(0, left.count()));
+  }
+
+  void heed_stop() {
+    signalfd_siginfo info{};
+    if (::read(stops_.get(), &info, sizeof info) != sizeof info) return;
+    const bool again = stopped_;
+    stopped_ = true;
+    if (info.ssi_signo == SIGQUIT || again) return kill();
+    say(kTerminate);
+    kill_at_ = Steady::now() + plan_.grace;
+  }
+
+  void kill() {
+    kill_at_.reset();
+    say(kKill);
+    // The wrapper takes its sandbox along (bwrap --die-with-parent); without one the inner half has
+    // just been told, and ends with the control socket at the latest.
+    if (plan_.inner.own_process_tree && wrapper_running_) {
+      [[maybe_unused]] const auto sent = base::send_signal(wrapper_.pidfd, SIGKILL);
+    }
+    control_.here.reset();
+  }
+
+  void say(std::string_view word) {
+    if (!control_.here) return;
+    [[maybe_unused]] const ssize_t sent =
+        ::send(control_.here.get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  void copy(UniqueFd& pipe, job::LogStream stream) {
+    static std::array<char, 64 << 10> buffer;
+    const ssize_t count = ::read(pipe.get(), buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return pipe.reset();
+    const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
+    if (!said_hello_) wrapper_words_ += bytes.substr(0, kShownOfWrapper);
+    log_->write(stream, bytes);
+  }
+
+  void hear() {
+    std::array<char, kExitRecordRoom> buffer{};
+    while (control_.here) {
+      const ssize_t count = ::recv(control_.here.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (count < 0) return;
+      if (count == 0) return control_.here.reset();
+      heed({buffer.data(), static_cast<size_t>(count)});
+    }
+  }
+
+  void heed(std::string_view text) {
+    if (text == kHello) {
+      said_hello_ = true;
+      record_running();
+      tell_engine("started");
+    } else if (auto record = decode_exit(text)) {
+      status_ = record->status;
+    }
+  }
+
+  // --- ending
+
+  void wrapper_ended() {
+    // What the inner half said last may still wait in the socket.
+    hear();
+    const auto status = base::wait_for(wrapper_);
+    wrapper_running_ = false;
+    kill_descendants();
+    if (status_) return;
+    const int how = status ? *status : 0;
+    status_ = WIFSIGNALED(how) ? job::ExitStatus{.signal = WTERMSIG(how)}
+                               : job::ExitStatus{.signal = SIGKILL};
+  }
+
+  void write_exit_record() {
+    job::ExitStatus status = status_.value_or(job::ExitStatus{.signal = SIGKILL});
+    status.stopped = stopped_;
+    status.out_of_memory =
+        !stopped_ && status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
+    if (log_->lost() > 0) log_->notice("the log ends early");
+    if (log_->lost() > 0) {
+      status.error += (status.error.empty() ? "" : "; ") + std::to_string(log_->lost()) +
+                      " bytes of its log are lost: the disk was full";
+    }
+    std::string text = encode(ExitRecord{.status = status, .ended = clock_.now()});
+    if (text.size() > kExitRecordRoom) {
+      status.error.clear();
+      text = encode(ExitRecord{.status = status, .ended = clock_.now()});
+    }
+    text.resize(std::max(text.size(), kExitRecordRoom), ' ');
+    [[maybe_unused]] const ssize_t written = ::pwrite(exit_.get(), text.data(), text.size(), 0);
+  }
+
+  TaskFolder folder_;
+  base::SystemClock clock_;
+  ShimPlan plan_;
+  std::optional<LogWriter> log_;
+  UniqueFd exit_;
+  UniqueFd listener_;
+  UniqueFd stops_ = watch_stop_signals();
+  Pair output_;
+  Pair error_;
+  Pair control_;
+  base::Child wrapper_;
+  bool wrapper_running_ = false;
+  bool said_hello_ = false;
+  bool stopped_ = false;
+  uint64_t kills_before_ = 0;
+  std::string wrapper_words_;
+  std::optional<Steady::time_point> kill_at_;
+  std::optional<job::ExitStatus> status_;
+};
+
+}  // namespace
+
+int run_outer(const std::filesystem::path& task_folder) {
+  for (const int fd : {kShimLock, kShimStatus}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  return Outer(TaskFolder{task_folder}).run();
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,161 @@
+#include "engine/shim/plan.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using nlohmann::json;
+
+namespace {
+
+// The environment may hold any byte; strings of a plan are only ever read back by a shim, so bytes
+// that are no UTF-8 travel as numbers.
+json text_to_json(const std::string& text) {
+  return json(json::binary_t({text.begin(), text.end()}));
+}
+
+json texts_to_json(const std::vector<std::string>& texts) {
+  json list = json::array();
+  for (const std::string& text : texts) list.push_back(text_to_json(text));
+  return list;
+}
+
+std::vector<std::string> texts_from_json(const json& list) {
+  std::vector<std::string> texts;
+  for (const json& entry : list) {
+    const json::binary_t& bytes = entry.get_binary();
+    texts.emplace_back(bytes.begin(), bytes.end());
+  }
+  return texts;
+}
+
+/// CBOR rather than text for plans: binary strings as they are, and quick to read.
+std::string to_cbor(const json& value) {
+  std::string text;
+  json::to_cbor(value, text);
+  return text;
+}
+
+template <class Value, class Read>
+Result<Value> read_record(std::string_view text, bool cbor, const char* what, Read read) {
+  // nlohmann throws on a missing or mistyped member; records are only written by ourselves, so one
+  // sentence for all of it will do.
+  try {
+    return read(cbor ? json::from_cbor(text) : json::parse(text));
+  } catch (const json::exception& error) {
+    return Error{.code = ErrorCode::kInternal,
+                 .what = std::string("cannot read ") + what + ": " + error.what()};
+  }
+}
+
+json inner_to_json(const InnerPlan& plan) {
+  return {{"argv", texts_to_json(plan.argv)},
+          {"environment", texts_to_json(plan.environment)},
+          {"folder", text_to_json(plan.folder)},
+          {"ssh_command", texts_to_json(plan.ssh_command)},
+          {"own_process_tree", plan.own_process_tree}};
+}
+
+InnerPlan inner_from_json(const json& value) {
+  const json::binary_t& folder = value.at("folder").get_binary();
+  return {.argv = texts_from_json(value.at("argv")),
+          .environment = texts_from_json(value.at("environment")),
+          .folder = {folder.begin(), folder.end()},
+          .ssh_command = texts_from_json(value.at("ssh_command")),
+          .own_process_tree = value.at("own_process_tree").get<bool>()};
+}
+
+int64_t count_of(base::Time time) {
+  return time.time_since_epoch().count();
+}
+base::Time time_of(int64_t count) {
+  return base::Time(std::chrono::nanoseconds(count));
+}
+
+}  // namespace
+
+std::string encode(const InnerPlan& plan) {
+  return to_cbor(inner_to_json(plan));
+}
+
+Result<InnerPlan> decode_inner_plan(std::string_view text) {
+  return read_record<InnerPlan>(text, true, "a task's inner plan", inner_from_json);
+}
+
+std::string encode(const ShimPlan& plan) {
+  return to_cbor({{"wrapper", texts_to_json(plan.wrapper)},
+                  {"inner", inner_to_json(plan.inner)},
+                  {"address", plan.address},
+                  {"port", plan.port},
+                  {"grace_ms", plan.grace.count()}});
+}
+
+Result<ShimPlan> decode_shim_plan(std::string_view text) {
+  return read_record<ShimPlan>(text, true, "a task's plan", [](const json& value) {
+    return ShimPlan{.wrapper = texts_from_json(value.at("wrapper")),
+                    .inner = inner_from_json(value.at("inner")),
+                    .address = value.at("address").get<std::string>(),
+                    .port = value.at("port").get<int>(),
+                    .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>())};
+  });
+}
+
+std::string encode(const RunningRecord& record) {
+  return json{{"pid", record.pid},
+              {"start_ticks", record.start_ticks},
+              {"started_ns", count_of(record.started)}}
+      .dump();
+}
+
+Result<RunningRecord> decode_running(std::string_view text) {
+  return read_record<RunningRecord>(text, false, "a running record", [](const json& value) {
+    return RunningRecord{.pid = value.at("pid").get<pid_t>(),
+                         .start_ticks = value.at("start_ticks").get<uint64_t>(),
+                         .started = time_of(value.at("started_ns").get<int64_t>())};
+  });
+}
+
+std::string encode(const ExitRecord& record) {
+  const job::ExitStatus& status = record.status;
+  return json{{"code", status.code},
+              {"signal", status.signal},
+              {"out_of_memory", status.out_of_memory},
+              {"stopped", status.stopped},
+              {"error", status.error},
+              {"ended_ns", count_of(record.ended)}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<ExitRecord> decode_exit(std::string_view text) {
+  if (text.find_first_not_of(' ') == std::string_view::npos) {
+    return Error{.code = ErrorCode::kNotFound, .what = "the task left no exit record"};
+  }
+  return read_record<ExitRecord>(text, false, "an exit record", [](const json& value) {
+    return ExitRecord{.status = {.code = value.at("code").get<int>(),
+                                 .signal = value.at("signal").get<int>(),
+                                 .out_of_memory = value.at("out_of_memory").get<bool>(),
+                                 .stopped = value.at("stopped").get<bool>(),
+                                 .error = value.at("error").get<std::string>()},
+                      .ended = time_of(value.at("ended_ns").get<int64_t>())};
+  });
+}
+
+uint64_t start_ticks_of(pid_t pid) {
+  auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat) return 0;
+  // The program's name may hold blanks and brackets: fields are counted from the last bracket.
+  size_t at = stat->rfind(')');
+  constexpr int kFieldsToStartTime = 20;
+  for (int field = 0; field < kFieldsToStartTime && at != std::string::npos; ++field) {
+    at = stat->find(' ', at + 1);
+  }
+  return at == std::string::npos ? 0 : std::strtoull(stat->c_str() + at + 1, nullptr, 10);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,99 @@
+// What a shim is told, and what it leaves for whoever comes next. All of it lies in the task's own
+// folder, so a restarted server finds it:
+//
+//   lock       held (flock) from before the shim is spawned until it has left
+//   plan       ShimPlan, CBOR, 0600; gone when the task has ended (it holds the environment)
+//   running    RunningRecord, JSON: written once the task's own process is up
+//   exit       ExitRecord, JSON padded with blanks: its room on disk is taken before the task
+//   starts,
+//              so that a full disk cannot swallow how the task ended
+//   log        log_frame.h
+//   generated/ what the task sees as /generated
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "job/exit_status.h"
+
+namespace muster::engine {
+
+/// The inner half, which runs inside the sandbox as process 1 and starts the programs.
+struct InnerPlan {
+  std::vector<std::string> argv;  ///< empty: only answer ssh
+  std::vector<std::string> environment;
+  std::string folder;
+  std::vector<std::string> ssh_command;  ///< sshd in inetd mode; empty: no ssh
+  bool own_process_tree = false;         ///< it is process 1: its end ends everything below
+};
+
+struct ShimPlan {
+  std::vector<std::string> wrapper;  ///< the sandbox's argv, the inner half's argv behind it
+  InnerPlan inner;
+  std::string address;  ///< where ssh is answered
+  int port = 0;         ///< 0: nowhere
+  std::chrono::milliseconds grace{0};
+};
+
+/// Who the shim is; a pid alone could by now belong to a stranger.
+struct RunningRecord {
+  pid_t pid = 0;
+  uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat
+  base::Time started;
+};
+
+struct ExitRecord {
+  job::ExitStatus status;
+  base::Time ended;
+};
+
+/// The names in a task's folder.
+struct TaskFolder {
+  std::filesystem::path path;
+  std::filesystem::path lock() const { return path / "lock"; }
+  std::filesystem::path plan() const { return path / "plan"; }
+  std::filesystem::path running() const { return path / "running"; }
+  std::filesystem::path exit() const { return path / "exit"; }
+  std::filesystem::path log() const { return path / "log"; }
+  std::filesystem::path hosts() const { return path / "hosts"; }
+  std::filesystem::path generated() const { return path / "generated"; }
+};
+
+std::string encode(const ShimPlan& plan);
+base::Result<ShimPlan> decode_shim_plan(std::string_view json);
+
+std::string encode(const InnerPlan& plan);
+base::Result<InnerPlan> decode_inner_plan(std::string_view json);
+
+std::string encode(const RunningRecord& record);
+base::Result<RunningRecord> decode_running(std::string_view json);
+
+std::string encode(const ExitRecord& record);
+/// kNotFound for a record that is still blank.
+base::Result<ExitRecord> decode_exit(std::string_view json);
+
+/// Start time of a process in clock ticks since boot; 0 where there is no such process.
+uint64_t start_ticks_of(pid_t pid);
+
+// Descriptors that are handed down.
+inline constexpr int kShimLock = 3;      ///< engine -> shim: the lock's descriptor
+inline constexpr int kShimStatus = 4;    ///< engine -> shim: where to say "started", or why not
+inline constexpr int kInnerControl = 3;  ///< shim -> inner: the socket they talk through
+inline constexpr int kInnerPlan = 4;     ///< shim -> inner: a file with InnerPlan
+inline constexpr int kInnerListener =
+    5;  ///< shim -> inner: the listening socket; absent without ssh
+
+/// What shim and inner say to each other: a line each, over a SOCK_SEQPACKET pair.
+inline constexpr std::string_view kHello = "hello";          ///< inner: I am up
+inline constexpr std::string_view kTerminate = "terminate";  ///< shim: SIGTERM to the program
+inline constexpr std::string_view kKill = "kill";            ///< shim: end everything now
+
+}  // namespace muster::engine

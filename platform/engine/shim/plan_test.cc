@@ -1,0 +1,67 @@
+#include "engine/shim/plan.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace muster::engine {
+namespace {
+
+TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
+  const ShimPlan plan{.wrapper = {"bwrap", "--as-pid-1"},
+                      .inner = {.argv = {"sh", "\xff\xfe"},
+                                .environment = {"A=it's\nhere\x01"},
+                                .folder = "/tmp/\xe4",
+                                .ssh_command = {"/usr/sbin/sshd", "-i"},
+                                .own_process_tree = true},
+                      .address = "127.16.0.1",
+                      .port = 12345,
+                      .grace = std::chrono::seconds(3)};
+
+  const auto read = decode_shim_plan(encode(plan));
+
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->wrapper, plan.wrapper);
+  EXPECT_EQ(read->inner.argv, plan.inner.argv);
+  EXPECT_EQ(read->inner.environment, plan.inner.environment);
+  EXPECT_EQ(read->inner.folder, plan.inner.folder);
+  EXPECT_EQ(read->inner.ssh_command, plan.inner.ssh_command);
+  EXPECT_TRUE(read->inner.own_process_tree);
+  EXPECT_EQ(read->address, plan.address);
+  EXPECT_EQ(read->port, plan.port);
+  EXPECT_EQ(read->grace, plan.grace);
+}
+
+TEST(ExitRecord, IsReadBackFromItsPaddedRoomOnDisk) {
+  const ExitRecord record{
+      .status = {.code = 3, .signal = 9, .out_of_memory = true, .stopped = true, .error = "why"},
+      .ended = base::Time(std::chrono::nanoseconds(123))};
+
+  const auto read = decode_exit(encode(record) + std::string(1000, ' '));
+
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->status, record.status);
+  EXPECT_EQ(read->ended, record.ended);
+}
+
+TEST(ExitRecord, IsMissingWhileItsRoomIsBlank) {
+  EXPECT_EQ(decode_exit(std::string(4096, ' ')).error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(decode_exit("").error().code, base::ErrorCode::kNotFound);
+}
+
+TEST(Records, RefuseWhatTheyCannotRead) {
+  for (const char* text : {"{", "[]", "{\"code\":\"x\"}", "\xff", "nonsense"}) {
+    EXPECT_FALSE(decode_exit(text)) << text;
+    EXPECT_FALSE(decode_running(text)) << text;
+    EXPECT_FALSE(decode_shim_plan(text)) << text;
+    EXPECT_FALSE(decode_inner_plan(text)) << text;
+  }
+}
+
+TEST(StartTicks, AreTheSameForAProcessAndNothingForNone) {
+  EXPECT_GT(start_ticks_of(::getpid()), 0U);
+  EXPECT_EQ(start_ticks_of(::getpid()), start_ticks_of(::getpid()));
+  EXPECT_EQ(start_ticks_of(0x7fffffff), 0U);
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,70 @@
+#include "engine/shim/process_tree.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+
+namespace muster::engine {
+
+namespace {
+
+/// Field 4 of /proc/PID/stat; 0 where the process is gone.
+pid_t parent_of(pid_t pid) {
+  auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat) return 0;
+  const size_t bracket = stat->rfind(')');
+  if (bracket == std::string::npos || bracket + 4 > stat->size()) return 0;
+  return static_cast<pid_t>(std::strtol(stat->c_str() + bracket + 4, nullptr, 10));
+}
+
+std::vector<pid_t> descendants() {
+  std::multimap<pid_t, pid_t> children;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
+  if (proc == nullptr) return {};
+  while (const dirent* entry = ::readdir(proc.get())) {
+    const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (pid > 0) children.emplace(parent_of(pid), pid);
+  }
+  std::vector<pid_t> found;
+  std::vector<pid_t> open{::getpid()};
+  while (!open.empty()) {
+    const pid_t parent = open.back();
+    open.pop_back();
+    for (auto [at, end] = children.equal_range(parent); at != end; ++at) {
+      found.push_back(at->second);
+      open.push_back(at->second);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+base::UniqueFd watch_children() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return base::UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// A process may fork between being listed and being killed; its orphan then becomes a child of this
+// process, so the loop ends only when there are no children left.
+void kill_descendants() {
+  while (true) {
+    for (const pid_t pid : descendants()) ::kill(pid, SIGKILL);
+    if (::waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+}  // namespace muster::engine
