@@ -1,0 +1,99 @@
+#include "control/failure.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "control/log_lines.h"
+
+namespace muster::control {
+
+using engine::RankPlace;
+
+namespace {
+
+// More than the last lines need, little enough to read at once.
+constexpr size_t kBytesOfLastLines = 64 << 10;
+constexpr size_t kLongestShownLine = 400;
+
+struct Hint {
+  std::string_view words;
+  std::string_view advice;
+};
+
+// What mpirun says, and what a user of Muster does about it.
+constexpr Hint kHints[] = {
+    {"There are not enough slots available",
+     "-np asks for more ranks than the workers have slots: raise --workers or --slots-per-worker, "
+     "or lower -np"},
+    {"could not access",
+     "the program that mpirun was to run does not exist or is not executable; give its full path"},
+    {"unrecognized argument", "mpirun does not know one of its options; see mpirun --help"},
+    {"is currently running with root", "add --allow-run-as-root to mpirun, or submit as a user"},
+};
+
+}  // namespace
+
+std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
+                                    const job::Task& task, size_t count) {
+  auto cursor = engine.open_log(gang, task.name);
+  if (!cursor) return {};
+  std::deque<std::string> lines;
+  const auto keep = [&](const job::LogRecord& record) {
+    lines.push_back(record.text.substr(0, kLongestShownLine));
+    if (lines.size() > count) lines.pop_front();
+  };
+  LineSplitter splitter(task.name, task.hostname, task.role == job::Role::kLauncher);
+  [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(kBytesOfLastLines);
+  engine::LogFrame frame;
+  while (true) {
+    const auto more = (*cursor)->next(frame);
+    if (!more || !*more) break;
+    splitter.add(frame, keep);
+  }
+  splitter.flush(true, keep);
+  return {lines.begin(), lines.end()};
+}
+
+std::string launcher_advice(const std::vector<std::string>& lines) {
+  for (const Hint& hint : kHints) {
+    const bool said = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(hint.words) != std::string::npos;
+    });
+    if (said) return std::string(hint.advice);
+  }
+  return "";
+}
+
+std::string census_fault(const job::Job& job, const std::vector<RankPlace>& ranks) {
+  if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return "";
+  const bool on_launcher_alone =
+      std::all_of(ranks.begin(), ranks.end(),
+                  [&](const RankPlace& rank) { return rank.task == job::deciding_task(job).name; });
+  if (on_launcher_alone) {
+    return "all ranks ran on the launcher and none on a worker: mpirun did not use the hostfile";
+  }
+  int world_size = 0;
+  std::set<int> seen;
+  for (const RankPlace& rank : ranks) {
+    world_size = std::max(world_size, rank.world_size);
+    seen.insert(rank.rank);
+  }
+  if (static_cast<int>(seen.size()) >= world_size) return "";
+  return "only " + std::to_string(seen.size()) + " of " + std::to_string(world_size) +
+         " ranks ever started";
+}
+
+job::Failure failure_of(const job::Task& task, std::vector<std::string> lines) {
+  const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
+  std::string advice = job::advice_for(status);
+  if (task.role == job::Role::kLauncher) {
+    if (std::string hint = launcher_advice(lines); !hint.empty()) advice = std::move(hint);
+  }
+  return {.task = task.name,
+          .cause = task.name + " " + job::explain(status),
+          .advice = std::move(advice),
+          .last_lines = std::move(lines)};
+}
+
+}  // namespace muster::control

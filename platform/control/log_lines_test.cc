@@ -1,0 +1,120 @@
+#include "control/log_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace muster::control {
+namespace {
+
+using engine::LogFrame;
+using job::LogRecord;
+using job::LogStream;
+
+const base::Time kTime{std::chrono::seconds(1'700'000'000)};
+
+LogFrame frame(std::string bytes, LogStream stream = LogStream::kOutput, int second = 0) {
+  return {
+      .time = kTime + std::chrono::seconds(second), .stream = stream, .bytes = std::move(bytes)};
+}
+
+/// "rank|text" of each record, "…" at the end where its line goes on.
+std::vector<std::string> lines_of(LineSplitter splitter, const std::vector<LogFrame>& frames) {
+  std::vector<std::string> lines;
+  const auto emit = [&](const LogRecord& record) {
+    lines.push_back((record.rank ? std::to_string(*record.rank) + "|" : "") + record.text +
+                    (record.continues ? "…" : ""));
+  };
+  for (const LogFrame& each : frames) splitter.add(each, emit);
+  splitter.flush(true, emit);
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(LineSplitter, JoinsALineFromFramesAndEndsTheLastOne) {
+  EXPECT_EQ(lines_of({"main", "h", false}, {frame("a\nb"), frame("c\nd")}),
+            (Lines{"a", "bc", "d"}));
+}
+
+TEST(LineSplitter, KeepsTheUnfinishedLinesOfTheStreamsApart) {
+  EXPECT_EQ(lines_of({"main", "h", false},
+                     {frame("out"), frame("err\n", LogStream::kError), frame("put\n")}),
+            (Lines{"err", "output"}));
+}
+
+TEST(LineSplitter, TakesTheRankFromATagAndTheTagFromTheLine) {
+  EXPECT_EQ(lines_of({"launcher", "h", true},
+                     {frame("[1,0]<stdout>:hello\n[1,12]<stderr>:oops\nplain\n")}),
+            (Lines{"0|hello", "12|oops", "plain"}));
+}
+
+TEST(LineSplitter, LeavesWhatLooksLikeATagToTasksThatHaveNone) {
+  EXPECT_EQ(lines_of({"main", "h", false}, {frame("[1,0]<stdout>:hello\n")}),
+            (Lines{"[1,0]<stdout>:hello"}));
+}
+
+TEST(LineSplitter, CutsAnEndlessLineIntoPiecesThatKeepTheirRank) {
+  const std::string endless(kLongestPiece * 2, 'x');
+  const std::string tag = "[1,3]<stdout>:";
+
+  const Lines lines = lines_of({"launcher", "h", true}, {frame(tag + endless), frame("\nnext\n")});
+
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_TRUE(lines[0].starts_with("3|xxx"));
+  EXPECT_TRUE(lines[0].ends_with("…"));
+  EXPECT_TRUE(lines[1].ends_with("…"));
+  EXPECT_EQ(lines[2], "3|" + std::string(tag.size(), 'x'));
+  EXPECT_EQ(lines[3], "next");
+}
+
+TEST(LineSplitter, CarriesEveryByteIncludingNul) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  std::string seen;
+  LineSplitter splitter("main", "h", false);
+  const auto emit = [&](const LogRecord& record) {
+    seen += record.text + (record.continues ? "" : "\n");
+  };
+
+  splitter.add(frame(bytes + "\n"), emit);
+
+  EXPECT_EQ(seen, bytes + "\n");
+}
+
+TEST(LineSplitter, FlushesABeginningThatGoesOn) {
+  LineSplitter splitter("main", "h", false);
+  Lines lines;
+  const auto emit = [&](const LogRecord& record) {
+    lines.push_back(record.text + (record.continues ? "…" : ""));
+  };
+  splitter.add(frame("10%"), emit);
+  EXPECT_TRUE(splitter.has_partial());
+  splitter.flush(false, emit);
+  EXPECT_FALSE(splitter.has_partial());
+  splitter.add(frame(" 20%\n"), emit);
+
+  EXPECT_EQ(lines, (Lines{"10%…", " 20%"}));
+}
+
+TEST(LineSplitter, GivesALineTheTimeOfItsFirstByte) {
+  LineSplitter splitter("main", "h", false);
+  base::Time seen;
+  const auto emit = [&](const LogRecord& record) { seen = record.time; };
+  splitter.add(frame("a", LogStream::kOutput, 1), emit);
+  splitter.add(frame("b\n", LogStream::kOutput, 5), emit);
+
+  EXPECT_EQ(seen, kTime + std::chrono::seconds(1));
+}
+
+TEST(RankTag, IsReadOnlyWhereItIsWhole) {
+  for (const char* line :
+       {"", "[", "[1", "[1,", "[1,0", "[1,0]", "[1,0]<stdout>",
+        "[1,-1]<stdout>:", "[a,0]<stdout>:", "[1,0]<stdfoo>:x", " [1,0]<stdout>:"}) {
+    EXPECT_FALSE(rank_tag_of(line)) << line;
+  }
+  EXPECT_EQ(rank_tag_of("[1,7]<stddiag>:x")->rank, 7);
+}
+
+}  // namespace
+}  // namespace muster::control
