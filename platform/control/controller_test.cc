@@ -1,0 +1,381 @@
+#include "control/controller.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "engine/fake_engine.h"
+#include "store/memory_store.h"
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using engine::FakeEngine;
+using engine::Found;
+using engine::Gang;
+using job::ExitStatus;
+using job::Job;
+using job::JobSpec;
+using job::Kind;
+using job::Phase;
+
+JobSpec mpi(std::string name = "dist") {
+  return {.name = std::move(name),
+          .kind = Kind::kMpi,
+          .command = {"mpirun", "train"},
+          .workers = 2,
+          .folder = "/"};
+}
+
+JobSpec single(std::string name = "one") {
+  return {.name = std::move(name), .command = {"train"}, .folder = "/"};
+}
+
+class Control : public testing::Test {
+ protected:
+  Control() { make(); }
+
+  void make() {
+    controller_ = nullptr;
+    controller_ = std::make_unique<Controller>(
+        Parts{
+            .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+        SiteFacts{.user = "ada"});
+  }
+
+  /// Runs what has been posted, and what that posts, until nothing is left to do.
+  void settle() {
+    for (int round = 0; round < 20; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+  Job submit(const JobSpec& spec) {
+    const auto job = controller_->submit(spec, "");
+    EXPECT_TRUE(job) << job.error().to_string();
+    settle();
+    return job ? *job : Job{};
+  }
+
+  const Job& job(const std::string& name) { return **controller_->find(name); }
+  Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
+
+  /// An MPI job whose workers answer and whose launcher runs.
+  void run_mpi(const JobSpec& spec = mpi()) {
+    submit(spec);
+    engine_.answer(gang(spec.name), "worker-0");
+    engine_.answer(gang(spec.name), "worker-1");
+    settle();
+    ASSERT_EQ(job(spec.name).phase, Phase::kRunning);
+  }
+
+  bool called(const std::string& words) const {
+    return std::any_of(engine_.calls.begin(), engine_.calls.end(), [&](const std::string& call) {
+      return call.find(words) != std::string::npos;
+    });
+  }
+
+  base::EventLoop loop_;
+  store::MemoryStore store_;
+  FakeEngine engine_{loop_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(Control, ASingleJobRunsAndSucceeds) {
+  submit(single());
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+
+  engine_.end(gang("one"), "main", {});
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kSucceeded);
+  EXPECT_EQ(job("one").exit_code, 0);
+  EXPECT_TRUE(called("scrub"));
+  EXPECT_TRUE(controller_->idle());
+}
+
+TEST_F(Control, TheLauncherWaitsUntilEveryWorkerHasAnswered) {
+  submit(mpi());
+  engine_.answer(gang("dist"), "worker-1");
+  settle();
+  EXPECT_FALSE(called("start") && called("launcher"));
+
+  engine_.answer(gang("dist"), "worker-0");
+  settle();
+
+  EXPECT_TRUE(called("launcher"));
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+}
+
+TEST_F(Control, TheWorkersAreStoppedWhenTheLauncherHasEnded) {
+  run_mpi();
+  engine_.end(gang("dist"), "launcher", {});
+  settle();
+
+  EXPECT_TRUE(called("worker-0 now"));
+  EXPECT_TRUE(engine_.running.empty());
+  EXPECT_EQ(job("dist").phase, Phase::kSucceeded);
+}
+
+TEST_F(Control, ALostWorkerFailsTheJobAndIsNamed) {
+  run_mpi();
+  engine_.logs["worker-1"] = "the last\nlines of it\n";
+  engine_.end(gang("dist"), "worker-1", {.signal = SIGKILL});
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  ASSERT_TRUE(job("dist").failure);
+  EXPECT_EQ(job("dist").failure->task, "worker-1");
+  EXPECT_EQ(job("dist").failure->cause, "worker-1 was killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(job("dist").failure->last_lines, (std::vector<std::string>{"the last", "lines of it"}));
+  EXPECT_TRUE(engine_.running.empty());
+}
+
+TEST_F(Control, AWorkerThatDiedIsNamedEvenWhenTheLauncherIsFirstToSaySo) {
+  run_mpi();
+  engine_.stops_obey = false;
+  engine_.end(gang("dist"), "launcher", {.code = 205});
+  engine_.end(gang("dist"), "worker-0", {.signal = SIGTERM, .stopped = true});
+  engine_.end(gang("dist"), "worker-1", {.signal = SIGKILL});
+  settle();
+
+  EXPECT_EQ(job("dist").failure->task, "worker-1");
+  EXPECT_EQ(job("dist").exit_code, 205);
+}
+
+TEST_F(Control, AWorkerThatNeverAnswersFailsTheJobAndIsNamed) {
+  JobSpec spec = mpi();
+  spec.start_timeout = std::chrono::milliseconds(1);
+  submit(spec);
+  engine_.answer(gang("dist"), "worker-0");
+  while (!job::is_final(job("dist").phase)) settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->cause, "worker-1 did not answer on its ssh port within 1ms");
+  EXPECT_FALSE(called("start " + job("dist").id + "/1 launcher"));
+}
+
+TEST_F(Control, AnErrorOfTheEngineFailsTheJobWithItsWords) {
+  engine_.start_errors["worker-1"] = {
+      .code = ErrorCode::kNotFound, .what = "bwrap is missing", .advice = "install it"};
+  submit(mpi());
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->cause, "bwrap is missing");
+  EXPECT_EQ(job("dist").failure->advice, "install it");
+  EXPECT_EQ(job("dist").exit_code, 1);
+}
+
+TEST_F(Control, AnAddressThatIsTakenIsTriedAgainOnOthers) {
+  engine_.start_errors["worker-0"] = {.code = ErrorCode::kConflict, .what = "address in use"};
+  submit(mpi());
+  settle();
+
+  EXPECT_EQ(job("dist").attempt, 2);
+  EXPECT_EQ(job("dist").phase, Phase::kStarting);
+}
+
+TEST_F(Control, ACensusThatDisagreesFailsAJobWhoseLauncherSucceeded) {
+  run_mpi();
+  engine_.census = {{0, 2, "launcher"}, {1, 2, "launcher"}};
+  engine_.end(gang("dist"), "launcher", {});
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_NE(job("dist").failure->cause.find("ran on the launcher"), std::string::npos);
+  EXPECT_EQ(job("dist").exit_code, 1);
+}
+
+TEST_F(Control, StoppingAsksTheLauncherFirstAndEndsStopped) {
+  run_mpi();
+  ASSERT_TRUE(controller_->stop("dist", false));
+  settle();
+
+  EXPECT_TRUE(called("launcher gracefully"));
+  EXPECT_EQ(job("dist").phase, Phase::kStopped);
+  EXPECT_EQ(job("dist").exit_code, 128 + SIGTERM);
+  EXPECT_FALSE(job("dist").failure);
+}
+
+TEST_F(Control, StoppingAJobThatStartsLeavesNothing) {
+  submit(mpi());
+  ASSERT_TRUE(controller_->stop("dist", false));
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kStopped);
+  EXPECT_TRUE(engine_.running.empty());
+}
+
+TEST_F(Control, StoppingAJobThatWaitsEndsItAtOnce) {
+  engine_.offered = {};
+  submit(single());
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+
+  ASSERT_TRUE(controller_->stop("one", false));
+
+  EXPECT_EQ(job("one").phase, Phase::kStopped);
+}
+
+TEST_F(Control, StoppingAgainAndStoppingWhatHasEndedIsNoError) {
+  submit(single());
+  EXPECT_TRUE(controller_->stop("one", false));
+  EXPECT_TRUE(controller_->stop("one", true));
+  settle();
+  EXPECT_TRUE(controller_->stop("one", false));
+  EXPECT_EQ(job("one").phase, Phase::kStopped);
+}
+
+TEST_F(Control, AJobThatSucceededBeforeTheStopReachedItSucceeded) {
+  submit(single());
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->stop("one", false));
+  engine_.end(gang("one"), "main", {.code = 0, .stopped = true});
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kSucceeded);
+}
+
+TEST_F(Control, TheSameKeyGivesTheSameJob) {
+  const auto first = controller_->submit(single(), "key");
+  const auto second = controller_->submit(single(), "key");
+
+  ASSERT_TRUE(second);
+  EXPECT_EQ(first->id, second->id);
+  EXPECT_EQ(controller_->list().size(), 1U);
+}
+
+TEST_F(Control, RefusesANameThatIsTakenAndAFaultySpec) {
+  submit(single());
+
+  EXPECT_EQ(controller_->submit(single(), "").error().code, ErrorCode::kConflict);
+  JobSpec faulty = single("two");
+  faulty.command = {};
+  faulty.folder = "x";
+  EXPECT_EQ(controller_->submit(faulty, "").error().faults.size(), 2U);
+}
+
+TEST_F(Control, RemovesOnlyWhatHasEnded) {
+  submit(single());
+  EXPECT_EQ(controller_->remove("one").error().code, ErrorCode::kConflict);
+
+  engine_.end(gang("one"), "main", {});
+  settle();
+  ASSERT_TRUE(controller_->remove("one"));
+
+  EXPECT_EQ(controller_->find("one").error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(store_.load()->empty());
+}
+
+TEST_F(Control, SuggestsTheNameThatWasMeant) {
+  submit(single("resnet"));
+  EXPECT_EQ(controller_->find("resnte").error().advice, "did you mean 'resnet'?");
+}
+
+TEST_F(Control, AWatcherHearsOfEveryChangeUntilItsHandleGoes) {
+  submit(single());
+  int heard = 0;
+  auto handle = controller_->watch("one", [&] { ++heard; });
+  engine_.end(gang("one"), "main", {});
+  settle();
+  EXPECT_EQ(heard, 1);
+
+  handle.reset();
+  ASSERT_TRUE(controller_->remove("one"));
+  EXPECT_EQ(heard, 1);
+}
+
+// --- a new server over the same store
+
+TEST_F(Control, ANewServerTakesUpARunningJob) {
+  run_mpi();
+  engine_.adoptable = {
+      {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+
+  engine_.end(gang("dist"), "launcher", {});
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kSucceeded);
+  EXPECT_EQ(job("dist").attempt, 1);
+}
+
+TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
+  submit(mpi());
+  engine_.adoptable = {{"worker-0", Found::kRunning}};
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  EXPECT_EQ(job("dist").attempt, 2);
+  EXPECT_TRUE(called("stop " + job("dist").id + "/1 worker-0 now"));
+  EXPECT_EQ(engine_.running.count({{job("dist").id, 1}, "worker-0"}), 0U);
+}
+
+TEST_F(Control, ANewServerNeverStartsALauncherTwice) {
+  submit(mpi());  // committed as Starting; the launcher came up before the server could say so
+  engine_.adoptable = {
+      {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  EXPECT_EQ(job("dist").attempt, 1);
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+}
+
+TEST_F(Control, ANewServerStopsWhatWasBeingStopped) {
+  run_mpi();
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->stop("dist", false));
+  engine_.stops_obey = true;
+  engine_.adoptable = {
+      {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kStopped);
+}
+
+TEST_F(Control, ANewServerSaysWhenARunningJobIsLost) {
+  run_mpi();
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_NE(job("dist").failure->cause.find("was lost"), std::string::npos);
+}
+
+TEST_F(Control, ANewServerStartsWhatWaited) {
+  engine_.offered = {};
+  submit(single());
+  engine_.offered = {{.name = "node", .task_slots = 1}};
+  make();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+}
+
+TEST_F(Control, AJobThatWaitsSaysWhy) {
+  engine_.offered = {{.name = "node", .task_slots = 1, .total = {.gpus = 1}}};
+  JobSpec spec = single();
+  spec.resources.gpus = 2;
+  submit(spec);
+
+  EXPECT_EQ(job("one").reason,
+            "needs 2 GPUs, and there are only 1 GPU in all: it can never start here");
+}
+
+}  // namespace
+}  // namespace muster::control
