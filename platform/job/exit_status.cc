@@ -42,6 +42,9 @@ int ExitStatus::shell_code() const {
 std::string explain(const ExitStatus& status) {
   if (status.lost) return "was lost: its supervisor was killed or the machine restarted";
   std::string text;
+  if (status.stopped && (status.signal == SIGTERM || status.signal == SIGKILL)) {
+    return "was stopped (SIG" + std::string(sigabbrev_np(status.signal)) + ")";
+  }
   if (status.signal != 0) {
     text = "was killed by " + signal_name(status.signal);
   } else {

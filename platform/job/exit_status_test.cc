@@ -24,9 +24,8 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
       {{.signal = SIGKILL, .out_of_memory = true},
        "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer struck",
        137},
-      {{.signal = SIGTERM, .stopped = true},
-       "was killed by signal 15 (SIGTERM) after it was told to stop",
-       143},
+      {{.signal = SIGTERM, .stopped = true}, "was stopped (SIGTERM)", 143},
+      {{.code = 3, .stopped = true}, "exited with code 3 after it was told to stop", 3},
       {{.lost = true}, "was lost: its supervisor was killed or the machine restarted", 137},
   };
   for (const Case& expected : cases) {
