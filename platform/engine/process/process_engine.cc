@@ -12,7 +12,9 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/subprocess.h"
+#include "engine/process/account_files.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
@@ -38,6 +40,13 @@ TaskEnded end_left_in(const TaskFolder& folder) {
   const auto record = text ? decode_exit(*text) : Result<ExitRecord>(text.error());
   if (!record) return {.status = {.lost = true}, .time = base::SystemClock().now()};
   return {.status = record->status, .time = record->ended};
+}
+
+Result<void> write_account_files(const TaskFolder& folder) {
+  MUSTER_TRY(const std::string passwd, base::read_file("/etc/passwd"));
+  const std::string user = user_name();
+  MUSTER_CHECK(base::write_file(folder.passwd(), with_plain_shell(passwd, user), 0644));
+  return base::write_file(folder.shadow(), unlocked_shadow(user));
 }
 
 /// sshd refuses to be started by root without this folder, which its package makes only when the
@@ -112,6 +121,7 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
   }
   MUSTER_CHECK(base::write_file(folder.log(), ""));
   MUSTER_CHECK(base::write_file(folder.hosts(), hosts_file(plan.hosts), 0644));
+  if (plan.ssh) MUSTER_CHECK(write_account_files(folder));
 
   ShimPlan shim{.inner = {.argv = plan.argv,
                           .folder = plan.folder,
@@ -337,9 +347,12 @@ void ProcessEngine::scrub(const Gang& gang) {
   for (const auto& entry : fs::directory_iterator(attempt, error)) {
     const TaskFolder folder{entry.path()};
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
-    [[maybe_unused]] const auto generated = base::remove_tree(folder.generated());
-    [[maybe_unused]] const auto plan = base::remove_tree(folder.plan());
-    [[maybe_unused]] const auto hosts = base::remove_tree(folder.hosts());
+    for (const fs::path& gone :
+         {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(), folder.shadow()}) {
+      if (const auto removed = base::remove_tree(gone); !removed) {
+        base::log_error(removed.error().what);
+      }
+    }
   }
 }
 

@@ -43,6 +43,11 @@ void show_folders(Words& words, const std::string& parent, const Words& hidden) 
   }
 }
 
+/// Bubblewrap would make the place of a file that is missing, in the machine's own /etc.
+void show_file(Words& words, const fs::path& file, const std::string& place) {
+  if (fs::exists(place)) append(words, {"--ro-bind", file.string(), place});
+}
+
 /// sshd wants /run/sshd when it is started by root, and a machine that never ran one lacks it.
 void show_run(Words& words) {
   if (::geteuid() != 0) return append(words, {"--dev-bind-try", "/run", "/run"});
@@ -72,8 +77,11 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
   if (fs::is_directory("/dev/shm")) append(words, {"--tmpfs", "/dev/shm"});
   show_run(words);
   append(words, {"--bind", folder.generated().string(), "/generated"});
-  if (fs::exists("/etc/hosts")) {
-    append(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
+  show_file(words, folder.hosts(), "/etc/hosts");
+  if (plan.ssh) {
+    show_file(words, folder.passwd(), "/etc/passwd");
+    // Only root's sshd reads it, and only root may bind over it.
+    if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
   append(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname", plan.hostname,
                  "--as-pid-1", "--die-with-parent"});

@@ -9,6 +9,7 @@
 //              so that a full disk cannot swallow how the task ended
 //   log        log_frame.h
 //   generated/ what the task sees as /generated
+//   hosts, passwd, shadow   what it sees as those files of /etc
 #pragma once
 
 #include <sys/types.h>
@@ -64,6 +65,8 @@ struct TaskFolder {
   std::filesystem::path exit() const { return path / "exit"; }
   std::filesystem::path log() const { return path / "log"; }
   std::filesystem::path hosts() const { return path / "hosts"; }
+  std::filesystem::path passwd() const { return path / "passwd"; }
+  std::filesystem::path shadow() const { return path / "shadow"; }
   std::filesystem::path generated() const { return path / "generated"; }
 };
 
