@@ -47,19 +47,34 @@ Result<void> write_all(int fd, std::string_view content) {
   return {};
 }
 
-Result<void> write_file(const fs::path& path, std::string_view content, mode_t mode) {
-  const std::string temporary = path.string() + ".new";
-  UniqueFd fd(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (!fd) return system_error("cannot write '" + temporary + "'", errno);
-  if (::fchmod(fd.get(), mode) != 0)
-    return system_error("cannot set mode of '" + temporary + "'", errno);
+namespace {
+
+Result<void> write_through(const fs::path& path, std::string_view content, mode_t mode, int flags) {
+  const UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, mode));
+  if (!fd) return system_error("cannot write '" + path.string() + "'", errno);
+  // The umask may have taken bits away that were asked for.
+  if (::fchmod(fd.get(), mode) != 0) {
+    return system_error("cannot set the mode of '" + path.string() + "'", errno);
+  }
   if (auto written = write_all(fd.get(), content); !written) {
-    ::unlink(temporary.c_str());
+    ::unlink(path.c_str());
     Error error = std::move(written).error();
     error.what = "cannot write '" + path.string() + "': " + error.what;
     return error;
   }
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_new_file(const fs::path& path, std::string_view content, mode_t mode) {
+  return write_through(path, content, mode, O_EXCL);
+}
+
+Result<void> write_file(const fs::path& path, std::string_view content, mode_t mode) {
+  const std::string temporary = path.string() + ".new";
+  MUSTER_CHECK(write_through(temporary, content, mode, O_TRUNC));
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     return system_error("cannot rename to '" + path.string() + "'", errno);
   }

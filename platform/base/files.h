@@ -23,6 +23,10 @@ Result<void> make_private_folder(const std::filesystem::path& path);
 Result<void> write_file(const std::filesystem::path& path, std::string_view content,
                         mode_t mode = 0600);
 
+/// Makes a file that must not exist yet. Cheaper than write_file(), for folders nobody reads yet.
+Result<void> write_new_file(const std::filesystem::path& path, std::string_view content,
+                            mode_t mode = 0600);
+
 /// The whole of a file. kInvalid where it is larger than `limit` bytes.
 Result<std::string> read_file(const std::filesystem::path& path, size_t limit = 64 << 20);
 

@@ -59,6 +59,13 @@ TEST_F(Files, WritingReplacesAFileWholeWithModeAndReadsBack) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "key.new"));
 }
 
+TEST_F(Files, ANewFileReplacesNothing) {
+  ASSERT_TRUE(write_new_file(folder_ / "once", "first"));
+
+  EXPECT_EQ(write_new_file(folder_ / "once", "second").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(*read_file(folder_ / "once"), "first");
+}
+
 TEST_F(Files, ReadingStopsAtTheLimit) {
   ASSERT_TRUE(write_file(folder_ / "big", std::string(100, 'x')));
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 #include <numeric>
+#include <utility>
 
 namespace muster::base {
 
@@ -26,20 +27,24 @@ std::string to_rfc3339(Time time, int digits) {
 
 namespace {
 
-/// Levenshtein's distance, two rows of the table at a time.
+/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal
+/// string alignment): a swap is the commonest slip of the hand and counts as one.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<size_t> before_last;
+  std::vector<size_t> last(b.size() + 1);
+  std::iota(last.begin(), last.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
+    std::vector<size_t> row(b.size() + 1, i);
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      row[j] =
+          std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
     }
+    before_last = std::exchange(last, std::move(row));
   }
-  return row.back();
+  return last.back();
 }
 
 }  // namespace

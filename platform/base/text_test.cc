@@ -18,6 +18,7 @@ TEST(Nearest, FindsTheWordThatWasMeantAndNothingFarFetched) {
 
   EXPECT_EQ(nearest("submti", words), "submit");
   EXPECT_EQ(nearest("lst", words), "list");
+  EXPECT_EQ(nearest("lits", words), "list");
   EXPECT_EQ(nearest("frobnicate", words), "");
 }
 

@@ -13,7 +13,9 @@ using base::Result;
 
 namespace {
 
+// More than the longest frame, so that one read holds at least one whole frame.
 constexpr size_t kReadStep = 256 << 10;
+static_assert(kReadStep > kFrameHeader + kMaxFrame);
 
 void append_little_endian(std::string& text, uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> (8 * i) & 0xff);
@@ -37,41 +39,50 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
   return frame;
 }
 
-Result<bool> FileLogCursor::fill(size_t wanted) {
-  while (buffer_.size() - at_ < wanted) {
-    if (at_ > 0) {
-      buffer_.erase(0, at_);
-      at_ = 0;
-    }
-    const size_t before = buffer_.size();
-    buffer_.resize(before + kReadStep);
-    const ssize_t count = ::read(file_.get(), buffer_.data() + before, kReadStep);
-    const int error = errno;
-    buffer_.resize(before + static_cast<size_t>(count > 0 ? count : 0));
-    if (count < 0) return base::system_error("cannot read a log", error);
-    if (count == 0) return false;
-  }
-  return true;
-}
-
-Result<bool> FileLogCursor::next(LogFrame& frame) {
-  MUSTER_TRY(const bool header, fill(kFrameHeader));
-  if (!header) return false;
-  const std::string_view view(buffer_);
-  const uint64_t length = little_endian(view.substr(at_ + 8, 4));
-  const uint64_t stream = little_endian(view.substr(at_ + 12, 4));
+/// The size of the frame at at_, or 0 while not all of it is in the buffer.
+Result<size_t> FileLogCursor::whole_frame() const {
+  const std::string_view rest = std::string_view(buffer_).substr(at_);
+  if (rest.size() < kFrameHeader) return size_t{0};
+  const uint64_t length = little_endian(rest.substr(8, 4));
+  const uint64_t stream = little_endian(rest.substr(12, 4));
   if (length > kMaxFrame || stream > static_cast<uint64_t>(job::LogStream::kNotice)) {
     return Error{.code = ErrorCode::kInternal,
                  .what = "the log is damaged: a frame claims " + std::to_string(length) +
                          " bytes of stream " + std::to_string(stream)};
   }
-  MUSTER_TRY(const bool body, fill(kFrameHeader + length));
-  if (!body) return false;
-  const auto nanoseconds = static_cast<int64_t>(little_endian({buffer_.data() + at_, 8}));
+  const size_t size = kFrameHeader + length;
+  return rest.size() < size ? size_t{0} : size;
+}
+
+// From the start of a frame, and all of it in one read: the writer takes back what a full disk cut
+// of a frame, so that two parts read at different times may be of different frames.
+Result<void> FileLogCursor::refill() {
+  offset_ += static_cast<off_t>(at_);
+  at_ = 0;
+  buffer_.resize(kReadStep);
+  const ssize_t count = ::pread(file_.get(), buffer_.data(), buffer_.size(), offset_);
+  const int error = errno;
+  buffer_.resize(static_cast<size_t>(count > 0 ? count : 0));
+  if (count < 0) return base::system_error("cannot read a log", error);
+  return {};
+}
+
+Result<bool> FileLogCursor::next(LogFrame& frame) {
+  MUSTER_TRY(size_t size, whole_frame());
+  if (size == 0) {
+    MUSTER_CHECK(refill());
+    MUSTER_TRY(size, whole_frame());
+  }
+  if (size == 0) {
+    buffer_.clear();
+    return false;
+  }
+  const std::string_view whole = std::string_view(buffer_).substr(at_, size);
+  const auto nanoseconds = static_cast<int64_t>(little_endian(whole.substr(0, 8)));
   frame.time = base::Time(std::chrono::nanoseconds(nanoseconds));
-  frame.stream = static_cast<job::LogStream>(stream);
-  frame.bytes.assign(buffer_, at_ + kFrameHeader, length);
-  at_ += kFrameHeader + length;
+  frame.stream = static_cast<job::LogStream>(little_endian(whole.substr(12, 4)));
+  frame.bytes.assign(whole.substr(kFrameHeader));
+  at_ += size;
   return true;
 }
 
@@ -95,7 +106,7 @@ Result<void> FileLogCursor::seek_near_end(size_t bytes) {
     if (length > kMaxFrame) break;
     at += static_cast<off_t>(kFrameHeader + length);
   }
-  if (::lseek(file_.get(), at, SEEK_SET) < 0) return base::system_error("cannot read a log", errno);
+  offset_ = at;
   return {};
 }
 

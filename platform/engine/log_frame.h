@@ -7,9 +7,11 @@
 //   13      3     zero
 //   16      ...   the bytes
 //
-// Only ever appended to, by one shim. A reader that meets half a frame at the end has read all that
-// is complete and tries again later. See docs/decisions/0005.
+// Written by one shim alone. A reader that meets half a frame at the end has read all that is
+// complete and tries again later from the frame's start: a half that a full disk cut is taken back. See docs/decisions/0005.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -57,9 +59,11 @@ class FileLogCursor : public LogCursor {
   base::Result<void> seek_near_end(size_t bytes) override;
 
  private:
-  base::Result<bool> fill(size_t wanted);
+  base::Result<size_t> whole_frame() const;
+  base::Result<void> refill();
 
   base::UniqueFd file_;
+  off_t offset_ = 0;  ///< of buffer_ in the file
   std::string buffer_;
   size_t at_ = 0;  ///< start of the next frame in buffer_
 };

@@ -60,6 +60,7 @@ std::map<std::string, std::string> environment_of(const Gang& gang, const Task& 
       {"MUSTER_JOB_ID", gang.job.id},
       {"MUSTER_TASK", task.name},
       {"MUSTER_ATTEMPT", std::to_string(gang.job.attempt)},
+      {"MUSTER_GENERATED", folder},
       {"MUSTER_RENDEZVOUS", rendezvous_address(gang)},
       {"MUSTER_RENDEZVOUS_KEY", gang.rendezvous_key},
   };
@@ -82,7 +83,7 @@ void add_mpi_files(const Gang& gang, const std::map<std::string, std::string>& e
        .content = client_config(gang.hosts, gang.network.ssh_port, gang.site.user, folder)},
       {.path = "ssh/known_hosts", .content = known_hosts(gang.hosts, gang.host_key.public_line)},
       {.path = "ssh/id_ed25519", .content = gang.client_key.private_file, .secret = true},
-      {.path = "rank", .content = rank_script(folder), .mode = 0700},
+      {.path = "rank", .content = rank_script(), .mode = 0700},
   };
   if (plan.role != Role::kWorker) return;
   plan.files.insert(

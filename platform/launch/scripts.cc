@@ -19,13 +19,11 @@ std::string session_script(const std::map<std::string, std::string>& environment
   return text;
 }
 
-std::string rank_script(const std::string& generated_folder) {
+std::string rank_script() {
   return "#!/bin/sh\n"
          "export MUSTER_RANK=\"$OMPI_COMM_WORLD_RANK\" MUSTER_WORLD_SIZE=\"$OMPI_COMM_WORLD_SIZE\" "
          "MUSTER_LOCAL_RANK=\"$OMPI_COMM_WORLD_LOCAL_RANK\"\n"
-         "echo \"$OMPI_COMM_WORLD_SIZE\" > " +
-         shell_quoted(generated_folder) +
-         "/ranks/\"$OMPI_COMM_WORLD_RANK\"\n"
+         "echo \"$OMPI_COMM_WORLD_SIZE\" > \"$MUSTER_GENERATED/ranks/$OMPI_COMM_WORLD_RANK\"\n"
          "exec \"$@\"\n";
 }
 

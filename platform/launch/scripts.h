@@ -14,7 +14,9 @@ std::string session_script(const std::map<std::string, std::string>& environment
                            const std::string& folder);
 
 /// mpirun starts each rank through this (orte_fork_agent): it leaves a file named after the rank in
-/// ranks/, which is how Muster knows where each rank runs, and that all of them did.
-std::string rank_script(const std::string& generated_folder);
+/// ranks/, which is how Muster knows where each rank runs, and that all of them did. mpirun hands the
+/// launcher's own agent to every worker, so the folder is told by the task's $MUSTER_GENERATED: where
+/// nothing is sandboxed, the launcher's is another one.
+std::string rank_script();
 
 }  // namespace muster::launch

@@ -37,9 +37,9 @@ TEST(RankScript, LeavesAFileForItsRankAndRunsTheProgram) {
   std::string pattern = testing::TempDir() + "rankXXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());
   EXPECT_EQ(run("mkdir " + folder + "/ranks; cd " + folder +
-                    "; OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4",
+                    "; OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 MUSTER_GENERATED=" + folder,
                 "set -- sh -c 'echo $MUSTER_RANK of $MUSTER_WORLD_SIZE; cat ranks/*; ls ranks'\n" +
-                    rank_script(folder)),
+                    rank_script()),
             "3 of 4\n4\n3\n");
   EXPECT_EQ(run("rm -r " + folder + ";", "true"), "");
 }

@@ -2,36 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-
-#include "base/files.h"
-
 namespace muster::launch {
 namespace {
 
-/// What OpenSSH itself makes of a private key: its public line.
-std::string public_line_by_openssh(const std::string& private_file) {
-  const std::string path = testing::TempDir() + "key" + std::to_string(::getpid());
-  EXPECT_TRUE(base::write_file(path, private_file));
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-      ::popen(("ssh-keygen -y -f " + path + " 2>&1").c_str(), "r"), ::pclose);
-  std::string text(4096, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), pipe.get()));
-  std::filesystem::remove(path);
-  return text;
-}
-
-TEST(SshKey, IsReadByOpenSsh) {
-  for (uint8_t first : {0, 1, 200}) {
-    std::array<uint8_t, 32> seed{};
-    seed[0] = first;
-    const auto key = ssh_key_from_seed(seed);
-    ASSERT_TRUE(key);
-    EXPECT_TRUE(public_line_by_openssh(key->private_file).starts_with(key->public_line));
-  }
-}
+// That OpenSSH reads the files is shown where it does: engine/conformance_test.cc.
 
 TEST(SshKey, FollowsFromTheSeedAlone) {
   const auto one = ssh_key_from_seed({1});

@@ -45,8 +45,8 @@ TaskEnded end_left_in(const TaskFolder& folder) {
 Result<void> write_account_files(const TaskFolder& folder) {
   MUSTER_TRY(const std::string passwd, base::read_file("/etc/passwd"));
   const std::string user = user_name();
-  MUSTER_CHECK(base::write_file(folder.passwd(), with_plain_shell(passwd, user), 0644));
-  return base::write_file(folder.shadow(), unlocked_shadow(user));
+  MUSTER_CHECK(base::write_new_file(folder.passwd(), with_plain_shell(passwd, user), 0644));
+  return base::write_new_file(folder.shadow(), unlocked_shadow(user));
 }
 
 /// sshd refuses to be started by root without this folder, which its package makes only when the
@@ -92,13 +92,12 @@ struct ProcessEngine::HeldTask {
 };
 
 ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
-    : loop_(loop), options_(std::move(options)), files_(loop) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      node_{.name = host_name(), .task_slots = options_.task_slots, .total = host_resources()},
+      files_(loop) {}
 
 ProcessEngine::~ProcessEngine() = default;
-
-std::vector<Node> ProcessEngine::nodes() {
-  return {{.name = host_name(), .task_slots = options_.task_slots, .total = host_resources()}};
-}
 
 TaskFolder ProcessEngine::folder_of(const Gang& gang, std::string_view task) const {
   return {options_.folder / gang.job_id / std::to_string(gang.attempt) / task};
@@ -117,10 +116,10 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
     MUSTER_CHECK(base::make_private_folder(folder.generated() / name));
   }
   for (const launch::PlannedFile& file : plan.files) {
-    MUSTER_CHECK(base::write_file(folder.generated() / file.path, file.content, file.mode));
+    MUSTER_CHECK(base::write_new_file(folder.generated() / file.path, file.content, file.mode));
   }
-  MUSTER_CHECK(base::write_file(folder.log(), ""));
-  MUSTER_CHECK(base::write_file(folder.hosts(), hosts_file(plan.hosts), 0644));
+  MUSTER_CHECK(base::write_new_file(folder.log(), ""));
+  MUSTER_CHECK(base::write_new_file(folder.hosts(), hosts_file(plan.hosts), 0644));
   if (plan.ssh) MUSTER_CHECK(write_account_files(folder));
 
   ShimPlan shim{.inner = {.argv = plan.argv,
@@ -140,7 +139,7 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
     shim.port = plan.ssh->port;
     shim.inner.ssh_command = plan.ssh->command;
   }
-  return base::write_file(folder.plan(), encode(shim));
+  return base::write_new_file(folder.plan(), encode(shim));
 }
 
 Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,

@@ -25,7 +25,7 @@ class ProcessEngine : public Engine {
   ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options);
   ~ProcessEngine() override;
 
-  std::vector<Node> nodes() override;
+  std::vector<Node> nodes() override { return {node_}; }
   void listen(Listener listener) override { listener_ = std::move(listener); }
   std::string generated_folder(const Gang& gang, std::string_view task,
                                job::Sandbox sandbox) const override;
@@ -58,6 +58,7 @@ class ProcessEngine : public Engine {
 
   base::EventLoop& loop_;
   ProcessEngineOptions options_;
+  Node node_;  ///< this machine, as it was when the engine was made
   Listener listener_;
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;

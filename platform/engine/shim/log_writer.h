@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -29,7 +30,8 @@ class LogWriter {
 
  private:
   bool append(std::string_view frame);
-  bool report_loss();
+  std::string loss_frame() const;
+  bool reserve(size_t bytes);
 
   base::UniqueFd file_;
   const base::Clock& clock_;

@@ -99,5 +99,35 @@ TEST_F(Log, DropsWhatAFullDiskDoesNotTakeAndSaysHowMuchOnceThereIsRoom) {
                           "0:after"}));
 }
 
+TEST_F(Log, TellsOfOneLossOnceAlthoughTheShortLineThatTellsItWouldFitBetween) {
+  LogWriter log = writer();
+  {
+    const FullDisk disk(1000);
+    for (int i = 0; i < 5; ++i) log.write(job::LogStream::kOutput, std::string(900, 'a'));
+    log.notice("the log ends early");
+  }
+
+  EXPECT_EQ(frames(), (std::vector<std::string>{"0:" + std::string(900, 'a')}));
+  EXPECT_EQ(log.lost(), 3600U);
+}
+
+TEST_F(Log, IsReadRightByWhoSawTheHalfOfAFrameThatWasTakenBack) {
+  LogWriter log = writer();
+  log.write(job::LogStream::kOutput, "whole");
+  FileLogCursor reader(base::UniqueFd(::open(path_.c_str(), O_RDONLY)));
+  LogFrame frame;
+  ASSERT_TRUE(*reader.next(frame));
+  const auto half = encode_frame(clock_.now(), job::LogStream::kOutput, std::string(50, 'b'));
+  const base::UniqueFd file(::open(path_.c_str(), O_WRONLY | O_APPEND));
+  ASSERT_EQ(::write(file.get(), half.data(), 40), 40);
+  EXPECT_FALSE(*reader.next(frame));
+
+  ASSERT_EQ(::ftruncate(file.get(), kFrameHeader + 5), 0);
+  log.write(job::LogStream::kOutput, "next");
+
+  ASSERT_TRUE(*reader.next(frame));
+  EXPECT_EQ(frame.bytes, "next");
+}
+
 }  // namespace
 }  // namespace muster::engine

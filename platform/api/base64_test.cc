@@ -1,0 +1,38 @@
+#include "api/base64.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::api {
+namespace {
+
+std::string encoded(std::string_view bytes) {
+  std::string text;
+  append_base64(text, bytes);
+  return text;
+}
+
+// The examples of RFC 4648, section 10.
+TEST(Base64, IsTheStandards) {
+  EXPECT_EQ(encoded(""), "");
+  EXPECT_EQ(encoded("f"), "Zg==");
+  EXPECT_EQ(encoded("fo"), "Zm8=");
+  EXPECT_EQ(encoded("foo"), "Zm9v");
+  EXPECT_EQ(encoded("foobar"), "Zm9vYmFy");
+}
+
+TEST(Base64, GivesEveryByteBack) {
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) {
+    bytes += static_cast<char>(byte);
+    EXPECT_EQ(from_base64(encoded(bytes)), bytes);
+  }
+}
+
+TEST(Base64, RefusesWhatIsNone) {
+  for (const char* text : {"Z", "Zg", "Zg=", "====", "Zg==Zg==", "Z g=", "Zm9\n", "Zm8_", "=Zm9"}) {
+    EXPECT_FALSE(from_base64(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::api

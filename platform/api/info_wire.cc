@@ -1,0 +1,32 @@
+#include "api/fields.h"
+#include "api/json_writer.h"
+#include "api/wire.h"
+
+namespace muster::api {
+
+std::string info_to_json(const ServerInfo& info) {
+  std::string text;
+  JsonWriter json(text);
+  json.open('{');
+  json.key("version").text(info.version);
+  json.key("pid").number(info.pid);
+  json.key("state_folder").text(info.state_folder);
+  json.close('}');
+  return text;
+}
+
+// Fields of a newer server are no fault here: this is the answer that tells its version.
+Result<ServerInfo> info_from_json(std::string_view text) {
+  ServerInfo info;
+  MUSTER_CHECK(read_document(
+      text, "server's description",
+      [&](Fields& fields) {
+        fields.read("version", info.version, Need::kRequired);
+        fields.read("pid", info.pid, Need::kRequired);
+        fields.read("state_folder", info.state_folder);
+      },
+      Unknown::kIgnored));
+  return info;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,186 @@
+#include "api/fields.h"
+#include "api/json_writer.h"
+#include "api/spec_wire.h"
+#include "api/wire.h"
+
+namespace muster::api {
+
+using job::Job;
+using job::Phase;
+using job::Role;
+using job::Task;
+using job::TaskPhase;
+
+namespace {
+
+void write_time(JsonWriter& json, std::string_view name, const std::optional<base::Time>& time) {
+  if (time) json.key(name).time(*time);
+}
+
+void write_exit(JsonWriter& json, const job::ExitStatus& exit) {
+  json.open('{');
+  json.key("code").number(exit.code);
+  json.key("signal").number(exit.signal);
+  json.key("out_of_memory").flag(exit.out_of_memory);
+  json.key("stopped").flag(exit.stopped);
+  json.key("lost").flag(exit.lost);
+  json.key("error").text(exit.error);
+  json.key("explanation").prose(explain(exit));
+  json.close('}');
+}
+
+job::ExitStatus read_exit(Fields& fields) {
+  job::ExitStatus exit;
+  fields.read("code", exit.code);
+  fields.read("signal", exit.signal);
+  fields.read("out_of_memory", exit.out_of_memory);
+  fields.read("stopped", exit.stopped);
+  fields.read("lost", exit.lost);
+  fields.read("error", exit.error);
+  fields.ignore("explanation");  // follows from the rest; there for those who read JSON themselves
+  return exit;
+}
+
+void write_task(JsonWriter& json, const Task& task) {
+  json.open('{');
+  json.key("name").text(task.name);
+  json.key("role").text(to_string(task.role));
+  json.key("hostname").text(task.hostname);
+  json.key("node").text(task.node);
+  json.key("phase").text(to_string(task.phase));
+  if (task.exit) {
+    json.key("exit");
+    write_exit(json, *task.exit);
+  }
+  write_time(json, "started", task.started);
+  write_time(json, "ended", task.ended);
+  json.close('}');
+}
+
+Task read_task(Fields& fields) {
+  Task task;
+  fields.read("name", task.name, Need::kRequired);
+  fields.choose("role", task.role, {Role::kLauncher, Role::kWorker, Role::kSingle}, job::to_string,
+                Need::kRequired);
+  fields.read("hostname", task.hostname);
+  fields.read("node", task.node);
+  fields.choose("phase", task.phase,
+                {TaskPhase::kPending, TaskPhase::kStarting, TaskPhase::kRunning, TaskPhase::kEnded},
+                job::to_string, Need::kRequired);
+  fields.object("exit", [&](Fields& inner) { task.exit = read_exit(inner); });
+  fields.read("started", task.started);
+  fields.read("ended", task.ended);
+  return task;
+}
+
+void write_failure(JsonWriter& json, const job::Failure& failure) {
+  json.open('{');
+  json.key("task").text(failure.task);
+  json.key("cause").text(failure.cause);
+  json.key("advice").text(failure.advice);
+  json.key("last_lines").open('[');
+  for (const std::string& line : failure.last_lines) json.text(line);
+  json.close(']').close('}');
+}
+
+job::Failure read_failure(Fields& fields) {
+  job::Failure failure;
+  fields.read("task", failure.task);
+  fields.read("cause", failure.cause, Need::kRequired);
+  fields.read("advice", failure.advice);
+  fields.read("last_lines", failure.last_lines);
+  return failure;
+}
+
+job::Event read_event(Fields& fields) {
+  job::Event event;
+  fields.read("time", event.time, Need::kRequired);
+  fields.read("text", event.text, Need::kRequired);
+  return event;
+}
+
+void write_lists(JsonWriter& json, const Job& job) {
+  json.key("tasks").open('[');
+  for (const Task& task : job.tasks) write_task(json, task);
+  json.close(']');
+  json.key("events").open('[');
+  for (const job::Event& event : job.events) {
+    json.open('{').key("time").time(event.time).key("text").text(event.text).close('}');
+  }
+  json.close(']');
+}
+
+void write_job(JsonWriter& json, const Job& job) {
+  json.open('{');
+  json.key("id").text(job.id);
+  json.key("spec");
+  write_spec(json, job.spec);
+  json.key("phase").text(to_string(job.phase));
+  json.key("reason").text(job.reason);
+  json.key("attempt").number(job.attempt);
+  json.key("stop_requested").flag(job.stop_requested);
+  json.key("submitted").time(job.submitted);
+  write_time(json, "started", job.started);
+  write_time(json, "ended", job.ended);
+  if (job.exit_code) json.key("exit_code").number(*job.exit_code);
+  if (job.failure) {
+    json.key("failure");
+    write_failure(json, *job.failure);
+  }
+  write_lists(json, job);
+  json.close('}');
+}
+
+void read_job(Fields& fields, Job& job) {
+  fields.read("id", job.id, Need::kRequired);
+  fields.object("spec", [&](Fields& inner) { read_spec(inner, job.spec); }, Need::kRequired);
+  fields.choose("phase", job.phase,
+                {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
+                 Phase::kFailed, Phase::kStopped},
+                job::to_string, Need::kRequired);
+  fields.read("reason", job.reason);
+  fields.read("attempt", job.attempt);
+  fields.read("stop_requested", job.stop_requested);
+  fields.read("submitted", job.submitted, Need::kRequired);
+  fields.read("started", job.started);
+  fields.read("ended", job.ended);
+  fields.read("exit_code", job.exit_code);
+  fields.object("failure", [&](Fields& inner) { job.failure = read_failure(inner); });
+  fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });
+  fields.each("events", [&](Fields& inner) { job.events.push_back(read_event(inner)); });
+}
+
+}  // namespace
+
+std::string job_to_json(const Job& job) {
+  std::string text;
+  JsonWriter json(text);
+  write_job(json, job);
+  return text;
+}
+
+Result<Job> job_from_json(std::string_view text) {
+  Job job;
+  MUSTER_CHECK(read_document(text, "job", [&](Fields& fields) { read_job(fields, job); }));
+  return job;
+}
+
+std::string jobs_to_json(const std::vector<Job>& jobs) {
+  std::string text;
+  JsonWriter json(text);
+  json.open('{').key("jobs").open('[');
+  for (const Job& job : jobs) write_job(json, job);
+  json.close(']').close('}');
+  return text;
+}
+
+Result<std::vector<Job>> jobs_from_json(std::string_view text) {
+  std::vector<Job> jobs;
+  MUSTER_CHECK(read_document(text, "list of jobs", [&](Fields& fields) {
+    fields.each(
+        "jobs", [&](Fields& inner) { read_job(inner, jobs.emplace_back()); }, Need::kRequired);
+  }));
+  return jobs;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,84 @@
+#include "api/spec_wire.h"
+
+#include "api/wire.h"
+
+namespace muster::api {
+
+using job::JobSpec;
+
+namespace {
+
+void read_milliseconds(Fields& fields, std::string_view name, std::chrono::milliseconds& into) {
+  int64_t count = into.count();
+  fields.read(name, count);
+  into = std::chrono::milliseconds(count);
+}
+
+void write_resources(JsonWriter& json, const job::Resources& resources) {
+  json.open('{');
+  json.key("gpus").number(resources.gpus);
+  json.key("cpus").number(resources.cpus);
+  json.key("memory_bytes").number(resources.memory_bytes);
+  json.close('}');
+}
+
+void read_resources(Fields& fields, job::Resources& resources) {
+  fields.read("gpus", resources.gpus);
+  fields.read("cpus", resources.cpus);
+  fields.read("memory_bytes", resources.memory_bytes);
+}
+
+}  // namespace
+
+void write_spec(JsonWriter& json, const JobSpec& spec) {
+  json.open('{');
+  json.key("name").text(spec.name);
+  json.key("project").text(spec.project);
+  json.key("kind").text(to_string(spec.kind));
+  json.key("command").open('[');
+  for (const std::string& word : spec.command) json.text(word);
+  json.close(']');
+  json.key("workers").number(spec.workers);
+  json.key("slots_per_worker").number(spec.slots_per_worker);
+  json.key("resources");
+  write_resources(json, spec.resources);
+  json.key("environment").open('{');
+  for (const auto& [name, value] : spec.environment) json.key(name).text(value);
+  json.close('}');
+  json.key("folder").text(spec.folder);
+  json.key("sandbox").text(to_string(spec.sandbox));
+  json.key("start_timeout_ms").number(spec.start_timeout.count());
+  json.key("grace_ms").number(spec.grace.count());
+  json.close('}');
+}
+
+void read_spec(Fields& fields, JobSpec& spec) {
+  fields.read("name", spec.name, Need::kRequired);
+  fields.read("project", spec.project);
+  fields.choose("kind", spec.kind, {job::Kind::kSingle, job::Kind::kMpi}, job::to_string);
+  fields.read("command", spec.command, Need::kRequired);
+  fields.read("workers", spec.workers);
+  fields.read("slots_per_worker", spec.slots_per_worker);
+  fields.object("resources", [&](Fields& inner) { read_resources(inner, spec.resources); });
+  fields.read("environment", spec.environment);
+  fields.read("folder", spec.folder, Need::kRequired);
+  fields.choose("sandbox", spec.sandbox, {job::Sandbox::kBubblewrap, job::Sandbox::kNone},
+                job::to_string);
+  read_milliseconds(fields, "start_timeout_ms", spec.start_timeout);
+  read_milliseconds(fields, "grace_ms", spec.grace);
+}
+
+std::string spec_to_json(const JobSpec& spec) {
+  std::string text;
+  JsonWriter json(text);
+  write_spec(json, spec);
+  return text;
+}
+
+Result<JobSpec> spec_from_json(std::string_view text) {
+  JobSpec spec;
+  MUSTER_CHECK(read_document(text, "spec", [&](Fields& fields) { read_spec(fields, spec); }));
+  return spec;
+}
+
+}  // namespace muster::api

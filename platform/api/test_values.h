@@ -1,0 +1,74 @@
+// Values for tests in which no field has its default, so that a field that is forgotten shows.
+#pragma once
+
+#include "job/job.h"
+#include "job/log_record.h"
+
+namespace muster::api {
+
+/// No valid UTF-8, as argv and logs may hold it.
+inline const std::string kBinary("\xFF\0\xC3\x28", 4);
+
+inline base::Time time_at(int64_t nanoseconds) {
+  return base::Time(std::chrono::nanoseconds(nanoseconds));
+}
+
+inline job::JobSpec full_spec() {
+  return {.name = "dist",
+          .project = "vision",
+          .kind = job::Kind::kMpi,
+          .command = {"mpirun", "python3", "train \"it\"\n\\", "", kBinary, "Zoë 漢字 🚀"},
+          .workers = 4,
+          .slots_per_worker = 2,
+          .resources = {.gpus = 8, .cpus = 16, .memory_bytes = int64_t{64} << 30},
+          .environment = {{"A", "1"}, {"RAW", kBinary}, {"QUOTED", "\"\x01\x7F\t"}},
+          .folder = "/home/ada/" + kBinary,
+          .sandbox = job::Sandbox::kNone,
+          .start_timeout = std::chrono::milliseconds(1'234),
+          .grace = std::chrono::milliseconds(0)};
+}
+
+inline job::Job full_job() {
+  const job::ExitStatus exit{.code = 1,
+                             .signal = 9,
+                             .out_of_memory = true,
+                             .stopped = true,
+                             .lost = true,
+                             .error = "cannot start '" + kBinary + "'"};
+  return {.id = "abc234",
+          .spec = full_spec(),
+          .phase = job::Phase::kFailed,
+          .reason = "worker-1 failed",
+          .attempt = 3,
+          .stop_requested = true,
+          .submitted = time_at(1'767'225'600'123'456'789),
+          .started = time_at(1'767'225'601'000'000'000),
+          .ended = time_at(1'767'225'602'000'000'001),
+          .exit_code = 137,
+          .failure = job::Failure{.task = "worker-1",
+                                  .cause = "was killed",
+                                  .advice = "ask for less",
+                                  .last_lines = {"one", kBinary}},
+          .tasks = {{.name = "launcher",
+                     .role = job::Role::kLauncher,
+                     .hostname = "dist-launcher",
+                     .node = "n1",
+                     .phase = job::TaskPhase::kEnded,
+                     .exit = exit,
+                     .started = time_at(1),
+                     .ended = time_at(2)},
+                    {.name = "worker-0", .role = job::Role::kWorker}},
+          .events = {{.time = time_at(3), .text = "started"}, {.time = time_at(4), .text = ""}}};
+}
+
+inline job::LogRecord full_record() {
+  return {.time = time_at(1'767'225'600'123'456'789),
+          .task = "worker-0",
+          .host = "dist-worker-0",
+          .rank = 3,
+          .stream = job::LogStream::kError,
+          .text = "loss \"0.5\"\t\x1B[31mréd\\",
+          .continues = true};
+}
+
+}  // namespace muster::api

@@ -1,0 +1,58 @@
+// The JSON that goes over the wire, both ways. docs/api.md shows each shape by example.
+//
+// Pure; thread-safe. Reading never throws: whatever is missing, of the wrong type or unknown comes
+// back as faults with field paths, all at once. What is absent or null, and need not be there, has
+// its default. Of a key that repeats, the last counts.
+//
+// JSON is UTF-8, but a word of argv may be any bytes. A text that is no valid UTF-8 travels as
+// {"base64": "..."} in its place. Only names of variables and sentences of errors do not: there
+// U+FFFD takes the place of what is no text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "job/job.h"
+#include "job/log_record.h"
+
+namespace muster::api {
+
+using base::Result;
+
+struct ServerInfo {
+  std::string version;
+  int pid = 0;
+  std::string state_folder;
+
+  bool operator==(const ServerInfo&) const = default;
+};
+
+std::string info_to_json(const ServerInfo& info);
+/// What a newer server says beyond this is no fault.
+Result<ServerInfo> info_from_json(std::string_view text);
+
+std::string spec_to_json(const job::JobSpec& spec);
+Result<job::JobSpec> spec_from_json(std::string_view text);
+
+std::string job_to_json(const job::Job& job);
+Result<job::Job> job_from_json(std::string_view text);
+
+std::string jobs_to_json(const std::vector<job::Job>& jobs);
+Result<std::vector<job::Job>> jobs_from_json(std::string_view text);
+
+/// One line, so that it fits one line of an event. `text` that is no valid UTF-8 is called `base64`
+/// instead.
+std::string log_record_to_json(const job::LogRecord& record);
+/// The same, appended: for whoever writes many.
+void append_log_record(std::string& out, const job::LogRecord& record);
+Result<job::LogRecord> log_record_from_json(std::string_view text);
+
+/// RFC 9457 problem details: type, title, status, detail, advice, faults.
+std::string problem_to_json(const base::Error& error);
+/// The error an answer stands for; an answer that is no problem becomes one of its status.
+base::Error problem_from_json(int status, std::string_view text);
+int http_status_of(base::ErrorCode code);
+
+}  // namespace muster::api

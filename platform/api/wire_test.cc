@@ -1,0 +1,226 @@
+#include "api/wire.h"
+
+#include <gtest/gtest.h>
+
+#include "api/test_values.h"
+#include "api/utf8.h"
+
+namespace muster::api {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+using job::Job;
+using job::JobSpec;
+
+constexpr std::string_view kSmallestSpec = R"({"name":"a","command":["b"],"folder":"/c"})";
+
+/// The faults as "field what", or the error itself where there are none.
+template <class T>
+std::vector<std::string> faults_of(const Result<T>& result) {
+  if (result) return {"no error"};
+  std::vector<std::string> texts;
+  for (const Fault& fault : result.error().faults) texts.push_back(fault.field + " " + fault.what);
+  if (texts.empty()) texts.push_back(result.error().what);
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(SpecWire, IsReadBackAsItWasWrittenInEveryField) {
+  const auto read = spec_from_json(spec_to_json(full_spec()));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, full_spec());
+}
+
+TEST(SpecWire, HasTheShapeThatIsDocumented) {
+  const JobSpec spec{.name = "a", .command = {"b", "\xFF"}, .folder = "/c"};
+
+  EXPECT_EQ(spec_to_json(spec),
+            R"({"name":"a","project":"default","kind":"single","command":["b",{"base64":"/w=="}],)"
+            R"("workers":0,"slots_per_worker":1,)"
+            R"("resources":{"gpus":0,"cpus":0,"memory_bytes":0},"environment":{},"folder":"/c",)"
+            R"("sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
+}
+
+TEST(SpecWire, FillsInDefaultsForWhatIsAbsentOrNull) {
+  const JobSpec expected{.name = "a", .command = {"b"}, .folder = "/c"};
+
+  EXPECT_EQ(*spec_from_json(kSmallestSpec), expected);
+  EXPECT_EQ(*spec_from_json(R"({"name":"a","command":["b"],"folder":"/c","workers":null})"),
+            expected);
+}
+
+TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
+  const auto read = spec_from_json(R"({
+    "name": 7, "kind": "mpii", "command": ["ok", 1, {"base64": "?"}, {"base46": "eA=="}],
+    "worker": 2, "workers": 2.5, "slots_per_worker": 3000000000,
+    "resources": {"gpus": "two", "memory": 1, "cpus": -1e300},
+    "environment": {"A": 1, "B": "fine"},
+    "sandbox": [], "grace_ms": 99999999999999999999
+  })");
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(read.error().what, "the spec has 16 faults");
+  EXPECT_EQ(
+      faults_of(read),
+      (Texts{"name must be text, not a whole number",
+             "kind 'mpii' is none of single, mpi; did you mean 'mpi'?",
+             "command[1] must be text, not a whole number", "command[2].base64 is no base64",
+             "command[3] must be text, or an object with base64",
+             "command[3].base46 is not a field; did you mean 'base64'?",
+             "workers must be a whole number, not a number with a fraction",
+             "slots_per_worker is out of range; give -2147483648 to 2147483647",
+             "resources.gpus must be a whole number, not text",
+             "resources.cpus is out of range; give -2147483648 to 2147483647",
+             "resources.memory is not a field", "environment.A must be text, not a whole number",
+             "folder is missing", "sandbox must be text, not a list",
+             "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
+             "worker is not a field; did you mean 'workers'?"}));
+}
+
+TEST(SpecWire, SaysWhatIsNoObject) {
+  EXPECT_EQ(faults_of(spec_from_json("[]")), Texts{"the spec must be an object, not a list"});
+  EXPECT_EQ(faults_of(spec_from_json("null")), Texts{"the spec must be an object, not null"});
+  EXPECT_EQ(faults_of(spec_from_json("")), Texts{"the spec is no valid JSON: line 1, byte 1"});
+  EXPECT_EQ(faults_of(spec_from_json("{\"name\":\n\"a\",}")),
+            Texts{"the spec is no valid JSON: line 2, byte 14"});
+  EXPECT_EQ(faults_of(spec_from_json("{\"name\":\"\xFF\"}")),
+            Texts{"the spec is no valid JSON: line 1, byte 10"});
+  EXPECT_EQ(faults_of(spec_from_json(R"({"workers":1e999})")),
+            Texts{"the spec holds a number that is out of range"});
+}
+
+TEST(SpecWire, TakesAWholeNumberAtEachEndOfItsRange) {
+  const auto memory_of = [](const std::string& number) {
+    return spec_from_json(
+        R"({"name":"a","command":["b"],"folder":"/c","resources":{"memory_bytes":)" + number +
+        "}}");
+  };
+
+  EXPECT_EQ(memory_of("9223372036854775807")->resources.memory_bytes, INT64_MAX);
+  EXPECT_EQ(memory_of("-9223372036854775808")->resources.memory_bytes, INT64_MIN);
+  EXPECT_FALSE(memory_of("9223372036854775808"));
+  EXPECT_FALSE(memory_of("-9223372036854775809"));
+  EXPECT_FALSE(memory_of("18446744073709551616"));
+}
+
+TEST(SpecWire, OfAKeyThatRepeatsTheLastCounts) {
+  EXPECT_EQ(spec_from_json(R"({"name":"a","name":"z","command":["b"],"folder":"/c"})")->name, "z");
+}
+
+TEST(SpecWire, SurvivesNestingAndListsWithoutBound) {
+  const std::string deep(1'000'000, '[');
+  std::string wide = R"({"name":"a","folder":"/c","command":[0)";
+  for (int i = 0; i < 300'000; ++i) wide += ",0";
+
+  EXPECT_FALSE(spec_from_json(deep));
+  EXPECT_FALSE(spec_from_json(deep + std::string(deep.size(), ']')));
+  EXPECT_EQ(
+      faults_of(spec_from_json(R"({"name":)" + deep + std::string(deep.size(), ']') + "}"))[0],
+      "name must be text, not a list");
+  EXPECT_EQ(spec_from_json(wide + "]}").error().faults.size(), 100U);  // enough to see the point
+}
+
+TEST(SpecWire, TheNameOfAVariableIsTextInAnyCase) {
+  const auto read = spec_from_json(
+      spec_to_json({.name = "a", .command = {"b"}, .environment = {{"\xFF", "x"}}, .folder = "/"}));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_TRUE(read->environment.contains("\xEF\xBF\xBD"));
+}
+
+TEST(JobWire, IsReadBackAsItWasWrittenInEveryField) {
+  const auto read = job_from_json(job_to_json(full_job()));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, full_job());
+}
+
+TEST(JobWire, LeavesOutWhatIsNotThere) {
+  const Job job{.id = "x", .spec = full_spec(), .submitted = time_at(0)};
+
+  const std::string text = job_to_json(job);
+
+  EXPECT_EQ(*job_from_json(text), job);
+  for (const char* name : {"started", "ended", "exit_code", "failure"}) {
+    EXPECT_EQ(text.find("\"" + std::string(name) + "\""), std::string::npos) << name;
+  }
+}
+
+TEST(JobWire, ExplainsAnExitForThoseWhoReadJsonThemselves) {
+  Job job = full_job();
+  job.tasks[0].exit = job::ExitStatus{.code = 127};
+
+  EXPECT_NE(
+      job_to_json(job).find(R"("explanation":"exited with code 127: the command was not found")"),
+      std::string::npos);
+}
+
+TEST(JobWire, KeepsEveryPhase) {
+  Job job = full_job();
+  for (const auto phase : {job::Phase::kQueued, job::Phase::kStarting, job::Phase::kRunning,
+                           job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped}) {
+    job.phase = phase;
+    EXPECT_EQ(job_from_json(job_to_json(job))->phase, phase);
+  }
+}
+
+TEST(JobWire, NamesTheFieldOfAFaultByItsWholePath) {
+  const auto read = job_from_json(R"({
+    "id": "x", "phase": "Running", "submitted": "yesterday",
+    "spec": {"name": "a", "command": ["b"], "folder": "/c", "workers": true},
+    "tasks": [{"name": "main", "role": "single", "phase": "Ended", "exit": {"code": "1"}}, 5],
+    "events": [{"time": "2026-01-01T00:00:00Z"}]
+  })");
+
+  EXPECT_EQ(faults_of(read),
+            (Texts{"spec.workers must be a whole number, not true or false",
+                   "submitted 'yesterday' is not a time; write it as 2026-01-31T12:34:56Z",
+                   "tasks[0].exit.code must be a whole number, not text",
+                   "tasks[1] must be an object, not a whole number", "events[0].text is missing"}));
+}
+
+TEST(JobsWire, IsReadBackAsItWasWritten) {
+  const std::vector<Job> jobs{full_job(), full_job()};
+
+  EXPECT_EQ(*jobs_from_json(jobs_to_json(jobs)), jobs);
+  EXPECT_EQ(jobs_to_json({}), R"({"jobs":[]})");
+  EXPECT_TRUE(jobs_from_json(R"({"jobs":[]})")->empty());
+  EXPECT_EQ(faults_of(jobs_from_json(R"({"jobs":[{}]})")),
+            (Texts{"jobs[0].id is missing", "jobs[0].spec is missing", "jobs[0].phase is missing",
+                   "jobs[0].submitted is missing"}));
+}
+
+TEST(InfoWire, IsReadBackAndMayHoldMore) {
+  const ServerInfo info{.version = "0.1.0", .pid = 7, .state_folder = "/home/ada/" + kBinary};
+
+  EXPECT_EQ(*info_from_json(info_to_json(info)), info);
+  EXPECT_TRUE(info_from_json(R"({"version":"9","pid":1,"state_folder":"/","newer":[]})"));
+  EXPECT_EQ(faults_of(info_from_json("{}")), (Texts{"version is missing", "pid is missing"}));
+}
+
+TEST(Utf8, IsWhatTheStandardSaysItIs) {
+  for (const std::string_view good : {"", "plain", "é", "漢字", "🚀", "\xF4\x8F\xBF\xBF", "\x7F"}) {
+    EXPECT_TRUE(is_utf8(good)) << good;
+    EXPECT_TRUE(is_utf8("in the midst of ASCII " + std::string(good) + " and more of it"));
+  }
+  for (const std::string_view bad :
+       {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3", "\xE6\xBC", "\xF0\x9F\x9A", "\xC3("}) {
+    EXPECT_FALSE(is_utf8(bad));
+    EXPECT_FALSE(is_utf8("in the midst of ASCII " + std::string(bad)));
+  }
+}
+
+TEST(Utf8, IsCutBetweenCharactersOnly) {
+  EXPECT_EQ(shortened("aé漢", 60), "aé漢");
+  EXPECT_EQ(shortened("aé漢", 2), "a...");
+  EXPECT_EQ(shortened("aé漢", 3), "aé...");
+}
+
+}  // namespace
+}  // namespace muster::api

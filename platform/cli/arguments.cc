@@ -1,0 +1,163 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace muster::cli {
+
+namespace {
+
+std::string spelled(const Flag& flag) {
+  return flag.letter.empty() ? flag.name : flag.letter + "," + flag.name;
+}
+
+/// CLI11's tree of `command`. Values stay text here and extras are allowed, for CLI11 throws at the
+/// first fault and we want them all.
+void fill(CLI::App& app, const Command& command) {
+  app.set_help_flag("");
+  app.allow_extras();
+  // Without this bound a job named like a command ("muster get list") would be taken for one.
+  app.require_subcommand(0, 1);
+  for (const Flag& flag : command.flags) {
+    if (flag.is_switch()) {
+      app.add_flag(spelled(flag));
+    } else {
+      app.add_option(spelled(flag), CLI::callback_t{})
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+  }
+  for (const Command& child : command.commands) {
+    CLI::App* sub = app.add_subcommand(child.name);
+    if (!child.alias.empty()) sub->alias(child.alias);
+    fill(*sub, child);
+  }
+}
+
+/// Collects the faults and values of one parsed CLI11 app.
+class Sorter {
+ public:
+  explicit Sorter(Arguments& result) : result_(result) {}
+
+  void take_flags(const CLI::App& app, const Command& command) {
+    for (const Flag& flag : command.flags) {
+      const std::vector<std::string>& values = app.get_option(flag.name)->results();
+      if (values.empty()) continue;
+      if (flag.is_switch() && values.back() == "false") continue;
+      if (values.size() > 1 && !flag.is_switch() && !flag.repeats) {
+        result_.faults.push_back({.field = flag.name, .what = "is given more than once"});
+      }
+      result_.flags[flag.name] = values;
+    }
+  }
+
+  void take_rest(const std::vector<std::string>& rest, const Command& command) {
+    bool after_unknown_flag = false;
+    for (const std::string& word : rest) {
+      if (word.size() > 1 && word.front() == '-') {
+        report_flag(word, command);
+        after_unknown_flag = true;
+      } else if (std::exchange(after_unknown_flag, false)) {
+        // Most likely the value of the flag that was misspelt.
+      } else if (!command.commands.empty()) {
+        return report_command(word, command);
+      } else if (result_.names.size() < command.positionals.most) {
+        result_.names.push_back(word);
+      } else {
+        // What follows are the flags of a program whose "--" was forgotten.
+        return report_surplus(word, command);
+      }
+    }
+  }
+
+ private:
+  void report_flag(const std::string& word, const Command& command) {
+    result_.faults.push_back({.field = "", .what = unknown_flag(word, command)});
+  }
+
+  void report_command(const std::string& word, const Command& command) {
+    result_.faults.push_back({.field = "", .what = unknown_command(word, command)});
+  }
+
+  void report_surplus(const std::string& word, const Command& command) {
+    std::string what = "unexpected '" + word + "'";
+    if (command.takes_program) what += "; a program to run goes behind '--', as in: -- " + word;
+    result_.faults.push_back({.field = "", .what = what});
+  }
+
+  Arguments& result_;
+};
+
+/// CLI11's own words for the few faults it must throw for.
+base::Fault fault_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string flag = text.substr(0, text.find(':'));
+    const size_t last = flag.rfind(',');
+    const bool known = flag.starts_with("-");
+    return {.field = known ? flag.substr(last == std::string::npos ? 0 : last + 1) : "",
+            .what = known ? "needs a value" : text};
+  }
+  return {.field = "", .what = text};
+}
+
+void sort_with_cli11(const Command& root, std::vector<std::string> words, Arguments& result) {
+  CLI::App app;
+  fill(app, root);
+  Sorter sorter(result);
+  try {
+    // CLI11 takes words from the back.
+    std::reverse(words.begin(), words.end());
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    result.faults.push_back(fault_of(error));
+  }
+  const CLI::App* at = &app;
+  const Command* command = &root;
+  while (true) {
+    sorter.take_flags(*at, *command);
+    sorter.take_rest(at->remaining(), *command);
+    if (at->get_subcommands().empty()) break;
+    at = at->get_subcommands().front();
+    command = command->find_command(at->get_name());
+    result.path.push_back(command->name);
+  }
+  if (result.has_program && !command->takes_program) {
+    result.faults.push_back(
+        {.field = "", .what = "'" + command->name + "' runs no program; leave out '--'"});
+  }
+}
+
+}  // namespace
+
+std::string unknown_flag(const std::string& word, const Command& command) {
+  const std::string name = word.substr(0, word.find('='));
+  const std::string meant = base::nearest(name, flag_names(command));
+  return "unknown flag '" + name + "'" + (meant.empty() ? "" : "; did you mean '" + meant + "'?");
+}
+
+std::string unknown_command(const std::string& word, const Command& command) {
+  const std::vector<std::string> known = command_names(command);
+  const std::string meant = base::nearest(word, known);
+  std::string what = "unknown command '" + word + "'";
+  if (!meant.empty()) return what + "; did you mean '" + meant + "'?";
+  if (known.empty()) return what;
+  what += "; there are";
+  for (const std::string& name : known) what += " " + name;
+  return what;
+}
+
+Arguments sort_arguments(const Command& root, const std::vector<std::string>& words) {
+  Arguments result;
+  // The program's words are cut off first: CLI11 would drop a second "--" that belongs to them.
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  result.has_program = mark != words.end();
+  if (result.has_program) result.program.assign(mark + 1, words.end());
+  sort_with_cli11(root, {words.begin(), mark}, result);
+  return result;
+}
+
+}  // namespace muster::cli

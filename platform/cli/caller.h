@@ -1,0 +1,37 @@
+// Where and by whom a command was called, gathered once so that the rest is a function of values;
+// and which part of the caller's environment a job gets.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace muster::cli {
+
+using Environment = std::map<std::string, std::string>;
+
+struct Caller {
+  std::string folder;       ///< the current folder
+  Environment environment;  ///< all of it
+  bool is_root = false;
+  base::Time now;
+};
+
+/// This process. I/O: reads the environment, the current folder and the clock.
+Caller this_caller();
+
+/// Of the caller's environment, what a job gets without asking:
+///
+///   PATH HOME USER LANG LC_* LD_LIBRARY_PATH PYTHONPATH VIRTUAL_ENV CONDA_*
+///   OMP_* CUDA_VISIBLE_DEVICES NCCL_*
+///
+/// What a program needs to be found and to behave as it does in this shell. Nothing else: a shell
+/// holds tokens and passwords, and a job's environment is stored and shown.
+Environment inherited_environment(const Environment& all);
+
+/// NAME=value lines as a map; the last of a name counts, lines without '=' are left out.
+Environment environment_of(const std::vector<std::string>& lines);
+
+}  // namespace muster::cli

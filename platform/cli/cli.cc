@@ -1,0 +1,42 @@
+#include "cli/cli.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+
+namespace muster::cli {
+
+namespace {
+
+int tell(const base::Error& error) {
+  const std::string text = error_text(error);
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+  return exit_code_of(error);
+}
+
+int run_or_throw(const std::vector<std::string>& args, const Hooks& hooks) {
+  base::SystemRandom random;
+  const auto invocation = parse_invocation(args, this_caller(), random);
+  if (!invocation) return tell(invocation.error());
+  const Result<int> code =
+      std::visit([&](const auto& command) { return execute(command, hooks); }, *invocation);
+  return code ? *code : tell(code.error());
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& args, const Hooks& hooks) {
+  try {
+    return run_or_throw(args, hooks);
+  } catch (const std::exception& error) {
+    // Out of memory, or a defect: nothing above may throw by contract.
+    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"});
+  }
+}
+
+}  // namespace muster::cli

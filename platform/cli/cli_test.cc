@@ -1,0 +1,225 @@
+// Whole commands against a server whose jobs only pretend.
+#include "cli/cli.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/unique_fd.h"
+#include "cli/fake_server.h"
+
+namespace muster::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::array<char, 32> name{"/tmp/muster-cli-XXXXXX"};
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name.data();
+    ::setenv("MUSTER_STATE_DIR", folder_.c_str(), 1);
+  }
+
+  void TearDown() override {
+    server_.reset();
+    ::unsetenv("MUSTER_STATE_DIR");
+    std::filesystem::remove_all(folder_);
+  }
+
+  void serve(Script script) {
+    server_ = std::make_unique<FakeServer>(folder_ / "muster.sock", std::move(script));
+  }
+
+  static Outcome muster(const Words& words) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int code = run(words, {.serve = [](const ServeOptions&) { return 0; }, .version = "1"});
+    return {.code = code,
+            .out = testing::internal::GetCapturedStdout(),
+            .err = testing::internal::GetCapturedStderr()};
+  }
+
+  int count_of(const std::string& request) {
+    const auto all = server_->requests();
+    return static_cast<int>(std::count(all.begin(), all.end(), request));
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<FakeServer> server_;
+};
+
+std::vector<job::LogRecord> lines(int count) {
+  std::vector<job::LogRecord> records;
+  for (int i = 0; i < count; ++i) {
+    records.push_back({.time = base::Time(std::chrono::seconds(100 + i / 2)),
+                       .task = "main",
+                       .host = "a-main",
+                       .text = "line " + std::to_string(i)});
+  }
+  return records;
+}
+
+TEST_F(Cli, SubmitPrintsOneLineAndThenTheJobIsListed) {
+  serve({});
+
+  const Outcome submitted = muster({"submit", "single", "a", "--", "true"});
+  EXPECT_EQ(submitted.code, 0) << submitted.err;
+  EXPECT_EQ(submitted.out, "submitted a\n");
+  EXPECT_NE(submitted.err.find("muster logs -f a"), std::string::npos);
+
+  EXPECT_EQ(muster({"list", "-o", "names"}).out, "a\n");
+  EXPECT_NE(muster({"list"}).out.find("a     single  Running"), std::string::npos);
+  EXPECT_NE(muster({"get", "a", "-o", "json"}).out.find("\"phase\":\"Running\""),
+            std::string::npos);
+  EXPECT_NE(muster({"get", "a", "-o", "yaml"}).out.find("phase: Running\n"), std::string::npos);
+}
+
+TEST_F(Cli, RunPrintsTheLogsOnItsOutputAndTheRowBesides) {
+  serve({.records = lines(2)});
+
+  const Outcome outcome = muster({"run", "--name", "a", "--", "true"});
+
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "[main] line 0\n[main] line 1\n");
+  EXPECT_EQ(outcome.err, "NAME  PHASE      EXIT  DURATION\na     Succeeded     0         -\n");
+}
+
+TEST_F(Cli, RunGivesTheExitCodeOfAFailedJobAndSaysWhy) {
+  serve({.end = job::Phase::kFailed, .exit_code = 42});
+
+  const Outcome outcome = muster({"run", "--name", "a", "--", "false"});
+
+  EXPECT_EQ(outcome.code, 42);
+  EXPECT_TRUE(outcome.err.starts_with("muster: job 'a' failed: main went wrong\n")) << outcome.err;
+}
+
+TEST_F(Cli, AFollowThatBreaksOffGoesOnWithNothingLostAndNothingTwice) {
+  for (int cut = 0; cut <= 5; ++cut) {
+    serve({.records = lines(5), .break_after = cut});
+    EXPECT_EQ(muster({"run", "--name", "a", "--no-prefix", "--", "true"}).out,
+              "line 0\nline 1\nline 2\nline 3\nline 4\n")
+        << "broken after " << cut;
+    EXPECT_EQ(count_of("GET /v1/jobs/a/logs"), 2);
+    server_.reset();
+  }
+}
+
+TEST_F(Cli, CtrlCStopsAJobThatRunsInTheForeground) {
+  serve({.records = lines(1), .signal = SIGINT, .runs_on = true, .exit_code = 143});
+
+  const Outcome outcome = muster({"run", "--name", "a", "--", "sleep", "100"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_EQ(outcome.out, "[main] line 0\n");
+  EXPECT_NE(outcome.err.find("stopping job 'a'; Ctrl-C again kills it now"), std::string::npos);
+  EXPECT_NE(outcome.err.find("muster: job 'a' was stopped"), std::string::npos);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop"), 1);
+}
+
+TEST_F(Cli, CtrlCLeavesAJobThatIsOnlyFollowed) {
+  serve({.signal = SIGINT, .runs_on = true});
+
+  const Outcome outcome = muster({"submit", "single", "a", "--follow", "--", "sleep", "100"});
+
+  EXPECT_EQ(outcome.code, 130);
+  EXPECT_NE(outcome.err.find("muster logs -f a"), std::string::npos);
+  EXPECT_NE(outcome.err.find("muster stop a"), std::string::npos);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop"), 0);
+}
+
+TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
+  serve({.records = lines(1), .runs_on = true});
+  const base::UniqueFd before(::dup(STDOUT_FILENO));
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[0]);
+  ::dup2(ends[1], STDOUT_FILENO);
+  ::close(ends[1]);
+
+  const int code = run({"run", "--name", "a", "--", "yes"}, {.serve = {}, .version = "1"});
+
+  ::dup2(before.get(), STDOUT_FILENO);
+  EXPECT_EQ(code, 141);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop"), 1);
+}
+
+TEST_F(Cli, LogsPrintWhatIsThereAndSayNothingElse) {
+  serve({.records = lines(2)});
+  muster({"submit", "single", "a", "--", "true"});
+
+  const Outcome outcome = muster({"logs", "a"});
+
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "[main] line 0\n[main] line 1\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Cli, DeletesWhatIsNamedAndTellsWhatIsNotThere) {
+  serve({.runs_on = true});
+  muster({"submit", "single", "a", "--", "true"});
+  muster({"submit", "single", "b", "--", "true"});
+
+  EXPECT_EQ(muster({"delete", "a"}).code, 4);
+  EXPECT_EQ(muster({"stop", "a"}).out, "a has ended: Stopped\n");
+  const Outcome outcome = muster({"delete", "missing", "a"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.out, "deleted a\n");
+  EXPECT_EQ(outcome.err, "muster: there is no job 'missing'\n");
+  EXPECT_EQ(muster({"delete", "missing", "--ignore-missing"}).code, 0);
+  EXPECT_EQ(muster({"delete", "b", "--force"}).out, "deleted b\n");
+}
+
+TEST_F(Cli, ReadsTheJobFromAFile) {
+  serve({});
+  std::ofstream(folder_ / "job.yaml") << "name: filed\ncommand: [ls]\n";
+  std::ofstream(folder_ / "bad.yaml") << "nam: filed\ncommand: [ls]\n";
+
+  EXPECT_EQ(muster({"submit", "-f", folder_ / "job.yaml"}).out, "submitted filed\n");
+  const Outcome bad = muster({"submit", "-f", folder_ / "bad.yaml"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("line 1: nam: unknown key; did you mean 'name'?"), std::string::npos);
+  EXPECT_EQ(muster({"submit", "-f", folder_ / "none.yaml"}).code, 2);
+}
+
+TEST_F(Cli, WarnsOfAServerOfAnotherVersion) {
+  serve({.version = "0.9"});
+
+  const Outcome outcome = muster({"list"});
+
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("the server is version 0.9, this is 1"), std::string::npos);
+  EXPECT_NE(muster({"version"}).out.find("server 0.9, process "), std::string::npos);
+}
+
+TEST_F(Cli, VersionStartsNoServer) {
+  EXPECT_EQ(muster({"version", "-o", "json"}).out, "{\"version\":\"1\",\"server\":null}\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "server.log"));
+}
+
+TEST_F(Cli, ServerGetsItsOptions) {
+  ServeOptions got;
+  const int code = run({"server", "--idle-exit", "1m"}, {.serve =
+                                                             [&](const ServeOptions& options) {
+                                                               got = options;
+                                                               return 7;
+                                                             },
+                                                         .version = "1"});
+  EXPECT_EQ(code, 7);
+  EXPECT_EQ(got.idle_exit, std::chrono::minutes(1));
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,91 @@
+#include "cli/commands.h"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "cli/command_tree.h"
+#include "cli/completion.h"
+#include "cli/help.h"
+#include "cli/report.h"
+#include "cli/server_start.h"
+#include "cli/terminal.h"
+#include "cli/yaml_output.h"
+
+namespace muster::cli {
+
+namespace {
+
+std::string version_json(const std::string& version, const std::optional<api::ServerInfo>& server) {
+  nlohmann::ordered_json json{{"version", version}, {"server", nullptr}};
+  if (server) {
+    json["server"] = {
+        {"version", server->version}, {"pid", server->pid}, {"state_folder", server->state_folder}};
+  }
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string version_text(const std::string& version, const std::optional<api::ServerInfo>& server) {
+  const std::string text = "muster " + version + "\n";
+  if (!server) return text + "no server runs; the next command that needs one starts it\n";
+  return text + "server " + server->version + ", process " + std::to_string(server->pid) +
+         ", state in " + server->state_folder + "\n";
+}
+
+}  // namespace
+
+Result<Connection> connect(const Hooks& hooks) {
+  MUSTER_TRY(Paths paths, paths_here());
+  return Connection::open(std::move(paths), hooks.version);
+}
+
+Result<void> show(std::string_view text) {
+  const bool is_terminal = terminal_of(STDOUT_FILENO).is_terminal;
+  auto written = is_terminal ? base::write_all(STDOUT_FILENO, safe_lines(text))
+                             : base::write_all(STDOUT_FILENO, text);
+  if (written) return {};
+  base::Error error = std::move(written).error();
+  // Not kUnavailable, which here would stand for the server.
+  error.code = base::ErrorCode::kInternal;
+  return error;
+}
+
+Result<void> show(Output output, std::string_view text, std::string_view json) {
+  if (output == Output::kYaml) return show(json_to_yaml(json));
+  if (output == Output::kJson) return show(std::string(json) + "\n");
+  return show(text);
+}
+
+Result<int> execute(const VersionCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(const Paths paths, paths_here());
+  std::optional<api::ServerInfo> server;
+  // No server is started for this: a question about versions should change nothing.
+  if (auto info = api::Client(paths.socket).info()) server = *info;
+  MUSTER_CHECK(show(command.output, version_text(hooks.version, server),
+                    version_json(hooks.version, server)));
+  return kExitDone;
+}
+
+Result<int> execute(const CompletionCommand& command, const Hooks&) {
+  const Command root = command_tree();
+  // Written raw: a script must reach the shell byte by byte.
+  const std::string script = command.shell == "zsh"    ? zsh_completion(root)
+                             : command.shell == "fish" ? fish_completion(root)
+                                                       : bash_completion(root);
+  MUSTER_CHECK(base::write_all(STDOUT_FILENO, script));
+  return kExitDone;
+}
+
+Result<int> execute(const HelpCommand& command, const Hooks&) {
+  const std::string text = help_text(command_tree(), command.path);
+  if (!command.asked) {
+    std::cerr << text;
+    return kExitUsage;
+  }
+  MUSTER_CHECK(show(text));
+  return kExitDone;
+}
+
+}  // namespace muster::cli

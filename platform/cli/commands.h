@@ -1,0 +1,34 @@
+// What each command does. Results go to standard output, everything else to standard error.
+//
+// Blocking; I/O. Errors come back, for cli.cc to print; an int is the exit code.
+#pragma once
+
+#include "base/result.h"
+#include "cli/cli.h"
+#include "cli/connection.h"
+#include "cli/invocation.h"
+
+namespace muster::cli {
+
+Result<int> execute(const SubmitCommand& command, const Hooks& hooks);
+Result<int> execute(const RunCommand& command, const Hooks& hooks);
+Result<int> execute(const ListCommand& command, const Hooks& hooks);
+Result<int> execute(const GetCommand& command, const Hooks& hooks);
+Result<int> execute(const LogsCommand& command, const Hooks& hooks);
+Result<int> execute(const StopCommand& command, const Hooks& hooks);
+Result<int> execute(const DeleteCommand& command, const Hooks& hooks);
+Result<int> execute(const ServerCommand& command, const Hooks& hooks);
+Result<int> execute(const VersionCommand& command, const Hooks& hooks);
+Result<int> execute(const CompletionCommand& command, const Hooks& hooks);
+Result<int> execute(const HelpCommand& command, const Hooks& hooks);
+
+/// The server of this caller, started if need be.
+Result<Connection> connect(const Hooks& hooks);
+
+/// Writes a result to standard output; on a terminal, with control characters made harmless.
+Result<void> show(std::string_view text);
+
+/// show() for a person's eyes, or `json` as it is or as YAML.
+Result<void> show(Output output, std::string_view text, std::string_view json);
+
+}  // namespace muster::cli

@@ -1,0 +1,122 @@
+// submit and run: hand a job over, and see it through where that was asked for.
+#include <unistd.h>
+
+#include <cerrno>
+#include <iostream>
+#include <optional>
+
+#include "api/wire.h"
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/job_view.h"
+#include "cli/report.h"
+#include "cli/spec_file.h"
+#include "cli/spec_flags.h"
+#include "cli/terminal.h"
+#include "cli/yaml_document.h"
+
+namespace muster::cli {
+
+namespace {
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  constexpr size_t kStep = 64 << 10;
+  while (text.size() <= kMaxYamlBytes) {
+    const size_t before = text.size();
+    text.resize(before + kStep);
+    const ssize_t count = ::read(STDIN_FILENO, text.data() + before, kStep);
+    text.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0) break;
+    if (count < 0 && errno != EINTR) return base::system_error("cannot read standard input", errno);
+  }
+  return text;
+}
+
+Result<job::JobSpec> read_spec_file(const std::string& file) {
+  const bool is_input = file == "-";
+  auto text = is_input ? read_standard_input() : base::read_file(file, kMaxYamlBytes);
+  if (!text) {
+    base::Error error = std::move(text).error();
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
+    return error;
+  }
+  return parse_spec_file(*text, is_input ? "standard input" : file, default_spec(this_caller()));
+}
+
+Result<job::Job> submit(Connection& connection, const job::JobSpec& spec, const std::string& key) {
+  return connection.call([&](api::Client& client) { return client.submit(spec, key); });
+}
+
+void show_detached(const std::string& name) {
+  // The terminal has just shown "^C".
+  if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
+  std::cerr << "muster: detached; job '" << name << "' goes on\n"
+            << "  to follow it again: muster logs -f " << name << "\n"
+            << "  to stop it: muster stop " << name << std::endl;
+}
+
+/// Says on standard error how it went, and gives the exit code.
+int report(const FollowEnd& end, const std::string& name, OnInterrupt meaning) {
+  if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
+  if (end.how == FollowEnd::How::kInterrupted) {
+    show_detached(name);
+    return kExitInterrupted;
+  }
+  const std::string text = failure_text(end.job) + job_row(end.job, base::SystemClock().now());
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+  const bool stopped_here = meaning == OnInterrupt::kStop && end.stop_asked;
+  if (stopped_here && end.job.phase == job::Phase::kStopped) return kExitInterrupted;
+  return exit_code_of(end.job);
+}
+
+Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, LogLook look,
+                              OnInterrupt meaning, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  // From before the submit, so that no Ctrl-C falls between it and the follow.
+  Interrupts interrupts;
+  MUSTER_TRY(const job::Job job, submit(connection, spec, key));
+  const FollowRequest request{
+      .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
+  MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, request));
+  return report(end, request.name, meaning);
+}
+
+}  // namespace
+
+Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
+  job::JobSpec spec = command.spec;
+  if (command.file) {
+    MUSTER_TRY(spec, read_spec_file(*command.file));
+  }
+  if (command.follow) {
+    return submit_and_follow(spec, command.idempotency_key, command.look, OnInterrupt::kDetach,
+                             hooks);
+  }
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const job::Job job, submit(connection, spec, command.idempotency_key));
+  MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
+  if (command.output == Output::kTable) {
+    std::cerr << "  to follow it: muster logs -f " << job.spec.name << std::endl;
+  }
+  return kExitDone;
+}
+
+Result<int> execute(const RunCommand& command, const Hooks& hooks) {
+  return submit_and_follow(command.spec, command.idempotency_key, command.look, OnInterrupt::kStop,
+                           hooks);
+}
+
+Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  Interrupts interrupts;
+  const FollowRequest request{.name = command.name, .query = command.query, .look = command.look};
+  MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, request));
+  if (end.how == FollowEnd::How::kEnded && !command.query.follow) return kExitDone;
+  const int code = report(end, command.name, OnInterrupt::kDetach);
+  // The logs were shown, and that was the question; how the job fared is in the row.
+  return end.how == FollowEnd::How::kEnded ? kExitDone : code;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,122 @@
+#include "base/text.h"
+#include "cli/completion.h"
+
+namespace muster::cli {
+
+namespace {
+
+using base::shell_quoted;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// The statement that fills COMPREPLY with what may stand in a place.
+std::string offer(Offer kind, const std::vector<std::string>& choices) {
+  const auto compgen = [](const std::string& what) {
+    return "COMPREPLY=($(compgen " + what + " -- \"$cur\"))";
+  };
+  switch (kind) {
+    case Offer::kChoices:
+      return compgen("-W " + shell_quoted(joined(choices)));
+    case Offer::kFiles:
+      return "compopt -o filenames; " + compgen("-f");
+    case Offer::kFolders:
+      return "compopt -o filenames; " + compgen("-d");
+    case Offer::kVariables:
+      return compgen("-v");
+    case Offer::kJobs:
+      return compgen("-W \"$(\"$1\" " + std::string(kJobNames) + " 2>/dev/null)\"");
+    case Offer::kNothing:
+      return ":";
+  }
+  return ":";
+}
+
+std::string pattern(const std::string& at, const std::string& word) {
+  return shell_quoted(at + ":" + word);
+}
+
+std::string step_cases(const Command& root) {
+  std::string text;
+  for (const Step& step : steps_in(root)) {
+    text += "      " + pattern(step.at, step.word) + ") at=" + shell_quoted(step.to) + " ;;\n";
+  }
+  return text;
+}
+
+std::string value_cases(const Command& root) {
+  std::string text;
+  for (const auto& [at, command] : places_in(root)) {
+    for (const Flag& flag : command->flags) {
+      if (flag.is_switch() || flag.hidden) continue;
+      text += "    " + pattern(at, flag.name);
+      if (!flag.letter.empty()) text += "|" + pattern(at, flag.letter);
+      text += ") " + offer(flag.offer, flag.choices) + "; return ;;\n";
+    }
+  }
+  return text;
+}
+
+std::string flag_cases(const Command& root) {
+  std::string text;
+  for (const auto& [at, command] : places_in(root)) {
+    text +=
+        "      " + shell_quoted(at) + ") " + offer(Offer::kChoices, flag_names(*command)) + " ;;\n";
+  }
+  return text;
+}
+
+std::string word_cases(const Command& root) {
+  std::string text;
+  for (const auto& [at, command] : places_in(root)) {
+    const Positionals& positionals = command->positionals;
+    const std::string words = command->commands.empty()
+                                  ? offer(positionals.offer, positionals.choices)
+                                  : offer(Offer::kChoices, command_names(*command));
+    text += "    " + shell_quoted(at) + ") " + words + " ;;\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string bash_completion(const Command& root) {
+  return R"(# bash completion of muster; to use it: source <(muster completion bash)
+_muster() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    if [[ "${COMP_WORDS[i]}" == -- ]]; then
+      if declare -F _command_offset >/dev/null; then
+        _command_offset $((i + 1))
+      else
+        compopt -o filenames
+        COMPREPLY=($(compgen -c -f -- "$cur"))
+      fi
+      return
+    fi
+    case "$at:${COMP_WORDS[i]}" in
+)" + step_cases(root) +
+         R"(    esac
+  done
+  case "$at:$prev" in
+)" + value_cases(root) +
+         R"(  esac
+  if [[ "$cur" == -* ]]; then
+    case "$at" in
+)" + flag_cases(root) +
+         R"(    esac
+    return
+  fi
+  case "$at" in
+)" + word_cases(root) +
+         R"(  esac
+}
+complete -F _muster muster
+)";
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,179 @@
+#include "cli/fake_server.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <future>
+#include <iostream>
+#include <optional>
+
+#include "api/routes.h"
+#include "api/wire.h"
+#include "http/server_sent_events.h"
+
+namespace muster::cli {
+
+namespace {
+
+/// Pieces that are there, then either the end of the body or a wait for somebody to end it.
+struct Tape {
+  std::vector<std::string> pieces;
+  bool stays_open = false;
+  http::BodyStream::Deliver waiting = {};
+};
+
+class TapeStream : public http::BodyStream {
+ public:
+  explicit TapeStream(std::shared_ptr<Tape> tape) : tape_(std::move(tape)) {}
+
+  void pull(Deliver deliver) override {
+    if (next_ < tape_->pieces.size()) return deliver(tape_->pieces[next_++]);
+    if (!tape_->stays_open) return deliver(std::nullopt);
+    tape_->waiting = std::move(deliver);
+  }
+
+ private:
+  std::shared_ptr<Tape> tape_;
+  size_t next_ = 0;
+};
+
+std::string event(std::string_view name, const std::string& data) {
+  std::string text;
+  http::append_event(text, name, data);
+  return text;
+}
+
+http::Response problem(base::ErrorCode code, std::string what) {
+  const base::Error error{.code = code, .what = std::move(what)};
+  return {.status = api::http_status_of(code), .body = api::problem_to_json(error)};
+}
+
+}  // namespace
+
+struct FakeServer::State {
+  State(base::EventLoop& loop, Script behaviour)
+      : script(std::move(behaviour)),
+        server(loop, [this](const http::Request& request, const http::Respond& respond) {
+          respond(answer(request));
+        }) {}
+
+  http::Response answer(const http::Request& request) {
+    const std::string what = request.method + " " + request.path;
+    if (request.path == api::kInfoPath) {
+      return {.body = api::info_to_json(
+                  {.version = script.version, .pid = ::getpid(), .state_folder = "/state"})};
+    }
+    requests.push_back(what);
+    if (what == "GET /v1/jobs") return {.body = api::jobs_to_json(all())};
+    if (what == "POST /v1/jobs") return submit(request);
+    const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
+    const std::string name = rest.substr(0, rest.find('/'));
+    if (!jobs.contains(name)) {
+      return problem(base::ErrorCode::kNotFound, "there is no job '" + name + "'");
+    }
+    job::Job& job = jobs[name];
+    if (rest.ends_with("/logs")) return logs(job);
+    if (rest.ends_with("/stop")) return stop(job);
+    if (request.method == "DELETE") return remove(job);
+    return {.body = api::job_to_json(job)};
+  }
+
+  std::vector<job::Job> all() const {
+    std::vector<job::Job> list;
+    for (const auto& [name, job] : jobs) list.push_back(job);
+    return list;
+  }
+
+  http::Response submit(const http::Request& request) {
+    const auto spec = api::spec_from_json(request.body);
+    if (!spec) return problem(base::ErrorCode::kInvalid, spec.error().what);
+    job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
+    job.tasks = job::tasks_of(*spec);
+    jobs[spec->name] = job;
+    return {.status = 201, .body = api::job_to_json(job)};
+  }
+
+  http::Response logs(job::Job& job) {
+    tape = std::make_shared<Tape>();
+    const bool breaks = script.break_after >= 0 && !std::exchange(broke, true);
+    for (const job::LogRecord& record : script.records) {
+      if (breaks && std::cmp_equal(tape->pieces.size(), script.break_after)) break;
+      tape->pieces.push_back(event(api::kLogEvent, api::log_record_to_json(record)));
+    }
+    tape->stays_open = script.runs_on && !job::is_final(job.phase);
+    if (!breaks && !tape->stays_open) tape->pieces.push_back(end(job, script.end));
+    if (script.signal != 0) ::kill(::getpid(), script.signal);
+    return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(tape)};
+  }
+
+  /// Ends a job that runs, and gives the event that tells so.
+  std::string end(job::Job& job, job::Phase phase) const {
+    if (!job::is_final(job.phase)) {
+      job.phase = phase;
+      job.exit_code = script.exit_code;
+      if (phase == job::Phase::kFailed) {
+        job.failure = job::Failure{.task = "main", .cause = "main went wrong"};
+      }
+    }
+    return event(api::kEndEvent, api::job_to_json(job));
+  }
+
+  http::Response stop(job::Job& job) {
+    job.stop_requested = true;
+    const std::string last = end(job, job::Phase::kStopped);
+    if (tape && tape->waiting) {
+      tape->pieces.push_back(last);
+      tape->stays_open = false;
+      std::exchange(tape->waiting, nullptr)(last);
+    }
+    return {.body = api::job_to_json(job)};
+  }
+
+  http::Response remove(const job::Job& job) {
+    if (!job::is_final(job.phase)) {
+      return problem(base::ErrorCode::kConflict, "job '" + job.spec.name + "' still runs");
+    }
+    jobs.erase(job.spec.name);
+    return {.status = 204};
+  }
+
+  Script script;
+  std::map<std::string, job::Job> jobs;
+  std::vector<std::string> requests;
+  std::shared_ptr<Tape> tape;
+  bool broke = false;
+  http::Server server;
+};
+
+FakeServer::FakeServer(const std::filesystem::path& socket, Script script)
+    : state_(std::make_unique<State>(loop_, std::move(script))) {
+  if (const auto listening = state_->server.listen(socket); !listening) {
+    std::cerr << listening.error().to_string() << "\n";
+    std::abort();
+  }
+  thread_ = std::thread([this] {
+    // The signals of a test are for the command line's thread.
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    loop_.run();
+  });
+}
+
+FakeServer::~FakeServer() {
+  loop_.post([this] {
+    state_->server.close();
+    loop_.stop();
+  });
+  thread_.join();
+}
+
+std::vector<std::string> FakeServer::requests() {
+  std::promise<std::vector<std::string>> promise;
+  loop_.post([&] { promise.set_value(state_->requests); });
+  return promise.get_future().get();
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,45 @@
+// A server of muster's API for tests of the command line: real sockets and real wire format, but
+// jobs that only pretend to run, and logs that break off where a test wants it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "http/server.h"
+#include "job/job.h"
+#include "job/log_record.h"
+
+namespace muster::cli {
+
+/// How the fake's jobs behave. Set before the server is made.
+struct Script {
+  std::vector<job::LogRecord> records;  ///< what every job prints
+  int break_after = -1;                 ///< the first stream breaks after so many of them
+  int signal = 0;                       ///< sent to this process once a stream has begun
+  bool runs_on = false;                 ///< jobs end only when they are stopped
+  job::Phase end = job::Phase::kSucceeded;
+  int exit_code = 0;
+  std::string version = "1";
+};
+
+class FakeServer {
+ public:
+  FakeServer(const std::filesystem::path& socket, Script script);
+  ~FakeServer();
+
+  /// "POST /v1/jobs" ..., in order, but for the greeting of each connection.
+  std::vector<std::string> requests();
+
+ private:
+  struct State;
+  base::EventLoop loop_;
+  std::unique_ptr<State> state_;
+  std::thread thread_;
+};
+
+}  // namespace muster::cli

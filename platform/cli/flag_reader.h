@@ -1,0 +1,48 @@
+// Reads the values of flags as numbers, times, sizes and choices. A value that cannot be read
+// becomes a fault named after its flag, and the fallback stands in, so reading goes on and every
+// fault is told at once.
+//
+// Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/arguments.h"
+
+namespace muster::cli {
+
+class FlagReader {
+ public:
+  /// `arguments` must outlive the reader. Starts with the faults found there.
+  explicit FlagReader(const Arguments& arguments)
+      : arguments_(arguments), faults_(arguments.faults) {}
+
+  bool has(const std::string& flag) const { return arguments_.has(flag); }
+  std::string text(const std::string& flag, const std::string& fallback = {}) const;
+  std::vector<std::string> texts(const std::string& flag) const;
+
+  int number(const std::string& flag, int fallback);
+  std::chrono::milliseconds duration(const std::string& flag, std::chrono::milliseconds fallback);
+  int64_t bytes(const std::string& flag, int64_t fallback);
+  /// One of the flag's choices; kInvalid elsewhere names them.
+  std::string choice(const std::string& flag, const std::vector<std::string>& choices);
+  /// "10m" (so long before `now`) or RFC 3339.
+  std::optional<base::Time> moment(const std::string& flag, base::Time now);
+
+  void fault(std::string field, std::string what);
+  bool is_at_fault(const std::string& field) const;
+  bool ok() const { return faults_.empty(); }
+  const std::vector<base::Fault>& faults() const { return faults_; }
+
+ private:
+  const Arguments& arguments_;
+  std::vector<base::Fault> faults_;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,48 @@
+// Prints a job's logs to standard output as they come, until they end. Outlives the server: when it
+// goes away, another is started and reading goes on where it broke off.
+//
+// Blocking; one at a time.
+#pragma once
+
+#include <string>
+
+#include "cli/connection.h"
+#include "cli/interrupts.h"
+#include "cli/invocation.h"
+#include "job/job.h"
+#include "job/log_record.h"
+
+namespace muster::cli {
+
+/// What Ctrl-C means.
+enum class OnInterrupt {
+  kStop,    ///< stop the job; the second kills it; the third leaves
+  kDetach,  ///< leave; the job goes on
+};
+
+struct FollowRequest {
+  std::string name;
+  job::LogQuery query;
+  LogLook look;
+  OnInterrupt on_interrupt = OnInterrupt::kDetach;
+};
+
+struct FollowEnd {
+  enum class How {
+    kEnded,        ///< all was printed; with query.follow, the job has ended
+    kInterrupted,  ///< left at Ctrl-C
+    kPipeClosed,   ///< nobody reads the output any more
+  };
+  How how = How::kEnded;
+  job::Job job;             ///< set with kEnded
+  bool stop_asked = false;  ///< Ctrl-C asked the server to stop the job
+};
+
+/// With kStop, a closed output stops the job too, as SIGPIPE would stop a program in a pipe.
+///
+/// Errors: those of the server, kUnavailable where it cannot be brought back; kInternal where the
+/// output cannot be written (a full disk).
+Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
+                         const FollowRequest& request);
+
+}  // namespace muster::cli

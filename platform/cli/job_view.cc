@@ -1,0 +1,127 @@
+#include "cli/job_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/table.h"
+#include "cli/time_words.h"
+
+namespace muster::cli {
+
+namespace {
+
+using base::Time;
+
+std::string words(std::string_view view) {
+  return std::string(view);
+}
+
+std::string tasks_running(const job::Job& job) {
+  const auto running = std::count_if(job.tasks.begin(), job.tasks.end(), [](const job::Task& task) {
+    return task.phase == job::TaskPhase::kRunning;
+  });
+  return std::to_string(running) + "/" + std::to_string(job.tasks.size());
+}
+
+std::string exit_of(const job::Job& job) {
+  return job.exit_code ? std::to_string(*job.exit_code) : "-";
+}
+
+std::string moment(Time time, Time now) {
+  return base::to_rfc3339(time, 0) + " (" + age(time, now) + " ago)";
+}
+
+std::string shape_of(const job::JobSpec& spec) {
+  if (spec.kind == job::Kind::kSingle) return "";
+  const auto counted = [](int count, const std::string& noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  };
+  return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot");
+}
+
+/// "KEY    value" lines, keys padded to one width; empty values are left out.
+std::string fields(const std::vector<std::pair<std::string, std::string>>& entries) {
+  Table table({{""}, {""}});
+  for (const auto& [key, value] : entries) {
+    if (!value.empty()) table.add({key, value});
+  }
+  const std::string text = table.to_string();
+  return text.substr(text.find('\n') + 1);  // without the empty titles
+}
+
+std::string task_table(const job::Job& job) {
+  Table table({{"NAME"}, {"ROLE"}, {"HOST"}, {"NODE"}, {"PHASE"}, {"EXIT"}});
+  for (const job::Task& task : job.tasks) {
+    table.add({task.name, words(job::to_string(task.role)), task.hostname,
+               task.node.empty() ? "-" : task.node, words(job::to_string(task.phase)),
+               task.exit ? job::explain(*task.exit) : "-"});
+  }
+  return table.to_string("  ");
+}
+
+std::string failure_section(const job::Failure& failure) {
+  std::string text = "\nFAILURE\n  " + failure.task + ": " + failure.cause + "\n";
+  for (const std::string& line : failure.last_lines) text += "    " + line + "\n";
+  if (!failure.advice.empty()) text += "  " + failure.advice + "\n";
+  return text;
+}
+
+std::string event_section(const std::vector<job::Event>& events) {
+  std::string text = "\nEVENTS\n";
+  for (const job::Event& event : events) {
+    text += "  " + base::to_rfc3339(event.time) + "  " + event.text + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string job_table(const std::vector<job::Job>& jobs, Time now) {
+  Table table({{"NAME"},
+               {"KIND"},
+               {"PHASE"},
+               {"TASKS", true},
+               {"AGE", true},
+               {"DURATION", true},
+               {"REASON"}});
+  for (const job::Job& job : jobs) {
+    table.add({job.spec.name, words(job::to_string(job.spec.kind)),
+               words(job::to_string(job.phase)), tasks_running(job), age(job.submitted, now),
+               run_time(job, now), job.failure ? job.failure->cause : job.reason});
+  }
+  return table.to_string();
+}
+
+std::string job_page(const job::Job& job, Time now) {
+  std::string text = fields({
+      {"NAME", job.spec.name},
+      {"KIND", words(job::to_string(job.spec.kind))},
+      {"SHAPE", shape_of(job.spec)},
+      {"PHASE", words(job::to_string(job.phase))},
+      {"REASON", job.reason},
+      {"EXIT", job.exit_code ? std::to_string(*job.exit_code) : ""},
+      {"PROJECT", job.spec.project},
+      {"COMMAND", base::shell_joined(job.spec.command)},
+      {"FOLDER", job.spec.folder},
+      {"SANDBOX", words(job::to_string(job.spec.sandbox))},
+      {"SUBMITTED", moment(job.submitted, now)},
+      {"STARTED", job.started ? moment(*job.started, now) : ""},
+      {"ENDED", job.ended ? moment(*job.ended, now) : ""},
+      {"DURATION", run_time(job, now)},
+      {"ATTEMPT", job.attempt > 1 ? std::to_string(job.attempt) : ""},
+      {"ID", job.id},
+  });
+  text += "\nTASKS\n" + task_table(job);
+  if (job.failure) text += failure_section(*job.failure);
+  if (!job.events.empty()) text += event_section(job.events);
+  return text;
+}
+
+std::string job_row(const job::Job& job, Time now) {
+  Table table({{"NAME"}, {"PHASE"}, {"EXIT", true}, {"DURATION", true}});
+  table.add({job.spec.name, words(job::to_string(job.phase)), exit_of(job), run_time(job, now)});
+  return table.to_string();
+}
+
+}  // namespace muster::cli

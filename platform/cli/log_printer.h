@@ -1,0 +1,56 @@
+// Log records as lines of text: a prefix that says who printed, in a colour of its own on a
+// terminal, and the program's bytes as they are, or made safe where they go to a terminal.
+//
+//   [0@dist-worker-0] epoch 1 ...      a rank of an MPI program
+//   [launcher] ...                     any other task
+//   [worker-1] muster: ...             Muster's own words
+//
+// Pure: text in, text out. Not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/invocation.h"
+#include "cli/terminal.h"
+#include "job/log_record.h"
+
+namespace muster::cli {
+
+class LogPrinter {
+ public:
+  LogPrinter(LogLook look, Terminal terminal) : look_(look), terminal_(terminal) {}
+
+  /// Appends `record` to `out`. A record that continues leaves its line open: the next of the same
+  /// source goes on there; one of another source ends it first and begins a line of its own.
+  void print(const job::LogRecord& record, std::string& out);
+
+  /// Ends a line that is still open.
+  void finish(std::string& out);
+
+ private:
+  struct Source {
+    std::string task;
+    std::string host;
+    std::optional<int> rank;
+    job::LogStream stream = job::LogStream::kOutput;
+
+    bool is_of(const job::LogRecord& record) const;
+  };
+
+  void begin_line(const job::LogRecord& record, std::string& out);
+  void remember(const job::LogRecord& record);
+
+  LogLook look_;
+  Terminal terminal_;
+  Source source_;       ///< of the last record
+  std::string prefix_;  ///< of source_, with its colour
+  bool known_ = false;  ///< whether there was a last record
+  bool open_ = false;   ///< whether the last line lacks its end
+  TerminalFilter filter_;
+};
+
+/// "[3@host]" or "[worker-0]".
+std::string prefix_of(const job::LogRecord& record);
+
+}  // namespace muster::cli

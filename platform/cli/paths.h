@@ -1,0 +1,50 @@
+// Where the server keeps its state and where its socket is. One rule for the command line and for
+// the server, so that they meet.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "base/result.h"
+#include "cli/caller.h"
+
+namespace muster::cli {
+
+using base::Result;
+
+struct Paths {
+  std::filesystem::path state_folder;  ///< jobs, logs, keys; 0700
+  std::filesystem::path socket;
+
+  std::filesystem::path server_log() const { return state_folder / "server.log"; }
+  std::filesystem::path start_lock() const { return state_folder / "start.lock"; }
+
+  bool operator==(const Paths&) const = default;
+};
+
+/// What the rule asks of the system, as values. Pure.
+struct PathInputs {
+  Environment environment;
+  std::optional<std::filesystem::path> state_folder;  ///< said explicitly (server --state-dir)
+  std::string home_of_user;                           ///< from the user database
+  std::function<bool(const std::filesystem::path&)> is_own_folder;
+};
+
+/// The state folder, first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,
+/// ~/.local/state/muster. The socket is in it, but for the last two, where it goes to
+/// $XDG_RUNTIME_DIR/muster if that folder exists and is the user's. Relative paths in XDG's
+/// variables are ignored, as its specification demands.
+///
+/// kInvalid: there is no home folder to fall back to.
+Result<Paths> find_paths(const PathInputs& inputs);
+
+/// find_paths() for this process. I/O.
+Result<Paths> paths_here(const std::optional<std::filesystem::path>& state_folder = std::nullopt);
+
+/// Makes both folders, 0700, or checks that they are this user's alone.
+Result<void> make_folders(const Paths& paths);
+
+}  // namespace muster::cli

@@ -1,0 +1,69 @@
+#include "cli/report.h"
+
+#include <utility>
+
+namespace muster::cli {
+
+using base::Error;
+using base::ErrorCode;
+using job::Phase;
+
+int exit_code_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalid:
+      return kExitUsage;
+    case ErrorCode::kNotFound:
+      return kExitNotFound;
+    case ErrorCode::kConflict:
+    case ErrorCode::kRefused:
+    case ErrorCode::kExhausted:
+      return kExitRefused;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+      return kExitUnreachable;
+    case ErrorCode::kInternal:
+      break;
+  }
+  return kExitFailed;
+}
+
+int exit_code_of(const job::Job& job) {
+  if (job.phase == Phase::kSucceeded) return kExitDone;
+  const int code = job.exit_code.value_or(kExitFailed);
+  return code == 0 ? kExitFailed : code;
+}
+
+std::string error_text(const Error& error) {
+  return "muster: " + error.to_string() + "\n";
+}
+
+std::string failure_text(const job::Job& job) {
+  const std::string head = "muster: job '" + job.spec.name + "' ";
+  if (job.phase == Phase::kStopped) return head + "was stopped\n";
+  if (job.phase != Phase::kFailed) return "";
+  if (!job.failure) return head + "failed" + (job.reason.empty() ? "" : ": " + job.reason) + "\n";
+  std::string text = head + "failed: " + job.failure->cause + "\n";
+  if (!job.failure->last_lines.empty()) {
+    text += "  last lines of " + job.failure->task + ":\n";
+    for (const std::string& line : job.failure->last_lines) text += "    " + line + "\n";
+  }
+  if (!job.failure->advice.empty()) text += "  " + job.failure->advice + "\n";
+  return text;
+}
+
+Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults) {
+  Error error{.code = ErrorCode::kInvalid};
+  std::string command = "muster";
+  for (const std::string& word : path) command += " " + word;
+  error.advice = "see: " + command + " --help";
+  if (faults.size() == 1) {
+    const base::Fault& fault = faults.front();
+    error.what = (fault.field.empty() ? "" : fault.field + " ") + fault.what;
+    return error;
+  }
+  error.what = std::to_string(faults.size()) + " faults in the command line";
+  error.faults = std::move(faults);
+  return error;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,27 @@
+// Starts a server for this user where none answers. Many commands may find none at the same time:
+// a lock lets one of them start it, and the others find it answering.
+//
+// Blocking.
+#pragma once
+
+#include <chrono>
+
+#include "cli/paths.h"
+
+namespace muster::cli {
+
+/// How long a server may take from its start to the open socket.
+inline constexpr std::chrono::seconds kServerStartBound{30};
+
+/// After success a server answers on paths.socket: it did already, somebody else started it
+/// meanwhile, or this program was started again as `muster server`, in a session of its own, its
+/// standard error in paths.server_log().
+///
+/// Errors: kUnavailable with the last lines of the server's log; kTimeout; those of the folders.
+Result<void> ensure_server(const Paths& paths);
+
+/// Whether a server answers. Errors other than "nobody there" are errors: a socket that belongs to
+/// somebody else is no reason to start a second server.
+Result<bool> server_answers(const Paths& paths);
+
+}  // namespace muster::cli

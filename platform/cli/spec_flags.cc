@@ -1,0 +1,142 @@
+#include "cli/spec_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "job/validate.h"
+
+namespace muster::cli {
+
+namespace {
+
+/// The path of a field in a spec, and the flag that sets it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFlagOfField{
+    {{"name", "NAME"},
+     {"command", "CMD"},
+     {"workers", "--workers"},
+     {"slots_per_worker", "--slots-per-worker"},
+     {"resources.gpus", "--gpus"},
+     {"resources.cpus", "--cpus"},
+     {"resources.memory", "--memory"},
+     {"environment", "--env"},
+     {"folder", "--folder"},
+     {"start_timeout", "--start-timeout"},
+     {"grace", "--grace"}}};
+
+/// "command[2]" and "environment.PATH" belong to the flags of "command" and "environment".
+std::string flag_of_field(const std::string& field) {
+  for (const auto& [known, flag] : kFlagOfField) {
+    const bool below =
+        field.starts_with(known) &&
+        (field.size() == known.size() || field[known.size()] == '.' || field[known.size()] == '[');
+    if (below) return std::string(flag);
+  }
+  return field;
+}
+
+void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  for (const std::string& text : reader.texts("--env")) {
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      spec.environment[text.substr(0, equals)] = text.substr(equals + 1);
+    } else if (const auto here = caller.environment.find(text); here != caller.environment.end()) {
+      spec.environment[text] = here->second;
+    } else {
+      reader.fault("--env", "'" + text + "' is not set here; say its value, as in NAME=VALUE");
+    }
+  }
+}
+
+std::string absolute(const std::string& folder, const Caller& caller) {
+  return (std::filesystem::path(caller.folder) / folder).lexically_normal().string();
+}
+
+/// The part that all kinds share.
+job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
+  job::JobSpec spec = default_spec(caller);
+  spec.command = arguments.program;
+  spec.resources = {.gpus = reader.number("--gpus", 0),
+                    .cpus = reader.number("--cpus", 0),
+                    .memory_bytes = reader.bytes("--memory", 0)};
+  if (reader.has("--folder")) spec.folder = absolute(reader.text("--folder"), caller);
+  spec.sandbox = *job::sandbox_of(reader.choice("--sandbox", {"bubblewrap", "none"}));
+  spec.start_timeout = reader.duration("--start-timeout", spec.start_timeout);
+  spec.grace = reader.duration("--grace", spec.grace);
+  read_environment(caller, reader, spec);
+  return spec;
+}
+
+void check(const job::JobSpec& spec, FlagReader& reader) {
+  // A value that could not be read was replaced; what its replacement lacks is nobody's fault.
+  const FlagReader unread = reader;
+  for (const base::Fault& fault : job::validate(spec)) {
+    const std::string flag = flag_of_field(fault.field);
+    if (!unread.is_at_fault(flag)) reader.fault(flag, fault.what);
+  }
+}
+
+bool is_launcher(const std::string& program) {
+  constexpr std::array<std::string_view, 4> kLaunchers{"mpirun", "mpiexec", "mpiexec.hydra",
+                                                       "horovodrun"};
+  const std::string name = std::filesystem::path(program).filename().string();
+  return std::find(kLaunchers.begin(), kLaunchers.end(), name) != kLaunchers.end();
+}
+
+void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
+  if (spec.command.empty() || is_launcher(spec.command.front())) return;
+  std::vector<std::string> command{"mpirun", "-np", std::to_string(spec.workers)};
+  command.insert(command.end(), spec.command.begin(), spec.command.end());
+  spec.command = std::move(command);
+  if (!caller.is_root) return;
+  // Open MPI refuses to run for root unless told. As variables (4.x and 5.x have their own), for
+  // MPICH and Intel MPI take the flag --allow-run-as-root for an error.
+  for (const char* prefix : {"OMPI", "PRTE"}) {
+    spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT", "1");
+    spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+}
+
+}  // namespace
+
+job::JobSpec default_spec(const Caller& caller) {
+  job::JobSpec spec;
+  spec.folder = caller.folder;
+  spec.environment = inherited_environment(caller.environment);
+  return spec;
+}
+
+job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const Caller& caller,
+                              FlagReader& reader) {
+  job::JobSpec spec = read_common(arguments, caller, reader);
+  spec.kind = kind;
+  if (arguments.names.empty()) {
+    reader.fault("NAME", "is missing; name the job");
+  } else {
+    spec.name = arguments.names.front();
+  }
+  if (kind == job::Kind::kMpi) {
+    if (!reader.has("--workers")) reader.fault("--workers", "is missing; say how many");
+    spec.workers = reader.number("--workers", 1);
+    spec.slots_per_worker = reader.number("--slots-per-worker", 1);
+  }
+  check(spec, reader);
+  return spec;
+}
+
+job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
+                           const std::string& name, FlagReader& reader) {
+  job::JobSpec spec = read_common(arguments, caller, reader);
+  spec.name = reader.text("--name", name);
+  const int processes = reader.number("--workers", 1);
+  if (processes != 1) {
+    spec.kind = job::Kind::kMpi;
+    spec.workers = processes;
+    put_under_mpirun(caller, spec);
+  }
+  check(spec, reader);
+  return spec;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,36 @@
+// What a descriptor shows its text on, and how text must look there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster::cli {
+
+struct Terminal {
+  bool is_terminal = false;
+  bool colour = false;
+};
+
+/// I/O: asks the descriptor and the environment. Colour: on a terminal whose TERM is not "dumb",
+/// unless NO_COLOR is set to anything (no-color.org).
+Terminal terminal_of(int fd);
+
+/// The rule behind terminal_of(). Pure; null: not set.
+bool wants_colour(bool is_terminal, const char* no_color, const char* term);
+
+/// Makes text safe to show: a terminal obeys control characters, and a log, a job's name or a
+/// server's answer must not move its cursor, set its title or type into it. C0 (but for tab and
+/// carriage return, which progress bars use), DEL and C1 come out as \x1b and the like; all other
+/// bytes as they are. Text may come in pieces cut anywhere. Pure.
+class TerminalFilter {
+ public:
+  void append(std::string_view text, std::string& out);
+
+ private:
+  char previous_ = '\0';  ///< the last byte: C1 is two bytes in UTF-8, C2 and one of 80 to 9F
+};
+
+/// One whole text, whose newlines stay.
+std::string safe_lines(std::string_view text);
+
+}  // namespace muster::cli

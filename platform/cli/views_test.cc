@@ -1,0 +1,181 @@
+// What is shown, as values: tables, pages, terminals, times, errors, YAML, help.
+#include <gtest/gtest.h>
+
+#include "cli/help.h"
+#include "cli/job_view.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/time_words.h"
+#include "cli/yaml_output.h"
+
+namespace muster::cli {
+namespace {
+
+using std::chrono::seconds;
+
+const base::Time kNow = base::FakeClock().now();
+
+job::Job failed_job() {
+  job::Job job;
+  job.id = "x1";
+  job.spec = {.name = "dist", .kind = job::Kind::kMpi, .command = {"mpirun", "./my train"}};
+  job.spec.workers = 1;
+  job.phase = job::Phase::kFailed;
+  job.submitted = kNow - seconds(90);
+  job.started = kNow - seconds(80);
+  job.ended = kNow - seconds(20);
+  job.exit_code = 137;
+  job.tasks = job::tasks_of(job.spec);
+  job.tasks[1].phase = job::TaskPhase::kEnded;
+  job.tasks[1].exit = job::ExitStatus{.signal = 9};
+  job.failure = job::Failure{.task = "worker-0",
+                             .cause = "worker-0 was killed",
+                             .advice = "look at its memory",
+                             .last_lines = {"epoch 1", "epoch 2"}};
+  job.events = {{kNow, "submitted"}};
+  return job;
+}
+
+TEST(Table, AlignsTextLeftAndNumbersRightWithoutTrailingBlanks) {
+  Table table({{"NAME"}, {"AGE", true}, {"REASON"}});
+  table.add({"a-long-name", "5s", ""});
+  table.add({"b", "12m", "waits"});
+
+  EXPECT_EQ(table.to_string(),
+            "NAME         AGE  REASON\n"
+            "a-long-name   5s\n"
+            "b            12m  waits\n");
+}
+
+TEST(Table, CountsCodePointsAndKeepsARowALine) {
+  Table table({{"A"}, {"B"}});
+  table.add({"\xc3\xa9t\xc3\xa9", "x"});
+  table.add({"four", "two\nlines\x1b"});
+
+  EXPECT_EQ(table.to_string(), "A     B\n\xc3\xa9t\xc3\xa9   x\nfour  two lines\n");
+}
+
+TEST(Terminal, HasColourUnlessToldOtherwise) {
+  EXPECT_TRUE(wants_colour(true, nullptr, "xterm"));
+  EXPECT_TRUE(wants_colour(true, "", "xterm"));
+  EXPECT_FALSE(wants_colour(false, nullptr, "xterm"));
+  EXPECT_FALSE(wants_colour(true, "1", "xterm"));
+  EXPECT_FALSE(wants_colour(true, nullptr, "dumb"));
+  EXPECT_FALSE(wants_colour(true, nullptr, nullptr));
+}
+
+TEST(SafeLines, KeepsNewlinesAndShowsOtherControlCharacters) {
+  EXPECT_EQ(safe_lines("a\x1b[1m\nb\n"), "a\\x1b[1m\nb\n");
+}
+
+TEST(TimeWords, SayHowLongAgo) {
+  EXPECT_EQ(age(kNow - seconds(12), kNow), "12s");
+  EXPECT_EQ(age(kNow - std::chrono::milliseconds(500), kNow), "0s");
+  EXPECT_EQ(age(kNow + seconds(5), kNow), "0s");
+  EXPECT_EQ(age(kNow - seconds(3700), kNow), "1h1m");
+}
+
+TEST(Moment, ReadsTimesAgoAndRfc3339) {
+  const auto at = [](const char* text) { return *parse_moment(text, kNow); };
+  EXPECT_EQ(at("10m"), kNow - seconds(600));
+  EXPECT_EQ(at("2023-11-14T22:13:20Z"), base::Time(seconds(1'700'000'000)));
+  EXPECT_EQ(at("2023-11-14T23:13:20.25+01:00"),
+            base::Time(std::chrono::milliseconds(1'700'000'000'250)));
+  EXPECT_EQ(at("100000000d"), base::Time(kNow.time_since_epoch() % std::chrono::milliseconds(1)));
+}
+
+TEST(Moment, RefusesWhatIsNeither) {
+  for (const char* text : {"", "soon", "2023-02-30T00:00:00Z", "2023-11-14", "2023-11-14T22:13:20",
+                           "2023-11-14T22:13:20.Z", "2023-11-14T22:13:20Zulu", "-5m",
+                           "2023-1-14T22:13:20Z", "9999-01-01T00:00:00Z"}) {
+    EXPECT_FALSE(parse_moment(text, kNow)) << text;
+  }
+}
+
+TEST(JobTable, HasARowAJob) {
+  EXPECT_EQ(job_table({failed_job()}, kNow),
+            "NAME  KIND  PHASE   TASKS    AGE  DURATION  REASON\n"
+            "dist  mpi   Failed    0/2  1m30s        1m  worker-0 was killed\n");
+}
+
+TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
+  const std::string page = job_page(failed_job(), kNow);
+
+  for (const char* part :
+       {"NAME       dist\n", "SHAPE      1 worker of 1 slot\n", "COMMAND    mpirun './my train'\n",
+        "ENDED      2023-11-14T22:13:00Z (20s ago)\n", "\nTASKS\n  NAME      ROLE",
+        "  worker-0  worker    dist-worker-0  -     Ended    was killed by signal 9 (SIGKILL)\n",
+        "\nFAILURE\n  worker-0: worker-0 was killed\n    epoch 1\n    epoch 2\n",
+        "\nEVENTS\n  2023-11-14T22:13:20.000Z  submitted\n"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
+  }
+}
+
+TEST(JobRow, IsWhatEndsAFollow) {
+  EXPECT_EQ(job_row(failed_job(), kNow),
+            "NAME  PHASE   EXIT  DURATION\ndist  Failed   137        1m\n");
+}
+
+TEST(Failure, IsToldAsCauseEvidenceAdvice) {
+  EXPECT_EQ(failure_text(failed_job()),
+            "muster: job 'dist' failed: worker-0 was killed\n"
+            "  last lines of worker-0:\n"
+            "    epoch 1\n"
+            "    epoch 2\n"
+            "  look at its memory\n");
+}
+
+TEST(ExitCode, OfAJobIsZeroOnlyIfItSucceeded) {
+  job::Job job = failed_job();
+  EXPECT_EQ(exit_code_of(job), 137);
+  job.exit_code = 0;
+  EXPECT_EQ(exit_code_of(job), 1);
+  job.exit_code.reset();
+  EXPECT_EQ(exit_code_of(job), 1);
+  job.phase = job::Phase::kSucceeded;
+  EXPECT_EQ(exit_code_of(job), 0);
+}
+
+TEST(ExitCode, OfAnErrorFollowsItsKind) {
+  using base::ErrorCode;
+  const std::pair<ErrorCode, int> codes[] = {
+      {ErrorCode::kInvalid, 2}, {ErrorCode::kNotFound, 3},  {ErrorCode::kConflict, 4},
+      {ErrorCode::kRefused, 4}, {ErrorCode::kExhausted, 4}, {ErrorCode::kUnavailable, 5},
+      {ErrorCode::kTimeout, 5}, {ErrorCode::kInternal, 1},
+  };
+  for (const auto& [code, exit] : codes) {
+    EXPECT_EQ(exit_code_of(base::Error{.code = code}), exit) << base::to_string(code);
+  }
+}
+
+TEST(YamlOutput, KeepsOrderAndTypes) {
+  EXPECT_EQ(
+      json_to_yaml(
+          R"({"name":"dist","workers":2,"none":null,"done":false,"on":true,"empty":[],"no":{},)"
+          R"("list":["a","true","12","","a b"]})"),
+      "name: dist\nworkers: 2\nnone: ~\ndone: false\n\"on\": true\nempty: []\n\"no\": {}\nlist:\n  "
+      "- a\n"
+      "  - \"true\"\n  - \"12\"\n  - \"\"\n  - \"a b\"\n");
+}
+
+TEST(Help, ShowsUsageFlagsAndAnExample) {
+  const std::string text = help_text(command_tree(), {"submit", "mpi"});
+
+  for (const char* part : {"usage: muster submit mpi NAME [FLAGS] -- CMD...\n", "  -n, --workers N",
+                           "  -h, --help", "example:\n  muster submit mpi dist"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(help_text(command_tree(), {"server"}).find("--ready-fd"), std::string::npos);
+}
+
+TEST(Help, OfTheRootNamesEveryCommand) {
+  const Command root = command_tree();
+  const std::string text = help_text(root, {});
+  for (const std::string& name : command_names(root)) {
+    EXPECT_NE(text.find("  " + name), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

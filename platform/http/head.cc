@@ -1,0 +1,64 @@
+#include "http/head.h"
+
+#include "http/status.h"
+#include "http/url.h"
+
+namespace muster::http {
+
+namespace {
+
+/// A line break in a value would start a header of somebody else's choosing.
+void append_header(std::string& out, std::string_view name, std::string_view value) {
+  out += name;
+  out += ": ";
+  for (const char letter : value) {
+    const bool control = static_cast<unsigned char>(letter) < 0x20;
+    out += control ? ' ' : letter;
+  }
+  out += "\r\n";
+}
+
+void append_headers(std::string& out, const Headers& headers) {
+  for (const auto& [name, value] : headers) append_header(out, name, value);
+}
+
+/// 204 and 304 have no body by definition, and so no length either (RFC 9110, 8.6).
+bool has_body(int status) {
+  return status != 204 && status != 304;
+}
+
+}  // namespace
+
+std::string request_head(const Request& request) {
+  std::string head = request.method + " " + format_target(request.path, request.query);
+  head += " HTTP/1.1\r\nhost: localhost\r\n";
+  if (!request.body.empty())
+    append_header(head, "content-length", std::to_string(request.body.size()));
+  append_headers(head, request.headers);
+  return head + "\r\n";
+}
+
+std::string response_head(const Response& response, Framing framing, bool keep_alive) {
+  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " ";
+  head += reason_phrase(response.status);
+  head += "\r\n";
+  if (has_body(response.status)) {
+    if (!response.content_type.empty()) append_header(head, "content-type", response.content_type);
+    if (framing == Framing::kChunked) append_header(head, "transfer-encoding", "chunked");
+    if (framing == Framing::kLength) {
+      append_header(head, "content-length", std::to_string(response.body.size()));
+    }
+  }
+  if (!keep_alive) append_header(head, "connection", "close");
+  append_headers(head, response.headers);
+  return head + "\r\n";
+}
+
+Response plain_problem(int status, const std::string& detail) {
+  return {.status = status,
+          .content_type = "application/problem+json",
+          .body = R"({"type":"about:blank","title":")" + std::string(reason_phrase(status)) +
+                  R"(","status":)" + std::to_string(status) + R"(,"detail":")" + detail + "\"}"};
+}
+
+}  // namespace muster::http

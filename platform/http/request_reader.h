@@ -1,0 +1,68 @@
+// Makes requests out of the bytes of one connection, one after the other, within limits.
+//
+// No I/O; not thread-safe. Beast's parser stays inside request_reader.cc.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/message.h"
+#include "http/server.h"
+#include "http/url.h"
+
+namespace muster::http {
+
+/// A whole request, and what the connection must know to answer it.
+struct ReadRequest {
+  Request request;
+  bool keep_alive = true;
+  bool head_only = false;  ///< HEAD: the handler sees GET, the client gets no body
+  bool may_chunk = true;   ///< HTTP/1.0 knows no chunks
+};
+
+/// Why the bytes are no request, as it is answered.
+struct ReadFault {
+  int status = 400;
+  std::string what;
+};
+
+class RequestReader {
+ public:
+  enum class Progress { kMore, kDone, kFault };
+
+  explicit RequestReader(const Limits& limits);
+  ~RequestReader();
+
+  /// Goes on with the request that is being read. After kDone: take(); after kFault: fault(), and
+  /// nothing else.
+  Progress put(std::string_view bytes);
+  /// Keeps bytes that came before the request in front of them was answered.
+  void keep(std::string_view bytes) { waiting_ += bytes; }
+
+  ReadRequest take();
+  const ReadFault& fault() const { return fault_; }
+
+  /// Bytes that no request has taken up yet.
+  size_t kept() const { return waiting_.size(); }
+  /// Whether a part of a request is here: its sender owes the rest.
+  bool in_request() const { return in_request_; }
+  /// Whether the client asks for leave to send the body (expect: 100-continue). True once a
+  /// request.
+  bool wants_continue();
+
+ private:
+  struct Parser;
+  Progress fail(int status, std::string what);
+
+  Limits limits_;
+  std::unique_ptr<Parser> parser_;
+  std::string waiting_;
+  std::optional<Target> target_;
+  ReadFault fault_;
+  bool in_request_ = false;
+  bool told_to_continue_ = false;
+};
+
+}  // namespace muster::http

@@ -1,0 +1,300 @@
+// The server and the client against each other, over a real socket; and the server against bytes
+// that no decent client sends.
+#include "http/server.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <stdexcept>
+
+#include "http/client.h"
+#include "http/test_server.h"
+
+namespace muster::http {
+namespace {
+
+using base::ErrorCode;
+
+/// Answers with what was asked.
+void echo(const Request& request, const Respond& respond) {
+  std::string body = request.method + " " + request.path + "\n";
+  for (const auto& [name, value] : request.query) body += name + "=" + value + "\n";
+  respond({.status = 201,
+           .content_type = "text/plain",
+           .body = body + request.body,
+           .headers = {{"x-seen", request.headers.contains("x-sent") ? "yes" : "no"}}});
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\r'));
+}
+
+TEST(Server, AnswersWhatTheClientAsks) {
+  TestServer server(echo);
+  Client client(server.socket());
+
+  const auto response = client.send({.method = "POST",
+                                     .path = "/v1/a b",
+                                     .query = {{"since", "1+2 3&4"}},
+                                     .headers = {{"x-sent", "1"}},
+                                     .body = std::string("\0binary\xFF", 8)});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->content_type, "text/plain");
+  EXPECT_EQ(response->headers.at("x-seen"), "yes");
+  EXPECT_EQ(response->body, std::string("POST /v1/a b\nsince=1+2 3&4\n\0binary\xFF", 35));
+}
+
+TEST(Server, TellsTheHandlerWhoAsks) {
+  TestServer server([](const Request& request, const Respond& respond) {
+    respond({.body = std::to_string(request.peer)});
+  });
+
+  EXPECT_EQ(Client(server.socket()).send({})->body, std::to_string(::geteuid()));
+}
+
+TEST(Server, KeepsOneConnectionForManyRequests) {
+  TestServer server(echo);
+  Client client(server.socket());
+
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(client.send({.path = "/" + std::to_string(i)}));
+
+  EXPECT_EQ(server.connections(), 1U);
+}
+
+TEST(Server, IsConnectedToAgainAfterItHasHungUp) {
+  TestServer server([](const Request&, const Respond& respond) { respond({.body = "hello"}); });
+  Client client(server.socket());
+  ASSERT_TRUE(client.send({}));
+
+  server.on_loop([&] {
+    server.server().close();
+    ASSERT_TRUE(server.server().listen(server.socket()));
+  });
+
+  const auto again = client.send({});
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->body, "hello");
+}
+
+TEST(Server, CarriesLargeBodiesBothWays) {
+  TestServer server([](const Request& request,
+                       const Respond& respond) { respond({.body = request.body + request.body}); },
+                    {.body_bytes = 32 << 20});
+  Client client(server.socket());
+  std::string body(32 << 20, 'x');
+  body.back() = 'y';
+
+  const auto response = client.send({.method = "POST", .body = body});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->body.size(), 2 * body.size());
+  EXPECT_EQ(response->body.substr(body.size()), body);
+}
+
+TEST(Server, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
+  TestServer server(echo, {.body_bytes = 1000});
+  Client client(server.socket());
+
+  const auto response = client.send({.method = "POST", .body = std::string(8 << 20, 'x')});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 413);
+  EXPECT_EQ(response->body, R"({"type":"about:blank","title":"Content Too Large","status":413,)"
+                            R"("detail":"the body is larger than 1000 bytes"})");
+}
+
+TEST(Server, AnswersHeadWithTheLengthAndNoBody) {
+  TestServer server([](const Request&, const Respond& respond) { respond({.body = "hello"}); });
+  Client client(server.socket());
+
+  const auto response = client.send({.method = "HEAD"});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->headers.at("content-length"), "5");
+  EXPECT_EQ(response->body, "");
+  EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
+}
+
+TEST(Server, AnswersLaterIfTheHandlerDoes) {
+  std::vector<base::EventLoop::Interest> timers;
+  base::EventLoop* loop = nullptr;
+  TestServer server([&](const Request&, const Respond& respond) {
+    timers.push_back(loop->after(std::chrono::milliseconds(1), [respond] {
+      respond({.body = "later"});
+      respond({.body = "the second answer to one request"});
+    }));
+  });
+  loop = &server.loop();
+  Client client(server.socket());
+
+  EXPECT_EQ(client.send({})->body, "later");
+  EXPECT_EQ(client.send({})->body, "later");
+
+  server.on_loop([&] { timers.clear(); });
+}
+
+TEST(Server, SurvivesAHandlerThatThrows) {
+  TestServer server([](const Request& request, const Respond& respond) {
+    if (request.path == "/throw") throw std::runtime_error("a defect");
+    if (request.path == "/odd") throw 42;
+    respond({});
+  });
+  Client client(server.socket());
+
+  EXPECT_EQ(client.send({.path = "/throw"})->status, 500);
+  EXPECT_EQ(client.send({.path = "/odd"})->status, 500);
+  EXPECT_EQ(client.send({.path = "/"})->status, 200);
+}
+
+TEST(Server, AnswersForAHandlerThatLosesTheRequest) {
+  TestServer server([](const Request&, const Respond&) {});
+
+  EXPECT_EQ(Client(server.socket()).send({})->status, 500);
+}
+
+TEST(Server, AnswersPipelinedRequestsInTheirOrder) {
+  TestServer server(echo);
+  RawClient client(server.socket());
+
+  client.send(
+      "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\nconnection: close\r\n\r\n");
+
+  const std::string answers = client.read_to_the_end();
+  EXPECT_LT(answers.find("/1\n"), answers.find("/2\n"));
+  EXPECT_LT(answers.find("/2\n"), answers.find("/3\n"));
+  EXPECT_NE(answers.find("/3\n"), std::string::npos);
+}
+
+TEST(Server, AnswersAClientThatHasClosedItsSendingHalf) {
+  TestServer server(echo);
+  RawClient client(server.socket());
+
+  client.send("GET /half HTTP/1.1\r\n\r\n");
+  client.stop_sending();
+
+  EXPECT_NE(client.read_to_the_end().find("GET /half"), std::string::npos);
+}
+
+TEST(Server, LetsAClientGoOnThatWaitsToSendItsBody) {
+  TestServer server(echo);
+  RawClient client(server.socket());
+
+  client.send("POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n");
+  EXPECT_EQ(client.read_to("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("body");
+
+  EXPECT_EQ(first_line(client.read_to("body")), "HTTP/1.1 201 Created");
+}
+
+TEST(Server, RefusesMalformedRequestsAndHangsUp) {
+  TestServer server(echo);
+  RawClient client(server.socket());
+
+  client.send("this is no HTTP\r\n\r\n");
+
+  const std::string answer = client.read_to_the_end();
+  EXPECT_EQ(first_line(answer), "HTTP/1.1 400 Bad Request");
+  EXPECT_NE(answer.find("connection: close"), std::string::npos);
+}
+
+TEST(Server, HangsUpOnAClientThatSendsTooSlowlyOrNothing) {
+  TestServer server(echo, {.request_timeout = std::chrono::seconds(1)});
+  RawClient slow(server.socket());
+  RawClient silent(server.socket());
+
+  slow.send("GET / HTT");
+
+  EXPECT_EQ(first_line(slow.read_to_the_end()), "HTTP/1.1 408 Request Timeout");
+  EXPECT_EQ(silent.read_to_the_end(), "");
+}
+
+TEST(Server, RefusesMoreConnectionsThanItsLimit) {
+  TestServer server(echo, {.connections = 1});
+  RawClient first(server.socket());
+  first.send("GET / HTTP/1.1\r\n\r\n");
+  first.read_to("GET /\n");
+
+  EXPECT_EQ(Client(server.socket()).send({})->status, 503);
+
+  first.leave();
+  while (server.connections() > 0) std::this_thread::yield();
+  EXPECT_EQ(Client(server.socket()).send({})->status, 201);
+}
+
+/// No new descriptors for this process while it lives.
+class NoDescriptorsLeft {
+ public:
+  NoDescriptorsLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 3;
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorsLeft(const NoDescriptorsLeft&) = delete;
+  NoDescriptorsLeft& operator=(const NoDescriptorsLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
+  TestServer server(echo);
+  std::optional<RawClient> client;
+  std::optional<NoDescriptorsLeft> shortage;
+  // On the server's own thread, so that it cannot accept before there is nothing left.
+  server.on_loop([&] {
+    client.emplace(server.socket());
+    shortage.emplace();
+  });
+  client->send("GET /patient HTTP/1.1\r\nconnection: close\r\n\r\n");
+  for (int i = 0; i < 100; ++i) server.on_loop([] {});
+  EXPECT_EQ(server.connections(), 0U);
+
+  shortage.reset();
+
+  EXPECT_NE(client->read_to_the_end().find("GET /patient"), std::string::npos);
+}
+
+TEST(Server, DropsItsConnectionsAndItsFileWhenItCloses) {
+  TestServer server(echo);
+  RawClient client(server.socket());
+  client.send("GET / HTTP/1.1\r\n\r\n");
+  client.read_to("GET /\n");
+
+  server.on_loop([&] { server.server().close(); });
+
+  EXPECT_EQ(client.read_to_the_end(), "");
+  EXPECT_EQ(server.connections(), 0U);
+  EXPECT_FALSE(std::filesystem::exists(server.socket()));
+}
+
+TEST(Server, MayBeClosedByItsOwnHandler) {
+  Server* itself = nullptr;
+  TestServer server([&](const Request&, const Respond& respond) {
+    itself->close();
+    respond({});
+  });
+  itself = &server.server();
+
+  const auto response = Client(server.socket()).send({});
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(Client, SaysThatNobodyAnswers) {
+  const TemporaryFolder folder;
+
+  const auto response = Client(folder / "none").send({});
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(response.error().what,
+            "no server answers on socket '" + (folder / "none").string() + "'");
+}
+
+}  // namespace
+}  // namespace muster::http

@@ -1,0 +1,43 @@
+#include "http/status.h"
+
+#include <array>
+#include <utility>
+
+namespace muster::http {
+
+std::string_view reason_phrase(int status) {
+  static constexpr std::array<std::pair<int, std::string_view>, 26> kPhrases{{
+      {200, "OK"},
+      {201, "Created"},
+      {202, "Accepted"},
+      {204, "No Content"},
+      {304, "Not Modified"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {406, "Not Acceptable"},
+      {408, "Request Timeout"},
+      {409, "Conflict"},
+      {410, "Gone"},
+      {411, "Length Required"},
+      {412, "Precondition Failed"},
+      {413, "Content Too Large"},
+      {415, "Unsupported Media Type"},
+      {422, "Unprocessable Content"},
+      {429, "Too Many Requests"},
+      {431, "Request Header Fields Too Large"},
+      {500, "Internal Server Error"},
+      {501, "Not Implemented"},
+      {503, "Service Unavailable"},
+      {504, "Gateway Timeout"},
+      {507, "Insufficient Storage"},
+  }};
+  for (const auto& [candidate, phrase] : kPhrases) {
+    if (candidate == status) return phrase;
+  }
+  return "Unknown";
+}
+
+}  // namespace muster::http

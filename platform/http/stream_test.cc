@@ -1,0 +1,249 @@
+// Bodies that come piece by piece: the server pulls only as fast as the client reads, and lets go
+// of the source when the client goes.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "http/client.h"
+#include "http/test_server.h"
+
+namespace muster::http {
+namespace {
+
+using base::ErrorCode;
+
+/// What a test sees of a stream from outside of it.
+class Observed {
+ public:
+  std::atomic<size_t> pulled{0};
+
+  void drop() {
+    if (!dropped_.exchange(true)) drop_.set_value();
+  }
+  /// Waits for the first stream to be dropped.
+  bool is_dropped() { return drop_.get_future().wait_for(kPatience) == std::future_status::ready; }
+
+ private:
+  std::atomic<bool> dropped_{false};
+  std::promise<void> drop_;
+};
+
+/// `count` pieces of `size` bytes; then the end, or silence.
+class Pieces : public BodyStream {
+ public:
+  enum class Then { kEnd, kSilence, kThrow };
+
+  Pieces(Observed& observed, size_t count, size_t size, Then then)
+      : observed_(observed), left_(count), size_(size), then_(then) {}
+  ~Pieces() override { observed_.drop(); }
+
+  void pull(Deliver deliver) override {
+    if (left_ > 0) {
+      --left_;
+      observed_.pulled += size_;
+      return deliver(std::string(size_, 'x'));
+    }
+    if (then_ == Then::kThrow) throw std::runtime_error("the source broke");
+    if (then_ == Then::kEnd) deliver(std::nullopt);
+    open_ = std::move(deliver);
+  }
+
+ private:
+  Observed& observed_;
+  size_t left_;
+  size_t size_;
+  Then then_;
+  Deliver open_;
+};
+
+/// A handler that answers everything with such a stream.
+Handler streaming(Observed& observed, size_t count, size_t size, Pieces::Then then) {
+  return [=, &observed](const Request&, const Respond& respond) {
+    respond({.content_type = "text/plain",
+             .stream = std::make_shared<Pieces>(observed, count, size, then)});
+  };
+}
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\n\r\n";
+
+TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
+  Observed observed;
+  TestServer server(streaming(observed, 1000, 1234, Pieces::Then::kEnd));
+  Client client(server.socket());
+  size_t received = 0;
+
+  const auto response = client.stream({}, [&](std::string_view piece) {
+    received += piece.size();
+    return true;
+  });
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "");
+  EXPECT_EQ(received, 1'234'000U);
+  EXPECT_TRUE(observed.is_dropped());
+  EXPECT_EQ(client.send({.method = "HEAD"})->status, 200);
+  EXPECT_EQ(server.connections(), 1U);
+}
+
+TEST(Stream, IsPulledOnlyAsFastAsTheClientReads) {
+  constexpr size_t kPiece = 64 << 10;
+  constexpr size_t kWhole = 200 << 20;
+  constexpr size_t kInFlight = 4 << 20;  // what the kernel's buffers may hold, and then some
+  Observed observed;
+  TestServer server(streaming(observed, kWhole / kPiece, kPiece, Pieces::Then::kEnd));
+  Client client(server.socket());
+  size_t received = 0;
+  size_t most_ahead = 0;
+
+  const auto response = client.stream({}, [&](std::string_view piece) {
+    if (received == 0) {
+      // The server gets every chance to run ahead while nobody reads.
+      for (int i = 0; i < 1000; ++i) server.on_loop([] {});
+    }
+    most_ahead = std::max(most_ahead, observed.pulled - received);
+    received += piece.size();
+    return true;
+  });
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(received, kWhole);
+  EXPECT_LT(most_ahead, kInFlight);
+}
+
+TEST(Stream, ShowsItsHeadBeforeItsFirstPiece) {
+  Observed observed;
+  TestServer server(streaming(observed, 0, 0, Pieces::Then::kSilence));
+  RawClient client(server.socket());
+
+  client.send(kGet);
+
+  EXPECT_EQ(client.read_to("\r\n\r\n"),
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n");
+}
+
+TEST(Stream, IsNotEndedByAnEmptyPiece) {
+  Observed observed;
+  TestServer server(streaming(observed, 3, 0, Pieces::Then::kEnd));
+  RawClient client(server.socket());
+
+  client.send(kGet);
+
+  EXPECT_TRUE(client.read_to("0\r\n\r\n").ends_with("chunked\r\n\r\n0\r\n\r\n"));
+}
+
+TEST(Stream, OfAnOldClientEndsWithTheConnection) {
+  Observed observed;
+  TestServer server(streaming(observed, 2, 3, Pieces::Then::kEnd));
+  RawClient client(server.socket());
+
+  client.send("GET / HTTP/1.0\r\n\r\n");
+
+  EXPECT_EQ(client.read_to_the_end(),
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nxxxxxx");
+}
+
+TEST(Stream, IsDroppedWhenTheClientLeavesWhileItIsSilent) {
+  Observed observed;
+  TestServer server(streaming(observed, 1, 10, Pieces::Then::kSilence));
+  RawClient client(server.socket());
+  client.send(kGet);
+  client.read_to("xxxxxxxxxx");
+
+  client.leave();
+
+  EXPECT_TRUE(observed.is_dropped());
+  EXPECT_EQ(server.connections(), 0U);
+}
+
+TEST(Stream, IsDroppedWhenTheClientLeavesWithoutHavingRead) {
+  Observed observed;
+  TestServer server(streaming(observed, 1 << 20, 1 << 20, Pieces::Then::kEnd));
+  RawClient client(server.socket());
+  client.send(kGet);
+  client.read_to("\r\n\r\n");
+
+  client.leave();
+
+  EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Stream, IsDroppedWhenTheServerCloses) {
+  Observed observed;
+  TestServer server(streaming(observed, 0, 0, Pieces::Then::kSilence));
+  RawClient client(server.socket());
+  client.send(kGet);
+  client.read_to("\r\n\r\n");
+
+  server.on_loop([&] { server.server().close(); });
+
+  EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Stream, ThatBreaksIsNoWholeAnswer) {
+  Observed observed;
+  TestServer server(streaming(observed, 3, 10, Pieces::Then::kThrow));
+
+  const auto response = Client(server.socket()).stream({}, [](auto) { return true; });
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(Stream, EndsWhereTheReceiverHasEnough) {
+  Observed observed;
+  TestServer server(streaming(observed, 1 << 20, 1 << 20, Pieces::Then::kEnd));
+  Client client(server.socket());
+
+  const auto response = client.stream({}, [](auto) { return false; });
+
+  EXPECT_TRUE(response) << response.error().to_string();
+  EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Stream, OfARefusalIsNotHandedOver) {
+  TestServer server([](const Request&, const Respond& respond) {
+    respond({.status = 404, .body = "no such job"});
+  });
+
+  const auto response = Client(server.socket()).stream({}, [](auto) {
+    ADD_FAILURE() << "handed over";
+    return true;
+  });
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 404);
+  EXPECT_EQ(response->body, "no such job");
+}
+
+TEST(Wake, IsServedWhileTheStreamIsSilentAndMayEndIt) {
+  Observed observed;
+  TestServer server(streaming(observed, 1, 10, Pieces::Then::kSilence));
+  Client client(server.socket());
+  const base::UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  const auto ring = [&] { ASSERT_EQ(::eventfd_write(event.get(), 1), 0); };
+  int wakes = 0;
+
+  const auto response = client.stream({},
+                                      [&](auto) {
+                                        ring();
+                                        return true;
+                                      },
+                                      {.fd = event.get(), .on_wake = [&] {
+                                         eventfd_t count = 0;
+                                         EXPECT_EQ(::eventfd_read(event.get(), &count), 0);
+                                         if (++wakes == 2) return false;
+                                         ring();
+                                         return true;
+                                       }});
+
+  EXPECT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(wakes, 2);
+  EXPECT_TRUE(observed.is_dropped());
+}
+
+}  // namespace
+}  // namespace muster::http

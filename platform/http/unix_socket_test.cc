@@ -1,0 +1,156 @@
+#include "http/unix_socket.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "http/test_server.h"
+
+namespace muster::http {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+
+/// A socket file whose server died without removing it.
+void leave_stale_socket(const fs::path& path) {
+  auto listener = listen_on(path);
+  ASSERT_TRUE(listener);
+  fs::rename(path, path.string() + ".moved");
+  listener->close();
+  fs::rename(path.string() + ".moved", path);
+}
+
+TEST(UnixSocket, IsOpenToItsOwnerAlone) {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(0);
+
+  const auto listener = listen_on(folder / "s");
+
+  ::umask(before);
+  ASSERT_TRUE(listener) << listener.error().to_string();
+  struct stat status{};
+  ASSERT_EQ(::stat((folder / "s").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
+TEST(UnixSocket, IsNotInheritedByChildren) {
+  const TemporaryFolder folder;
+  const auto listener = listen_on(folder / "s");
+  ASSERT_TRUE(listener);
+  const auto client = connect_to(folder / "s");
+  ASSERT_TRUE(client);
+
+  EXPECT_NE(::fcntl(listener->fd(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(::fcntl(client->get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(UnixSocket, ReplacesOneThatNobodyAnswersOn) {
+  const TemporaryFolder folder;
+  leave_stale_socket(folder / "s");
+  ASSERT_EQ(connect_to(folder / "s").error().code, ErrorCode::kUnavailable);
+
+  const auto listener = listen_on(folder / "s");
+
+  ASSERT_TRUE(listener) << listener.error().to_string();
+  EXPECT_TRUE(connect_to(folder / "s"));
+}
+
+TEST(UnixSocket, LeavesOneThatSomebodyAnswersOn) {
+  const TemporaryFolder folder;
+  const auto first = listen_on(folder / "s");
+  ASSERT_TRUE(first);
+
+  const auto second = listen_on(folder / "s");
+
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(second.error().what, "another server answers on '" + (folder / "s").string() + "'");
+  EXPECT_TRUE(connect_to(folder / "s"));
+}
+
+TEST(UnixSocket, LeavesAFileThatIsNoSocket) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "s") << "precious";
+
+  const auto listener = listen_on(folder / "s");
+
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(fs::file_size(folder / "s"), 8U);
+}
+
+TEST(UnixSocket, OfManyServersThatStartAtOnceOneListens) {
+  const TemporaryFolder folder;
+  leave_stale_socket(folder / "s");
+  std::vector<base::Result<Listener>> results;
+  for (int i = 0; i < 8; ++i) results.emplace_back(base::Error{});
+
+  std::vector<std::thread> servers;
+  for (auto& result : results) {
+    servers.emplace_back([&] { result = listen_on(folder / "s"); });
+  }
+  for (std::thread& server : servers) server.join();
+
+  EXPECT_EQ(std::count_if(results.begin(), results.end(), [](const auto& r) { return r.ok(); }), 1);
+  EXPECT_TRUE(connect_to(folder / "s"));
+}
+
+TEST(UnixSocket, RemovesItsFileWhenItClosesButNoOtherServers) {
+  const TemporaryFolder folder;
+  auto first = listen_on(folder / "s");
+  ASSERT_TRUE(first);
+  fs::remove(folder / "s");
+  auto second = listen_on(folder / "s");
+  ASSERT_TRUE(second);
+
+  first->close();
+  EXPECT_TRUE(connect_to(folder / "s"));
+
+  second->close();
+  EXPECT_FALSE(fs::exists(folder / "s"));
+}
+
+TEST(UnixSocket, SaysHowLongAPathMayBe) {
+  const fs::path path = "/tmp/" + std::string(103, 'x');
+
+  for (const auto& error : {listen_on(path).error(), connect_to(path).error()}) {
+    EXPECT_EQ(error.code, ErrorCode::kInvalid);
+    EXPECT_EQ(error.what,
+              "socket path '" + path.string() + "' has 108 bytes; a unix socket takes 1 to 107");
+  }
+}
+
+TEST(UnixSocket, TakesAPathOfTheGreatestLength) {
+  const TemporaryFolder folder;
+  const size_t taken = (folder / "").string().size();
+
+  EXPECT_TRUE(listen_on(folder / std::string(107 - taken, 'x')));
+}
+
+TEST(UnixSocket, KnowsTheUserAtTheOtherEnd) {
+  const TemporaryFolder folder;
+  const auto listener = listen_on(folder / "s");
+  ASSERT_TRUE(listener);
+  const auto client = connect_to(folder / "s");
+  ASSERT_TRUE(client);
+
+  EXPECT_EQ(*peer_of(client->get()), ::geteuid());
+}
+
+TEST(TrustedPeer, IsOneselfOrRoot) {
+  EXPECT_TRUE(is_trusted(1000, 1000));
+  EXPECT_TRUE(is_trusted(0, 1000));
+  EXPECT_TRUE(is_trusted(0, 0));
+  EXPECT_FALSE(is_trusted(1001, 1000));
+  EXPECT_FALSE(is_trusted(1000, 0));
+}
+
+}  // namespace
+}  // namespace muster::http

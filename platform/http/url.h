@@ -1,0 +1,28 @@
+// What stands between the method and the version of a request: a path and a query, percent-encoded.
+// (RFC 3986; in a query '+' is a space, as HTML forms send it.)
+//
+// Pure; thread-safe. url_encoded() is in http/message.h.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::http {
+
+struct Target {
+  std::string path;                          ///< decoded
+  std::map<std::string, std::string> query;  ///< decoded; of a name that repeats, the last counts
+
+  bool operator==(const Target&) const = default;
+};
+
+/// Takes the origin form (/v1/jobs?x=1) and the absolute form that proxies send
+/// (http://host/v1/jobs). Nothing where it is neither, or holds a '%' without two hex digits.
+std::optional<Target> parse_target(std::string_view text);
+
+/// The reverse. A '/' in the path stays one: it separates segments. An empty path is the root.
+std::string format_target(std::string_view path, const std::map<std::string, std::string>& query);
+
+}  // namespace muster::http
