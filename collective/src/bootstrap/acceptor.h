@@ -1,0 +1,66 @@
+// The door of a rank: lets in who proves to hold the key of the job, and nobody else. Strangers (a
+// port scanner, a rank of another job) are shown out without disturbing the others: all callers
+// are served at the same time, and none can make another wait.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <string>
+
+#include "bootstrap/handshake.h"
+#include "muster/collective/result.h"
+#include "transport/deadline.h"
+#include "transport/descriptor.h"
+
+namespace muster::collective {
+
+/// A caller that has proved itself.
+struct Guest {
+  Descriptor socket;
+  Session session;
+  Introduction introduction;
+};
+
+class Acceptor {
+ public:
+  /// Takes over a listening socket. `expected` is how many guests may come at once; more callers
+  /// than that are strangers, of whom the oldest has to go first when it gets crowded.
+  Acceptor(Descriptor listener, Bytes key, int expected);
+
+  /// The next guest, in the order in which they finish their introduction.
+  ///
+  /// Errors: kTimeout at the deadline, kSystem when the listener fails.
+  Result<Guest> next(Deadline deadline);
+
+  /// Stops listening. Callers that are still introducing themselves find the door closed.
+  void close();
+
+  /// Who was shown out, for the message about a guest who never came; empty if nobody was. As in
+  /// "1 other connection was dropped, the last from 10.0.0.9:5000 (it holds another key)".
+  std::string dropped() const;
+
+ private:
+  struct Caller {
+    Descriptor socket;
+    std::string from;
+    Deadline patience;
+    Reception reception;
+  };
+
+  Status admit();
+  bool attend(Caller& caller);
+  bool show_out(const Caller& caller, const std::string& reason);
+  void show_out_the_slow();
+
+  Descriptor listener_;
+  Bytes key_;
+  std::size_t most_callers_;
+  std::list<Caller> callers_;  // oldest first
+  std::deque<Guest> guests_;
+  int dropped_ = 0;
+  std::string last_dropped_;
+};
+
+}  // namespace muster::collective

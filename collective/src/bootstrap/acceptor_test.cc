@@ -1,0 +1,79 @@
+#include "bootstrap/acceptor.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "transport/socket.h"
+
+namespace muster::collective {
+namespace {
+
+const Bytes kKey(16, std::byte{1});
+
+Deadline soon() {
+  return Clock::now() + std::chrono::seconds(20);
+}
+
+class AcceptorTest : public ::testing::Test {
+ protected:
+  AcceptorTest() {
+    Result<Descriptor> listener = listen_on(resolve("127.0.0.1:0")->front());
+    address_ = local_address(listener->get());
+    door_.emplace(*std::move(listener), kKey, 2);
+  }
+
+  Descriptor call() { return *connect_to(address_, soon()); }
+
+  Address address_;
+  std::optional<Acceptor> door_;
+};
+
+TEST_F(AcceptorTest, LetsAGuestPastThoseWhoSayNothingOrNonsense) {
+  const Descriptor silent = call();
+  const Descriptor scanner = call();
+  ASSERT_TRUE(send_all(scanner, view_of("GET / HTTP/1.1\r\n\r\n"), soon()));
+  call().close();
+  std::jthread rank([&] {
+    const Descriptor socket = call();
+    EXPECT_TRUE(introduce(socket, kKey, Purpose::kControl, {1, 2, "n1", ""}, soon()));
+  });
+
+  const Result<Guest> guest = door_->next(soon());
+
+  ASSERT_TRUE(guest) << guest.error().to_string();
+  EXPECT_EQ(guest->introduction.name(), "rank 1 on host n1");
+  EXPECT_EQ(guest->session.purpose, Purpose::kControl);
+}
+
+TEST_F(AcceptorTest, SaysWhomItShowedOut) {
+  const Descriptor scanner = call();
+  ASSERT_TRUE(send_all(scanner, view_of("GET /"), soon()));
+
+  const Result<Guest> guest = door_->next(Clock::now() + std::chrono::milliseconds(500));
+
+  ASSERT_FALSE(guest);
+  EXPECT_EQ(guest.error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(door_->dropped(), "1 other connection was dropped, from " +
+                                  local_address(scanner.get()).to_string() +
+                                  " (it does not speak this protocol)");
+}
+
+TEST_F(AcceptorTest, KeepsACrowdOfStrangersBounded) {
+  std::vector<Descriptor> crowd;
+  for (int i = 0; i < 100; ++i) crowd.push_back(call());
+
+  const Result<Guest> guest = door_->next(Clock::now() + std::chrono::milliseconds(500));
+
+  ASSERT_FALSE(guest);
+  EXPECT_TRUE(door_->dropped().starts_with("34 other connections were dropped"))
+      << door_->dropped();
+}
+
+TEST_F(AcceptorTest, LeavesNoPortOpen) {
+  door_->close();
+  EXPECT_FALSE(connect_to(address_, soon()));
+}
+
+}  // namespace
+}  // namespace muster::collective

@@ -1,0 +1,45 @@
+// The little cryptography that lets two ranks prove to each other that they hold the key of the
+// same job: random bytes, HMAC-SHA256 (RFC 2104), and hex. libcrypto does the work.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "muster/collective/result.h"
+#include "transport/bytes.h"
+
+namespace muster::collective {
+
+inline constexpr std::size_t kDigestBytes = 32;
+inline constexpr std::size_t kNonceBytes = 32;
+inline constexpr std::size_t kShortestKeyBytes = 16;
+
+using Digest = std::array<std::byte, kDigestBytes>;
+using Nonce = std::array<std::byte, kNonceBytes>;
+
+/// Fills `bytes` from the system's generator. Errors: kSystem.
+Status fill_random(std::span<std::byte> bytes);
+
+/// HMAC-SHA256 over the parts, each preceded by its length, so that no two different lists of
+/// parts are the same message.
+Digest hmac(ByteView key, std::initializer_list<ByteView> parts);
+
+/// SHA-256.
+Digest sha256(ByteView bytes);
+
+/// Takes the same time wherever the two differ.
+bool equal_in_constant_time(const Digest& a, ByteView b);
+
+std::string to_hex(ByteView bytes);
+
+/// Nothing where the text is not pairs of hex digits.
+std::optional<Bytes> from_hex(std::string_view text);
+
+/// The key of a job from its hex text. Errors: kConfiguration; the message does not repeat the key.
+Result<Bytes> parse_key(std::string_view hex);
+
+}  // namespace muster::collective

@@ -1,0 +1,12 @@
+// bootstrap_from_environment() with the environment as an argument, so that it is a table.
+#pragma once
+
+#include "bootstrap/rendezvous_file.h"
+#include "muster/collective/bootstrap.h"
+
+namespace muster::collective {
+
+/// The order of precedence stands in bootstrap.h.
+Result<Options> bootstrap_from(const Lookup& variable, Options given);
+
+}  // namespace muster::collective

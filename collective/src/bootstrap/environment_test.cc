@@ -1,0 +1,155 @@
+#include "bootstrap/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace muster::collective {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Result<Options> options_in(const Environment& environment, Options given = {}) {
+  return bootstrap_from(
+      [&](const std::string& name) -> std::optional<std::string> {
+        const auto found = environment.find(name);
+        if (found == environment.end()) return std::nullopt;
+        return found->second;
+      },
+      std::move(given));
+}
+
+// What an mpirun of Open MPI 4.1 sets for rank 1 of 2.
+Environment local_mpirun() {
+  return {{"OMPI_COMM_WORLD_RANK", "1"},
+          {"OMPI_COMM_WORLD_SIZE", "2"},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+          {"PMIX_NAMESPACE", "1980432385"},
+          {"PMIX_SERVER_URI3", "1980432384.0;tcp4://127.0.0.1:35489"}};
+}
+
+TEST(Environment, WithoutAWordIsAWorldOfOne) {
+  const auto options = options_in({});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->rank, 0);
+  EXPECT_EQ(options->size, 1);
+  EXPECT_TRUE(options->rendezvous.empty() && options->rendezvous_file.empty());
+}
+
+TEST(Environment, TakesThePlaceFromTheFirstLauncherThatNamesIt) {
+  Environment all = {{"MUSTER_RENDEZVOUS", "n0:4000"},
+                     {"MUSTER_RENDEZVOUS_KEY", "00"},
+                     {"MUSTER_RANK", "1"},
+                     {"MUSTER_WORLD_SIZE", "11"},
+                     {"OMPI_COMM_WORLD_RANK", "2"},
+                     {"OMPI_COMM_WORLD_SIZE", "12"},
+                     {"PMI_RANK", "3"},
+                     {"PMI_SIZE", "13"},
+                     {"SLURM_PROCID", "4"},
+                     {"SLURM_NTASKS", "14"},
+                     {"RANK", "5"},
+                     {"WORLD_SIZE", "15"}};
+  int place = 1;
+  for (const auto& [rank, size] : {std::pair{"MUSTER_RANK", "MUSTER_WORLD_SIZE"},
+                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"SLURM_PROCID", "SLURM_NTASKS"},
+                                   {"RANK", "WORLD_SIZE"}}) {
+    const auto options = options_in(all);
+    ASSERT_TRUE(options) << options.error().to_string();
+    EXPECT_EQ(options->rank, place) << rank;
+    EXPECT_EQ(options->size, 10 + place) << size;
+    EXPECT_EQ(options->rendezvous, "n0:4000");
+    all.erase(rank);
+    all.erase(size);
+    ++place;
+  }
+}
+
+TEST(Environment, YieldsToWhatTheProgramSays) {
+  const auto options = options_in({{"MUSTER_RANK", "1"},
+                                   {"MUSTER_WORLD_SIZE", "2"},
+                                   {"MUSTER_RENDEZVOUS", "a:1"},
+                                   {"MUSTER_RENDEZVOUS_KEY", "00"},
+                                   {"MUSTER_COLLECTIVE_TIMEOUT", "5"}},
+                                  {.rank = 3,
+                                   .size = 4,
+                                   .rendezvous = "b:2",
+                                   .key = "11",
+                                   .timeout = std::chrono::milliseconds(7)});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->rank, 3);
+  EXPECT_EQ(options->size, 4);
+  EXPECT_EQ(options->rendezvous, "b:2");
+  EXPECT_EQ(options->key, "11");
+  EXPECT_EQ(options->timeout, std::chrono::milliseconds(7));
+}
+
+TEST(Environment, OfALocalMpirunNeedsNothingElse) {
+  const auto options = options_in(local_mpirun());
+  ASSERT_TRUE(options) << options.error().to_string();
+  EXPECT_EQ(options->rank, 1);
+  EXPECT_TRUE(options->rendezvous.empty());
+  EXPECT_TRUE(options->rendezvous_file.starts_with("/tmp/muster-collective-"));
+}
+
+TEST(Environment, OfALocalMpirunMayStillNameARendezvous) {
+  Environment environment = local_mpirun();
+  environment["MUSTER_RENDEZVOUS"] = "127.81.2.1:4000";
+  environment["MUSTER_RENDEZVOUS_KEY"] = "00";
+  const auto options = options_in(environment);
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->rendezvous, "127.81.2.1:4000");
+  EXPECT_TRUE(options->rendezvous_file.empty());
+}
+
+TEST(Environment, ReadsTheTimeoutInSeconds) {
+  EXPECT_EQ(options_in({{"MUSTER_COLLECTIVE_TIMEOUT", "2.5"}})->timeout,
+            std::chrono::milliseconds(2500));
+  EXPECT_EQ(options_in({})->timeout, std::nullopt);
+}
+
+TEST(Environment, SaysWhatIsWrongWithWhichVariable) {
+  Environment spread = local_mpirun();
+  spread["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
+  Environment nameless = local_mpirun();
+  nameless.erase("PMIX_NAMESPACE");
+  struct Row {
+    Environment environment;
+    std::string message;
+  };
+  for (const Row& row : {
+           Row{{{"MUSTER_RANK", "1"}}, "MUSTER_RANK is set, but MUSTER_WORLD_SIZE is not"},
+           Row{{{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK is 'one', not a whole number"},
+           Row{{{"RANK", "0"}, {"WORLD_SIZE", "-2"}}, "WORLD_SIZE is '-2', not a whole number"},
+           Row{{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "rank 2 is not in a world of 2"},
+           Row{{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
+               "SLURM_NTASKS says that there are 4 ranks, but not where they meet"},
+           Row{spread, "OMPI_COMM_WORLD_SIZE says that there are 2 ranks, but not where they meet"},
+           Row{nameless,
+               "this mpirun does not tell its ranks which run they belong to (PMIX_NAMESPACE and "
+               "PMIX_SERVER_URI are not set)"},
+           Row{{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MUSTER_RENDEZVOUS", "n0:4000"}},
+               "the rendezvous n0:4000 needs a key, and has none"},
+           Row{{{"MUSTER_COLLECTIVE_TIMEOUT", "0"}},
+               "MUSTER_COLLECTIVE_TIMEOUT is '0', not a number of seconds above 0"},
+           Row{{{"MUSTER_COLLECTIVE_TIMEOUT", "1m"}},
+               "MUSTER_COLLECTIVE_TIMEOUT is '1m', not a number of seconds above 0"},
+       }) {
+    const auto options = options_in(row.environment);
+    ASSERT_FALSE(options) << row.message;
+    EXPECT_EQ(options.error().code, ErrorCode::kConfiguration);
+    EXPECT_EQ(options.error().message, row.message);
+  }
+}
+
+TEST(Environment, SaysWhatToSetWhereTheKeyIsMissing) {
+  const auto options =
+      options_in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MUSTER_RENDEZVOUS", "n0:4000"}});
+  EXPECT_EQ(options.error().advice,
+            "set MUSTER_RENDEZVOUS_KEY on all ranks to the same secret, as from: openssl rand "
+            "-hex 32");
+}
+
+}  // namespace
+}  // namespace muster::collective

@@ -1,0 +1,131 @@
+#include "bootstrap/handshake.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <thread>
+
+#include "transport/socket.h"
+
+namespace muster::collective {
+namespace {
+
+using Verdict = Reception::Verdict;
+
+const Bytes kKey(16, std::byte{1});
+const Introduction kWho{3, 4, "n3", "127.0.0.1:4000"};
+
+Deadline soon() {
+  return Clock::now() + std::chrono::seconds(20);
+}
+
+// The host's side of a connection, driven to its end. Hangs up on a stranger.
+Verdict receive_caller(Descriptor socket, Reception& reception) {
+  for (;;) {
+    std::byte byte;  // one at a time: a handshake may be cut anywhere
+    if (!receive_all(socket, std::span(&byte, 1), soon())) return Verdict::kMore;
+    const Verdict verdict = reception.take(std::span(&byte, 1));
+    if (!send_all(socket, reception.reply(), soon())) return Verdict::kMore;
+    if (verdict != Verdict::kMore) return verdict;
+  }
+}
+
+struct Outcome {
+  Verdict verdict;
+  Result<Session> session;
+};
+
+Outcome meet(const Bytes& callers_key, Reception& reception) {
+  std::array<int, 2> fds = {};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
+  Descriptor caller(fds[0]);
+  Verdict verdict = Verdict::kMore;
+  std::jthread host([&, socket = Descriptor(fds[1])]() mutable {
+    verdict = receive_caller(std::move(socket), reception);
+  });
+  Result<Session> session = introduce(caller, callers_key, Purpose::kData, kWho, soon());
+  caller.close();
+  host.join();
+  return {verdict, std::move(session)};
+}
+
+TEST(Handshake, WelcomesWhoHoldsTheKey) {
+  Reception reception(kKey, Nonce{});
+
+  const Outcome outcome = meet(kKey, reception);
+
+  EXPECT_EQ(outcome.verdict, Verdict::kWelcome);
+  ASSERT_TRUE(outcome.session) << outcome.session.error().to_string();
+  EXPECT_EQ(reception.introduction().name(), "rank 3 on host n3");
+  EXPECT_EQ(reception.introduction().size, 4);
+  EXPECT_EQ(reception.introduction().endpoint, "127.0.0.1:4000");
+  EXPECT_EQ(reception.session().purpose, Purpose::kData);
+  EXPECT_EQ(reception.session().mac("x", {}), outcome.session->mac("x", {}));
+}
+
+TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
+  Reception reception(kKey, Nonce{});
+
+  const Outcome outcome = meet(Bytes(16, std::byte{2}), reception);
+
+  EXPECT_NE(outcome.verdict, Verdict::kWelcome);
+  ASSERT_FALSE(outcome.session);
+  EXPECT_EQ(outcome.session.error().code, ErrorCode::kAuthentication);
+}
+
+// A caller that, without the key, goes on as if the host's proof were right.
+TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
+  Reception reception(kKey, Nonce{});
+  const Bytes opening = ByteWriter()
+                            .raw(view_of("MUSTERCO"))
+                            .number(kProtocolVersion)
+                            .number(std::uint16_t{1})
+                            .raw(Nonce{})
+                            .take();
+  EXPECT_EQ(reception.take(opening), Verdict::kMore);
+  const Bytes challenge = reception.reply();
+  // The most that such a caller can do: hand the host's own proof back.
+  const ByteView proof = ByteView(challenge).last(kDigestBytes);
+  EXPECT_EQ(reception.take(ByteWriter().number(std::uint32_t{4}).raw(proof).take()),
+            Verdict::kMore);
+  EXPECT_EQ(reception.take(Bytes(4)), Verdict::kStranger);
+  EXPECT_EQ(reception.reason(), "it holds another key");
+}
+
+TEST(Handshake, KnowsAStrangerByItsFirstByte) {
+  Reception reception(kKey, Nonce{});
+  EXPECT_EQ(reception.take(view_of("G")), Verdict::kStranger);
+  EXPECT_EQ(reception.reason(), "it does not speak this protocol");
+  EXPECT_TRUE(reception.reply().empty());
+}
+
+TEST(Handshake, TrustsNoLength) {
+  Reception reception(kKey, Nonce{});
+  const Bytes opening = ByteWriter()
+                            .raw(view_of("MUSTERCO"))
+                            .number(kProtocolVersion)
+                            .number(std::uint16_t{1})
+                            .raw(Nonce{})
+                            .take();
+  EXPECT_EQ(reception.take(opening), Verdict::kMore);
+  EXPECT_EQ(reception.take(ByteWriter().number(0xffffffffU).raw(Digest{}).take()),
+            Verdict::kStranger);
+  EXPECT_EQ(reception.reason(), "its introduction claims to be 4294967295 bytes long");
+}
+
+TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanSayWhatTheMatterIs) {
+  Reception reception(kKey, Nonce{});
+  const Bytes opening = ByteWriter()
+                            .raw(view_of("MUSTERCO"))
+                            .number(std::uint16_t{9})
+                            .number(std::uint16_t{1})
+                            .raw(Nonce{})
+                            .take();
+  EXPECT_EQ(reception.take(opening), Verdict::kStranger);
+  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 1");
+  EXPECT_FALSE(reception.reply().empty());
+}
+
+}  // namespace
+}  // namespace muster::collective

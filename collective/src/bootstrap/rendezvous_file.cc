@@ -1,0 +1,151 @@
+#include "bootstrap/rendezvous_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "bootstrap/crypto.h"
+#include "transport/descriptor.h"
+#include "transport/socket.h"
+
+namespace muster::collective {
+namespace {
+
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+Error not_private(const std::string& path, const std::string& what) {
+  return {ErrorCode::kConfiguration, path + " " + what + ", so the key in it would not be safe",
+          "remove it, or set MUSTER_RENDEZVOUS to meet at an address instead"};
+}
+
+Status check_private(const std::string& path, const struct stat& status, mode_t kind) {
+  if ((status.st_mode & S_IFMT) != kind) {
+    return not_private(path, kind == S_IFDIR ? "is not a folder" : "is not a regular file");
+  }
+  if (status.st_uid != ::geteuid()) {
+    return not_private(path, "belongs to user " + std::to_string(status.st_uid));
+  }
+  if ((status.st_mode & kOthers) != 0) return not_private(path, "is open to other users");
+  return {};
+}
+
+std::string folder_of(const std::string& path) {
+  return std::filesystem::path(path).parent_path().string();
+}
+
+Status check_folder(const std::string& folder) {
+  struct stat status = {};
+  if (::lstat(folder.c_str(), &status) != 0) return system_error("cannot look at " + folder, errno);
+  return check_private(folder, status, S_IFDIR);
+}
+
+// The name under which the file is written before it appears under its own.
+std::string draft_of(const std::string& path) {
+  return path + "." + std::to_string(::getpid()) + ".new";
+}
+
+Status write_new(const std::string& path, const std::string& text) {
+  // A draft of that name is left from a process that was killed, whose id is ours now.
+  ::unlink(path.c_str());
+  const Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return system_error("cannot create " + path, errno);
+  const ssize_t written = ::write(file.get(), text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size())) {
+    return system_error("cannot write " + path, written < 0 ? errno : ENOSPC);
+  }
+  return {};
+}
+
+// "endpoint key\n"
+std::optional<Meeting> parse(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
+  std::optional<Bytes> key = from_hex(text.substr(space + 1, text.size() - space - 2));
+  if (!key || key->size() < kShortestKeyBytes) return std::nullopt;
+  return Meeting{std::string(text.substr(0, space)), *std::move(key)};
+}
+
+}  // namespace
+
+Result<std::string> rendezvous_file_of(const Lookup& variable) {
+  // Open MPI 4.1 and 5.0 give every rank of one mpirun the same values here. The namespace is the
+  // number of the run and may come again; the servers' ports, and the nonce that 4.1 hands to its
+  // transports, do not.
+  constexpr std::array kTelling = {"PMIX_NAMESPACE",
+                                   "PMIX_SERVER_URI41",
+                                   "PMIX_SERVER_URI4",
+                                   "PMIX_SERVER_URI3",
+                                   "PMIX_SERVER_URI2",
+                                   "OMPI_MCA_orte_hnp_uri",
+                                   "OMPI_MCA_orte_precondition_transports"};
+  std::string run;
+  for (const char* const name : kTelling) {
+    const std::optional<std::string> value = variable(name);
+    if (value) run += std::string(name) + "=" + *value + "\n";
+  }
+  if (!variable("PMIX_NAMESPACE") || run.find("_URI") == std::string::npos) {
+    return Error{ErrorCode::kConfiguration,
+                 "this mpirun does not tell its ranks which run they belong to (PMIX_NAMESPACE and "
+                 "PMIX_SERVER_URI are not set)",
+                 "set MUSTER_RENDEZVOUS=host:port and MUSTER_RENDEZVOUS_KEY on all ranks"};
+  }
+  const std::string name = to_hex(sha256(view_of(run))).substr(0, 32);
+  const std::optional<std::string> runtime = variable("XDG_RUNTIME_DIR");
+  struct stat status = {};
+  if (runtime && !runtime->empty() && ::stat(runtime->c_str(), &status) == 0) {
+    return *runtime + "/muster-collective/" + name;
+  }
+  return "/tmp/muster-collective-" + std::to_string(::geteuid()) + "/" + name;
+}
+
+Publication::~Publication() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+Result<Publication> publish(const std::string& path, const Meeting& meeting) {
+  const std::string folder = folder_of(path);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("cannot create " + folder, errno);
+  }
+  if (Status checked = check_folder(folder); !checked) return checked.error();
+  const std::string draft = draft_of(path);
+  const std::string text = meeting.endpoint + " " + to_hex(meeting.key) + "\n";
+  if (Status written = write_new(draft, text); !written) return written.error();
+  // Renaming shows the file whole or not at all to ranks that look for it.
+  if (::rename(draft.c_str(), path.c_str()) != 0) {
+    const int reason = errno;
+    ::unlink(draft.c_str());
+    return system_error("cannot create " + path, reason);
+  }
+  return Publication(path);
+}
+
+Result<std::optional<Meeting>> find_meeting(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file) {
+    if (errno == ENOENT) return std::optional<Meeting>();
+    return system_error("cannot open " + path, errno);
+  }
+  // In this order: the folder that was checked first might be swapped for another before open().
+  if (Status checked = check_folder(folder_of(path)); !checked) return checked.error();
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) return system_error("cannot look at " + path, errno);
+  if (Status checked = check_private(path, status, S_IFREG); !checked) return checked.error();
+  std::array<char, 1024> buffer;
+  const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
+  if (size < 0) return system_error("cannot read " + path, errno);
+  std::optional<Meeting> meeting = parse({buffer.data(), static_cast<std::size_t>(size)});
+  if (!meeting) {
+    return Error{ErrorCode::kConfiguration, path + " does not say where rank 0 listens",
+                 "remove it and start the job again"};
+  }
+  return meeting;
+}
+
+}  // namespace muster::collective

@@ -1,0 +1,79 @@
+#include "shard.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace muster::digits {
+namespace {
+
+struct Case {
+  std::size_t images;
+  int ranks;
+  std::size_t batch;
+};
+
+constexpr Case kCases[] = {{1437, 1, 16}, {1437, 2, 16}, {1437, 4, 16}, {7, 3, 2},
+                           {8, 4, 100},   {5, 5, 1},     {33, 2, 16}};
+
+TEST(Permutation, HasEachImageOnce) {
+  for (const std::size_t count : {0, 1, 2, 1000}) {
+    std::vector<std::uint32_t> order = permutation(count, 1, 1);
+    std::sort(order.begin(), order.end());
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(order[i], i);
+    EXPECT_EQ(order.size(), count);
+  }
+}
+
+TEST(Permutation, DependsOnSeedAndEpochAlone) {
+  EXPECT_EQ(permutation(100, 1, 1), permutation(100, 1, 1));
+  EXPECT_NE(permutation(100, 1, 1), permutation(100, 1, 2));
+  EXPECT_NE(permutation(100, 1, 1), permutation(100, 2, 1));
+  EXPECT_NE(permutation(100, 1, 2), permutation(100, 2, 1));
+}
+
+// Computed by an independent program: the same on every machine, whatever the standard library.
+TEST(Permutation, IsThisOne) {
+  EXPECT_EQ(permutation(8, 1, 1), (std::vector<std::uint32_t>{1, 7, 3, 4, 6, 2, 5, 0}));
+}
+
+TEST(Shard, GivesEachImageToOneRank) {
+  for (const Case& c : kCases) {
+    const auto order = permutation(c.images, 1, 1);
+    std::multiset<std::uint32_t> seen;
+    std::size_t total = 0;
+    for (int rank = 0; rank < c.ranks; ++rank) {
+      const Shard shard(c.images, rank, c.ranks, 1);
+      total += shard.size();
+      for (std::size_t step = 0; step < shard.size(); ++step) {
+        seen.insert(shard.batch(order, step)[0]);
+      }
+    }
+    EXPECT_EQ(total, c.images);
+    EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), c.images);
+    EXPECT_EQ(seen.size(), c.images);
+  }
+}
+
+TEST(Shard, MakesTheSameNumberOfFullStepsOnEveryRank) {
+  for (const Case& c : kCases) {
+    const auto order = permutation(c.images, 1, 1);
+    const std::size_t steps = Shard(c.images, 0, c.ranks, c.batch).steps();
+    for (int rank = 0; rank < c.ranks; ++rank) {
+      const Shard shard(c.images, rank, c.ranks, c.batch);
+      EXPECT_EQ(shard.steps(), steps);
+      EXPECT_GE(steps * c.batch, shard.size()) << "every image has its turn";
+      EXPECT_EQ(shard.batch(order, steps - 1).size(), c.batch);
+    }
+  }
+}
+
+TEST(Shard, FillsTheLastBatchWithItsOwnBeginning) {
+  const std::vector<std::uint32_t> order = {10, 11, 12, 13, 14};
+  const Shard shard(5, 1, 2, 3);  // its images are 11 and 13
+  EXPECT_EQ(shard.batch(order, 0), (std::vector<std::uint32_t>{11, 13, 11}));
+}
+
+}  // namespace
+}  // namespace muster::digits
