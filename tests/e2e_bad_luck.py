@@ -1,0 +1,252 @@
+"""Programs that cannot run or do not live, and tasks that are lost: the job says so, and nothing of
+it is left."""
+
+import os
+import shutil
+import time
+from datetime import datetime
+from pathlib import Path
+
+from muster_harness import (BOUND, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, await_no_process, descendants,
+                            kill_and_wait, main)
+
+# The bound on how long a job with a killed worker may go on.
+LOST_WORKER_BOUND = 5
+
+
+class ProgramsThatCannotRun(MusterTest):
+
+    def single(self, *command, code):
+        ran = self.muster.run("submit", "single", "job", "--follow", "--", *command, code=code)
+        job = self.muster.job("job")
+        self.assertEqual((job["phase"], job["exit_code"]), ("Failed", code))
+        return job, ran
+
+    def mpi(self, *command):
+        ran = self.muster.run("submit", "mpi", "job", "--workers", 2, "--follow", "--", *command,
+                              code=None)
+        job = self.muster.job("job")
+        self.assertEqual(job["phase"], "Failed")
+        self.assertEqual(ran.returncode, job["exit_code"])
+        self.assertNotEqual(ran.returncode, 0)
+        return job, ran
+
+    def test_a_program_that_is_not_there_ends_with_127_and_is_named(self):
+        job, ran = self.single("no-such-program", code=127)
+
+        self.assertIn("main exited with code 127: the command was not found", job["failure"]["cause"])
+        self.assertIn("'no-such-program' was not found", ran.stderr)
+        self.assertIn("install the program", job["failure"]["advice"])
+
+    def test_a_program_that_is_not_executable_ends_with_126_and_says_what_to_do(self):
+        job, ran = self.single(self.muster.script("train.py", "print()", mode=0o644), code=126)
+
+        self.assertIn("exited with code 126: the command was found but is not executable", ran.stderr)
+        self.assertIn("chmod +x", job["failure"]["advice"])
+
+    def test_a_missing_mpirun_ends_with_127_and_is_named(self):
+        job, ran = self.mpi("/nowhere/mpirun", "-np", "2", "true")
+
+        self.assertEqual(job["exit_code"], 127)
+        self.assertIn("launcher exited with code 127: the command was not found", ran.stderr)
+        self.assertIn("'/nowhere/mpirun' was not found", ran.stderr)
+
+    def test_a_program_that_mpirun_cannot_find_shows_the_words_of_mpirun_and_advice(self):
+        job, ran = self.mpi(*DOCUMENTS_MPIRUN, "/nowhere/train")
+
+        self.assertTrue(any("/nowhere/train" in line for line in job["failure"]["last_lines"]), job)
+        self.assertIn("could not access", ran.stderr)
+        self.assertIn("give its full path", job["failure"]["advice"])
+
+    def test_a_program_that_mpirun_may_not_execute_shows_the_words_of_mpirun_and_advice(self):
+        script = self.muster.script("train.py", "print()", mode=0o644)
+
+        job, ran = self.mpi(*DOCUMENTS_MPIRUN, script)
+
+        self.assertIn(str(script), ran.stderr)
+        self.assertNotEqual(job["failure"]["advice"], "")
+
+    def test_more_ranks_than_slots_show_the_message_of_mpirun_and_advice(self):
+        job, ran = self.mpi("mpirun", "--allow-run-as-root", "-np", "4", "--hostfile",
+                            "/generated/hostfile", "true")
+
+        self.assertIn("[launcher] There are not enough slots available", ran.stdout)
+        self.assertIn("raise --workers or --slots-per-worker", job["failure"]["advice"])
+
+    def test_ranks_that_all_ran_on_the_launcher_fail_the_job_although_mpirun_succeeded(self):
+        job, ran = self.mpi("env", "-u", "OMPI_MCA_orte_default_hostfile", *MPIRUN, "--host",
+                            "localhost:2", "true")
+
+        self.assertEqual(job["exit_code"], 1)
+        self.assertIn("all ranks ran on the launcher and none on a worker", ran.stderr)
+        self.assertIn("--hostfile /generated/hostfile", job["failure"]["advice"])
+
+    def test_a_folder_that_is_not_there_is_named(self):
+        ran = self.muster.run("submit", "single", "job", "--folder", "/nowhere/work", "--follow", "--",
+                              "true", code=126)
+
+        self.assertIn("cannot enter the working folder '/nowhere/work'", ran.stderr)
+
+
+class ProgramsThatDie(MusterTest):
+
+    def test_a_program_killed_by_a_signal_ends_with_128_and_the_signal_and_says_which(self):
+        for signal_name, code in (("KILL", 137), ("SEGV", 139), ("TERM", 143)):
+            with self.subTest(signal_name):
+                name = f"dies-{signal_name.lower()}"
+                ran = self.muster.run("submit", "single", name, "--follow", "--", "sh", "-c",
+                                      f"echo before; kill -{signal_name} $$", code=code)
+
+                self.assertIn(f"was killed by signal {code - 128} (SIG{signal_name})", ran.stderr)
+                self.assertIn("before", ran.stderr)
+                task = self.muster.job(name)["tasks"][0]
+                self.assertEqual(task["exit"]["signal"], code - 128)
+                self.assertFalse(task["exit"]["out_of_memory"])
+
+    def test_a_rank_killed_by_a_signal_fails_the_job_with_the_words_of_mpirun(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN,
+                              "sh", "-c", "kill -9 $$", code=137)
+
+        self.assertIn("launcher exited with code 137: as after signal 9 (SIGKILL)", ran.stderr)
+        self.assertIn("signal 9", ran.stderr)
+
+    def test_a_program_that_the_kernel_killed_for_memory_says_so(self):
+        group = self.small_memory_group(32 << 20)
+
+        ran = self.muster.run("submit", "single", "hungry", "--follow", "--", "sh", "-c",
+                              f"echo $$ > {group}/cgroup.procs && exec tail /dev/zero", code=137)
+
+        self.assertIn("the kernel's out-of-memory killer struck", ran.stderr)
+        self.assertIn("a smaller batch", ran.stderr)
+        self.assertTrue(self.muster.job("hungry")["tasks"][0]["exit"]["out_of_memory"])
+
+    def small_memory_group(self, limit):
+        """A new memory cgroup of the test's own; skips where there can be none."""
+        hierarchies = (
+            (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+            (Path("/sys/fs/cgroup"), "memory.max", "memory.swap.max"))
+        reasons = []
+        for root, limit_file, swap_file in hierarchies:
+            group = root / f"muster-test-{os.getpid()}"
+            try:
+                group.mkdir()
+            except OSError as error:
+                reasons.append(str(error))
+                continue
+            self.addCleanup(self.remove_group, group)
+            if not (group / limit_file).exists():
+                reasons.append(f"{root} has no memory controller")
+                continue
+            (group / limit_file).write_text(str(limit))
+            if (group / swap_file).exists():
+                (group / swap_file).write_text(str(limit if "memsw" in swap_file else 0))
+            return group
+        self.skipTest("a memory cgroup is needed to be short of memory alone, and none can be made "
+                      f"here: {'; '.join(reasons)}")
+
+    @staticmethod
+    def remove_group(group):
+        if group.exists():
+            group.rmdir()
+
+
+class LostTasks(MusterTest):
+
+    def train(self):
+        """An MPI job in the middle of its training: (its follow, the job)."""
+        gate = self.muster.gate()
+        follow = self.muster.stream("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
+                                    *DOCUMENTS_MPIRUN, "sh", "-c", f"echo training; {gate.wait}")
+        follow.until("training")
+        follow.until("training")
+        return follow, self.muster.job("dist")
+
+    def assert_it_failed_in_time_and_left_nothing(self, follow, job, killed_at):
+        self.assertNotEqual(follow.finish(), 0)
+        self.assertEqual(self.muster.job("dist")["phase"], "Failed")
+        failed_at = [event for event in self.muster.job("dist")["events"] if event["text"] == "Failed"]
+        took = datetime.fromisoformat(failed_at[0]["time"]).timestamp() - killed_at
+        self.assertLess(took, LOST_WORKER_BOUND)
+        await_no_process(str(self.muster.state / "jobs"), killed_at + LOST_WORKER_BOUND - time.time())
+        self.assertEqual(self.muster.private_keys(), [])
+        self.assertFalse((self.muster.task_folder(job, "worker-0") / "generated").exists())
+
+    def test_a_killed_worker_fails_the_job_within_five_seconds_and_is_named(self):
+        follow, job = self.train()
+
+        killed_at = time.time()
+        for pid in descendants(self.muster.shim_of(job, "worker-1")):
+            self.kill(pid)
+
+        self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
+        self.assertIn("job 'dist' failed: worker-1 was killed by signal 9 (SIGKILL)", follow.errors)
+
+    def test_a_worker_whose_shim_is_killed_fails_the_job_within_five_seconds_and_is_named(self):
+        follow, job = self.train()
+
+        killed_at = time.time()
+        self.kill(self.muster.shim_of(job, "worker-1"))
+
+        self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
+        self.assertIn("job 'dist' failed: worker-1 was lost", follow.errors)
+
+    def test_a_killed_launcher_fails_the_job_and_leaves_nothing(self):
+        follow, job = self.train()
+
+        killed_at = time.time()
+        for pid in descendants(self.muster.shim_of(job, "launcher")):
+            self.kill(pid)
+
+        self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
+        self.assertIn("job 'dist' failed: launcher was killed by signal 9 (SIGKILL)", follow.errors)
+
+    def test_a_launcher_whose_shim_is_killed_fails_the_job_and_leaves_nothing(self):
+        follow, job = self.train()
+
+        killed_at = time.time()
+        self.kill(self.muster.shim_of(job, "launcher"))
+
+        self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
+        self.assertIn("job 'dist' failed: launcher was lost", follow.errors)
+
+    def test_a_single_job_whose_processes_are_killed_fails_with_137(self):
+        gate = self.muster.gate()
+        follow = self.muster.stream("submit", "single", "alone", "--follow", "--", "sh", "-c",
+                                    f"echo here; {gate.wait}; true")
+        follow.until("here")
+
+        for pid in descendants(self.muster.shim_of(self.muster.job("alone"), "main")):
+            self.kill(pid)
+
+        self.assertEqual(follow.finish(), 137)
+        await_no_process(str(self.muster.state / "jobs"), BOUND)
+
+    @staticmethod
+    def kill(pid):
+        try:
+            kill_and_wait(pid)
+        except ProcessLookupError:
+            pass  # it went with another one
+
+
+class WorkersThatDoNotAnswer(MusterTest):
+
+    def test_a_worker_that_does_not_answer_in_time_is_named_and_the_end_of_its_log_shown(self):
+        if not shutil.which("bwrap"):
+            self.fail("bubblewrap is not installed")
+        broken = self.muster.script("sshd", "#!/bin/sh\necho 'sshd: no hostkeys available' >&2\nexit 1\n")
+        self.muster.start_server(
+            prefix=["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(broken), "/usr/sbin/sshd"])
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--start-timeout", "1s",
+                              "--follow", "--", *MPIRUN, "true", code=1)
+
+        self.assertRegex(ran.stderr, "job 'dist' failed: worker-[01] did not answer on its ssh port "
+                                     r"within 1s \(nor did 1 more\)")
+        self.assertRegex(ran.stderr, "last lines of worker-[01]:\n +sshd: no hostkeys available")
+        self.assertIn("--start-timeout", ran.stderr)
+        self.assertEqual(self.muster.logs("dist", "--task", "launcher"), "")
+
+
+if __name__ == "__main__":
+    main()

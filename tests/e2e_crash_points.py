@@ -1,0 +1,123 @@
+"""The server killed right after each of its commits, and again while it recovers: the next one
+finishes the work, and nothing is lost or done twice."""
+
+import signal
+
+from muster_harness import BUILD, DOCUMENTS_MPIRUN, MusterTest, main
+
+CRASH_SERVER = BUILD / "tests" / "crash_server"
+SHIM = BUILD / "platform" / "muster-shim"
+# More commits than a job ever makes: a loop that gets here does not end.
+TOO_MANY = 40
+
+
+class CrashPoints(MusterTest):
+
+    def crash_server(self, muster, commit):
+        """A server that dies after so many commits; None where it died while it recovered."""
+        server = muster.stream_of([CRASH_SERVER, SHIM], {"MUSTER_CRASH_AFTER_COMMIT": str(commit)})
+        if server.line() == "ready":
+            return server
+        self.assert_crashed(server)
+        return None
+
+    def assert_crashed(self, server):
+        self.assertEqual(server.process.wait(10), -signal.SIGKILL, server.errors)
+
+    def each_crash_point(self, scenario):
+        """Runs `scenario(muster)` with a server that dies after its 1st, 2nd ... commit, until it
+        lives to the end."""
+        for commit in range(1, TOO_MANY):
+            with self.subTest(commit=commit):
+                muster = self.new_muster()
+                server = self.crash_server(muster, commit)
+                scenario(muster)
+                if muster.server_pid() != server.process.pid:
+                    self.assert_crashed(server)
+                    muster.close()
+                    continue
+                muster.close()
+                self.assertGreater(commit, 3, "a job takes more commits than that")
+                return
+            break  # the subtest failed: the later ones would say the same
+        self.fail(f"stopped at crash point {commit}")
+
+    def assert_it_ran_once_in_its_last_attempt(self, muster, job):
+        attempts = (muster.work / "attempts").read_text().split()
+        self.assertEqual(attempts, [str(job["attempt"])], job["events"])
+
+    def assert_known_once_and_succeeded(self, muster, name):
+        self.assertEqual([job["spec"]["name"] for job in muster.jobs()], [name])
+        job = muster.ended(name)
+        self.assertEqual(job["phase"], "Succeeded", job)
+        self.assert_it_ran_once_in_its_last_attempt(muster, job)
+        return job
+
+    def test_a_single_job_is_submitted_once_and_runs_once_wherever_its_server_dies(self):
+        def scenario(muster):
+            muster.run("submit", "single", "job", "--", "sh", "-c",
+                       "echo $MUSTER_ATTEMPT >> attempts; echo said once")
+            self.assert_known_once_and_succeeded(muster, "job")
+            self.assertEqual(muster.logs("job"), "[main] said once\n")
+
+        self.each_crash_point(scenario)
+
+    def test_an_mpi_job_is_submitted_once_and_runs_once_wherever_its_server_dies(self):
+        def scenario(muster):
+            muster.run("submit", "mpi", "job", "--workers", 2, "--", "sh", "-c",
+                       "echo $MUSTER_ATTEMPT >> attempts; exec \"$@\"", "launch", *DOCUMENTS_MPIRUN,
+                       "sh", "-c", "echo said once")
+            self.assert_known_once_and_succeeded(muster, "job")
+            lines = [line for line in muster.logs("job").splitlines() if "said once" in line]
+            self.assertEqual(sorted(lines), [f"[{rank}@job-worker-{rank}] said once" for rank in (0, 1)])
+
+        self.each_crash_point(scenario)
+
+    def test_a_stopped_job_ends_stopped_wherever_its_server_dies(self):
+        def scenario(muster):
+            gate = muster.gate()
+            muster.run("submit", "single", "job", "--", "sh", "-c",
+                       f"echo $MUSTER_ATTEMPT >> attempts; echo here; {gate.wait}")
+            muster.stream("logs", "job", "-f").until("here")
+            muster.run("stop", "job")
+            job = muster.ended("job")
+            self.assertEqual(job["phase"], "Stopped", job)
+            self.assert_it_ran_once_in_its_last_attempt(muster, job)
+
+        self.each_crash_point(scenario)
+
+    def test_a_deleted_job_is_gone_with_its_logs_wherever_its_server_dies(self):
+        def scenario(muster):
+            muster.run("submit", "single", "job", "--", "true")
+            muster.ended("job")
+            # A server that died after it had forgotten the job could not say so.
+            ran = muster.run("delete", "job", code=None)
+            self.assertIn(ran.returncode, (0, 3), ran.stderr)
+            self.assertEqual(muster.jobs(), [])
+            self.assertEqual(list((muster.state / "jobs").iterdir()), [])
+
+        self.each_crash_point(scenario)
+
+    def test_a_server_that_dies_while_it_recovers_is_recovered_from(self):
+        crashes = 0
+        for commit in (2, 3):
+            for again in (1, 2, 3):
+                with self.subTest(commit=commit, again=again):
+                    muster = self.new_muster()
+                    first = self.crash_server(muster, commit)
+                    # Not by a command, which would start a whole server when this one dies.
+                    muster.post("/v1/jobs", {
+                        "name": "job", "kind": "single", "folder": str(muster.work),
+                        "command": ["sh", "-c", "echo $MUSTER_ATTEMPT >> attempts"]})
+                    self.assert_crashed(first)
+                    second = self.crash_server(muster, again)
+
+                    self.assert_known_once_and_succeeded(muster, "job")
+
+                    crashes += second is None or muster.server_pid() != second.process.pid
+                    muster.close()
+        self.assertGreaterEqual(crashes, 4)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The MPI job of the documents: what its launcher, its workers and its ranks see."""
+
+import os
+import re
+
+from muster_harness import DIGITS, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, main
+
+
+class TheDocumentsCommand(MusterTest):
+
+    def test_it_trains_on_real_digits_and_shows_accuracy_and_a_succeeded_row(self):
+        self.assertTrue(DIGITS.exists(), f"{DIGITS} is not built")
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
+                              *DOCUMENTS_MPIRUN, DIGITS)
+
+        found = re.search(r"^\[0@dist-worker-0\] .*test accuracy\D*([0-9.]+)", ran.stdout, re.MULTILINE)
+        self.assertTrue(found, ran.stdout[-2000:])
+        self.assertGreaterEqual(float(found[1]), 96)
+        self.assertRegex(ran.stdout, "images/s")
+        self.assertRegex(ran.stderr, r"NAME +PHASE +EXIT +DURATION\ndist +Succeeded +0 +\d")
+
+    def test_it_runs_each_rank_on_a_worker_of_its_own_by_the_names_in_the_hostfile(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
+                              *DOCUMENTS_MPIRUN, "sh", "-c",
+                              "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname)"
+                              " with $NCCL_DEBUG; cat /generated/hostfile")
+
+        of_ranks = [line for line in ran.stdout.splitlines() if not line.startswith("[launcher]")]
+        self.assertEqual(sorted(of_ranks), sorted(
+            line for rank in (0, 1) for line in (
+                f"[{rank}@dist-worker-{rank}] rank {rank} of 2 on dist-worker-{rank} with INFO",
+                f"[{rank}@dist-worker-{rank}] dist-worker-0 slots=1",
+                f"[{rank}@dist-worker-{rank}] dist-worker-1 slots=1")))
+        self.assertRegex(ran.stderr, r"dist +Succeeded +0 +\d")
+
+    def test_two_of_them_run_side_by_side(self):
+        gate = self.muster.gate()
+        follows = {name: self.muster.stream("submit", "mpi", name, "--workers", 2, "--follow", "--",
+                                            *DOCUMENTS_MPIRUN, "sh", "-c",
+                                            f"echo here on $(hostname); {gate.wait}; echo done")
+                   for name in ("one", "two")}
+        for name, follow in follows.items():
+            seen = {follow.until("here on"), follow.until("here on")}
+            self.assertEqual(seen, {f"[{rank}@{name}-worker-{rank}] here on {name}-worker-{rank}"
+                                    for rank in (0, 1)})
+        self.assertEqual([job["phase"] for job in self.muster.jobs()], ["Running", "Running"])
+        self.assertFalse(os.path.exists("/generated"))
+
+        gate.open(times=4)
+
+        for name, follow in follows.items():
+            self.assertEqual(follow.finish(), 0, follow.errors)
+            self.assertEqual(follow.text.count("done"), 2)
+            self.assertEqual(self.muster.job(name)["phase"], "Succeeded")
+
+
+class WhatTasksSee(MusterTest):
+
+    def test_ranks_get_the_environment_of_the_job_without_lists_of_x(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow",
+                              "-e", "GREETING=it's \"me\" & you", "-e", "EMPTY=", "--", *MPIRUN,
+                              "sh", "-c", 'echo "<$GREETING><${EMPTY-unset}>"; pwd')
+
+        for rank in (0, 1):
+            prefix = f"[{rank}@dist-worker-{rank}] "
+            self.assertIn(prefix + "<it's \"me\" & you><>\n", ran.stdout)
+            self.assertIn(prefix + f"{self.muster.work}\n", ran.stdout)
+
+    def test_the_launcher_finds_the_names_of_open_mpi_4_and_of_5(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--no-prefix",
+                              "--", "env")
+
+        variables = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line)
+        for name, value in {
+                "OMPI_MCA_orte_default_hostfile": "/generated/hostfile",
+                "PRTE_MCA_prte_default_hostfile": "/generated/hostfile",
+                "OMPI_MCA_plm_rsh_args": "-F /generated/ssh/config",
+                "PRTE_MCA_plm_ssh_args": "-F /generated/ssh/config"}.items():
+            self.assertEqual(variables.get(name), value, name)
+
+    def test_the_launcher_alone_runs_the_command(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "hostname")
+
+        self.assertEqual(ran.stdout, "[launcher] dist-launcher\n")
+
+    def test_more_slots_per_worker_put_more_ranks_on_it(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--slots-per-worker", 2,
+                              "--follow", "--no-prefix", "--", "mpirun", "--allow-run-as-root",
+                              "-np", "4", "hostname")
+
+        self.assertEqual(sorted(ran.stdout.split()), ["dist-worker-0"] * 2 + ["dist-worker-1"] * 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The server that nobody has to start: how it comes, who may reach it, when it goes, and what its
+death costs."""
+
+import os
+import re
+import signal
+import socket
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+from muster_harness import BOUND, DOCUMENTS_MPIRUN, MusterTest, await_end, mode_of, main
+
+
+class Starting(MusterTest):
+
+    def test_twenty_first_commands_at_once_start_one_server(self):
+        with ThreadPoolExecutor(20) as pool:
+            pids = list(pool.map(lambda _: (self.muster.run("list"), self.muster.server_pid())[1], range(20)))
+
+        self.assertEqual(len(set(pids)), 1)
+        self.assertEqual(self.muster.starts_of_server(), 1)
+
+    def test_its_socket_and_its_folder_are_for_their_owner_alone(self):
+        os.umask(0o000)
+        self.addCleanup(os.umask, 0o022)
+
+        self.muster.run("list")
+
+        sock = self.muster.state / "muster.sock"
+        self.assertTrue(stat.S_ISSOCK(os.lstat(sock).st_mode))
+        self.assertEqual(mode_of(sock), 0o600)
+        self.assertEqual(mode_of(self.muster.state), 0o700)
+        for path in self.muster.state.iterdir():
+            self.assertEqual(mode_of(path) & 0o077, 0, path)
+
+    def test_its_socket_is_in_the_runtime_folder_where_there_is_one(self):
+        runtime, home = self.muster.folder / "run", self.muster.home
+        runtime.mkdir(mode=0o700)
+        del self.muster.environment["MUSTER_STATE_DIR"]
+        self.muster.environment["XDG_RUNTIME_DIR"] = str(runtime)
+        self.muster.state = home / ".local" / "state" / "muster"
+
+        self.muster.run("run", "--", "true")
+
+        self.assertEqual(mode_of(runtime / "muster"), 0o700)
+        self.assertEqual(mode_of(runtime / "muster" / "muster.sock"), 0o600)
+        self.assertEqual(mode_of(self.muster.state), 0o700)
+
+    def test_another_user_is_turned_away_even_where_the_socket_lets_them_in(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        self.muster.run("list")
+        path = self.muster.state / "muster.sock"
+        for opened in (self.muster.folder, self.muster.state):
+            opened.chmod(0o755)
+        path.chmod(0o666)
+
+        answer = self.ask_as(65534, path)
+
+        self.assertNotIn(b"200 OK", answer)
+        self.assertNotIn(b"pid", answer)
+        self.muster.state.chmod(0o700)
+
+    @staticmethod
+    def ask_as(uid, path):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            answer = b""
+            try:
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(BOUND)
+                    connection.connect(str(path))
+                    connection.sendall(b"GET /v1/info HTTP/1.1\r\nhost: muster\r\nconnection: close\r\n\r\n")
+                    while more := connection.recv(4096):
+                        answer += more
+            except OSError as error:
+                answer += str(error).encode()
+            os.write(writing, answer or b"closed")
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            answer = pipe.read()
+        os.waitpid(child, 0)
+        return answer
+
+    def test_a_second_server_on_the_same_folder_is_refused(self):
+        self.muster.run("list")
+
+        ran = self.muster.run("server", code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("another server uses", ran.stderr)
+        self.assertIn("muster server --stop", ran.stderr)
+
+    def test_a_socket_that_a_killed_server_left_is_no_hindrance(self):
+        self.muster.run("list")
+        self.muster.kill_server()
+
+        self.muster.run("list")
+
+        self.assertEqual(self.muster.starts_of_server(), 2)
+
+
+class Leaving(MusterTest):
+
+    def test_it_leaves_when_nothing_runs_and_nobody_asks(self):
+        server = self.muster.start_server("--idle-exit", "100ms")
+
+        self.assertEqual(server.finish(), 0)
+
+    def test_it_stays_while_a_job_runs(self):
+        server = self.muster.start_server("--idle-exit", "50ms")
+        self.muster.run("submit", "single", "job", "--", "sleep", "0.5")
+
+        self.assertEqual(server.finish(), 0)
+
+        job = self.muster.job("job")
+        self.assertEqual(job["phase"], "Succeeded")
+        self.assertNotIn("taken up by a new server", [event["text"] for event in job["events"]])
+
+    def test_it_leaves_when_told_and_its_jobs_go_on(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; echo two")
+        self.muster.stream("logs", "job", "-f").until("one")
+        pid = self.muster.server_pid()
+
+        self.muster.run("server", "--stop")
+
+        self.assertTrue(await_end(pid, 0))
+        gate.open()
+        self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
+        self.assertEqual(self.muster.logs("job"), "[main] one\n[main] two\n")
+
+    def test_a_signal_ends_it_and_its_jobs_go_on(self):
+        gate = self.muster.gate()
+        server = self.muster.start_server()
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}")
+        self.muster.stream("logs", "job", "-f").until("one")
+
+        server.process.send_signal(signal.SIGTERM)
+
+        self.assertEqual(server.finish(), 0)
+        gate.open()
+        self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
+
+
+class Killed(MusterTest):
+
+    def test_a_training_goes_on_when_the_server_is_killed_and_its_follow_lacks_no_line(self):
+        gates = [self.muster.gate(f"gate-{rank}") for rank in (0, 1)]
+        rank_gate = gates[0].wait.replace("gate-0", "gate-$OMPI_COMM_WORLD_RANK")
+        step = "for i in $(seq {} {}); do echo step $i of the training, the loss is 0.{}; done"
+        follow = self.muster.stream(
+            "submit", "mpi", "dist", "--workers", 2, "--follow", "--", *DOCUMENTS_MPIRUN, "sh", "-c",
+            f"{step.format(1, 20, 5)}; {rank_gate}; {step.format(21, 40, 4)}")
+        follow.until("step 20 ")
+        follow.until("step 20 ")
+
+        first = self.muster.kill_server()
+        for gate in gates:
+            gate.open()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertNotEqual(self.muster.server_pid(), first)
+        for text in (follow.text, self.muster.logs("dist")):
+            for rank in (0, 1):
+                steps = re.findall(rf"^\[{rank}@dist-worker-{rank}\] step (\d+) ", text, re.MULTILINE)
+                self.assertEqual(steps, [str(n) for n in range(1, 41)])
+        job = self.muster.job("dist")
+        self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", 1))
+        self.assertIn("taken up by a new server", [event["text"] for event in job["events"]])
+
+    def test_what_ended_while_there_was_no_server_is_known_to_the_next_one(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; exit 9")
+        follow = self.muster.stream("logs", "job", "-f")
+        follow.until("one")
+        follow.close()  # it would start the next server at once
+        shim = self.muster.shim_of(self.muster.job("job"), "main")
+
+        self.muster.kill_server()
+        gate.open()
+        self.assertTrue(await_end(shim))
+
+        job = self.muster.job("job")
+        self.assertEqual((job["phase"], job["exit_code"]), ("Failed", 9))
+
+    def test_a_follow_outlives_many_deaths_of_the_server(self):
+        gate = self.muster.gate()
+        follow = self.muster.stream("submit", "single", "job", "--follow", "--", "sh", "-c",
+                                    f"for i in 1 2 3 4 5; do echo round $i; {gate.wait}; done")
+        for number in range(1, 6):
+            follow.until(f"round {number}")
+            self.muster.kill_server()
+            gate.open()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertEqual(follow.text, "".join(f"[main] round {n}\n" for n in range(1, 6)))
+
+
+if __name__ == "__main__":
+    main()

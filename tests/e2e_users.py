@@ -1,0 +1,141 @@
+"""The same as an ordinary user as for root, and with and without a sandbox."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from muster_harness import DIGITS, DOCUMENTS_MPIRUN, MUSTER, MusterTest, main
+
+SAY_WHO = "echo rank $OMPI_COMM_WORLD_RANK by $(id -un) on $(hostname) with $NCCL_DEBUG $GREETING"
+
+
+class OrdinaryUser(MusterTest):
+    """Run by root, these become a user made for them; run by anybody else, they are that user."""
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.user = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
+            self.muster = self.new_muster()
+            return
+        self.user = f"muster-{os.getpid()}"
+        home = f"/tmp/{self.user}"
+        self.addCleanup(shutil.rmtree, home)
+        subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh",
+                        self.user], check=True)
+        self.addCleanup(subprocess.run, ["userdel", self.user], check=True, capture_output=True)
+        uid, gid = (int(subprocess.run(["id", flag, self.user], capture_output=True, text=True).stdout)
+                    for flag in ("-u", "-g"))
+        become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+        self.muster = self.new_muster(prefix=become, uid=uid, binary=self.copy_of_programs())
+        self.muster.environment |= {"USER": self.user, "LOGNAME": self.user}
+
+    def copy_of_programs(self):
+        """The programs where every user may run them: the build may lie in a folder of root's."""
+        folder = f"/tmp/{self.user}-programs"
+        os.mkdir(folder, 0o755)
+        self.addCleanup(shutil.rmtree, folder)
+        for program in (MUSTER, MUSTER.with_name("muster-shim"), DIGITS):
+            if program.exists():
+                shutil.copy(program, folder)
+        return os.path.join(folder, MUSTER.name)
+
+    def documents_job(self, *flags):
+        return self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "-e",
+                               "GREETING=hello", *flags, "--", *DOCUMENTS_MPIRUN, "sh", "-c", SAY_WHO)
+
+    def assert_each_rank_said_who(self, ran, hostname):
+        said = sorted(re.findall(r"rank .*", ran.stdout))
+        self.assertEqual(said, [f"rank {rank} by {self.user} on {hostname.format(rank)} with INFO hello"
+                                for rank in (0, 1)], ran.stdout)
+        self.assertRegex(ran.stderr, r"dist +Succeeded +0 ")
+
+    def test_the_documents_command_runs_each_rank_on_a_worker_of_its_own(self):
+        self.assert_each_rank_said_who(self.documents_job(), "dist-worker-{}")
+
+    def test_the_documents_command_runs_without_a_sandbox_too(self):
+        self.assert_each_rank_said_who(self.documents_job("--sandbox", "none"), os.uname().nodename)
+
+    def test_it_trains_on_real_digits(self):
+        self.assertTrue(DIGITS.exists(), f"{DIGITS} is not built")
+        digits = self.muster.binary.with_name("digits")
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
+                              *DOCUMENTS_MPIRUN, digits if digits.exists() else DIGITS)
+
+        self.assertRegex(ran.stdout, r"test accuracy\D*9[6-9]")
+
+    def test_single_jobs_are_theirs_and_may_not_become_root(self):
+        ran = self.muster.run("run", "--no-prefix", "--", "sh", "-c", "id -un; touch /root/x; touch made")
+
+        self.assertEqual(ran.stdout.splitlines()[0], self.user)
+        self.assertEqual((self.muster.work / "made").owner(), self.user)
+        self.assertFalse(os.path.exists("/root/x"))
+
+
+class WithoutSandbox(MusterTest):
+
+    def test_the_documents_command_runs_each_rank_on_a_worker_of_its_own(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--sandbox", "none", "--follow",
+                              "--", *DOCUMENTS_MPIRUN, "sh", "-c", "echo said $MUSTER_TASK in $(pwd)")
+
+        self.assertEqual(sorted(re.findall(r"^\[\d@.*said.*", ran.stdout, re.MULTILINE)), [
+            f"[{rank}@dist-worker-{rank}] said worker-{rank} in {self.muster.work}" for rank in (0, 1)])
+        self.assertFalse(os.path.exists("/generated"))
+
+    def test_a_stopped_program_leaves_none_of_its_children_behind(self):
+        gate = self.muster.gate()
+        follow = self.muster.stream("submit", "single", "job", "--sandbox", "none", "--follow", "--",
+                                    "sh", "-c", f"setsid sh -c '{gate.wait}' & setsid -f sh -c '{gate.wait}';"
+                                    f" echo ready; {gate.wait}")
+        follow.until("ready")
+
+        self.muster.run("stop", "--now", "job")
+
+        follow.finish()
+        self.assertEqual(self.muster.job("job")["phase"], "Stopped")
+
+    def test_a_missing_bubblewrap_is_told_with_what_to_install_and_how_to_do_without(self):
+        self.muster.environment["PATH"] = str(self.muster.folder)
+
+        ran = self.muster.run("submit", "single", "job", "--follow", "--", "/bin/true", code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("bubblewrap (bwrap) is not installed", ran.stderr)
+        self.assertIn("apt install bubblewrap", ran.stderr)
+        self.assertIn("--sandbox none", ran.stderr)
+        self.assertEqual(self.muster.job("job")["phase"], "Failed")
+        self.muster.run("run", "--sandbox", "none", "--", "/bin/true")
+
+    def test_forbidden_namespaces_are_told_with_what_to_switch_on_and_how_to_do_without(self):
+        # What bwrap says where the kernel lets nobody make a user namespace.
+        self.muster.script("bwrap", "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\n"
+                           "exit 1\n")
+        self.muster.environment["PATH"] = f"{self.muster.work}:{os.environ['PATH']}"
+
+        for kind in (("single",), ("mpi", "--workers", 2)):
+            with self.subTest(kind[0]):
+                ran = self.muster.run("submit", *kind[:1], kind[0], *kind[1:], "--follow", "--", "true",
+                                      code=1)
+
+                self.assertIn("No permissions to create new namespace", ran.stderr)
+                self.assertIn("unprivileged_userns_clone=1", ran.stderr)
+                self.assertIn("--sandbox none", ran.stderr)
+
+
+class Sandbox(MusterTest):
+
+    def test_each_task_has_a_host_name_a_process_tree_and_a_generated_folder_of_its_own(self):
+        ran = self.muster.run("run", "--name", "job", "--no-prefix", "--", "sh", "-c",
+                              "hostname; ps -e -o comm= | sort -u | tr '\\n' ' '; echo; ls -a /generated;"
+                              " touch /generated/mine; ls /dev/shm | wc -l")
+
+        lines = ran.stdout.splitlines()
+        self.assertEqual(lines[0], "job-main")
+        self.assertLessEqual(set(lines[1].split()), {"muster-shim", "ps", "sh", "sort", "tr"})
+        self.assertEqual(lines[-1], "0")
+        self.assertFalse(os.path.exists("/generated"))
+
+
+if __name__ == "__main__":
+    main()
