@@ -73,7 +73,7 @@ Result<void> serve(const Paths& paths, const ServeOptions& options) {
       loop, {.folder = paths.state_folder / "jobs", .shim = shim_path()});
   muster::control::Controller controller(
       {.loop = loop, .store = *store, .engine = engine, .clock = clock, .random = random},
-      {.user = muster::engine::user_name()});
+      {.user = muster::engine::user_name(), .rank_agent = shim_path()});
   MUSTER_CHECK(controller.recover());
 
   muster::server::App app(loop, controller,

@@ -80,10 +80,12 @@ bool JsonScanner::take_escape(std::string& into) {
 
 std::optional<uint32_t> JsonScanner::take_hex4() {
   uint32_t value = 0;
-  if (rest_.size() < 4) return std::nullopt;
-  const char* const end = rest_.data() + 4;
-  if (std::from_chars(rest_.data(), end, value, 16).ptr != end) return std::nullopt;
-  rest_.remove_prefix(4);
+  const std::string_view digits = rest_.substr(0, 4);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  const bool whole = digits.size() == 4 && end == digits.data() + digits.size();
+  if (error != std::errc() || !whole) return std::nullopt;
+  rest_.remove_prefix(digits.size());
   return value;
 }
 

@@ -22,9 +22,9 @@ std::optional<bool> flag_of(std::string_view text) {
 
 std::optional<int> count_of(std::string_view text) {
   int count = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, count);
-  if (error != std::errc() || stopped != end || count < 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = end == text.data() + text.size();
+  if (error != std::errc() || !whole || count < 0) return std::nullopt;
   return count;
 }
 

@@ -8,7 +8,6 @@
 namespace muster::api {
 namespace {
 
-using base::Error;
 using base::ErrorCode;
 using base::Fault;
 using job::Job;

@@ -7,8 +7,10 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/unique_fd.h"
 
 namespace muster::base {
@@ -26,9 +28,11 @@ struct EventLoop::Interest::State : std::enable_shared_from_this<State> {
   void watch(int fd) {
     boost::system::error_code error;
     descriptor.assign(fd, error);
-    if (error != asio::error::already_open && error != boost::system::errc::file_exists) return;
-    duplicate = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    descriptor.assign(duplicate.get(), error);
+    if (error == boost::system::errc::file_exists) {
+      duplicate = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+      descriptor.assign(duplicate.get(), error);
+    }
+    if (error) log_error("cannot watch descriptor " + std::to_string(fd) + ": " + error.message());
   }
 
   void wait(asio::posix::stream_descriptor::wait_type type, bool again) {

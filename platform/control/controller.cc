@@ -29,7 +29,6 @@ namespace {
 constexpr int kStartAttempts = 3;
 // What a launcher has to say about a lost worker, it says at once; a job ends soon after.
 constexpr std::chrono::seconds kLastWords{2};
-constexpr size_t kShownLines = 12;
 constexpr size_t kKeptEvents = 200;
 constexpr size_t kIdLength = 12;
 
@@ -243,6 +242,7 @@ void Controller::begin(Job& job, const std::vector<std::string>& nodes) {
   Run& run = *(runs_[job.id] = std::make_unique<Run>());
   const launch::Site site{.sshd = site_.sshd,
                           .user = site_.user,
+                          .rank_agent = site_.rank_agent,
                           .generated_folder = [this, &job](std::string_view task) {
                             return parts_.engine.generated_folder(gang_of(job), task,
                                                                   job.spec.sandbox);
@@ -331,7 +331,7 @@ void Controller::start_timed_out(const std::string& id, int attempt) {
               .cause = std::move(cause),
               .advice = "the lines above are what its sshd said; a busy machine may need a longer "
                         "--start-timeout",
-              .last_lines = last_lines(parts_.engine, gang_of(*job), task, kShownLines)});
+              .last_lines = last_lines(parts_.engine, gang_of(*job), task)});
   end_gang(*job, StopMode::kNow);
 }
 
@@ -357,7 +357,7 @@ void Controller::ended(Job& job, Task& task, const TaskEnded& end) {
   if (&task == &job::deciding_task(job)) {
     end_gang(job, StopMode::kNow);
   } else if (!run.ending) {
-    fail(job, failure_of(task, last_lines(parts_.engine, gang_of(job), task, kShownLines)));
+    fail(job, failure_of(task, last_lines(parts_.engine, gang_of(job), task)));
     end_gang_gently(job);
     run.last_words_timer = parts_.loop.after(kLastWords, [this, id = job.id] {
       if (Job* late = by_id(id)) end_gang(*late, StopMode::kNow);
@@ -410,7 +410,7 @@ void Controller::finish(Job& job) {
   } else if (!job.failure && !job.stop_requested) {
     const auto lost = std::find_if(job.tasks.begin(), job.tasks.end(), is_lost_worker);
     const Task& culprit = lost == job.tasks.end() ? deciding : *lost;
-    fail(job, failure_of(culprit, last_lines(parts_.engine, gang_of(job), culprit, kShownLines)));
+    fail(job, failure_of(culprit, last_lines(parts_.engine, gang_of(job), culprit)));
   }
   job.phase = job.failure ? Phase::kFailed : succeeded ? Phase::kSucceeded : Phase::kStopped;
   if (deciding.exit) job.exit_code = deciding.exit->shell_code();

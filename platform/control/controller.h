@@ -38,6 +38,7 @@ struct Parts {
 struct SiteFacts {
   std::string sshd = "/usr/sbin/sshd";
   std::string user;
+  std::string rank_agent;
 };
 
 class LogFollower;

@@ -15,6 +15,8 @@ namespace {
 // More than the last lines need, little enough to read at once.
 constexpr size_t kBytesOfLastLines = 64 << 10;
 constexpr size_t kLongestShownLine = 400;
+constexpr size_t kReadLines = 80;  // mpirun's explanations are long
+constexpr size_t kShownLines = 12;
 
 struct Hint {
   std::string_view words;
@@ -32,18 +34,43 @@ constexpr Hint kHints[] = {
     {"is currently running with root", "add --allow-run-as-root to mpirun, or submit as a user"},
 };
 
+/// What of a task's lines is worth showing, and what to do about it where that is known.
+struct Words {
+  std::string advice;
+  std::vector<std::string> shown;
+};
+
+std::vector<std::string> end_of(std::vector<std::string> lines) {
+  if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
+  return lines;
+}
+
+/// From the words on that say what went wrong, where they are known; else the end.
+Words words_of_launcher(std::vector<std::string> lines) {
+  for (const Hint& hint : kHints) {
+    const auto said = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(hint.words) != std::string::npos;
+    });
+    if (said == lines.end()) continue;
+    lines.erase(lines.begin(), said);
+    lines.resize(std::min(lines.size(), kShownLines));
+    return {.advice = std::string(hint.advice), .shown = std::move(lines)};
+  }
+  return {.shown = end_of(std::move(lines))};
+}
+
 }  // namespace
 
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
-                                    const job::Task& task, size_t count) {
+                                    const job::Task& task) {
   auto cursor = engine.open_log(gang, task.name);
   if (!cursor) return {};
   std::deque<std::string> lines;
   const auto keep = [&](const job::LogRecord& record) {
     lines.push_back(record.text.substr(0, kLongestShownLine));
-    if (lines.size() > count) lines.pop_front();
+    if (lines.size() > kReadLines) lines.pop_front();
   };
-  LineSplitter splitter(task.name, task.hostname, task.role == job::Role::kLauncher);
+  LineSplitter splitter(task.name, task.hostname);
   [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(kBytesOfLastLines);
   engine::LogFrame frame;
   while (true) {
@@ -53,16 +80,6 @@ std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& 
   }
   splitter.flush(true, keep);
   return {lines.begin(), lines.end()};
-}
-
-std::string launcher_advice(const std::vector<std::string>& lines) {
-  for (const Hint& hint : kHints) {
-    const bool said = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-      return line.find(hint.words) != std::string::npos;
-    });
-    if (said) return std::string(hint.advice);
-  }
-  return "";
 }
 
 std::string census_fault(const job::Job& job, const std::vector<RankPlace>& ranks) {
@@ -86,14 +103,12 @@ std::string census_fault(const job::Job& job, const std::vector<RankPlace>& rank
 
 job::Failure failure_of(const job::Task& task, std::vector<std::string> lines) {
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
-  std::string advice = job::advice_for(status);
-  if (task.role == job::Role::kLauncher) {
-    if (std::string hint = launcher_advice(lines); !hint.empty()) advice = std::move(hint);
-  }
+  Words words = task.role == job::Role::kLauncher ? words_of_launcher(std::move(lines))
+                                                  : Words{.shown = end_of(std::move(lines))};
   return {.task = task.name,
           .cause = task.name + " " + job::explain(status),
-          .advice = std::move(advice),
-          .last_lines = std::move(lines)};
+          .advice = words.advice.empty() ? job::advice_for(status) : std::move(words.advice),
+          .last_lines = std::move(words.shown)};
 }
 
 }  // namespace muster::control

@@ -11,17 +11,15 @@
 
 namespace muster::control {
 
-/// The last lines a task printed, at most `count`, rank tags taken off.
+/// The last lines a task printed, as many as failure_of() looks through.
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
-                                    const job::Task& task, size_t count);
-
-/// What to try, told from the words of an MPI launcher; empty where they are not known.
-std::string launcher_advice(const std::vector<std::string>& lines);
+                                    const job::Task& task);
 
 /// What the rank census says against a job whose launcher succeeded; empty where it agrees.
 std::string census_fault(const job::Job& job, const std::vector<engine::RankPlace>& ranks);
 
-/// A failure of `task`, by its exit.
+/// A failure of `task`, by its exit and by what its last lines say: of those it keeps the few that
+/// matter.
 job::Failure failure_of(const job::Task& task, std::vector<std::string> lines);
 
 }  // namespace muster::control

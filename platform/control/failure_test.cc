@@ -63,5 +63,17 @@ TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
   EXPECT_NE(failure.advice.find("--workers"), std::string::npos);
 }
 
+TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
+  job::Task task{.name = "launcher", .role = job::Role::kLauncher};
+  task.exit = job::ExitStatus{.code = 1};
+  std::vector<std::string> lines(50, "long explanation");
+  lines[20] = "There are not enough slots available in the system";
+
+  const job::Failure failure = failure_of(task, lines);
+
+  EXPECT_EQ(failure.last_lines.size(), 12U);
+  EXPECT_EQ(failure.last_lines.front(), lines[20]);
+}
+
 }  // namespace
 }  // namespace muster::control

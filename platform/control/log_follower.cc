@@ -105,7 +105,6 @@ void LogFollower::open_sources(const Job& job) {
   const engine::Gang gang{job.id, job.attempt};
   if (gang != gang_) {
     sources_.clear();
-    host_of_rank_.clear();
     gang_ = gang;
   }
   for (const job::Task& task : job.tasks) {
@@ -115,10 +114,10 @@ void LogFollower::open_sources(const Job& job) {
     if (open) continue;
     auto cursor = engine_.open_log(gang, task.name);
     if (!cursor) continue;
-    auto source = std::make_unique<Source>(Source{
-        .task = task.name,
-        .cursor = *std::move(cursor),
-        .splitter = LineSplitter(task.name, task.hostname, task.role == job::Role::kLauncher)});
+    auto source =
+        std::make_unique<Source>(Source{.task = task.name,
+                                        .cursor = *std::move(cursor),
+                                        .splitter = LineSplitter(task.name, task.hostname)});
     if (query_.follow) source->watch = engine_.watch_log(gang, task.name, [this] { wait(); });
     sources_.push_back(std::move(source));
   }
@@ -154,28 +153,9 @@ void LogFollower::flush(bool last) {
 
 void LogFollower::take(LogRecord record) {
   if (query_.since && record.time < *query_.since) return;
-  place_rank(record);
   if (!in_tail_) return ready_.push_back(std::move(record));
   tail_.push_back(std::move(record));
   if (tail_.size() > static_cast<size_t>(std::max(0, *query_.tail))) tail_.pop_front();
-}
-
-/// A rank's lines come through the launcher; the census knows where the rank itself runs.
-void LogFollower::place_rank(LogRecord& record) {
-  if (!record.rank) return;
-  if (host_of_rank_.count(*record.rank) == 0) {
-    const auto found = controller_.find(name_);
-    if (!found) return;
-    std::vector<std::string> names;
-    for (const job::Task& task : (*found)->tasks) names.push_back(task.name);
-    for (const engine::RankPlace& place : engine_.ranks(gang_, names)) {
-      for (const job::Task& task : (*found)->tasks) {
-        if (task.name == place.task) host_of_rank_[place.rank] = task.hostname;
-      }
-    }
-    host_of_rank_.try_emplace(*record.rank, record.host);
-  }
-  record.host = host_of_rank_[*record.rank];
 }
 
 void LogFollower::deliver(bool end) {

@@ -6,7 +6,6 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +42,6 @@ class LogFollower {
   void flush(bool last);
   void wait();
   void deliver(bool end);
-  void place_rank(job::LogRecord& record);
 
   base::EventLoop& loop_;
   Controller& controller_;
@@ -52,7 +50,6 @@ class LogFollower {
   job::LogQuery query_;
   engine::Gang gang_;
   std::vector<std::unique_ptr<Source>> sources_;
-  std::map<int, std::string> host_of_rank_;
   std::deque<job::LogRecord> tail_;  ///< while the last lines are looked for
   bool in_tail_ = false;
   std::vector<job::LogRecord> ready_;

@@ -1,13 +1,13 @@
-// Turns a task's log frames into lines, and lines that Open MPI tagged into lines of their ranks.
+// Turns a task's log frames into lines.
 //
 // Pure. One LineSplitter a task; frames in order.
 #pragma once
 
-#include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include "engine/log_frame.h"
 #include "job/log_record.h"
@@ -18,21 +18,11 @@ namespace muster::control {
 /// newline costs no more memory than this.
 inline constexpr size_t kLongestPiece = 64 << 10;
 
-/// What `mpirun --tag-output` puts before a line: "[1,0]<stdout>:text".
-struct RankTag {
-  int rank = 0;
-  job::LogStream stream = job::LogStream::kOutput;
-  size_t length = 0;  ///< how many bytes of the line are the tag
-};
-
-std::optional<RankTag> rank_tag_of(std::string_view line);
-
 class LineSplitter {
  public:
   using Emit = std::function<void(job::LogRecord)>;
 
-  /// `tagged`: lines may carry rank tags (the launcher of an MPI job).
-  LineSplitter(std::string task, std::string host, bool tagged);
+  LineSplitter(std::string task, std::string host);
 
   void add(const engine::LogFrame& frame, const Emit& emit);
 
@@ -43,20 +33,20 @@ class LineSplitter {
   bool has_partial() const;
 
  private:
+  /// Each rank of a task, and each of its streams, has an unfinished line of its own.
+  using Source = std::pair<std::optional<int>, job::LogStream>;
+
   struct Line {
     std::string text;
     base::Time time;
-    bool begun = false;       ///< a piece of it went out already
-    std::optional<int> rank;  ///< of the piece that went out
-    job::LogStream stream = job::LogStream::kOutput;
+    bool begun = false;  ///< a piece of it went out already
   };
 
-  void emit_piece(Line& line, job::LogStream stream, bool continues, const Emit& emit) const;
+  void emit_piece(const Source& source, Line& line, bool continues, const Emit& emit) const;
 
   std::string task_;
   std::string host_;
-  bool tagged_;
-  std::array<Line, 3> lines_;  ///< by stream: each has its own unfinished line
+  std::map<Source, Line> lines_;
 };
 
 }  // namespace muster::control

@@ -18,6 +18,10 @@ LogFrame frame(std::string bytes, LogStream stream = LogStream::kOutput, int sec
       .time = kTime + std::chrono::seconds(second), .stream = stream, .bytes = std::move(bytes)};
 }
 
+LogFrame rank_frame(int rank, std::string bytes) {
+  return {.time = kTime, .bytes = std::move(bytes), .rank = rank};
+}
+
 /// "rank|text" of each record, "…" at the end where its line goes on.
 std::vector<std::string> lines_of(LineSplitter splitter, const std::vector<LogFrame>& frames) {
   std::vector<std::string> lines;
@@ -33,46 +37,40 @@ std::vector<std::string> lines_of(LineSplitter splitter, const std::vector<LogFr
 using Lines = std::vector<std::string>;
 
 TEST(LineSplitter, JoinsALineFromFramesAndEndsTheLastOne) {
-  EXPECT_EQ(lines_of({"main", "h", false}, {frame("a\nb"), frame("c\nd")}),
-            (Lines{"a", "bc", "d"}));
+  EXPECT_EQ(lines_of({"main", "h"}, {frame("a\nb"), frame("c\nd")}), (Lines{"a", "bc", "d"}));
 }
 
 TEST(LineSplitter, KeepsTheUnfinishedLinesOfTheStreamsApart) {
-  EXPECT_EQ(lines_of({"main", "h", false},
-                     {frame("out"), frame("err\n", LogStream::kError), frame("put\n")}),
-            (Lines{"err", "output"}));
+  EXPECT_EQ(
+      lines_of({"main", "h"}, {frame("out"), frame("err\n", LogStream::kError), frame("put\n")}),
+      (Lines{"err", "output"}));
 }
 
-TEST(LineSplitter, TakesTheRankFromATagAndTheTagFromTheLine) {
-  EXPECT_EQ(lines_of({"launcher", "h", true},
-                     {frame("[1,0]<stdout>:hello\n[1,12]<stderr>:oops\nplain\n")}),
-            (Lines{"0|hello", "12|oops", "plain"}));
+TEST(LineSplitter, KeepsTheUnfinishedLinesOfRanksApart) {
+  EXPECT_EQ(lines_of({"worker-0", "h"}, {rank_frame(0, "ze"), rank_frame(12, "twelve\n"),
+                                         frame("task\n"), rank_frame(0, "ro\n")}),
+            (Lines{"12|twelve", "task", "0|zero"}));
 }
 
-TEST(LineSplitter, LeavesWhatLooksLikeATagToTasksThatHaveNone) {
-  EXPECT_EQ(lines_of({"main", "h", false}, {frame("[1,0]<stdout>:hello\n")}),
-            (Lines{"[1,0]<stdout>:hello"}));
-}
+TEST(LineSplitter, CutsAnEndlessLineIntoPiecesOfItsRank) {
+  const std::string endless(kLongestPiece * 2 + 3, 'x');
 
-TEST(LineSplitter, CutsAnEndlessLineIntoPiecesThatKeepTheirRank) {
-  const std::string endless(kLongestPiece * 2, 'x');
-  const std::string tag = "[1,3]<stdout>:";
-
-  const Lines lines = lines_of({"launcher", "h", true}, {frame(tag + endless), frame("\nnext\n")});
+  const Lines lines =
+      lines_of({"worker-0", "h"}, {rank_frame(3, endless), rank_frame(3, "\nnext\n")});
 
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_TRUE(lines[0].starts_with("3|xxx"));
   EXPECT_TRUE(lines[0].ends_with("…"));
   EXPECT_TRUE(lines[1].ends_with("…"));
-  EXPECT_EQ(lines[2], "3|" + std::string(tag.size(), 'x'));
-  EXPECT_EQ(lines[3], "next");
+  EXPECT_EQ(lines[2], "3|xxx");
+  EXPECT_EQ(lines[3], "3|next");
 }
 
 TEST(LineSplitter, CarriesEveryByteIncludingNul) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
   std::string seen;
-  LineSplitter splitter("main", "h", false);
+  LineSplitter splitter("main", "h");
   const auto emit = [&](const LogRecord& record) {
     seen += record.text + (record.continues ? "" : "\n");
   };
@@ -83,7 +81,7 @@ TEST(LineSplitter, CarriesEveryByteIncludingNul) {
 }
 
 TEST(LineSplitter, FlushesABeginningThatGoesOn) {
-  LineSplitter splitter("main", "h", false);
+  LineSplitter splitter("main", "h");
   Lines lines;
   const auto emit = [&](const LogRecord& record) {
     lines.push_back(record.text + (record.continues ? "…" : ""));
@@ -98,22 +96,13 @@ TEST(LineSplitter, FlushesABeginningThatGoesOn) {
 }
 
 TEST(LineSplitter, GivesALineTheTimeOfItsFirstByte) {
-  LineSplitter splitter("main", "h", false);
+  LineSplitter splitter("main", "h");
   base::Time seen;
   const auto emit = [&](const LogRecord& record) { seen = record.time; };
   splitter.add(frame("a", LogStream::kOutput, 1), emit);
   splitter.add(frame("b\n", LogStream::kOutput, 5), emit);
 
   EXPECT_EQ(seen, kTime + std::chrono::seconds(1));
-}
-
-TEST(RankTag, IsReadOnlyWhereItIsWhole) {
-  for (const char* line :
-       {"", "[", "[1", "[1,", "[1,0", "[1,0]", "[1,0]<stdout>",
-        "[1,-1]<stdout>:", "[a,0]<stdout>:", "[1,0]<stdfoo>:x", " [1,0]<stdout>:"}) {
-    EXPECT_FALSE(rank_tag_of(line)) << line;
-  }
-  EXPECT_EQ(rank_tag_of("[1,7]<stddiag>:x")->rank, 7);
 }
 
 }  // namespace

@@ -29,12 +29,14 @@ uint64_t little_endian(std::string_view text) {
 
 }  // namespace
 
-std::string encode_frame(base::Time time, job::LogStream stream, std::string_view bytes) {
+std::string encode_frame(base::Time time, job::LogStream stream, std::string_view bytes,
+                         std::optional<int> rank) {
   std::string frame;
   frame.reserve(kFrameHeader + bytes.size());
   append_little_endian(frame, static_cast<uint64_t>(time.time_since_epoch().count()), 8);
   append_little_endian(frame, bytes.size(), 4);
-  append_little_endian(frame, static_cast<uint64_t>(stream), 4);
+  append_little_endian(frame, static_cast<uint64_t>(stream), 1);
+  append_little_endian(frame, rank ? static_cast<uint64_t>(*rank) + 1 : 0, 3);
   frame += bytes;
   return frame;
 }
@@ -44,7 +46,7 @@ Result<size_t> FileLogCursor::whole_frame() const {
   const std::string_view rest = std::string_view(buffer_).substr(at_);
   if (rest.size() < kFrameHeader) return size_t{0};
   const uint64_t length = little_endian(rest.substr(8, 4));
-  const uint64_t stream = little_endian(rest.substr(12, 4));
+  const uint64_t stream = little_endian(rest.substr(12, 1));
   if (length > kMaxFrame || stream > static_cast<uint64_t>(job::LogStream::kNotice)) {
     return Error{.code = ErrorCode::kInternal,
                  .what = "the log is damaged: a frame claims " + std::to_string(length) +
@@ -80,7 +82,9 @@ Result<bool> FileLogCursor::next(LogFrame& frame) {
   const std::string_view whole = std::string_view(buffer_).substr(at_, size);
   const auto nanoseconds = static_cast<int64_t>(little_endian(whole.substr(0, 8)));
   frame.time = base::Time(std::chrono::nanoseconds(nanoseconds));
-  frame.stream = static_cast<job::LogStream>(little_endian(whole.substr(12, 4)));
+  frame.stream = static_cast<job::LogStream>(little_endian(whole.substr(12, 1)));
+  const auto rank = static_cast<int>(little_endian(whole.substr(13, 3)));
+  frame.rank = rank == 0 ? std::nullopt : std::optional(rank - 1);
   frame.bytes.assign(whole.substr(kFrameHeader));
   at_ += size;
   return true;

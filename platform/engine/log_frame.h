@@ -4,16 +4,18 @@
 //   0       8     time the bytes were read, nanoseconds since the Unix epoch, little endian
 //   8       4     length of the bytes, little endian, at most kMaxFrame
 //   12      1     stream: 0 output, 1 error, 2 notice
-//   13      3     zero
+//   13      3     the rank that printed it plus one, little endian; 0: no rank is known
 //   16      ...   the bytes
 //
 // Written by one shim alone. A reader that meets half a frame at the end has read all that is
-// complete and tries again later from the frame's start: a half that a full disk cut is taken back. See docs/decisions/0005.
+// complete and tries again later from the frame's start: a half that a full disk cut is taken back.
+// See docs/decisions/0005.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,12 +33,14 @@ struct LogFrame {
   base::Time time;
   job::LogStream stream = job::LogStream::kOutput;
   std::string bytes;
+  std::optional<int> rank;
 
   bool operator==(const LogFrame&) const = default;
 };
 
 /// The header and the bytes. REQUIRES: bytes.size() <= kMaxFrame.
-std::string encode_frame(base::Time time, job::LogStream stream, std::string_view bytes);
+std::string encode_frame(base::Time time, job::LogStream stream, std::string_view bytes,
+                         std::optional<int> rank = std::nullopt);
 
 /// Reads a log from where the last call ended. Not thread-safe.
 class LogCursor {

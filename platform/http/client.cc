@@ -15,8 +15,6 @@
 
 namespace muster::http {
 
-using base::Error;
-using base::ErrorCode;
 using base::Result;
 using base::system_error;
 
@@ -67,7 +65,7 @@ Result<Ready> wait_for_bytes(int fd, const Wake& wake) {
 }  // namespace
 
 struct Client::Impl {
-  explicit Impl(std::filesystem::path socket_) : socket(std::move(socket_)), buffer(kPiece) {}
+  explicit Impl(std::filesystem::path path) : socket(std::move(path)), buffer(kPiece) {}
 
   Result<Response> exchange(const Request& request, const OnPiece& on_piece, const Wake& wake) {
     MUSTER_CHECK(connect());

@@ -26,13 +26,15 @@ class Client {
   explicit Client(std::filesystem::path socket);
   ~Client();
 
-  /// Sends and waits for the whole answer. kUnavailable: nobody answers on the socket.
+  /// Sends and waits for the whole answer. kUnavailable: nobody answers on the socket. kRefused:
+  /// the server is somebody else's.
   /// A status of 400 and more is an answer, not an error.
   base::Result<Response> send(const Request& request);
 
   /// Sends and hands over the body's pieces as they arrive, until it ends, `on_piece` returns false
   /// or `wake` ends it. A status of 400 and more: nothing is handed over; the body is in the
-  /// returned Response. kUnavailable: the server went away before the end.
+  /// returned Response. Left early, the Response is as far as it had come, and the connection is
+  /// closed. kUnavailable: the server went away before the end.
   base::Result<Response> stream(const Request& request,
                                 const std::function<bool(std::string_view)>& on_piece,
                                 const Wake& wake = {});

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <boost/asio/write.hpp>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -60,8 +61,7 @@ class Connection::Answer {
 
 Connection::Connection(base::EventLoop& loop, std::shared_ptr<const Handler> handler,
                        const Limits& limits, uid_t peer)
-    : loop_(loop),
-      handler_(std::move(handler)),
+    : handler_(std::move(handler)),
       limits_(limits),
       peer_(peer),
       socket_(loop.context()),
@@ -98,9 +98,14 @@ void Connection::expect_request() {
 
 void Connection::on_deadline() {
   if (!reader_.in_request()) return drop();
+  refuse(408, "the request did not come in whole in time");
+}
+
+void Connection::refuse(int status, const std::string& why) {
   answering_ = true;
   keep_alive_ = false;
-  answer(plain_problem(408, "the request did not come in whole in time"));
+  head_only_ = false;
+  answer(plain_problem(status, why));
 }
 
 void Connection::read() {
@@ -132,9 +137,7 @@ void Connection::advance(RequestReader::Progress progress) {
     case RequestReader::Progress::kDone:
       return handle(reader_.take());
     case RequestReader::Progress::kFault:
-      answering_ = true;
-      keep_alive_ = false;
-      return answer(plain_problem(reader_.fault().status, reader_.fault().what));
+      return refuse(reader_.fault().status, reader_.fault().what);
     case RequestReader::Progress::kMore:
       if (input_ended_) return drop();
       if (reader_.wants_continue()) {
@@ -177,7 +180,8 @@ void Connection::answer(Response response) {
 
 void Connection::answer_whole(Response response) {
   out_head_ = response_head(response, Framing::kLength, keep_alive_);
-  out_body_ = head_only_ ? std::string() : std::move(response.body);
+  const bool bodiless = head_only_ || !may_have_body(response.status);
+  out_body_ = bodiless ? std::string() : std::move(response.body);
   write(&Connection::finish);
 }
 

@@ -43,6 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void expect_request();
   void on_deadline();
+  void refuse(int status, const std::string& why);
   void read();
   void on_input(std::string_view bytes);
   void on_input_end();
@@ -57,7 +58,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void write(Next next);
   void finish();
 
-  base::EventLoop& loop_;
   std::shared_ptr<const Handler> handler_;
   Limits limits_;
   uid_t peer_;

@@ -22,12 +22,11 @@ void append_headers(std::string& out, const Headers& headers) {
   for (const auto& [name, value] : headers) append_header(out, name, value);
 }
 
-/// 204 and 304 have no body by definition, and so no length either (RFC 9110, 8.6).
-bool has_body(int status) {
+}  // namespace
+
+bool may_have_body(int status) {
   return status != 204 && status != 304;
 }
-
-}  // namespace
 
 std::string request_head(const Request& request) {
   std::string head = request.method + " " + format_target(request.path, request.query);
@@ -42,7 +41,7 @@ std::string response_head(const Response& response, Framing framing, bool keep_a
   std::string head = "HTTP/1.1 " + std::to_string(response.status) + " ";
   head += reason_phrase(response.status);
   head += "\r\n";
-  if (has_body(response.status)) {
+  if (may_have_body(response.status)) {
     if (!response.content_type.empty()) append_header(head, "content-type", response.content_type);
     if (framing == Framing::kChunked) append_header(head, "transfer-encoding", "chunked");
     if (framing == Framing::kLength) {

@@ -17,6 +17,9 @@ enum class Framing {
   kClose,    ///< the connection's end (HTTP/1.0 knows nothing better for a stream)
 };
 
+/// 204 and 304 have no body by definition, and so no length either (RFC 9110, 8.6).
+bool may_have_body(int status);
+
 std::string request_head(const Request& request);
 std::string response_head(const Response& response, Framing framing, bool keep_alive);
 

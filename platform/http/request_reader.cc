@@ -53,9 +53,10 @@ ReadRequest RequestReader::take() {
   in_request_ = false;
   told_to_continue_ = false;
 
-  ReadRequest read{.keep_alive = message.keep_alive(),
+  const bool current = message.version() >= 11;
+  ReadRequest read{.keep_alive = current && message.keep_alive(),
                    .head_only = message.method() == beast::verb::head,
-                   .may_chunk = message.version() >= 11};
+                   .may_chunk = current};
   read.request.method = read.head_only ? "GET" : std::string(message.method_string());
   read.request.headers = headers_of(message);
   read.request.body = std::move(message.body());

@@ -70,7 +70,7 @@ TEST(RequestReader, ShowsHeadToTheHandlerAsGet) {
 
 TEST(RequestReader, KnowsWhatAnOldClientCannot) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put("GET / HTTP/1.0\r\n\r\n"), Progress::kDone);
+  ASSERT_EQ(reader.put("GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"), Progress::kDone);
 
   const ReadRequest read = reader.take();
 

@@ -27,10 +27,10 @@ struct SinkBody {
   using value_type = Sink;
 
   /// Made with the parser, before there is a header; init() comes after it.
-  class reader {
+  class reader {  // NOLINT(readability-identifier-naming): by this name Beast looks for it
    public:
-    template <bool is_request, class Fields>
-    reader(beast::header<is_request, Fields>& header, Sink& sink)
+    template <bool IsRequest, class Fields>
+    reader(beast::header<IsRequest, Fields>& header, Sink& sink)
         : status_([&header] { return header.result_int(); }), sink_(sink) {}
 
     void init(const boost::optional<std::uint64_t>&, boost::system::error_code& error) {
@@ -67,7 +67,7 @@ struct SinkBody {
 }  // namespace
 
 struct ResponseReader::Parser : beast::response_parser<SinkBody> {
-  Parser(bool head_only, const OnPiece& on_piece_) : on_piece(on_piece_) {
+  Parser(bool head_only, const OnPiece& receiver) : on_piece(receiver) {
     get().body().on_piece = &on_piece;
     body_limit(boost::none);  // our own server: a list of jobs is as long as it is
     eager(true);

@@ -32,8 +32,8 @@ void refuse(const base::UniqueFd& socket) {
 }  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Impl> {
-  Impl(base::EventLoop& loop_, Handler handler_, const Limits& limits_)
-      : loop(loop_), handler(std::make_shared<Handler>(std::move(handler_))), limits(limits_) {}
+  Impl(base::EventLoop& runs_on, Handler answers, const Limits& bounds)
+      : loop(runs_on), handler(std::make_shared<Handler>(std::move(answers))), limits(bounds) {}
 
   void accept_again() {
     breath.reset();

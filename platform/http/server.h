@@ -1,7 +1,9 @@
 // An HTTP/1.1 server on a unix socket: keep-alive, limits on size and time, streamed bodies.
 //
-// Runs on one EventLoop; handlers are called on its thread and answer now or later, on that thread.
-// Every peer is checked by its credentials: only this user (and root) is let in.
+// Runs on one EventLoop, which must outlive it; handlers are called on the loop's thread and answer
+// now or later, on that thread. The server itself is used there too, or while the loop does not
+// run. A handler that throws, or loses its Respond, has its client answered with 500. Every peer is
+// checked by its credentials: only this user (and root) is let in.
 #pragma once
 
 #include <chrono>

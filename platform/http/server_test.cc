@@ -18,7 +18,8 @@ using base::ErrorCode;
 /// Answers with what was asked.
 void echo(const Request& request, const Respond& respond) {
   std::string body = request.method + " " + request.path + "\n";
-  for (const auto& [name, value] : request.query) body += name + "=" + value + "\n";
+  for (const auto& [name, value] : request.query)
+    body.append(name).append("=").append(value) += '\n';
   respond({.status = 201,
            .content_type = "text/plain",
            .body = body + request.body,
@@ -113,6 +114,20 @@ TEST(Server, AnswersHeadWithTheLengthAndNoBody) {
 
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->headers.at("content-length"), "5");
+  EXPECT_EQ(response->body, "");
+  EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
+}
+
+TEST(Server, SendsNoBodyWithAStatusThatHasNone) {
+  TestServer server([](const Request& request, const Respond& respond) {
+    respond({.status = request.path == "/none" ? 204 : 200, .body = "hello"});
+  });
+  Client client(server.socket());
+
+  const auto response = client.send({.method = "DELETE", .path = "/none"});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 204);
   EXPECT_EQ(response->body, "");
   EXPECT_EQ(client.send({})->body, "hello");  // and the connection is still in step
 }

@@ -19,7 +19,7 @@ struct LogRecord {
   base::Time time;          ///< when the shim read it
   std::string task;         ///< launcher, worker-0, main
   std::string host;         ///< host name of the task, or of the rank where one is known
-  std::optional<int> rank;  ///< the MPI rank that printed it, where the launcher told
+  std::optional<int> rank;  ///< the MPI rank that printed it, where one is known
   LogStream stream = LogStream::kOutput;
   std::string text;
   bool continues = false;  ///< a long line was cut here; the next record of this source goes on

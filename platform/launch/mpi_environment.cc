@@ -24,8 +24,7 @@ std::map<std::string, std::string> open_mpi_environment(const std::string& folde
   variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
   variables["PRTE_MCA_prte_if_include"] = "lo";
 
-  // Lines that say which rank printed them (the prefix is taken off again), and the rank census.
-  variables["OMPI_MCA_orte_tag_output"] = "1";
+  // The rank census and the ranks' own logs. Not orte_tag_output: Open MPI 4.1 loses lines with it.
   variables["OMPI_MCA_orte_fork_agent"] = folder + "/rank";
   return variables;
 }

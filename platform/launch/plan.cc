@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launch/mpi_environment.h"
+#include "launch/mpirun_command.h"
 #include "launch/network.h"
 #include "launch/scripts.h"
 #include "launch/ssh_files.h"
@@ -33,6 +34,7 @@ struct Gang {
   SshKey host_key;
   std::string rendezvous_key;  ///< hexadecimal
   std::vector<SshHost> hosts;
+  bool own_rank_output = false;
 };
 
 std::string hostfile(const Job& job) {
@@ -69,6 +71,7 @@ std::map<std::string, std::string> environment_of(const Gang& gang, const Task& 
     variables["MUSTER_HOSTFILE"] = folder + "/hostfile";
     variables["MUSTER_WORKERS"] = std::to_string(spec.workers);
   }
+  if (gang.own_rank_output) variables["MUSTER_RANK_AGENT"] = gang.site.rank_agent;
   for (const auto& [name, value] : spec.environment) variables[name] = value;
   return variables;
 }
@@ -121,7 +124,8 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
                 .folder = spec.folder,
                 .sandbox = spec.sandbox,
                 .grace = spec.grace,
-                .folders = {"tmp"}};
+                .folders = {"tmp"},
+                .own_rank_output = gang.own_rank_output};
   if (task.role != Role::kWorker) {
     plan.argv = with_generated_paths(spec.command, gang.site.generated_folder(task.name));
   }
@@ -142,7 +146,8 @@ Result<GangPlan> plan_gang(const Job& job, const GangSeed& seed, const Site& sit
             .network = make_network(seed.network, job.tasks.size()),
             .client_key = std::move(client_key),
             .host_key = std::move(host_key),
-            .rendezvous_key = base::to_hex(seed.rendezvous_key)};
+            .rendezvous_key = base::to_hex(seed.rendezvous_key),
+            .own_rank_output = !site.rank_agent.empty() && is_plain_mpirun(job.spec)};
   for (size_t i = 0; i < job.tasks.size(); ++i) {
     if (job.tasks[i].role != Role::kWorker) continue;
     gang.hosts.push_back({job.tasks[i].hostname, gang.network.addresses[i]});

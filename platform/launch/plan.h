@@ -30,7 +30,8 @@ GangSeed make_seed(base::RandomSource& random);
 /// What the plan needs to know of the place where the tasks will run.
 struct Site {
   std::string sshd = "/usr/sbin/sshd";
-  std::string user;  ///< who the tasks run as
+  std::string user;        ///< who the tasks run as
+  std::string rank_agent;  ///< `RANK_AGENT --rank PROGRAM...` diverts a rank's output; empty: none
   /// The folder that a task sees as its own generated one: /generated, or a path of the host where
   /// nothing is sandboxed.
   std::function<std::string(std::string_view task)> generated_folder;

@@ -24,6 +24,7 @@ std::string rank_script() {
          "export MUSTER_RANK=\"$OMPI_COMM_WORLD_RANK\" MUSTER_WORLD_SIZE=\"$OMPI_COMM_WORLD_SIZE\" "
          "MUSTER_LOCAL_RANK=\"$OMPI_COMM_WORLD_LOCAL_RANK\"\n"
          "echo \"$OMPI_COMM_WORLD_SIZE\" > \"$MUSTER_GENERATED/ranks/$OMPI_COMM_WORLD_RANK\"\n"
+         "[ -n \"$MUSTER_RANK_AGENT\" ] && exec \"$MUSTER_RANK_AGENT\" --rank \"$@\"\n"
          "exec \"$@\"\n";
 }
 

@@ -14,9 +14,10 @@ std::string session_script(const std::map<std::string, std::string>& environment
                            const std::string& folder);
 
 /// mpirun starts each rank through this (orte_fork_agent): it leaves a file named after the rank in
-/// ranks/, which is how Muster knows where each rank runs, and that all of them did. mpirun hands the
-/// launcher's own agent to every worker, so the folder is told by the task's $MUSTER_GENERATED: where
-/// nothing is sandboxed, the launcher's is another one.
+/// ranks/, which is how Muster knows where each rank runs, and that all of them did. mpirun hands
+/// the launcher's own agent to every worker, so the folder is told by the task's $MUSTER_GENERATED:
+/// where nothing is sandboxed, the launcher's is another one. Where $MUSTER_RANK_AGENT is set, the
+/// rank's output goes into its own task's log.
 std::string rank_script();
 
 }  // namespace muster::launch

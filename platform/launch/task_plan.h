@@ -49,6 +49,7 @@ struct TaskPlan {
   std::vector<PlannedFile> files;
   std::vector<std::string> folders;  ///< empty folders of /generated, 0700
   std::optional<SshService> ssh;
+  bool own_rank_output = false;  ///< ranks in it print into its own log, not through mpirun
   std::vector<std::pair<std::string, std::string>> hosts;  ///< name -> address, for /etc/hosts
 
   bool operator==(const TaskPlan&) const = default;

@@ -134,6 +134,10 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
   for (const auto& [name, value] : plan.environment) {
     shim.inner.environment.push_back(name + "=" + value);
   }
+  if (plan.own_rank_output) {
+    shim.inner.rank_output_folder =
+        plan.sandbox == job::Sandbox::kBubblewrap ? "/generated" : folder.generated().string();
+  }
   if (plan.ssh) {
     if (plan.sandbox == job::Sandbox::kNone) MUSTER_CHECK(prepare_for_sshd());
     shim.port = plan.ssh->port;

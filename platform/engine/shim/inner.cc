@@ -17,6 +17,7 @@
 #include "base/subprocess.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/rank_output.h"
 
 namespace muster::engine {
 
@@ -37,6 +38,7 @@ class Inner {
   explicit Inner(InnerPlan plan) : plan_(std::move(plan)) {}
 
   void run() {
+    if (!plan_.rank_output_folder.empty()) listen();
     say(std::string(kHello));
     if (!plan_.argv.empty()) start_program();
     while (!done_) wait_for_something();
@@ -44,6 +46,12 @@ class Inner {
   }
 
  private:
+  // Without it ranks keep mpirun for their output: a loss of labels, not of lines.
+  void listen() {
+    auto ranks = listen_for_ranks(plan_.rank_output_folder);
+    if (ranks) ranks_ = *std::move(ranks);
+  }
+
   void start_program() {
     auto child = start();
     if (!child) {
@@ -73,10 +81,13 @@ class Inner {
   }
 
   void wait_for_something() {
-    std::array<pollfd, 3> watched{{{kInnerControl, POLLIN, 0},
+    std::array<pollfd, 4> watched{{{kInnerControl, POLLIN, 0},
                                    {children_.get(), POLLIN, 0},
-                                   {plan_.ssh_command.empty() ? -1 : kInnerListener, POLLIN, 0}}};
+                                   {plan_.ssh_command.empty() ? -1 : kInnerListener, POLLIN, 0},
+                                   {ranks_.get(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), -1) < 0) return;
+    // First: a rank's output must be on its way before its end ends everything.
+    if (watched[3].revents != 0) take_rank_outputs();
     if (watched[0].revents != 0) hear();
     if (watched[1].revents != 0) reap();
     if (watched[2].revents != 0 && !done_) answer_ssh();
@@ -134,7 +145,21 @@ class Inner {
     }
   }
 
+  void take_rank_outputs() {
+    while (true) {
+      const base::UniqueFd connection(::accept4(ranks_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!connection) return;
+      // The rank sends as soon as it is connected; one that dies before closes the connection.
+      pollfd watched{connection.get(), POLLIN, 0};
+      ::poll(&watched, 1, -1);
+      auto message = receive_message(connection.get());
+      const auto output = message ? rank_output_of(*message) : std::nullopt;
+      if (output) send_rank_output(kInnerControl, *output);
+    }
+  }
+
   void finish(const job::ExitStatus& status) {
+    if (ranks_) take_rank_outputs();
     say(encode(ExitRecord{.status = status}));
     done_ = true;
   }
@@ -146,6 +171,7 @@ class Inner {
 
   InnerPlan plan_;
   base::UniqueFd children_ = watch_children();
+  base::UniqueFd ranks_;
   pid_t program_ = -1;
   bool done_ = false;
 };

@@ -26,13 +26,13 @@ bool LogWriter::append(std::string_view frame) {
 }
 
 std::string LogWriter::loss_frame() const {
-  return encode_frame(clock_.now(), job::LogStream::kNotice,
-                      std::to_string(lost_) +
-                          " bytes of output are lost here: the disk under the log was full\n");
+  return encode_frame(
+      clock_.now(), job::LogStream::kNotice,
+      std::to_string(lost_) + " bytes of output are lost here: the disk under the log was full\n");
 }
 
-// What was read once must not be taken back, and the notice could be whole where the frame behind it
-// is not. Where the file system cannot tell in advance, it is tried.
+// What was read once must not be taken back, and the notice could be whole where the frame behind
+// it is not. Where the file system cannot tell in advance, it is tried.
 bool LogWriter::reserve(size_t bytes) {
   const auto length = static_cast<off_t>(bytes);
   if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, size_, length) == 0) return true;
@@ -41,11 +41,11 @@ bool LogWriter::reserve(size_t bytes) {
 
 // The loss is told together with what comes after it: alone, the short line would find room where
 // no output does, over and over.
-void LogWriter::write(job::LogStream stream, std::string_view bytes) {
+void LogWriter::write(job::LogStream stream, std::string_view bytes, std::optional<int> rank) {
   while (!bytes.empty()) {
     const std::string_view part = bytes.substr(0, kMaxFrame);
     bytes.remove_prefix(part.size());
-    std::string frame = encode_frame(clock_.now(), stream, part);
+    std::string frame = encode_frame(clock_.now(), stream, part, rank);
     if (lost_ > 0) frame.insert(0, loss_frame());
     if ((lost_ == 0 || reserve(frame.size())) && append(frame)) {
       lost_ = 0;

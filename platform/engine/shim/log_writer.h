@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,7 @@ class LogWriter {
   LogWriter(base::UniqueFd file, const base::Clock& clock);
 
   /// Any number of bytes; written as one frame or more.
-  void write(job::LogStream stream, std::string_view bytes);
+  void write(job::LogStream stream, std::string_view bytes, std::optional<int> rank = std::nullopt);
 
   /// A line of Muster's own.
   void notice(std::string_view text) { write(job::LogStream::kNotice, std::string(text) + "\n"); }

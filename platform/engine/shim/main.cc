@@ -1,5 +1,6 @@
 // muster-shim FOLDER: holds the task whose plan lies in FOLDER.
 // muster-shim --inner: the half of it inside the sandbox.
+// muster-shim --rank PROGRAM...: what mpirun starts a rank through.
 //
 // Both are started by Muster itself, on the descriptors named in shim/plan.h.
 #include <cstdio>
@@ -7,8 +8,10 @@
 
 #include "engine/shim/inner.h"
 #include "engine/shim/outer.h"
+#include "engine/shim/rank_output.h"
 
 int main(int argc, char** argv) {
+  if (argc > 2 && std::strcmp(argv[1], "--rank") == 0) return muster::engine::run_rank(argv + 2);
   if (argc != 2) {
     std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
     return 2;

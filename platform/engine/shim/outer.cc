@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -22,6 +23,7 @@
 #include "engine/shim/log_writer.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/rank_output.h"
 
 namespace muster::engine {
 
@@ -79,6 +81,13 @@ Result<UniqueFd> in_memory_file(std::string_view content) {
   return file;
 }
 
+/// Something whose output goes into the log: the task itself, or a rank in it.
+struct Source {
+  UniqueFd descriptor;
+  job::LogStream stream = job::LogStream::kOutput;
+  std::optional<int> rank;
+};
+
 class Outer {
  public:
   explicit Outer(TaskFolder folder) : folder_(std::move(folder)) {}
@@ -86,7 +95,7 @@ class Outer {
   int run() {
     if (auto prepared = prepare(); !prepared) return refuse(prepared.error());
     if (auto started = start(); !started) return refuse(started.error());
-    while (wrapper_running_ || output_.here || error_.here) wait_for_something();
+    while (wrapper_running_ || !sources_.empty()) wait_for_something();
     kill_descendants();
     if (!said_hello_) return refuse(wrapper_failure());
     write_exit_record();
@@ -112,24 +121,26 @@ class Outer {
   }
 
   Result<void> start() {
-    output_ = make_pipe();
-    error_ = make_pipe();
+    Pair output = make_pipe();
+    Pair error = make_pipe();
     control_ = make_control();
-    if (!output_.here || !error_.here || !control_.here) {
+    if (!output.here || !error.here || !control_.here) {
       return base::system_error("cannot make a pipe", errno);
     }
     MUSTER_TRY(const UniqueFd inner, in_memory_file(encode(plan_.inner)));
     kills_before_ = out_of_memory_kills();
     base::SpawnOptions options{.argv = plan_.wrapper,
                                .environment = base::current_environment(),
-                               .descriptors = {{output_.there.get(), STDOUT_FILENO},
-                                               {error_.there.get(), STDERR_FILENO},
+                               .descriptors = {{output.there.get(), STDOUT_FILENO},
+                                               {error.there.get(), STDERR_FILENO},
                                                {control_.there.get(), kInnerControl},
                                                {inner.get(), kInnerPlan}}};
     if (listener_) options.descriptors.emplace_back(listener_.get(), kInnerListener);
     MUSTER_TRY(wrapper_, base::spawn(options));
     wrapper_running_ = true;
-    for (UniqueFd* end : {&output_.there, &error_.there, &control_.there, &listener_}) end->reset();
+    for (UniqueFd* end : {&control_.there, &listener_}) end->reset();
+    sources_.push_back({.descriptor = std::move(output.here)});
+    sources_.push_back({.descriptor = std::move(error.here), .stream = job::LogStream::kError});
     return {};
   }
 
@@ -162,19 +173,22 @@ class Outer {
   // --- running
 
   void wait_for_something() {
-    std::array<pollfd, 5> watched{{{stops_.get(), POLLIN, 0},
-                                   {output_.here.get(), POLLIN, 0},
-                                   {error_.here.get(), POLLIN, 0},
-                                   {control_.here.get(), POLLIN, 0},
-                                   {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0}}};
+    std::vector<pollfd> watched{{stops_.get(), POLLIN, 0},
+                                {control_.here.get(), POLLIN, 0},
+                                {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0}};
+    const size_t first = watched.size();
+    const size_t sources = sources_.size();
+    for (const Source& source : sources_) watched.push_back({source.descriptor.get(), POLLIN, 0});
     const int ready = ::poll(watched.data(), watched.size(), milliseconds_to_kill());
     if (ready < 0) return;
     if (ready == 0) return kill();
     if (watched[0].revents != 0) heed_stop();
-    if (watched[1].revents != 0) copy(output_.here, job::LogStream::kOutput);
-    if (watched[2].revents != 0) copy(error_.here, job::LogStream::kError);
-    if (watched[3].revents != 0) hear();
-    if (watched[4].revents != 0) wrapper_ended();
+    for (size_t i = 0; i < sources; ++i) {
+      if (watched[first + i].revents != 0) copy(sources_[i]);
+    }
+    std::erase_if(sources_, [](const Source& source) { return !source.descriptor; });
+    if (watched[1].revents != 0) hear();
+    if (watched[2].revents != 0) wrapper_ended();
   }
 
   int milliseconds_to_kill() const {
@@ -210,24 +224,37 @@ class Outer {
         ::send(control_.here.get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  void copy(UniqueFd& pipe, job::LogStream stream) {
+  void copy(Source& source) {
     static std::array<char, 64 << 10> buffer;
-    const ssize_t count = ::read(pipe.get(), buffer.data(), buffer.size());
+    const ssize_t count = ::read(source.descriptor.get(), buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) return pipe.reset();
+    if (count <= 0) return source.descriptor.reset();  // a terminal ends with EIO, a pipe with 0
     const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
     if (!said_hello_) wrapper_words_ += bytes.substr(0, kShownOfWrapper);
-    log_->write(stream, bytes);
+    log_->write(source.stream, bytes, source.rank);
   }
 
   void hear() {
-    std::array<char, kExitRecordRoom> buffer{};
     while (control_.here) {
-      const ssize_t count = ::recv(control_.here.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (count < 0) return;
-      if (count == 0) return control_.here.reset();
-      heed({buffer.data(), static_cast<size_t>(count)});
+      auto message = receive_message(control_.here.get());
+      if (!message) return;
+      if (message->text.empty()) return control_.here.reset();
+      if (auto output = rank_output_of(*message)) {
+        take_rank(*std::move(output));
+      } else {
+        heed(message->text);
+      }
     }
+  }
+
+  void take_rank(RankOutput output) {
+    for (const UniqueFd* end : {&output.terminal, &output.error}) {
+      ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    }
+    sources_.push_back({.descriptor = std::move(output.terminal), .rank = output.rank});
+    sources_.push_back({.descriptor = std::move(output.error),
+                        .stream = job::LogStream::kError,
+                        .rank = output.rank});
   }
 
   void heed(std::string_view text) {
@@ -280,8 +307,7 @@ class Outer {
   UniqueFd exit_;
   UniqueFd listener_;
   UniqueFd stops_ = watch_stop_signals();
-  Pair output_;
-  Pair error_;
+  std::vector<Source> sources_;
   Pair control_;
   base::Child wrapper_;
   bool wrapper_running_ = false;

@@ -26,12 +26,14 @@ json texts_to_json(const std::vector<std::string>& texts) {
   return list;
 }
 
+std::string text_from_json(const json& value) {
+  const json::binary_t& bytes = value.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+
 std::vector<std::string> texts_from_json(const json& list) {
   std::vector<std::string> texts;
-  for (const json& entry : list) {
-    const json::binary_t& bytes = entry.get_binary();
-    texts.emplace_back(bytes.begin(), bytes.end());
-  }
+  for (const json& entry : list) texts.push_back(text_from_json(entry));
   return texts;
 }
 
@@ -59,15 +61,16 @@ json inner_to_json(const InnerPlan& plan) {
           {"environment", texts_to_json(plan.environment)},
           {"folder", text_to_json(plan.folder)},
           {"ssh_command", texts_to_json(plan.ssh_command)},
+          {"rank_output_folder", text_to_json(plan.rank_output_folder)},
           {"own_process_tree", plan.own_process_tree}};
 }
 
 InnerPlan inner_from_json(const json& value) {
-  const json::binary_t& folder = value.at("folder").get_binary();
   return {.argv = texts_from_json(value.at("argv")),
           .environment = texts_from_json(value.at("environment")),
-          .folder = {folder.begin(), folder.end()},
+          .folder = text_from_json(value.at("folder")),
           .ssh_command = texts_from_json(value.at("ssh_command")),
+          .rank_output_folder = text_from_json(value.at("rank_output_folder")),
           .own_process_tree = value.at("own_process_tree").get<bool>()};
 }
 

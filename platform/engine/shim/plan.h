@@ -33,6 +33,7 @@ struct InnerPlan {
   std::vector<std::string> environment;
   std::string folder;
   std::vector<std::string> ssh_command;  ///< sshd in inetd mode; empty: no ssh
+  std::string rank_output_folder;        ///< where ranks give their output away; empty: nowhere
   bool own_process_tree = false;         ///< it is process 1: its end ends everything below
 };
 

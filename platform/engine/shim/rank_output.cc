@@ -1,0 +1,166 @@
+#include "engine/shim/rank_output.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::UniqueFd;
+
+namespace {
+
+constexpr size_t kLongestMessage = 8192;
+constexpr size_t kMostDescriptors = 2;
+constexpr int kCannotExecute = 126;
+
+/// The socket's address through a descriptor of its folder: a path of a job's folder may be longer
+/// than an address can hold.
+sockaddr_un address_in(const UniqueFd& folder) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/output", folder.get());
+  return address;
+}
+
+UniqueFd open_folder(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+UniqueFd connect_to(const std::string& generated_folder) {
+  const UniqueFd folder = open_folder(generated_folder);
+  const sockaddr_un address = address_in(folder);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!folder || !socket ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return {};
+  }
+  return socket;
+}
+
+/// A terminal that changes no byte on its way.
+struct Terminal {
+  UniqueFd master;
+  UniqueFd slave;
+};
+
+Terminal make_terminal() {
+  Terminal terminal{.master = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC))};
+  std::array<char, 64> name{};
+  if (!terminal.master || ::grantpt(terminal.master.get()) != 0 ||
+      ::unlockpt(terminal.master.get()) != 0 ||
+      ::ptsname_r(terminal.master.get(), name.data(), name.size()) != 0) {
+    return {};
+  }
+  terminal.slave = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  termios settings{};
+  if (!terminal.slave || ::tcgetattr(terminal.slave.get(), &settings) != 0) return {};
+  ::cfmakeraw(&settings);
+  ::tcsetattr(terminal.slave.get(), TCSANOW, &settings);
+  return terminal;
+}
+
+void divert(int rank, const std::string& generated_folder) {
+  const UniqueFd socket = connect_to(generated_folder);
+  Terminal terminal = make_terminal();
+  std::array<int, 2> pipe{-1, -1};
+  if (!socket || !terminal.slave || ::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
+  const UniqueFd error_end(pipe[1]);
+  const RankOutput output{
+      .rank = rank, .terminal = std::move(terminal.master), .error = UniqueFd(pipe[0])};
+  if (!send_rank_output(socket.get(), output)) return;
+  ::dup2(terminal.slave.get(), STDOUT_FILENO);
+  ::dup2(error_end.get(), STDERR_FILENO);
+}
+
+}  // namespace
+
+Result<UniqueFd> listen_for_ranks(const std::string& generated_folder) {
+  const UniqueFd folder = open_folder(generated_folder);
+  if (!folder) return base::system_error("cannot open '" + generated_folder + "'", errno);
+  const sockaddr_un address = address_in(folder);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0) {
+    return base::system_error("cannot listen in '" + generated_folder + "'", errno);
+  }
+  return socket;
+}
+
+bool send_rank_output(int socket, const RankOutput& output) {
+  std::string text = std::to_string(output.rank);
+  const std::array<int, kMostDescriptors> descriptors{output.terminal.get(), output.error.get()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> space{};
+  iovec part{.iov_base = text.data(), .iov_len = text.size()};
+  msghdr message{.msg_iov = &part,
+                 .msg_iovlen = 1,
+                 .msg_control = space.data(),
+                 .msg_controllen = space.size()};
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptors);
+  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+Result<Message> receive_message(int socket) {
+  Message received;
+  received.text.resize(kLongestMessage);
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMostDescriptors)> space{};
+  iovec part{.iov_base = received.text.data(), .iov_len = received.text.size()};
+  msghdr message{.msg_iov = &part,
+                 .msg_iovlen = 1,
+                 .msg_control = space.data(),
+                 .msg_controllen = space.size()};
+  const ssize_t count = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return Error{.code = ErrorCode::kUnavailable, .what = "nothing is there to read"};
+  }
+  received.text.resize(static_cast<size_t>(count > 0 ? count : 0));
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); count > 0 && header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < descriptors; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      received.descriptors.emplace_back(fd);
+    }
+  }
+  return received;
+}
+
+std::optional<RankOutput> rank_output_of(Message& message) {
+  if (message.descriptors.size() != kMostDescriptors) return std::nullopt;
+  RankOutput output{.terminal = std::move(message.descriptors[0]),
+                    .error = std::move(message.descriptors[1])};
+  const char* end = message.text.data() + message.text.size();
+  const auto [at, error] = std::from_chars(message.text.data(), end, output.rank);
+  if (error != std::errc{} || at != end || output.rank < 0) return std::nullopt;
+  return output;
+}
+
+int run_rank(char** program) {
+  const char* rank = std::getenv("MUSTER_RANK");
+  const char* folder = std::getenv("MUSTER_GENERATED");
+  if (rank != nullptr && folder != nullptr) divert(std::atoi(rank), folder);
+  ::execvp(*program, program);
+  std::perror(*program);
+  return kCannotExecute;
+}
+
+}  // namespace muster::engine

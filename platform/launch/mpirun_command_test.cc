@@ -1,0 +1,31 @@
+#include "launch/mpirun_command.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::launch {
+namespace {
+
+bool plain(std::vector<std::string> command) {
+  return is_plain_mpirun({.kind = job::Kind::kMpi, .command = std::move(command)});
+}
+
+TEST(PlainMpirun, IsOpenMpisOwnLauncherByAnyOfItsNames) {
+  EXPECT_TRUE(plain({"mpirun", "-np", "2", "train"}));
+  EXPECT_TRUE(plain({"/usr/bin/mpiexec.openmpi", "-mca", "btl", "^openib", "train"}));
+}
+
+TEST(PlainMpirun, IsNoScriptAndNoOtherLauncher) {
+  EXPECT_FALSE(plain({"sh", "-c", "mpirun -np 2 train | grep loss"}));
+  EXPECT_FALSE(plain({"horovodrun", "-np", "2", "train"}));
+  EXPECT_FALSE(plain({}));
+  EXPECT_FALSE(is_plain_mpirun({.command = {"mpirun", "train"}}));
+}
+
+TEST(PlainMpirun, LeavesTheOutputToMpirunWhereTheUserSaysWhatBecomesOfIt) {
+  for (const char* option : {"-output-filename", "--tag-output", "--timestamp-output", "-xterm"}) {
+    EXPECT_FALSE(plain({"mpirun", option, "train"})) << option;
+  }
+}
+
+}  // namespace
+}  // namespace muster::launch
