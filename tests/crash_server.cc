@@ -72,7 +72,7 @@ Result<void> serve(const Paths& paths, const std::filesystem::path& shim) {
   muster::engine::ProcessEngine engine(loop, {.folder = paths.state_folder / "jobs", .shim = shim});
   muster::control::Controller controller(
       {.loop = loop, .store = store, .engine = engine, .clock = clock, .random = random},
-      {.user = muster::engine::user_name()});
+      {.user = muster::engine::user_name(), .rank_agent = shim});
   MUSTER_CHECK(controller.recover());
 
   muster::server::App app(

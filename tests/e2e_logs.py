@@ -44,19 +44,25 @@ class LookingAtLogs(MusterTest):
 
         self.assertEqual(shown + follow.process.stdout.read(), b"[main] loss: 0.1\n")
 
-    def test_tasks_and_ranks_are_told_apart_by_their_prefix_and_by_task(self):
-        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "sh", "-c",
-                        "echo begin; exec \"$@\"", "launch", *MPIRUN, "sh", "-c",
+    def test_ranks_are_told_apart_by_their_prefix_and_found_in_their_own_tasks(self):
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "sh", "-c",
                         "echo out; echo err >&2")
 
         lines = self.lines_of("dist")
-        self.assertIn("[launcher] begin", lines)
         for rank in (0, 1):
             for word in ("out", "err"):
                 self.assertEqual(lines.count(f"[{rank}@dist-worker-{rank}] {word}"), 1, lines)
-        self.assertIn("[launcher] begin", self.lines_of("dist", "--task", "launcher"))
-        self.assertEqual(self.lines_of("dist", "--task", "worker-1"), [])
-        self.assertIn("begin", self.lines_of("dist", "--no-prefix"))
+        self.assertEqual(sorted(self.lines_of("dist", "--task", "worker-1")),
+                         ["[1@dist-worker-1] err", "[1@dist-worker-1] out"])
+        self.assertNotIn("out", "".join(self.lines_of("dist", "--task", "launcher")))
+        self.assertIn("out", self.lines_of("dist", "--no-prefix"))
+
+    def test_a_script_that_runs_mpirun_reads_what_mpirun_prints(self):
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "sh", "-c",
+                        "echo begin; \"$@\" | sed 's/^/seen: /'", "launch", *MPIRUN, "echo", "out")
+
+        lines = [line for line in self.lines_of("dist") if "setpgid" not in line]
+        self.assertEqual(lines, ["[launcher] begin", "[launcher] seen: out", "[launcher] seen: out"])
 
     def test_tail_shows_the_last_lines_and_timestamps_their_times(self):
         self.muster.run("submit", "single", "job", "--follow", "--", "seq", "100")
