@@ -12,7 +12,7 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev build programs quickstart test test-sanitize bench bench-launch \
+.PHONY: help deps deps-dev deps-bench build programs quickstart test test-sanitize bench bench-launch \
         bench-throughput format lint install clean
 
 help: ## list these targets
@@ -23,6 +23,9 @@ deps: ## install the Debian packages that are missing (sudo where needed)
 
 deps-dev:
 	@scripts/deps.sh --dev
+
+deps-bench:
+	@scripts/deps.sh --bench
 
 build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
@@ -48,7 +51,8 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 
 bench: bench-launch bench-throughput ## run every benchmark
 
-bench-launch: build ## time from submit to the first line of rank 0, against bare mpirun
+bench-launch: deps-bench build ## time from submit to the first line of rank 0, against bare mpirun
+	@cmake --build --preset release --target bench_programs
 	@python3 bench/launch.py
 
 bench-throughput: build ## jobs per second, and processes that they leak

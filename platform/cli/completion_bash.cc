@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "cli/completion.h"
+#include "cli/completion_cases.h"
 
 namespace muster::cli {
 
@@ -33,31 +34,6 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
       return ":";
   }
   return ":";
-}
-
-std::string pattern(const std::string& at, const std::string& word) {
-  return shell_quoted(at + ":" + word);
-}
-
-std::string step_cases(const Command& root) {
-  std::string text;
-  for (const Step& step : steps_in(root)) {
-    text += "      " + pattern(step.at, step.word) + ") at=" + shell_quoted(step.to) + " ;;\n";
-  }
-  return text;
-}
-
-std::string value_cases(const Command& root) {
-  std::string text;
-  for (const auto& [at, command] : places_in(root)) {
-    for (const Flag& flag : command->flags) {
-      if (flag.is_switch() || flag.hidden) continue;
-      text += "    " + pattern(at, flag.name);
-      if (!flag.letter.empty()) text += "|" + pattern(at, flag.letter);
-      text += ") " + offer(flag.offer, flag.choices) + "; return ;;\n";
-    }
-  }
-  return text;
 }
 
 std::string flag_cases(const Command& root) {
@@ -103,7 +79,7 @@ _muster() {
          R"(    esac
   done
   case "$at:$prev" in
-)" + value_cases(root) +
+)" + value_cases(root, offer) +
          R"(  esac
   if [[ "$cur" == -* ]]; then
     case "$at" in

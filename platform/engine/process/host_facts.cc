@@ -52,8 +52,9 @@ job::Resources host_resources() {
 std::string hosts_file(const std::vector<std::pair<std::string, std::string>>& names) {
   std::string text;
   for (const auto& [name, address] : names) text += address + " " + name + "\n";
-  if (const auto machine = base::read_file("/etc/hosts")) text += *machine;
-  return text;
+  const auto machine = base::read_file("/etc/hosts");
+  // A bare system may have no such file, and programs ask for localhost all the same.
+  return text + (machine ? *machine : "127.0.0.1 localhost\n");
 }
 
 std::string user_name() {

@@ -24,14 +24,14 @@ void show_entry(Words& words, const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_symlink(error)) {
     append(words, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
-  } else if (entry.is_directory(error)) {
+  } else if (entry.is_directory(error) || entry.is_regular_file(error)) {
     append(words, {"--dev-bind-try", path, path});
   }
 }
 
-/// The root is a fresh one with the machine's folders in it: only so can /generated exist without
+/// The root is a fresh one with the machine's entries in it: only so can /generated exist without
 /// anything being made in the machine's own root.
-void show_folders(Words& words, const std::string& parent, const Words& hidden) {
+void show_entries(Words& words, const std::string& parent, const Words& hidden) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
   for (const auto& entry : fs::directory_iterator(parent, error)) entries.push_back(entry);
@@ -43,7 +43,17 @@ void show_folders(Words& words, const std::string& parent, const Words& hidden) 
   }
 }
 
-/// Bubblewrap would make the place of a file that is missing, in the machine's own /etc.
+/// Names must resolve, or every question costs a timeout of DNS. Bubblewrap would make the place of
+/// a file that is missing in the machine's own /etc; where /etc/hosts is, it gets an /etc of its
+/// own.
+void show_hosts(Words& words, const fs::path& hosts) {
+  if (!fs::exists("/etc/hosts")) {
+    append(words, {"--tmpfs", "/etc"});
+    show_entries(words, "/etc", {"/etc/hosts"});
+  }
+  append(words, {"--ro-bind", hosts.string(), "/etc/hosts"});
+}
+
 void show_file(Words& words, const fs::path& file, const std::string& place) {
   if (fs::exists(place)) append(words, {"--ro-bind", file.string(), place});
 }
@@ -52,7 +62,7 @@ void show_file(Words& words, const fs::path& file, const std::string& place) {
 void show_run(Words& words) {
   if (::geteuid() != 0) return append(words, {"--dev-bind-try", "/run", "/run"});
   append(words, {"--tmpfs", "/run"});
-  show_folders(words, "/run", {"/run/sshd"});
+  show_entries(words, "/run", {"/run/sshd"});
   append(words, {"--dir", "/run/sshd"});
 }
 
@@ -72,12 +82,12 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
                        .advice = sandbox_advice()};
   }
   Words words{*std::move(bwrap)};
-  show_folders(words, "/", {"/proc", "/dev", "/run", "/generated"});
+  show_entries(words, "/", {"/proc", "/dev", "/run", "/generated"});
   append(words, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
   if (fs::is_directory("/dev/shm")) append(words, {"--tmpfs", "/dev/shm"});
   show_run(words);
   append(words, {"--bind", folder.generated().string(), "/generated"});
-  show_file(words, folder.hosts(), "/etc/hosts");
+  show_hosts(words, folder.hosts());
   if (plan.ssh) {
     show_file(words, folder.passwd(), "/etc/passwd");
     // Only root's sshd reads it, and only root may bind over it.
