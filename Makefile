@@ -12,7 +12,7 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev deps-bench build programs quickstart test test-sanitize bench bench-launch \
+.PHONY: help deps deps-dev deps-bench deps-fuzz build programs quickstart test test-sanitize fuzz bench bench-launch \
         bench-throughput format lint install clean
 
 help: ## list these targets
@@ -48,6 +48,14 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 	  cmake --build --preset $$preset; \
 	  scripts/run_tests.sh $$preset -LE e2e; \
 	done
+
+deps-fuzz:
+	@scripts/deps.sh --fuzz
+
+fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz
+	@scripts/fuzz.sh
 
 bench: bench-launch bench-throughput ## run every benchmark
 

@@ -29,11 +29,19 @@ if(MUSTER_SANITIZE)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
 endif()
 
+option(MUSTER_FUZZ "build the fuzzers (needs clang)" OFF)
+if(MUSTER_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 # Switched off: designated initialisers may leave members at their defaults; -Wrestrict and
 # -Wmaybe-uninitialized are wrong about inlined std::string in gcc 12 (GCC bugs 105651, 105562).
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
-                    -Woverloaded-virtual -Werror -Wno-missing-field-initializers -Wno-restrict
-                    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+                    -Woverloaded-virtual -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Werror -Wno-restrict -Wno-maybe-uninitialized)
+endif()
 
 function(muster_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})

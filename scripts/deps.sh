@@ -3,6 +3,7 @@
 #
 #   scripts/deps.sh         those of apt-packages.txt: to build, run and test
 #   scripts/deps.sh --dev   and those of apt-packages-dev.txt: to format and lint
+#   scripts/deps.sh --fuzz  and those of apt-packages-fuzz.txt: to build the fuzzers
 #   scripts/deps.sh --bench and those of apt-packages-bench.txt: to run the benchmarks
 #
 # MUSTER_DEPS=skip leaves the system alone, for those who bring the packages in another way.
@@ -157,8 +158,9 @@ main() {
   case ${1:-} in
     "") ;;
     --dev) files+=("$root/apt-packages-dev.txt") ;;
+    --fuzz) files+=("$root/apt-packages-fuzz.txt") ;;
     --bench) files+=("$root/apt-packages-bench.txt") ;;
-    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--bench]" ;;
+    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--fuzz] [--bench]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"

@@ -12,7 +12,7 @@ readonly database=build/release/compile_commands.json
 # Files of ours by suffix; what git ignores (build/) is left out where there is a git tree.
 sources() {
   local folder folders=()
-  for folder in platform collective training examples bench tests scripts python; do
+  for folder in platform collective training examples bench fuzz tests scripts python; do
     if [[ -d $folder ]]; then folders+=("$folder"); fi
   done
   find "${folders[@]}" -type f -name "$1" -not -path '*/build/*' -print0 | sort -z

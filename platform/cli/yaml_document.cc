@@ -1,8 +1,10 @@
 #include "cli/yaml_document.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <optional>
+#include <sstream>
 #include <utility>
 
 namespace muster::cli {
@@ -69,14 +71,46 @@ class Copier {
   std::optional<int> overflow_line_;
 };
 
+/// Hears of a stream's documents, and of nothing in them.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { line_ = mark.line + 1; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  int line() const { return line_; }
+
+ private:
+  int line_ = 0;
+};
+
+/// The line where a second document begins. Not YAML::LoadAll: yaml-cpp 0.7 finds documents without
+/// end in some broken ones (",`" and a control character), and it would collect them all.
+std::optional<int> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  if (!parser.HandleNextDocument(starts) || !parser.HandleNextDocument(starts)) return std::nullopt;
+  return starts.line();
+}
+
 Result<YamlValue> parse_or_throw(const std::string& text) {
-  const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-  if (documents.empty()) return YamlValue{.line = 1};
-  if (documents.size() > 1) {
-    return error_at(documents[1].Mark().line + 1, "a second document begins; give one job a file");
+  if (const auto line = second_document(text)) {
+    return error_at(*line, "a second document begins; give one job a file");
   }
+  const YAML::Node document = YAML::Load(text);
+  if (!document.IsDefined() || document.IsNull()) return YamlValue{.line = 1};
   Copier copier;
-  YamlValue value = copier.copy(documents.front(), 1, 0);
+  YamlValue value = copier.copy(document, 1, 0);
   if (const auto line = copier.overflow_line()) {
     return error_at(*line, "too much: more than " + std::to_string(kMaxYamlDepth) + " levels or " +
                                std::to_string(kMaxYamlValues) + " values");

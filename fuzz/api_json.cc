@@ -1,0 +1,23 @@
+// The JSON of the API, both directions: whatever comes, an error at worst; and what was read reads
+// back the same from what is written.
+#include <cstdlib>
+#include <string_view>
+
+#include "api/wire.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace muster::api;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto spec = spec_from_json(text)) {
+    const auto again = spec_from_json(spec_to_json(*spec));
+    if (!again || *again != *spec) std::abort();
+  }
+  if (const auto record = log_record_from_json(text)) {
+    const auto again = log_record_from_json(log_record_to_json(*record));
+    if (!again || *again != *record) std::abort();
+  }
+  [[maybe_unused]] const auto job = job_from_json(text);
+  [[maybe_unused]] const auto jobs = jobs_from_json(text);
+  [[maybe_unused]] const auto problem = problem_from_json(400, text);
+  return 0;
+}
