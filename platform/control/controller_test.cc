@@ -15,7 +15,6 @@ using base::ErrorCode;
 using engine::FakeEngine;
 using engine::Found;
 using engine::Gang;
-using job::ExitStatus;
 using job::Job;
 using job::JobSpec;
 using job::Kind;

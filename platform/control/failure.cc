@@ -31,7 +31,7 @@ constexpr Hint kHints[] = {
     {"could not access",
      "the program that mpirun was to run does not exist or is not executable; give its full path"},
     {"unrecognized argument", "mpirun does not know one of its options; see mpirun --help"},
-    {"is currently running with root", "add --allow-run-as-root to mpirun, or submit as a user"},
+    {"attempt to run as root", "add --allow-run-as-root to mpirun, or submit as a user"},
 };
 
 /// What of a task's lines is worth showing, and what to do about it where that is known.

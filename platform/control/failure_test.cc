@@ -7,8 +7,6 @@
 namespace muster::control {
 namespace {
 
-using engine::RankPlace;
-
 job::Job mpi_job() {
   job::Job job{.spec = {.name = "dist", .kind = job::Kind::kMpi, .workers = 2}};
   job.tasks = job::tasks_of(job.spec);

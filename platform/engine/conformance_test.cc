@@ -44,7 +44,7 @@ class Bench {
 
   Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
     std::optional<Result<void>> result;
-    engine_.start(gang, std::move(plans), [&](Result<void> started) { result = started; });
+    engine_.start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
     wait_until([&] { return result.has_value(); });
     return result.value_or(base::Error{.what = "start() was never answered"});
   }
@@ -104,13 +104,13 @@ class Conformance : public testing::TestWithParam<Sandbox> {
   }
 
   TaskEnded run(const TaskPlan& plan) {
-    const auto started = bench_->start(kGang, {plan});
+    const auto started = bench_->start(gang_, {plan});
     EXPECT_TRUE(started) << started.error().to_string();
     return bench_->wait_for_end(plan.task);
   }
 
   std::string log_of(const std::string& task, job::LogStream stream = job::LogStream::kOutput) {
-    auto cursor = bench_->engine().open_log(kGang, task);
+    auto cursor = bench_->engine().open_log(gang_, task);
     EXPECT_TRUE(cursor);
     std::string text;
     LogFrame frame;
@@ -137,7 +137,7 @@ class Conformance : public testing::TestWithParam<Sandbox> {
   }
 
   static constexpr const char* kJob = "job1";
-  const Gang kGang{kJob, 1};
+  const Gang gang_{kJob, 1};
   std::filesystem::path folder_;
   std::unique_ptr<Bench> bench_;
 };
@@ -165,7 +165,7 @@ TEST_P(Conformance, TellsACommandThatIsMissingFromOneThatCannotBeExecuted) {
   TaskPlan folder = script("", "other");
   folder.argv = {"/etc/passwd"};
 
-  ASSERT_TRUE(bench_->start(kGang, {missing, folder}));
+  ASSERT_TRUE(bench_->start(gang_, {missing, folder}));
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 127);
   EXPECT_EQ(bench_->wait_for_end("other").status.code, 126);
@@ -189,7 +189,7 @@ TEST_P(Conformance, StartsAllTasksOrNone) {
   bad.address = "192.0.2.1";  // of no machine: nothing can listen there
   bad.ssh = launch::SshService{.port = 22222, .command = {"/usr/sbin/sshd", "-i"}};
 
-  const auto started = bench_->start(kGang, {good, bad});
+  const auto started = bench_->start(gang_, {good, bad});
 
   ASSERT_FALSE(started);
   EXPECT_NE(started.error().what.find("192.0.2.1:22222"), std::string::npos);
@@ -199,7 +199,7 @@ TEST_P(Conformance, StartsAllTasksOrNone) {
 TEST_P(Conformance, RefusesToStartATaskOfAnAttemptTwice) {
   run(script("true"));
 
-  const auto again = bench_->start(kGang, {script("true")});
+  const auto again = bench_->start(gang_, {script("true")});
 
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, base::ErrorCode::kConflict);
@@ -207,10 +207,10 @@ TEST_P(Conformance, RefusesToStartATaskOfAnAttemptTwice) {
 
 TEST_P(Conformance, AGracefulStopLetsTheProgramCleanUp) {
   ASSERT_TRUE(bench_->start(
-      kGang, {script("trap 'echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.01; done")}));
+      gang_, {script("trap 'echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.01; done")}));
   wait_for_output("main");
 
-  bench_->engine().stop(kGang, {"main"}, StopMode::kGraceful);
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
   const TaskEnded end = bench_->wait_for_end("main");
 
   EXPECT_EQ(end.status.code, 0);
@@ -221,10 +221,10 @@ TEST_P(Conformance, AGracefulStopLetsTheProgramCleanUp) {
 TEST_P(Conformance, AProgramThatIgnoresTheStopIsKilledAfterItsGrace) {
   TaskPlan plan = script("trap '' TERM; echo up; while :; do sleep 0.01; done");
   plan.grace = std::chrono::milliseconds(50);
-  ASSERT_TRUE(bench_->start(kGang, {plan}));
+  ASSERT_TRUE(bench_->start(gang_, {plan}));
   wait_for_output("main");
 
-  bench_->engine().stop(kGang, {"main"}, StopMode::kGraceful);
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
 
   const TaskEnded end = bench_->wait_for_end("main");
   EXPECT_EQ(end.status.signal, SIGKILL);
@@ -232,14 +232,14 @@ TEST_P(Conformance, AProgramThatIgnoresTheStopIsKilledAfterItsGrace) {
 }
 
 TEST_P(Conformance, StoppingIsIdempotentAndForgivesUnknownTasks) {
-  ASSERT_TRUE(bench_->start(kGang, {script("echo up; exec sleep 1000")}));
+  ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep 1000")}));
   wait_for_output("main");
 
   for (int i = 0; i < 3; ++i) {
-    bench_->engine().stop(kGang, {"main", "no-such-task"}, StopMode::kNow);
+    bench_->engine().stop(gang_, {"main", "no-such-task"}, StopMode::kNow);
   }
   EXPECT_TRUE(bench_->wait_for_end("main").status.stopped);
-  bench_->engine().stop(kGang, {"main"}, StopMode::kNow);
+  bench_->engine().stop(gang_, {"main"}, StopMode::kNow);
 
   EXPECT_EQ(bench_->reports_of("main"), 2);  // answered, ended
 }
@@ -252,7 +252,7 @@ TEST_P(Conformance, NothingOfATaskOutlivesIt) {
 
 TEST_P(Conformance, NothingOfATaskOutlivesItsShim) {
   ASSERT_TRUE(
-      bench_->start(kGang, {script("setsid sleep 98765403 & echo up; exec sleep 98765403")}));
+      bench_->start(gang_, {script("setsid sleep 98765403 & echo up; exec sleep 98765403")}));
   wait_for_output("main");
   const auto shims = processes_with((folder_ / "jobs").string());
   for (const std::string& shim : shims) {
@@ -281,7 +281,7 @@ TEST_P(Conformance, GivesATaskItsFilesFoldersAndEnvironment) {
       "cat \"$FOLDER/hostfile\"; stat -c %a \"$FOLDER/hostfile\" \"$FOLDER/ssh\"; echo \"$WEIRD\"");
   plan.files = {{.path = "hostfile", .content = "w slots=1\n"}};
   plan.folders = {"ssh"};
-  plan.environment["FOLDER"] = bench_->engine().generated_folder(kGang, "main", GetParam());
+  plan.environment["FOLDER"] = bench_->engine().generated_folder(gang_, "main", GetParam());
   plan.environment["WEIRD"] = "two\nlines 'quoted'";
 
   run(plan);
@@ -295,7 +295,7 @@ TEST_P(Conformance, ScrubbingRemovesTheSecretsAndKeepsTheLog) {
   plan.environment["TOKEN"] = "98765404-secret";
   run(plan);
 
-  bench_->engine().scrub(kGang);
+  bench_->engine().scrub(gang_);
 
   EXPECT_EQ(log_of("main"), "printed\n");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
@@ -309,25 +309,25 @@ TEST_P(Conformance, ScrubbingRemovesTheSecretsAndKeepsTheLog) {
 
 TEST_P(Conformance, ANewEngineTakesUpARunningTask) {
   ASSERT_TRUE(bench_->start(
-      kGang, {script("echo up; until [ -e \"$SCRATCH/go\" ]; do sleep 0.01; done; exit 7")}));
+      gang_, {script("echo up; until [ -e \"$SCRATCH/go\" ]; do sleep 0.01; done; exit 7")}));
   wait_for_output("main");
   bench_ = nullptr;
   bench_ = std::make_unique<Bench>(folder_ / "jobs");
 
-  ASSERT_EQ(bench_->engine().adopt(kGang, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
   ASSERT_TRUE(base::write_file(folder_ / "go", ""));
 
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 }
 
 TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
-  ASSERT_TRUE(bench_->start(kGang, {script("echo up; exec sleep 98765405")}));
+  ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep 98765405")}));
   wait_for_output("main");
   bench_ = nullptr;
   bench_ = std::make_unique<Bench>(folder_ / "jobs");
-  ASSERT_EQ(bench_->engine().adopt(kGang, "main"), Found::kRunning);
+  ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
 
-  bench_->engine().stop(kGang, {"main"}, StopMode::kGraceful);
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
 
   EXPECT_EQ(bench_->wait_for_end("main").status.signal, SIGTERM);
   EXPECT_TRUE(processes_with("98765405").empty());
@@ -337,9 +337,9 @@ TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
   run(script("exit 5"));
   bench_ = std::make_unique<Bench>(folder_ / "jobs");
 
-  EXPECT_EQ(bench_->engine().adopt(kGang, "main"), Found::kEnded);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), Found::kEnded);
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 5);
-  EXPECT_EQ(bench_->engine().adopt(kGang, "never-started"), Found::kNothing);
+  EXPECT_EQ(bench_->engine().adopt(gang_, "never-started"), Found::kNothing);
 }
 
 /// A whole MPI gang's plans, as the launch folder makes them.
@@ -369,23 +369,23 @@ launch::GangPlan mpi_gang(ProcessEngine& engine, const Gang& gang, Sandbox sandb
 }
 
 TEST_P(Conformance, AWorkerAnswersSshWithTheJobsEnvironment) {
-  launch::GangPlan plan = mpi_gang(bench_->engine(), kGang, GetParam(), folder_);
-  const auto started = bench_->start(kGang, plan.first);
+  launch::GangPlan plan = mpi_gang(bench_->engine(), gang_, GetParam(), folder_);
+  const auto started = bench_->start(gang_, plan.first);
   ASSERT_TRUE(started) << started.error().to_string();
   bench_->wait_for_answer("worker-0");
 
-  ASSERT_TRUE(bench_->start(kGang, plan.then));
+  ASSERT_TRUE(bench_->start(gang_, plan.then));
   const TaskEnded end = bench_->wait_for_end("launcher");
 
   EXPECT_EQ(end.status.code, 0) << log_of("launcher", job::LogStream::kError);
   EXPECT_EQ(log_of("launcher"), "it's\nhere\n");
-  bench_->engine().stop(kGang, {"worker-0"}, StopMode::kNow);
+  bench_->engine().stop(gang_, {"worker-0"}, StopMode::kNow);
   EXPECT_TRUE(bench_->wait_for_end("worker-0").status.stopped);
 }
 
 TEST_P(Conformance, AHostKeyThatIsNotTheJobsIsRefused) {
-  launch::GangPlan plan = mpi_gang(bench_->engine(), kGang, GetParam(), folder_);
-  launch::GangPlan other = mpi_gang(bench_->engine(), kGang, GetParam(), folder_);
+  launch::GangPlan plan = mpi_gang(bench_->engine(), gang_, GetParam(), folder_);
+  launch::GangPlan other = mpi_gang(bench_->engine(), gang_, GetParam(), folder_);
   for (auto& file : plan.then[0].files) {
     if (file.path != "ssh/known_hosts") continue;
     const auto& files = other.then[0].files;
@@ -393,14 +393,14 @@ TEST_P(Conformance, AHostKeyThatIsNotTheJobsIsRefused) {
                      return candidate.path == "ssh/known_hosts";
                    })->content;
   }
-  ASSERT_TRUE(bench_->start(kGang, plan.first));
+  ASSERT_TRUE(bench_->start(gang_, plan.first));
   bench_->wait_for_answer("worker-0");
-  ASSERT_TRUE(bench_->start(kGang, plan.then));
+  ASSERT_TRUE(bench_->start(gang_, plan.then));
 
   EXPECT_EQ(bench_->wait_for_end("launcher").status.code, 255);
   EXPECT_NE(log_of("launcher", job::LogStream::kError).find("Host key verification failed"),
             std::string::npos);
-  bench_->engine().stop(kGang, {"worker-0"}, StopMode::kNow);
+  bench_->engine().stop(gang_, {"worker-0"}, StopMode::kNow);
   bench_->wait_for_end("worker-0");
 }
 

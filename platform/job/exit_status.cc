@@ -13,6 +13,11 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 constexpr int kSignalBase = 128;
 
+// Signals that end programs so often that a shell's 128 + signal is likely meant. Launchers have
+// codes of their own in that range: mpirun's 132 is no SIGILL.
+constexpr std::array kShellSignals{SIGINT,  SIGABRT, SIGBUS,  SIGFPE,
+                                   SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
+
 std::string signal_name(int signal) {
   const char* abbreviation = sigabbrev_np(signal);
   return abbreviation == nullptr
@@ -24,10 +29,8 @@ std::string signal_name(int signal) {
 std::string meaning_of_code(int code) {
   if (code == kNotFound) return "the command was not found";
   if (code == kNotExecutable) return "the command was found but is not executable";
-  if (code > kSignalBase && code <= kSignalBase + SIGRTMAX) {
-    if (sigabbrev_np(code - kSignalBase) != nullptr) {
-      return "as after " + signal_name(code - kSignalBase);
-    }
+  for (const int signal : kShellSignals) {
+    if (code == kSignalBase + signal) return "as after " + signal_name(signal);
   }
   return "";
 }

@@ -19,6 +19,7 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
       {{.code = 3}, "exited with code 3", 3},
       {{.code = 127}, "exited with code 127: the command was not found", 127},
       {{.code = 126}, "exited with code 126: the command was found but is not executable", 126},
+      {{.code = 132}, "exited with code 132", 132},
       {{.code = 137}, "exited with code 137: as after signal 9 (SIGKILL)", 137},
       {{.signal = SIGSEGV}, "was killed by signal 11 (SIGSEGV)", 139},
       {{.signal = SIGKILL, .out_of_memory = true},

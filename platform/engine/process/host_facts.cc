@@ -51,7 +51,8 @@ job::Resources host_resources() {
 
 std::string hosts_file(const std::vector<std::pair<std::string, std::string>>& names) {
   std::string text;
-  for (const auto& [name, address] : names) text += address + " " + name + "\n";
+  for (const auto& [name, address] : names)
+    text.append(address).append(" ").append(name).append("\n");
   const auto machine = base::read_file("/etc/hosts");
   // A bare system may have no such file, and programs ask for localhost all the same.
   return text + (machine ? *machine : "127.0.0.1 localhost\n");

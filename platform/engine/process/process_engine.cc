@@ -132,7 +132,7 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
   }
   shim.wrapper.insert(shim.wrapper.end(), {options_.shim.string(), "--inner"});
   for (const auto& [name, value] : plan.environment) {
-    shim.inner.environment.push_back(name + "=" + value);
+    shim.inner.environment.emplace_back(name).append("=").append(value);
   }
   if (plan.own_rank_output) {
     shim.inner.rank_output_folder =

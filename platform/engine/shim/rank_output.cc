@@ -93,11 +93,12 @@ Result<UniqueFd> listen_for_ranks(const std::string& generated_folder) {
   if (!folder) return base::system_error("cannot open '" + generated_folder + "'", errno);
   const sockaddr_un address = address_in(folder);
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return base::system_error("cannot make a socket", errno);
   const mode_t before = ::umask(0177);  // bind() makes the file: 0600 from the start
   const int bound =
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   ::umask(before);
-  if (!socket || bound != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
+  if (bound != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
     return base::system_error("cannot listen in '" + generated_folder + "'", errno);
   }
   return socket;
