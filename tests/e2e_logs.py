@@ -78,9 +78,9 @@ class LookingAtLogs(MusterTest):
         follow = self.muster.stream("submit", "single", "job", "--follow", "--timestamps", "--", "sh",
                                     "-c", f"echo one; {gate.wait}; echo two")
         follow.until("one")
-        # The clock moves on before the second line is printed.
-        first = time.time_ns()
-        while time.time_ns() == first:
+        # Times are shown in milliseconds: the clock moves on by one before the second line is printed.
+        first = time.time_ns() // 1_000_000
+        while time.time_ns() // 1_000_000 == first:
             pass
         gate.open()
         second = follow.until("two").split()[0]

@@ -28,7 +28,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = Path(os.environ.get("MUSTER_BUILD") or ROOT / "build" / "release")
+BUILD = Path(os.environ.get("MUSTER_BUILD") or ROOT / "build" / "release").resolve()
 MUSTER = BUILD / "platform" / "muster"
 DIGITS = BUILD / "examples" / "digits" / "digits"
 

@@ -73,7 +73,8 @@ TEST(Join, LeavesNoPortOpen) {
 
 TEST(Join, MeetsByAPrivateFileThatIsGoneAfterwards) {
   std::string pattern = (std::filesystem::temp_directory_path() / "join-test-XXXXXX").string();
-  const std::string root = ::mkdtemp(pattern.data());
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const std::string& root = pattern;
   on_threads(3, [&](int rank) {
     // Twice: the second world must not stumble over what the first leaves behind.
     for (int world = 0; world < 2; ++world) {
