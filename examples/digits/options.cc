@@ -22,6 +22,7 @@ Reader number(T& target, T least, T most) {
   return [&target, least, most](std::string_view text) {
     T value{};
     const char* const end = text.data() + text.size();
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` says where it ends
     const auto [stopped, error] = std::from_chars(text.data(), end, value);
     // The comparison is the way round that is false for NaN.
     if (error != std::errc{} || stopped != end || !(value >= least && value <= most)) return false;

@@ -37,7 +37,7 @@ TEST(Random, DrawsEachNumberBelowABoundAboutAsOften) {
   Random random(1);
   std::array<int, 7> counts = {};
   for (int i = 0; i < kDraws; ++i) ++counts[random.below(counts.size())];
-  for (const int count : counts) EXPECT_NEAR(count, kDraws / 7, 500);
+  for (const int count : counts) EXPECT_NEAR(count, kDraws / 7.0, 500);
 }
 
 TEST(Random, IsTheSameForTheSameSeedOnly) {

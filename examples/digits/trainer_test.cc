@@ -12,8 +12,8 @@ using collective::Communicator;
 using collective::testing::spawn_ranks;
 
 const Dataset& digits() {
-  static const Dataset data = *load_dataset(DIGITS_DATA);
-  return data;
+  static const Dataset kData = *load_dataset(DIGITS_DATA);
+  return kData;
 }
 
 // Trains on `ranks` threads and returns what each rank got, in no order.

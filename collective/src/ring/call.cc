@@ -46,11 +46,9 @@ std::optional<Call> decode(const CallHeader& header) {
   ByteReader reader(header);
   if (reader.number<std::uint32_t>() != kMagic) return std::nullopt;
   // A peer may send what is no value of ours: the types hold any byte, and what() names it.
-  // NOLINTBEGIN(clang-analyzer-optin.core.EnumCastOutOfRange)
   Call call{CallKind{reader.number<std::uint8_t>()}};
   call.type = DataType{reader.number<std::uint8_t>()};
   call.op = ReduceOp{reader.number<std::uint8_t>()};
-  // NOLINTEND(clang-analyzer-optin.core.EnumCastOutOfRange)
   reader.raw(1);
   call.root = reader.number<std::int32_t>();
   reader.raw(4);

@@ -132,7 +132,7 @@ TEST(Pass, GathersThePartsInTheOrderOfTheRanks) {
     std::deque<Rank> ring;
     for (int rank = 0; rank < size; ++rank) {
       auto& mine = all[static_cast<std::size_t>(rank)];
-      std::fill_n(mine.begin() + rank * 3, 3, static_cast<char>('a' + rank));
+      std::fill_n(mine.begin() + std::ptrdiff_t{3} * rank, 3, static_cast<char>('a' + rank));
       expected.append(3, static_cast<char>('a' + rank));
       ring.emplace_back(Place{rank, size}, plan_all_gather({rank, size}, bytes_of(mine), 3));
     }

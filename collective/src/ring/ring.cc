@@ -136,7 +136,7 @@ Status Ring::listen(Neighbour& neighbour, Side side, const Call& call) {
     if (const auto* end = std::get_if<ControlChannel::Ended>(&event)) {
       return gone(neighbour, end->reason, call);
     }
-    ControlMessage& message = std::get<ControlMessage>(event);
+    auto& message = std::get<ControlMessage>(event);
     switch (message.kind) {
       case ControlKind::kProbe:
         neighbour.control.send({ControlKind::kAlive});

@@ -67,7 +67,7 @@ ControlChannel::Event ControlChannel::next() {
       const bool ours = reader.number<std::uint32_t>() == kMagic;
       message.kind = static_cast<ControlKind>(reader.number<std::uint16_t>());
       reader.raw(2);
-      const std::uint32_t length = reader.number<std::uint32_t>();
+      const auto length = reader.number<std::uint32_t>();
       if (!ours || length > kLargestBody) return Ended{EPROTO};
       wanted += length;
       if (received_.size() == wanted) {
