@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "control/failure.h"
 #include "control/log_follower.h"
+#include "control/run.h"
 #include "job/units.h"
 #include "job/validate.h"
 #include "schedule/plan.h"
@@ -14,7 +15,6 @@ namespace muster::control {
 
 using base::Error;
 using base::ErrorCode;
-using engine::Found;
 using engine::StopMode;
 using engine::TaskEnded;
 using job::Job;
@@ -64,17 +64,6 @@ std::string quoted(const std::string& name) {
 }
 
 }  // namespace
-
-/// What is known of a gang only while it holds room. A restarted server does without it.
-struct Controller::Run {
-  launch::GangPlan plan;
-  std::set<std::string> unanswered;    ///< workers whose sshd has not greeted
-  bool stage_under_way = false;        ///< engine.start() has not reported yet
-  bool ending = false;                 ///< everything was told to stop
-  std::optional<std::string> requeue;  ///< why a new attempt follows when all has ended
-  base::EventLoop::Interest start_timer;
-  base::EventLoop::Interest last_words_timer;
-};
 
 Controller::Controller(Parts parts, SiteFacts site) : parts_(parts), site_(std::move(site)) {
   parts_.engine.listen([this](const engine::TaskReport& report) { hear(report); });
@@ -434,62 +423,6 @@ void Controller::requeue(Job& job, const std::string& why) {
   runs_.erase(job.id);
   commit(job);
   wake();
-}
-
-// --- recovery
-
-Result<void> Controller::recover() {
-  MUSTER_TRY(const std::vector<Job> stored, parts_.store.load());
-  for (const Job& job : stored) jobs_.push_back(std::make_unique<Job>(job));
-  for (const auto& job : jobs_) {
-    if (job->phase == Phase::kStarting || job->phase == Phase::kRunning) take_up(*job);
-  }
-  wake();
-  return {};
-}
-
-void Controller::take_up(Job& job) {
-  Run& run = *(runs_[job.id] = std::make_unique<Run>());
-  note(job, "taken up by a new server");
-  for (Task& task : job.tasks) take_up_task(job, task);
-  const Task& deciding = job::deciding_task(job);
-  if (deciding.phase == TaskPhase::kPending) {
-    // The keys and the plan of the launcher died with the server: a new attempt makes new ones.
-    run.requeue = "the server was restarted while the job was starting; it starts again";
-    end_gang(job, StopMode::kNow);
-    return parts_.loop.post([this, id = job.id] {
-      if (Job* late = by_id(id); late != nullptr && runs_.count(id) > 0) finish_if_over(*late);
-    });
-  }
-  if (job.phase == Phase::kStarting) {
-    job.phase = Phase::kRunning;
-    job.started = deciding.started;
-    job.reason = "runs";
-  }
-  commit(job);
-  if (job.stop_requested) end_gang_gently(job);
-}
-
-void Controller::take_up_task(Job& job, Task& task) {
-  if (task.phase == TaskPhase::kEnded) return;
-  switch (parts_.engine.adopt(gang_of(job), task.name)) {
-    case Found::kRunning:
-    case Found::kEnded:
-      task.phase = TaskPhase::kRunning;
-      if (!task.started) task.started = parts_.clock.now();
-      return;
-    case Found::kNothing:
-      if (job.phase == Phase::kStarting) {
-        task.phase = TaskPhase::kPending;
-        return;
-      }
-      task.phase = TaskPhase::kRunning;
-      parts_.loop.post([this, gang = gang_of(job), name = task.name] {
-        hear({.gang = gang,
-              .task = name,
-              .what = TaskEnded{.status = {.lost = true}, .time = parts_.clock.now()}});
-      });
-  }
 }
 
 // --- bookkeeping
