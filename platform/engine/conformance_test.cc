@@ -140,6 +140,9 @@ class Conformance : public testing::TestWithParam<Sandbox> {
   const Gang gang_{kJob, 1};
   std::filesystem::path folder_;
   std::unique_ptr<Bench> bench_;
+  /// How long this test's processes sleep, and how they are known: the suites of several engines
+  /// run side by side.
+  const std::string marker_ = std::to_string(1'000'000'000 + ::getpid());
 };
 
 TEST_P(Conformance, TellsTheExitCodeAndKeepsWhatWasPrinted) {
@@ -184,7 +187,7 @@ TEST_P(Conformance, SaysThatAWorkingFolderIsMissing) {
 }
 
 TEST_P(Conformance, StartsAllTasksOrNone) {
-  TaskPlan good = script("echo up; exec sleep 98765401", "good");
+  TaskPlan good = script("echo up; exec sleep " + marker_, "good");
   TaskPlan bad = script("echo up", "bad");
   bad.address = "192.0.2.1";  // of no machine: nothing can listen there
   bad.ssh = launch::SshService{.port = 22222, .command = {"/usr/sbin/sshd", "-i"}};
@@ -193,7 +196,7 @@ TEST_P(Conformance, StartsAllTasksOrNone) {
 
   ASSERT_FALSE(started);
   EXPECT_NE(started.error().what.find("192.0.2.1:22222"), std::string::npos);
-  EXPECT_TRUE(processes_with("98765401").empty());
+  EXPECT_TRUE(processes_with(marker_).empty());
 }
 
 TEST_P(Conformance, RefusesToStartATaskOfAnAttemptTwice) {
@@ -245,14 +248,14 @@ TEST_P(Conformance, StoppingIsIdempotentAndForgivesUnknownTasks) {
 }
 
 TEST_P(Conformance, NothingOfATaskOutlivesIt) {
-  run(script("setsid sleep 98765402 & (sleep 98765402 &) ; exit 0"));
+  run(script("setsid sleep " + marker_ + " & (sleep " + marker_ + " &) ; exit 0"));
 
-  EXPECT_TRUE(processes_with("98765402").empty());
+  EXPECT_TRUE(processes_with(marker_).empty());
 }
 
 TEST_P(Conformance, NothingOfATaskOutlivesItsShim) {
-  ASSERT_TRUE(
-      bench_->start(gang_, {script("setsid sleep 98765403 & echo up; exec sleep 98765403")}));
+  ASSERT_TRUE(bench_->start(
+      gang_, {script("setsid sleep " + marker_ + " & echo up; exec sleep " + marker_)}));
   wait_for_output("main");
   const auto shims = processes_with((folder_ / "jobs").string());
   for (const std::string& shim : shims) {
@@ -263,8 +266,8 @@ TEST_P(Conformance, NothingOfATaskOutlivesItsShim) {
   }
 
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
-  bench_->wait_until([] { return processes_with("98765403").empty(); });
-  EXPECT_TRUE(processes_with("98765403").empty());
+  bench_->wait_until([this] { return processes_with(marker_).empty(); });
+  EXPECT_TRUE(processes_with(marker_).empty());
 }
 
 TEST_P(Conformance, KeepsEveryByteOfALongLineOfBinary) {
@@ -321,7 +324,7 @@ TEST_P(Conformance, ANewEngineTakesUpARunningTask) {
 }
 
 TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
-  ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep 98765405")}));
+  ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep " + marker_)}));
   wait_for_output("main");
   bench_ = nullptr;
   bench_ = std::make_unique<Bench>(folder_ / "jobs");
@@ -330,7 +333,7 @@ TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
   bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
 
   EXPECT_EQ(bench_->wait_for_end("main").status.signal, SIGTERM);
-  EXPECT_TRUE(processes_with("98765405").empty());
+  EXPECT_TRUE(processes_with(marker_).empty());
 }
 
 TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
