@@ -151,6 +151,8 @@ class Follower {
           .advice = "the job goes on; its server's log may say more"};
     }
     static_cast<void>(output_.flush());
+    // A server that dies at once again and again is given longer each time; the first try is at
+    // once.
     std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
     MUSTER_CHECK(connection_.reopen());
     if (interruptions_ > 0 || output_error_) ask_to_stop();
