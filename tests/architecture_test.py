@@ -109,7 +109,7 @@ def target_of(path, include, quoted, files):
     first = include.split("/")[0]
     if include.startswith("."):
         return None, "is a relative path; write it from the root of its part, as in \"job/spec.h\""
-    if include.startswith("muster/collective/"):
+    if include.startswith("muster/collective/") or include == "muster/collective.h":
         return "collective", None
     if path.startswith("platform/"):
         if first in PLATFORM and "/" in include and (quoted or f"platform/{include}" in files):

@@ -12,52 +12,68 @@
 namespace muster::collective {
 namespace {
 
-// A rank introduces itself in milliseconds; who takes longer than this is no rank.
-constexpr std::chrono::seconds kPatience{10};
+// A rank introduces itself in milliseconds, but it may call many at once and its host may be busy;
+// who takes longer than this is no rank.
+constexpr std::chrono::seconds kPatience{30};
 
 }  // namespace
 
-Acceptor::Acceptor(Descriptor listener, Bytes key, int expected)
-    : listener_(std::move(listener)),
-      key_(std::move(key)),
-      most_callers_(64 + static_cast<std::size_t>(expected)) {}
+Acceptor::Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected)
+    : listeners_(std::move(listeners)), key_(std::move(key)), most_callers_(64 + expected) {}
 
 void Acceptor::close() {
-  listener_.close();
+  listeners_.clear();
   callers_.clear();
 }
 
-Result<Guest> Acceptor::next(Deadline deadline) {
-  while (guests_.empty()) {
+Result<Guest> Acceptor::next(Deadline deadline, int cancel) {
+  for (;;) {
+    if (std::optional<Guest> guest = take()) return *std::move(guest);
     if (Clock::now() >= deadline) return Error{ErrorCode::kTimeout, "nobody came in time"};
-    std::vector<pollfd> entries = {{listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> entries = {{cancel, POLLIN, 0}};
     Deadline wake = deadline;
-    for (const Caller& caller : callers_) {
-      entries.push_back({caller.socket.get(), POLLIN, 0});
-      wake = std::min(wake, caller.patience);
-    }
+    prepare(entries, wake);
     if (::poll(entries.data(), entries.size(), milliseconds_left(wake)) < 0 && errno != EINTR) {
       return system_error("cannot wait for connections", errno);
     }
-    std::size_t i = 1;
-    for (auto caller = callers_.begin(); caller != callers_.end(); ++i) {
-      const bool stays = entries[i].revents == 0 || attend(*caller);
-      caller = stays ? std::next(caller) : callers_.erase(caller);
-    }
-    show_out_the_slow();
-    if (entries[0].revents != 0) {
-      if (Status admitted = admit(); !admitted) return admitted.error();
-    }
+    if (entries[0].revents != 0) return Error{ErrorCode::kPeerLost, "another rank has failed"};
+    if (Status done = attend(std::span(entries).subspan(1)); !done) return done.error();
   }
+}
+
+void Acceptor::prepare(std::vector<pollfd>& entries, Deadline& wake) const {
+  for (const Descriptor& listener : listeners_) entries.push_back({listener.get(), POLLIN, 0});
+  for (const Caller& caller : callers_) {
+    entries.push_back({caller.socket.get(), POLLIN, 0});
+    wake = std::min(wake, caller.patience);
+  }
+}
+
+Status Acceptor::attend(std::span<const pollfd> entries) {
+  std::size_t i = listeners_.size();
+  for (auto caller = callers_.begin(); caller != callers_.end(); ++i) {
+    const bool stays = entries[i].revents == 0 || listen(*caller);
+    caller = stays ? std::next(caller) : callers_.erase(caller);
+  }
+  show_out_the_slow();
+  for (i = 0; i < listeners_.size(); ++i) {
+    if (entries[i].revents == 0) continue;
+    if (Status admitted = admit(listeners_[i]); !admitted) return admitted;
+  }
+  return {};
+}
+
+std::optional<Guest> Acceptor::take() {
+  if (guests_.empty()) return std::nullopt;
   Guest guest = std::move(guests_.front());
   guests_.pop_front();
   return guest;
 }
 
 // Lets in who waits at the door, to the hall.
-Status Acceptor::admit() {
+Status Acceptor::admit(const Descriptor& listener) {
   for (;;) {
-    Result<Descriptor> socket = accept_from(listener_);
+    Result<Descriptor> socket = accept_from(listener);
     if (!socket) return socket.error();
     if (!*socket) return {};
     Nonce nonce;
@@ -73,7 +89,7 @@ Status Acceptor::admit() {
 }
 
 // Reads what a caller has sent; false when it is no caller any more, but a guest or gone.
-bool Acceptor::attend(Caller& caller) {
+bool Acceptor::listen(Caller& caller) {
   std::array<std::byte, 2048> buffer;
   for (;;) {
     const auto room = std::span(buffer).first(std::min(buffer.size(), caller.reception.wanted()));
@@ -89,7 +105,7 @@ bool Acceptor::attend(Caller& caller) {
       return show_out(caller, caller.reception.reason());
     }
     if (verdict == Reception::Verdict::kWelcome) {
-      guests_.push_back(Guest{std::move(caller.socket), caller.reception.session(),
+      guests_.push_back(Guest{std::move(caller.socket), caller.reception.handshake(),
                               caller.reception.introduction()});
       return false;
     }

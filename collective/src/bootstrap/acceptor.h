@@ -5,9 +5,14 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <poll.h>
+
 #include <deque>
 #include <list>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "bootstrap/handshake.h"
 #include "muster/collective/result.h"
@@ -19,20 +24,28 @@ namespace muster::collective {
 /// A caller that has proved itself.
 struct Guest {
   Descriptor socket;
-  Session session;
+  Handshake handshake;
   Introduction introduction;
 };
 
 class Acceptor {
  public:
-  /// Takes over a listening socket. `expected` is how many guests may come at once; more callers
+  /// Takes over listening sockets. `expected` is how many guests may come at once; more callers
   /// than that are strangers, of whom the oldest has to go first when it gets crowded.
-  Acceptor(Descriptor listener, Bytes key, int expected);
+  Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected);
 
-  /// The next guest, in the order in which they finish their introduction.
+  /// The next guest, in the order in which they finish their introduction. Ends early, as
+  /// kPeerLost, when `cancel` turns readable; -1: never.
   ///
-  /// Errors: kTimeout at the deadline, kSystem when the listener fails.
-  Result<Guest> next(Deadline deadline);
+  /// Errors: kTimeout at the deadline, kSystem when a listener fails.
+  Result<Guest> next(Deadline deadline, int cancel = -1);
+
+  /// The same in steps, for who waits for other things too: appends what is to be polled, lowers
+  /// `wake` to when a step is due anyway; attends to what poll() found in those entries, in the
+  /// same order; gives out a guest, if one is there.
+  void prepare(std::vector<pollfd>& entries, Deadline& wake) const;
+  Status attend(std::span<const pollfd> entries);
+  std::optional<Guest> take();
 
   /// Stops listening. Callers that are still introducing themselves find the door closed.
   void close();
@@ -49,12 +62,12 @@ class Acceptor {
     Reception reception;
   };
 
-  Status admit();
-  bool attend(Caller& caller);
+  Status admit(const Descriptor& listener);
+  bool listen(Caller& caller);
   bool show_out(const Caller& caller, const std::string& reason);
   void show_out_the_slow();
 
-  Descriptor listener_;
+  std::vector<Descriptor> listeners_;
   Bytes key_;
   std::size_t most_callers_;
   std::list<Caller> callers_;  // oldest first

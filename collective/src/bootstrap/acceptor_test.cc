@@ -20,7 +20,9 @@ class AcceptorTest : public ::testing::Test {
   AcceptorTest() {
     Result<Descriptor> listener = listen_on(resolve("127.0.0.1:0")->front());
     address_ = local_address(listener->get());
-    door_.emplace(*std::move(listener), kKey, 2);
+    std::vector<Descriptor> listeners;
+    listeners.push_back(*std::move(listener));
+    door_.emplace(std::move(listeners), kKey, 2);
   }
 
   Descriptor call() { return *connect_to(address_, soon()); }
@@ -36,14 +38,15 @@ TEST_F(AcceptorTest, LetsAGuestPastThoseWhoSayNothingOrNonsense) {
   call().close();
   std::jthread rank([&] {
     const Descriptor socket = call();
-    EXPECT_TRUE(introduce(socket, kKey, Purpose::kControl, {1, 2, "n1", ""}, soon()));
+    EXPECT_TRUE(
+        introduce(socket, kKey, Purpose::kControl, {.rank = 1, .size = 2, .host = "n1"}, soon()));
   });
 
   const Result<Guest> guest = door_->next(soon());
 
   ASSERT_TRUE(guest) << guest.error().to_string();
   EXPECT_EQ(guest->introduction.name(), "rank 1 on host n1");
-  EXPECT_EQ(guest->session.purpose, Purpose::kControl);
+  EXPECT_EQ(guest->handshake.purpose, Purpose::kControl);
 }
 
 TEST_F(AcceptorTest, SaysWhomItShowedOut) {

@@ -1,23 +1,33 @@
 #include "bootstrap/environment.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <utility>
+
+#include "bootstrap/choices.h"
 
 namespace muster::collective {
 namespace {
 
 // The pairs by which launchers tell a process its place, ours first.
+enum class Launcher { kMuster, kOpenMpi, kHydra, kSlurm, kTorchrun };
+
 struct PlaceVariables {
+  Launcher launcher;
   const char* rank;
   const char* size;
+  const char* local_size;  // how many of them are on this host; null where it says otherwise
 };
 constexpr std::array<PlaceVariables, 5> kLaunchers = {{
-    {"MUSTER_RANK", "MUSTER_WORLD_SIZE"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"PMI_RANK", "PMI_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS"},
-    {"RANK", "WORLD_SIZE"},
+    {Launcher::kMuster, "MUSTER_RANK", "MUSTER_WORLD_SIZE", nullptr},
+    {Launcher::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {Launcher::kHydra, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    {Launcher::kSlurm, "SLURM_PROCID", "SLURM_NTASKS", nullptr},
+    {Launcher::kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
 }};
 
 Error wrong(const std::string& name, const std::string& value, const std::string& expected) {
@@ -39,22 +49,53 @@ Result<int> whole_number(const std::string& name, const std::string& text) {
   return *value;
 }
 
-Status read_timeout(const Lookup& variable, Options& options) {
-  const std::optional<std::string> text = variable("MUSTER_COLLECTIVE_TIMEOUT");
-  if (options.timeout || !text) return {};
+Status read_seconds(const Lookup& variable, const char* name,
+                    std::optional<std::chrono::milliseconds>& into) {
+  const std::optional<std::string> text = variable(name);
+  if (into || !text) return {};
   const std::optional<double> seconds = parse<double>(*text);
   // The upper bound, a hundred days, keeps NaN and what does not fit in milliseconds out.
   if (!seconds || !(*seconds >= 0.001 && *seconds <= 8'640'000)) {
-    return wrong("MUSTER_COLLECTIVE_TIMEOUT", *text, "a number of seconds above 0");
+    return wrong(name, *text, "a number of seconds above 0");
   }
-  options.timeout = std::chrono::milliseconds(static_cast<long>(*seconds * 1000));
+  into = std::chrono::milliseconds(static_cast<long>(*seconds * 1000));
   return {};
 }
 
-// Fills in rank and size from the first launcher that names both. Returns the name of its variable
-// for the size, or nothing where there was none.
-Result<std::optional<std::string>> read_place(const Lookup& variable, Options& options) {
-  for (const auto& [rank_name, size_name] : kLaunchers) {
+Status read_number(const Lookup& variable, const char* name, std::optional<int>& into) {
+  const std::optional<std::string> text = variable(name);
+  if (into || !text) return {};
+  const Result<int> value = whole_number(name, *text);
+  if (!value) return value.error();
+  into = *value;
+  return {};
+}
+
+Status read_choices(const Lookup& variable, Options& options) {
+  const auto read = [&](std::string& into, const char* name) {
+    if (into.empty()) into = variable(name).value_or("");
+  };
+  read(options.transport, "MUSTER_COLLECTIVE_TRANSPORT");
+  read(options.algorithm, "MUSTER_COLLECTIVE_ALGORITHM");
+  read(options.host_id, "MUSTER_COLLECTIVE_HOST_ID");
+  Status read_streams = read_number(variable, "MUSTER_COLLECTIVE_STREAMS", options.streams);
+  if (!read_streams) return read_streams;
+  const std::optional<std::string> arena = variable("MUSTER_COLLECTIVE_ARENA_BYTES");
+  if (arena && !options.arena_bytes) {
+    options.arena_bytes = parse<std::uint64_t>(*arena);
+    if (!options.arena_bytes) {
+      return wrong("MUSTER_COLLECTIVE_ARENA_BYTES", *arena, "a whole number of bytes");
+    }
+  }
+  return check_choices(options);
+}
+
+// Fills in rank and size from the first launcher that names both. Returns its variables, or nothing
+// where there was none.
+Result<std::optional<PlaceVariables>> read_place(const Lookup& variable, Options& options) {
+  for (const PlaceVariables& launcher : kLaunchers) {
+    const char* const rank_name = launcher.rank;
+    const char* const size_name = launcher.size;
     const std::optional<std::string> rank = variable(rank_name);
     const std::optional<std::string> size = variable(size_name);
     if (rank_name == kLaunchers[0].rank && rank.has_value() != size.has_value()) {
@@ -70,9 +111,9 @@ Result<std::optional<std::string>> read_place(const Lookup& variable, Options& o
     if (!size_value) return size_value.error();
     if (!options.rank) options.rank = *rank_value;
     if (!options.size) options.size = *size_value;
-    return std::optional<std::string>(size_name);
+    return std::optional<PlaceVariables>(launcher);
   }
-  return std::optional<std::string>();
+  return std::optional<PlaceVariables>();
 }
 
 Status check_place(const Options& options) {
@@ -83,54 +124,126 @@ Status check_place(const Options& options) {
                "ranks go from 0 to size - 1"};
 }
 
-// All ranks of an mpirun on this host: their number here is their number at all.
-bool is_local_mpirun(const Lookup& variable) {
-  const std::optional<std::string> local = variable("OMPI_COMM_WORLD_LOCAL_SIZE");
-  return local && local == variable("OMPI_COMM_WORLD_SIZE");
+// Whether the launcher started all of its ranks on this host.
+bool is_local(const Lookup& variable, const PlaceVariables& launcher) {
+  if (launcher.launcher == Launcher::kSlurm) {
+    // Nodes of the step where that is told; of the job else, of which the step may use fewer.
+    const std::optional<std::string> nodes = variable("SLURM_STEP_NUM_NODES");
+    return (nodes ? nodes : variable("SLURM_NNODES")) == "1";
+  }
+  if (launcher.local_size == nullptr) return false;
+  const std::optional<std::string> local = variable(launcher.local_size);
+  return local && local == variable(launcher.size);
 }
 
-Status read_rendezvous(const Lookup& variable, const std::string& source, Options& options) {
+std::optional<std::string> run_of(const Lookup& variable, Launcher launcher, int process) {
+  switch (launcher) {
+    case Launcher::kOpenMpi:
+      return run_of_mpirun(variable);
+    case Launcher::kHydra:
+      return run_of_hydra(process);
+    case Launcher::kSlurm:
+      return run_of_slurm(variable);
+    case Launcher::kTorchrun:
+      return run_of_torchrun(variable, process);
+    case Launcher::kMuster:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string evidence_of(Launcher launcher) {
+  switch (launcher) {
+    case Launcher::kOpenMpi:
+      return "PMIX_NAMESPACE and PMIX_SERVER_URI are not set";
+    case Launcher::kHydra:
+      return "no hydra_pmi_proxy is among the parents of this process";
+    case Launcher::kSlurm:
+      return "SLURM_JOB_ID and SLURM_STEP_ID are not set";
+    case Launcher::kTorchrun:
+      return "MASTER_PORT is not set";
+    case Launcher::kMuster:
+      break;
+  }
+  return "";
+}
+
+// The master's host with the port after the master's: that one is taken by torch's own store.
+std::optional<std::string> endpoint_of_torchrun(const Lookup& variable) {
+  const std::optional<std::string> host = variable("MASTER_ADDR");
+  const std::optional<int> port = parse<int>(variable("MASTER_PORT").value_or(""));
+  if (!host || host->empty() || !port || *port < 1 || *port >= 65'535) return std::nullopt;
+  const bool is_v6 = host->find(':') != std::string::npos;
+  return (is_v6 ? "[" + *host + "]" : *host) + ":" + std::to_string(*port + 1);
+}
+
+Status read_local_run(const Lookup& variable, const PlaceVariables& launcher, int process,
+                      Options& options) {
+  const std::optional<std::string> run = run_of(variable, launcher.launcher, process);
+  if (!run) {
+    return Error{ErrorCode::kConfiguration,
+                 "this launcher does not tell its ranks which run they belong to (" +
+                     evidence_of(launcher.launcher) + ")",
+                 "set MUSTER_RENDEZVOUS=host:port and MUSTER_RENDEZVOUS_KEY on all ranks"};
+  }
+  options.rendezvous_file = rendezvous_file_of(*run, variable);
+  return {};
+}
+
+Error needs_key(const std::string& rendezvous) {
+  return {
+      ErrorCode::kConfiguration, "the rendezvous " + rendezvous + " needs a key, and has none",
+      "set MUSTER_RENDEZVOUS_KEY on all ranks to the same secret, as from: openssl rand -hex 32"};
+}
+
+Status read_rendezvous(const Lookup& variable, const std::optional<PlaceVariables>& launcher,
+                       int process, Options& options) {
   if (!options.rendezvous_file.empty()) return {};
   if (options.rendezvous.empty()) {
     options.rendezvous = variable("MUSTER_RENDEZVOUS").value_or("");
   }
+  if (options.key.empty()) options.key = variable("MUSTER_RENDEZVOUS_KEY").value_or("");
   if (!options.rendezvous.empty()) {
-    if (options.key.empty()) options.key = variable("MUSTER_RENDEZVOUS_KEY").value_or("");
-    if (!options.key.empty()) return {};
-    return Error{ErrorCode::kConfiguration,
-                 "the rendezvous " + options.rendezvous + " needs a key, and has none",
-                 "set MUSTER_RENDEZVOUS_KEY on all ranks to the same secret, as from: openssl rand "
-                 "-hex 32"};
+    return options.key.empty() ? Status(needs_key(options.rendezvous)) : Status();
   }
-  if (is_local_mpirun(variable)) {
-    Result<std::string> path = rendezvous_file_of(variable);
-    if (!path) return path.error();
-    options.rendezvous_file = *std::move(path);
-    return {};
+  if (launcher && is_local(variable, *launcher)) {
+    return read_local_run(variable, *launcher, process, options);
+  }
+  if (launcher && launcher->launcher == Launcher::kTorchrun) {
+    if (const std::optional<std::string> endpoint = endpoint_of_torchrun(variable)) {
+      options.rendezvous = *endpoint;
+      return options.key.empty() ? Status(needs_key(options.rendezvous)) : Status();
+    }
   }
   return Error{ErrorCode::kConfiguration,
-               source + " says that there are " + std::to_string(*options.size) +
-                   " ranks, but not where they meet",
+               std::string(launcher ? launcher->size : "the program") + " says that there are " +
+                   std::to_string(*options.size) + " ranks, but not where they meet",
                "set MUSTER_RENDEZVOUS=host:port (rank 0 listens there) and MUSTER_RENDEZVOUS_KEY "
                "on all ranks"};
 }
 
 }  // namespace
 
-Result<Options> bootstrap_from(const Lookup& variable, Options given) {
+Result<Options> bootstrap_from(const Lookup& variable, Options given, int process) {
   Options options = std::move(given);
-  if (Status read = read_timeout(variable, options); !read) return read.error();
-  std::string source = "the program";
+  for (const auto& [name, into] : {std::pair{"MUSTER_COLLECTIVE_TIMEOUT", &options.timeout},
+                                   std::pair{"MUSTER_COLLECTIVE_SILENCE", &options.silence}}) {
+    if (Status read = read_seconds(variable, name, *into); !read) return read.error();
+  }
+  if (Status read = read_choices(variable, options); !read) return read.error();
+  std::optional<PlaceVariables> launcher;
   if (!options.rank || !options.size) {
-    Result<std::optional<std::string>> launcher = read_place(variable, options);
-    if (!launcher) return launcher.error();
-    if (*launcher) source = **launcher;
+    Result<std::optional<PlaceVariables>> read = read_place(variable, options);
+    if (!read) return read.error();
+    launcher = *read;
   }
   if (!options.rank) options.rank = 0;
   if (!options.size) options.size = 1;
   if (Status checked = check_place(options); !checked) return checked.error();
   if (*options.size == 1) return options;
-  if (Status read = read_rendezvous(variable, source, options); !read) return read.error();
+  if (Status read = read_rendezvous(variable, launcher, process, options); !read) {
+    return read.error();
+  }
   return options;
 }
 
@@ -139,7 +252,7 @@ Result<Options> bootstrap_from_environment(Options given) {
     const char* const value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  return bootstrap_from(variable, std::move(given));
+  return bootstrap_from(variable, std::move(given), ::getpid());
 }
 
 }  // namespace muster::collective

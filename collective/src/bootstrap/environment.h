@@ -6,7 +6,8 @@
 
 namespace muster::collective {
 
-/// The order of precedence stands in bootstrap.h.
-Result<Options> bootstrap_from(const Lookup& variable, Options given);
+/// The order of precedence stands in bootstrap.h. `process` is this one's id: the ranks that some
+/// launchers start on one host have nothing in common but the process that started them.
+Result<Options> bootstrap_from(const Lookup& variable, Options given, int process);
 
 }  // namespace muster::collective

@@ -1,6 +1,7 @@
 #include "bootstrap/environment.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -16,7 +17,7 @@ Result<Options> options_in(const Environment& environment, Options given = {}) {
         if (found == environment.end()) return std::nullopt;
         return found->second;
       },
-      std::move(given));
+      std::move(given), ::getpid());
 }
 
 // What an mpirun of Open MPI 4.1 sets for rank 1 of 2.
@@ -127,7 +128,7 @@ TEST(Environment, SaysWhatIsWrongWithWhichVariable) {
                "SLURM_NTASKS says that there are 4 ranks, but not where they meet"},
            Row{spread, "OMPI_COMM_WORLD_SIZE says that there are 2 ranks, but not where they meet"},
            Row{nameless,
-               "this mpirun does not tell its ranks which run they belong to (PMIX_NAMESPACE and "
+               "this launcher does not tell its ranks which run they belong to (PMIX_NAMESPACE and "
                "PMIX_SERVER_URI are not set)"},
            Row{{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MUSTER_RENDEZVOUS", "n0:4000"}},
                "the rendezvous n0:4000 needs a key, and has none"},
@@ -135,6 +136,94 @@ TEST(Environment, SaysWhatIsWrongWithWhichVariable) {
                "MUSTER_COLLECTIVE_TIMEOUT is '0', not a number of seconds above 0"},
            Row{{{"MUSTER_COLLECTIVE_TIMEOUT", "1m"}},
                "MUSTER_COLLECTIVE_TIMEOUT is '1m', not a number of seconds above 0"},
+       }) {
+    const auto options = options_in(row.environment);
+    ASSERT_FALSE(options) << row.message;
+    EXPECT_EQ(options.error().code, ErrorCode::kConfiguration);
+    EXPECT_EQ(options.error().message, row.message);
+  }
+}
+
+TEST(Environment, OfALocalRunOfSlurmOrTorchrunNeedsNothingElse) {
+  for (const Environment& environment : {Environment{{"SLURM_PROCID", "1"},
+                                                     {"SLURM_NTASKS", "2"},
+                                                     {"SLURM_NNODES", "4"},
+                                                     {"SLURM_STEP_NUM_NODES", "1"},
+                                                     {"SLURM_JOB_ID", "7"},
+                                                     {"SLURM_STEP_ID", "0"}},
+                                         Environment{{"RANK", "1"},
+                                                     {"WORLD_SIZE", "2"},
+                                                     {"LOCAL_WORLD_SIZE", "2"},
+                                                     {"MASTER_ADDR", "127.0.0.1"},
+                                                     {"MASTER_PORT", "29500"}}}) {
+    const auto options = options_in(environment);
+    ASSERT_TRUE(options) << options.error().to_string();
+    EXPECT_EQ(options->rank, 1);
+    EXPECT_TRUE(options->rendezvous_file.starts_with("/tmp/muster-collective-"));
+  }
+}
+
+TEST(Environment, OfTorchrunOnSeveralHostsMeetsBesideTheMaster) {
+  Environment environment = {{"RANK", "1"},
+                             {"WORLD_SIZE", "4"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "n0"},
+                             {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(options_in(environment).error().message,
+            "the rendezvous n0:29501 needs a key, and has none");
+  environment["MUSTER_RENDEZVOUS_KEY"] = "00";
+  EXPECT_EQ(options_in(environment)->rendezvous, "n0:29501");
+  environment["MASTER_ADDR"] = "fd00::1";
+  EXPECT_EQ(options_in(environment)->rendezvous, "[fd00::1]:29501");
+}
+
+TEST(Environment, ReadsTheChoicesUnlessTheProgramMadeThem) {
+  const Environment environment = {{"MUSTER_COLLECTIVE_TRANSPORT", "tcp"},
+                                   {"MUSTER_COLLECTIVE_ALGORITHM", "ring"},
+                                   {"MUSTER_COLLECTIVE_STREAMS", "4"},
+                                   {"MUSTER_COLLECTIVE_HOST_ID", "blue"},
+                                   {"MUSTER_COLLECTIVE_ARENA_BYTES", "1099511627776"}};
+  const auto read = options_in(environment);
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->transport, "tcp");
+  EXPECT_EQ(read->algorithm, "ring");
+  EXPECT_EQ(read->streams, 4);
+  EXPECT_EQ(read->host_id, "blue");
+  EXPECT_EQ(read->arena_bytes, std::uint64_t{1} << 40);
+  const auto made = options_in(environment, {.host_id = "red",
+                                             .transport = "shm",
+                                             .algorithm = "direct",
+                                             .streams = 1,
+                                             .arena_bytes = 5});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->transport, "shm");
+  EXPECT_EQ(made->algorithm, "direct");
+  EXPECT_EQ(made->streams, 1);
+  EXPECT_EQ(made->host_id, "red");
+  EXPECT_EQ(made->arena_bytes, 5u);
+}
+
+TEST(Environment, RefusesChoicesThatThereAreNot) {
+  struct Row {
+    Environment environment;
+    std::string message;
+  };
+  for (const Row& row : {
+           Row{{{"MUSTER_COLLECTIVE_TRANSPORT", "rdma"}},
+               "there is no transport 'rdma', only auto, shm, tcp, mpi, nccl"},
+           Row{{{"MUSTER_COLLECTIVE_ALGORITHM", "tree"}},
+               "there is no algorithm 'tree', only auto, direct, ring, rabenseifner, doubling"},
+           Row{{{"MUSTER_COLLECTIVE_STREAMS", "17"}}, "17 streams are not between 1 and 16"},
+           Row{{{"MUSTER_COLLECTIVE_STREAMS", "0"}}, "0 streams are not between 1 and 16"},
+           Row{{{"MUSTER_COLLECTIVE_STREAMS", "two"}},
+               "MUSTER_COLLECTIVE_STREAMS is 'two', not a whole number"},
+           Row{{{"MUSTER_COLLECTIVE_ARENA_BYTES", "1G"}},
+               "MUSTER_COLLECTIVE_ARENA_BYTES is '1G', not a whole number of bytes"},
+           Row{{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}},
+               "this launcher does not tell its ranks which run they belong to (no hydra_pmi_proxy "
+               "is among the parents of this process)"},
+           Row{{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}},
+               "SLURM_NTASKS says that there are 4 ranks, but not where they meet"},
        }) {
     const auto options = options_in(row.environment);
     ASSERT_FALSE(options) << row.message;

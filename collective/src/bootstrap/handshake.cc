@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "transport/socket.h"
 
@@ -12,7 +13,7 @@ constexpr std::string_view kMagic = "MUSTERCO";
 constexpr std::size_t kHelloBytes = 8 + 2 + 2 + kNonceBytes;
 constexpr std::size_t kChallengeBytes = kHelloBytes + kDigestBytes;
 constexpr std::size_t kSealHeadBytes = 4 + kDigestBytes;
-constexpr std::size_t kLongestIntroduction = 1024;
+constexpr std::size_t kLongestIntroduction = 2048;
 constexpr std::string_view kHostLabel = "host";
 constexpr std::string_view kCallerLabel = "caller";
 
@@ -43,13 +44,36 @@ Hello decode_hello(ByteReader& reader) {
   return hello;
 }
 
+std::string_view at_most_255(std::string_view text) {
+  return text.substr(0, 255);
+}
+
 Bytes encode(const Introduction& who) {
   return ByteWriter()
       .number(static_cast<std::int32_t>(who.rank))
       .number(static_cast<std::int32_t>(who.size))
-      .text(std::string_view(who.host).substr(0, 255))
-      .text(std::string_view(who.endpoint).substr(0, 255))
+      .text(at_most_255(who.host))
+      .text(at_most_255(who.endpoint))
+      .text(at_most_255(who.local_endpoint))
+      .text(at_most_255(who.host_id))
+      .number(who.arena_bytes)
+      .number(static_cast<std::int32_t>(who.index))
       .take();
+}
+
+std::optional<Introduction> decode_introduction(ByteView bytes) {
+  ByteReader reader(bytes);
+  Introduction who;
+  who.rank = reader.number<std::int32_t>();
+  who.size = reader.number<std::int32_t>();
+  who.host = reader.text();
+  who.endpoint = reader.text();
+  who.local_endpoint = reader.text();
+  who.host_id = reader.text();
+  who.arena_bytes = reader.number<std::uint64_t>();
+  who.index = reader.number<std::int32_t>();
+  if (!reader.ok() || !reader.at_end()) return std::nullopt;
+  return who;
 }
 
 std::string other_version(std::uint16_t theirs) {
@@ -59,12 +83,12 @@ std::string other_version(std::uint16_t theirs) {
 
 }  // namespace
 
-Digest Session::mac(std::string_view label, ByteView payload) const {
+Digest Handshake::mac(std::string_view label, ByteView payload) const {
   const auto number = static_cast<std::uint16_t>(purpose);
   return hmac(key, {view_of(label), std::as_bytes(std::span(&number, 1)), caller, host, payload});
 }
 
-Bytes Session::seal(std::string_view label, ByteView payload) const {
+Bytes Handshake::seal(std::string_view label, ByteView payload) const {
   return ByteWriter()
       .number(static_cast<std::uint32_t>(payload.size()))
       .raw(mac(label, payload))
@@ -72,35 +96,54 @@ Bytes Session::seal(std::string_view label, ByteView payload) const {
       .take();
 }
 
-Result<Session> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
-                          const Introduction& who, Deadline deadline) {
-  Session session{key, purpose, {}, {}};
-  if (Status filled = fill_random(session.caller); !filled) return filled.error();
-  if (Status sent = send_all(socket, encode(purpose, session.caller), deadline); !sent) {
-    return sent.error();
-  }
-  std::array<std::byte, kChallengeBytes> challenge;
-  if (Status got = receive_all(socket, challenge, deadline); !got) return got.error();
-  ByteReader reader(challenge);
-  const Hello hello = decode_hello(reader);
-  if (!hello.is_ours) {
-    return Error{ErrorCode::kMismatch, "what listens there is not a rank of this library"};
-  }
-  if (hello.version != kProtocolVersion) {
-    return Error{ErrorCode::kMismatch, other_version(hello.version)};
-  }
-  session.host = hello.nonce;
-  if (!equal_in_constant_time(session.mac(kHostLabel, {}), reader.raw(kDigestBytes))) {
-    return Error{ErrorCode::kAuthentication, "the two hold different keys",
-                 "MUSTER_RENDEZVOUS_KEY has to be the same on all ranks of a job"};
-  }
-  if (Status sent = send_all(socket, session.seal(kCallerLabel, encode(who)), deadline); !sent) {
-    return sent.error();
-  }
-  return session;
+Approach::Approach(const Bytes& key, Purpose purpose, const Nonce& nonce, const Introduction& who)
+    : handshake_{key, purpose, nonce, {}},
+      introduction_(encode(who)),
+      to_send_(encode(purpose, nonce)) {}
+
+std::size_t Approach::wanted() const {
+  return kChallengeBytes - received_.size();
 }
 
-Result<Bytes> receive_sealed(const Descriptor& socket, const Session& session,
+Approach::Verdict Approach::take(ByteView bytes) {
+  received_.insert(received_.end(), bytes.begin(), bytes.end());
+  if (received_.size() < kChallengeBytes) return Verdict::kMore;
+  ByteReader reader(received_);
+  const Hello hello = decode_hello(reader);
+  if (!hello.is_ours) {
+    return refuse({ErrorCode::kMismatch, "what listens there is not a rank of this library"});
+  }
+  if (hello.version != kProtocolVersion) {
+    return refuse({ErrorCode::kMismatch, other_version(hello.version)});
+  }
+  handshake_.host = hello.nonce;
+  if (!equal_in_constant_time(handshake_.mac(kHostLabel, {}), reader.raw(kDigestBytes))) {
+    return refuse({ErrorCode::kAuthentication, "the two hold different keys",
+                   "MUSTER_RENDEZVOUS_KEY has to be the same on all ranks of a job"});
+  }
+  to_send_ = handshake_.seal(kCallerLabel, introduction_);
+  return Verdict::kIntroduced;
+}
+
+Approach::Verdict Approach::refuse(Error error) {
+  error_ = std::move(error);
+  return Verdict::kRefused;
+}
+
+Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
+                            const Introduction& who, Deadline deadline) {
+  Nonce nonce;
+  if (Status filled = fill_random(nonce); !filled) return filled.error();
+  Approach approach(key, purpose, nonce, who);
+  if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
+  Bytes challenge(approach.wanted());
+  if (Status got = receive_all(socket, challenge, deadline); !got) return got.error();
+  if (approach.take(challenge) != Approach::Verdict::kIntroduced) return approach.error();
+  if (Status sent = send_all(socket, approach.to_send(), deadline); !sent) return sent.error();
+  return approach.handshake();
+}
+
+Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshake,
                              std::string_view label, std::size_t limit, Deadline deadline) {
   std::array<std::byte, kSealHeadBytes> head;
   if (Status got = receive_all(socket, head, deadline); !got) return got.error();
@@ -110,14 +153,14 @@ Result<Bytes> receive_sealed(const Descriptor& socket, const Session& session,
   if (length > limit) return broken;
   Bytes payload(length);
   if (Status got = receive_all(socket, payload, deadline); !got) return got.error();
-  if (!equal_in_constant_time(session.mac(label, payload), reader.raw(kDigestBytes))) {
+  if (!equal_in_constant_time(handshake.mac(label, payload), reader.raw(kDigestBytes))) {
     return broken;
   }
   return payload;
 }
 
 Reception::Reception(const Bytes& key, const Nonce& nonce)
-    : session_{key, {}, {}, nonce}, wanted_(kHelloBytes) {}
+    : handshake_{key, {}, {}, nonce}, wanted_(kHelloBytes) {}
 
 Reception::Verdict Reception::take(ByteView bytes) {
   received_.insert(received_.end(), bytes.begin(), bytes.end());
@@ -136,12 +179,12 @@ Reception::Verdict Reception::take(ByteView bytes) {
 Reception::Verdict Reception::take_opening() {
   ByteReader reader(received_);
   const Hello hello = decode_hello(reader);
-  session_.purpose = hello.purpose;
-  session_.caller = hello.nonce;
+  handshake_.purpose = hello.purpose;
+  handshake_.caller = hello.nonce;
   // Another version is answered too, so that the caller can say what the matter is.
   reply_ = ByteWriter()
-               .raw(encode(hello.purpose, session_.host))
-               .raw(session_.mac(kHostLabel, {}))
+               .raw(encode(hello.purpose, handshake_.host))
+               .raw(handshake_.mac(kHostLabel, {}))
                .take();
   if (hello.version != kProtocolVersion) return stranger(other_version(hello.version));
   expect(Stage::kHead, kSealHeadBytes);
@@ -160,15 +203,12 @@ Reception::Verdict Reception::take_head() {
 }
 
 Reception::Verdict Reception::take_payload() {
-  if (!equal_in_constant_time(session_.mac(kCallerLabel, received_), claimed_)) {
+  if (!equal_in_constant_time(handshake_.mac(kCallerLabel, received_), claimed_)) {
     return stranger("it holds another key");
   }
-  ByteReader reader(received_);
-  introduction_.rank = reader.number<std::int32_t>();
-  introduction_.size = reader.number<std::int32_t>();
-  introduction_.host = reader.text();
-  introduction_.endpoint = reader.text();
-  if (!reader.ok()) return stranger("its introduction is cut off");
+  std::optional<Introduction> who = decode_introduction(received_);
+  if (!who) return stranger("its introduction cannot be read");
+  introduction_ = *std::move(who);
   wanted_ = 0;
   received_.clear();
   return Verdict::kWelcome;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "bootstrap/crypto.h"
 #include "muster/collective/result.h"
@@ -26,7 +27,7 @@
 
 namespace muster::collective {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 /// What a connection is for. It is part of every proof, so a connection cannot be taken for
 /// another.
@@ -37,12 +38,17 @@ struct Introduction {
   int rank = 0;
   int size = 0;
   std::string host = {};
-  std::string endpoint = {};  // where this rank listens for its left neighbour
+  std::string endpoint = {};        // where this rank listens for the others
+  std::string local_endpoint = {};  // the same for those on its host
+  std::string host_id = {};         // equal on all ranks of a host
+  std::uint64_t arena_bytes = 0;    // that it would set aside
+  int index = 0;                    // which of several connections of one purpose this is
+
   std::string name() const { return "rank " + std::to_string(rank) + " on host " + host; }
 };
 
 /// What both ends of one connection share once they have exchanged their nonces.
-struct Session {
+struct Handshake {
   Bytes key;
   Purpose purpose;
   Nonce caller;
@@ -52,16 +58,48 @@ struct Session {
   Bytes seal(std::string_view label, ByteView payload) const;
 };
 
-/// The caller's side, from the opening to the introduction.
+/// The caller's side: fed with bytes as they come, it never waits.
+///
+/// Pure, but for the nonce that it is given.
+class Approach {
+ public:
+  enum class Verdict { kMore, kIntroduced, kRefused };
+
+  Approach(const Bytes& key, Purpose purpose, const Nonce& nonce, const Introduction& who);
+
+  /// What is to be sent to the host now; empties it. At first the opening, in the end the
+  /// introduction.
+  Bytes to_send() { return std::exchange(to_send_, {}); }
+
+  std::size_t wanted() const;
+
+  /// Takes at most wanted() bytes. kIntroduced: handshake() is valid. kRefused: error() says why;
+  /// it does not say who the host is.
+  Verdict take(ByteView bytes);
+
+  const Handshake& handshake() const { return handshake_; }
+  const Error& error() const { return error_; }
+
+ private:
+  Verdict refuse(Error error);
+
+  Handshake handshake_;
+  Bytes introduction_;
+  Bytes received_;
+  Bytes to_send_;
+  Error error_;
+};
+
+/// All of an approach, from the opening to the introduction.
 ///
 /// Errors: kAuthentication where the host holds another key, kMismatch where it speaks another
 /// version or something else altogether, kPeerLost where it hung up, kTimeout. The messages do not
 /// say who the host is; the caller of this function knows.
-Result<Session> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
-                          const Introduction& who, Deadline deadline);
+Result<Handshake> introduce(const Descriptor& socket, const Bytes& key, Purpose purpose,
+                            const Introduction& who, Deadline deadline);
 
 /// Receives one sealed message, at most `limit` bytes long.
-Result<Bytes> receive_sealed(const Descriptor& socket, const Session& session,
+Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshake,
                              std::string_view label, std::size_t limit, Deadline deadline);
 
 /// The host's side, for callers of whom nothing is known yet: fed with bytes as they come, it
@@ -77,7 +115,7 @@ class Reception {
   /// How many bytes to read next, so that nothing beyond the handshake is taken.
   std::size_t wanted() const { return wanted_ - received_.size(); }
 
-  /// Takes at most wanted() bytes. kWelcome: introduction() and session() are valid. kStranger:
+  /// Takes at most wanted() bytes. kWelcome: introduction() and handshake() are valid. kStranger:
   /// hang up; reason() says why.
   Verdict take(ByteView bytes);
 
@@ -85,7 +123,7 @@ class Reception {
   Bytes reply() { return std::exchange(reply_, {}); }
 
   const Introduction& introduction() const { return introduction_; }
-  const Session& session() const { return session_; }
+  const Handshake& handshake() const { return handshake_; }
   const std::string& reason() const { return reason_; }
 
  private:
@@ -97,7 +135,7 @@ class Reception {
   Verdict stranger(std::string reason);
   void expect(Stage stage, std::size_t bytes);
 
-  Session session_;
+  Handshake handshake_;
   Introduction introduction_;
   Stage stage_ = Stage::kOpening;
   std::size_t wanted_;

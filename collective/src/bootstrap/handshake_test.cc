@@ -14,7 +14,14 @@ namespace {
 using Verdict = Reception::Verdict;
 
 const Bytes kKey(16, std::byte{1});
-const Introduction kWho{3, 4, "n3", "127.0.0.1:4000"};
+const Introduction kWho{.rank = 3,
+                        .size = 4,
+                        .host = "n3",
+                        .endpoint = "127.0.0.1:4000",
+                        .local_endpoint = "unix:@muster-x",
+                        .host_id = "id",
+                        .arena_bytes = std::uint64_t{1} << 40,
+                        .index = 7};
 
 Deadline soon() {
   return Clock::now() + std::chrono::seconds(20);
@@ -33,7 +40,7 @@ Verdict receive_caller(Descriptor socket, Reception& reception) {
 
 struct Outcome {
   Verdict verdict;
-  Result<Session> session;
+  Result<Handshake> handshake;
 };
 
 Outcome meet(const Bytes& callers_key, Reception& reception) {
@@ -44,10 +51,10 @@ Outcome meet(const Bytes& callers_key, Reception& reception) {
   std::jthread host([&, socket = Descriptor(fds[1])]() mutable {
     verdict = receive_caller(std::move(socket), reception);
   });
-  Result<Session> session = introduce(caller, callers_key, Purpose::kData, kWho, soon());
+  Result<Handshake> handshake = introduce(caller, callers_key, Purpose::kData, kWho, soon());
   caller.close();
   host.join();
-  return {verdict, std::move(session)};
+  return {verdict, std::move(handshake)};
 }
 
 TEST(Handshake, WelcomesWhoHoldsTheKey) {
@@ -56,12 +63,16 @@ TEST(Handshake, WelcomesWhoHoldsTheKey) {
   const Outcome outcome = meet(kKey, reception);
 
   EXPECT_EQ(outcome.verdict, Verdict::kWelcome);
-  ASSERT_TRUE(outcome.session) << outcome.session.error().to_string();
+  ASSERT_TRUE(outcome.handshake) << outcome.handshake.error().to_string();
   EXPECT_EQ(reception.introduction().name(), "rank 3 on host n3");
   EXPECT_EQ(reception.introduction().size, 4);
   EXPECT_EQ(reception.introduction().endpoint, "127.0.0.1:4000");
-  EXPECT_EQ(reception.session().purpose, Purpose::kData);
-  EXPECT_EQ(reception.session().mac("x", {}), outcome.session->mac("x", {}));
+  EXPECT_EQ(reception.introduction().local_endpoint, "unix:@muster-x");
+  EXPECT_EQ(reception.introduction().host_id, "id");
+  EXPECT_EQ(reception.introduction().arena_bytes, std::uint64_t{1} << 40);
+  EXPECT_EQ(reception.introduction().index, 7);
+  EXPECT_EQ(reception.handshake().purpose, Purpose::kData);
+  EXPECT_EQ(reception.handshake().mac("x", {}), outcome.handshake->mac("x", {}));
 }
 
 TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
@@ -70,8 +81,8 @@ TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
   const Outcome outcome = meet(Bytes(16, std::byte{2}), reception);
 
   EXPECT_NE(outcome.verdict, Verdict::kWelcome);
-  ASSERT_FALSE(outcome.session);
-  EXPECT_EQ(outcome.session.error().code, ErrorCode::kAuthentication);
+  ASSERT_FALSE(outcome.handshake);
+  EXPECT_EQ(outcome.handshake.error().code, ErrorCode::kAuthentication);
 }
 
 // A caller that, without the key, goes on as if the host's proof were right.
@@ -123,7 +134,7 @@ TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanSayWhatTheMatterIs) {
                             .raw(Nonce{})
                             .take();
   EXPECT_EQ(reception.take(opening), Verdict::kStranger);
-  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 1");
+  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 2");
   EXPECT_FALSE(reception.reply().empty());
 }
 

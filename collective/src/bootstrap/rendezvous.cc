@@ -3,52 +3,67 @@
 #include <optional>
 #include <utility>
 
+#include "transport/error_bytes.h"
 #include "transport/socket.h"
 
 namespace muster::collective {
 namespace {
 
-// The answer of rank 0: u8 kind, then for a roster u32 members and each one's host and endpoint,
-// for a refusal u32 code, text message, text advice.
+// The answer of rank 0: u8 kind, then for a roster the terms, u32 members, and each one's texts and
+// u64 arena; for a refusal the error.
 enum class Answer : std::uint8_t { kRoster = 1, kRefusal = 2 };
 
 constexpr std::string_view kLabel = "host";
-// Two texts of up to 255 bytes a rank: room for a hundred thousand ranks.
+// Four texts of up to 255 bytes a rank: room for sixty thousand ranks.
 constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
+
+Member member_of(const Introduction& who) {
+  return {who.host, who.endpoint, who.local_endpoint, who.host_id, who.arena_bytes};
+}
 
 Bytes encode(const Roster& roster) {
   ByteWriter writer;
-  writer.number(static_cast<std::uint8_t>(Answer::kRoster));
-  writer.number(static_cast<std::uint32_t>(roster.size()));
-  for (const Member& member : roster) writer.text(member.host).text(member.endpoint);
+  writer.number(static_cast<std::uint8_t>(Answer::kRoster))
+      .text(roster.terms.transport)
+      .text(roster.terms.algorithm)
+      .number(static_cast<std::int32_t>(roster.terms.streams))
+      .number(static_cast<std::uint32_t>(roster.members.size()));
+  for (const Member& member : roster.members) {
+    writer.text(member.host)
+        .text(member.endpoint)
+        .text(member.local_endpoint)
+        .text(member.host_id)
+        .number(member.arena_bytes);
+  }
   return writer.take();
 }
 
 Bytes encode(const Error& refusal) {
-  return ByteWriter()
-      .number(static_cast<std::uint8_t>(Answer::kRefusal))
-      .number(static_cast<std::uint32_t>(refusal.code))
-      .text(refusal.message)
-      .text(refusal.advice)
-      .take();
+  ByteWriter writer;
+  writer.number(static_cast<std::uint8_t>(Answer::kRefusal));
+  write_error(writer, refusal);
+  return writer.take();
 }
 
 Result<Roster> decode(ByteView answer, int size) {
   ByteReader reader(answer);
   const auto kind = Answer{reader.number<std::uint8_t>()};
-  const auto number = reader.number<std::uint32_t>();
-  if (kind == Answer::kRefusal) {
-    Error refusal{static_cast<ErrorCode>(number), reader.text()};
-    refusal.advice = reader.text();
-    return refusal;
-  }
+  if (kind == Answer::kRefusal) return read_error(reader);
   Roster roster;
+  roster.terms.transport = reader.text();
+  roster.terms.algorithm = reader.text();
+  roster.terms.streams = reader.number<std::int32_t>();
+  const auto count = reader.number<std::uint32_t>();
   for (int rank = 0; rank < size && reader.ok(); ++rank) {
-    Member member{reader.text(), {}};
+    Member& member = roster.members.emplace_back();
+    member.host = reader.text();
     member.endpoint = reader.text();
-    roster.push_back(std::move(member));
+    member.local_endpoint = reader.text();
+    member.host_id = reader.text();
+    member.arena_bytes = reader.number<std::uint64_t>();
   }
-  if (kind != Answer::kRoster || !reader.ok() || !reader.at_end()) {
+  const bool whole = reader.ok() && reader.at_end() && count == roster.members.size();
+  if (kind != Answer::kRoster || !whole) {
     return Error{ErrorCode::kMismatch, "rank 0 sent a roster that cannot be read"};
   }
   return roster;
@@ -68,7 +83,7 @@ std::optional<Error> objection_to(const Introduction& guest, const Introduction&
                      " ranks, whose rank 0 is on host " + self.host,
                  "number the ranks of a job from 0 to size - 1"};
   }
-  const Member& earlier = roster[static_cast<std::size_t>(guest.rank)];
+  const Member& earlier = roster.members[static_cast<std::size_t>(guest.rank)];
   if (earlier.endpoint.empty()) return std::nullopt;
   return Error{ErrorCode::kMismatch,
                "rank " + std::to_string(guest.rank) + " came twice: from host " + earlier.host +
@@ -81,8 +96,8 @@ std::optional<Error> objection_to(const Introduction& guest, const Introduction&
 std::string missing_from(const Roster& roster) {
   std::string names;
   int count = 0;
-  for (std::size_t rank = 0; rank < roster.size(); ++rank) {
-    if (!roster[rank].endpoint.empty()) continue;
+  for (std::size_t rank = 0; rank < roster.members.size(); ++rank) {
+    if (!roster.members[rank].endpoint.empty()) continue;
     names += (count++ == 0 ? " " : ", ") + std::to_string(rank);
   }
   return (count == 1 ? "rank" : "ranks") + names;
@@ -100,25 +115,27 @@ Error did_not_come(const Roster& roster, const Introduction& self, const Accepto
 
 void refuse(const Error& reason, const std::vector<Guest>& guests, Deadline deadline) {
   for (const Guest& guest : guests) {
-    static_cast<void>(send_all(guest.socket, guest.session.seal(kLabel, encode(reason)), deadline));
+    static_cast<void>(
+        send_all(guest.socket, guest.handshake.seal(kLabel, encode(reason)), deadline));
   }
 }
 
 }  // namespace
 
-Result<Roster> gather(Acceptor& door, const Introduction& self, std::vector<Guest>& guests,
-                      Deadline deadline, std::chrono::milliseconds timeout) {
-  Roster roster(static_cast<std::size_t>(self.size));
-  roster[0] = {self.host, self.endpoint};
-  while (guests.size() + 1 < roster.size()) {
-    Result<Guest> guest = door.next(deadline);
+Result<Roster> gather(Acceptor& door, const Introduction& self, const Terms& terms,
+                      std::vector<Guest>& guests, Deadline deadline,
+                      std::chrono::milliseconds timeout, int cancel) {
+  Roster roster{std::vector<Member>(static_cast<std::size_t>(self.size)), terms};
+  roster.members[0] = member_of(self);
+  while (guests.size() + 1 < roster.members.size()) {
+    Result<Guest> guest = door.next(deadline, cancel);
     std::optional<Error> objection;
     if (!guest) {
       objection = guest.error().code == ErrorCode::kTimeout
                       ? did_not_come(roster, self, door, timeout)
                       : guest.error();
     } else {
-      if (guest->session.purpose != Purpose::kRendezvous) continue;
+      if (guest->handshake.purpose != Purpose::kRendezvous) continue;
       objection = objection_to(guest->introduction, self, roster);
       guests.push_back(*std::move(guest));
     }
@@ -127,7 +144,7 @@ Result<Roster> gather(Acceptor& door, const Introduction& self, std::vector<Gues
       return *std::move(objection);
     }
     const Introduction& who = guests.back().introduction;
-    roster[static_cast<std::size_t>(who.rank)] = {who.host, who.endpoint};
+    roster.members[static_cast<std::size_t>(who.rank)] = member_of(who);
   }
   // Before anyone has the roster: a rank that is done with this world and wants to join the next
   // one must not get into the queue of a door that nobody attends any more.
@@ -139,7 +156,8 @@ Status hand_out(const Roster& roster, const std::vector<Guest>& guests, Deadline
   const Bytes answer = encode(roster);
   for (const Guest& guest : guests) {
     const Introduction& who = guest.introduction;
-    if (Status sent = send_all(guest.socket, guest.session.seal(kLabel, answer), deadline); !sent) {
+    if (Status sent = send_all(guest.socket, guest.handshake.seal(kLabel, answer), deadline);
+        !sent) {
       return Error{
           ErrorCode::kPeerLost,
           who.name() + " is gone: it ended while the world gathered (" + sent.error().message + ")",
@@ -149,9 +167,9 @@ Status hand_out(const Roster& roster, const std::vector<Guest>& guests, Deadline
   return {};
 }
 
-Result<Roster> receive_roster(const Descriptor& socket, const Session& session,
+Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handshake,
                               const Introduction& self, Deadline deadline) {
-  Result<Bytes> answer = receive_sealed(socket, session, kLabel, kLongestAnswer, deadline);
+  Result<Bytes> answer = receive_sealed(socket, handshake, kLabel, kLongestAnswer, deadline);
   if (!answer && answer.error().code == ErrorCode::kTimeout) {
     return Error{
         ErrorCode::kTimeout,

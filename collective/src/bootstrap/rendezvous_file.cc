@@ -7,7 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <vector>
 
 #include "bootstrap/crypto.h"
 #include "transport/descriptor.h"
@@ -71,9 +76,54 @@ std::optional<Meeting> parse(std::string_view text) {
   return Meeting{std::string(text.substr(0, space)), *std::move(key)};
 }
 
+std::string values_of(const Lookup& variable, std::span<const char* const> names) {
+  std::string values;
+  for (const char* const name : names) {
+    const std::optional<std::string> value = variable(name);
+    if (value) values += std::string(name) + "=" + *value + "\n";
+  }
+  return values;
+}
+
+// A process further up the tree. Its id may come again, but not with the same time of its start.
+struct Ancestor {
+  std::string name;
+  std::string identity;
+  int parent = 0;
+};
+
+std::optional<Ancestor> look_at(int process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  // "id (name) state parent ... start ...": a name may hold spaces and brackets, but the rest none.
+  const std::size_t open = line.find('(');
+  const std::size_t close = line.rfind(')');
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  std::istringstream rest(line.substr(close + 1));
+  std::vector<std::string> fields;
+  for (std::string field; rest >> field;) fields.push_back(field);
+  constexpr std::size_t kParent = 1;
+  constexpr std::size_t kStart = 19;  // the 22nd field of the line
+  if (fields.size() <= kStart) return std::nullopt;
+  return Ancestor{line.substr(open + 1, close - open - 1),
+                  std::to_string(process) + " since " + fields[kStart],
+                  std::atoi(fields[kParent].c_str())};
+}
+
+std::optional<Ancestor> find_ancestor(int process,
+                                      const std::function<bool(const std::string&)>& is_it) {
+  std::optional<Ancestor> at = look_at(process);
+  while (at && at->parent > 1) {
+    at = look_at(at->parent);
+    if (at && is_it(at->name)) return at;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-Result<std::string> rendezvous_file_of(const Lookup& variable) {
+std::optional<std::string> run_of_mpirun(const Lookup& variable) {
   // Open MPI 4.1 and 5.0 give every rank of one mpirun the same values here. The namespace is the
   // number of the run and may come again; the servers' ports, and the nonce that 4.1 hands to its
   // transports, do not.
@@ -84,17 +134,37 @@ Result<std::string> rendezvous_file_of(const Lookup& variable) {
                                    "PMIX_SERVER_URI2",
                                    "OMPI_MCA_orte_hnp_uri",
                                    "OMPI_MCA_orte_precondition_transports"};
-  std::string run;
-  for (const char* const name : kTelling) {
-    const std::optional<std::string> value = variable(name);
-    if (value) run += std::string(name) + "=" + *value + "\n";
-  }
-  if (!variable("PMIX_NAMESPACE") || run.find("_URI") == std::string::npos) {
-    return Error{ErrorCode::kConfiguration,
-                 "this mpirun does not tell its ranks which run they belong to (PMIX_NAMESPACE and "
-                 "PMIX_SERVER_URI are not set)",
-                 "set MUSTER_RENDEZVOUS=host:port and MUSTER_RENDEZVOUS_KEY on all ranks"};
-  }
+  const std::string run = values_of(variable, kTelling);
+  if (!variable("PMIX_NAMESPACE") || run.find("_URI") == std::string::npos) return std::nullopt;
+  return run;
+}
+
+std::optional<std::string> run_of_hydra(int process) {
+  // Its proxy starts all ranks of a host, perhaps through a shell or a wrapper.
+  const std::optional<Ancestor> proxy = find_ancestor(process, [](const std::string& name) {
+    return name.starts_with("hydra") || name.starts_with("pmi_proxy");
+  });
+  if (!proxy) return std::nullopt;
+  return "hydra " + proxy->identity;
+}
+
+std::optional<std::string> run_of_slurm(const Lookup& variable) {
+  if (!variable("SLURM_JOB_ID") || !variable("SLURM_STEP_ID")) return std::nullopt;
+  constexpr std::array kTelling = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_CLUSTER_NAME"};
+  return values_of(variable, kTelling);
+}
+
+std::optional<std::string> run_of_torchrun(const Lookup& variable, int process) {
+  // The workers of a host are children of its agent.
+  const std::optional<Ancestor> agent =
+      find_ancestor(process, [](const std::string&) { return true; });
+  if (!agent || !variable("MASTER_PORT")) return std::nullopt;
+  constexpr std::array kTelling = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+                                   "TORCHELASTIC_RESTART_COUNT"};
+  return "torchrun " + agent->identity + "\n" + values_of(variable, kTelling);
+}
+
+std::string rendezvous_file_of(const std::string& run, const Lookup& variable) {
   const std::string name = to_hex(sha256(view_of(run))).substr(0, 32);
   const std::optional<std::string> runtime = variable("XDG_RUNTIME_DIR");
   struct stat status = {};

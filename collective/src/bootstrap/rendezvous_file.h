@@ -24,11 +24,20 @@ struct Meeting {
   Bytes key;
 };
 
-/// The path of the file for one run of an mpirun, the same on all its ranks and different from
-/// that of every other run: named by a hash of what the launcher tells all its ranks alike.
+/// What tells one run of a launcher on this host from every other, the same on all of its ranks.
+/// Nothing where the launcher is not one of those that this works for, or says too little.
 ///
-/// Errors: kConfiguration where the launcher says nothing that tells one run from another.
-Result<std::string> rendezvous_file_of(const Lookup& variable);
+///   Open MPI        PMIX_NAMESPACE and the ports of its servers
+///   MPICH, Intel    nothing in the environment: the process that started all ranks of this host
+///   Slurm           SLURM_JOB_ID and SLURM_STEP_ID
+///   torchrun        MASTER_ADDR, MASTER_PORT and TORCHELASTIC_RUN_ID, and the same process
+std::optional<std::string> run_of_mpirun(const Lookup& variable);
+std::optional<std::string> run_of_hydra(int process);
+std::optional<std::string> run_of_slurm(const Lookup& variable);
+std::optional<std::string> run_of_torchrun(const Lookup& variable, int process);
+
+/// The path of the file for a run, named by a hash of it.
+std::string rendezvous_file_of(const std::string& run, const Lookup& variable);
 
 /// A published meeting; the file goes away with it.
 class Publication {

@@ -90,24 +90,56 @@ TEST_F(RendezvousFile, IsNotReadThroughALink) {
   EXPECT_FALSE(find_meeting(root_ + "/private/link"));
 }
 
-TEST(RendezvousFileName, IsTheSameOnAllRanksOfARunAndNoOther) {
-  using Environment = std::map<std::string, std::string>;
-  const auto name_in = [](Environment environment) {
-    environment.emplace("PMIX_SERVER_URI2", "1.0;tcp4://127.0.0.1:1");
-    return *rendezvous_file_of([&](const std::string& name) -> std::optional<std::string> {
-      const auto found = environment.find(name);
-      if (found == environment.end()) return std::nullopt;
-      return found->second;
-    });
+using Environment = std::map<std::string, std::string>;
+
+Lookup lookup_in(Environment environment) {
+  return [environment =
+              std::move(environment)](const std::string& name) -> std::optional<std::string> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
   };
-  const std::string name = name_in({{"PMIX_NAMESPACE", "1"}, {"PMIX_RANK", "0"}});
-  EXPECT_EQ(name, name_in({{"PMIX_NAMESPACE", "1"}, {"PMIX_RANK", "1"}}));
-  EXPECT_NE(name, name_in({{"PMIX_NAMESPACE", "2"}}));
-  EXPECT_NE(name, name_in({{"PMIX_NAMESPACE", "1"}, {"PMIX_SERVER_URI2", "another port"}}));
-  EXPECT_TRUE(name_in({{"PMIX_NAMESPACE", "1"}, {"XDG_RUNTIME_DIR", "/tmp"}})
+}
+
+TEST(RendezvousFileName, IsAHashOfTheRunInAPrivateFolder) {
+  EXPECT_EQ(rendezvous_file_of("a", lookup_in({})), rendezvous_file_of("a", lookup_in({})));
+  EXPECT_NE(rendezvous_file_of("a", lookup_in({})), rendezvous_file_of("b", lookup_in({})));
+  EXPECT_TRUE(rendezvous_file_of("a", lookup_in({{"XDG_RUNTIME_DIR", "/tmp"}}))
                   .starts_with("/tmp/muster-collective/"));
-  EXPECT_TRUE(name_in({{"PMIX_NAMESPACE", "1"}, {"XDG_RUNTIME_DIR", "/nowhere"}})
+  EXPECT_TRUE(rendezvous_file_of("a", lookup_in({{"XDG_RUNTIME_DIR", "/nowhere"}}))
                   .starts_with("/tmp/muster-collective-"));
+}
+
+TEST(Run, OfAnMpirunIsTheSameOnAllItsRanksAndNoOther) {
+  const auto run_in = [](Environment environment) {
+    environment.emplace("PMIX_SERVER_URI2", "1.0;tcp4://127.0.0.1:1");
+    return run_of_mpirun(lookup_in(std::move(environment)));
+  };
+  const auto run = run_in({{"PMIX_NAMESPACE", "1"}, {"PMIX_RANK", "0"}});
+  EXPECT_TRUE(run);
+  EXPECT_EQ(run, run_in({{"PMIX_NAMESPACE", "1"}, {"PMIX_RANK", "1"}}));
+  EXPECT_NE(run, run_in({{"PMIX_NAMESPACE", "2"}}));
+  EXPECT_NE(run, run_in({{"PMIX_NAMESPACE", "1"}, {"PMIX_SERVER_URI2", "another port"}}));
+  EXPECT_FALSE(run_of_mpirun(lookup_in({{"PMIX_NAMESPACE", "1"}})));
+}
+
+TEST(Run, OfASlurmStepIsItsJobAndStep) {
+  const auto run = run_of_slurm(lookup_in({{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}}));
+  EXPECT_TRUE(run);
+  EXPECT_NE(run, run_of_slurm(lookup_in({{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "1"}})));
+  EXPECT_FALSE(run_of_slurm(lookup_in({{"SLURM_JOB_ID", "7"}})));
+}
+
+TEST(Run, OfTorchrunHasItsAgentInIt) {
+  const auto lookup = lookup_in({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "none"}});
+  const auto run = run_of_torchrun(lookup, ::getpid());
+  ASSERT_TRUE(run);
+  EXPECT_NE(run->find("torchrun " + std::to_string(::getppid()) + " since "), std::string::npos);
+  EXPECT_FALSE(run_of_torchrun(lookup_in({}), ::getpid()));
+}
+
+TEST(Run, OfHydraNeedsItsProxy) {
+  EXPECT_FALSE(run_of_hydra(::getpid())) << "no test is started by an mpiexec";
 }
 
 }  // namespace

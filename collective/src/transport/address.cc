@@ -2,15 +2,22 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <optional>
 
 namespace muster::collective {
 namespace {
+
+constexpr std::string_view kUnix = "unix:";
+
+// An abstract name begins after a zero byte and ends with the address.
+constexpr std::size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
 
 struct HostAndPort {
   std::string host;
@@ -68,6 +75,7 @@ bool Address::is_wildcard() const {
 }
 
 bool Address::is_loopback() const {
+  if (family() == AF_UNIX) return true;
   if (family() == AF_INET6) {
     return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(get())->sin6_addr) != 0;
   }
@@ -76,6 +84,11 @@ bool Address::is_loopback() const {
 }
 
 std::string Address::to_string() const {
+  if (family() == AF_UNIX && size_ > 0) {
+    if (size_ <= kNameOffset) return "a process on this host";
+    const auto* const name = reinterpret_cast<const char*>(&storage_) + kNameOffset;
+    return std::string(kUnix) + "@" + std::string(name, size_ - kNameOffset);
+  }
   char host[NI_MAXHOST];
   if (size_ == 0 || ::getnameinfo(get(), size_, host, sizeof host, nullptr, 0, NI_NUMERICHOST)) {
     return "an unknown address";
@@ -84,7 +97,19 @@ std::string Address::to_string() const {
   return name + ":" + std::to_string(port());
 }
 
+Address unix_address(std::string_view name) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name = name.substr(0, sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return {reinterpret_cast<const sockaddr*>(&address),
+          static_cast<socklen_t>(kNameOffset + name.size())};
+}
+
 Result<std::vector<Address>> resolve(std::string_view endpoint) {
+  if (endpoint.starts_with(kUnix) && endpoint.substr(kUnix.size()).starts_with('@')) {
+    return std::vector<Address>{unix_address(endpoint.substr(kUnix.size() + 1))};
+  }
   const std::optional<HostAndPort> parts = split(endpoint);
   if (!parts) {
     return Error{ErrorCode::kConfiguration, "'" + std::string(endpoint) + "' is not host:port",

@@ -1,4 +1,6 @@
-// The address of a socket, IPv4 or IPv6, and the text `host:port` that names one.
+// The address of a socket, and the text that names one: `host:port` for IPv4 and IPv6, `unix:@name`
+// for a name on this host that is in no file system (an abstract unix socket; who is in the same
+// network namespace reaches it).
 #pragma once
 
 #include <netinet/in.h>
@@ -29,10 +31,10 @@ class Address {
   /// 0.0.0.0 or ::, which one can listen on but nobody can reach.
   bool is_wildcard() const;
 
-  /// 127.0.0.0/8 or ::1, which lead to the same host only.
+  /// 127.0.0.0/8, ::1 or a unix socket, which lead to the same host only.
   bool is_loopback() const;
 
-  /// "127.0.0.1:4000", "[::1]:4000"; resolve() reads it back.
+  /// "127.0.0.1:4000", "[::1]:4000", "unix:@name"; resolve() reads it back.
   std::string to_string() const;
 
   bool operator==(const Address& other) const { return to_string() == other.to_string(); }
@@ -42,8 +44,12 @@ class Address {
   socklen_t size_ = 0;
 };
 
+/// The abstract unix socket of that name, at most 107 bytes of it.
+Address unix_address(std::string_view name);
+
 /// All addresses of `host:port` in the order of the system's preference. `host` is a name or an
-/// address, an IPv6 address stands in brackets. Asks the name service, and so may block.
+/// address, an IPv6 address stands in brackets. Asks the name service, and so may block. A
+/// `unix:@name` has one.
 ///
 /// Errors: kConfiguration where the text is no endpoint, kSystem where the name has no address.
 Result<std::vector<Address>> resolve(std::string_view endpoint);

@@ -6,7 +6,8 @@ namespace muster::collective {
 namespace {
 
 TEST(Address, IsWrittenAsItIsRead) {
-  for (const char* const text : {"127.0.0.1:4000", "127.81.2.1:1", "[::1]:65535", "0.0.0.0:0"}) {
+  for (const char* const text :
+       {"127.0.0.1:4000", "127.81.2.1:1", "[::1]:65535", "0.0.0.0:0", "unix:@muster-x"}) {
     const auto addresses = resolve(text);
     ASSERT_TRUE(addresses) << addresses.error().to_string();
     EXPECT_EQ(addresses->front().to_string(), text);
@@ -39,6 +40,7 @@ TEST(Address, KnowsTheOnesOfItsOwnHost) {
   EXPECT_TRUE(resolve("127.0.0.1:80")->front().is_loopback());
   EXPECT_TRUE(resolve("127.81.2.1:80")->front().is_loopback());
   EXPECT_TRUE(resolve("[::1]:80")->front().is_loopback());
+  EXPECT_TRUE(resolve("unix:@x")->front().is_loopback());
   EXPECT_FALSE(resolve("128.0.0.1:80")->front().is_loopback());
   EXPECT_FALSE(resolve("[::2]:80")->front().is_loopback());
 }

@@ -38,7 +38,8 @@ class ByteWriter {
     return number(static_cast<std::uint16_t>(value.size())).raw(view_of(value));
   }
 
-  ByteWriter& raw(ByteView bytes) {
+  // Not inlined: gcc 12 takes the growth of a vector whose size it can follow for an overflow.
+  [[gnu::noinline]] ByteWriter& raw(ByteView bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
   }

@@ -3,15 +3,19 @@
 //   MUSTER_RENDEZVOUS       host:port where rank 0 listens while the world gathers
 //   MUSTER_RENDEZVOUS_KEY   the key of the job in hex, 16 bytes or more; needed with the above
 //   MUSTER_RANK, MUSTER_WORLD_SIZE
-//   MUSTER_COLLECTIVE_TIMEOUT   seconds, may have a fraction; 60 by default
+//   MUSTER_COLLECTIVE_TIMEOUT   seconds, may have a fraction; by default 60 to meet, 600 in a call
+//   MUSTER_COLLECTIVE_SILENCE, _TRANSPORT, _ALGORITHM, _STREAMS, _HOST_ID, _ARENA_BYTES   see Options
 //
-// Without MUSTER_RANK the place comes from the launcher: OMPI_COMM_WORLD_RANK/SIZE, PMI_RANK/SIZE,
-// SLURM_PROCID/NTASKS, RANK/WORLD_SIZE, the first pair that is there. Under an mpirun that started
-// all its ranks on one host nothing needs to be set: they meet by a private file. With none of
-// these variables the world is this one process.
+// Without MUSTER_RANK the place comes from the launcher: OMPI_COMM_WORLD_RANK/SIZE (Open MPI),
+// PMI_RANK/SIZE (MPICH, Intel MPI), SLURM_PROCID/NTASKS, RANK/WORLD_SIZE (torchrun), the first pair
+// that is there. Under a launcher that started all its ranks on one host nothing needs to be set:
+// they meet by a private file. On several hosts torchrun's ranks need only the key: they meet at
+// MASTER_ADDR, on the port after MASTER_PORT. With none of these variables the world is this one
+// process.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -38,11 +42,38 @@ struct Options {
   /// How this rank's host is named in the others' messages; empty: its host name.
   std::string host = {};
 
-  /// How long to wait for a rank that does not come, or does not answer; kDefaultTimeout if unset.
+  /// Ranks with the same id are taken to be on one host and share memory. Empty: found out (the
+  /// system's boot, network namespace and user). MUSTER_COLLECTIVE_HOST_ID.
+  std::string host_id = {};
+
+  /// How long to wait for a rank that does not come to the rendezvous (kDefaultTimeout if unset), or
+  /// that is alive but does not come to a call (kDefaultCallTimeout).
   std::optional<std::chrono::milliseconds> timeout = {};
+
+  /// How long a rank that is waited for may not answer at all before it counts as stopped or cut off;
+  /// 0.7 s on one host and 5 s between hosts if unset. MUSTER_COLLECTIVE_SILENCE, in seconds.
+  std::optional<std::chrono::milliseconds> silence = {};
+
+  /// What carries the collectives: "auto", "shm", "tcp", or a plug-in, "mpi" or "nccl". Where ranks
+  /// differ, rank 0's counts for all. MUSTER_COLLECTIVE_TRANSPORT.
+  std::string transport = {};
+
+  /// Over TCP: "auto", "direct", "ring", "rabenseifner" or "doubling". Rank 0's counts for all.
+  /// MUSTER_COLLECTIVE_ALGORITHM.
+  std::string algorithm = {};
+
+  /// Connections between two ranks that speak TCP, 1 to 16; unset: 2 between hosts, 1 on one. Rank
+  /// 0's count for all. MUSTER_COLLECTIVE_STREAMS.
+  std::optional<int> streams = {};
+
+  /// Address space set aside on each rank for allocate_shared(); it costs memory only where it is
+  /// used. All ranks of a host take the lowest. Unset: half of the host's memory.
+  /// MUSTER_COLLECTIVE_ARENA_BYTES.
+  std::optional<std::uint64_t> arena_bytes = {};
 };
 
 inline constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
+inline constexpr std::chrono::milliseconds kDefaultCallTimeout{600'000};
 
 /// `given`, completed from the environment: what is set in `given` stands.
 ///

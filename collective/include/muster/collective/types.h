@@ -1,4 +1,5 @@
-// What can be reduced, and how. The numbers are part of the wire format: never reuse one.
+// What can be reduced, and how. The numbers are part of the wire format and of the C ABI: never
+// reuse one.
 #pragma once
 
 #include <cstddef>
@@ -7,26 +8,76 @@
 
 namespace muster::collective {
 
-enum class DataType : std::uint8_t { kFloat32 = 1, kFloat64 = 2, kInt32 = 3, kInt64 = 4 };
+enum class DataType : std::uint8_t {
+  kFloat32 = 1,
+  kFloat64 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  kFloat16 = 5,   // IEEE 754 binary16
+  kBFloat16 = 6,  // the upper half of a float32
+  kInt8 = 7,
+  kUInt8 = 8,
+  kInt16 = 9,
+  kUInt16 = 10,
+  kUInt32 = 11,
+  kUInt64 = 12,
+  kBool = 13,  // one byte; what is not 0 is true, and results are 0 or 1
+};
 
 /// How n values become one.
 ///
 /// Integers wrap on overflow, and their average is the wrapped sum divided by n, towards zero.
+/// 16-bit floats are reduced in float32 over all ranks and rounded once, to nearest even. For bools
+/// sum and max are "or", product and min are "and"; they have no average.
 /// A NaN in any rank's input is a NaN in the result of every operation, min and max included:
 /// a diverged rank must not be hidden by its neighbours.
-enum class ReduceOp : std::uint8_t { kSum = 1, kAverage = 2, kMin = 3, kMax = 4, kProduct = 5 };
+///
+/// Adasum (Maleki et al., "Scaling distributed training with adaptive summation", MLSys 2021) adds
+/// what is orthogonal in two gradients and averages what is parallel. Floats only.
+enum class ReduceOp : std::uint8_t {
+  kSum = 1,
+  kAverage = 2,
+  kMin = 3,
+  kMax = 4,
+  kProduct = 5,
+  kAdasum = 6,
+};
 
-/// Bytes of one element.
+/// An operation with its scales: every input is multiplied by `prescale` before, the result by
+/// `postscale` after the operation, in float32 for 16-bit floats, in double for integers (then
+/// rounded towards zero). Not for bools.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  double prescale = 1;
+  double postscale = 1;
+
+  Reduction(ReduceOp operation = ReduceOp::kSum, double before = 1, double after = 1)
+      : op(operation), prescale(before), postscale(after) {}
+  bool operator==(const Reduction&) const = default;
+};
+
+/// 16-bit floats as they lie in memory: a framework's own types have the same bits.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+struct BFloat16 {
+  std::uint16_t bits = 0;
+};
+
+/// Bytes of one element; 0 for a value that is no DataType.
 std::size_t size_of(DataType type);
 
 /// As in messages: "float32", "sum".
 std::string_view to_string(DataType type);
 std::string_view to_string(ReduceOp op);
 
+/// float16, bfloat16, float32 and float64.
+bool is_float(DataType type);
+
 /// The DataType of a C++ type; a type that cannot be reduced does not compile.
 template <typename T>
 inline constexpr DataType kDataTypeOf = [] {
-  static_assert(sizeof(T) == 0, "only float, double, std::int32_t and std::int64_t are reduced");
+  static_assert(sizeof(T) == 0, "this type is not reduced; see DataType for those that are");
   return DataType{};
 }();
 template <>
@@ -34,8 +85,26 @@ inline constexpr DataType kDataTypeOf<float> = DataType::kFloat32;
 template <>
 inline constexpr DataType kDataTypeOf<double> = DataType::kFloat64;
 template <>
+inline constexpr DataType kDataTypeOf<Float16> = DataType::kFloat16;
+template <>
+inline constexpr DataType kDataTypeOf<BFloat16> = DataType::kBFloat16;
+template <>
+inline constexpr DataType kDataTypeOf<std::int8_t> = DataType::kInt8;
+template <>
+inline constexpr DataType kDataTypeOf<std::int16_t> = DataType::kInt16;
+template <>
 inline constexpr DataType kDataTypeOf<std::int32_t> = DataType::kInt32;
 template <>
 inline constexpr DataType kDataTypeOf<std::int64_t> = DataType::kInt64;
+template <>
+inline constexpr DataType kDataTypeOf<std::uint8_t> = DataType::kUInt8;
+template <>
+inline constexpr DataType kDataTypeOf<std::uint16_t> = DataType::kUInt16;
+template <>
+inline constexpr DataType kDataTypeOf<std::uint32_t> = DataType::kUInt32;
+template <>
+inline constexpr DataType kDataTypeOf<std::uint64_t> = DataType::kUInt64;
+template <>
+inline constexpr DataType kDataTypeOf<bool> = DataType::kBool;
 
 }  // namespace muster::collective

@@ -1,0 +1,29 @@
+// What a program of this benchmark was asked to do: `--name=value` words. collective.py is their
+// only caller, so a word that makes no sense ends the program.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+class Arguments {
+ public:
+  Arguments(int argc, char** argv);
+
+  std::string text(const std::string& name, const std::string& otherwise) const;
+  std::uint64_t number(const std::string& name, std::uint64_t otherwise) const;
+
+  /// `--name=a,b,c`.
+  std::vector<std::string> list(const std::string& name, const std::string& otherwise) const;
+
+ private:
+  std::map<std::string, std::string> words_;
+};
+
+/// Says why on standard error and ends the program.
+[[noreturn]] void fail(const std::string& why);
+
+}  // namespace bench

@@ -1,0 +1,265 @@
+/* libmuster_collective for C and for everything that calls C: the collectives of
+ * muster/collective/communicator.h and session.h on pointers, counts and numbers. The headers there
+ * say what each operation does; here stands how it is called.
+ *
+ *   muster_comm* world = NULL;
+ *   if (muster_connect(NULL, &world) != MUSTER_OK ||
+ *       muster_all_reduce(world, g, g, n, MUSTER_FLOAT32, MUSTER_AVERAGE, 1, 1) != MUSTER_OK) {
+ *     fprintf(stderr, "%s\n", muster_last_error());
+ *   }
+ *   muster_disconnect(world);
+ *
+ * Errors: a function that can fail returns MUSTER_OK or one of the codes below, and
+ * muster_last_error() tells the calling thread the rest. What a failed function would have put out
+ * is left as it was. No C++ exception comes out of here, and none may come out of a callback.
+ *
+ * Ownership: a string or array that is passed in is read during the call only; a buffer of an
+ * asynchronous operation stays the caller's, who leaves it alone until the operation is done.
+ * Thread-safety: as in the C++ headers. One call at a time on one muster_comm; a muster_session
+ * from any thread.
+ *
+ * Stability: within one soname functions and numbers are only added. Structs begin with their size,
+ * so that they can grow: begin with their _INIT.
+ */
+#ifndef MUSTER_COLLECTIVE_H
+#define MUSTER_COLLECTIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The names and the typedefs of C. */
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-using) */
+
+typedef struct muster_comm muster_comm;
+typedef struct muster_session muster_session;
+
+/* An operation that was handed to a session; 0 is none. */
+typedef uint64_t muster_ticket;
+
+enum {
+  MUSTER_OK = 0,
+  MUSTER_BAD_ARGUMENT = 1,   /* the call itself cannot be right */
+  MUSTER_CONFIGURATION = 2,  /* options or environment are missing or contradict each other */
+  MUSTER_AUTHENTICATION = 3, /* the two sides of a connection hold different keys */
+  MUSTER_MISMATCH = 4,       /* two ranks disagree on which collective is being called */
+  MUSTER_PEER_LOST = 5,      /* a rank ended: muster_last_error_rank() says which */
+  MUSTER_TIMEOUT = 6,        /* a rank did not answer in time */
+  MUSTER_SYSTEM = 7          /* the operating system refused */
+};
+
+/* Types of elements. 16-bit floats lie in memory as their 16 bits; a bool is a byte. */
+enum {
+  MUSTER_FLOAT32 = 1,
+  MUSTER_FLOAT64 = 2,
+  MUSTER_INT32 = 3,
+  MUSTER_INT64 = 4,
+  MUSTER_FLOAT16 = 5,
+  MUSTER_BFLOAT16 = 6,
+  MUSTER_INT8 = 7,
+  MUSTER_UINT8 = 8,
+  MUSTER_INT16 = 9,
+  MUSTER_UINT16 = 10,
+  MUSTER_UINT32 = 11,
+  MUSTER_UINT64 = 12,
+  MUSTER_BOOL = 13
+};
+
+/* Operations of a reduction. */
+enum {
+  MUSTER_SUM = 1,
+  MUSTER_AVERAGE = 2,
+  MUSTER_MIN = 3,
+  MUSTER_MAX = 4,
+  MUSTER_PRODUCT = 5,
+  MUSTER_ADASUM = 6
+};
+
+/* --- The library and its errors --- */
+
+/* "0.2.0" */
+const char* muster_version(void);
+
+/* The last failure on the calling thread: one sentence, and what to do about it. Empty before the
+ * first. Valid until this thread's next failure. A success leaves it as it is. */
+const char* muster_last_error(void);
+int muster_last_error_code(void);
+
+/* The rank that is to blame, the same on every rank, or -1; and its host, or "". */
+int muster_last_error_rank(void);
+const char* muster_last_error_host(void);
+
+/* Bytes of one element; 0 for a number that is no type. */
+size_t muster_size_of(int type);
+
+/* --- The world --- */
+
+/* As muster::collective::Options. What is NULL or -1 comes from the environment. */
+typedef struct muster_options {
+  size_t struct_size;
+  int rank;
+  int size;
+  const char* rendezvous;
+  const char* key;
+  const char* rendezvous_file;
+  int listener;
+  const char* host;
+  const char* host_id;
+  int64_t timeout_ms;
+  const char* transport;
+  const char* algorithm;
+  int streams;
+  int64_t arena_bytes;
+} muster_options;
+
+#define MUSTER_OPTIONS_INIT \
+  {sizeof(muster_options), -1, -1, NULL, NULL, NULL, -1, NULL, NULL, -1, NULL, NULL, -1, -1}
+
+/* Waits for all ranks and joins them. `options` may be NULL: everything from the environment. */
+int muster_connect(const muster_options* options, muster_comm** comm);
+
+/* Leaves in order. NULL is nothing. */
+void muster_disconnect(muster_comm* comm);
+
+int muster_rank(const muster_comm* comm);
+int muster_size(const muster_comm* comm);
+int muster_local_rank(const muster_comm* comm);
+int muster_local_size(const muster_comm* comm);
+int muster_cross_rank(const muster_comm* comm);
+int muster_cross_size(const muster_comm* comm);
+
+/* The host name by which the others know this rank; lives as long as the communicator. */
+const char* muster_host(const muster_comm* comm);
+
+/* A communicator for the `count` ranks of the list, called by those alone. It is independent of
+ * `comm` afterwards and needs a muster_disconnect() of its own. */
+int muster_group(muster_comm* comm, const int* ranks, int count, muster_comm** group);
+
+/* --- Collectives. Counts are elements; arrays of counts have one for every rank. --- */
+
+typedef struct muster_tensor {
+  const void* in;
+  void* out;
+  uint64_t count;
+} muster_tensor;
+
+int muster_all_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type,
+                      int op, double prescale, double postscale);
+int muster_all_reduce_list(muster_comm* comm, const muster_tensor* tensors, uint64_t tensor_count,
+                           int type, int op, double prescale, double postscale);
+int muster_reduce_scatter(muster_comm* comm, const void* in, void* out, uint64_t count_per_rank,
+                          int type, int op, double prescale, double postscale);
+int muster_reduce_scatter_unequal(muster_comm* comm, const void* in, void* out,
+                                  const uint64_t* counts, int type, int op, double prescale,
+                                  double postscale);
+int muster_all_gather(muster_comm* comm, const void* part, uint64_t bytes_per_rank, void* all);
+int muster_all_gather_unequal(muster_comm* comm, const void* part, void* all,
+                              const uint64_t* bytes_of_rank);
+int muster_broadcast(muster_comm* comm, void* data, uint64_t bytes, int root);
+int muster_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type, int op,
+                  double prescale, double postscale, int root);
+int muster_all_to_all(muster_comm* comm, const void* in, void* out, uint64_t bytes_per_pair);
+int muster_all_to_all_unequal(muster_comm* comm, const void* in, const uint64_t* sent, void* out,
+                              const uint64_t* received);
+int muster_barrier(muster_comm* comm);
+int muster_send(muster_comm* comm, const void* data, uint64_t bytes, int to);
+int muster_receive(muster_comm* comm, void* data, uint64_t bytes, int from);
+
+/* Memory that the ranks of this host share; NULL where there is no more. */
+void* muster_allocate_shared(muster_comm* comm, uint64_t bytes);
+void muster_free_shared(muster_comm* comm, void* memory);
+
+/* How all_reduce would carry out `bytes` bytes, as one line of at most `capacity` characters with
+ * its end. */
+int muster_explain(const muster_comm* comm, int type, uint64_t bytes, char* text, size_t capacity);
+
+/* --- Sessions: collectives in the background, by name --- */
+
+/* What a session reports about itself, on a thread of its own. */
+typedef void (*muster_on_stall)(void* user, const char* report);
+
+/* Called once when an operation is done, with its code; muster_last_error() has the rest meanwhile.
+ * On a thread of the session, or on the caller's. It must not block. */
+typedef void (*muster_then)(void* user, int code);
+
+/* Gives room for a result, whose parts have `bytes_of_rank[r]` bytes for each of `ranks` ranks;
+ * NULL where there is none. On a thread of the session. */
+typedef void* (*muster_allocate)(void* user, const uint64_t* bytes_of_rank, int ranks);
+
+/* As muster::collective::SessionOptions. What is NULL, 0 or -1 comes from the environment. */
+typedef struct muster_session_options {
+  size_t struct_size;
+  const char* timeline;
+  int64_t stall_warning_ms;
+  muster_on_stall on_stall;
+  void* on_stall_user;
+  uint64_t fusion_bytes;
+  int autotune;
+  const char* autotune_log;
+} muster_session_options;
+
+#define MUSTER_SESSION_OPTIONS_INIT \
+  {sizeof(muster_session_options), NULL, -1, NULL, NULL, 0, 0, NULL}
+
+/* Takes the communicator over, whatever comes of it: `comm` must not be used again. `options` may
+ * be NULL. Called by all of its ranks. */
+int muster_session_start(muster_comm* comm, const muster_session_options* options,
+                         muster_session** session);
+
+/* Fails what is pending and leaves. NULL is nothing. */
+void muster_session_end(muster_session* session);
+
+int muster_session_rank(const muster_session* session);
+int muster_session_size(const muster_session* session);
+
+/* Each hands an operation over and sets `ticket`. */
+int muster_session_all_reduce(muster_session* session, const char* name, const void* in, void* out,
+                              uint64_t count, int type, int op, double prescale, double postscale,
+                              muster_ticket* ticket);
+int muster_session_all_reduce_list(muster_session* session, const char* name,
+                                   const muster_tensor* tensors, uint64_t tensor_count, int type,
+                                   int op, double prescale, double postscale,
+                                   muster_ticket* ticket);
+int muster_session_reduce_scatter(muster_session* session, const char* name, const void* in,
+                                  void* out, const uint64_t* counts, int type, int op,
+                                  double prescale, double postscale, muster_ticket* ticket);
+int muster_session_all_gather(muster_session* session, const char* name, const void* part,
+                              uint64_t bytes, muster_allocate allocate, void* user,
+                              muster_ticket* ticket);
+int muster_session_broadcast(muster_session* session, const char* name, void* data, uint64_t bytes,
+                             int root, muster_ticket* ticket);
+int muster_session_all_to_all(muster_session* session, const char* name, const void* in,
+                              const uint64_t* sent, muster_allocate allocate, void* user,
+                              muster_ticket* ticket);
+int muster_session_barrier(muster_session* session, const char* name, muster_ticket* ticket);
+
+/* This rank has no more data. When the operation is done, muster_session_last_joined() is the last
+ * rank that said so. */
+int muster_session_join(muster_session* session, muster_ticket* ticket);
+int muster_session_last_joined(const muster_session* session);
+
+/* 1 where a wait would return at once, else 0. */
+int muster_session_done(const muster_session* session, muster_ticket ticket);
+
+/* Waits for the end of the operation and returns its code. A ticket is good for one wait, or for
+ * one muster_session_when_done(). */
+int muster_session_wait(muster_session* session, muster_ticket ticket);
+int muster_session_when_done(muster_session* session, muster_ticket ticket, muster_then then,
+                             void* user);
+
+int muster_session_start_timeline(muster_session* session, const char* path);
+int muster_session_stop_timeline(muster_session* session);
+
+void* muster_session_allocate_shared(muster_session* session, uint64_t bytes);
+void muster_session_free_shared(muster_session* session, void* memory);
+
+/* NOLINTEND(readability-identifier-naming,modernize-use-using) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,135 @@
+// A session runs collectives in the background, by name: training hands over each gradient as soon
+// as it is ready and goes on computing.
+//
+//   auto session = Session::start(std::move(world));
+//   Result<Ticket> ticket = (*session)->all_reduce("layer1.weight", g, g, n, type, ReduceOp::kAverage);
+//   ...
+//   Status averaged = (*session)->wait(*ticket);
+//
+// Ranks may hand over in any order: an operation starts once every rank has handed over its name,
+// and one that waits for a rank never holds up another. What is ready at the same time is carried
+// out together, tensor by tensor, without being copied into one buffer. What was agreed on once is
+// recognised by a number from then on.
+//
+// Where two ranks hand over the same name with another operation, type, length or root, it is
+// kMismatch on every rank, for that operation alone. Everything else that fails, fails the world.
+//
+// Ownership: buffers belong to the caller, who leaves them alone until the operation is done.
+// Thread-safety: all methods, from any thread. Nothing polls: an idle session costs no processor
+// time, and a thread that waits sleeps, after it has helped for a moment.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "muster/collective/communicator.h"
+#include "muster/collective/result.h"
+#include "muster/collective/types.h"
+
+namespace muster::collective {
+
+struct SessionOptions {
+  /// Chrome trace file (chrome://tracing, Perfetto) of this rank's operations; empty: none.
+  /// MUSTER_COLLECTIVE_TIMELINE; a "%r" in it becomes the rank.
+  std::string timeline = {};
+
+  /// After how long an operation that some ranks have not handed over is reported, once, with those
+  /// ranks; 0: never. Rank 0 reports for all. MUSTER_COLLECTIVE_STALL_SECONDS.
+  std::chrono::milliseconds stall_warning{60'000};
+
+  /// Who gets the report; standard error where there is none. Called on a thread of the session.
+  std::function<void(const std::string&)> on_stall = {};
+
+  /// Most bytes that are carried out together; 0: chosen. MUSTER_COLLECTIVE_FUSION_BYTES.
+  std::uint64_t fusion_bytes = 0;
+
+  /// Tries fusion sizes on the first steps, keeps the best, and logs what it tried to `autotune_log`
+  /// (CSV); rank 0's setting counts, as it does for `fusion_bytes`.
+  /// MUSTER_COLLECTIVE_AUTOTUNE=1, MUSTER_COLLECTIVE_AUTOTUNE_LOG.
+  bool autotune = false;
+  std::string autotune_log = {};
+};
+
+/// `given`, completed from the environment: what is set in `given` stands.
+Result<SessionOptions> session_options_from_environment(SessionOptions given = {});
+
+/// An operation that was handed over. A value; 0 is none.
+struct Ticket {
+  std::uint64_t id = 0;
+};
+
+/// Where an all_gather puts its result: called once all lengths are known, on a thread of the
+/// session, with the bytes of every rank; returns room for all of them, or null where there is none.
+using Allocate = std::function<void*(std::span<const std::uint64_t> bytes_of_rank)>;
+
+class Session {
+ public:
+  /// Takes the communicator over. Called by all of its ranks.
+  ///
+  /// Errors: kSystem, kPeerLost.
+  static Result<std::unique_ptr<Session>> start(Communicator world,
+                                                SessionOptions options = {});
+
+  /// Fails what is pending and leaves.
+  virtual ~Session() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Errors of all that hand over: kBadArgument, among them a name that is in flight already. What
+  /// is handed over after the world has failed, or a rank has left, gets a ticket that fails.
+  virtual Result<Ticket> all_reduce(std::string_view name, const void* in, void* out,
+                                    std::uint64_t count, DataType type,
+                                    const Reduction& reduction) = 0;
+
+  /// A group of tensors that are agreed on and carried out together.
+  virtual Result<Ticket> all_reduce(std::string_view name, std::span<const Tensor> tensors,
+                                    DataType type, const Reduction& reduction) = 0;
+
+  /// `counts` are elements of every rank's part.
+  virtual Result<Ticket> reduce_scatter(std::string_view name, const void* in, void* out,
+                                        std::span<const std::uint64_t> counts, DataType type,
+                                        const Reduction& reduction) = 0;
+
+  /// Ranks may bring parts of different lengths, and do not know each other's.
+  virtual Result<Ticket> all_gather(std::string_view name, const void* part, std::uint64_t bytes,
+                                    Allocate allocate) = 0;
+  virtual Result<Ticket> broadcast(std::string_view name, void* data, std::uint64_t bytes,
+                                   int root) = 0;
+
+  /// `sent[r]` bytes to rank r, packed; what comes is allocated for.
+  virtual Result<Ticket> all_to_all(std::string_view name, const void* in,
+                                    std::span<const std::uint64_t> sent, Allocate allocate) = 0;
+  virtual Result<Ticket> barrier(std::string_view name) = 0;
+
+  /// This rank has no more data: until all have joined, it takes part in the all_reduces of the
+  /// others with zeros. Other operations fail while anyone has joined. Done when all have; the
+  /// last rank to join stands in last_joined() then.
+  virtual Result<Ticket> join() = 0;
+  virtual int last_joined() const = 0;
+
+  /// Whether wait() would return at once.
+  virtual bool done(Ticket ticket) const = 0;
+
+  /// Waits for the end of an operation and gives back its outcome. A ticket is good for one wait.
+  virtual Status wait(Ticket ticket) = 0;
+
+  /// Calls `then` once the operation is done, on a thread of the session or at once; instead of a
+  /// wait. It must not block.
+  virtual void when_done(Ticket ticket, std::function<void(const Status&)> then) = 0;
+
+  /// Begins or ends the timeline. Errors: kSystem, kBadArgument where there is one already.
+  virtual Status start_timeline(const std::string& path) = 0;
+  virtual Status stop_timeline() = 0;
+
+  /// The communicator's own allocate_shared() and free_shared().
+  virtual void* allocate_shared(std::uint64_t bytes) = 0;
+  virtual void free_shared(void* memory) = 0;
+};
+
+}  // namespace muster::collective

@@ -1,0 +1,83 @@
+// A collective as it was asked for, and the header that carries it to the other ranks, so that ranks
+// which ask for different things find out before they mix their data.
+//
+// The header, 56 bytes, little-endian:
+//
+//   0  u32  magic "MSCO"        8  i32  root (broadcast, reduce) or 0
+//   4  u8   kind               12  u32  zero
+//   5  u8   data type or 0     16  u64  count: elements of a reduction, else bytes
+//   6  u8   operation or 0     24  u64  shape: a hash of what `count` does not tell, or 0
+//   7  u8   zero               32  u64  sequence: the calls of this communicator, from 1
+//                              40  f64  prescale, f64 postscale, of a reduction; else 1
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "muster/collective/result.h"
+#include "muster/collective/types.h"
+#include "transport/bytes.h"
+
+namespace muster::collective {
+
+enum class CallKind : std::uint8_t {
+  kAllReduce = 1,
+  kBroadcast = 2,
+  kAllGather = 3,
+  kBarrier = 4,
+  kReduceScatter = 5,
+  kReduce = 6,
+  kAllToAll = 7,
+  kSend = 8,  // from one rank to `root`; numbered for each pair
+};
+
+struct Call {
+  CallKind kind = {};
+  DataType type = {};  // reductions only, as is `reduction`
+  Reduction reduction = {ReduceOp{}};
+  int root = 0;  // broadcast and reduce only
+
+  /// Elements of a reduction (of reduce_scatter: in all), bytes of a broadcast, bytes of all parts
+  /// together of an all_gather; 0 for all_to_all, whose ranks need not send alike.
+  std::uint64_t count = 0;
+
+  /// hash_of() the lengths of the tensors of a list, or of the parts of reduce_scatter and
+  /// all_gather where they are not equal; 0 for one tensor and for equal parts.
+  std::uint64_t shape = 0;
+  std::uint64_t sequence = 0;
+
+  bool operator==(const Call&) const = default;
+};
+
+/// Zero for fewer than two lengths, and for lengths that are all equal.
+std::uint64_t hash_of(std::span<const std::uint64_t> lengths);
+
+inline constexpr std::size_t kCallHeaderBytes = 56;
+using CallHeader = std::array<std::byte, kCallHeaderBytes>;
+
+CallHeader encode(const Call& call);
+
+/// Nothing where the bytes are not such a header.
+std::optional<Call> decode(const CallHeader& header);
+
+/// A mix of all fields: two calls that differ have the same signature once in 2^64. Never 0.
+std::uint64_t signature_of(const Call& call);
+
+/// As in messages: "call 3 (all_reduce of 5 float32, sum)".
+std::string to_string(const Call& call);
+
+/// A rank with what it asks for, for the message of a mismatch.
+struct Asked {
+  int rank;
+  std::string host;
+  std::optional<Call> call;  // nothing: no call of this library
+};
+
+/// "rank 0 on host a makes call 2 (...), but rank 1 on host b makes call 2 (...)", the lower rank
+/// first, so that both say the same.
+Error mismatch(const Asked& one, const Asked& other);
+
+}  // namespace muster::collective

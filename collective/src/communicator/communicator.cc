@@ -1,0 +1,288 @@
+#include "muster/collective/communicator.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "communicator/arguments.h"
+#include "communicator/choose.h"
+#include "communicator/impl.h"
+#include "world/group.h"
+#include "world/join.h"
+
+namespace muster::collective {
+namespace {
+
+Status check_options(const Options& options) {
+  const bool placed =
+      options.rank && options.size && *options.rank >= 0 && *options.rank < *options.size;
+  if (!placed) {
+    return Error{ErrorCode::kConfiguration, "the options name no rank within a world",
+                 "set rank and size, or let bootstrap_from_environment() do so"};
+  }
+  if (*options.size > 1 && options.rendezvous.empty() && options.rendezvous_file.empty()) {
+    return Error{ErrorCode::kConfiguration, "the options do not say where the world meets",
+                 "set rendezvous and key, or rendezvous_file"};
+  }
+  return {};
+}
+
+std::uint64_t memory_bytes(int ranks, std::uint64_t arena_bytes) {
+  return shm::layout_of(ranks, arena_bytes).total;
+}
+
+const std::byte* bytes_of(const void* data) {
+  return static_cast<const std::byte*>(data);
+}
+std::byte* bytes_of(void* data) {
+  return static_cast<std::byte*>(data);
+}
+
+std::vector<std::uint64_t> for_each_rank(std::uint64_t length, int size) {
+  return std::vector<std::uint64_t>(static_cast<std::size_t>(size), length);
+}
+
+Status checked_all(std::initializer_list<Status> checks) {
+  for (const Status& check : checks) {
+    if (!check) return check;
+  }
+  return {};
+}
+
+}  // namespace
+
+Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Communicator::~Communicator() = default;
+Communicator::Communicator(Communicator&& other) noexcept = default;
+Communicator& Communicator::operator=(Communicator&& other) noexcept = default;
+
+Result<Communicator> Communicator::over(std::unique_ptr<World> world) {
+  auto impl = std::make_unique<Impl>(std::move(world));
+  World& joined = *impl->world;
+  impl->layout = layout_of(joined);
+  if (joined.memory) {
+    const auto self = static_cast<std::uint64_t>(joined.topology.local_rank_of(joined.rank));
+    const std::uint64_t bytes = impl->layout.arena_bytes_per_rank;
+    // Every call writes here, so it has to be there for sure.
+    const auto [from, to] = std::pair(impl->layout.cells, impl->layout.arenas);
+    Status there = joined.memory.reserve(0, impl->layout.channels);
+    if (there) there = joined.memory.reserve(from, to - from);
+    if (!there) return joined.monitor->fail(there.error());
+    impl->arena.emplace(joined.memory, impl->layout.arenas + self * bytes, bytes);
+  }
+  Result<std::unique_ptr<Backend>> backend = choose_backend(joined, impl->layout);
+  if (!backend) return backend.error();
+  impl->backend = *std::move(backend);
+  return Communicator(std::move(impl));
+}
+
+Result<Communicator> Communicator::connect(const Options& options) {
+  if (Status checked = check_options(options); !checked) return checked.error();
+  Result<std::unique_ptr<World>> world = join(options, memory_bytes);
+  if (!world) return world.error();
+  return over(*std::move(world));
+}
+
+Result<Communicator> Communicator::group(std::span<const int> ranks) {
+  Result<std::unique_ptr<World>> world = join_group(*impl_->world, ranks, memory_bytes);
+  if (!world) return world.error();
+  return over(*std::move(world));
+}
+
+int Communicator::rank() const {
+  return impl_->world->rank;
+}
+int Communicator::size() const {
+  return impl_->world->size;
+}
+int Communicator::local_rank() const {
+  return impl_->world->topology.local_rank_of(rank());
+}
+int Communicator::local_size() const {
+  return static_cast<int>(impl_->world->topology.neighbours_of(rank()).size());
+}
+int Communicator::cross_rank() const {
+  return impl_->world->topology.host_of[static_cast<std::size_t>(rank())];
+}
+int Communicator::cross_size() const {
+  return impl_->world->topology.hosts();
+}
+const std::string& Communicator::host() const {
+  return impl_->world->hosts[static_cast<std::size_t>(rank())];
+}
+
+Status Communicator::all_reduce(const void* in, void* out, std::uint64_t count, DataType type,
+                                const Reduction& reduction) {
+  const Tensor tensor{in, out, count};
+  return all_reduce({&tensor, 1}, type, reduction);
+}
+
+Status Communicator::all_reduce(std::span<const Tensor> tensors, DataType type,
+                                const Reduction& reduction) {
+  std::uint64_t count = 0;
+  // One tensor, the usual case, costs no memory.
+  std::array<Piece, 1> one;
+  std::vector<Piece> several(tensors.size() == 1 ? 0 : tensors.size());
+  Piece* const pieces = tensors.size() == 1 ? one.data() : several.data();
+  std::vector<std::uint64_t> lengths(several.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    if (Status ok = check_reduction(type, reduction, tensor.count); !ok) return ok;
+    const std::uint64_t bytes = tensor.count * size_of(type);
+    if (Status ok = check_buffers({tensor.in, bytes}, {tensor.out, bytes}); !ok) return ok;
+    pieces[i] = {bytes_of(tensor.in), bytes_of(tensor.out), tensor.count};
+    if (!lengths.empty()) lengths[i] = tensor.count;
+    count += tensor.count;
+  }
+  if (Status ok = check_reduction(type, reduction, count); !ok) return ok;
+  const Call call = impl_->begin({.kind = CallKind::kAllReduce,
+                                  .type = type,
+                                  .reduction = reduction,
+                                  .count = count,
+                                  .shape = hash_of(lengths)});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->all_reduce(call, {pieces, tensors.size()});
+}
+
+Status Communicator::reduce_scatter(const void* in, void* out, std::uint64_t count_per_rank,
+                                    DataType type, const Reduction& reduction) {
+  return reduce_scatter(in, out, for_each_rank(count_per_rank, size()), type, reduction);
+}
+
+Status Communicator::reduce_scatter(const void* in, void* out,
+                                    std::span<const std::uint64_t> counts, DataType type,
+                                    const Reduction& reduction) {
+  if (reduction.op == ReduceOp::kAdasum) {
+    return bad_argument("adasum is an all_reduce: it has no reduce_scatter");
+  }
+  if (Status ok = check_reduction(type, reduction, 0); !ok) return ok;
+  const std::size_t element = size_of(type);
+  if (Status ok = check_lengths(counts, element, size()); !ok) return ok;
+  const std::uint64_t all = sum_of(counts);
+  const std::uint64_t own = counts[static_cast<std::size_t>(rank())];
+  if (Status ok = check_buffer({in, all * element}); !ok) return ok;
+  if (Status ok = check_buffer({out, own * element}); !ok) return ok;
+  const std::uint64_t before = sum_of(counts.first(static_cast<std::size_t>(rank())));
+  if (all > 0 && own > 0 && out != bytes_of(in) + before * element) {
+    if (Status ok = check_buffers({in, all * element}, {out, own * element}); !ok) return ok;
+    if (in == out && before > 0) {
+      return bad_argument("in place, the output is this rank's own part of the input");
+    }
+  }
+  const Call call = impl_->begin({.kind = CallKind::kReduceScatter,
+                                  .type = type,
+                                  .reduction = reduction,
+                                  .count = all,
+                                  .shape = hash_of(counts)});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->reduce_scatter(call, bytes_of(in), bytes_of(out), counts);
+}
+
+Status Communicator::all_gather(const void* part, std::uint64_t bytes_per_rank, void* all) {
+  return all_gather(part, all, for_each_rank(bytes_per_rank, size()));
+}
+
+Status Communicator::all_gather(const void* part, void* all,
+                                std::span<const std::uint64_t> bytes_of_rank) {
+  if (Status ok = check_lengths(bytes_of_rank, 1, size()); !ok) return ok;
+  const std::uint64_t own = bytes_of_rank[static_cast<std::size_t>(rank())];
+  const std::uint64_t sum = sum_of(bytes_of_rank);
+  const std::uint64_t before = sum_of(bytes_of_rank.first(static_cast<std::size_t>(rank())));
+  if (Status ok = checked_all({check_buffer({part, own}), check_buffer({all, sum})}); !ok) {
+    return ok;
+  }
+  if (own > 0 && part != bytes_of(all) + before) {
+    if (Status ok = check_buffers({part, own}, {all, sum}); !ok) return ok;
+    if (part == all) {
+      return bad_argument("the part is neither this rank's own place in the output nor apart");
+    }
+  }
+  const Call call = impl_->begin(
+      {.kind = CallKind::kAllGather, .count = sum, .shape = hash_of(bytes_of_rank)});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->all_gather(call, bytes_of(part), bytes_of(all), bytes_of_rank);
+}
+
+Status Communicator::broadcast(void* data, std::uint64_t bytes, int root) {
+  if (Status ok = check_buffer({data, bytes}); !ok) return ok;
+  if (Status ok = check_rank("the root of a broadcast", root, size()); !ok) return ok;
+  const Call call =
+      impl_->begin({.kind = CallKind::kBroadcast, .root = root, .count = bytes});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->broadcast(call, bytes_of(data));
+}
+
+Status Communicator::reduce(const void* in, void* out, std::uint64_t count, DataType type,
+                            const Reduction& reduction, int root) {
+  if (Status ok = check_reduction(type, reduction, count); !ok) return ok;
+  if (Status ok = check_rank("the root of a reduce", root, size()); !ok) return ok;
+  if (reduction.op == ReduceOp::kAdasum) {
+    return bad_argument("adasum is an all_reduce: it has no reduce");
+  }
+  const std::uint64_t bytes = count * size_of(type);
+  const Buffer to{out, root == rank() ? bytes : 0};
+  if (Status ok = check_buffers({in, bytes}, to); !ok) return ok;
+  const Call call = impl_->begin({.kind = CallKind::kReduce,
+                                  .type = type,
+                                  .reduction = reduction,
+                                  .root = root,
+                                  .count = count});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->reduce(call, bytes_of(in), bytes_of(out));
+}
+
+Status Communicator::all_to_all(const void* in, void* out, std::uint64_t bytes_per_pair) {
+  const std::vector<std::uint64_t> lengths = for_each_rank(bytes_per_pair, size());
+  return all_to_all(in, lengths, out, lengths);
+}
+
+Status Communicator::all_to_all(const void* in, std::span<const std::uint64_t> sent, void* out,
+                                std::span<const std::uint64_t> received) {
+  if (Status ok = check_lengths(sent, 1, size()); !ok) return ok;
+  if (Status ok = check_lengths(received, 1, size()); !ok) return ok;
+  const Buffer from{in, sum_of(sent)};
+  const Buffer to{out, sum_of(received)};
+  if (Status ok = check_buffers(from, to); !ok) return ok;
+  if (in == out && from.bytes > 0 && to.bytes > 0) {
+    return bad_argument("an all_to_all has no way to work in place");
+  }
+  const Call call = impl_->begin({.kind = CallKind::kAllToAll});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->all_to_all(call, bytes_of(in), sent, bytes_of(out), received);
+}
+
+Status Communicator::barrier() {
+  const Call call = impl_->begin({.kind = CallKind::kBarrier});
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->barrier(call);
+}
+
+Status Communicator::send(const void* data, std::uint64_t bytes, int to) {
+  if (Status ok = check_buffer({data, bytes}); !ok) return ok;
+  if (Status ok = check_rank("the receiver", to, size()); !ok) return ok;
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->send(bytes_of(data), bytes, to);
+}
+
+Status Communicator::receive(void* data, std::uint64_t bytes, int from) {
+  if (Status ok = check_buffer({data, bytes}); !ok) return ok;
+  if (Status ok = check_rank("the sender", from, size()); !ok) return ok;
+  if (Status alive = impl_->failure(); !alive) return alive;
+  return impl_->backend->receive(bytes_of(data), bytes, from);
+}
+
+void* Communicator::allocate_shared(std::uint64_t bytes) {
+  return impl_->arena ? impl_->arena->allocate(bytes) : nullptr;
+}
+
+void Communicator::free_shared(void* memory) {
+  if (impl_->arena) impl_->arena->free(memory);
+}
+
+std::string Communicator::explain(DataType type, std::uint64_t bytes) const {
+  return impl_->backend->explain(type, bytes);
+}
+
+}  // namespace muster::collective

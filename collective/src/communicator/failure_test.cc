@@ -1,0 +1,311 @@
+// What the other ranks learn when one fails: always the same, always whose fault it is, never a
+// hang. Ranks that die do so for real: they are processes of their own, ended by a signal.
+#include <gtest/gtest.h>
+#include <muster/collective/testing/spawn_ranks.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "muster/collective/communicator.h"
+#include "transport/deadline.h"
+#include "transport/descriptor.h"
+
+namespace muster::collective {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::on_threads;
+using testing::Placement;
+using testing::spawn_ranks;
+using testing::world_of;
+
+// Collects one error a rank.
+class Errors {
+ public:
+  void add(const Status& status) {
+    const std::lock_guard lock(mutex_);
+    ASSERT_FALSE(status) << "the call succeeded";
+    errors_.push_back(status.error());
+  }
+
+  const std::vector<Error>& all() const { return errors_; }
+
+  void expect_all(ErrorCode code, int rank) const {
+    for (const Error& error : errors_) {
+      EXPECT_EQ(error.code, code) << error.to_string();
+      EXPECT_EQ(error.rank, rank) << error.to_string();
+      EXPECT_EQ(error.host, "host-" + std::to_string(rank));
+      EXPECT_EQ(error.message.find("rank " + std::to_string(rank) + " on host host-"), 0u)
+          << error.message;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Error> errors_;
+};
+
+// One rank as a process. Must be made before the test has threads.
+class Process {
+ public:
+  Process(const Options& options, const std::function<void(Communicator&)>& body) {
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    Result<Communicator> world = Communicator::connect(options);
+    if (world) body(*world);
+    ::_exit(1);
+  }
+  ~Process() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+// A call that every rank repeats until it fails.
+using Collective = std::function<Status(Communicator&)>;
+
+struct NamedCollective {
+  const char* name;
+  Collective call;
+};
+
+// Each of them makes every rank wait for the victim sooner or later.
+std::vector<NamedCollective> collectives() {
+  constexpr std::uint64_t kCount = 200'000;
+  const auto buffer = [](Communicator& world) {
+    return std::vector<float>(kCount * static_cast<std::uint64_t>(world.size()));
+  };
+  return {
+      {"all_reduce",
+       [=](Communicator& world) {
+         auto in = buffer(world);
+         return world.all_reduce(in.data(), in.size(), ReduceOp::kAverage);
+       }},
+      {"small all_reduce",
+       [](Communicator& world) {
+         float value = 1;
+         return world.all_reduce(&value, 1, ReduceOp::kSum);
+       }},
+      {"reduce_scatter",
+       [=](Communicator& world) {
+         auto in = buffer(world);
+         std::vector<float> out(kCount);
+         return world.reduce_scatter(in.data(), out.data(), kCount, DataType::kFloat32,
+                                     ReduceOp::kSum);
+       }},
+      {"all_gather",
+       [=](Communicator& world) {
+         auto all = buffer(world);
+         const std::vector<float> part(kCount);
+         return world.all_gather(part.data(), kCount * sizeof(float), all.data());
+       }},
+      {"broadcast",
+       [=](Communicator& world) {
+         // From every rank in turn: a root need not wait for those who only listen.
+         auto data = buffer(world);
+         for (int root = 0; root < world.size(); ++root) {
+           Status done = world.broadcast(data.data(), kCount, root);
+           if (!done) return done;
+         }
+         return Status();
+       }},
+      {"reduce",
+       [=](Communicator& world) {
+         auto in = buffer(world);
+         auto out = in;
+         for (int root = 0; root < world.size(); ++root) {
+           Status done = world.reduce(in.data(), out.data(), kCount, DataType::kFloat32,
+                                      ReduceOp::kSum, root);
+           if (!done) return done;
+         }
+         return Status();
+       }},
+      {"all_to_all",
+       [=](Communicator& world) {
+         const auto in = buffer(world);
+         auto out = buffer(world);
+         return world.all_to_all(in.data(), out.data(), kCount * sizeof(float));
+       }},
+      {"barrier", [](Communicator& world) { return world.barrier(); }},
+      {"send and receive",
+       [=](Communicator& world) {
+         auto data = buffer(world);
+         const int next = (world.rank() + 1) % world.size();
+         const int previous = (world.rank() + world.size() - 1) % world.size();
+         if (world.rank() == 0) {
+           Status sent = world.send(data.data(), kCount, next);
+           return sent ? world.receive(data.data(), kCount, previous) : sent;
+         }
+         Status got = world.receive(data.data(), kCount, previous);
+         return got ? world.send(data.data(), kCount, next) : got;
+       }},
+  };
+}
+
+// A world that makes the same call again and again, until rank `victim` gets `signal` in the middle
+// of it. Collects the errors of all others, of that call and of a later one.
+void run_with_victim(int size, int victim, int signal, const Collective& collective,
+                     Placement placement, Errors& errors) {
+  std::vector<Options> world = world_of(size, testing::kPatience, placement);
+  for (Options& options : world) options.silence = milliseconds(700);
+  const int listener = world[0].listener;
+  Process process(world[static_cast<std::size_t>(victim)], [&](Communicator& communicator) {
+    // The victim has a copy of the rendezvous' listener, which has to end with the rendezvous.
+    if (victim != 0) Descriptor(listener).close();
+    while (collective(communicator)) {
+    }
+  });
+  if (victim == 0) Descriptor(listener).close();
+  std::atomic<int> calls = 0;
+  on_threads(size, [&](int rank) {
+    if (rank == victim) return;
+    Result<Communicator> communicator =
+        Communicator::connect(world[static_cast<std::size_t>(rank)]);
+    ASSERT_TRUE(communicator) << communicator.error().to_string();
+    Status status;
+    while (status) {
+      status = collective(*communicator);
+      if (++calls == 3 * size) process.signal(signal);
+    }
+    errors.add(status);
+    errors.add(communicator->barrier());
+  });
+}
+
+struct Victim {
+  int signal;
+  ErrorCode code;
+  Placement placement;
+};
+
+class Failures : public ::testing::TestWithParam<Victim> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Failure, Failures,
+    ::testing::Values(Victim{SIGKILL, ErrorCode::kPeerLost, Placement::one_host()},
+                      Victim{SIGKILL, ErrorCode::kPeerLost, Placement::host_each()},
+                      Victim{SIGSTOP, ErrorCode::kTimeout, Placement::one_host()},
+                      Victim{SIGSTOP, ErrorCode::kTimeout, Placement::host_each()}),
+    [](const auto& victim) {
+      return std::string(victim.param.signal == SIGKILL ? "Killed" : "Stopped") +
+             (victim.param.placement.ranks_per_host == 1 ? "Elsewhere" : "Here");
+    });
+
+TEST_P(Failures, InTheMiddleOfAnyCollectiveNameTheRankOnAllOthers) {
+  int victim = 0;
+  for (const NamedCollective& collective : collectives()) {
+    SCOPED_TRACE(collective.name);
+    Errors errors;
+    run_with_victim(3, victim, GetParam().signal, collective.call, GetParam().placement, errors);
+    EXPECT_EQ(errors.all().size(), 4u);
+    errors.expect_all(GetParam().code, victim);
+    victim = (victim + 1) % 3;
+  }
+}
+
+TEST(Failure, InAWorldOfTwoNamesTheOther) {
+  Errors errors;
+  run_with_victim(2, 1, SIGKILL, collectives().front().call, Placement::one_host(), errors);
+  errors.expect_all(ErrorCode::kPeerLost, 1);
+}
+
+TEST(Failure, OfARankThatLeavesEarlyNamesItOnAllOthers) {
+  Errors errors;
+  spawn_ranks(4, [&](Communicator& world) {
+    Status status = world.barrier();
+    if (world.rank() == 2) return;
+    // A rank that is quick to find out may fail the others in the barrier that all have entered.
+    while (status) status = world.barrier();
+    errors.add(status);
+  });
+  EXPECT_EQ(errors.all().size(), 3u);
+  errors.expect_all(ErrorCode::kPeerLost, 2);
+  for (const Error& error : errors.all()) {
+    EXPECT_TRUE(error.message.starts_with("rank 2 on host host-2 has left, but rank "))
+        << error.message;
+  }
+}
+
+TEST(Failure, DoesNotAriseWhenRanksLeaveAfterTheirLastCall) {
+  for (int round = 0; round < 20; ++round) {
+    spawn_ranks(4, [](Communicator& world) {
+      std::vector<float> values(50'000, 1);
+      const Status done = world.all_reduce(values.data(), values.size(), ReduceOp::kSum);
+      ASSERT_TRUE(done) << done.error().to_string();
+    });
+  }
+}
+
+TEST(Failure, OfARankThatWorksTooLongIsATimeoutThatNamesIt) {
+  Errors errors;
+  std::atomic<int> failed = 0;
+  spawn_ranks(
+      4,
+      [&](Communicator& world) {
+        if (world.rank() == 1) {
+          // Busy with something else until the others have given up.
+          while (failed < 3) failed.wait(failed);
+        }
+        errors.add(world.barrier());
+        ++failed;
+        failed.notify_all();
+      },
+      milliseconds(300));
+  EXPECT_EQ(errors.all().size(), 4u) << "the slow one is told as well";
+  errors.expect_all(ErrorCode::kTimeout, 1);
+}
+
+TEST(Failure, OfCallsThatDifferSaysWhoAskedForWhat) {
+  Errors errors;
+  spawn_ranks(2, [&](Communicator& world) {
+    ASSERT_TRUE(world.barrier());
+    std::vector<float> values(6);
+    errors.add(world.all_reduce(values.data(), world.rank() == 0 ? 5 : 6, ReduceOp::kSum));
+  });
+  for (const Error& error : errors.all()) {
+    EXPECT_EQ(error.code, ErrorCode::kMismatch);
+    EXPECT_EQ(error.message,
+              "rank 0 on host host-0 makes call 2 (all_reduce of 5 float32, sum), but rank 1 on "
+              "host host-1 makes call 2 (all_reduce of 6 float32, sum)");
+  }
+}
+
+TEST(Failure, OfCallsThatDifferReachesEveryRank) {
+  using Calls = std::function<Status(Communicator&)>;
+  const auto reduce = [](DataType type, ReduceOp op, std::uint64_t count) {
+    return [=](Communicator& world) {
+      std::vector<double> buffer(count + 1);
+      return world.all_reduce(buffer.data(), count, type, op);
+    };
+  };
+  const Calls common = reduce(DataType::kFloat64, ReduceOp::kSum, 10'000);
+  const std::vector<Calls> others = {
+      reduce(DataType::kFloat64, ReduceOp::kSum, 10'001),
+      reduce(DataType::kInt64, ReduceOp::kSum, 10'000),
+      reduce(DataType::kFloat64, ReduceOp::kMax, 10'000),
+      [](Communicator& world) { return world.barrier(); },
+  };
+  for (const Calls& other : others) {
+    Errors errors;
+    spawn_ranks(4, [&](Communicator& world) {
+      errors.add(world.rank() == 3 ? other(world) : common(world));
+    });
+    EXPECT_EQ(errors.all().size(), 4u);
+    for (const Error& error : errors.all()) EXPECT_EQ(error.code, ErrorCode::kMismatch);
+  }
+}
+
+}  // namespace
+}  // namespace muster::collective

@@ -1,0 +1,150 @@
+// How elements lie in memory and how they are held while they are reduced. A format loads a vector
+// of its accumulator, and packs one back into what is stored.
+//
+// Every NaN that is stored is the same NaN. Which of two NaNs an addition hands on depends on the
+// order of its operands, which compilers swap as they like; without this, results would differ
+// between instruction sets.
+#pragma once
+
+#include "kernels/vectors.h"
+
+namespace muster::collective::MUSTER_KERNEL_ISA {
+
+inline constexpr std::uint32_t kFloatNan = 0x7fc00000;
+
+[[gnu::always_inline]] inline Floats with_one_nan(Floats value) {
+  return value == value ? value : reinterpret_cast<Floats>(Words{} + kFloatNan);
+}
+
+[[gnu::always_inline]] inline Vec<double> with_one_nan(Vec<double> value) {
+  constexpr std::uint64_t kNan = 0x7ff8000000000000;
+  return value == value ? value : reinterpret_cast<Vec<double>>(Vec<std::uint64_t>{} + kNan);
+}
+
+/// Stored as it is computed with: float, double and the integers.
+template <typename T>
+struct Same {
+  using Acc = T;
+  using Packed = Vec<T>;
+  static constexpr std::size_t kBytes = sizeof(T);
+
+  [[gnu::always_inline]] static Vec<T> load(const std::byte* from) {
+    return MUSTER_KERNEL_ISA::load<Vec<T>>(from);
+  }
+  [[gnu::always_inline]] static Packed pack(Vec<T> value) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return with_one_nan(value);
+    } else {
+      return value;
+    }
+  }
+};
+
+/// Bytes that become 0 or 1, so that min is "and", and max is "or".
+struct Truth {
+  using Acc = std::uint8_t;
+  using Packed = Vec<std::uint8_t>;
+  static constexpr std::size_t kBytes = 1;
+
+  [[gnu::always_inline]] static Packed load(const std::byte* from) {
+    const auto raw = MUSTER_KERNEL_ISA::load<Packed>(from);
+    const Packed one = Packed{} + std::uint8_t{1};
+    return raw < one ? raw : one;
+  }
+  [[gnu::always_inline]] static Packed pack(Packed value) { return value; }
+};
+
+struct Brain {
+  using Acc = float;
+  using Packed = Shorts;
+  static constexpr std::size_t kBytes = 2;
+  using Pair = Vec<std::uint16_t, 2 * kLanes<float>>;
+
+  [[gnu::always_inline]] static Floats load(const std::byte* from) {
+    const auto bits = __builtin_convertvector(MUSTER_KERNEL_ISA::load<Shorts>(from), Words);
+    return reinterpret_cast<Floats>(bits << 16);
+  }
+
+  [[gnu::always_inline]] static Packed pack(Floats value) {
+    return __builtin_convertvector(rounded(value) >> 16, Shorts);
+  }
+
+  // Two vectors from as many bytes as one has: the elements at even places, and those at odd ones.
+  // That takes no shuffles, and the order of lanes does not matter between a load and a store.
+  [[gnu::always_inline]] static void load(const std::byte* from, Floats& even, Floats& odd) {
+    const auto both = MUSTER_KERNEL_ISA::load<Words>(from);
+    even = reinterpret_cast<Floats>(both << 16);
+    odd = reinterpret_cast<Floats>(both & 0xffff0000U);
+  }
+  [[gnu::always_inline]] static Pair pack(Floats even, Floats odd) {
+    return reinterpret_cast<Pair>((rounded(even) >> 16) | (rounded(odd) & 0xffff0000U));
+  }
+
+  // The upper half is the result: to nearest, ties to even. Half of its last place is added, less a
+  // trifle where it is even. An overflow carries into infinity, as it should; the one NaN there is
+  // has zeros where the carry would begin.
+  [[gnu::always_inline]] static Words rounded(Floats value) {
+    const auto bits = reinterpret_cast<Words>(with_one_nan(value));
+    return bits + 0x7fffU + ((bits >> 16) & 1U);
+  }
+};
+
+struct Half {
+  using Acc = float;
+  using Packed = Shorts;
+  static constexpr std::size_t kBytes = 2;
+
+#if MUSTER_KERNEL_BYTES == 64
+  [[gnu::always_inline]] static Floats load(const std::byte* from) {
+    const auto bits = MUSTER_KERNEL_ISA::load<Shorts>(from);
+    return reinterpret_cast<Floats>(_mm512_cvtph_ps(reinterpret_cast<__m256i>(bits)));
+  }
+  [[gnu::always_inline]] static Packed pack(Floats value) {
+    const auto one_nan = reinterpret_cast<__m512>(with_one_nan(value));
+    return reinterpret_cast<Packed>(_mm512_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
+  }
+#elif MUSTER_KERNEL_BYTES == 32
+  [[gnu::always_inline]] static Floats load(const std::byte* from) {
+    const auto bits = MUSTER_KERNEL_ISA::load<Shorts>(from);
+    return reinterpret_cast<Floats>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(bits)));
+  }
+  [[gnu::always_inline]] static Packed pack(Floats value) {
+    const auto one_nan = reinterpret_cast<__m256>(with_one_nan(value));
+    return reinterpret_cast<Packed>(_mm256_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
+  }
+#else
+  // The exponent's bias grows from 15 to 127. A subnormal gets the exponent of the smallest normal
+  // number, and has that number taken away again; infinity and NaN keep the greatest exponent.
+  [[gnu::always_inline]] static Floats load(const std::byte* from) {
+    const auto half = __builtin_convertvector(MUSTER_KERNEL_ISA::load<Shorts>(from), Words);
+    const Words sign = (half & 0x8000U) << 16;
+    const Words magnitude = (half & 0x7fffU) << 13;
+    const Words normal = magnitude + (112U << 23);
+    const auto smallest = reinterpret_cast<Floats>(Words{} + (113U << 23));
+    const auto subnormal = reinterpret_cast<Floats>(normal + (1U << 23)) - smallest;
+    Words bits = magnitude < (1U << 23) ? reinterpret_cast<Words>(subnormal) : normal;
+    bits = magnitude >= (31U << 23) ? magnitude | (255U << 23) : bits;
+    return reinterpret_cast<Floats>(bits | sign);
+  }
+
+  // Normal numbers are rounded as in Brain. Adding 0.5, whose last place is that of a subnormal
+  // half, makes the processor round those. Comparisons are of signed words, which SSE has.
+  [[gnu::always_inline]] static Packed pack(Floats value) {
+    const auto all = reinterpret_cast<Words>(value);
+    const Words sign = all & 0x80000000U;
+    const Words bits = all ^ sign;
+    const auto magnitude = reinterpret_cast<SignedWords>(bits);
+    const Words normal = (bits - (112U << 23) + 0xfffU + ((bits >> 13) & 1U)) >> 13;
+    const Words half = Words{} + (126U << 23);
+    const auto shifted = reinterpret_cast<Floats>(bits) + reinterpret_cast<Floats>(half);
+    const auto subnormal = reinterpret_cast<Words>(shifted) - half;
+    Words packed = magnitude < (113 << 23) ? subnormal : normal;
+    packed = magnitude >= (143 << 23) ? Words{} + 0x7c00U : packed;
+    packed |= sign >> 16;
+    packed = magnitude > (255 << 23) ? Words{} + 0x7e00U : packed;
+    return __builtin_convertvector(packed, Shorts);
+  }
+#endif
+};
+
+}  // namespace muster::collective::MUSTER_KERNEL_ISA

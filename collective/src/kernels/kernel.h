@@ -1,0 +1,91 @@
+// The arithmetic of every reduction: n inputs become one result, element by element, in one pass
+// over memory. Scaling and the casts of 16-bit floats happen in registers on the way.
+//
+//   const Kernel sum = Kernel::of({.type = DataType::kBFloat16});
+//   sum(inputs, 2, out, count);
+//
+// Inputs are combined in the order in which they are given, so the result depends on nothing else:
+// every instruction set gives the same bits.
+//
+// Thread-safety: a Kernel is a value; running one reads and writes only its arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "muster/collective/types.h"
+
+namespace muster::collective {
+
+/// How results are written. kStreaming goes past the caches (non-temporal stores): for data that
+/// nobody reads soon, or that a core with another cache reads next. It ends with a store fence.
+enum class Stores { kCached, kStreaming };
+
+/// The instruction sets that there are kernels for, weakest first.
+enum class Isa { kScalar, kSse, kAvx2, kAvx512 };
+
+/// The strongest that this processor and its system allow, or the one that the environment variable
+/// MUSTER_COLLECTIVE_ISA names (scalar, sse, avx2, avx512) where that is weaker.
+Isa best_isa();
+std::string_view to_string(Isa isa);
+
+/// What a kernel computes: out = postscale * ((prescale * in[0]) op (prescale * in[1]) ...), then
+/// divided by `divisor`. kAverage is kSum with the number of ranks as divisor; kAdasum is none of
+/// these. A wide input or output holds the type's accumulator instead of the type itself: float32
+/// for 16-bit floats, otherwise the same. A reduction in several steps keeps its partial results
+/// wide, and so rounds once.
+struct KernelSpec {
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;  // kSum, kMin, kMax or kProduct
+  double prescale = 1;
+  double postscale = 1;
+  int divisor = 1;
+  bool wide_in = false;
+  bool wide_out = false;
+};
+
+/// The spec that completes `reduction` over `ranks` ranks in one step.
+KernelSpec spec_of(DataType type, const Reduction& reduction, int ranks);
+
+/// The accumulator of a type, as a wide input or output holds it.
+DataType wide_type_of(DataType type);
+
+class Kernel {
+ public:
+  /// A spec whose type or op is out of range gives a kernel that may not be run.
+  static Kernel of(const KernelSpec& spec, Isa isa = best_isa());
+
+  /// Reduces `count` elements of `n` >= 1 inputs. `out` is one of the inputs, or overlaps none.
+  /// Any alignment.
+  void operator()(const std::byte* const* inputs, int n, std::byte* out, std::size_t count,
+                  Stores stores = Stores::kCached) const {
+    std::byte* const outs[] = {out};
+    run_(*this, inputs, n, outs, 1, count, stores);
+  }
+
+  /// The same into `n_out` >= 1 places at once, which are alike or overlap nothing.
+  void to_all(const std::byte* const* inputs, int n, std::byte* const* outs, int n_out,
+              std::size_t count, Stores stores = Stores::kCached) const {
+    run_(*this, inputs, n, outs, n_out, count, stores);
+  }
+
+  const KernelSpec& spec() const { return spec_; }
+  std::size_t bytes_in() const { return bytes_in_; }    // of an input element
+  std::size_t bytes_out() const { return bytes_out_; }  // of an output element
+
+  using Run = void (*)(const Kernel&, const std::byte* const* inputs, int n, std::byte* const* outs,
+                       int n_out, std::size_t count, Stores);
+
+ private:
+  KernelSpec spec_;
+  std::size_t bytes_in_ = 0;
+  std::size_t bytes_out_ = 0;
+  Run run_ = nullptr;
+};
+
+/// memcpy that can write past the caches.
+void copy(std::byte* out, const std::byte* in, std::size_t bytes, Stores stores = Stores::kCached);
+
+}  // namespace muster::collective

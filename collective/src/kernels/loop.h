@@ -1,0 +1,203 @@
+// The loop of every kernel. Vectors go through it in groups that fill whole cache lines of the
+// output: all inputs of a group are read and combined in registers before its first byte is
+// written, so an output may be one of the inputs.
+//
+// Elements before the output's first whole line, and those behind the last group, go vector by
+// vector; what is less than a vector goes by way of one on the stack.
+#pragma once
+
+#include "kernels/formats.h"
+#include "kernels/isa.h"
+#include "kernels/operations.h"
+
+namespace muster::collective::MUSTER_KERNEL_ISA {
+
+/// What happens to the inputs before the operation and to its result, in the accumulator's type.
+template <typename T>
+struct Scaling {
+  T before = 1;
+  T after = 1;
+  T divisor = 1;
+  bool divides = false;  // by `divisor`, instead of multiplying with `after`
+};
+
+/// A plain average divides, so that the average of equal values is that value. By a power of two a
+/// product is exactly the quotient, and quicker.
+template <typename T>
+Scaling<T> scaling_of(const KernelSpec& spec) {
+  const bool power_of_two = (spec.divisor & (spec.divisor - 1)) == 0;
+  return {.before = static_cast<T>(spec.prescale),
+          .after = static_cast<T>(spec.postscale / spec.divisor),
+          .divisor = static_cast<T>(spec.divisor),
+          .divides = spec.postscale == 1 && !power_of_two};
+}
+
+/// Pointers, of a number known when compiling or (Count = 0) when running.
+template <typename Pointer, int Count>
+struct Places {
+  Pointer at[Count];
+  Places(Pointer const* from, int) {
+    for (int i = 0; i < Count; ++i) at[i] = from[i];
+  }
+  static constexpr int count() { return Count; }
+};
+template <typename Pointer>
+struct Places<Pointer, 0> {
+  Pointer const* at;
+  int number;
+  Places(Pointer const* from, int count) : at(from), number(count) {}
+  int count() const { return number; }
+};
+
+template <typename In, typename Out, typename Op, bool IsScaled>
+struct Loop {
+  using Acc = typename In::Acc;
+  using V = Vec<Acc>;
+  template <int Count>
+  using Inputs = Places<const std::byte*, Count>;
+  template <int Count>
+  using Outputs = Places<std::byte*, Count>;
+
+  // The commonest reduction: a loop of its own where there are two inputs and one output.
+  static constexpr bool kHasLoopOfTwo = std::is_same_v<Op, Sum>;
+  static constexpr int kTwo = kHasLoopOfTwo ? 2 : 0;
+  static constexpr int kOne = kHasLoopOfTwo ? 1 : 0;
+  static constexpr bool kInPairs = std::is_same_v<In, Brain> && std::is_same_v<Out, Brain>;
+  static constexpr std::size_t kStep = kLanes<Acc>;
+  static constexpr int kGroup = kVectorBytes == 16 && kStep * Out::kBytes < 16 ? 8 : 4;
+  static constexpr std::size_t kGroupStep = kGroup * kStep;
+  static constexpr bool kStreams = kGroupStep * Out::kBytes % kLineBytes == 0;
+
+  template <int Vectors>
+  [[gnu::always_inline]] static void read(V (&values)[Vectors], const std::byte* from,
+                                          const Scaling<Acc>& scaling) {
+    if constexpr (kInPairs && Vectors > 1) {
+      for (int v = 0; v < Vectors; v += 2) {
+        In::load(from + static_cast<std::size_t>(v) * kStep * In::kBytes, values[v], values[v + 1]);
+      }
+    } else {
+      for (int v = 0; v < Vectors; ++v) {
+        values[v] = In::load(from + static_cast<std::size_t>(v) * kStep * In::kBytes);
+      }
+    }
+    if constexpr (IsScaled) {
+      for (int v = 0; v < Vectors; ++v) values[v] *= scaling.before;
+    }
+  }
+
+  template <int Vectors, int Count>
+  [[gnu::always_inline]] static void reduce(V (&result)[Vectors], const Inputs<Count>& inputs,
+                                            std::size_t at, const Scaling<Acc>& scaling) {
+    read(result, inputs.at[0] + at * In::kBytes, scaling);
+    for (int i = 1; i < inputs.count(); ++i) {
+      V next[Vectors];
+      read(next, inputs.at[i] + at * In::kBytes, scaling);
+      for (int v = 0; v < Vectors; ++v) result[v] = Op::template of<Acc>(result[v], next[v]);
+    }
+    scale(result, scaling);
+  }
+
+  template <int Vectors>
+  [[gnu::always_inline]] static void scale(V (&values)[Vectors], const Scaling<Acc>& scaling) {
+    if constexpr (IsScaled) {
+      if (scaling.divides) {
+        for (int v = 0; v < Vectors; ++v) values[v] /= scaling.divisor;
+      } else {
+        for (int v = 0; v < Vectors; ++v) values[v] *= scaling.after;
+      }
+    }
+  }
+
+  template <int Vectors, int InputCount, int OutputCount>
+  [[gnu::always_inline]] static void group(const Inputs<InputCount>& inputs,
+                                           const Outputs<OutputCount>& outputs, std::size_t at,
+                                           const Scaling<Acc>& scaling, bool streaming) {
+    V result[Vectors];
+    reduce(result, inputs, at, scaling);
+    if constexpr (kInPairs && Vectors > 1) {
+      typename Out::Pair packed[Vectors / 2];
+      for (int v = 0; v < Vectors; v += 2) packed[v / 2] = Out::pack(result[v], result[v + 1]);
+      write(outputs, at, packed, streaming);
+    } else {
+      typename Out::Packed packed[Vectors];
+      for (int v = 0; v < Vectors; ++v) packed[v] = Out::pack(result[v]);
+      write(outputs, at, packed, streaming);
+    }
+  }
+
+  template <typename Packed, std::size_t Count, int OutputCount>
+  [[gnu::always_inline]] static void write(const Outputs<OutputCount>& outputs, std::size_t at,
+                                           const Packed (&packed)[Count], bool streaming) {
+    for (int o = 0; o < outputs.count(); ++o) {
+      std::byte* const to = outputs.at[o] + at * Out::kBytes;
+      if (kStreams && streaming && reinterpret_cast<std::uintptr_t>(to) % kLineBytes == 0) {
+        for (std::size_t v = 0; v < Count; ++v) stream(to + v * sizeof(Packed), packed[v]);
+      } else {
+        for (std::size_t v = 0; v < Count; ++v) store(to + v * sizeof(Packed), packed[v]);
+      }
+    }
+  }
+
+  /// Elements from `at` up to `end`, few of them.
+  [[gnu::noinline]] static void few(const Inputs<0>& inputs, const Outputs<0>& outputs,
+                                    std::size_t at, std::size_t end, const Scaling<Acc>& scaling) {
+    for (; end - at >= kStep; at += kStep) group<1>(inputs, outputs, at, scaling, false);
+    if constexpr (kStep > 1) {
+      const std::size_t rest = end - at;
+      if (rest == 0) return;
+      alignas(kLineBytes) std::byte room[kLineBytes];
+      V result[1];
+      for (int i = 0; i < inputs.count(); ++i) {
+        V next[1];
+        fill_part(room, inputs.at[i] + at * In::kBytes, rest * In::kBytes);
+        read(next, room, scaling);
+        result[0] = i == 0 ? next[0] : Op::template of<Acc>(result[0], next[0]);
+      }
+      scale(result, scaling);
+      store(room, Out::pack(result[0]));
+      for (int o = 0; o < outputs.count(); ++o) {
+        store_part(outputs.at[o] + at * Out::kBytes, room, rest * Out::kBytes);
+      }
+    }
+  }
+
+  /// Elements up to the first output's first whole line; 0 where none of them begins one.
+  static std::size_t before_line(const std::byte* output) {
+    const std::size_t bytes = -reinterpret_cast<std::uintptr_t>(output) % kLineBytes;
+    return bytes % Out::kBytes == 0 ? bytes / Out::kBytes : 0;
+  }
+
+  template <int InputCount, int OutputCount>
+  [[gnu::noinline]] static std::size_t groups(Inputs<InputCount> inputs,
+                                              Outputs<OutputCount> outputs, std::size_t at,
+                                              std::size_t count, Scaling<Acc> scaling,
+                                              bool streaming) {
+    for (; count - at >= kGroupStep; at += kGroupStep) {
+      group<kGroup>(inputs, outputs, at, scaling, streaming);
+    }
+    return at;
+  }
+
+  static void run(const Kernel& kernel, const std::byte* const* inputs, int n,
+                  std::byte* const* outs, int n_out, std::size_t count, Stores stores) {
+    Scaling<Acc> scaling;
+    if constexpr (IsScaled) scaling = scaling_of<Acc>(spec_in(kernel));
+    const bool streaming = kStreams && stores == Stores::kStreaming;
+    const Inputs<0> in(inputs, n);
+    const Outputs<0> out(outs, n_out);
+    std::size_t at = 0;
+    const std::size_t head = before_line(outs[0]);
+    if (count >= head + kGroupStep) {
+      if (head > 0) few(in, out, 0, head, scaling);
+      if (kHasLoopOfTwo && n == 2 && n_out == 1) {
+        at = groups<kTwo, kOne>({inputs, n}, {outs, n_out}, head, count, scaling, streaming);
+      } else {
+        at = groups<0, 0>(in, out, head, count, scaling, streaming);
+      }
+    }
+    if (at < count) few(in, out, at, count, scaling);
+    if (streaming) fence();
+  }
+};
+
+}  // namespace muster::collective::MUSTER_KERNEL_ISA

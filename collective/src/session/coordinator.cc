@@ -1,0 +1,293 @@
+#include "session/coordinator.h"
+
+#include <algorithm>
+
+namespace muster::collective::session {
+namespace {
+
+// A record is copied to every rank; beyond this many tensors nothing is won.
+constexpr std::size_t kMostEntries = 1024;
+
+bool fuses(const Request& one, const Request& other) {
+  return one.call.kind == CallKind::kAllReduce && other.call.kind == CallKind::kAllReduce &&
+         one.call.type == other.call.type && one.call.reduction == other.call.reduction;
+}
+
+std::vector<std::uint64_t> gathered_of(const std::vector<std::shared_ptr<const Request>>& wanted) {
+  std::vector<std::uint64_t> gathered;
+  for (const auto& request : wanted) {
+    gathered.insert(gathered.end(), request->lengths.begin(), request->lengths.end());
+  }
+  return gathered;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
+                         std::size_t most_names)
+    : hosts_(std::move(hosts)),
+      fusion_bytes_(fusion_bytes),
+      most_names_(most_names),
+      joined_(hosts_.size()) {}
+
+bool Coordinator::take(int from, ByteView message, Deadline now) {
+  const std::optional<HandOver> said = decode_hand_over(message);
+  if (!said) return false;
+  if (ended_) return true;
+  if (const auto* news = std::get_if<New>(&*said)) {
+    const Request& request = news->request;
+    const bool all_to_all = request.call.kind == CallKind::kAllToAll;
+    const bool all_gather = request.call.kind == CallKind::kAllGather;
+    if ((all_to_all && request.lengths.size() != hosts_.size()) ||
+        (all_gather && request.lengths.size() != 1)) {
+      return false;
+    }
+    Name& name = name_of(news->name);
+    want(name, from, request);
+    hand_over(name, from, now);
+  } else if (const auto* again = std::get_if<Again>(&*said)) {
+    // A forgotten id is no fault: its rank hears of it, and says the name.
+    const auto found = by_id_.find(again->id);
+    if (found == by_id_.end()) return true;
+    Name& name = *found->second;
+    if (name.wanted[static_cast<std::size_t>(from)] == nullptr) return false;
+    hand_over(name, from, now);
+  } else if (std::holds_alternative<Join>(*said)) {
+    join(from);
+  } else {
+    ended_ = true;
+    announcements_.emplace_back(Left{from});
+    complete_.clear();
+    pending_.clear();
+  }
+  return true;
+}
+
+Coordinator::Name& Coordinator::name_of(std::string_view text) {
+  std::string key(text);
+  const auto found = names_.find(key);
+  if (found != names_.end()) return *found->second;
+  if (names_.size() >= most_names_) forget_old_names();
+  auto name = std::make_unique<Name>();
+  name->id = next_id_++;
+  name->text = key;
+  name->wanted.resize(hosts_.size());
+  name->has.resize(hosts_.size());
+  Name& added = *name;
+  by_id_[added.id] = &added;
+  names_.emplace(std::move(key), std::move(name));
+  return added;
+}
+
+void Coordinator::want(Name& name, int from, const Request& request) {
+  std::shared_ptr<const Request>& mine = name.wanted[static_cast<std::size_t>(from)];
+  if (mine && *mine == request) return;
+  name.is_new = true;
+  // Mostly all ranks ask for the same: one copy of it will do.
+  for (const auto& other : name.wanted) {
+    if (other && *other == request) {
+      mine = other;
+      return;
+    }
+  }
+  mine = std::make_shared<const Request>(request);
+}
+
+void Coordinator::hand_over(Name& name, int from, Deadline now) {
+  char& has = name.has[static_cast<std::size_t>(from)];
+  if (has != 0) return;  // a rank that says so twice is wrong, and not believed
+  has = 1;
+  name.last = from;
+  name.used = ++uses_;
+  if (name.count++ == 0) {
+    name.since = now;
+    name.reported = false;
+    name.place = pending_.size();
+    pending_.push_back(&name);
+  }
+  if (is_complete(name)) complete(name);
+}
+
+bool Coordinator::is_complete(const Name& name) const {
+  if (name.count == static_cast<int>(hosts_.size())) return true;
+  if (joined_count_ == 0) return false;
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (name.has[rank] == 0 && joined_[rank] == 0) return false;
+  }
+  return true;
+}
+
+void Coordinator::complete(Name& name) {
+  pending_.back()->place = name.place;
+  std::swap(pending_[name.place], pending_.back());
+  pending_.pop_back();
+  complete_.push_back(&name);
+}
+
+void Coordinator::join(int from) {
+  char& joined = joined_[static_cast<std::size_t>(from)];
+  if (joined != 0) return;
+  joined = 1;
+  ++joined_count_;
+  for (std::size_t i = 0; i < pending_.size();) {
+    if (is_complete(*pending_[i])) {
+      complete(*pending_[i]);
+    } else {
+      ++i;
+    }
+  }
+  if (joined_count_ < static_cast<int>(hosts_.size())) return;
+  // What is complete goes before: cut() looks at the batches first for this announcement.
+  announcements_.emplace_back(AllJoined{from});
+}
+
+// The half that was used longest ago, and is not being handed over just now.
+void Coordinator::forget_old_names() {
+  std::vector<Name*> idle;
+  for (const auto& [text, name] : names_) {
+    if (name->count == 0) idle.push_back(name.get());
+  }
+  std::ranges::sort(idle, {}, &Name::used);
+  idle.resize((idle.size() + 1) / 2);
+  if (idle.empty()) return;
+  Forget forget;
+  for (const Name* name : idle) {
+    forget.ids.push_back(name->id);
+    by_id_.erase(name->id);
+    names_.erase(std::string(name->text));
+  }
+  announcements_.emplace_back(std::move(forget));
+}
+
+std::optional<Error> Coordinator::fault_of(const Name& name, int first) const {
+  const Request& request = *name.wanted[static_cast<std::size_t>(first)];
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (name.has[rank] == 0 || agree(request, *name.wanted[rank])) continue;
+    return mismatch(name.text, {who(first), request},
+                    {who(static_cast<int>(rank)), *name.wanted[rank]});
+  }
+  if (request.call.kind == CallKind::kAllReduce) return std::nullopt;
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (name.has[rank] != 0) continue;
+    return Error{.code = ErrorCode::kBadArgument,
+                 .message = std::string(to_string(request.call.kind)) + " '" + name.text +
+                            "' while " + who(static_cast<int>(rank)) + " has joined",
+                 .advice = "only all_reduce goes on until all ranks have joined",
+                 .rank = static_cast<int>(rank),
+                 .host = hosts_[rank]};
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
+  const auto first = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
+  auto agreed = std::make_shared<Agreed>();
+  agreed->name = name.text;
+  agreed->request = *name.wanted[first];
+  agreed->error = fault_of(name, static_cast<int>(first));
+  const CallKind kind = agreed->request.call.kind;
+  if (!agreed->error && (kind == CallKind::kAllGather || kind == CallKind::kAllToAll)) {
+    agreed->gathered = gathered_of(name.wanted);
+  }
+  return agreed;
+}
+
+// What a rank has joined without asking for it has to be judged each time.
+Entry Coordinator::entry_of(Name& name) {
+  Entry entry{.id = name.id, .last = name.last};
+  const bool all = name.count == static_cast<int>(hosts_.size());
+  if (name.is_new || !all) entry.news = judge(name);
+  name.is_new = entry.news && (entry.news->error || !all);
+  name.count = 0;
+  std::ranges::fill(name.has, 0);
+  return entry;
+}
+
+Record Coordinator::cut() {
+  cut_bytes_ = 0;
+  const bool all_joined =
+      !announcements_.empty() && std::holds_alternative<AllJoined>(announcements_.front());
+  if (!announcements_.empty() && !(all_joined && !complete_.empty())) {
+    Record record = std::move(announcements_.front());
+    announcements_.pop_front();
+    if (all_joined) {
+      std::ranges::fill(joined_, 0);
+      joined_count_ = 0;
+    }
+    return record;
+  }
+  Batch batch;
+  Name& first = *complete_.front();
+  complete_.pop_front();
+  const auto lowest = static_cast<std::size_t>(std::ranges::find(first.has, 1) - first.has.begin());
+  const std::shared_ptr<const Request> request = first.wanted[lowest];
+  const auto agreed_on = [](const Name& name, const Entry& entry) {
+    return !name.is_new || (entry.news && !entry.news->error);
+  };
+  batch.entries.push_back(entry_of(first));
+  cut_bytes_ = bytes_of(*request);
+  if (!agreed_on(first, batch.entries.back())) return batch;
+  if (request->call.kind != CallKind::kAllReduce) return batch;
+  // Whoever does not fit stays in its place for the next record.
+  for (auto next = complete_.begin(); next != complete_.end();) {
+    if (batch.entries.size() >= kMostEntries) break;
+    Name& name = **next;
+    const auto rank = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
+    const Request& other = *name.wanted[rank];
+    if (!fuses(*request, other) || cut_bytes_ + bytes_of(other) > fusion_bytes_ ||
+        (name.is_new && fault_of(name, static_cast<int>(rank)))) {
+      ++next;
+      continue;
+    }
+    cut_bytes_ += bytes_of(other);
+    batch.entries.push_back(entry_of(name));
+    next = complete_.erase(next);
+  }
+  return batch;
+}
+
+std::string Coordinator::who(int rank) const {
+  return "rank " + std::to_string(rank) + " on host " + hosts_[static_cast<std::size_t>(rank)];
+}
+
+std::vector<std::string> Coordinator::stalled(Deadline now, std::chrono::milliseconds patience) {
+  std::vector<std::string> reports;
+  for (Name* name : pending_) {
+    if (name->reported || now < name->since + patience) continue;
+    name->reported = true;
+    reports.push_back(
+        report(*name, std::chrono::floor<std::chrono::milliseconds>(now - name->since)));
+  }
+  return reports;
+}
+
+std::optional<Deadline> Coordinator::next_stall(std::chrono::milliseconds patience) const {
+  std::optional<Deadline> next;
+  for (const Name* name : pending_) {
+    const Deadline due = name->since + patience;
+    if (!name->reported && (!next || due < *next)) next = due;
+  }
+  return next;
+}
+
+std::string Coordinator::report(const Name& name, std::chrono::milliseconds waited) const {
+  std::vector<std::string> ranks;
+  std::vector<std::string> hosts;
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (name.has[rank] != 0 || joined_[rank] != 0) continue;
+    ranks.push_back(std::to_string(rank));
+    if (std::ranges::find(hosts, hosts_[rank]) == hosts.end()) hosts.push_back(hosts_[rank]);
+  }
+  const auto list = [](const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+    return text;
+  };
+  // Tenths will do.
+  const std::chrono::milliseconds rounded(waited.count() / 100 * 100);
+  return "'" + name.text + "' has waited " + in_seconds(rounded) +
+         (ranks.size() == 1 ? " for rank " : " for ranks ") + list(ranks) +
+         (hosts.size() == 1 ? " (on host " : " (on hosts ") + list(hosts) + ")";
+}
+
+}  // namespace muster::collective::session

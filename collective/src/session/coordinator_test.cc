@@ -1,0 +1,175 @@
+#include "session/coordinator.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::collective::session {
+namespace {
+
+using std::chrono::milliseconds;
+
+Request sum_of(std::uint64_t count, DataType type = DataType::kFloat32) {
+  return {
+      .call = {
+          .kind = CallKind::kAllReduce, .type = type, .reduction = ReduceOp::kSum, .count = count}};
+}
+
+const Deadline kStart{std::chrono::seconds(100)};
+
+bool hand_over(Coordinator& coordinator, int rank, std::string_view name,
+               const Request& request = sum_of(4), Deadline now = kStart) {
+  return coordinator.take(rank, encode_new(name, request), now);
+}
+
+// The ids of a batch.
+std::vector<std::uint32_t> ids_of(const Record& record) {
+  std::vector<std::uint32_t> ids;
+  for (const Entry& entry : std::get<Batch>(record).entries) ids.push_back(entry.id);
+  return ids;
+}
+
+using Ids = std::vector<std::uint32_t>;
+
+TEST(Coordinator, CutsANameOnceAllRanksHaveHandedItOver) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  EXPECT_TRUE(hand_over(coordinator, 1, "w"));
+  EXPECT_FALSE(coordinator.has_record());
+  EXPECT_TRUE(coordinator.has_pending());
+  EXPECT_TRUE(hand_over(coordinator, 0, "w"));
+  ASSERT_TRUE(coordinator.has_record());
+  const Record record = coordinator.cut();
+  const Entry& entry = std::get<Batch>(record).entries.at(0);
+  EXPECT_EQ(entry.last, 0);
+  ASSERT_TRUE(entry.news);
+  EXPECT_EQ(entry.news->name, "w");
+  EXPECT_FALSE(coordinator.has_record());
+  EXPECT_FALSE(coordinator.has_pending());
+}
+
+TEST(Coordinator, TellsNothingNewAboutWhatIsAgreedAgain) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  for (const int rank : {0, 1}) hand_over(coordinator, rank, "w");
+  static_cast<void>(coordinator.cut());
+  for (const int rank : {0, 1}) EXPECT_TRUE(coordinator.take(rank, encode(Again{1}), kStart));
+  EXPECT_FALSE(std::get<Batch>(coordinator.cut()).entries.at(0).news);
+  // One rank asks for something else: that is judged anew, and so is what follows.
+  hand_over(coordinator, 0, "w", sum_of(5));
+  EXPECT_TRUE(coordinator.take(1, encode(Again{1}), kStart));
+  EXPECT_TRUE(std::get<Batch>(coordinator.cut()).entries.at(0).news->error);
+  hand_over(coordinator, 0, "w", sum_of(4));
+  EXPECT_TRUE(coordinator.take(1, encode(Again{1}), kStart));
+  const Record record = coordinator.cut();
+  ASSERT_TRUE(std::get<Batch>(record).entries.at(0).news);
+  EXPECT_FALSE(std::get<Batch>(record).entries.at(0).news->error);
+}
+
+TEST(Coordinator, FusesWhatFits) {
+  Coordinator coordinator({"a"}, 48);
+  hand_over(coordinator, 0, "one", sum_of(4));                           // 16 bytes
+  hand_over(coordinator, 0, "other type", sum_of(2, DataType::kInt64));  // 16 bytes
+  hand_over(coordinator, 0, "too large", sum_of(20));                    // 80 bytes
+  hand_over(coordinator, 0, "barrier", {.call = {.kind = CallKind::kBarrier}});
+  hand_over(coordinator, 0, "two", sum_of(8));    // 32 bytes
+  hand_over(coordinator, 0, "three", sum_of(1));  // one too many
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{1, 5}));
+  EXPECT_EQ(coordinator.cut_bytes(), 48u);
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{2}));
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{3}));
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{4}));
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{6}));
+  EXPECT_FALSE(coordinator.has_record());
+}
+
+TEST(Coordinator, AMismatchGoesAlone) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  hand_over(coordinator, 0, "good");
+  hand_over(coordinator, 1, "good");
+  hand_over(coordinator, 0, "bad", sum_of(4));
+  hand_over(coordinator, 1, "bad", sum_of(5));
+  hand_over(coordinator, 0, "fine");
+  hand_over(coordinator, 1, "fine");
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{1, 3}));
+  const Record record = coordinator.cut();
+  const Entry& bad = std::get<Batch>(record).entries.at(0);
+  ASSERT_TRUE(bad.news->error);
+  EXPECT_EQ(bad.news->error->message,
+            "all_reduce 'bad': rank 0 on host a hands over 4 float32, sum; rank 1 on host b 5 "
+            "float32, sum");
+}
+
+TEST(Coordinator, GathersLengths) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  for (const int rank : {1, 0}) {
+    hand_over(coordinator, rank, "g",
+              {.call = {.kind = CallKind::kAllGather},
+               .lengths = {static_cast<std::uint64_t>(10 + rank)}});
+  }
+  const Record record = coordinator.cut();
+  EXPECT_EQ(std::get<Batch>(record).entries.at(0).news->gathered,
+            (std::vector<std::uint64_t>{10, 11}));
+}
+
+TEST(Coordinator, AJoinedRankCountsAsReady) {
+  Coordinator coordinator({"a", "b", "c"}, 1000);
+  hand_over(coordinator, 0, "w");
+  hand_over(coordinator, 1, "w");
+  coordinator.take(2, encode(Join{}), kStart);
+  ASSERT_TRUE(coordinator.has_record());
+  EXPECT_FALSE(std::get<Batch>(coordinator.cut()).entries.at(0).news->error);
+  coordinator.take(0, encode(Join{}), kStart);
+  EXPECT_FALSE(coordinator.has_record());
+  coordinator.take(1, encode(Join{}), kStart);
+  EXPECT_EQ(std::get<AllJoined>(coordinator.cut()).last, 1);
+  hand_over(coordinator, 0, "w");
+  EXPECT_FALSE(coordinator.has_record()) << "nobody has joined any more";
+}
+
+TEST(Coordinator, NothingFollowsARankThatLeaves) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  hand_over(coordinator, 0, "w");
+  coordinator.take(1, encode(Leave{}), kStart);
+  hand_over(coordinator, 1, "w");
+  EXPECT_EQ(std::get<Left>(coordinator.cut()).rank, 1);
+  EXPECT_FALSE(coordinator.has_record());
+}
+
+TEST(Coordinator, ReportsOnceWhoIsMissing) {
+  Coordinator coordinator({"a", "b", "x", "y"}, 1000);
+  hand_over(coordinator, 0, "w1");
+  hand_over(coordinator, 1, "w1");
+  const milliseconds patience(60'000);
+  ASSERT_TRUE(coordinator.next_stall(patience));
+  EXPECT_EQ(*coordinator.next_stall(patience), kStart + patience);
+  EXPECT_TRUE(coordinator.stalled(kStart + milliseconds(59'999), patience).empty());
+  EXPECT_EQ(coordinator.stalled(kStart + milliseconds(60'001), patience),
+            (std::vector<std::string>{"'w1' has waited 60 s for ranks 2, 3 (on hosts x, y)"}));
+  EXPECT_TRUE(coordinator.stalled(kStart + 2 * patience, patience).empty());
+  EXPECT_FALSE(coordinator.next_stall(patience));
+}
+
+TEST(Coordinator, ForgetsTheNamesThatWereUsedLongestAgo) {
+  Coordinator coordinator({"a"}, 1000, 4);
+  for (const char* name : {"1", "2", "3", "4"}) {
+    hand_over(coordinator, 0, name);
+    static_cast<void>(coordinator.cut());
+  }
+  EXPECT_TRUE(coordinator.take(0, encode(Again{1}), kStart));
+  static_cast<void>(coordinator.cut());
+  hand_over(coordinator, 0, "5");
+  EXPECT_EQ(std::get<Forget>(coordinator.cut()).ids, (Ids{2, 3}));
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{5}));
+  EXPECT_TRUE(coordinator.take(0, encode(Again{2}), kStart)) << "it does not know yet";
+  EXPECT_FALSE(coordinator.has_record());
+  hand_over(coordinator, 0, "2");
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{6}));
+}
+
+TEST(Coordinator, RefusesWhatIsNoMessage) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  EXPECT_FALSE(coordinator.take(1, {}, kStart));
+  EXPECT_FALSE(coordinator.take(1, Bytes(3, std::byte{77}), kStart));
+  EXPECT_FALSE(hand_over(coordinator, 1, "x", {.call = {.kind = CallKind::kAllToAll}}))
+      << "without a length for each rank";
+}
+
+}  // namespace
+}  // namespace muster::collective::session

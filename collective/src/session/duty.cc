@@ -1,0 +1,195 @@
+// Who carries out what is agreed on, and how those who wait for it do so.
+#include <immintrin.h>
+#include <sched.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "session/engine.h"
+
+namespace muster::collective::session {
+namespace {
+
+// About what it takes to put a thread to sleep and wake it again: who spins no longer than that
+// never loses more than twice the best.
+constexpr std::chrono::microseconds kSpin{50};
+
+// As in operation.cc: for callbacks, which nobody waits for.
+constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
+
+// Waits in little steps without sleeping. With more ranks than processors each step gives the
+// processor away, for it is another rank that will bring what is waited for.
+class Spin {
+ public:
+  explicit Spin(bool crowded) : crowded_(crowded) {}
+
+  /// False once it has gone on for long enough.
+  bool once() {
+    if (crowded_) {
+      ::sched_yield();
+    } else {
+      _mm_pause();
+    }
+    if (steps_++ % 16 != 0) return true;
+    const Deadline now = Clock::now();
+    if (steps_ == 1) end_ = now + kSpin;
+    return now < end_;
+  }
+  void start_anew() { steps_ = 0; }
+
+ private:
+  bool crowded_;
+  unsigned steps_ = 0;
+  Deadline end_ = {};
+};
+
+}  // namespace
+
+bool Engine::step() {
+  if (over_) return false;
+  if (monitor()->failed()) {
+    end(monitor()->failure());
+    return true;
+  }
+  if (!next_record()) return false;
+  if (const auto* batch = std::get_if<Batch>(&decoded_)) {
+    carry_out(*batch);
+  } else if (const auto* ids = std::get_if<Forget>(&decoded_)) {
+    forget(*ids);
+  } else if (const auto* joined = std::get_if<AllJoined>(&decoded_)) {
+    all_joined(joined->last);
+  } else {
+    end(lost(std::get<Left>(decoded_).rank));
+  }
+  return true;
+}
+
+bool Engine::has_work() {
+  if (over_) return false;
+  if (monitor()->failed()) return true;
+  if (rank() != 0) return channel_->has_next();
+  if (is_unpublished_) return channel_->has_room_for(record_);
+  channel_->collect();
+  const std::lock_guard lock(coordinator_mutex_);
+  return coordinator_->has_record();
+}
+
+void Engine::serve() {
+  std::optional<Deadline> until;
+  while (!stopping_) {
+    const std::uint32_t seen = bell().count();
+    if (duty_.try_lock()) {
+      const std::lock_guard duty(duty_, std::adopt_lock);
+      bell().attend();
+      while (!stopping_ && step()) {
+      }
+      until = plan_to_wake();
+      bell().rest(until ? Attention::kPatient : Attention::kAsleep);
+      if (has_work()) continue;
+    } else {
+      // Whoever has duty rings where there is anything left when it goes.
+      patient_ = false;
+      until.reset();
+    }
+    bell().wait(seen, until);
+  }
+}
+
+std::optional<Deadline> Engine::plan_to_wake() {
+  const std::optional<Deadline> stall = report_stalls();
+  const std::optional<Deadline> watch = watch_over_callbacks();
+  const std::optional<Deadline> next = stall && watch ? std::min(*stall, *watch)
+                                       : stall        ? stall
+                                                      : watch;
+  patient_ = stall.has_value();
+  return next;
+}
+
+std::optional<Deadline> Engine::report_stalls() {
+  const std::chrono::milliseconds patience = options_.stall_warning;
+  if (!coordinator_ || over_ || patience <= std::chrono::milliseconds::zero()) return std::nullopt;
+  std::vector<std::string> reports;
+  std::optional<Deadline> next;
+  {
+    const std::lock_guard lock(coordinator_mutex_);
+    reports = coordinator_->stalled(Clock::now(), patience);
+    next = coordinator_->next_stall(patience);
+  }
+  for (const std::string& report : reports) {
+    if (options_.on_stall) {
+      options_.on_stall(report);
+    } else {
+      std::fprintf(stderr, "muster: %s\n", report.c_str());
+    }
+  }
+  return next;
+}
+
+// Like a thread that waits, in place of those who do not.
+std::optional<Deadline> Engine::watch_over_callbacks() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (called_back_ == 0) {
+      watch_at_.reset();
+    } else if (!watch_at_) {
+      watch_at_ = Clock::now() + kUntilOthersAreAsked;
+    }
+  }
+  const bool watches = watch_at_ && Clock::now() >= *watch_at_;
+  watches_ = watches;
+  if (!watches) {
+    watch_.reset();
+    return watch_at_;
+  }
+  if (!watch_) watch_.emplace(*monitor(), "the operations in flight");
+  return std::nullopt;
+}
+
+void Engine::help(const Operation& operation) {
+  Spin spin(crowded_);
+  bool goes_on = true;
+  while (goes_on && !operation.is_done()) {
+    if (!duty_.try_lock()) {
+      goes_on = spin.once();
+      continue;
+    }
+    bell().attend();
+    while (goes_on && !operation.is_done()) {
+      if (step()) {
+        spin.start_anew();
+      } else {
+        goes_on = spin.once();
+      }
+    }
+    go_off_duty();
+  }
+}
+
+// A rank may go without a word to the session, as one does whose session could not start. What it
+// has not handed over then never will be. What it has is in the log by now: it was there the last
+// time, too, and the network had the time between.
+void Engine::look_for_departed(bool& seen_before) {
+  const std::vector<int> departed = monitor()->departed();
+  if (departed.empty() || !std::exchange(seen_before, true) || !duty_.try_lock()) return;
+  bell().attend();
+  while (step()) {
+  }
+  if (!over_) end(lost(departed.front()));
+  go_off_duty();
+}
+
+// What comes from now on rings the bell. What has come already, and what the thread does not know
+// to wake for, is left to it.
+void Engine::go_off_duty() {
+  const bool patient = patient_.load();
+  bell().rest(patient ? Attention::kPatient : Attention::kAsleep);
+  bool ring = has_work();
+  if (!ring && !patient && coordinator_ && options_.stall_warning.count() > 0) {
+    const std::lock_guard lock(coordinator_mutex_);
+    ring = coordinator_->has_pending();
+  }
+  duty_.unlock();
+  if (ring) bell().ring();
+}
+
+}  // namespace muster::collective::session

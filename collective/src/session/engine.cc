@@ -1,0 +1,173 @@
+#include "session/engine.h"
+
+#include <algorithm>
+
+namespace muster::collective {
+namespace session {
+namespace {
+
+// Without a copy nothing is won by more: what is done first is back first.
+constexpr std::uint64_t kFusionBytes = std::uint64_t{32} << 20U;
+
+bool is_crowded(const World& world) {
+  const auto local = world.topology.host_of.empty()
+                         ? std::size_t{1}
+                         : world.topology.neighbours_of(world.rank).size();
+  return local > std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+Engine::Engine(SessionBase base, SessionOptions options)
+    : base_(std::move(base)),
+      options_(std::move(options)),
+      crowded_(is_crowded(base_.world)),
+      carrier_(base_) {
+  if (options_.fusion_bytes == 0) options_.fusion_bytes = kFusionBytes;
+}
+
+Status Engine::start() {
+  if (size() > 1) take_part();
+  if (!options_.timeline.empty()) {
+    if (Status opened = start_timeline(options_.timeline); !opened) return opened;
+  }
+  if (rank() != 0 || size() == 1 || !options_.autotune || options_.autotune_log.empty()) return {};
+  const std::lock_guard duty(duty_);
+  autotune_log_.open(options_.autotune_log);
+  if (autotune_log_) return {};
+  return Error{ErrorCode::kSystem, "cannot write the log " + options_.autotune_log};
+}
+
+// Before anything can fail: the others have to hear it when this rank leaves.
+void Engine::take_part() {
+  if (rank() == 0) {
+    coordinator_ = std::make_unique<Coordinator>(base_.world.hosts, options_.fusion_bytes);
+    if (options_.autotune) {
+      constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+      autotune_.emplace(std::vector<std::uint64_t>{kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB});
+      coordinator_->set_fusion_bytes(autotune_->current());
+    }
+  }
+  const auto hears = [this](int from, ByteView message) { return take(from, message); };
+  const bool shares = base_.shared != nullptr && base_.shared_bytes >= least_shared_bytes(size());
+  channel_ =
+      shares ? shared_channel(rank(), size(), base_.shared, base_.shared_bytes, *monitor(), hears)
+             : message_channel(rank(), size(), *monitor(), hears);
+  failure_subscription_ = monitor()->on_failure([this] { bell().ring(); });
+  thread_ = std::thread([this] { serve(); });
+}
+
+Engine::~Engine() {
+  stopping_ = true;
+  if (thread_.joinable()) {
+    bell().ring();
+    thread_.join();
+    monitor()->unsubscribe(failure_subscription_);
+  }
+  {
+    const std::lock_guard duty(duty_);
+    if (!over_) {
+      end({.code = ErrorCode::kPeerLost,
+           .message = base_.world.name_of(rank()) + " has ended its session",
+           .rank = rank(),
+           .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
+    }
+  }
+  if (channel_ && !monitor()->failed()) {
+    channel_->leave(rank() == 0 ? encode(Record{Left{0}}) : encode(Leave{}));
+  }
+  channel_.reset();
+  static_cast<void>(stop_timeline());
+}
+
+bool Engine::done(Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  const Operation* const operation = operations_.find(ticket);
+  return operation == nullptr || operation->is_done();
+}
+
+Status Engine::wait(Ticket ticket) {
+  Operation* operation = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    operation = operations_.find(ticket);
+    if (operation == nullptr || operation->claimed) {
+      return Error{ErrorCode::kBadArgument,
+                   "there is no such ticket, or it was waited for already"};
+    }
+    operation->claimed = true;
+  }
+  if (!operation->is_done()) help(*operation);
+  if (!operation->is_done()) {
+    operation->sleep_until_done(monitor(),
+                                [this, seen = false]() mutable { look_for_departed(seen); });
+  }
+  const std::lock_guard lock(mutex_);
+  Status outcome = std::move(operation->outcome);
+  operations_.give_back(*operation);
+  return outcome;
+}
+
+void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
+  Status outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    Operation* const operation = operations_.find(ticket);
+    if (operation == nullptr || operation->claimed) {
+      outcome =
+          Error{ErrorCode::kBadArgument, "there is no such ticket, or it was waited for already"};
+    } else {
+      operation->claimed = true;
+      if (!operation->is_done()) {
+        operation->then = std::move(then);
+        // The first of some: while nobody waits, the thread sees to it that a stopped rank is
+        // noticed.
+        if (called_back_++ == 0) bell().ring();
+        return;
+      }
+      outcome = std::move(operation->outcome);
+      operations_.give_back(*operation);
+    }
+  }
+  then(outcome);
+}
+
+Status Engine::start_timeline(const std::string& path) {
+  const std::lock_guard lock(timeline_mutex_);
+  if (timeline_) return Error{ErrorCode::kBadArgument, "there is a timeline already"};
+  const std::string& host = base_.world.hosts.empty()
+                                ? base_.world.options.host
+                                : base_.world.hosts[static_cast<std::size_t>(rank())];
+  Result<std::unique_ptr<Timeline>> opened = Timeline::open(path, rank(), host);
+  if (!opened) return opened.error();
+  timeline_ = *std::move(opened);
+  traces_ = true;
+  return {};
+}
+
+Status Engine::stop_timeline() {
+  const std::lock_guard lock(timeline_mutex_);
+  traces_ = false;
+  if (!timeline_) return {};
+  Status closed = timeline_->close();
+  timeline_.reset();
+  return closed;
+}
+
+void* Engine::allocate_shared(std::uint64_t bytes) {
+  return base_.allocate_shared ? base_.allocate_shared(bytes) : nullptr;
+}
+
+void Engine::free_shared(void* memory) {
+  if (base_.free_shared) base_.free_shared(memory);
+}
+
+}  // namespace session
+
+Result<std::unique_ptr<Session>> start_session(SessionBase base, SessionOptions options) {
+  auto engine = std::make_unique<session::Engine>(std::move(base), std::move(options));
+  if (Status started = engine->start(); !started) return started.error();
+  return std::unique_ptr<Session>(std::move(engine));
+}
+
+}  // namespace muster::collective

@@ -1,0 +1,185 @@
+// The session itself. A thread that hands over puts its operation into a table and tells the
+// coordinator (channel.h); whoever is on duty reads the coordinator's records one after the other
+// and carries them out (carrier.h).
+//
+// On duty is the session's own thread, which sleeps until this rank's bell rings; or a thread that
+// waits for an operation and finds nobody on duty: a small operation is then over before another
+// thread could have been woken. Duty is a lock that is held across a call of the backend; the table
+// has another, which is never held for long, and which nobody takes duty under.
+//
+// The session ends for this rank with the first of: the world fails, a rank leaves, this rank
+// leaves. Then everything that is pending fails, and so does all that is handed over later.
+#pragma once
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "session/autotune.h"
+#include "session/base.h"
+#include "session/carrier.h"
+#include "session/channel.h"
+#include "session/coordinator.h"
+#include "session/operation.h"
+#include "session/protocol.h"
+#include "session/timeline.h"
+
+namespace muster::collective::session {
+
+class Engine final : public Session {
+ public:
+  Engine(SessionBase base, SessionOptions options);
+  ~Engine() override;
+
+  /// After the constructor, once.
+  Status start();
+
+  int rank() const override { return base_.world.rank; }
+  int size() const override { return base_.world.size; }
+
+  Result<Ticket> all_reduce(std::string_view name, const void* in, void* out, std::uint64_t count,
+                            DataType type, const Reduction& reduction) override;
+  Result<Ticket> all_reduce(std::string_view name, std::span<const Tensor> tensors, DataType type,
+                            const Reduction& reduction) override;
+  Result<Ticket> reduce_scatter(std::string_view name, const void* in, void* out,
+                                std::span<const std::uint64_t> counts, DataType type,
+                                const Reduction& reduction) override;
+  Result<Ticket> all_gather(std::string_view name, const void* part, std::uint64_t bytes,
+                            Allocate allocate) override;
+  Result<Ticket> broadcast(std::string_view name, void* data, std::uint64_t bytes,
+                           int root) override;
+  Result<Ticket> all_to_all(std::string_view name, const void* in,
+                            std::span<const std::uint64_t> sent, Allocate allocate) override;
+  Result<Ticket> barrier(std::string_view name) override;
+  Result<Ticket> join() override;
+  int last_joined() const override { return last_joined_.load(std::memory_order_acquire); }
+
+  bool done(Ticket ticket) const override;
+  Status wait(Ticket ticket) override;
+  void when_done(Ticket ticket, std::function<void(const Status&)> then) override;
+
+  Status start_timeline(const std::string& path) override;
+  Status stop_timeline() override;
+  void* allocate_shared(std::uint64_t bytes) override;
+  void free_shared(void* memory) override;
+
+ private:
+  // A name as this rank knows it.
+  struct Known {
+    std::uint32_t id = 0;
+    Request said;             // what this rank last told the coordinator
+    bool said_by_id = false;  // ... by the number alone
+    Operation* in_flight = nullptr;
+    std::shared_ptr<const Agreed> agreed;  // belongs to whoever is on duty
+  };
+  struct TextHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  using KnownNames = std::unordered_map<std::string, Known, TextHash, std::equal_to<>>;
+  using KnownName = KnownNames::value_type;
+
+  // What a hand-over is about, beside its request.
+  struct Buffers {
+    std::span<const Tensor> tensors = {};
+    const void* in = nullptr;
+    void* out = nullptr;
+    Allocate allocate = {};
+  };
+
+  void take_part();
+
+  // Handing over (hand_over.cc).
+  Result<Ticket> hand_over(std::string_view name, const Call& call,
+                           std::span<const std::uint64_t> lengths, Buffers buffers);
+  Operation& fill(std::string_view name, const Call& call, std::span<const std::uint64_t> lengths,
+                  Buffers buffers);
+  Ticket carry_out_alone(Operation& operation);
+  void tell_coordinator(ByteView message, std::uint32_t id);
+  bool take(int from, ByteView message);
+
+  // Duty, and waiting for it (duty.cc).
+  void serve();
+  bool step();
+  bool has_work();
+  void help(const Operation& operation);
+  void go_off_duty();
+  void look_for_departed(bool& seen_before);
+  std::optional<Deadline> plan_to_wake();
+  std::optional<Deadline> report_stalls();
+  std::optional<Deadline> watch_over_callbacks();
+
+  // Records (records.cc), on duty.
+  bool next_record();
+  bool cut_record();
+  bool read_record();
+  void carry_out(const Batch& batch);
+  bool find_items(const Batch& batch);
+  void forget(const Forget& forget);
+  void all_joined(int last);
+  void end(const Error& why);
+  void finish_items();
+  void trace(const Batch& batch, Deadline agreed, Deadline begun, bool was_called);
+  void tune(const Batch& batch, std::uint64_t bytes);
+  void damaged(int from);
+  Error lost(int other) const;
+
+  // Sets the outcome of an operation; what is to be done about it after the table is unlocked.
+  void settle(Operation& operation, const Status& outcome);
+  void tell_settled();
+
+  Monitor* monitor() const { return base_.world.monitor.get(); }
+  Bell& bell() { return channel_->bell(); }
+
+  SessionBase base_;
+  SessionOptions options_;
+  bool crowded_;
+
+  std::unique_ptr<Channel> channel_;  // null in a world of one
+  std::mutex coordinator_mutex_;
+  std::unique_ptr<Coordinator> coordinator_;  // rank 0's
+
+  // The table.
+  mutable std::mutex mutex_;
+  mutable Operations operations_;
+  KnownNames known_;
+  std::unordered_map<std::uint32_t, KnownName*> by_id_;
+  std::optional<Error> ended_;
+  Operation* join_ = nullptr;    // in flight
+  std::size_t called_back_ = 0;  // operations in flight that have a when_done()
+
+  // Duty, and what belongs to whoever has it.
+  std::mutex duty_;
+  Carrier carrier_;
+  bool over_ = false;
+  Bytes record_;
+  Record decoded_;
+  bool is_unpublished_ = false;  // rank 0: there was no room for record_
+  std::vector<Item> items_;
+  std::vector<KnownName*> names_;  // of items_
+  std::vector<Operation*> to_wake_;
+  std::vector<std::pair<std::function<void(const Status&)>, Status>> to_call_;
+  std::optional<Autotune> autotune_;
+  std::ofstream autotune_log_;
+
+  std::mutex timeline_mutex_;
+  std::shared_ptr<Timeline> timeline_;
+  std::atomic<bool> traces_{false};
+
+  std::atomic<int> last_joined_{-1};
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> patient_{false};     // the thread sleeps with a deadline
+  std::atomic<bool> watches_{false};     // the thread has the others asked whether they are there
+  std::optional<Monitor::Watch> watch_;  // the thread's own, as is the next
+  std::optional<Deadline> watch_at_;
+  std::uint64_t failure_subscription_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace muster::collective::session

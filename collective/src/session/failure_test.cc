@@ -1,0 +1,149 @@
+// What the other ranks learn of a rank that dies, is stopped or is late, and what an idle session
+// costs.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "session/session_world.h"
+#include "transport/descriptor.h"
+#include "world/join.h"
+
+namespace muster::collective::session {
+namespace {
+
+using testing::on_threads;
+
+// One rank as a process. Made before the test has threads.
+class Process {
+ public:
+  Process(const Options& options, const std::function<void(World&)>& body) {
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    Result<std::unique_ptr<World>> world = join(options, session_memory);
+    if (world) body(**world);
+    ::_exit(1);
+  }
+  ~Process() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+// The victim takes part in one operation, and ends by `signal` while the others have one pending.
+void run_with_victim(Over over, int signal, int victim, ErrorCode code) {
+  constexpr int kSize = 3;
+  const std::vector<Options> options = testing::world_of(kSize);
+  Process process(options[static_cast<std::size_t>(victim)], [&](World& world) {
+    const std::unique_ptr<Session> session = session_of(world, over);
+    if (session) static_cast<void>(session->wait(*session->barrier("first")));
+    ::raise(signal);
+  });
+  if (victim == 0) Descriptor(options[0].listener).close();
+  std::atomic<int> failed = 0;
+  on_threads(kSize, [&](int rank) {
+    if (rank == victim) return;
+    Result<std::unique_ptr<World>> world =
+        join(options[static_cast<std::size_t>(rank)], session_memory);
+    ASSERT_TRUE(world) << world.error().to_string();
+    {
+      const std::unique_ptr<Session> session = session_of(**world, over);
+      ASSERT_NE(session, nullptr);
+      static_cast<void>(session->wait(*session->barrier("first")));
+      for (const char* name : {"x", "later"}) {
+        const Status status = session->wait(*session->barrier(name));
+        ASSERT_FALSE(status);
+        EXPECT_EQ(status.error().code, code) << status.error().to_string();
+        EXPECT_EQ(status.error().rank, victim) << status.error().to_string();
+        ++failed;
+      }
+      // A callback hears of it as well.
+      std::promise<bool> called;
+      session->when_done(*session->barrier("callback"), [&](const Status& status) {
+        called.set_value(static_cast<bool>(status));
+      });
+      EXPECT_FALSE(called.get_future().get());
+    }
+  });
+  EXPECT_EQ(failed, 4);
+}
+
+TEST(SessionFailure, OfAKilledRankIsNamedByAllOthers) {
+  for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
+    for (const int victim : {0, 2}) run_with_victim(over, SIGKILL, victim, ErrorCode::kPeerLost);
+  }
+}
+
+TEST(SessionFailure, OfAStoppedRankIsNamedByAllOthers) {
+  for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
+    for (const int victim : {0, 2}) run_with_victim(over, SIGSTOP, victim, ErrorCode::kTimeout);
+  }
+}
+
+TEST(SessionFailure, OfAStoppedRankReachesACallback) {
+  const std::vector<Options> options = testing::world_of(2);
+  Process process(options[1], [&](World& world) {
+    const std::unique_ptr<Session> session = session_of(world, Over::kSharedMemory);
+    if (session) static_cast<void>(session->wait(*session->barrier("first")));
+    ::raise(SIGSTOP);
+  });
+  Result<std::unique_ptr<World>> world = join(options[0], session_memory);
+  ASSERT_TRUE(world);
+  const std::unique_ptr<Session> session = session_of(**world, Over::kSharedMemory);
+  ASSERT_NE(session, nullptr);
+  static_cast<void>(session->wait(*session->barrier("first")));
+  std::promise<bool> called;
+  session->when_done(*session->barrier("x"),
+                     [&](const Status& status) { called.set_value(static_cast<bool>(status)); });
+  EXPECT_FALSE(called.get_future().get());
+}
+
+TEST(SessionStall, IsReportedOnceWithTheRanksThatMiss) {
+  for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
+    std::promise<std::string> reported;
+    const std::shared_future<std::string> report = reported.get_future().share();
+    const SessionOptions options{.stall_warning = std::chrono::milliseconds(100),
+                                 .on_stall = [&](const std::string& text) {
+                                   reported.set_value(text);  // throws when called twice
+                                 }};
+    with_sessions(
+        3, over,
+        [&](Session& session) {
+          EXPECT_TRUE(session.wait(*session.barrier("fine")));
+          if (session.rank() == 0) report.wait();
+          EXPECT_TRUE(session.wait(*session.barrier("w1")));
+        },
+        options);
+    EXPECT_TRUE(report.get().starts_with("'w1' has waited 0.")) << report.get();
+    EXPECT_TRUE(report.get().ends_with(" s for rank 0 (on host host-0)")) << report.get();
+  }
+}
+
+TEST(SessionIdle, TakesNoProcessorTime) {
+  with_sessions(2, Over::kSharedMemory, [&](Session& session) {
+    EXPECT_TRUE(session.wait(*session.barrier("b")));
+    if (session.rank() == 1) return;
+    // One session for itself, the other has left: what else the process does is this sleep.
+    const auto processor_time = [] {
+      rusage usage = {};
+      ::getrusage(RUSAGE_SELF, &usage);
+      return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+             std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    };
+    const auto before = processor_time();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_LT(processor_time() - before, std::chrono::milliseconds(60));
+  });
+}
+
+}  // namespace
+}  // namespace muster::collective::session

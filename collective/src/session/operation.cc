@@ -1,0 +1,76 @@
+#include "session/operation.h"
+
+#include <optional>
+
+#include "control/monitor.h"
+#include "session/bell.h"
+
+namespace muster::collective::session {
+namespace {
+
+// A rank that is stopped is found out by asking; a rank that only computes for a while should not
+// be asked all the time.
+constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
+constexpr std::chrono::milliseconds kBetweenLooks{500};
+
+}  // namespace
+
+void Operation::sleep_until_done(Monitor* monitor, const std::function<void()>& look) {
+  Deadline until = Clock::now() + kUntilOthersAreAsked;
+  std::optional<Monitor::Watch> watch;
+  while (!is_done()) {
+    std::uint32_t expected = kPending;
+    state.compare_exchange_strong(expected, kAwaited, std::memory_order_acq_rel);
+    if (expected == kDone) return;
+    if (monitor != nullptr && Clock::now() >= until) {
+      if (watch) {
+        look();
+      } else {
+        watch.emplace(*monitor, std::string(to_string(request.call.kind)) + " '" + name + "'");
+      }
+      until = Clock::now() + kBetweenLooks;
+    }
+    futex_wait(state, kAwaited, monitor == nullptr ? std::nullopt : std::optional(until));
+  }
+}
+
+Operation& Operations::take() {
+  if (free_.empty()) {
+    Operation& added = all_.emplace_back();
+    added.index = static_cast<std::uint32_t>(all_.size() - 1);
+    free_.push_back(&added);
+  }
+  Operation& operation = *free_.back();
+  free_.pop_back();
+  ++operation.generation;
+  operation.in_use = true;
+  operation.claimed = false;
+  operation.outcome = {};
+  operation.pieces.clear();
+  operation.request.lengths.clear();
+  operation.in = nullptr;
+  operation.out = nullptr;
+  operation.state.store(Operation::kPending, std::memory_order_relaxed);
+  return operation;
+}
+
+void Operations::give_back(Operation& operation) {
+  operation.in_use = false;
+  operation.allocate = nullptr;
+  operation.then = nullptr;
+  free_.push_back(&operation);
+}
+
+Ticket Operations::ticket_of(const Operation& operation) {
+  return {std::uint64_t{operation.generation} << 32U | (operation.index + 1)};
+}
+
+Operation* Operations::find(Ticket ticket) {
+  const auto index = static_cast<std::uint32_t>(ticket.id) - 1;
+  if (index >= all_.size()) return nullptr;
+  Operation& operation = all_[index];
+  const bool same = operation.in_use && operation.generation == ticket.id >> 32U;
+  return same ? &operation : nullptr;
+}
+
+}  // namespace muster::collective::session

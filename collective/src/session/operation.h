@@ -1,0 +1,68 @@
+// An operation that was handed over, from its ticket to its outcome, and the table of all of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend.h"
+#include "muster/collective/session.h"
+#include "session/request.h"
+#include "transport/deadline.h"
+
+namespace muster::collective {
+class Monitor;
+}
+
+namespace muster::collective::session {
+
+struct Operation {
+  std::string name;
+  Request request;
+  std::vector<Piece> pieces;      // all_reduce
+  const std::byte* in = nullptr;  // the others
+  std::byte* out = nullptr;
+  Allocate allocate;          // all_gather, all_to_all
+  Deadline handed_over = {};  // only with a timeline
+
+  // Written by who carries it out, read once `state` says that it is done.
+  Status outcome;
+
+  /// Nobody sleeps on it; somebody does; done.
+  enum State : std::uint32_t { kPending, kAwaited, kDone };
+  std::atomic<std::uint32_t> state{kPending};
+
+  // With the table's owner's lock.
+  std::function<void(const Status&)> then;
+  std::uint32_t generation = 0;
+  std::uint32_t index = 0;
+  bool in_use = false;
+  bool claimed = false;  // somebody waits for it already
+
+  bool is_done() const { return state.load(std::memory_order_acquire) == kDone; }
+
+  /// Sleeps until it is done. From a moment on the other ranks are asked whether they are there,
+  /// and `look` is called now and then.
+  void sleep_until_done(Monitor* monitor, const std::function<void()>& look);
+};
+
+/// Operations in places that are used again; a ticket is a place and how often it was used, so that
+/// an old ticket is told from a new one. Thread-safety: under its owner's lock.
+class Operations {
+ public:
+  Operation& take();
+  void give_back(Operation& operation);
+
+  /// Null where there is no such ticket any more.
+  Operation* find(Ticket ticket);
+  static Ticket ticket_of(const Operation& operation);
+
+ private:
+  std::deque<Operation> all_;
+  std::vector<Operation*> free_;
+};
+
+}  // namespace muster::collective::session

@@ -1,0 +1,236 @@
+// What is done about the coordinator's records, one after the other, on every rank.
+#include <algorithm>
+#include <utility>
+
+#include "session/engine.h"
+
+namespace muster::collective::session {
+
+bool Engine::next_record() {
+  return rank() == 0 ? cut_record() : read_record();
+}
+
+bool Engine::cut_record() {
+  if (!is_unpublished_) {
+    channel_->collect();
+    std::uint64_t bytes = 0;
+    {
+      const std::lock_guard lock(coordinator_mutex_);
+      if (!coordinator_->has_record()) return false;
+      decoded_ = coordinator_->cut();
+      bytes = coordinator_->cut_bytes();
+    }
+    if (std::holds_alternative<AllJoined>(decoded_)) channel_->all_joined();
+    if (const auto* batch = std::get_if<Batch>(&decoded_)) {
+      for (const Entry& entry : batch->entries) channel_->finished(entry.id);
+      tune(*batch, bytes);
+    }
+    record_ = encode(decoded_);
+  }
+  is_unpublished_ = !channel_->publish(record_);
+  return !is_unpublished_;
+}
+
+bool Engine::read_record() {
+  switch (channel_->next(record_)) {
+    case Channel::Next::kNothing:
+      return false;
+    case Channel::Next::kRankZeroLeft:
+      decoded_ = Left{0};
+      return true;
+    case Channel::Next::kDamaged:
+      damaged(0);
+      return false;
+    case Channel::Next::kRecord:
+      break;
+  }
+  if (is_batch(record_)) {
+    if (!std::holds_alternative<Batch>(decoded_)) decoded_ = Batch{};
+    if (decode_batch(record_, std::get<Batch>(decoded_))) return true;
+  } else if (std::optional<Record> record = decode_record(record_)) {
+    decoded_ = *std::move(record);
+    return true;
+  }
+  damaged(0);
+  return false;
+}
+
+// The names of a batch with what this rank has in flight under them. False: it does not fit.
+bool Engine::find_items(const Batch& batch) {
+  items_.clear();
+  names_.clear();
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : batch.entries) {
+    KnownName* name = nullptr;
+    if (entry.news) {
+      name = &*known_.try_emplace(entry.news->name).first;
+      name->second.id = entry.id;
+      name->second.agreed = entry.news;
+      if (entry.id != 0) by_id_[entry.id] = name;
+    } else {
+      const auto found = by_id_.find(entry.id);
+      if (found == by_id_.end()) return false;
+      name = found->second;
+    }
+    Known& known = name->second;
+    const bool stands_in = known.agreed->error || join_ != nullptr;
+    if (known.in_flight == nullptr && !stands_in) return false;
+    names_.push_back(name);
+    items_.push_back({.operation = known.in_flight, .agreed = known.agreed.get()});
+  }
+  return !items_.empty();
+}
+
+void Engine::carry_out(const Batch& batch) {
+  const bool traces = traces_.load(std::memory_order_relaxed);
+  const Deadline agreed = traces ? Clock::now() : Deadline{};
+  if (!find_items(batch)) {
+    damaged(0);
+    return;
+  }
+  const Deadline begun = traces ? Clock::now() : Deadline{};
+  const std::uint64_t calls = carrier_.calls();
+  carrier_.carry_out(items_);
+  if (traces) trace(batch, agreed, begun, carrier_.calls() != calls);
+  finish_items();
+}
+
+void Engine::finish_items() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (items_[i].operation == nullptr) continue;
+      names_[i]->second.in_flight = nullptr;
+      settle(*items_[i].operation, items_[i].outcome);
+      // A world of one has nobody to agree with again.
+      if (!channel_) known_.erase(known_.find(names_[i]->first));
+    }
+  }
+  tell_settled();
+}
+
+// With the table locked. From here on a waiter may hand the operation back.
+void Engine::settle(Operation& operation, const Status& outcome) {
+  if (operation.then) {
+    to_call_.emplace_back(std::move(operation.then), outcome);
+    operations_.give_back(operation);
+    // The thread that has the others asked need not do so any longer.
+    if (--called_back_ == 0 && watches_.load()) bell().ring();
+    return;
+  }
+  operation.outcome = outcome;
+  const auto before = operation.state.exchange(Operation::kDone, std::memory_order_acq_rel);
+  if (before == Operation::kAwaited) to_wake_.push_back(&operation);
+}
+
+void Engine::tell_settled() {
+  for (Operation* const operation : to_wake_) futex_wake(operation->state, INT32_MAX);
+  to_wake_.clear();
+  for (const auto& [then, outcome] : std::exchange(to_call_, {})) then(outcome);
+}
+
+// What this rank has handed over by the number alone it says again, by name.
+void Engine::forget(const Forget& forget) {
+  std::vector<Bytes> again;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint32_t id : forget.ids) {
+      const auto found = by_id_.find(id);
+      if (found == by_id_.end()) continue;
+      KnownName& name = *found->second;
+      by_id_.erase(found);
+      Known& known = name.second;
+      known.id = 0;
+      if (known.in_flight == nullptr) {
+        known_.erase(known_.find(name.first));
+      } else if (known.said_by_id) {
+        known.said_by_id = false;
+        again.push_back(encode_new(name.first, known.said));
+      }
+    }
+  }
+  for (const Bytes& message : again) tell_coordinator(message, 0);
+}
+
+void Engine::all_joined(int last) {
+  last_joined_.store(last, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    Operation* const operation = std::exchange(join_, nullptr);
+    if (operation != nullptr) settle(*operation, {});
+  }
+  tell_settled();
+}
+
+void Engine::end(const Error& why) {
+  over_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = why;
+    const auto fail = [&](Operation*& in_flight) {
+      Operation* const operation = std::exchange(in_flight, nullptr);
+      if (operation == nullptr) return;
+      Error error = why;
+      error.message += ", with '" + operation->name + "' pending";
+      settle(*operation, error);
+    };
+    for (auto& [name, known] : known_) fail(known.in_flight);
+    fail(join_);
+  }
+  tell_settled();
+}
+
+Error Engine::lost(int other) const {
+  return {.code = ErrorCode::kPeerLost,
+          .message = base_.world.name_of(other) + " has left the session",
+          .advice = "all ranks have to hand over the same operations before one of them leaves",
+          .rank = other,
+          .host = base_.world.hosts[static_cast<std::size_t>(other)]};
+}
+
+// A rank that says what is no message: of another version, or not one of ours at all.
+void Engine::damaged(int from) {
+  if (monitor() == nullptr) return;
+  monitor()->fail({.code = ErrorCode::kMismatch,
+                   .message = base_.world.name_of(from) + " sent " + base_.world.name_of(rank()) +
+                              " what is no message of a session",
+                   .advice = "all ranks have to run the same version of the library",
+                   .rank = from,
+                   .host = base_.world.hosts[static_cast<std::size_t>(from)]});
+}
+
+void Engine::trace(const Batch& batch, Deadline agreed, Deadline begun, bool was_called) {
+  std::shared_ptr<Timeline> timeline;
+  {
+    const std::lock_guard lock(timeline_mutex_);
+    timeline = timeline_;
+  }
+  if (!timeline) return;
+  const Deadline ended = Clock::now();
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Operation* const operation = items_[i].operation;
+    if (operation == nullptr || operation->handed_over == Deadline{}) continue;
+    timeline->add({.name = operation->name,
+                   .operation = to_string(operation->request.call.kind),
+                   .bytes = bytes_of(operation->request),
+                   .call = was_called ? carrier_.calls() : 0,
+                   .last_rank = batch.entries[i].last,
+                   .failed = !items_[i].outcome,
+                   .handed_over = operation->handed_over,
+                   .agreed = agreed,
+                   .begun = begun,
+                   .ended = ended});
+  }
+}
+
+void Engine::tune(const Batch& batch, std::uint64_t bytes) {
+  if (!autotune_ || !autotune_->on_batch(batch, bytes, Clock::now())) return;
+  {
+    const std::lock_guard lock(coordinator_mutex_);
+    coordinator_->set_fusion_bytes(autotune_->current());
+  }
+  if (autotune_log_.is_open()) autotune_log_ << autotune_->take_log() << std::flush;
+  if (autotune_->is_done()) autotune_.reset();
+}
+
+}  // namespace muster::collective::session

@@ -1,0 +1,622 @@
+// What holds for every session, however its ranks agree.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "session/session_world.h"
+
+namespace muster::collective::session {
+namespace {
+
+using testing::on_threads;
+
+class SessionTest : public ::testing::TestWithParam<Over> {
+ protected:
+  void run(int size, const std::function<void(Session&)>& body,
+           const SessionOptions& options = {}) const {
+    with_sessions(size, GetParam(), body, options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Over, SessionTest, ::testing::Values(Over::kSharedMemory, Over::kMessages),
+                         [](const auto& over) {
+                           return over.param == Over::kSharedMemory ? "SharedMemory" : "Messages";
+                         });
+
+#define EXPECT_OK(status)                                \
+  do {                                                   \
+    const Status checked = (status);                     \
+    EXPECT_TRUE(checked) << checked.error().to_string(); \
+  } while (false)
+
+Ticket ticket_of(const Result<Ticket>& result) {
+  EXPECT_TRUE(result) << result.error().to_string();
+  return result ? *result : Ticket{};
+}
+
+Status sum(Session& session, std::string_view name, std::vector<float>& values) {
+  return session.wait(ticket_of(session.all_reduce(
+      name, values.data(), values.data(), values.size(), DataType::kFloat32, ReduceOp::kSum)));
+}
+
+float sum_of_ranks(int size) {
+  return static_cast<float>(size * (size - 1) / 2);
+}
+
+TEST_P(SessionTest, ReducesOverEveryNumberOfRanks) {
+  for (int size = 1; size <= 8; ++size) {
+    run(size, [&](Session& session) {
+      EXPECT_EQ(session.size(), size);
+      for (int step = 0; step < 20; ++step) {
+        std::vector<float> values(7, static_cast<float>(session.rank() + step));
+        EXPECT_OK(sum(session, "w", values));
+        EXPECT_EQ(values[6], sum_of_ranks(size) + static_cast<float>(step * size));
+      }
+    });
+  }
+}
+
+TEST_P(SessionTest, TakesNamesInAnyOrderOnEachRank) {
+  for (const int size : {2, 3, 4}) {
+    run(size, [&](Session& session) {
+      constexpr int kNames = 60;
+      std::mt19937 random(static_cast<unsigned>(session.rank()));
+      std::vector<int> order(kNames);
+      std::iota(order.begin(), order.end(), 0);
+      for (int step = 0; step < 8; ++step) {
+        std::ranges::shuffle(order, random);
+        std::vector<std::vector<float>> values(kNames);
+        std::vector<Ticket> tickets(kNames);
+        for (const int i : order) {
+          const auto at = static_cast<std::size_t>(i);
+          values[at].assign(at * 10 + 1, static_cast<float>(session.rank() + i));
+          tickets[at] = ticket_of(session.all_reduce("w" + std::to_string(i), values[at].data(),
+                                                     values[at].data(), values[at].size(),
+                                                     DataType::kFloat32, ReduceOp::kSum));
+        }
+        std::ranges::shuffle(order, random);
+        for (const int i : order) {
+          const auto at = static_cast<std::size_t>(i);
+          EXPECT_OK(session.wait(tickets[at]));
+          const float expected = sum_of_ranks(size) + static_cast<float>(size * i);
+          EXPECT_EQ(values[at].front(), expected);
+          EXPECT_EQ(values[at].back(), expected);
+        }
+      }
+    });
+  }
+}
+
+TEST_P(SessionTest, AnOperationThatWaitsForARankHoldsUpNoOther) {
+  run(2, [&](Session& session) {
+    std::vector<float> x(3, static_cast<float>(session.rank() + 1));
+    const auto hand_over = [&] {
+      return ticket_of(
+          session.all_reduce("x", x.data(), x.data(), 3, DataType::kFloat32, ReduceOp::kSum));
+    };
+    Ticket early;
+    if (session.rank() == 0) early = hand_over();
+    EXPECT_OK(session.wait(ticket_of(session.barrier("all"))));
+    if (session.rank() == 0) {
+      EXPECT_FALSE(session.done(early));
+    }
+    EXPECT_OK(session.wait(ticket_of(session.barrier("again"))));
+    if (session.rank() == 1) early = hand_over();
+    EXPECT_OK(session.wait(early));
+    EXPECT_EQ(x[2], 3);
+  });
+}
+
+// Lengths like those of the gradients of ResNet-50.
+std::vector<std::size_t> gradient_lengths() {
+  std::vector<std::size_t> lengths = {9408, 64, 64};
+  for (int i = 0; i < 48; ++i) {
+    lengths.push_back(static_cast<std::size_t>(4096) << (i % 4));
+    lengths.push_back(64U << (i % 6));
+    lengths.push_back(64U << (i % 6));
+  }
+  lengths.push_back(100'000);
+  return lengths;
+}
+
+TEST_P(SessionTest, CarriesOutAllGradientsOfAModel) {
+  for (const std::uint64_t fusion : {1ULL, 100'000ULL, 0ULL}) {
+    run(3,
+        [&](Session& session) {
+          const std::vector<std::size_t> lengths = gradient_lengths();
+          ASSERT_EQ(lengths.size(), 148u);
+          std::vector<std::vector<float>> gradients;
+          for (const std::size_t length : lengths) gradients.emplace_back(length);
+          for (int step = 0; step < 3; ++step) {
+            std::vector<Ticket> tickets;
+            for (std::size_t i = 0; i < gradients.size(); ++i) {
+              std::ranges::fill(gradients[i], static_cast<float>(session.rank()));
+              tickets.push_back(ticket_of(session.all_reduce(
+                  "layer" + std::to_string(i) + ".weight", gradients[i].data(), gradients[i].data(),
+                  gradients[i].size(), DataType::kFloat32, ReduceOp::kAverage)));
+            }
+            for (std::size_t i = 0; i < gradients.size(); ++i) {
+              EXPECT_OK(session.wait(tickets[i]));
+              EXPECT_EQ(std::ranges::count(gradients[i], 1.F),
+                        static_cast<std::ptrdiff_t>(gradients[i].size()));
+            }
+          }
+        },
+        {.fusion_bytes = fusion});
+  }
+}
+
+TEST_P(SessionTest, CarriesOutEachKindOfOperation) {
+  for (const int size : {1, 2, 4}) {
+    run(size, [&](Session& session) {
+      const auto rank = static_cast<std::size_t>(session.rank());
+      const auto ranks = static_cast<std::size_t>(size);
+      for (int step = 0; step < 3; ++step) {
+        std::vector<std::int32_t> sent(ranks * 2, session.rank() + 1);
+        std::vector<std::int32_t> part(2);
+        const std::vector<std::uint64_t> counts(ranks, 2);
+        EXPECT_OK(session.wait(ticket_of(session.reduce_scatter(
+            "scatter", sent.data(), part.data(), counts, DataType::kInt32, ReduceOp::kMax))));
+        EXPECT_EQ(part, std::vector<std::int32_t>(2, size));
+
+        std::int64_t value = session.rank() == size - 1 ? 42 + step : 0;
+        EXPECT_OK(session.wait(
+            ticket_of(session.broadcast("broadcast", &value, sizeof value, size - 1))));
+        EXPECT_EQ(value, 42 + step);
+
+        // Rank r brings r + step bytes.
+        std::vector<char> mine(rank + static_cast<std::size_t>(step),
+                               static_cast<char>('a' + session.rank()));
+        std::string all;
+        EXPECT_OK(session.wait(ticket_of(session.all_gather(
+            "gather", mine.data(), mine.size(), [&](std::span<const std::uint64_t> bytes) {
+              EXPECT_EQ(bytes.size(), ranks);
+              all.resize(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}));
+              return all.data();
+            }))));
+        std::string expected;
+        for (std::size_t r = 0; r < ranks; ++r) {
+          expected.append(r + static_cast<std::size_t>(step), static_cast<char>('a' + r));
+        }
+        EXPECT_EQ(all, expected);
+
+        // Rank r sends r + 1 bytes to rank 0, r + 2 to rank 1, ...
+        std::vector<std::uint64_t> lengths(ranks);
+        std::iota(lengths.begin(), lengths.end(), rank + 1);
+        const std::string letters(std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}),
+                                  static_cast<char>('a' + session.rank()));
+        std::string received;
+        EXPECT_OK(session.wait(ticket_of(session.all_to_all(
+            "all_to_all", letters.data(), lengths, [&](std::span<const std::uint64_t> bytes) {
+              received.resize(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}));
+              return received.data();
+            }))));
+        expected.clear();
+        for (std::size_t r = 0; r < ranks; ++r) {
+          expected.append(r + 1 + rank, static_cast<char>('a' + r));
+        }
+        EXPECT_EQ(received, expected);
+      }
+    });
+  }
+}
+
+TEST_P(SessionTest, CarriesAGroupOutTogether) {
+  run(3, [&](Session& session) {
+    for (int step = 0; step < 3; ++step) {
+      std::vector<double> a(5, session.rank());
+      std::vector<double> b(1000, session.rank() + 1);
+      std::vector<double> c(1000);
+      const std::vector<Tensor> tensors = {{a.data(), a.data(), 5}, {b.data(), c.data(), 1000}};
+      EXPECT_OK(session.wait(ticket_of(
+          session.all_reduce("group", tensors, DataType::kFloat64, {ReduceOp::kSum, 0.5, 2}))));
+      EXPECT_EQ(a[4], 3);
+      EXPECT_EQ(b[999], session.rank() + 1);
+      EXPECT_EQ(c[999], 6);
+    }
+  });
+}
+
+TEST_P(SessionTest, TakesANameAgainWithAnotherShape) {
+  run(2, [&](Session& session) {
+    for (const std::size_t length : {4U, 9U, 9U, 1U, 0U, 4U}) {
+      std::vector<float> values(length, 1);
+      EXPECT_OK(sum(session, "w", values));
+      EXPECT_EQ(values, std::vector<float>(length, 2));
+    }
+    std::int32_t number = session.rank();
+    EXPECT_OK(session.wait(ticket_of(session.broadcast("w", &number, 4, 1))));
+    EXPECT_EQ(number, 1);
+  });
+}
+
+TEST_P(SessionTest, RefusesANameThatIsInFlight) {
+  run(2, [&](Session& session) {
+    std::vector<float> values(2, 1);
+    const auto hand_over = [&] {
+      return session.all_reduce("w", values.data(), values.data(), 2, DataType::kFloat32,
+                                ReduceOp::kSum);
+    };
+    Ticket first;
+    if (session.rank() == 0) {
+      first = ticket_of(hand_over());
+      const Result<Ticket> second = hand_over();
+      ASSERT_FALSE(second);
+      EXPECT_EQ(second.error().code, ErrorCode::kBadArgument);
+      EXPECT_EQ(second.error().message,
+                "'w': an operation of this name is in flight; wait for it, or use another name");
+    }
+    EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
+    if (session.rank() == 1) first = ticket_of(hand_over());
+    EXPECT_OK(session.wait(first));
+    EXPECT_EQ(values[0], 2);
+  });
+}
+
+TEST_P(SessionTest, RefusesWhatCannotBeRight) {
+  run(2, [&](Session& session) {
+    std::vector<float> values(8);
+    float* const data = values.data();
+    const auto is_refused = [](const Result<Ticket>& result) {
+      return !result && result.error().code == ErrorCode::kBadArgument;
+    };
+    const std::vector<std::uint64_t> one_length = {1};
+    EXPECT_TRUE(is_refused(session.barrier("")));
+    EXPECT_TRUE(is_refused(session.barrier(std::string(5000, 'x'))));
+    EXPECT_TRUE(is_refused(session.broadcast("x", data, 4, 2)));
+    EXPECT_TRUE(is_refused(session.broadcast("x", nullptr, 4, 0)));
+    EXPECT_TRUE(
+        is_refused(session.all_reduce("x", data, data + 1, 4, DataType::kFloat32, ReduceOp::kSum)));
+    EXPECT_TRUE(is_refused(session.all_reduce("x", data, data, 4, DataType{99}, ReduceOp::kSum)));
+    EXPECT_TRUE(
+        is_refused(session.all_reduce("x", data, data, 4, DataType::kInt32, ReduceOp::kAdasum)));
+    EXPECT_TRUE(is_refused(
+        session.all_reduce("x", data, data, UINT64_MAX / 2, DataType::kFloat32, ReduceOp::kSum)));
+    EXPECT_TRUE(is_refused(
+        session.reduce_scatter("x", data, data, one_length, DataType::kFloat32, ReduceOp::kSum)));
+    EXPECT_TRUE(is_refused(session.all_gather("x", data, 4, {})));
+    EXPECT_FALSE(session.wait(Ticket{}));
+    EXPECT_FALSE(session.wait(Ticket{12345}));
+    EXPECT_OK(session.wait(ticket_of(session.barrier("x"))));
+  });
+}
+
+TEST_P(SessionTest, TellsEveryRankWhoAskedForWhatElse) {
+  run(3, [&](Session& session) {
+    for (int step = 0; step < 3; ++step) {
+      std::vector<float> values(6, 1);
+      values.resize(session.rank() == 0 ? 5 : 6);
+      const Status length = sum(session, "w1", values);
+      ASSERT_FALSE(length);
+      EXPECT_EQ(length.error().code, ErrorCode::kMismatch);
+      EXPECT_EQ(length.error().message,
+                "all_reduce 'w1': rank 0 on host host-0 hands over 5 float32, sum; rank 1 on host "
+                "host-1 6 float32, sum");
+      std::int32_t number = 0;
+      const Status kind = session.rank() == 2
+                              ? session.wait(ticket_of(session.broadcast("w1", &number, 4, 1)))
+                              : session.wait(ticket_of(session.barrier("w1")));
+      ASSERT_FALSE(kind);
+      EXPECT_EQ(kind.error().code, ErrorCode::kMismatch);
+      EXPECT_EQ(
+          kind.error().message,
+          "'w1': rank 0 on host host-0 hands over barrier; rank 2 on host host-2 broadcast of "
+          "4 bytes from rank 1");
+      // The session goes on.
+      std::vector<float> good(4, 1);
+      EXPECT_OK(sum(session, "w1", good));
+      EXPECT_EQ(good[3], 3);
+    }
+  });
+}
+
+TEST_P(SessionTest, TellsAMismatchOfEachField) {
+  using HandOver = std::function<Result<Ticket>(Session&)>;
+  const auto reduce = [](DataType type, ReduceOp op, double scale) {
+    return [=](Session& session) {
+      static thread_local std::vector<double> values(10);
+      return session.all_reduce("x", values.data(), values.data(), 10, type, {op, scale});
+    };
+  };
+  const auto broadcast = [](int root) {
+    return [=](Session& session) {
+      static thread_local double value = 0;
+      return session.broadcast("x", &value, 8, root);
+    };
+  };
+  const auto scatter = [](std::uint64_t first) {
+    return [=](Session& session) {
+      static thread_local std::vector<double> in(10);
+      static thread_local std::vector<double> out(10);
+      const std::vector<std::uint64_t> counts = {first, 10 - first};
+      return session.reduce_scatter("x", in.data(), out.data(), counts, DataType::kFloat64,
+                                    ReduceOp::kSum);
+    };
+  };
+  const std::vector<std::pair<HandOver, HandOver>> pairs = {
+      {reduce(DataType::kFloat64, ReduceOp::kSum, 1), reduce(DataType::kInt64, ReduceOp::kSum, 1)},
+      {reduce(DataType::kFloat64, ReduceOp::kSum, 1),
+       reduce(DataType::kFloat64, ReduceOp::kMax, 1)},
+      {reduce(DataType::kFloat64, ReduceOp::kSum, 1),
+       reduce(DataType::kFloat64, ReduceOp::kSum, 0.5)},
+      {broadcast(0), broadcast(1)},
+      {scatter(3), scatter(4)},
+  };
+  run(2, [&](Session& session) {
+    for (const auto& [zero, one] : pairs) {
+      const Status outcome =
+          session.wait(ticket_of(session.rank() == 0 ? zero(session) : one(session)));
+      ASSERT_FALSE(outcome);
+      EXPECT_EQ(outcome.error().code, ErrorCode::kMismatch) << outcome.error().to_string();
+    }
+    EXPECT_OK(session.wait(ticket_of(session.barrier("end"))));
+  });
+}
+
+TEST_P(SessionTest, ARankThatJoinedStandsInWithZeros) {
+  run(3, [&](Session& session) {
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      // Rank r has r + 1 steps of data.
+      for (int step = 0; step <= session.rank(); ++step) {
+        std::vector<float> a(5, 3);
+        std::vector<float> b(50, 6);
+        const std::vector<Tensor> group = {{a.data(), a.data(), 5}, {b.data(), b.data(), 50}};
+        const Ticket grouped =
+            ticket_of(session.all_reduce("group", group, DataType::kFloat32, ReduceOp::kAverage));
+        std::vector<float> w(7, 3);
+        EXPECT_OK(sum(session, "w", w));
+        EXPECT_OK(session.wait(grouped));
+        const auto with_data = static_cast<float>(3 - step);
+        EXPECT_EQ(w[6], 3 * with_data);
+        EXPECT_EQ(a[4], with_data);
+        EXPECT_EQ(b[49], 2 * with_data);
+      }
+      const Ticket joined = ticket_of(session.join());
+      EXPECT_OK(session.wait(joined));
+      EXPECT_EQ(session.last_joined(), 2);
+    }
+  });
+}
+
+TEST_P(SessionTest, OtherOperationsFailWhileARankHasJoined) {
+  run(2, [&](Session& session) {
+    if (session.rank() == 0) {
+      const Ticket joined = ticket_of(session.join());
+      EXPECT_FALSE(session.barrier("late"));
+      EXPECT_OK(session.wait(joined));
+    } else {
+      // This rank cannot know when the other has joined.
+      Status outcome;
+      int number = 0;
+      const Ticket ticket = ticket_of(session.broadcast("x", &number, 4, 1));
+      outcome = session.wait(ticket);
+      ASSERT_FALSE(outcome);
+      EXPECT_EQ(outcome.error().code, ErrorCode::kBadArgument);
+      EXPECT_EQ(outcome.error().message, "broadcast 'x' while rank 0 on host host-0 has joined");
+      EXPECT_OK(session.wait(ticket_of(session.join())));
+    }
+    EXPECT_EQ(session.last_joined(), 1);
+    EXPECT_OK(session.wait(ticket_of(session.barrier("after"))));
+  });
+}
+
+TEST_P(SessionTest, TakesOperationsFromSeveralThreads) {
+  run(2, [&](Session& session) {
+    on_threads(4, [&](int thread) {
+      for (int step = 0; step < 200; ++step) {
+        std::vector<float> values(16, static_cast<float>(thread));
+        EXPECT_OK(sum(session, "thread" + std::to_string(thread), values));
+        EXPECT_EQ(values[15], static_cast<float>(2 * thread));
+      }
+    });
+  });
+}
+
+TEST_P(SessionTest, CallsBackWhenAnOperationIsDone) {
+  run(3, [&](Session& session) {
+    std::atomic<int> called = 0;
+    std::vector<std::vector<float>> values(20, std::vector<float>(10, 1));
+    for (int i = 0; i < 20; ++i) {
+      auto& mine = values[static_cast<std::size_t>(i)];
+      const Ticket ticket =
+          ticket_of(session.all_reduce("w" + std::to_string(i), mine.data(), mine.data(), 10,
+                                       DataType::kFloat32, ReduceOp::kSum));
+      session.when_done(ticket, [&](const Status& status) {
+        EXPECT_TRUE(status);
+        EXPECT_EQ(mine[9], 3);
+        if (++called == 20) called.notify_all();
+      });
+      EXPECT_FALSE(session.wait(ticket)) << "it is promised to the callback";
+    }
+    for (int now = called; now < 20; now = called) called.wait(now);
+  });
+}
+
+TEST_P(SessionTest, GoesOnWithoutAnyoneWaiting) {
+  run(2, [&](Session& session) {
+    std::vector<float> values(10, 1);
+    const Ticket ticket = ticket_of(session.all_reduce("w", values.data(), values.data(), 10,
+                                                       DataType::kFloat32, ReduceOp::kSum));
+    // No help from here: the session's own thread has to do it.
+    while (!session.done(ticket)) std::this_thread::yield();
+    EXPECT_EQ(values[9], 2);
+    EXPECT_OK(session.wait(ticket));
+    EXPECT_TRUE(session.done(ticket));
+  });
+}
+
+TEST_P(SessionTest, FailsOneOperationWhereThereIsNoRoom) {
+  run(2, [&](Session& session) {
+    std::vector<char> part(100, 'x');
+    std::vector<char> all(200);
+    const Status gathered = session.wait(ticket_of(
+        session.all_gather("g", part.data(), 100, [&](std::span<const std::uint64_t>) -> void* {
+          return session.rank() == 0 ? nullptr : all.data();
+        })));
+    if (session.rank() == 0) {
+      ASSERT_FALSE(gathered);
+      EXPECT_EQ(gathered.error().message, "no room for the 200 bytes of 'g'");
+    } else {
+      EXPECT_OK(gathered);
+      EXPECT_EQ(all[199], 'x');
+    }
+    EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
+  });
+}
+
+TEST_P(SessionTest, FailsWhatIsPendingWhenARankLeaves) {
+  for (int leaver = 0; leaver < 3; ++leaver) {
+    std::barrier<> pending(3);
+    testing::spawn_worlds(
+        3, testing::Placement::one_host(),
+        [&](World& world) {
+          std::unique_ptr<Session> session = session_of(world, GetParam());
+          ASSERT_NE(session, nullptr);
+          EXPECT_OK(session->wait(ticket_of(session->barrier("b"))));
+          std::vector<float> values(4);
+          if (world.rank == leaver) {
+            std::atomic<bool> failed = false;
+            session->when_done(ticket_of(session->barrier("mine alone")),
+                               [&](const Status& status) {
+                                 EXPECT_FALSE(status);
+                                 failed = true;
+                               });
+            pending.arrive_and_wait();
+            session.reset();
+            EXPECT_TRUE(failed);
+            return;
+          }
+          const Ticket ticket = ticket_of(session->all_reduce("x", values.data(), values.data(), 4,
+                                                              DataType::kFloat32, ReduceOp::kSum));
+          pending.arrive_and_wait();
+          const auto expect_lost = [&](const Status& status) {
+            ASSERT_FALSE(status);
+            EXPECT_EQ(status.error().code, ErrorCode::kPeerLost);
+            EXPECT_EQ(status.error().rank, leaver) << status.error().to_string();
+            EXPECT_EQ(status.error().host, "host-" + std::to_string(leaver));
+          };
+          expect_lost(session->wait(ticket));
+          // Another rank may have left in the meantime, but it is the first that counts.
+          expect_lost(session->wait(ticket_of(session->barrier("later"))));
+        },
+        testing::kPatience, session_memory);
+  }
+}
+
+TEST_P(SessionTest, ReducesWhatLiesInTheSharedArena) {
+  run(2, [&](Session& session) {
+    constexpr std::uint64_t kCount = 100'000;
+    auto* const values = static_cast<float*>(session.allocate_shared(kCount * sizeof(float)));
+    ASSERT_NE(values, nullptr);
+    std::fill_n(values, kCount, 2.F);
+    EXPECT_OK(session.wait(ticket_of(
+        session.all_reduce("w", values, values, kCount, DataType::kFloat32, ReduceOp::kSum))));
+    EXPECT_EQ(std::count(values, values + kCount, 4.F), static_cast<std::ptrdiff_t>(kCount));
+    EXPECT_OK(session.wait(ticket_of(session.barrier("read"))));
+    session.free_shared(values);
+  });
+}
+
+TEST_P(SessionTest, FailsWhatIsPendingWhenARankHasNoSession) {
+  testing::spawn_worlds(
+      3, testing::Placement::one_host(),
+      [&](World& world) {
+        // Its timeline cannot be written, or it has none to begin with.
+        const std::unique_ptr<Session> session =
+            session_of(world, GetParam(), {.timeline = world.rank == 1 ? "/no/such/file" : ""});
+        if (world.rank == 1) {
+          EXPECT_EQ(session, nullptr);
+          return;
+        }
+        ASSERT_NE(session, nullptr);
+        const Status status = session->wait(ticket_of(session->barrier("b")));
+        ASSERT_FALSE(status);
+        EXPECT_EQ(status.error().code, ErrorCode::kPeerLost);
+        EXPECT_EQ(status.error().rank, 1) << status.error().to_string();
+      },
+      testing::kPatience, session_memory);
+  std::atomic<int> ended = 0;
+  testing::spawn_worlds(
+      2, testing::Placement::one_host(),
+      [&](World& world) {
+        if (world.rank == 1) {
+          // Takes part in what makes the backend, and leaves.
+          shm::Layout layout = shm::layout_of(2, world.options.arena_bytes.value_or(0));
+          EXPECT_NE(backend_of(world, layout), nullptr);
+          return;
+        }
+        const std::unique_ptr<Session> session = session_of(world, GetParam());
+        ASSERT_NE(session, nullptr);
+        EXPECT_FALSE(session->wait(ticket_of(session->barrier("b"))));
+        ++ended;
+      },
+      testing::kPatience, session_memory);
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_P(SessionTest, TunesItselfAndLogsWhatItTried) {
+  const std::string path = ::testing::TempDir() + "autotune-" + std::to_string(::getpid());
+  run(2,
+      [&](Session& session) {
+        for (int step = 0; step < 100; ++step) {
+          std::vector<float> values(1000, 1);
+          EXPECT_OK(sum(session, "w", values));
+          EXPECT_EQ(values[999], 2);
+        }
+      },
+      {.autotune = true, .autotune_log = path});
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::remove(path.c_str());
+  EXPECT_TRUE(text.str().ends_with(",1\n")) << text.str();
+}
+
+TEST_P(SessionTest, StartsAndEndsManyTimes) {
+  for (int round = 0; round < 30; ++round) {
+    run(2, [&](Session& session) {
+      std::vector<float> values(4, 1);
+      EXPECT_OK(sum(session, "w", values));
+    });
+  }
+}
+
+TEST_P(SessionTest, ManyNamesAreForgottenAndTakenAgain) {
+  run(2, [&](Session& session) {
+    constexpr int kNames = 40'000;  // more than are kept
+    constexpr int kAtOnce = 500;
+    std::vector<Ticket> tickets;
+    std::vector<std::int32_t> values(kAtOnce);
+    for (int round = 0; round < kNames; round += kAtOnce) {
+      tickets.clear();
+      const auto hand_over = [&](const std::string& name, std::size_t at) {
+        values[at] = 1;
+        tickets.push_back(ticket_of(session.all_reduce(name, &values[at], &values[at], 1,
+                                                       DataType::kInt32, ReduceOp::kSum)));
+      };
+      for (int i = 0; i + 1 < kAtOnce; ++i) {
+        hand_over("once" + std::to_string(round + i), static_cast<std::size_t>(i));
+      }
+      // One that is used rarely enough to be forgotten, and again after that.
+      hand_over("seldom" + std::to_string(round / 10'000), kAtOnce - 1);
+      for (const Ticket ticket : tickets) EXPECT_OK(session.wait(ticket));
+      EXPECT_EQ(std::ranges::count(values, 2), kAtOnce);
+    }
+    for (int i = 0; i < 4; ++i) {
+      std::vector<float> one(1, 1);
+      EXPECT_OK(sum(session, "seldom" + std::to_string(i), one));
+      EXPECT_EQ(one[0], 2);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace muster::collective::session

@@ -1,0 +1,121 @@
+#include "session/timeline.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "session/session_world.h"
+
+namespace muster::collective::session {
+namespace {
+
+class Folder {
+ public:
+  Folder() : path_(::testing::TempDir() + "timeline-" + std::to_string(::getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(TimelineTest, ShowsEveryOperationWithItsPhases) {
+  const Folder folder;
+  const std::string strange = "w\"\\\n\xff";
+  with_sessions(2, Over::kSharedMemory,
+                [&](Session& session) {
+                  std::vector<float> values(100, 1);
+                  for (int step = 0; step < 3; ++step) {
+                    for (const std::string& name : {std::string("w1"), strange}) {
+                      const auto ticket =
+                          session.all_reduce(name, values.data(), values.data(), 100,
+                                             DataType::kFloat32, ReduceOp::kMax);
+                      ASSERT_TRUE(ticket);
+                      EXPECT_TRUE(session.wait(*ticket));
+                    }
+                  }
+                  EXPECT_FALSE(session.start_timeline(folder.file("other"))) << "there is one";
+                },
+                {.timeline = folder.file("rank%r.json")});
+  for (const int rank : {0, 1}) {
+    const auto events =
+        nlohmann::json::parse(text_of(folder.file("rank" + std::to_string(rank) + ".json")));
+    std::map<std::string, int> phases;
+    std::set<std::string> lanes;
+    for (const auto& event : events) {
+      EXPECT_EQ(event.at("pid"), rank);
+      if (event.at("ph") == "M") {
+        lanes.insert(event.at("args").at("name").get<std::string>());
+        continue;
+      }
+      ++phases[event.at("name").get<std::string>()];
+      EXPECT_GE(event.at("dur").get<double>(), 0);
+      if (event.at("name") == "EXECUTE all_reduce") {
+        EXPECT_EQ(event.at("args").at("bytes"), 400);
+        EXPECT_GT(event.at("args").at("call"), 0);
+        EXPECT_EQ(event.at("args").at("failed"), false);
+      }
+      if (event.at("name") == "NEGOTIATE") {
+        EXPECT_LT(event.at("args").at("last_rank").get<int>(), 2);
+      }
+    }
+    EXPECT_EQ(phases, (std::map<std::string, int>{
+                          {"NEGOTIATE", 6}, {"QUEUE", 6}, {"EXECUTE all_reduce", 6}}));
+    EXPECT_TRUE(lanes.contains("w1"));
+    EXPECT_TRUE(
+        lanes.contains("rank " + std::to_string(rank) + " on host host-" + std::to_string(rank)));
+  }
+}
+
+TEST(TimelineTest, IsWholeButForItsBracketWhileItGrows) {
+  const Folder folder;
+  const std::string path = folder.file("growing.json");
+  auto timeline = Timeline::open(path, 3, "a");
+  ASSERT_TRUE(timeline);
+  // As after a kill: what has been written so far, at any moment.
+  for (int i = 0; i < 200; ++i) {
+    (*timeline)->add({.name = "w" + std::to_string(i), .operation = "all_reduce", .call = 1});
+    const std::string text = text_of(path);
+    if (!text.empty()) {
+      EXPECT_TRUE(nlohmann::json::accept(text + "]")) << text;
+    }
+  }
+  EXPECT_TRUE((*timeline)->close());
+  EXPECT_TRUE(nlohmann::json::accept(text_of(path)));
+}
+
+TEST(TimelineTest, BeginsAndEndsWhenAsked) {
+  const Folder folder;
+  with_sessions(1, Over::kSharedMemory, [&](Session& session) {
+    EXPECT_TRUE(session.stop_timeline());
+    EXPECT_FALSE(session.start_timeline(folder.file("no/such/folder")));
+    ASSERT_TRUE(session.start_timeline(folder.file("t.json")));
+    EXPECT_TRUE(session.wait(*session.barrier("b")));
+    EXPECT_TRUE(session.stop_timeline());
+    EXPECT_TRUE(session.wait(*session.barrier("unseen")));
+    const std::string text = text_of(folder.file("t.json"));
+    EXPECT_TRUE(nlohmann::json::accept(text));
+    EXPECT_EQ(text.find("unseen"), std::string::npos);
+    EXPECT_NE(text.find("EXECUTE barrier"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace muster::collective::session

@@ -1,0 +1,242 @@
+// All-reduce among the ranks of a host, by size:
+//
+//   up to 40 bytes   in the entries of the call, one cache line a rank
+//   direct           everybody reads everybody's input and reduces all of it: one step. Of two
+//                    ranks each has to read all that the other has in any case.
+//   in slices        reduce-scatter and all-gather: each rank reduces its slice of a chunk and shows
+//                    the result. What a rank reads is 2 (n - 1) / n of the buffer, not n - 1 times.
+//   in the arena     the same without chunks or copies: each rank reduces its slice of everybody's
+//                    buffers into everybody's buffers (arena_reduce.cc)
+#include <cstring>
+
+#include "shm/shm_backend.h"
+#include "shm/slices.h"
+#include "tcp/adasum.h"
+
+namespace muster::collective::shm {
+namespace {
+
+// Up to this many bytes one step costs less than two. Of two ranks each reads as much either way,
+// and reduces less in slices; with more, slices are read less.
+constexpr std::uint64_t kDirectBytesOfTwo = 4 << 10;
+constexpr std::uint64_t kDirectBytes = 2048;
+
+// Three chunks are on their way at a time, with the results of each, and what may be left over at
+// the end of the ring.
+constexpr std::uint64_t kSliceChunk = kRingBytes / 8;
+
+// Below, a copy costs less than the second meeting at the end.
+constexpr std::uint64_t kArenaBytes = 32 << 10;
+
+std::uint64_t elements_of(Pieces pieces) {
+  std::uint64_t count = 0;
+  for (const Piece& piece : pieces) count += piece.count;
+  return count;
+}
+
+}  // namespace
+
+Status ShmBackend::all_reduce(const Call& call, Pieces pieces) {
+  if (call.reduction.op == ReduceOp::kAdasum) {
+    if (Status met = barrier(call); !met) return met;
+    return adasum(adasum_links(*this, host_.self, size()), call.type, call.reduction, pieces);
+  }
+  const Kernel& kernel = kernel_for(call);
+  const std::uint64_t count = elements_of(pieces);
+  const std::uint64_t bytes = count * kernel.bytes_in();
+  if (bytes <= Entry::kInline) return outcome(reduce_inline(call, pieces, kernel, kEveryone));
+  const EntryNote note = note_of(pieces, kernel.bytes_in());
+  const bool waits_for_notes = bytes >= kArenaBytes && note.all_in_arena != 0;
+  if (waits_for_notes) {
+    enter(call, &note, sizeof note);
+    if (!meet_all()) return outcome(false);
+    if (all_in_arena()) return outcome(reduce_in_arena(pieces, kernel, count));
+  }
+  Stores stores;
+  return outcome(stores_for(bytes, stores) &&
+                 reduce_staged(waits_for_notes ? nullptr : &call, pieces, kernel, count, stores));
+}
+
+std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
+  const auto kibibytes = [](std::uint64_t number) { return std::to_string(number >> 10) + " KiB"; };
+  if (bytes <= Entry::kInline) return "in one cache line of each rank";
+  const std::string arena =
+      bytes >= kArenaBytes ? " (in place of both if all ranks' buffers are in the arena)" : "";
+  const std::string stores =
+      far_ ? ", streaming stores" : "";
+  const std::string element = std::string(to_string(type));
+  if (bytes <= (size() == 2 ? kDirectBytesOfTwo : kDirectBytes)) return "direct, in one step";
+  return "in slices, " + element + " in chunks of " +
+         kibibytes(kSliceChunk) + stores + arena;
+}
+
+Status ShmBackend::reduce(const Call& call, const std::byte* in, std::byte* out) {
+  const Kernel& kernel = kernel_for(call);
+  const int root = call.root;
+  // Nothing is written to the outputs of the others, but a cursor points there.
+  const Piece piece{in, root == host_.self ? out : const_cast<std::byte*>(in), call.count};
+  const std::uint64_t bytes = call.count * kernel.bytes_in();
+  if (bytes <= Entry::kInline) return outcome(reduce_inline(call, {&piece, 1}, kernel, root));
+  const Slices slices = Slices::of_chunks(call.count, kSliceChunk / kernel.bytes_in(), size());
+  Stores stores;
+  return outcome(stores_for(bytes, stores) &&
+                 reduce_in_slices(&call, {&piece, 1}, kernel, slices, stores, root));
+}
+
+bool ShmBackend::reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel,
+                               std::uint64_t count, Stores stores) {
+  const std::uint64_t bytes = count * kernel.bytes_in();
+  if (bytes <= (size() == 2 ? kDirectBytesOfTwo : kDirectBytes)) {
+    return reduce_directly(*call, pieces, kernel, count);
+  }
+  const Slices slices = Slices::of_chunks(count, kSliceChunk / kernel.bytes_in(), size());
+  return reduce_in_slices(call, pieces, kernel, slices, stores, kEveryone);
+}
+
+bool ShmBackend::reduce_inline(const Call& call, Pieces pieces, const Kernel& kernel, int only) {
+  const std::size_t element = kernel.bytes_in();
+  std::array<std::byte, Entry::kInline> packed;
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    if (piece.count > 0) std::memcpy(packed.data() + bytes, piece.in, piece.count * element);
+    bytes += piece.count * element;
+  }
+  enter(call, packed.data(), bytes);
+  if (!meet_all()) return false;
+  if (only != kEveryone && only != host_.self) return true;
+  for (int rank = 0; rank < size(); ++rank) {
+    inputs_[static_cast<std::size_t>(rank)] = board(rank).entries[calls_ % 2].payload.data();
+  }
+  for (const Piece& piece : pieces) {
+    kernel(inputs_.data(), size(), piece.out, piece.count);
+    for (const std::byte*& input : inputs_) input += piece.count * element;
+  }
+  return true;
+}
+
+// Whoever has met a rank knows that its input is staged.
+bool ShmBackend::reduce_directly(const Call& call, Pieces pieces, const Kernel& kernel,
+                                 std::uint64_t count) {
+  const std::size_t element = kernel.bytes_in();
+  const std::uint64_t cell = rings_.reserve(count * element);
+  const std::uint64_t end = cell + count * element;
+  if (!rings_.await_room(end)) return false;
+  std::byte* to = rings_.at(host_.self, cell);
+  for (const Piece& piece : pieces) {
+    if (piece.count > 0) std::memcpy(to, piece.in, piece.count * element);
+    to += piece.count * element;
+  }
+  enter(call, nullptr, 0);
+  for (int rank = 0; rank < size(); ++rank) {
+    if (rank != host_.self && !meet(rank)) return false;
+    inputs_[static_cast<std::size_t>(rank)] = rings_.at(rank, cell);
+  }
+  for (const Piece& piece : pieces) {
+    if (piece.count > 0) kernel(inputs_.data(), size(), piece.out, piece.count);
+    for (const std::byte*& input : inputs_) input += piece.count * element;
+  }
+  rings_.consume(end);
+  return true;
+}
+
+bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel,
+                                  const Slices& slices, Stores stores, int only) {
+  const std::size_t element = kernel.bytes_in();
+  const int self = host_.self;
+  PieceCursor staging(pieces, element);
+  PieceCursor reducing(pieces, element);
+  PieceCursor gathering(pieces, element);
+  struct Cells {
+    std::uint64_t inputs;   // of the whole chunk, every slice at its place
+    std::uint64_t inputs_end;
+    std::uint64_t result;   // of one slice
+    std::uint64_t result_end;
+  };
+  std::array<Cells, 4> cells;
+
+  // Every slice but the own one is staged for the rank that reduces it.
+  const auto stage = [&](std::uint64_t round) {
+    const std::uint64_t bytes = slices.count(round) * element;
+    Cells& at = cells[round % cells.size()];
+    at.inputs = rings_.reserve(bytes);
+    at.inputs_end = at.inputs + bytes;
+    at.result = rings_.reserve(slices.longest(round) * element);
+    at.result_end = at.result + slices.longest(round) * element;
+    if (!rings_.await_room(at.result_end)) return false;
+    std::byte* to = rings_.at(self, at.inputs);
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::uint64_t length = slices.length(round, rank);
+      if (rank == self) {
+        staging.skip(length);
+        to += length * element;
+        continue;
+      }
+      staging.take(length, [&](const std::byte* in, std::byte*, std::uint64_t run) {
+        collective::copy(to, in, run * element, stores);
+        to += run * element;
+      });
+    }
+    waiter_.publish(mine().staged.value, at.inputs_end);
+    if (round == 0 && call != nullptr) {
+      const EntryNote note = note_of({}, element);  // not in the arena
+      enter(*call, &note, sizeof note);
+      return meet_all();
+    }
+    return true;
+  };
+
+  const auto reduce = [&](std::uint64_t round) {
+    const Cells& at = cells[round % cells.size()];
+    const std::uint64_t offset = slices.offset(round, self) * element;
+    for (int rank = 0; rank < size(); ++rank) {
+      if (rank == self) continue;
+      Board& theirs = board(rank);
+      if (!waiter_.reach(theirs, theirs.staged.value, at.inputs_end)) return false;
+      inputs_[static_cast<std::size_t>(rank)] = rings_.at(rank, at.inputs) + offset;
+    }
+    std::byte* result = rings_.at(self, at.result);
+    reducing.skip(slices.offset(round, self));
+    reducing.take(slices.length(round, self),
+                  [&](const std::byte* in, std::byte* out, std::uint64_t run) {
+                    inputs_[static_cast<std::size_t>(self)] = in;
+                    const std::array<std::byte*, 2> outs = {result, out};
+                    const bool keeps = only == kEveryone || only == self;
+                    kernel.to_all(inputs_.data(), size(), outs.data(), keeps ? 2 : 1, run);
+                    for (const std::byte*& input : inputs_) input += run * element;
+                    result += run * element;
+                  });
+    reducing.skip(slices.count(round) - slices.offset(round, self) - slices.length(round, self));
+    waiter_.publish(mine().reduced.value, at.result_end);
+    return true;
+  };
+
+  const auto gather = [&](std::uint64_t round) {
+    const Cells& at = cells[round % cells.size()];
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::uint64_t length = slices.length(round, rank);
+      if (rank == self || (only != kEveryone && only != self)) {
+        gathering.skip(length);
+        continue;
+      }
+      Board& theirs = board(rank);
+      if (!waiter_.reach(theirs, theirs.reduced.value, at.result_end)) return false;
+      const std::byte* from = rings_.at(rank, at.result);
+      gathering.take(length, [&](const std::byte*, std::byte* out, std::uint64_t run) {
+        collective::copy(out, from, run * element);
+        from += run * element;
+      });
+    }
+    rings_.consume(at.result_end);
+    return true;
+  };
+
+  const std::uint64_t rounds = slices.rounds();
+  for (std::uint64_t round = 0; round < rounds + 2; ++round) {
+    if (round < rounds && !stage(round)) return false;
+    if (round >= 1 && round - 1 < rounds && !reduce(round - 1)) return false;
+    if (round >= 2 && !gather(round - 2)) return false;
+  }
+  return true;
+}
+
+}  // namespace muster::collective::shm

@@ -1,0 +1,190 @@
+#include "shm/shm_backend.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+namespace muster::collective::shm {
+namespace {
+
+// A meeting takes 60 to 80 ns between processors under one cache, 250 and more between two caches.
+constexpr double kFarMeeting = 170e-9;
+constexpr int kFirstProbe = 64;
+constexpr int kProbe = 8;
+constexpr std::uint64_t kProbeEvery = 64;  // large calls: less than one in a hundred of their time
+constexpr std::uint64_t kLargeCall = 64 << 10;
+
+Board& own_board(const Host& host) {
+  std::byte* const place =
+      host.memory + host.layout.boards + static_cast<std::uint64_t>(host.self) * kBoardBytes;
+  return *reinterpret_cast<Board*>(place);
+}
+
+std::array<std::uint64_t, 16> own_processors() {
+  std::array<std::uint64_t, 16> mask = {};
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return mask;
+  for (std::size_t cpu = 0; cpu < mask.size() * 64 && cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+  }
+  return mask;
+}
+
+bool is_same(const KernelSpec& a, const KernelSpec& b) {
+  return a.type == b.type && a.op == b.op && a.prescale == b.prescale &&
+         a.postscale == b.postscale && a.divisor == b.divisor;
+}
+
+}  // namespace
+
+ShmBackend::ShmBackend(Host host)
+    : host_(std::move(host)),
+      waiter_(own_board(host_), host_.monitor),
+      rings_(host_.memory, host_.layout, host_.self, waiter_),
+      inputs_(host_.ranks.size()),
+      channel_sent_(host_.ranks.size()),
+      channel_received_(host_.ranks.size()) {
+  mine().processors = own_processors();
+}
+
+Result<std::unique_ptr<ShmBackend>> ShmBackend::create(Host host) {
+  std::unique_ptr<ShmBackend> backend(new ShmBackend(std::move(host)));
+  if (Status together = backend->come_together(); !together) return together.error();
+  return backend;
+}
+
+// Until all are known to be there, nobody knows how many processors they share, so all wait as if
+// there were too few. Then a few meetings tell how far apart they are.
+Status ShmBackend::come_together() {
+  waiter_.set_crowded(true);
+  const Call hello{.kind = CallKind::kBarrier};
+  if (Status met = barrier(hello); !met) return met;
+  std::array<std::uint64_t, 16> all = {};
+  for (int rank = 0; rank < size(); ++rank) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= board(rank).processors[i];
+  }
+  processors_ = 0;
+  for (const std::uint64_t word : all) processors_ += std::popcount(word);
+  waiter_.set_crowded(size() > std::max(processors_, 1));
+  if (waiter_.crowded()) return barrier(hello);
+  return outcome(measure_distance(kFirstProbe));
+}
+
+bool ShmBackend::measure_distance(int meetings) {
+  double fastest = 1;
+  for (int i = 0; i < meetings; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    enter({.kind = CallKind::kBarrier}, nullptr, 0);
+    if (!meet_all()) return false;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    fastest = std::min(fastest, took.count());
+  }
+  far_ = fastest > kFarMeeting;
+  return true;
+}
+
+// Near, a plain store leaves the line where the reader finds it. Far, it has to fetch the line back
+// from the reader first, at a few GB/s, which a streaming store does not. The host of a virtual
+// machine may move its processors apart or together at any time and tells nobody, so it is
+// measured again once in a while: by all ranks in the same call, for they count alike.
+bool ShmBackend::stores_for(std::uint64_t bytes, Stores& stores) {
+  stores = Stores::kCached;
+  if (bytes < kLargeCall || waiter_.crowded()) return true;
+  if (++large_calls_ % kProbeEvery == 0 && !measure_distance(kProbe)) return false;
+  if (far_) stores = Stores::kStreaming;
+  return true;
+}
+
+// The entry of the call before the last may be overwritten: all have entered the last one, and so
+// are done with it.
+void ShmBackend::enter(const Call& call, const void* note, std::size_t bytes) {
+  waiter_.begin(call);
+  const std::uint64_t number = ++calls_;
+  const std::size_t turn = number % 2;
+  Board& board = mine();
+  board.calls[turn] = call;
+  Entry& entry = board.entries[turn];
+  if (bytes > 0) std::memcpy(entry.payload.data(), note, bytes);
+  entry.signature.store(signature_of(call), std::memory_order_relaxed);
+  waiter_.publish(entry.sequence, number);
+}
+
+bool ShmBackend::meet(int peer) {
+  Board& theirs = board(peer);
+  const std::size_t turn = calls_ % 2;
+  const Entry& entry = theirs.entries[turn];
+  if (!waiter_.reach(theirs, entry.sequence, calls_)) return false;
+  const std::uint64_t own = mine().entries[turn].signature.load(std::memory_order_relaxed);
+  return entry.signature.load(std::memory_order_relaxed) == own || differ(peer);
+}
+
+bool ShmBackend::meet_all() {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != host_.self && !meet(peer)) return false;
+  }
+  return true;
+}
+
+bool ShmBackend::differ(int peer) {
+  const auto asked = [this](int place) {
+    const auto i = static_cast<std::size_t>(place);
+    return Asked{host_.ranks[i], host_.names[i], board(place).calls[calls_ % 2]};
+  };
+  if (host_.monitor != nullptr) host_.monitor->fail(mismatch(asked(host_.self), asked(peer)));
+  return false;
+}
+
+// For calls in which ranks write to each other's buffers: nobody returns before all are done.
+bool ShmBackend::finish_together() {
+  const std::uint64_t number = ++meetings_;
+  waiter_.publish(mine().finished.value, number);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == host_.self) continue;
+    Board& theirs = board(peer);
+    if (!waiter_.reach(theirs, theirs.finished.value, number)) return false;
+  }
+  return true;
+}
+
+Status ShmBackend::fail(Error error) {
+  return host_.monitor != nullptr ? host_.monitor->fail(std::move(error)) : error;
+}
+
+std::string ShmBackend::name_of(int place) const {
+  const auto i = static_cast<std::size_t>(place);
+  return "rank " + std::to_string(host_.ranks[i]) + " on host " + host_.names[i];
+}
+
+Status ShmBackend::outcome(bool ok) const {
+  if (ok) return {};
+  if (host_.monitor != nullptr && host_.monitor->failed()) return host_.monitor->failure();
+  return Error{ErrorCode::kMismatch, "the ranks of this host make different calls"};
+}
+
+Status ShmBackend::barrier(const Call& call) {
+  enter(call, nullptr, 0);
+  return outcome(meet_all());
+}
+
+const Kernel& ShmBackend::kernel_for(const Call& call) {
+  const KernelSpec spec = spec_of(call.type, call.reduction, size());
+  if (!kernel_ || !is_same(spec, kernel_spec_)) {
+    kernel_spec_ = spec;
+    kernel_ = Kernel::of(spec);
+  }
+  return *kernel_;
+}
+
+std::string ShmBackend::explain(DataType type, std::uint64_t bytes) const {
+  const std::string host = std::to_string(size()) + " ranks on " + std::to_string(processors_) +
+                           (processors_ == 1 ? " processor" : " processors");
+  return "shared memory, " + describe(type, bytes) + "; " + host;
+}
+
+}  // namespace muster::collective::shm

@@ -1,0 +1,122 @@
+// Collectives of the ranks of one host, in the memory that they share.
+//
+// A call begins with an entry: every rank shows what it asks for, and before it returns it has seen
+// everybody's, so calls that differ are found on all ranks in the same call, and no rank is ever
+// more than one call ahead. What needs no more than that line is done with it.
+//
+// Everything else goes in chunks through the staging rings (rings.h): a rank copies its chunk in,
+// the others read it from there, and while they do it copies the next. Chunks are small enough to
+// be in a cache on their way.
+//
+// Buffers in the arena are read and written where they are.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backend.h"
+#include "control/monitor.h"
+#include "kernels/kernel.h"
+#include "shm/pieces.h"
+#include "shm/rings.h"
+#include "shm/slices.h"
+#include "shm/waiter.h"
+
+namespace muster::collective::shm {
+
+/// Who the ranks of a host are, and the memory that they share, zeroed at first. The backend numbers
+/// them 0, 1, ... in this order, and takes roots and peers of calls by these numbers.
+struct Host {
+  int self = 0;
+  std::vector<int> ranks;          // their ranks in the world, and the name of the host of each,
+  std::vector<std::string> names;  // for messages
+  std::byte* memory = nullptr;
+  Layout layout;
+  Monitor* monitor = nullptr;  // null: nothing ever fails (in a test)
+};
+
+class ShmBackend final : public Backend {
+ public:
+  /// Comes together with the others.
+  static Result<std::unique_ptr<ShmBackend>> create(Host host);
+
+  Status all_reduce(const Call& call, Pieces pieces) override;
+  Status reduce_scatter(const Call& call, const std::byte* in, std::byte* out,
+                        PerRank counts) override;
+  Status all_gather(const Call& call, const std::byte* part, std::byte* all,
+                    PerRank bytes) override;
+  Status reduce(const Call& call, const std::byte* in, std::byte* out) override;
+  Status broadcast(const Call& call, std::byte* data) override;
+  Status all_to_all(const Call& call, const std::byte* in, PerRank sent, std::byte* out,
+                    PerRank received) override;
+  Status barrier(const Call& call) override;
+  Status send(const std::byte* data, std::uint64_t bytes, int to) override;
+  Status receive(std::byte* data, std::uint64_t bytes, int from) override;
+  std::string explain(DataType type, std::uint64_t bytes) const override;
+
+  /// The memory that the ranks share, where this process has mapped it.
+  std::byte* memory() const { return host_.memory; }
+
+  /// Processors that the ranks may run on, all of them together.
+  int processors() const { return processors_; }
+
+ private:
+  explicit ShmBackend(Host host);
+  Status come_together();
+  bool measure_distance(int meetings);
+  bool stores_for(std::uint64_t bytes, Stores& stores);
+
+  // All of these return false once the world has failed.
+  void enter(const Call& call, const void* note, std::size_t bytes);
+  bool meet(int peer);
+  bool meet_all();
+  bool finish_together();
+  bool differ(int peer);
+  Status outcome(bool ok) const;
+  Status fail(Error error);
+  std::string describe(DataType type, std::uint64_t bytes) const;
+
+  // Where a call is given, they enter it on their way; without, that has been done.
+  bool reduce_inline(const Call& call, Pieces pieces, const Kernel& kernel, int only);
+  bool reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel, std::uint64_t count,
+                     Stores stores);
+  bool reduce_directly(const Call& call, Pieces pieces, const Kernel& kernel, std::uint64_t count);
+  bool reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel,
+                        const Slices& slices, Stores stores, int only);
+  bool reduce_in_arena(Pieces pieces, const Kernel& kernel, std::uint64_t count);
+
+  EntryNote note_of(Pieces pieces, std::size_t element) const;
+  EntryNote note_from(int peer);
+  bool all_in_arena();
+  bool lists_in_arena(Pieces pieces, std::vector<std::vector<Piece>>& lists);
+  std::uint64_t offset_in_arenas(const std::byte* data, std::uint64_t bytes) const;
+
+  bool gather_inline(const Call& call, const std::byte* part, std::byte* all, PerRank bytes);
+  bool write_channel(int to, const std::byte* data, std::uint64_t bytes);
+  bool read_channel(int from, std::byte* data, std::uint64_t bytes);
+  std::uint64_t chunk_bytes() const;
+
+  const Kernel& kernel_for(const Call& call);
+  Board& board(int rank) { return rings_.board(rank); }
+  Board& mine() { return rings_.board(host_.self); }
+  int size() const { return static_cast<int>(host_.ranks.size()); }
+  std::string name_of(int place) const;
+
+  static constexpr int kEveryone = -1;
+
+  Host host_;
+  Waiter waiter_;
+  Rings rings_;
+  int processors_ = 1;
+  bool far_ = false;
+  std::uint64_t large_calls_ = 0;
+  std::uint64_t calls_ = 0;
+  std::uint64_t meetings_ = 0;
+  KernelSpec kernel_spec_ = {};
+  std::optional<Kernel> kernel_;
+  std::vector<const std::byte*> inputs_;  // by rank: what a kernel reads
+  std::vector<std::uint64_t> channel_sent_;
+  std::vector<std::uint64_t> channel_received_;
+};
+
+}  // namespace muster::collective::shm

@@ -1,0 +1,95 @@
+#include "tcp/cost_model.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace muster::collective::tcp {
+namespace {
+
+struct Named {
+  Algorithm algorithm;
+  std::string_view name;
+};
+
+// The first of equals is chosen.
+constexpr std::array<Named, 5> kNames = {{{Algorithm::kExchange, "exchange"},
+                                          {Algorithm::kDirect, "direct"},
+                                          {Algorithm::kDoubling, "doubling"},
+                                          {Algorithm::kRabenseifner, "rabenseifner"},
+                                          {Algorithm::kRing, "ring"}}};
+
+// What each further connection into one port costs all of them. An estimate: switches differ.
+constexpr double kJam = 0.01;
+
+std::string rounded(double microseconds) {
+  return std::to_string(std::llround(std::max(1.0, microseconds)));
+}
+
+}  // namespace
+
+std::string_view to_string(Algorithm algorithm) {
+  return std::ranges::find(kNames, algorithm, &Named::algorithm)->name;
+}
+
+std::optional<Algorithm> algorithm_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kNames, name, &Named::name);
+  if (found == kNames.end()) return std::nullopt;
+  return found->algorithm;
+}
+
+double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Costs& costs) {
+  const double n = party.ranks;
+  if (party.ranks < 2) return 0;
+  const auto size = static_cast<double>(bytes);
+  const bool folds = !std::has_single_bit(static_cast<unsigned>(party.ranks));
+  const double rounds = std::bit_width(static_cast<unsigned>(party.ranks)) - 1;
+  const double sent = 2 * size * (n - 1) / n * costs.byte;
+  const double reduced = size * (n - 1) / n * costs.reduced_byte;
+  const double more_messages = (n - 2) * costs.message;
+  const double jam = 1 + kJam * (n - 2);
+  const double folding = folds ? 2 * (costs.latency + size * costs.byte) : 0;
+  switch (algorithm) {
+    case Algorithm::kExchange:
+      return costs.latency + more_messages +
+             (n - 1) * size * (costs.byte * party.crowd * jam + costs.reduced_byte);
+    case Algorithm::kDoubling:
+      return folding +
+             rounds * (costs.latency + size * (costs.byte * party.crowd + costs.reduced_byte));
+    case Algorithm::kRabenseifner:
+      return folding + 2 * rounds * costs.latency + sent * party.crowd + reduced;
+    case Algorithm::kRing:
+      return 2 * (n - 1) * costs.latency + sent + reduced;
+    case Algorithm::kDirect:
+      return 2 * (costs.latency + more_messages) + sent * party.crowd * jam + reduced;
+  }
+  return 0;
+}
+
+std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& costs,
+                                       bool sees_all_inputs) {
+  std::vector<Candidate> candidates;
+  for (const auto& [algorithm, name] : kNames) {
+    const bool sees_all = algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
+    if (sees_all_inputs && !sees_all) continue;
+    candidates.push_back({algorithm, predict(algorithm, party, bytes, costs)});
+  }
+  std::ranges::stable_sort(candidates, {}, &Candidate::microseconds);
+  return candidates;
+}
+
+std::string describe(std::span<const Candidate> candidates, int streams) {
+  const Candidate& best = candidates.front();
+  std::string text = std::string(to_string(best.algorithm)) + ", " + std::to_string(streams) +
+                     (streams == 1 ? " stream" : " streams") + " (predicted " +
+                     rounded(best.microseconds) + " us";
+  std::string separator = "; ";
+  for (const Candidate& other : candidates.subspan(1)) {
+    text += separator + std::string(to_string(other.algorithm)) + " " + rounded(other.microseconds);
+    separator = ", ";
+  }
+  return text + ")";
+}
+
+}  // namespace muster::collective::tcp

@@ -1,0 +1,63 @@
+// Which all_reduce is the fastest: the usual model of n ranks that each can send and receive at the
+// same time, with a latency, a time a byte, and a time a byte reduced.
+//
+//   exchange        a + (n-2) m           + (n-1) S b         + (n-1) S g
+//   doubling        log n (a + S b + S g)                                    n a power of two, or
+//   rabenseifner    2 log n a             + 2 S (n-1)/n b c   + S (n-1)/n g  2 (a + S b) more
+//   ring            2 (n-1) a             + 2 S (n-1)/n b     + S (n-1)/n g
+//   direct          2 (a + (n-2) m)       + 2 S (n-1)/n b c j + S (n-1)/n g
+//
+// S are the bytes, m is the time to hand over one more message. Ranks of one host share its way
+// out: c of them make a byte c times as dear where nearly all partners are on other hosts, while a
+// ring enters and leaves a host once. j is what many connections into one port cost each other.
+//
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::collective::tcp {
+
+enum class Algorithm : std::uint8_t { kExchange, kDoubling, kRabenseifner, kRing, kDirect };
+
+/// As in options and messages: "ring".
+std::string_view to_string(Algorithm algorithm);
+
+/// Nothing for "auto", for an empty text and for an unknown one.
+std::optional<Algorithm> algorithm_named(std::string_view name);
+
+/// In microseconds.
+struct Costs {
+  double latency = 30;
+  double message = 3;
+  double byte = 1.0 / 1'000;  // 1 GB/s, both ways at once
+  double reduced_byte = 1.0 / 8'000;
+};
+
+struct Party {
+  int ranks = 2;
+  int crowd = 1;  // ranks that share a host's way out
+};
+
+double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Costs& costs);
+
+/// One algorithm with what it is expected to take.
+struct Candidate {
+  Algorithm algorithm;
+  double microseconds;
+};
+
+/// The best first. `sees_all_inputs`: only algorithms that reduce all n inputs of an element at
+/// once.
+std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& costs,
+                                       bool sees_all_inputs);
+
+/// "ring, 2 streams (predicted 812 us; direct 901, rabenseifner 850)"
+std::string describe(std::span<const Candidate> candidates, int streams);
+
+}  // namespace muster::collective::tcp

@@ -1,0 +1,112 @@
+// One program on its way over the sockets. A single thread sends to and receives from all peers at
+// the same time, and reduces in between, so that no size of buffer can make two ranks wait for each
+// other's room.
+//
+// It tries before it asks: poll() is called only where nothing moves. Where each rank has a core it
+// stays awake for a moment first, as falling asleep and waking up takes six times the time of a
+// short message.
+//
+// Failure: everything goes through the monitor, so that all ranks end with one sentence. A data
+// connection that ends is judged by it first: the reason may be on its way.
+//
+// Ownership: refers to all that it is made of. Thread-safety: one thread.
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "call/call.h"
+#include "control/monitor.h"
+#include "tcp/lane.h"
+#include "tcp/memory.h"
+#include "tcp/mesh.h"
+#include "tcp/program.h"
+#include "transport/deadline.h"
+
+namespace muster::collective::tcp {
+
+/// Memory that is kept from call to call: windows and other room, at least as much as was asked
+/// for.
+class Scratch {
+ public:
+  std::span<std::byte> take(std::uint64_t bytes);
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::uint64_t size_ = 0;
+};
+
+/// What a collective says at its beginning, and to whom it differs.
+struct Greeting {
+  Call call;
+
+  /// The header to and from one peer, where it is not that of `call`.
+  std::function<Call(int peer)> to = {};
+  std::function<Call(int peer)> from = {};
+
+  /// Called once, when this rank has waited for long.
+  std::function<void()> when_slow = {};
+};
+
+class Exchange {
+ public:
+  Exchange(const Mesh& mesh, const Greeting& greeting, const Program& program, Memory in,
+           Memory out, Scratch& scratch);
+
+  Status run();
+
+ private:
+  // One connection, in both directions.
+  struct Port {
+    std::size_t lane;
+    std::size_t stream;
+    int fd;
+    bool is_full = false;   // nothing could be sent the last time
+    bool is_empty = false;  // nothing was there to receive the last time
+  };
+  struct Lane {
+    const Dialogue& dialogue;
+    Sender sender;
+    Receiver receiver;
+    bool is_checked;  // the header is the one that was expected
+  };
+
+  void open_lanes(Scratch& scratch);
+  Result<bool> step();
+  Result<bool> send(Port& port);
+  Result<bool> receive(Port& port);
+  Status check_header(Lane& lane);
+
+  bool merge_all();
+  std::uint64_t ready_for(const Merge& merge) const;
+  void run_merge(const Merge& merge, std::uint64_t begin, std::uint64_t end);
+
+  Status wait();
+  void look(int timeout_ms);
+  void note_slowness();
+  bool done() const;
+
+  Error lost(const Lane& lane, int reason);
+  Error differs(const Lane& lane, const Call& mine, const CallHeader& theirs);
+
+  const Mesh& mesh_;
+  const Greeting& greeting_;
+  const Program& program_;
+  Memories memories_;
+  Tracks tracks_;
+  std::vector<Lane> lanes_;
+  std::vector<Port> ports_;
+  std::vector<pollfd> entries_;  // of look(): the failure, then the ports
+  std::size_t merged_ = 0;       // merges before this one are done
+
+  // Since when nothing has moved; nothing while something does.
+  std::optional<Deadline> quiet_since_ = {};
+  std::optional<Monitor::Watch> watch_ = {};
+};
+
+}  // namespace muster::collective::tcp

@@ -1,0 +1,85 @@
+#include "transport/socket.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace muster::collective {
+namespace {
+
+Deadline soon() {
+  return Clock::now() + std::chrono::seconds(20);
+}
+
+Descriptor accepted(const Descriptor& listener) {
+  pollfd entry = {listener.get(), POLLIN, 0};
+  ::poll(&entry, 1, 20'000);
+  return *accept_from(listener);
+}
+
+TEST(Socket, CarriesBytesOverEveryKindOfAddress) {
+  const std::string name = "muster-socket-test-" + std::to_string(::getpid());
+  for (const Address& address : {resolve("127.0.0.1:0")->front(), unix_address(name)}) {
+    const Result<Descriptor> listener = listen_on(address);
+    ASSERT_TRUE(listener) << listener.error().to_string();
+    const Result<Descriptor> ours = connect_to(local_address(listener->get()), soon());
+    ASSERT_TRUE(ours) << ours.error().to_string();
+    const Descriptor theirs = accepted(*listener);
+    ASSERT_TRUE(theirs);
+    EXPECT_TRUE(send_all(*ours, view_of("hello"), soon()));
+    std::array<std::byte, 5> bytes;
+    EXPECT_TRUE(receive_all(theirs, bytes, soon()));
+    EXPECT_TRUE(std::ranges::equal(bytes, view_of("hello")));
+  }
+}
+
+TEST(Socket, SaysWhereNobodyListens) {
+  const std::string name = "unix:@muster-nobody-" + std::to_string(::getpid());
+  const Result<Descriptor> socket = connect_to(resolve(name)->front(), soon());
+  ASSERT_FALSE(socket);
+  EXPECT_EQ(socket.error().message, "cannot connect to " + name + ": Connection refused");
+}
+
+TEST(Socket, HandsDescriptorsOver) {
+  const Result<Descriptor> listener =
+      listen_on(unix_address("muster-pass-test-" + std::to_string(::getpid())));
+  ASSERT_TRUE(listener);
+  const Result<Descriptor> ours = connect_to(local_address(listener->get()), soon());
+  const Descriptor theirs = accepted(*listener);
+  ASSERT_TRUE(ours && theirs);
+  std::array<int, 2> fds = {};
+  ASSERT_EQ(::pipe(fds.data()), 0);
+  const Descriptor reader(fds[0]);
+  const Descriptor writer(fds[1]);
+
+  ASSERT_TRUE(send_descriptor(*ours, writer.get()));
+  ASSERT_TRUE(send_descriptor(*ours, -1));
+
+  const Result<Descriptor> copy = receive_descriptor(theirs);
+  ASSERT_TRUE(copy);
+  ASSERT_EQ(::write(copy->get(), "x", 1), 1);
+  char byte = 0;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
+  const Result<Descriptor> none = receive_descriptor(theirs);
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+}
+
+TEST(Socket, SaysWhenNoDescriptorCanComeAnyMore) {
+  std::array<int, 2> fds = {};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()), 0);
+  const Descriptor ours(fds[0]);
+  Descriptor(fds[1]).close();
+  const Result<Descriptor> none = receive_descriptor(ours);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kPeerLost);
+}
+
+}  // namespace
+}  // namespace muster::collective

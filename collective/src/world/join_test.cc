@@ -1,0 +1,253 @@
+// How worlds gather, and how they fail to.
+#include "world/join.h"
+
+#include <gtest/gtest.h>
+#include <muster/collective/testing/worlds.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "transport/socket.h"
+
+namespace muster::collective {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ample_memory;
+using testing::join_all;
+using testing::on_threads;
+using testing::Placement;
+using testing::spawn_worlds;
+using testing::world_of;
+
+Deadline soon() {
+  return Clock::now() + std::chrono::seconds(20);
+}
+
+// Joins one rank for each of `world` and returns what each got: an empty text, or its error.
+std::vector<std::string> outcomes(const std::vector<Options>& world) {
+  std::vector<std::string> errors(world.size());
+  on_threads(static_cast<int>(world.size()), [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    const auto joined = join(world[index], ample_memory);
+    if (!joined) errors[index] = joined.error().message;
+  });
+  return errors;
+}
+
+TEST(Join, GathersWhoeverComesFirst) {
+  std::vector<Options> world = world_of(3);
+  std::atomic<int> met = 0;
+  const auto come = [&](std::size_t rank) {
+    const auto joined = join(world[rank], ample_memory);
+    ASSERT_TRUE(joined) << joined.error().to_string();
+    ++met;
+  };
+  {
+    // Without its listener rank 0 opens the port itself, while the others are trying already.
+    Descriptor(world[0].listener).close();
+    world[0].listener = -1;
+    std::jthread two([&] { come(2); });
+    std::jthread one([&] { come(1); });
+    std::jthread zero([&] { come(0); });
+  }
+  EXPECT_EQ(met, 3);
+}
+
+TEST(Join, AWorldOfOneOpensNoSocket) {
+  const auto world = join({.rank = 0, .size = 1}, ample_memory);
+  ASSERT_TRUE(world);
+  EXPECT_EQ((*world)->size, 1);
+  EXPECT_EQ((*world)->monitor, nullptr);
+}
+
+TEST(Join, LeavesNoPortOpen) {
+  const std::vector<Options> world = world_of(2);
+  const Address rendezvous = resolve(world[0].rendezvous)->front();
+  join_all(world, [&](World&) { EXPECT_FALSE(connect_to(rendezvous, soon())); });
+}
+
+TEST(Join, MeetsByAPrivateFileThatIsGoneAfterwards) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "join-test-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const std::string& root = pattern;
+  on_threads(3, [&](int rank) {
+    // Twice: the second world must not stumble over what the first leaves behind.
+    for (int world = 0; world < 2; ++world) {
+      const auto joined =
+          join({.rank = rank, .size = 3, .rendezvous_file = root + "/private/world"}, ample_memory);
+      ASSERT_TRUE(joined) << joined.error().to_string();
+    }
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(root + "/private"));
+  std::filesystem::remove_all(root);
+}
+
+TEST(Join, GoesOnWhenStrangersComeToTheRendezvous) {
+  const std::vector<Options> world = world_of(2);
+  const Address rendezvous = resolve(world[0].rendezvous)->front();
+  const Result<Descriptor> silent = connect_to(rendezvous, soon());
+  const Result<Descriptor> scanner = connect_to(rendezvous, soon());
+  ASSERT_TRUE(send_all(*scanner, view_of(std::string(5000, '\xff')), soon()));
+
+  EXPECT_EQ(outcomes(world), (std::vector<std::string>{"", ""}));
+}
+
+TEST(Join, NamesBothSidesOfADifferenceInSize) {
+  std::vector<Options> world = world_of(2);
+  world[1].size = 3;
+  const std::string expected =
+      "rank 1 on host host-1 belongs to a world of 3 ranks, but rank 0 on host host-0 to one of 2";
+  EXPECT_EQ(outcomes(world), (std::vector<std::string>{expected, expected}));
+}
+
+TEST(Join, TellsEveryoneAboutARankThatCameTwice) {
+  std::vector<Options> world = world_of(3);
+  world[2].rank = 1;
+  for (const std::string& error : outcomes(world)) {
+    EXPECT_TRUE(error.starts_with("rank 1 came twice: from host host-")) << error;
+    EXPECT_NE(error.find("host-1 (127.0.0.1:"), std::string::npos) << error;
+    EXPECT_NE(error.find("host-2 (127.0.0.1:"), std::string::npos) << error;
+  }
+}
+
+TEST(Join, NamesBothSidesOfADifferenceInKeys) {
+  std::vector<Options> world = world_of(2, milliseconds(1000));
+  world[1].key = "ffffffffffffffffffffffffffffffff";
+
+  const std::vector<std::string> errors = outcomes(world);
+
+  EXPECT_EQ(errors[1], "rank 1 on host host-1 cannot join rank 0 at " + world[0].rendezvous +
+                           ": the two hold different keys");
+  EXPECT_TRUE(
+      errors[0].starts_with("rank 1 of 2 did not come to rank 0 on host host-0 within "
+                            "1 s; 1 other connection was dropped, from 127.0.0.1:"))
+      << errors[0];
+}
+
+TEST(Join, NamesTheRanksThatDidNotCome) {
+  std::vector<Options> world = world_of(4, milliseconds(1000));
+  world.resize(2);
+  const std::string expected = "ranks 2, 3 of 4 did not come to rank 0 on host host-0 within 1 s";
+
+  const std::vector<std::string> errors = outcomes(world);
+
+  EXPECT_EQ(errors[0], expected);
+  // Its own patience may end a moment before rank 0 tells it.
+  EXPECT_TRUE(errors[1] == expected || errors[1].starts_with("rank 0 still waited")) << errors[1];
+}
+
+TEST(Join, SaysWhereItLookedForRank0) {
+  std::vector<Options> world = world_of(2, milliseconds(100));
+  Descriptor(world[0].listener).close();
+  const auto joined = join(world[1], ample_memory);
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().message,
+            "rank 1 on host host-1 did not reach rank 0 within 0.1 s: cannot connect to " +
+                world[1].rendezvous + ": Connection refused");
+}
+
+TEST(Join, ListensOnNoWildcard) {
+  Options options = world_of(2)[0];
+  Descriptor(options.listener).close();
+  options.listener = -1;
+  options.rendezvous = "0.0.0.0:4000";
+  const auto joined = join(options, ample_memory);
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().message, "nobody can reach the rendezvous '0.0.0.0:4000'");
+}
+
+TEST(Join, OnOneHostMapsOneMemoryAndOpensNoStreams) {
+  for (const int size : {2, 3, 8}) {
+    spawn_worlds(size, Placement::one_host(), [&](World& world) {
+      EXPECT_TRUE(world.topology.is_one_shared_host());
+      ASSERT_TRUE(world.memory);
+      EXPECT_EQ(world.memory.bytes(), ample_memory(size, std::uint64_t{64} << 20));
+      for (const Streams& streams : world.streams) EXPECT_TRUE(streams.sockets.empty());
+    });
+  }
+}
+
+// Writes through every stream who it is, and reads who is at the other end.
+void expect_streams(const World& world, int other, std::size_t count) {
+  const Streams& streams = world.streams[static_cast<std::size_t>(other)];
+  ASSERT_EQ(streams.sockets.size(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bytes mine = ByteWriter().number(world.rank).number(static_cast<int>(i)).take();
+    ASSERT_TRUE(send_all(streams.sockets[i], mine, soon()));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Bytes theirs(8);
+    ASSERT_TRUE(receive_all(streams.sockets[i], theirs, soon()));
+    EXPECT_EQ(theirs, ByteWriter().number(other).number(static_cast<int>(i)).take());
+  }
+}
+
+TEST(Join, BetweenHostsOpensStreamsInOneOrder) {
+  for (const int size : {2, 3, 7}) {
+    spawn_worlds(size, Placement::host_each(), [&](World& world) {
+      EXPECT_EQ(world.topology.hosts(), size);
+      EXPECT_FALSE(world.memory);
+      for (int other = 0; other < size; ++other) {
+        expect_streams(world, other, other == world.rank ? 0 : 2);
+      }
+    });
+  }
+}
+
+TEST(Join, OverHostsOfSeveralRanksHasBoth) {
+  spawn_worlds(4, {.ranks_per_host = 2}, [&](World& world) {
+    EXPECT_TRUE(world.topology.is_hierarchical());
+    EXPECT_TRUE(world.memory);
+    for (int other = 0; other < 4; ++other) {
+      const bool is_near = other / 2 == world.rank / 2;
+      expect_streams(world, other, other == world.rank ? 0 : is_near ? 1 : 2);
+    }
+  });
+}
+
+TEST(Join, TakesTheTermsOfRank0AndTheSmallestArena) {
+  std::vector<Options> options = world_of(3);
+  options[0].transport = "tcp";
+  options[0].streams = 3;
+  options[1].streams = 5;
+  options[2].arena_bytes = std::uint64_t{4} << 20;
+  join_all(options, [](World& world) {
+    EXPECT_EQ(world.options.transport, "tcp");
+    EXPECT_EQ(world.options.arena_bytes, std::uint64_t{4} << 20);
+    EXPECT_FALSE(world.memory);
+    for (int other = 0; other < 3; ++other) {
+      expect_streams(world, other, other == world.rank ? 0 : 3);
+    }
+  });
+}
+
+TEST(Join, JoinsALargeWorld) {
+  std::atomic<int> joined = 0;
+  spawn_worlds(64, Placement::one_host(), [&](World& world) {
+    EXPECT_TRUE(world.memory);
+    ++joined;
+  });
+  EXPECT_EQ(joined, 64);
+}
+
+TEST(Join, JoinsALargeWorldOfManyHosts) {
+  std::atomic<int> joined = 0;
+  spawn_worlds(24, {.ranks_per_host = 3}, [&](World&) { ++joined; });
+  EXPECT_EQ(joined, 24);
+}
+
+TEST(Join, CannotPromiseSharedMemoryBetweenHosts) {
+  std::vector<Options> options = world_of(3, testing::kPatience, {.ranks_per_host = 2});
+  options[0].transport = "shm";
+  const std::string expected =
+      "the transport shm needs all ranks on one host, but rank 0 on host host-0 and rank 2 on host "
+      "host-2 are on two";
+  EXPECT_EQ(outcomes(options), (std::vector<std::string>{expected, expected, expected}));
+}
+
+}  // namespace
+}  // namespace muster::collective

@@ -1,0 +1,65 @@
+// Worlds come and go, and leave nothing behind: no descriptor, no thread, no mapping.
+#include <gtest/gtest.h>
+#include <muster/collective/testing/worlds.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "world/group.h"
+#include "world/join.h"
+
+namespace muster::collective {
+namespace {
+
+using testing::Placement;
+using testing::spawn_worlds;
+
+std::ptrdiff_t entries_in(const std::string& folder) {
+  const std::filesystem::directory_iterator entries(folder);
+  return std::distance(begin(entries), end(entries));
+}
+
+int mappings_of_shared_memory() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:muster") != std::string::npos) ++count;
+  }
+  return count;
+}
+
+void join_a_world_and_a_group() {
+  spawn_worlds(2, Placement::one_host(), [](World& world) {
+    constexpr std::array kTurned = {1, 0};
+    ASSERT_TRUE(join_group(world, kTurned, testing::ample_memory));
+  });
+}
+
+TEST(Leak, AHundredWorldsLeaveNothingBehind) {
+  // The first may load what stays: random numbers, the name service.
+  join_a_world_and_a_group();
+  const auto descriptors = entries_in("/proc/self/fd");
+  const auto threads = entries_in("/proc/self/task");
+  for (int i = 0; i < 100; ++i) join_a_world_and_a_group();
+  EXPECT_EQ(entries_in("/proc/self/fd"), descriptors);
+  // A thread that was joined may be listed for a moment longer.
+  EXPECT_LE(entries_in("/proc/self/task"), threads + 1);
+  EXPECT_EQ(mappings_of_shared_memory(), 0);
+}
+
+TEST(Leak, AWorldThatDoesNotComeTogetherLeavesNothingBehind) {
+  const auto descriptors = entries_in("/proc/self/fd");
+  for (int i = 0; i < 10; ++i) {
+    std::vector<Options> world = testing::world_of(3);
+    world[1].size = 4;
+    testing::on_threads(3, [&](int rank) {
+      EXPECT_FALSE(join(world[static_cast<std::size_t>(rank)], testing::ample_memory));
+    });
+  }
+  EXPECT_EQ(entries_in("/proc/self/fd"), descriptors);
+}
+
+}  // namespace
+}  // namespace muster::collective

@@ -1,0 +1,52 @@
+#include "world/shared_memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+namespace muster::collective {
+namespace {
+
+constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
+
+TEST(SharedMemory, IsZeroAndTheSameWhereverItIsMapped) {
+  Result<Descriptor> file = SharedMemory::create(kBytes);
+  ASSERT_TRUE(file);
+  Descriptor copy(::dup(file->get()));
+  const Result<SharedMemory> one = SharedMemory::map(*std::move(file));
+  const Result<SharedMemory> other = SharedMemory::map(std::move(copy));
+  ASSERT_TRUE(one && other);
+  EXPECT_NE(one->base(), other->base());
+  EXPECT_EQ(other->base()[kBytes - 1], std::byte{0});
+  one->base()[kBytes - 1] = std::byte{7};
+  EXPECT_EQ(other->base()[kBytes - 1], std::byte{7});
+}
+
+TEST(SharedMemory, LargerThanTheSystemsCostsNothingUntilItIsTouched) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 42;
+  Result<Descriptor> file = SharedMemory::create(kHuge);
+  ASSERT_TRUE(file) << file.error().to_string();
+  const Result<SharedMemory> memory = SharedMemory::map(*std::move(file));
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  if (!memory) GTEST_SKIP() << "the sanitizer leaves no room for it";
+#endif
+  ASSERT_TRUE(memory) << memory.error().to_string();
+  EXPECT_EQ(memory->bytes(), kHuge);
+  EXPECT_TRUE(memory->reserve(kHuge / 2, 4096));
+}
+
+TEST(SharedMemory, MovesWithItsOwner) {
+  Result<SharedMemory> made = SharedMemory::map(*SharedMemory::create(kBytes));
+  SharedMemory memory = *std::move(made);
+  EXPECT_TRUE(memory);
+  EXPECT_FALSE(*made);  // NOLINT(bugprone-use-after-move): what a move leaves is the point
+  SharedMemory other;
+  other = std::move(memory);
+  EXPECT_EQ(other.bytes(), kBytes);
+}
+
+}  // namespace
+}  // namespace muster::collective
