@@ -78,18 +78,24 @@ void Engine::serve() {
   std::optional<Deadline> until;
   while (!stopping_) {
     const std::uint32_t seen = bell().count();
-    if (duty_.try_lock()) {
+    bool on_duty = duty_.try_lock();
+    if (!on_duty) {
+      // Whoever has duty may have looked for work for the last time already: it looks again for
+      // this.
+      patient_ = false;
+      until.reset();
+      wanted_.exchange(1);
+      on_duty = duty_.try_lock();
+    }
+    if (on_duty) {
       const std::lock_guard duty(duty_, std::adopt_lock);
+      wanted_.exchange(0);
       bell().attend();
       while (!stopping_ && step()) {
       }
       until = plan_to_wake();
       bell().rest(until ? Attention::kPatient : Attention::kAsleep);
       if (has_work()) continue;
-    } else {
-      // Whoever has duty rings where there is anything left when it goes.
-      patient_ = false;
-      until.reset();
     }
     bell().wait(seen, until);
   }
@@ -179,17 +185,29 @@ void Engine::look_for_departed(bool& seen_before) {
 }
 
 // What comes from now on rings the bell. What has come already, and what the thread does not know
-// to wake for, is left to it.
+// to wake for, is left to it. The thread may have been woken and found no duty to take, after this
+// one looked; then this one looks again. `wanted_` is only taken back with duty, so that it is
+// always seen by whoever has duty last.
 void Engine::go_off_duty() {
-  const bool patient = patient_.load();
-  bell().rest(patient ? Attention::kPatient : Attention::kAsleep);
-  bool ring = has_work();
-  if (!ring && !patient && coordinator_ && options_.stall_warning.count() > 0) {
-    const std::lock_guard lock(coordinator_mutex_);
-    ring = coordinator_->has_pending();
+  while (true) {
+    const bool patient = patient_.load();
+    bell().rest(patient ? Attention::kPatient : Attention::kAsleep);
+    const bool ring = has_work() || (!patient && has_unwatched_names());
+    duty_.unlock();
+    if (ring) {
+      bell().ring();
+      return;
+    }
+    if (wanted_.fetch_or(0) == 0 || !duty_.try_lock()) return;
+    wanted_.exchange(0);
   }
-  duty_.unlock();
-  if (ring) bell().ring();
+}
+
+// Names that wait for a rank, which nobody would report.
+bool Engine::has_unwatched_names() {
+  if (!coordinator_ || options_.stall_warning <= std::chrono::milliseconds::zero()) return false;
+  const std::lock_guard lock(coordinator_mutex_);
+  return coordinator_->next_stall(options_.stall_warning).has_value();
 }
 
 }  // namespace muster::collective::session

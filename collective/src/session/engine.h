@@ -110,6 +110,7 @@ class Engine final : public Session {
   bool has_work();
   void help(const Operation& operation);
   void go_off_duty();
+  bool has_unwatched_names();
   void look_for_departed(bool& seen_before);
   std::optional<Deadline> plan_to_wake();
   std::optional<Deadline> report_stalls();
@@ -174,9 +175,10 @@ class Engine final : public Session {
 
   std::atomic<int> last_joined_{-1};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> patient_{false};     // the thread sleeps with a deadline
-  std::atomic<bool> watches_{false};     // the thread has the others asked whether they are there
-  std::optional<Monitor::Watch> watch_;  // the thread's own, as is the next
+  std::atomic<std::uint32_t> wanted_{0};  // 1: the thread found no duty to take
+  std::atomic<bool> patient_{false};      // the thread sleeps with a deadline
+  std::atomic<bool> watches_{false};      // the thread has the others asked whether they are there
+  std::optional<Monitor::Watch> watch_;   // the thread's own, as is the next
   std::optional<Deadline> watch_at_;
   std::uint64_t failure_subscription_ = 0;
   std::thread thread_;

@@ -1,14 +1,18 @@
 #include "session/timeline.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string>
+#include <thread>
 
 #include "session/session_world.h"
 
@@ -84,21 +88,27 @@ TEST(TimelineTest, ShowsEveryOperationWithItsPhases) {
   }
 }
 
-TEST(TimelineTest, IsWholeButForItsBracketWhileItGrows) {
+TEST(TimelineTest, OfAKilledProcessLacksNothingButItsBracket) {
   const Folder folder;
-  const std::string path = folder.file("growing.json");
-  auto timeline = Timeline::open(path, 3, "a");
-  ASSERT_TRUE(timeline);
-  // As after a kill: what has been written so far, at any moment.
-  for (int i = 0; i < 200; ++i) {
-    (*timeline)->add({.name = "w" + std::to_string(i), .operation = "all_reduce", .call = 1});
-    const std::string text = text_of(path);
-    if (!text.empty()) {
-      EXPECT_TRUE(nlohmann::json::accept(text + "]")) << text;
+  const std::string path = folder.file("killed.json");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto timeline = Timeline::open(path, 3, "a");
+    if (!timeline) ::_exit(1);
+    for (int i = 0; i < 200; ++i) {
+      (*timeline)->add({.name = "w" + std::to_string(i), .operation = "all_reduce", .call = 1});
     }
+    while (!text_of(path).ends_with("}}") || text_of(path).find("w199") == std::string::npos) {
+      std::this_thread::yield();
+    }
+    ::raise(SIGKILL);
   }
-  EXPECT_TRUE((*timeline)->close());
-  EXPECT_TRUE(nlohmann::json::accept(text_of(path)));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const std::string text = text_of(path);
+  EXPECT_FALSE(nlohmann::json::accept(text));
+  EXPECT_TRUE(nlohmann::json::accept(text + "]"));
 }
 
 TEST(TimelineTest, BeginsAndEndsWhenAsked) {

@@ -67,16 +67,33 @@ double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Cost
   return 0;
 }
 
-std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& costs,
-                                       bool sees_all_inputs) {
+namespace {
+
+bool sees_all(Algorithm algorithm) {
+  return algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
+}
+
+std::vector<Candidate> ranked(Party party, std::uint64_t bytes, const Costs& costs,
+                              bool sees_all_inputs) {
   std::vector<Candidate> candidates;
   for (const auto& [algorithm, name] : kNames) {
-    const bool sees_all = algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
-    if (sees_all_inputs && !sees_all) continue;
+    if (sees_all_inputs && !sees_all(algorithm)) continue;
+    const bool overflows = bytes * static_cast<std::uint64_t>(party.ranks - 1) > kMostToExchange;
+    if (algorithm == Algorithm::kExchange && overflows) continue;
     candidates.push_back({algorithm, predict(algorithm, party, bytes, costs)});
   }
   std::ranges::stable_sort(candidates, {}, &Candidate::microseconds);
   return candidates;
+}
+
+}  // namespace
+
+std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
+                                       bool sees_all_inputs) {
+  if (sees_all_inputs || party.ranks <= kFewRanks) return ranked(party, bytes, measured, true);
+  std::vector<Candidate> fixed = ranked(party, bytes, Costs{}, false);
+  if (sees_all(fixed.front().algorithm)) return ranked(party, bytes, measured, true);
+  return fixed;
 }
 
 std::string describe(std::span<const Candidate> candidates, int streams) {

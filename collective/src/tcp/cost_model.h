@@ -31,7 +31,7 @@ std::string_view to_string(Algorithm algorithm);
 /// Nothing for "auto", for an empty text and for an unknown one.
 std::optional<Algorithm> algorithm_named(std::string_view name);
 
-/// In microseconds.
+/// In microseconds. The defaults are those of a usual network of 10 Gb/s.
 struct Costs {
   double latency = 30;
   double message = 3;
@@ -53,9 +53,19 @@ struct Candidate {
 };
 
 /// The best first. `sees_all_inputs`: only algorithms that reduce all n inputs of an element at
-/// once.
-std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& costs,
+/// once, in the order of the ranks: exchange and direct, which give the same bits.
+///
+/// What was measured differs a little from run to run, and must not change results. So it chooses
+/// between algorithms that give the same bits; whether to leave these for another is decided with
+/// the fixed costs above, and up to kFewRanks never.
+std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
                                        bool sees_all_inputs);
+
+inline constexpr int kFewRanks = 8;
+
+/// An exchange of more bytes does not fit in the sockets' buffers, and a rank that works in place
+/// then has to wait for room before it may overwrite what it has not sent.
+inline constexpr std::uint64_t kMostToExchange = 128 * 1024;
 
 /// "ring, 2 streams (predicted 812 us; direct 901, rabenseifner 850)"
 std::string describe(std::span<const Candidate> candidates, int streams);

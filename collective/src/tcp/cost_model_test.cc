@@ -35,6 +35,24 @@ TEST(CostModel, ChoosesBySizeRanksAndPlace) {
   }
 }
 
+TEST(CostModel, LetsMeasurementsChooseOnlyBetweenAlgorithmsWithTheSameBits) {
+  const Costs slow = {.latency = 500, .message = 3, .byte = 0.01, .reduced_byte = 0.001};
+  const Costs fast = {.latency = 2, .message = 0.1, .byte = 0.0001, .reduced_byte = 0.001};
+  const auto sees_all = [](Party party, std::uint64_t bytes, const Costs& costs) {
+    const Algorithm best = rank_algorithms(party, bytes, costs, false).front().algorithm;
+    return best == Algorithm::kExchange || best == Algorithm::kDirect;
+  };
+  for (const int ranks : {2, 3, 4, 8, 9, 16, 64, 100}) {
+    for (std::uint64_t bytes = 4; bytes <= 1 << 30; bytes *= 4) {
+      const Party party = {ranks, 1};
+      EXPECT_EQ(sees_all(party, bytes, slow), sees_all(party, bytes, fast)) << ranks << " " << bytes;
+      if (ranks <= kFewRanks) {
+        EXPECT_TRUE(sees_all(party, bytes, slow)) << ranks << " " << bytes;
+      }
+    }
+  }
+}
+
 TEST(CostModel, PredictsByTheFormulas) {
   constexpr Costs kPlain = {.latency = 10, .message = 1, .byte = 0.01, .reduced_byte = 0.001};
   constexpr Party kFour = {4, 1};

@@ -166,9 +166,10 @@ TEST(TcpFailure, ARankThatDoesNotComeIsNamedAfterTheTimeout) {
     world.monitor->entered(1);
     outcomes.add(backend.barrier(numbered(CallKind::kBarrier, 1, 0)));
   });
-  ASSERT_EQ(outcomes.messages().size(), 1U);
-  EXPECT_NE(outcomes.messages().begin()->find("rank 1 on host host-1"), std::string::npos)
-      << *outcomes.messages().begin();
+  // Both may lose patience in the same moment, and say so for themselves.
+  for (const std::string& message : outcomes.messages()) {
+    EXPECT_TRUE(message.starts_with("rank 1 on host host-1 did not come to call 1")) << message;
+  }
   EXPECT_EQ(outcomes.codes(), std::set{ErrorCode::kTimeout});
 }
 
