@@ -1,6 +1,6 @@
 // All-reduce among the ranks of a host, by size:
 //
-//   up to 40 bytes   in the entries of the call, one cache line a rank
+//   up to 496 bytes  in the entries of the call: what is met is there
 //   direct           everybody reads everybody's input and reduces all of it: one step. Of two
 //                    ranks each has to read all that the other has in any case.
 //   in slices        reduce-scatter and all-gather: each rank reduces its slice of a chunk and shows
@@ -24,6 +24,10 @@ constexpr std::uint64_t kDirectBytes = 2048;
 // Three chunks are on their way at a time, with the results of each, and what may be left over at
 // the end of the ring.
 constexpr std::uint64_t kSliceChunk = kRingBytes / 8;
+
+// Results of so many bytes fall out of the caches before anyone reads them: they are written past
+// the caches, unless their lines are there because the input was.
+constexpr std::uint64_t kStreamBytes = 12 << 20;
 
 // Below, a copy costs less than the second meeting at the end.
 constexpr std::uint64_t kArenaBytes = 32 << 10;
@@ -50,7 +54,7 @@ Status ShmBackend::all_reduce(const Call& call, Pieces pieces) {
   if (waits_for_notes) {
     enter(call, &note, sizeof note);
     if (!meet_all()) return outcome(false);
-    if (all_in_arena()) return outcome(reduce_in_arena(pieces, kernel, count));
+    if (arena_serves(bytes)) return outcome(reduce_in_arena(pieces, kernel, count));
   }
   Stores stores;
   return outcome(stores_for(bytes, stores) &&
@@ -59,7 +63,7 @@ Status ShmBackend::all_reduce(const Call& call, Pieces pieces) {
 
 std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
   const auto kibibytes = [](std::uint64_t number) { return std::to_string(number >> 10) + " KiB"; };
-  if (bytes <= Entry::kInline) return "in one cache line of each rank";
+  if (bytes <= Entry::kInline) return "in the entries of the call, in one step";
   const std::string arena =
       bytes >= kArenaBytes ? " (in place of both if all ranks' buffers are in the arena)" : "";
   const std::string stores =
@@ -95,13 +99,12 @@ bool ShmBackend::reduce_staged(const Call* call, Pieces pieces, const Kernel& ke
 
 bool ShmBackend::reduce_inline(const Call& call, Pieces pieces, const Kernel& kernel, int only) {
   const std::size_t element = kernel.bytes_in();
-  std::array<std::byte, Entry::kInline> packed;
-  std::size_t bytes = 0;
+  std::byte* to = next_entry().payload.data();
   for (const Piece& piece : pieces) {
-    if (piece.count > 0) std::memcpy(packed.data() + bytes, piece.in, piece.count * element);
-    bytes += piece.count * element;
+    if (piece.count > 0) std::memcpy(to, piece.in, piece.count * element);
+    to += piece.count * element;
   }
-  enter(call, packed.data(), bytes);
+  enter(call, nullptr, 0);
   if (!meet_all()) return false;
   if (only != kEveryone && only != host_.self) return true;
   for (int rank = 0; rank < size(); ++rank) {
@@ -143,6 +146,9 @@ bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel&
                                   const Slices& slices, Stores stores, int only) {
   const std::size_t element = kernel.bytes_in();
   const int self = host_.self;
+  const bool streams =
+      slices.count() * element >= kStreamBytes && !is_in_place(pieces) && !waiter_.crowded();
+  const Stores out_stores = streams ? Stores::kStreaming : Stores::kCached;
   PieceCursor staging(pieces, element);
   PieceCursor reducing(pieces, element);
   PieceCursor gathering(pieces, element);
@@ -201,7 +207,9 @@ bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel&
                     inputs_[static_cast<std::size_t>(self)] = in;
                     const std::array<std::byte*, 2> outs = {result, out};
                     const bool keeps = only == kEveryone || only == self;
-                    kernel.to_all(inputs_.data(), size(), outs.data(), keeps ? 2 : 1, run);
+                    const int places = keeps && !streams ? 2 : 1;
+                    kernel.to_all(inputs_.data(), size(), outs.data(), places, run);
+                    if (keeps && streams) collective::copy(out, result, run * element, out_stores);
                     for (const std::byte*& input : inputs_) input += run * element;
                     result += run * element;
                   });
@@ -222,7 +230,7 @@ bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel&
       if (!waiter_.reach(theirs, theirs.reduced.value, at.result_end)) return false;
       const std::byte* from = rings_.at(rank, at.result);
       gathering.take(length, [&](const std::byte*, std::byte* out, std::uint64_t run) {
-        collective::copy(out, from, run * element);
+        collective::copy(out, from, run * element, out_stores);
         from += run * element;
       });
     }

@@ -11,6 +11,9 @@ namespace {
 // From here on results fall out of the caches before anyone reads them.
 constexpr std::uint64_t kStreamBytes = 12 << 20;
 
+// With outputs of their own: below, fetching the lines of the others' outputs costs more than cells.
+constexpr std::uint64_t kArenaBytesApart = 512 << 10;
+
 struct Offsets {
   std::uint64_t in;
   std::uint64_t out;
@@ -30,6 +33,7 @@ EntryNote ShmBackend::note_of(Pieces pieces, std::size_t element) const {
   // The offsets of a list have to fit in one cell.
   const bool fits = pieces.size() * sizeof(Offsets) <= kRingBytes / 2;
   note.all_in_arena = !pieces.empty() && fits ? 1 : 0;
+  note.in_place = is_in_place(pieces) ? 1 : 0;
   for (const Piece& piece : pieces) {
     const std::uint64_t in = offset_in_arenas(piece.in, piece.count * element);
     const std::uint64_t out = offset_in_arenas(piece.out, piece.count * element);
@@ -45,11 +49,14 @@ EntryNote ShmBackend::note_from(int peer) {
   return note;
 }
 
-bool ShmBackend::all_in_arena() {
+bool ShmBackend::arena_serves(std::uint64_t bytes) {
+  bool in_place = true;
   for (int rank = 0; rank < size(); ++rank) {
-    if (note_from(rank).all_in_arena == 0) return false;
+    const EntryNote note = note_from(rank);
+    if (note.all_in_arena == 0) return false;
+    in_place = in_place && note.in_place != 0;
   }
-  return true;
+  return in_place || bytes >= kArenaBytesApart;
 }
 
 // What the lists of all ranks are, as places in this one's address space.
@@ -98,7 +105,7 @@ bool ShmBackend::reduce_in_arena(Pieces pieces, const Kernel& kernel, std::uint6
   const std::uint64_t each = ((count + n - 1) / n + 63) / 64 * 64;
   const std::uint64_t begin = std::min(count, each * static_cast<std::uint64_t>(host_.self));
   const std::uint64_t end = std::min(count, begin + each);
-  const bool streams = count * element >= kStreamBytes && pieces[0].in != pieces[0].out;
+  const bool streams = count * element >= kStreamBytes && !is_in_place(pieces);
   std::vector<std::byte*> outs(host_.ranks.size());
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < pieces.size() && at < end; at += pieces[i].count, ++i) {

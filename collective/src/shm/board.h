@@ -19,17 +19,17 @@ namespace muster::collective::shm {
 /// Two cache lines: processors fetch them in pairs.
 inline constexpr std::size_t kLine = 128;
 
-/// What every rank publishes as it enters a call, in one cache line: who reads it has all that a
-/// small call needs. Calls take turns with two of them, since a rank may be one call ahead.
-struct alignas(64) Entry {
-  static constexpr std::size_t kInline = 40;
+/// What every rank publishes as it enters a call. Whoever reads it has all that a small call needs,
+/// of the smallest in one cache line. Calls take turns with two of them, since a rank may be one
+/// call ahead.
+struct alignas(kLine) Entry {
+  static constexpr std::size_t kInline = 512 - 16;
 
-  std::array<std::byte, kInline> payload;  // a small message, or what() the call needs to begin
-  std::atomic<std::uint64_t> signature;    // of the call: all must be equal
   std::atomic<std::uint64_t> sequence;     // of the call: written last
-  std::uint64_t spare;
+  std::atomic<std::uint64_t> signature;    // of the call: all must be equal
+  std::array<std::byte, kInline> payload;  // a small message, or what the call needs to begin
 };
-static_assert(sizeof(Entry) == 64);
+static_assert(sizeof(Entry) == 512);
 
 /// A position in the rank's stream of staged bytes, or a count.
 struct alignas(kLine) Signal {
@@ -43,6 +43,7 @@ struct EntryNote {
   std::uint64_t in = kNotInArena;   // offsets in the shared memory of the first tensor's buffers
   std::uint64_t out = kNotInArena;
   std::uint64_t all_in_arena = 0;   // 1: so are those of all tensors of the list
+  std::uint64_t in_place = 0;       // 1: inputs and outputs are the same
 };
 static_assert(sizeof(EntryNote) <= Entry::kInline);
 

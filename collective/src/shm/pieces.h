@@ -8,6 +8,10 @@
 
 namespace muster::collective::shm {
 
+inline bool is_in_place(Pieces pieces) {
+  return std::ranges::all_of(pieces, [](const Piece& piece) { return piece.in == piece.out; });
+}
+
 class PieceCursor {
  public:
   PieceCursor(Pieces pieces, std::size_t element_bytes)

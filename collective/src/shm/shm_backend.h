@@ -68,6 +68,7 @@ class ShmBackend final : public Backend {
 
   // All of these return false once the world has failed.
   void enter(const Call& call, const void* note, std::size_t bytes);
+  Entry& next_entry() { return mine().entries[(calls_ + 1) % 2]; }
   bool meet(int peer);
   bool meet_all();
   bool finish_together();
@@ -87,7 +88,7 @@ class ShmBackend final : public Backend {
 
   EntryNote note_of(Pieces pieces, std::size_t element) const;
   EntryNote note_from(int peer);
-  bool all_in_arena();
+  bool arena_serves(std::uint64_t bytes);
   bool lists_in_arena(Pieces pieces, std::vector<std::vector<Piece>>& lists);
   std::uint64_t offset_in_arenas(const std::byte* data, std::uint64_t bytes) const;
 

@@ -17,6 +17,9 @@ class Slices {
 
   std::uint64_t rounds() const { return (count_ + chunk_ - 1) / chunk_; }
 
+  /// Elements in all.
+  std::uint64_t count() const { return count_; }
+
   /// Elements of a round, those of one rank, and how many of the others' come before.
   std::uint64_t count(std::uint64_t round) const {
     return std::min(chunk_, count_ - round * chunk_);
