@@ -18,7 +18,7 @@ struct Case {
 TEST(CostModel, ChoosesBySizeRanksAndPlace) {
   const Case cases[] = {
       {{2, 1}, 4, false, Algorithm::kExchange},
-      {{2, 1}, 1 << 26, false, Algorithm::kDirect},
+      {{2, 1}, 1 << 26, false, Algorithm::kExchange},
       {{8, 1}, 4, false, Algorithm::kExchange},
       {{64, 1}, 4, false, Algorithm::kDoubling},
       {{64, 1}, 4, true, Algorithm::kExchange},

@@ -11,7 +11,7 @@
 
 namespace muster::collective::tcp {
 
-inline constexpr std::uint64_t kChunkBytes = 128 * 1024;
+inline constexpr std::uint64_t kChunkBytes = 512 * 1024;
 
 class Stripes {
  public:

@@ -24,32 +24,55 @@ void set_option(const Descriptor& socket, int level, int option) {
   ::setsockopt(socket.get(), level, option, &on, sizeof on);
 }
 
-// A congestion control that paces, like bbr, meters a connection within one host as if there were a
-// bottleneck on the way. Cubic does not; where the kernel has it not, nothing is lost.
+// Up to this round trip two hosts are neighbours: in one rack, or two namespaces of one machine.
+constexpr unsigned kNearMicroseconds = 300;
+
+// The handshake of TCP has measured it.
+bool is_near(const Descriptor& socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof info;
+  return ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         info.tcpi_rtt < kNearMicroseconds;
+}
+
+// A congestion control that paces, like bbr, meters a connection between neighbours as if there were
+// a bottleneck on the way, and cubic leaves its slow start as soon as a packet takes a little longer,
+// which here means that a processor was busy. Reno does neither, and every kernel has it.
 void do_not_pace(const Descriptor& socket) {
-  constexpr std::string_view kCubic = "cubic";
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kCubic.data(), kCubic.size());
+  constexpr std::string_view kReno = "reno";
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
 // Within one host nothing is under way for long: what fits in the cache is enough. The kernel would
-// let the buffers grow to megabytes, and the bytes would go through memory (measured on loopback:
-// 1.3 to 2 times slower).
+// let the buffers grow to megabytes, and the bytes would go through memory.
 void keep_in_cache(const Descriptor& socket) {
   const int bytes = 512 << 10;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
-// Between hosts buffers are left to the kernel: it lets them grow with the connection, and a size
-// that is set by hand stops that and is capped at net.core.wmem_max, often 200 KB.
+// What a socket has taken and not sent goes out when an acknowledgement comes, and that is processed on
+// the neighbour's processor: there it overtakes, or is overtaken by, what this rank sends meanwhile on
+// its own, and the receiver asks for packets again that are not lost. So a socket takes little more
+// than it can send at once. (Measured between two namespaces, 4 MiB: 0.73 ms, without 1.85.)
+void keep_in_order(const Descriptor& socket) {
+  const int bytes = 16 << 10;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
+// Between hosts buffers are left to the kernel: it lets them grow with the connection. A size that is
+// set by hand stops that, is capped at net.core.wmem_max, often 200 KB, and makes neighbours drop and
+// send again what a burst has too much.
 void tune(const Descriptor& socket) {
   const Address local = local_address(socket.get());
   if (local.family() == AF_UNIX) return;
   const Address peer = peer_address(socket.get());
-  if (peer.is_loopback() || local.with_port(0) == peer.with_port(0)) {
+  const bool same_host = peer.is_loopback() || local.with_port(0) == peer.with_port(0);
+  if (same_host || is_near(socket)) {
     do_not_pace(socket);
-    keep_in_cache(socket);
+    keep_in_order(socket);
   }
+  if (same_host) keep_in_cache(socket);
   set_option(socket, IPPROTO_TCP, TCP_NODELAY);
 }
 

@@ -12,7 +12,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr int kStreamsBetweenHosts = 2;
+constexpr int kStreamsBetweenHosts = 1;
 
 Status check_place(const Options& options) {
   const bool placed =
