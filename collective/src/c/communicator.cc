@@ -39,6 +39,7 @@ Options options_of(const muster_options& given) {
   options.algorithm = text_of(given.algorithm);
   if (given.streams >= 0) options.streams = given.streams;
   if (given.arena_bytes >= 0) options.arena_bytes = static_cast<std::uint64_t>(given.arena_bytes);
+  if (given.silence_ms >= 0) options.silence = std::chrono::milliseconds(given.silence_ms);
   return options;
 }
 

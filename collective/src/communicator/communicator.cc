@@ -1,12 +1,10 @@
 #include "muster/collective/communicator.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <utility>
 #include <vector>
 
-#include "communicator/arguments.h"
+#include "call/arguments.h"
 #include "communicator/choose.h"
 #include "communicator/impl.h"
 #include "world/group.h"
@@ -14,20 +12,6 @@
 
 namespace muster::collective {
 namespace {
-
-Status check_options(const Options& options) {
-  const bool placed =
-      options.rank && options.size && *options.rank >= 0 && *options.rank < *options.size;
-  if (!placed) {
-    return Error{ErrorCode::kConfiguration, "the options name no rank within a world",
-                 "set rank and size, or let bootstrap_from_environment() do so"};
-  }
-  if (*options.size > 1 && options.rendezvous.empty() && options.rendezvous_file.empty()) {
-    return Error{ErrorCode::kConfiguration, "the options do not say where the world meets",
-                 "set rendezvous and key, or rendezvous_file"};
-  }
-  return {};
-}
 
 std::uint64_t memory_bytes(int ranks, std::uint64_t arena_bytes) {
   return shm::layout_of(ranks, arena_bytes).total;
@@ -79,7 +63,6 @@ Result<Communicator> Communicator::over(std::unique_ptr<World> world) {
 }
 
 Result<Communicator> Communicator::connect(const Options& options) {
-  if (Status checked = check_options(options); !checked) return checked.error();
   Result<std::unique_ptr<World>> world = join(options, memory_bytes);
   if (!world) return world.error();
   return over(*std::move(world));
@@ -199,8 +182,8 @@ Status Communicator::all_gather(const void* part, void* all,
       return bad_argument("the part is neither this rank's own place in the output nor apart");
     }
   }
-  const Call call = impl_->begin(
-      {.kind = CallKind::kAllGather, .count = sum, .shape = hash_of(bytes_of_rank)});
+  const Call call =
+      impl_->begin({.kind = CallKind::kAllGather, .count = sum, .shape = hash_of(bytes_of_rank)});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->all_gather(call, bytes_of(part), bytes_of(all), bytes_of_rank);
 }
@@ -208,8 +191,7 @@ Status Communicator::all_gather(const void* part, void* all,
 Status Communicator::broadcast(void* data, std::uint64_t bytes, int root) {
   if (Status ok = check_buffer({data, bytes}); !ok) return ok;
   if (Status ok = check_rank("the root of a broadcast", root, size()); !ok) return ok;
-  const Call call =
-      impl_->begin({.kind = CallKind::kBroadcast, .root = root, .count = bytes});
+  const Call call = impl_->begin({.kind = CallKind::kBroadcast, .root = root, .count = bytes});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->broadcast(call, bytes_of(data));
 }

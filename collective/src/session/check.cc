@@ -1,19 +1,17 @@
 #include "session/check.h"
 
-#include <cmath>
-#include <cstddef>
 #include <string>
 
+#include "call/arguments.h"
 #include "session/protocol.h"
 
 namespace muster::collective::session {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62U;
-
-bool overlap_in_part(const std::byte* in, const std::byte* out, std::uint64_t bytes) {
-  if (in == out || bytes == 0) return false;
-  return in < out + bytes && out < in + bytes;
+// What the argument's own check says, with the name of the operation before it.
+Status about(std::string_view name, const Status& checked) {
+  if (checked) return {};
+  return bad(name, checked.error().message);
 }
 
 }  // namespace
@@ -32,60 +30,22 @@ Status check_name(std::string_view name) {
 }
 
 Status check_reduction(std::string_view name, DataType type, const Reduction& reduction) {
-  if (size_of(type) == 0) {
-    return bad(name, "there is no data type " + std::to_string(static_cast<int>(type)));
-  }
-  const auto op = static_cast<int>(reduction.op);
-  if (op < static_cast<int>(ReduceOp::kSum) || op > static_cast<int>(ReduceOp::kAdasum)) {
-    return bad(name, "there is no reduction " + std::to_string(op));
-  }
-  if (reduction.op == ReduceOp::kAdasum && !is_float(type)) {
-    return bad(name, "adasum is for floats, not for " + std::string(to_string(type)));
-  }
-  if (std::isnan(reduction.prescale) || std::isnan(reduction.postscale)) {
-    return bad(name, "a scale is not a number");
-  }
-  if (type != DataType::kBool) return {};
-  if (reduction.op == ReduceOp::kAverage) return bad(name, "bools have no average");
-  if (reduction.prescale != 1 || reduction.postscale != 1) {
-    return bad(name, "bools cannot be scaled");
-  }
-  return {};
+  return about(name, collective::check_reduction(type, reduction, 0));
 }
 
 Status check_bytes(std::string_view name, const void* data, std::uint64_t bytes) {
-  if (bytes > kMostBytes) return bad(name, std::to_string(bytes) + " bytes are too many");
-  if (data == nullptr && bytes > 0) {
-    return bad(name, "the buffer of " + std::to_string(bytes) + " bytes is null");
-  }
-  return {};
+  return about(name, check_buffer({data, bytes}));
 }
 
 Status check_tensor(std::string_view name, const Tensor& tensor, DataType type) {
-  if (tensor.count > kMostBytes / size_of(type)) {
-    return bad(name, std::to_string(tensor.count) + " elements are too many");
-  }
+  const Status counted = collective::check_reduction(type, {}, tensor.count);
+  if (!counted) return about(name, counted);
   const std::uint64_t bytes = tensor.count * size_of(type);
-  if (Status in = check_bytes(name, tensor.in, bytes); !in) return in;
-  if (Status out = check_bytes(name, tensor.out, bytes); !out) return out;
-  if (overlap_in_part(static_cast<const std::byte*>(tensor.in),
-                      static_cast<const std::byte*>(tensor.out), bytes)) {
-    return bad(name, "input and output overlap in part");
-  }
-  return {};
+  return about(name, check_buffers({tensor.in, bytes}, {tensor.out, bytes}));
 }
 
 Status check_lengths(std::string_view name, std::span<const std::uint64_t> lengths, int size) {
-  if (lengths.size() != static_cast<std::size_t>(size)) {
-    return bad(name,
-               std::to_string(lengths.size()) + " lengths for " + std::to_string(size) + " ranks");
-  }
-  std::uint64_t sum = 0;
-  for (const std::uint64_t length : lengths) {
-    if (length > kMostBytes - sum) return bad(name, "the lengths are too large");
-    sum += length;
-  }
-  return {};
+  return about(name, collective::check_lengths(lengths, 1, size));
 }
 
 }  // namespace muster::collective::session

@@ -3,7 +3,8 @@
 //   up to 496 bytes  in the entries of the call: what is met is there
 //   direct           everybody reads everybody's input and reduces all of it: one step. Of two
 //                    ranks each has to read all that the other has in any case.
-//   in slices        reduce-scatter and all-gather: each rank reduces its slice of a chunk and shows
+//   in slices        reduce-scatter and all-gather: each rank reduces its slice of a chunk and
+//   shows
 //                    the result. What a rank reads is 2 (n - 1) / n of the buffer, not n - 1 times.
 //   in the arena     the same without chunks or copies: each rank reduces its slice of everybody's
 //                    buffers into everybody's buffers (arena_reduce.cc)
@@ -43,7 +44,11 @@ std::uint64_t elements_of(Pieces pieces) {
 Status ShmBackend::all_reduce(const Call& call, Pieces pieces) {
   if (call.reduction.op == ReduceOp::kAdasum) {
     if (Status met = barrier(call); !met) return met;
-    return adasum(adasum_links(*this, host_.self, size()), call.type, call.reduction, pieces);
+    in_adasum_ = true;
+    Status reduced =
+        adasum(adasum_links(*this, host_.self, size()), call.type, call.reduction, pieces);
+    in_adasum_ = false;
+    return reduced;
   }
   const Kernel& kernel = kernel_for(call);
   const std::uint64_t count = elements_of(pieces);
@@ -66,12 +71,10 @@ std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
   if (bytes <= Entry::kInline) return "in the entries of the call, in one step";
   const std::string arena =
       bytes >= kArenaBytes ? " (in place of both if all ranks' buffers are in the arena)" : "";
-  const std::string stores =
-      far_ ? ", streaming stores" : "";
+  const std::string stores = far_ ? ", streaming stores" : "";
   const std::string element = std::string(to_string(type));
   if (bytes <= (size() == 2 ? kDirectBytesOfTwo : kDirectBytes)) return "direct, in one step";
-  return "in slices, " + element + " in chunks of " +
-         kibibytes(kSliceChunk) + stores + arena;
+  return "in slices, " + element + " in chunks of " + kibibytes(kSliceChunk) + stores + arena;
 }
 
 Status ShmBackend::reduce(const Call& call, const std::byte* in, std::byte* out) {
@@ -153,9 +156,9 @@ bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel&
   PieceCursor reducing(pieces, element);
   PieceCursor gathering(pieces, element);
   struct Cells {
-    std::uint64_t inputs;   // of the whole chunk, every slice at its place
+    std::uint64_t inputs;  // of the whole chunk, every slice at its place
     std::uint64_t inputs_end;
-    std::uint64_t result;   // of one slice
+    std::uint64_t result;  // of one slice
     std::uint64_t result_end;
   };
   std::array<Cells, 4> cells;

@@ -33,7 +33,7 @@ Channel& channel_between(const Host& host, int from, int to) {
 // At most half of the ring at once, so that one side fills it while the other empties it.
 bool ShmBackend::write_channel(int to, const std::byte* data, std::uint64_t bytes) {
   Channel& channel = channel_between(host_, host_.self, to);
-  std::uint64_t& position = channel_sent_[static_cast<std::size_t>(to)];
+  std::uint64_t& position = sent_[static_cast<std::size_t>(to)].bytes;
   while (bytes > 0) {
     const std::uint64_t run = std::min({bytes, kHalf, kCapacity - position % kCapacity});
     if (position + run > kCapacity &&
@@ -51,7 +51,7 @@ bool ShmBackend::write_channel(int to, const std::byte* data, std::uint64_t byte
 
 bool ShmBackend::read_channel(int from, std::byte* data, std::uint64_t bytes) {
   Channel& channel = channel_between(host_, from, host_.self);
-  std::uint64_t& position = channel_received_[static_cast<std::size_t>(from)];
+  std::uint64_t& position = received_[static_cast<std::size_t>(from)].bytes;
   while (bytes > 0) {
     const std::uint64_t run = std::min({bytes, kHalf, kCapacity - position % kCapacity});
     if (!waiter_.reach(board(from), channel.written.value, position + padded(run))) return false;
@@ -64,13 +64,24 @@ bool ShmBackend::read_channel(int from, std::byte* data, std::uint64_t bytes) {
   return true;
 }
 
+// A message has no entry, so the words of the monitor are given here.
+void ShmBackend::begin_message(int receiver, std::uint64_t bytes, std::uint64_t number) {
+  if (in_adasum_) return;
+  message_ = {.kind = CallKind::kSend,
+              .root = host_.ranks[static_cast<std::size_t>(receiver)],
+              .count = bytes,
+              .sequence = number};
+  waiter_.begin(message_);
+}
+
 Status ShmBackend::send(const std::byte* data, std::uint64_t bytes, int to) {
+  begin_message(to, bytes, ++sent_[static_cast<std::size_t>(to)].messages);
   const auto length = std::bit_cast<std::array<std::byte, 8>>(bytes);
-  return outcome(write_channel(to, length.data(), length.size()) &&
-                 write_channel(to, data, bytes));
+  return outcome(write_channel(to, length.data(), length.size()) && write_channel(to, data, bytes));
 }
 
 Status ShmBackend::receive(std::byte* data, std::uint64_t bytes, int from) {
+  begin_message(host_.self, bytes, ++received_[static_cast<std::size_t>(from)].messages);
   std::array<std::byte, 8> header = {};
   if (!read_channel(from, header.data(), header.size())) return outcome(false);
   const auto length = std::bit_cast<std::uint64_t>(header);

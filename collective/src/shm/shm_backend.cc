@@ -48,8 +48,8 @@ ShmBackend::ShmBackend(Host host)
       waiter_(own_board(host_), host_.monitor),
       rings_(host_.memory, host_.layout, host_.self, waiter_),
       inputs_(host_.ranks.size()),
-      channel_sent_(host_.ranks.size()),
-      channel_received_(host_.ranks.size()) {
+      sent_(host_.ranks.size()),
+      received_(host_.ranks.size()) {
   mine().processors = own_processors();
 }
 
@@ -104,11 +104,11 @@ bool ShmBackend::stores_for(std::uint64_t bytes, Stores& stores) {
 // The entry of the call before the last may be overwritten: all have entered the last one, and so
 // are done with it.
 void ShmBackend::enter(const Call& call, const void* note, std::size_t bytes) {
-  waiter_.begin(call);
   const std::uint64_t number = ++calls_;
   const std::size_t turn = number % 2;
   Board& board = mine();
   board.calls[turn] = call;
+  waiter_.begin(board.calls[turn]);
   Entry& entry = board.entries[turn];
   if (bytes > 0) std::memcpy(entry.payload.data(), note, bytes);
   entry.signature.store(signature_of(call), std::memory_order_relaxed);

@@ -24,8 +24,8 @@
 
 namespace muster::collective::shm {
 
-/// Who the ranks of a host are, and the memory that they share, zeroed at first. The backend numbers
-/// them 0, 1, ... in this order, and takes roots and peers of calls by these numbers.
+/// Who the ranks of a host are, and the memory that they share, zeroed at first. The backend
+/// numbers them 0, 1, ... in this order, and takes roots and peers of calls by these numbers.
 struct Host {
   int self = 0;
   std::vector<int> ranks;          // their ranks in the world, and the name of the host of each,
@@ -82,8 +82,8 @@ class ShmBackend final : public Backend {
   bool reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel, std::uint64_t count,
                      Stores stores);
   bool reduce_directly(const Call& call, Pieces pieces, const Kernel& kernel, std::uint64_t count);
-  bool reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel,
-                        const Slices& slices, Stores stores, int only);
+  bool reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel, const Slices& slices,
+                        Stores stores, int only);
   bool reduce_in_arena(Pieces pieces, const Kernel& kernel, std::uint64_t count);
 
   EntryNote note_of(Pieces pieces, std::size_t element) const;
@@ -93,6 +93,7 @@ class ShmBackend final : public Backend {
   std::uint64_t offset_in_arenas(const std::byte* data, std::uint64_t bytes) const;
 
   bool gather_inline(const Call& call, const std::byte* part, std::byte* all, PerRank bytes);
+  void begin_message(int receiver, std::uint64_t bytes, std::uint64_t number);
   bool write_channel(int to, const std::byte* data, std::uint64_t bytes);
   bool read_channel(int from, std::byte* data, std::uint64_t bytes);
   std::uint64_t chunk_bytes() const;
@@ -116,8 +117,16 @@ class ShmBackend final : public Backend {
   KernelSpec kernel_spec_ = {};
   std::optional<Kernel> kernel_;
   std::vector<const std::byte*> inputs_;  // by rank: what a kernel reads
-  std::vector<std::uint64_t> channel_sent_;
-  std::vector<std::uint64_t> channel_received_;
+
+  // How far this rank is in a channel, in messages and in bytes.
+  struct Progress {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Progress> sent_;      // by receiver
+  std::vector<Progress> received_;  // by sender
+  Call message_;                    // the last one that was sent or received
+  bool in_adasum_ = false;          // whose messages belong to its call
 };
 
 }  // namespace muster::collective::shm

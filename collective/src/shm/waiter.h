@@ -30,7 +30,8 @@ class Waiter {
   void set_crowded(bool crowded) { crowded_ = crowded; }
   bool crowded() const { return crowded_; }
 
-  /// The call that waits belong to, for the words of the monitor.
+  /// The call that waits belong to, for the words of the monitor. It has to stay where it is until
+  /// the next begin(): waits for room may come before it.
   void begin(const Call& call) { call_ = &call; }
 
   /// Makes `value` seen, and all that was written before.

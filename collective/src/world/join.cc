@@ -12,8 +12,6 @@
 namespace muster::collective {
 namespace {
 
-constexpr int kStreamsBetweenHosts = 1;
-
 Status check_place(const Options& options) {
   const bool placed =
       options.rank && options.size && *options.rank >= 0 && *options.rank < *options.size;
@@ -120,12 +118,8 @@ Status settle_memory(const Joining& joining, Star& star, const std::vector<Descr
 Status open_streams(Mesh& mesh, World& world) {
   world.streams.resize(static_cast<std::size_t>(world.size));
   if (world.topology.is_one_shared_host()) return {};
-  const auto per_pair = [&](int rank) {
-    const std::vector<int>& host_of = world.topology.host_of;
-    const bool apart =
-        host_of[static_cast<std::size_t>(rank)] != host_of[static_cast<std::size_t>(world.rank)];
-    return world.options.streams.value_or(apart ? kStreamsBetweenHosts : 1);
-  };
+  const int streams = world.options.streams.value_or(1);
+  const auto per_pair = [streams](int) { return streams; };
   Result<std::vector<std::vector<Descriptor>>> lines = mesh.connect(Purpose::kData, per_pair);
   if (!lines) return lines.error();
   for (std::size_t rank = 0; rank < lines->size(); ++rank) {

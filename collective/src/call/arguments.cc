@@ -1,5 +1,6 @@
-#include "communicator/arguments.h"
+#include "call/arguments.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -31,8 +32,9 @@ Status check_buffers(const Buffer& in, const Buffer& out) {
   const auto in_begin = reinterpret_cast<std::uintptr_t>(in.data);
   const auto out_begin = reinterpret_cast<std::uintptr_t>(out.data);
   if (in_begin + in.bytes <= out_begin || out_begin + out.bytes <= in_begin) return {};
-  return bad_argument("the input and the output overlap in part; they have to be the same place "
-                      "or apart");
+  return bad_argument(
+      "the input and the output overlap in part; they have to be the same place "
+      "or apart");
 }
 
 Status check_reduction(DataType type, const Reduction& reduction, std::uint64_t count) {
@@ -43,6 +45,9 @@ Status check_reduction(DataType type, const Reduction& reduction, std::uint64_t 
   }
   if (reduction.op < ReduceOp::kSum || reduction.op > ReduceOp::kAdasum) {
     return bad_argument("there is no operation " + std::to_string(static_cast<int>(reduction.op)));
+  }
+  if (std::isnan(reduction.prescale) || std::isnan(reduction.postscale)) {
+    return bad_argument("a scale is not a number");
   }
   const bool scales = reduction.prescale != 1 || reduction.postscale != 1;
   if (type == DataType::kBool && (reduction.op == ReduceOp::kAverage || scales)) {
