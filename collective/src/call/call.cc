@@ -128,11 +128,10 @@ std::optional<Call> decode(const CallHeader& header) {
 // On the way of the smallest call, so the fields are summed with odd factors, which the processor
 // does side by side, and mixed once.
 std::uint64_t signature_of(const Call& call) {
-  const std::uint64_t small = static_cast<std::uint64_t>(call.kind) |
-                              static_cast<std::uint64_t>(call.type) << 8U |
-                              static_cast<std::uint64_t>(call.reduction.op) << 16U |
-                              static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root))
-                                  << 32U;
+  const std::uint64_t small =
+      static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.type) << 8U |
+      static_cast<std::uint64_t>(call.reduction.op) << 16U |
+      static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32U;
   const std::uint64_t hash =
       mixed(small * 0x9e3779b97f4a7c15U + call.count * 0xc2b2ae3d27d4eb4fU +
             call.shape * 0x165667b19e3779f9U + call.sequence * 0x27d4eb2f165667c5U +

@@ -1,5 +1,5 @@
-// A collective as it was asked for, and the header that carries it to the other ranks, so that ranks
-// which ask for different things find out before they mix their data.
+// A collective as it was asked for, and the header that carries it to the other ranks, so that
+// ranks which ask for different things find out before they mix their data.
 //
 // The header, 56 bytes, little-endian:
 //

@@ -23,8 +23,8 @@ shm::Host local_host(World& world, const shm::Layout& layout) {
 }
 
 bool shares_memory(const World& world) {
-  const auto host = static_cast<std::size_t>(
-      world.topology.host_of[static_cast<std::size_t>(world.rank)]);
+  const auto host =
+      static_cast<std::size_t>(world.topology.host_of[static_cast<std::size_t>(world.rank)]);
   return world.topology.memory_on[host];
 }
 
@@ -52,8 +52,7 @@ Result<std::unique_ptr<Backend>> natural_backend(World& world, const shm::Layout
     local = *std::move(made);
   }
   if (world.topology.is_one_shared_host()) return local;
-  return std::unique_ptr<Backend>(
-      std::make_unique<HierarchicalBackend>(world, std::move(local)));
+  return std::unique_ptr<Backend>(std::make_unique<HierarchicalBackend>(world, std::move(local)));
 }
 
 }  // namespace

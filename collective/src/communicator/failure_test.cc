@@ -267,6 +267,24 @@ TEST(Failure, OfARankThatWorksTooLongIsATimeoutThatNamesIt) {
   errors.expect_all(ErrorCode::kTimeout, 1);
 }
 
+TEST(Failure, OfTwoRanksThatWaitForEachOthersMessagesEndsBoth) {
+  for (const Placement placement : {Placement::one_host(), Placement::host_each()}) {
+    Errors errors;
+    spawn_ranks(
+        2,
+        [&](Communicator& world) {
+          int value = 0;
+          errors.add(world.receive(&value, sizeof value, 1 - world.rank()));
+        },
+        milliseconds(300), placement);
+    EXPECT_EQ(errors.all().size(), 2u);
+    for (const Error& error : errors.all()) {
+      EXPECT_EQ(error.code, ErrorCode::kTimeout);
+      EXPECT_TRUE(error.message.starts_with("nothing moved in ")) << error.message;
+    }
+  }
+}
+
 TEST(Failure, OfCallsThatDifferSaysWhoAskedForWhat) {
   Errors errors;
   spawn_ranks(2, [&](Communicator& world) {

@@ -91,12 +91,17 @@ std::optional<Error> Patrol::missing(std::uint64_t entered, const std::string& w
 
 std::optional<Error> Patrol::late(std::uint64_t entered, Milliseconds waited,
                                   const std::string& what) const {
-  if (waited < timeout_) return std::nullopt;
+  if (waited < timeout_ || places_.empty()) return std::nullopt;
   std::uint64_t fewest = entered;
   for (const Place& place : places_) {
     if (!place.departed) fewest = std::min(fewest, place.entered);
   }
-  if (fewest == entered) return std::nullopt;
+  if (fewest == entered) {
+    return Error{ErrorCode::kTimeout,
+                 "nothing moved in " + what + " for " + in_seconds(timeout_) + ", in which " + self_ +
+                     " waits, though all ranks answer and none is behind",
+                 "two ranks may wait for each other's messages"};
+  }
   std::string names;
   const Place* first = nullptr;
   for (const Place& place : places_) {

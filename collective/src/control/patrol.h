@@ -55,7 +55,7 @@ class Patrol {
   std::optional<Error> missing(std::uint64_t entered, const std::string& what) const;
 
   /// Who answers, but has not entered that call after `waited`: those that are furthest behind. The
-  /// others may wait for them in a call before.
+  /// others may wait for them in a call before. Where nobody is behind, that nothing moves.
   std::optional<Error> late(std::uint64_t entered, Milliseconds waited,
                             const std::string& what) const;
 

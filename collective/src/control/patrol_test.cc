@@ -104,11 +104,20 @@ TEST(Patrol, NamesThoseThatAreFurthestBehind) {
   EXPECT_NE(error->advice.find("MUSTER_COLLECTIVE_TIMEOUT"), std::string::npos);
 }
 
-TEST(Patrol, HasNobodyToBlameWhereAllHaveEntered) {
+TEST(Patrol, BlamesNobodyWhereAllHaveEnteredAndNothingMoves) {
   Patrol patrol = patrol_of(2);
   patrol.heard(0, 7);
   patrol.heard(1, 8);
-  EXPECT_FALSE(patrol.late(7, std::chrono::hours(1), "call 7"));
+  EXPECT_FALSE(patrol.late(7, milliseconds(999), "call 7"));
+
+  const std::optional<Error> error = patrol.late(7, milliseconds(1000), "call 7");
+
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::kTimeout);
+  EXPECT_EQ(error->message,
+            "nothing moved in call 7 for 1 s, in which rank 0 on host n0 waits, though all ranks "
+            "answer and none is behind");
+  EXPECT_EQ(error->rank, Error::kNobody);
 }
 
 TEST(Patrol, OfNobodyIsQuiet) {

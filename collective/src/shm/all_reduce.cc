@@ -70,7 +70,7 @@ std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
   const auto kibibytes = [](std::uint64_t number) { return std::to_string(number >> 10) + " KiB"; };
   if (bytes <= Entry::kInline) return "in the entries of the call, in one step";
   const std::string arena =
-      bytes >= kArenaBytes ? " (in place of both if all ranks' buffers are in the arena)" : "";
+      bytes >= kArenaBytes ? " (or where they are, if every rank's buffers are shared)" : "";
   const std::string stores = far_ ? ", streaming stores" : "";
   const std::string element = std::string(to_string(type));
   if (bytes <= (size() == 2 ? kDirectBytesOfTwo : kDirectBytes)) return "direct, in one step";

@@ -9,9 +9,8 @@ namespace muster::collective::shm {
 namespace {
 
 // Sizes around every border: nothing, one line, one step, one chunk, several.
-constexpr std::uint64_t kCounts[] = {0,    1,     9,       10,      11,      512,    513,
-                                     1024, 8191,  8192,    131'072, 131'073, 262'147,
-                                     1'000'003};
+constexpr std::uint64_t kCounts[] = {0,    1,    9,    10,      11,      512,     513,
+                                     1024, 8191, 8192, 131'072, 131'073, 262'147, 1'000'003};
 
 float value_of(int rank, std::uint64_t i) {
   return static_cast<float>((i * 7 + static_cast<std::uint64_t>(rank) * 3) % 101);
@@ -107,8 +106,8 @@ TEST_P(ShmAllReduce, LeavesBuffersInTheArenaWhereTheyAre) {
             // The ranks bring one tensor, and the same as a list of two.
             const std::uint64_t head = count / 3;
             float* const to = in_place ? in : out;
-            const std::array<Piece, 2> pieces = {
-                piece_of(in, to, head), piece_of(in + head, to + head, count - head)};
+            const std::array<Piece, 2> pieces = {piece_of(in, to, head),
+                                                 piece_of(in + head, to + head, count - head)};
             ASSERT_TRUE(host.all_reduce(sum_call(count, ++sequence), pieces));
             expect_sums(to, count, size);
             std::ranges::copy(values, in);

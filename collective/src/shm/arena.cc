@@ -34,8 +34,8 @@ void* Arena::allocate(std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (bytes > memory_.bytes()) return nullptr;
   const std::uint64_t wanted = aligned(std::max<std::uint64_t>(bytes, 1), kAlignment);
-  const auto room = std::ranges::find_if(
-      free_, [&](const auto& free) { return free.second >= wanted; });
+  const auto room =
+      std::ranges::find_if(free_, [&](const auto& free) { return free.second >= wanted; });
   if (room == free_.end() || !set_aside(room->first + wanted)) return nullptr;
   const auto [offset, available] = *room;
   free_.erase(room);
@@ -47,8 +47,8 @@ void* Arena::allocate(std::uint64_t bytes) {
 void Arena::free(void* place) {
   const std::scoped_lock lock(mutex_);
   if (place == nullptr) return;
-  const auto used = used_.find(
-      static_cast<std::uint64_t>(static_cast<std::byte*>(place) - memory_.base()));
+  const auto used =
+      used_.find(static_cast<std::uint64_t>(static_cast<std::byte*>(place) - memory_.base()));
   if (used == used_.end()) return;
   auto here = free_.emplace(*used).first;
   used_.erase(used);

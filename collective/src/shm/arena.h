@@ -1,5 +1,5 @@
-// One rank's part of the arenas: memory that the other ranks of the host have mapped too, handed out
-// in pieces. First fit; neighbours that are free become one again.
+// One rank's part of the arenas: memory that the other ranks of the host have mapped too, handed
+// out in pieces. First fit; neighbours that are free become one again.
 //
 // What is handed out is set aside in the system's memory first, so that there is an answer when
 // there is none, and not a signal when it is touched.
@@ -18,7 +18,8 @@ namespace muster::collective::shm {
 
 class Arena {
  public:
-  /// `bytes` bytes of `memory` from `offset` on; none of them for an Arena that has nothing to give.
+  /// `bytes` bytes of `memory` from `offset` on; none of them for an Arena that has nothing to
+  /// give.
   Arena(const SharedMemory& memory, std::uint64_t offset, std::uint64_t bytes);
 
   /// Aligned to 64 bytes. Null where there is no room.

@@ -40,18 +40,18 @@ struct alignas(kLine) Signal {
 struct EntryNote {
   static constexpr std::uint64_t kNotInArena = ~std::uint64_t{0};
 
-  std::uint64_t in = kNotInArena;   // offsets in the shared memory of the first tensor's buffers
+  std::uint64_t in = kNotInArena;  // offsets in the shared memory of the first tensor's buffers
   std::uint64_t out = kNotInArena;
-  std::uint64_t all_in_arena = 0;   // 1: so are those of all tensors of the list
-  std::uint64_t in_place = 0;       // 1: inputs and outputs are the same
+  std::uint64_t all_in_arena = 0;  // 1: so are those of all tensors of the list
+  std::uint64_t in_place = 0;      // 1: inputs and outputs are the same
 };
 static_assert(sizeof(EntryNote) <= Entry::kInline);
 
 struct Board {
   std::array<Entry, 2> entries;
   std::array<Call, 2> calls;  // for the words of a mismatch; they take turns as entries do
-  Signal staged;    // inputs are in the ring up to here
-  Signal reduced;   // results are in the ring up to here
+  Signal staged;              // inputs are in the ring up to here
+  Signal reduced;             // results are in the ring up to here
   Signal consumed;  // everything that the others had in their rings up to here has been read
   Signal finished;  // calls whose work is done, of those that end with a meeting
 

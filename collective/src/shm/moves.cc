@@ -158,8 +158,7 @@ Status ShmBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
         return outcome(false);
       }
       const std::uint64_t length = part_of(received[rank], chunk, round);
-      const std::byte* const theirs_for_me =
-          rings_.at(static_cast<int>(rank), cell + self * chunk);
+      const std::byte* const theirs_for_me = rings_.at(static_cast<int>(rank), cell + self * chunk);
       if (length > 0) collective::copy(to, theirs_for_me, length);
     }
     rings_.consume(cell + chunk * n);
@@ -193,7 +192,8 @@ Status ShmBackend::reduce_scatter(const Call& call, const std::byte* in, std::by
       if (rank == self) {
         own = from;
       } else if (length > 0) {
-        collective::copy(rings_.at(host_.self, cell + rank * part_bytes), from, length * element, stores);
+        collective::copy(rings_.at(host_.self, cell + rank * part_bytes), from, length * element,
+                         stores);
       }
     }
     waiter_.publish(mine().staged.value, end);

@@ -28,10 +28,8 @@ TEST_P(ShmMoves, BroadcastsFromEveryRoot) {
     for (const std::uint64_t length : kLengths) {
       for (int root = 0; root < size; ++root) {
         std::vector<std::byte> data = bytes_of(rank, length);
-        const Call call{.kind = CallKind::kBroadcast,
-                        .root = root,
-                        .count = length,
-                        .sequence = ++sequence};
+        const Call call{
+            .kind = CallKind::kBroadcast, .root = root, .count = length, .sequence = ++sequence};
         ASSERT_TRUE(host.broadcast(call, data.data()));
         ASSERT_EQ(data, bytes_of(root, length));
       }

@@ -41,9 +41,7 @@ class Rings {
   }
 
   /// Waits until all have read what lies a ring before `end`. False: the world has failed.
-  bool await_room(std::uint64_t end) {
-    return end <= free_until_ || await_readers(end);
-  }
+  bool await_room(std::uint64_t end) { return end <= free_until_ || await_readers(end); }
 
   /// This rank has read all that the others have staged up to `end`.
   void consume(std::uint64_t end) { waiter_.publish(board(self_).consumed.value, end); }

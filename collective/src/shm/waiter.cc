@@ -17,8 +17,8 @@ namespace {
 
 // A peer on another core answers in a fraction of a microsecond, and one that has work left in
 // some; waking a thread takes tens of microseconds. So it is worth spinning about as long as that.
-constexpr int kSpins = 1500;        // 30 to 60 microseconds
-constexpr int kSpinsCrowded = 20;   // the peer may be between its last two instructions
+constexpr int kSpins = 1500;       // 30 to 60 microseconds
+constexpr int kSpinsCrowded = 20;  // the peer may be between its last two instructions
 constexpr int kYieldsCrowded = 300;
 constexpr int kYields = 4;
 

@@ -78,8 +78,8 @@ std::vector<Candidate> ranked(Party party, std::uint64_t bytes, const Costs& cos
   std::vector<Candidate> candidates;
   for (const auto& [algorithm, name] : kNames) {
     if (sees_all_inputs && !sees_all(algorithm)) continue;
-    const bool overflows = party.ranks > 2 &&
-                           bytes * static_cast<std::uint64_t>(party.ranks - 1) > kMostToExchange;
+    const bool overflows =
+        party.ranks > 2 && bytes * static_cast<std::uint64_t>(party.ranks - 1) > kMostToExchange;
     if (algorithm == Algorithm::kExchange && overflows) continue;
     if (algorithm == Algorithm::kDirect && party.ranks == 2) continue;
     candidates.push_back({algorithm, predict(algorithm, party, bytes, costs)});

@@ -63,9 +63,9 @@ std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const C
 
 inline constexpr int kFewRanks = 8;
 
-/// Of more than two ranks: an exchange of more bytes does not fit in the sockets' buffers, and a rank
-/// that works in place has to wait for room before it may overwrite what it has not sent. Two ranks
-/// send as much either way, and an exchange has no second phase to wait for.
+/// Of more than two ranks: an exchange of more bytes does not fit in the sockets' buffers, and a
+/// rank that works in place has to wait for room before it may overwrite what it has not sent. Two
+/// ranks send as much either way, and an exchange has no second phase to wait for.
 inline constexpr std::uint64_t kMostToExchange = 128 * 1024;
 
 /// "ring, 2 streams (predicted 812 us; direct 901, rabenseifner 850)"

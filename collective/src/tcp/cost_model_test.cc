@@ -45,7 +45,8 @@ TEST(CostModel, LetsMeasurementsChooseOnlyBetweenAlgorithmsWithTheSameBits) {
   for (const int ranks : {2, 3, 4, 8, 9, 16, 64, 100}) {
     for (std::uint64_t bytes = 4; bytes <= 1 << 30; bytes *= 4) {
       const Party party = {ranks, 1};
-      EXPECT_EQ(sees_all(party, bytes, slow), sees_all(party, bytes, fast)) << ranks << " " << bytes;
+      EXPECT_EQ(sees_all(party, bytes, slow), sees_all(party, bytes, fast))
+          << ranks << " " << bytes;
       if (ranks <= kFewRanks) {
         EXPECT_TRUE(sees_all(party, bytes, slow)) << ranks << " " << bytes;
       }

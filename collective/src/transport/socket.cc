@@ -35,9 +35,9 @@ bool is_near(const Descriptor& socket) {
          info.tcpi_rtt < kNearMicroseconds;
 }
 
-// A congestion control that paces, like bbr, meters a connection between neighbours as if there were
-// a bottleneck on the way, and cubic leaves its slow start as soon as a packet takes a little longer,
-// which here means that a processor was busy. Reno does neither, and every kernel has it.
+// A congestion control that paces, like bbr, meters a connection between neighbours as if there
+// were a bottleneck on the way, and cubic leaves its slow start as soon as a packet takes a little
+// longer, which here means that a processor was busy. Reno does neither, and every kernel has it.
 void do_not_pace(const Descriptor& socket) {
   constexpr std::string_view kReno = "reno";
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
@@ -51,18 +51,19 @@ void keep_in_cache(const Descriptor& socket) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
-// What a socket has taken and not sent goes out when an acknowledgement comes, and that is processed on
-// the neighbour's processor: there it overtakes, or is overtaken by, what this rank sends meanwhile on
-// its own, and the receiver asks for packets again that are not lost. So a socket takes little more
-// than it can send at once. (Measured between two namespaces, 4 MiB: 0.73 ms, without 1.85.)
+// What a socket has taken and not sent goes out when an acknowledgement comes, and that is
+// processed on the neighbour's processor: there it overtakes, or is overtaken by, what this rank
+// sends meanwhile on its own, and the receiver asks for packets again that are not lost. So a
+// socket takes little more than it can send at once. (Measured between two namespaces, 4 MiB: 0.73
+// ms, without 1.85.)
 void keep_in_order(const Descriptor& socket) {
   const int bytes = 16 << 10;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-// Between hosts buffers are left to the kernel: it lets them grow with the connection. A size that is
-// set by hand stops that, is capped at net.core.wmem_max, often 200 KB, and makes neighbours drop and
-// send again what a burst has too much.
+// Between hosts buffers are left to the kernel: it lets them grow with the connection. A size that
+// is set by hand stops that, is capped at net.core.wmem_max, often 200 KB, and makes neighbours
+// drop and send again what a burst has too much.
 void tune(const Descriptor& socket) {
   const Address local = local_address(socket.get());
   if (local.family() == AF_UNIX) return;

@@ -4,7 +4,8 @@
 //   MUSTER_RENDEZVOUS_KEY   the key of the job in hex, 16 bytes or more; needed with the above
 //   MUSTER_RANK, MUSTER_WORLD_SIZE
 //   MUSTER_COLLECTIVE_TIMEOUT   seconds, may have a fraction; by default 60 to meet, 600 in a call
-//   MUSTER_COLLECTIVE_SILENCE, _TRANSPORT, _ALGORITHM, _STREAMS, _HOST_ID, _ARENA_BYTES   see Options
+//   MUSTER_COLLECTIVE_SILENCE, _TRANSPORT, _ALGORITHM, _STREAMS, _HOST_ID, _ARENA_BYTES   see
+//   Options
 //
 // Without MUSTER_RANK the place comes from the launcher: OMPI_COMM_WORLD_RANK/SIZE (Open MPI),
 // PMI_RANK/SIZE (MPICH, Intel MPI), SLURM_PROCID/NTASKS, RANK/WORLD_SIZE (torchrun), the first pair
@@ -46,12 +47,12 @@ struct Options {
   /// system's boot, network namespace and user). MUSTER_COLLECTIVE_HOST_ID.
   std::string host_id = {};
 
-  /// How long to wait for a rank that does not come to the rendezvous (kDefaultTimeout if unset), or
-  /// that is alive but does not come to a call (kDefaultCallTimeout).
+  /// How long to wait for a rank that does not come to the rendezvous (kDefaultTimeout if unset),
+  /// or that is alive but does not come to a call (kDefaultCallTimeout).
   std::optional<std::chrono::milliseconds> timeout = {};
 
-  /// How long a rank that is waited for may not answer at all before it counts as stopped or cut off;
-  /// 0.7 s on one host and 5 s between hosts if unset. MUSTER_COLLECTIVE_SILENCE, in seconds.
+  /// How long a rank that is waited for may not answer at all before it counts as stopped or cut
+  /// off; 0.7 s on one host and 5 s between hosts if unset. MUSTER_COLLECTIVE_SILENCE, in seconds.
   std::optional<std::chrono::milliseconds> silence = {};
 
   /// What carries the collectives: "auto", "shm", "tcp", or a plug-in, "mpi" or "nccl". Where ranks

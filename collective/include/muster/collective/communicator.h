@@ -18,8 +18,8 @@
 // call are unspecified. A failed communicator stays failed: destroy it.
 //
 // Ownership: buffers belong to the caller and are touched only during the call. Counts are
-// elements, 64 bits wide. A buffer may have any alignment and may be null where its count is 0. `in`
-// and `out` are the same place or do not overlap; what overlaps in part is kBadArgument.
+// elements, 64 bits wide. A buffer may have any alignment and may be null where its count is 0.
+// `in` and `out` are the same place or do not overlap; what overlaps in part is kBadArgument.
 // Thread-safety: one call at a time on one communicator; different ones do not share anything, so
 // several ranks may live in one process. Between the calls one thread listens, asleep.
 #pragma once

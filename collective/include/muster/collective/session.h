@@ -2,7 +2,8 @@
 // as it is ready and goes on computing.
 //
 //   auto session = Session::start(std::move(world));
-//   Result<Ticket> ticket = (*session)->all_reduce("layer1.weight", g, g, n, type, ReduceOp::kAverage);
+//   Result<Ticket> ticket = (*session)->all_reduce("layer1.weight", g, g, n, type,
+//   ReduceOp::kAverage);
 //   ...
 //   Status averaged = (*session)->wait(*ticket);
 //
@@ -48,8 +49,8 @@ struct SessionOptions {
   /// Most bytes that are carried out together; 0: chosen. MUSTER_COLLECTIVE_FUSION_BYTES.
   std::uint64_t fusion_bytes = 0;
 
-  /// Tries fusion sizes on the first steps, keeps the best, and logs what it tried to `autotune_log`
-  /// (CSV); rank 0's setting counts, as it does for `fusion_bytes`.
+  /// Tries fusion sizes on the first steps, keeps the best, and logs what it tried to
+  /// `autotune_log` (CSV); rank 0's setting counts, as it does for `fusion_bytes`.
   /// MUSTER_COLLECTIVE_AUTOTUNE=1, MUSTER_COLLECTIVE_AUTOTUNE_LOG.
   bool autotune = false;
   std::string autotune_log = {};
@@ -64,7 +65,8 @@ struct Ticket {
 };
 
 /// Where an all_gather puts its result: called once all lengths are known, on a thread of the
-/// session, with the bytes of every rank; returns room for all of them, or null where there is none.
+/// session, with the bytes of every rank; returns room for all of them, or null where there is
+/// none.
 using Allocate = std::function<void*(std::span<const std::uint64_t> bytes_of_rank)>;
 
 class Session {
@@ -72,8 +74,7 @@ class Session {
   /// Takes the communicator over. Called by all of its ranks.
   ///
   /// Errors: kSystem, kPeerLost.
-  static Result<std::unique_ptr<Session>> start(Communicator world,
-                                                SessionOptions options = {});
+  static Result<std::unique_ptr<Session>> start(Communicator world, SessionOptions options = {});
 
   /// Fails what is pending and leaves.
   virtual ~Session() = default;

@@ -1,5 +1,5 @@
-// The options of worlds for tests: N ranks as N threads of one process, which meet over real sockets
-// on 127.0.0.1.
+// The options of worlds for tests: N ranks as N threads of one process, which meet over real
+// sockets on 127.0.0.1.
 #pragma once
 
 #include <chrono>

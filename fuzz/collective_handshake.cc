@@ -1,0 +1,82 @@
+// Both sides of a handshake, each against a stranger who may send anything: in pieces, and from the
+// start or as what follows a beginning that is right. Nobody gets in who does not hold the key.
+#include <algorithm>
+#include <cstdlib>
+
+#include "bootstrap/handshake.h"
+
+namespace {
+
+using namespace muster::collective;
+
+const Bytes& key() {
+  static const Bytes kKey(kShortestKeyBytes, std::byte{7});
+  return kKey;
+}
+
+// Feeds what is wanted in pieces of at most `piece` bytes; the last verdict. Side: Approach or
+// Reception.
+template <typename Side>
+Side::Verdict feed(Side& side, ByteView& bytes, std::size_t piece) {
+  auto verdict = Side::Verdict::kMore;
+  while (verdict == Side::Verdict::kMore) {
+    const std::size_t wanted = side.wanted();
+    if (wanted == 0) std::abort();
+    const std::size_t count = std::min({wanted, piece, bytes.size()});
+    if (count == 0) break;
+    verdict = side.take(bytes.first(count));
+    bytes = bytes.subspan(count);
+  }
+  return verdict;
+}
+
+Approach caller(const Introduction& who) {
+  return Approach(key(), Purpose::kControl, Nonce{std::byte{1}}, who);
+}
+
+void receive(ByteView bytes, std::size_t piece, bool has_begun) {
+  Reception host(key(), Nonce{std::byte{2}});
+  if (has_begun) {
+    const Bytes opening = caller({}).to_send();
+    ByteView rest = opening;
+    feed(host, rest, piece);
+  }
+  if (feed(host, bytes, piece) == Reception::Verdict::kWelcome) std::abort();
+  static_cast<void>(host.reply());
+}
+
+void approach(ByteView bytes, std::size_t piece) {
+  Approach guest = caller({.rank = 1, .size = 2, .host = "host"});
+  static_cast<void>(guest.to_send());
+  if (feed(guest, bytes, piece) == Approach::Verdict::kIntroduced) std::abort();
+}
+
+// A guest who holds the key, and introduces itself with these bytes.
+void introduce(ByteView bytes, std::size_t piece) {
+  Approach guest = caller({});
+  Reception host(key(), Nonce{std::byte{2}});
+  const Bytes opening = guest.to_send();
+  ByteView rest = opening;
+  feed(host, rest, piece);
+  const Bytes challenge = host.reply();
+  rest = challenge;
+  if (feed(guest, rest, piece) != Approach::Verdict::kIntroduced) std::abort();
+  const Bytes sealed = guest.handshake().seal("caller", bytes);
+  rest = sealed;
+  if (feed(host, rest, piece) == Reception::Verdict::kWelcome) {
+    static_cast<void>(host.introduction().name());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::size_t piece = 1 + data[0];
+  const ByteView bytes = std::as_bytes(std::span(data + 1, size - 1));
+  receive(bytes, piece, false);
+  receive(bytes, piece, true);
+  approach(bytes, piece);
+  introduce(bytes, piece);
+  return 0;
+}
