@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "shm/shm_backend.h"
-#include "shm/slices.h"
+#include "shm/sliced_reduction.h"
 #include "tcp/adasum.h"
 
 namespace muster::collective::shm {
@@ -84,10 +84,9 @@ Status ShmBackend::reduce(const Call& call, const std::byte* in, std::byte* out)
   const Piece piece{in, root == host_.self ? out : const_cast<std::byte*>(in), call.count};
   const std::uint64_t bytes = call.count * kernel.bytes_in();
   if (bytes <= Entry::kInline) return outcome(reduce_inline(call, {&piece, 1}, kernel, root));
-  const Slices slices = Slices::of_chunks(call.count, kSliceChunk / kernel.bytes_in(), size());
   Stores stores;
   return outcome(stores_for(bytes, stores) &&
-                 reduce_in_slices(&call, {&piece, 1}, kernel, slices, stores, root));
+                 reduce_in_slices(&call, {&piece, 1}, kernel, call.count, stores, root));
 }
 
 bool ShmBackend::reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel,
@@ -96,8 +95,7 @@ bool ShmBackend::reduce_staged(const Call* call, Pieces pieces, const Kernel& ke
   if (bytes <= (size() == 2 ? kDirectBytesOfTwo : kDirectBytes)) {
     return reduce_directly(*call, pieces, kernel, count);
   }
-  const Slices slices = Slices::of_chunks(count, kSliceChunk / kernel.bytes_in(), size());
-  return reduce_in_slices(call, pieces, kernel, slices, stores, kEveryone);
+  return reduce_in_slices(call, pieces, kernel, count, stores, kEveryone);
 }
 
 bool ShmBackend::reduce_inline(const Call& call, Pieces pieces, const Kernel& kernel, int only) {
@@ -146,106 +144,26 @@ bool ShmBackend::reduce_directly(const Call& call, Pieces pieces, const Kernel& 
 }
 
 bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel,
-                                  const Slices& slices, Stores stores, int only) {
-  const std::size_t element = kernel.bytes_in();
-  const int self = host_.self;
+                                  std::uint64_t count, Stores stores, int receiver) {
   const bool streams =
-      slices.count() * element >= kStreamBytes && !is_in_place(pieces) && !waiter_.crowded();
-  const Stores out_stores = streams ? Stores::kStreaming : Stores::kCached;
-  PieceCursor staging(pieces, element);
-  PieceCursor reducing(pieces, element);
-  PieceCursor gathering(pieces, element);
-  struct Cells {
-    std::uint64_t inputs;  // of the whole chunk, every slice at its place
-    std::uint64_t inputs_end;
-    std::uint64_t result;  // of one slice
-    std::uint64_t result_end;
-  };
-  std::array<Cells, 4> cells;
-
-  // Every slice but the own one is staged for the rank that reduces it.
-  const auto stage = [&](std::uint64_t round) {
-    const std::uint64_t bytes = slices.count(round) * element;
-    Cells& at = cells[round % cells.size()];
-    at.inputs = rings_.reserve(bytes);
-    at.inputs_end = at.inputs + bytes;
-    at.result = rings_.reserve(slices.longest(round) * element);
-    at.result_end = at.result + slices.longest(round) * element;
-    if (!rings_.await_room(at.result_end)) return false;
-    std::byte* to = rings_.at(self, at.inputs);
-    for (int rank = 0; rank < size(); ++rank) {
-      const std::uint64_t length = slices.length(round, rank);
-      if (rank == self) {
-        staging.skip(length);
-        to += length * element;
-        continue;
-      }
-      staging.take(length, [&](const std::byte* in, std::byte*, std::uint64_t run) {
-        collective::copy(to, in, run * element, stores);
-        to += run * element;
-      });
-    }
-    waiter_.publish(mine().staged.value, at.inputs_end);
-    if (round == 0 && call != nullptr) {
-      const EntryNote note = note_of({}, element);  // not in the arena
-      enter(*call, &note, sizeof note);
-      return meet_all();
-    }
-    return true;
-  };
-
-  const auto reduce = [&](std::uint64_t round) {
-    const Cells& at = cells[round % cells.size()];
-    const std::uint64_t offset = slices.offset(round, self) * element;
-    for (int rank = 0; rank < size(); ++rank) {
-      if (rank == self) continue;
-      Board& theirs = board(rank);
-      if (!waiter_.reach(theirs, theirs.staged.value, at.inputs_end)) return false;
-      inputs_[static_cast<std::size_t>(rank)] = rings_.at(rank, at.inputs) + offset;
-    }
-    std::byte* result = rings_.at(self, at.result);
-    reducing.skip(slices.offset(round, self));
-    reducing.take(slices.length(round, self),
-                  [&](const std::byte* in, std::byte* out, std::uint64_t run) {
-                    inputs_[static_cast<std::size_t>(self)] = in;
-                    const std::array<std::byte*, 2> outs = {result, out};
-                    const bool keeps = only == kEveryone || only == self;
-                    const int places = keeps && !streams ? 2 : 1;
-                    kernel.to_all(inputs_.data(), size(), outs.data(), places, run);
-                    if (keeps && streams) collective::copy(out, result, run * element, out_stores);
-                    for (const std::byte*& input : inputs_) input += run * element;
-                    result += run * element;
-                  });
-    reducing.skip(slices.count(round) - slices.offset(round, self) - slices.length(round, self));
-    waiter_.publish(mine().reduced.value, at.result_end);
-    return true;
-  };
-
-  const auto gather = [&](std::uint64_t round) {
-    const Cells& at = cells[round % cells.size()];
-    for (int rank = 0; rank < size(); ++rank) {
-      const std::uint64_t length = slices.length(round, rank);
-      if (rank == self || (only != kEveryone && only != self)) {
-        gathering.skip(length);
-        continue;
-      }
-      Board& theirs = board(rank);
-      if (!waiter_.reach(theirs, theirs.reduced.value, at.result_end)) return false;
-      const std::byte* from = rings_.at(rank, at.result);
-      gathering.take(length, [&](const std::byte*, std::byte* out, std::uint64_t run) {
-        collective::copy(out, from, run * element, out_stores);
-        from += run * element;
-      });
-    }
-    rings_.consume(at.result_end);
-    return true;
-  };
-
-  const std::uint64_t rounds = slices.rounds();
+      count * kernel.bytes_in() >= kStreamBytes && !is_in_place(pieces) && !waiter_.crowded();
+  const SlicedTask task{.pieces = pieces,
+                        .kernel = kernel,
+                        .slices = Slices::of_chunks(count, kSliceChunk / kernel.bytes_in(), size()),
+                        .cell_stores = stores,
+                        .out_stores = streams ? Stores::kStreaming : Stores::kCached,
+                        .receiver = receiver};
+  SlicedReduction reduction(task, rings_, waiter_, host_.self, size());
+  const std::uint64_t rounds = task.slices.rounds();
   for (std::uint64_t round = 0; round < rounds + 2; ++round) {
-    if (round < rounds && !stage(round)) return false;
-    if (round >= 1 && round - 1 < rounds && !reduce(round - 1)) return false;
-    if (round >= 2 && !gather(round - 2)) return false;
+    if (round < rounds && !reduction.stage(round)) return false;
+    if (round == 0 && call != nullptr) {
+      const EntryNote note = note_of({}, kernel.bytes_in());  // not in the arena
+      enter(*call, &note, sizeof note);
+      if (!meet_all()) return false;
+    }
+    if (round >= 1 && round - 1 < rounds && !reduction.reduce(round - 1)) return false;
+    if (round >= 2 && !reduction.gather(round - 2)) return false;
   }
   return true;
 }

@@ -19,7 +19,7 @@
 #include "kernels/kernel.h"
 #include "shm/pieces.h"
 #include "shm/rings.h"
-#include "shm/slices.h"
+#include "shm/sliced_reduction.h"
 #include "shm/waiter.h"
 
 namespace muster::collective::shm {
@@ -82,8 +82,8 @@ class ShmBackend final : public Backend {
   bool reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel, std::uint64_t count,
                      Stores stores);
   bool reduce_directly(const Call& call, Pieces pieces, const Kernel& kernel, std::uint64_t count);
-  bool reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel, const Slices& slices,
-                        Stores stores, int only);
+  bool reduce_in_slices(const Call* call, Pieces pieces, const Kernel& kernel, std::uint64_t count,
+                        Stores stores, int receiver);
   bool reduce_in_arena(Pieces pieces, const Kernel& kernel, std::uint64_t count);
 
   EntryNote note_of(Pieces pieces, std::size_t element) const;
@@ -104,7 +104,7 @@ class ShmBackend final : public Backend {
   int size() const { return static_cast<int>(host_.ranks.size()); }
   std::string name_of(int place) const;
 
-  static constexpr int kEveryone = -1;
+  static constexpr int kEveryone = SlicedTask::kEveryone;
 
   Host host_;
   Waiter waiter_;

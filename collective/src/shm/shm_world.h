@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -12,9 +13,10 @@
 
 namespace muster::collective::shm {
 
-/// Runs `body` on `size` ranks and waits for all.
+/// Runs `body` on `size` ranks and waits for all. With no `monitors` nothing ever fails.
 inline void on_host(int size, const std::function<void(ShmBackend&, int rank)>& body,
-                    std::uint64_t arena_bytes = 8 << 20) {
+                    std::uint64_t arena_bytes = 8 << 20,
+                    const std::vector<std::unique_ptr<Monitor>>& monitors = {}) {
   const Layout layout = layout_of(size, arena_bytes);
   Result<Descriptor> file = SharedMemory::create(layout.total);
   ASSERT_TRUE(file) << file.error().to_string();
@@ -28,6 +30,7 @@ inline void on_host(int size, const std::function<void(ShmBackend&, int rank)>& 
         host.ranks.push_back(other);
         host.names.emplace_back("here");
       }
+      if (!monitors.empty()) host.monitor = monitors[static_cast<std::size_t>(rank)].get();
       Result<std::unique_ptr<ShmBackend>> backend = ShmBackend::create(std::move(host));
       ASSERT_TRUE(backend) << backend.error().to_string();
       body(**backend, rank);

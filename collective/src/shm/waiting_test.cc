@@ -1,0 +1,74 @@
+// What a rank that waits for long says of it.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+
+#include "shm/shm_world.h"
+
+namespace muster::collective::shm {
+namespace {
+
+std::unique_ptr<Monitor> monitor_of(int rank, int socket) {
+  MonitorOptions options;
+  options.rank = rank;
+  options.host = "here";
+  options.timeout = std::chrono::milliseconds(200);
+  std::vector<Link> links;
+  links.push_back(
+      {.rank = 1 - rank, .host = "here", .is_local = true, .socket = Descriptor(socket)});
+  return std::make_unique<Monitor>(std::move(options), std::move(links));
+}
+
+std::vector<std::unique_ptr<Monitor>> two_monitors() {
+  std::array<int, 2> ends = {};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  std::vector<std::unique_ptr<Monitor>> monitors;
+  for (const int rank : {0, 1}) {
+    monitors.push_back(monitor_of(rank, ends[static_cast<std::size_t>(rank)]));
+  }
+  return monitors;
+}
+
+// Rank 0 waits and says that it is in its second call, to which rank 1 never comes.
+Error failure_of_waiting(const std::function<Status(ShmBackend&)>& wait) {
+  const std::vector<std::unique_ptr<Monitor>> monitors = two_monitors();
+  Status outcome;
+  on_host(
+      2,
+      [&](ShmBackend& host, int rank) {
+        const Call first{.kind = CallKind::kBarrier, .sequence = 1};
+        ASSERT_TRUE(host.barrier(first));
+        if (rank == 1) return;
+        monitors[0]->entered(2);
+        outcome = wait(host);
+      },
+      0, monitors);
+  EXPECT_FALSE(outcome) << "it succeeded";
+  return outcome ? Error{} : outcome.error();
+}
+
+TEST(ShmWaiting, NamesTheCall) {
+  const Error error = failure_of_waiting([](ShmBackend& host) {
+    const Call second{.kind = CallKind::kBroadcast, .root = 1, .count = 8, .sequence = 2};
+    std::array<std::byte, 8> data = {};
+    return host.broadcast(second, data.data());
+  });
+  EXPECT_TRUE(error.message.starts_with(
+      "rank 1 on host here did not come to call 2 (broadcast of 8 bytes from rank 1) within "))
+      << error.message;
+}
+
+TEST(ShmWaiting, NamesTheMessage) {
+  const Error error = failure_of_waiting([](ShmBackend& host) {
+    std::array<std::byte, 8> data = {};
+    return host.receive(data.data(), data.size(), 1);
+  });
+  EXPECT_TRUE(error.message.starts_with(
+      "rank 1 on host here did not come to call 1 (send of 8 bytes to rank 0) within "))
+      << error.message;
+}
+
+}  // namespace
+}  // namespace muster::collective::shm
