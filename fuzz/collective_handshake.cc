@@ -1,5 +1,6 @@
-// Both sides of a handshake, each against a stranger who may send anything: in pieces, and from the
-// start or as what follows a beginning that is right. Nobody gets in who does not hold the key.
+// Both sides of a handshake, each against a stranger who may send anything in pieces: from the
+// start, after words that are right, and after an opening that is. Nobody gets in who does not hold
+// the key.
 #include <algorithm>
 #include <cstdlib>
 
@@ -74,9 +75,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::size_t piece = 1 + data[0];
   const ByteView bytes = std::as_bytes(std::span(data + 1, size - 1));
+  const ByteView words = view_of("MUSTERCO");
+  Bytes in_our_words(words.begin(), words.end());
+  in_our_words.insert(in_our_words.end(), bytes.begin(), bytes.end());
   receive(bytes, piece, false);
+  receive(in_our_words, piece, false);
   receive(bytes, piece, true);
   approach(bytes, piece);
+  approach(in_our_words, piece);
   introduce(bytes, piece);
   return 0;
 }

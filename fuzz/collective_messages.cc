@@ -21,7 +21,8 @@ void read_call(ByteView bytes) {
   // Bytes that mean nothing are zero from here on.
   const CallHeader first = encode(*call);
   const std::optional<Call> again = decode(first);
-  if (!again || encode(*again) != first || signature_of(*again) != signature_of(*call)) std::abort();
+  if (!again || encode(*again) != first || signature_of(*again) != signature_of(*call))
+    std::abort();
 }
 
 // Encodes and decodes until nothing may change any more.

@@ -58,7 +58,8 @@ class VastBuffer {
 
   static std::byte* map(std::byte* at, std::uint64_t bytes, int flags, int file) {
     flags |= file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    void* const mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, file, 0);
+    void* const mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE,
+                                flags | (file < 0 ? MAP_NORESERVE : MAP_POPULATE), file, 0);
     if (mapped == MAP_FAILED) throw_away();
     return static_cast<std::byte*>(mapped);
   }

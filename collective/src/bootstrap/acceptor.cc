@@ -78,14 +78,29 @@ Status Acceptor::admit(const Descriptor& listener) {
     if (!*socket) return {};
     Nonce nonce;
     if (Status filled = fill_random(nonce); !filled) return filled.error();
-    if (callers_.size() == most_callers_) {
-      show_out(callers_.front(), "too many were at the door");
-      callers_.pop_front();
-    }
+    if (callers_.size() == most_callers_) make_room();
     std::string from = peer_address(socket->get()).to_string();
     callers_.push_back(Caller{*std::move(socket), std::move(from), Clock::now() + kPatience,
                               Reception(key_, nonce)});
   }
+}
+
+// A rank may have come in the same crowd: what it has sent is read before it is taken for one of
+// those who say nothing.
+void Acceptor::make_room() {
+  for (auto caller = callers_.begin(); caller != callers_.end(); ++caller) {
+    if (caller->reception.has_begun()) continue;
+    if (!listen(*caller)) {
+      callers_.erase(caller);
+      return;
+    }
+    if (caller->reception.has_begun()) continue;
+    show_out(*caller, "too many were at the door");
+    callers_.erase(caller);
+    return;
+  }
+  show_out(callers_.front(), "too many were at the door");
+  callers_.pop_front();
 }
 
 // Reads what a caller has sent; false when it is no caller any more, but a guest or gone.

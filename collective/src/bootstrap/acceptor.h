@@ -31,7 +31,8 @@ struct Guest {
 class Acceptor {
  public:
   /// Takes over listening sockets. `expected` is how many guests may come at once; more callers
-  /// than that are strangers, of whom the oldest has to go first when it gets crowded.
+  /// than that are strangers, of whom the oldest has to go first when it gets crowded; who has
+  /// begun a handshake stays longer than who says nothing.
   Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected);
 
   /// The next guest, in the order in which they finish their introduction. Ends early, as
@@ -64,6 +65,7 @@ class Acceptor {
 
   Status admit(const Descriptor& listener);
   bool listen(Caller& caller);
+  void make_room();
   bool show_out(const Caller& caller, const std::string& reason);
   void show_out_the_slow();
 

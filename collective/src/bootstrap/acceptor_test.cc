@@ -73,6 +73,25 @@ TEST_F(AcceptorTest, KeepsACrowdOfStrangersBounded) {
       << door_->dropped();
 }
 
+TEST_F(AcceptorTest, KeepsARankThatCameBeforeACrowdOfStrangers) {
+  const Descriptor socket = call();
+  Approach rank(kKey, Purpose::kRendezvous, Nonce{}, {.rank = 1, .size = 2, .host = "n1"});
+  ASSERT_TRUE(send_all(socket, rank.to_send(), soon()));
+  std::vector<Descriptor> crowd;
+  for (int i = 0; i < 100; ++i) crowd.push_back(call());
+  std::jthread goes_on([&] {
+    Bytes challenge(rank.wanted());
+    ASSERT_TRUE(receive_all(socket, challenge, soon()));
+    ASSERT_EQ(rank.take(challenge), Approach::Verdict::kIntroduced);
+    EXPECT_TRUE(send_all(socket, rank.to_send(), soon()));
+  });
+
+  const Result<Guest> guest = door_->next(soon());
+
+  ASSERT_TRUE(guest) << guest.error().to_string();
+  EXPECT_EQ(guest->introduction.name(), "rank 1 on host n1");
+}
+
 TEST_F(AcceptorTest, LeavesNoPortOpen) {
   door_->close();
   EXPECT_FALSE(connect_to(address_, soon()));

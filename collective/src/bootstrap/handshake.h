@@ -115,6 +115,9 @@ class Reception {
   /// How many bytes to read next, so that nothing beyond the handshake is taken.
   std::size_t wanted() const { return wanted_ - received_.size(); }
 
+  /// Whether the caller has sent what begins a handshake; a scanner has not.
+  bool has_begun() const { return stage_ != Stage::kOpening; }
+
   /// Takes at most wanted() bytes. kWelcome: introduction() and handshake() are valid. kStranger:
   /// hang up; reason() says why.
   Verdict take(ByteView bytes);

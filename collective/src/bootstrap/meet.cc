@@ -143,16 +143,18 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
 
 // Keeps trying: rank 0 may start later. Nothing tells when a port on another host opens, so this
 // asks again after a pause that grows from 5 to 200 ms.
-Result<Caller> reach_rank_0(const Joining& joining) {
-  Result<Finder> find = finder_for(joining.options);
-  if (!find) return find.error();
+Result<Caller> reach_rank_0(const Joining& joining, const Finder& find) {
   Error obstacle{ErrorCode::kTimeout, joining.options.rendezvous_file + " is not there"};
   for (int pause = 5;; pause = std::min(2 * pause, 200)) {
-    Result<std::optional<Caller>> caller = try_to_reach(*find, joining.deadline, obstacle);
+    Result<std::optional<Caller>> caller = try_to_reach(find, joining.deadline, obstacle);
     if (!caller) return caller.error();
     if (*caller) return **std::move(caller);
     if (Clock::now() >= joining.deadline) break;
-    ::poll(nullptr, 0, std::min(pause, milliseconds_left(joining.deadline)));
+    // Rank 0 may have given up for the same reason, and its port is closed for good.
+    pollfd cancel = {joining.cancel, POLLIN, 0};
+    if (::poll(&cancel, 1, std::min(pause, milliseconds_left(joining.deadline))) > 0) {
+      return Error{ErrorCode::kPeerLost, joining.self.name() + " gave up the way to rank 0"};
+    }
   }
   return Error{ErrorCode::kTimeout,
                joining.self.name() + " did not reach rank 0 within " + in_seconds(joining.timeout) +
@@ -160,28 +162,63 @@ Result<Caller> reach_rank_0(const Joining& joining) {
                "see whether rank 0 was started, and with the same rendezvous", 0};
 }
 
-Result<Gathered> meet_as_guest(Joining& joining) {
-  Result<Caller> caller = reach_rank_0(joining);
-  if (!caller) return caller.error();
-  const Address address = local_address(caller->socket.get());
+// A guest that rank 0 has listened to.
+struct Met {
+  Caller caller;
+  Address address;
+  std::vector<Descriptor> listeners;
+  Handshake handshake;
+};
+
+Result<Met> introduce_to_rank_0(Caller caller, Joining& joining) {
+  const Address address = local_address(caller.socket.get());
   Result<std::vector<Descriptor>> listeners = open_door(address, joining.self);
   if (!listeners) return listeners.error();
-  Result<Handshake> handshake = introduce(caller->socket, caller->meeting.key, Purpose::kRendezvous,
+  Result<Handshake> handshake = introduce(caller.socket, caller.meeting.key, Purpose::kRendezvous,
                                           joining.self, joining.deadline);
   if (!handshake) {
     Error error = handshake.error();
-    error.message = joining.self.name() + " cannot join rank 0 at " +
-                    peer_address(caller->socket.get()).to_string() + ": " + error.message;
+    error.message = joining.self.name() + " cannot join rank 0 at " + caller.meeting.endpoint +
+                    ": " + error.message;
     return error;
   }
+  return Met{std::move(caller), address, *std::move(listeners), *std::move(handshake)};
+}
+
+// Where rank 0 hangs up, but still listens, a crowd of strangers has pushed this one out: it comes
+// again. Not for ever, as this may be a host that hangs up on everybody.
+Result<Met> meet_rank_0(Joining& joining) {
+  constexpr int kAttempts = 10;
+  Result<Finder> find = finder_for(joining.options);
+  if (!find) return find.error();
+  Result<Caller> caller = reach_rank_0(joining, *find);
+  if (!caller) return caller.error();
+  Result<Met> met = introduce_to_rank_0(*std::move(caller), joining);
+  int pause = 5;
+  for (int attempt = 1; attempt < kAttempts; ++attempt) {
+    if (met || met.error().code != ErrorCode::kPeerLost) break;
+    ::poll(nullptr, 0, std::min(pause, milliseconds_left(joining.deadline)));
+    pause = std::min(2 * pause, 200);
+    Error obstacle;
+    Result<std::optional<Caller>> again = try_to_reach(*find, joining.deadline, obstacle);
+    if (!again || !*again) break;
+    met = introduce_to_rank_0(**std::move(again), joining);
+  }
+  return met;
+}
+
+Result<Gathered> meet_as_guest(Joining& joining) {
+  Result<Met> met = meet_rank_0(joining);
+  if (!met) return met.error();
+  Caller& caller = met->caller;
   Result<Roster> roster =
-      receive_roster(caller->socket, *handshake, joining.self, joining.deadline);
+      receive_roster(caller.socket, met->handshake, joining.self, joining.deadline);
   if (!roster) return roster.error();
-  Acceptor door = door_of(*std::move(listeners), caller->meeting.key, joining.self.size);
-  Star star(joining.self, std::move(caller->socket), *std::move(handshake),
+  Acceptor door = door_of(std::move(met->listeners), caller.meeting.key, joining.self.size);
+  Star star(joining.self, std::move(caller.socket), std::move(met->handshake),
             roster->members[0].host);
-  return Gathered{*std::move(roster), std::move(caller->meeting.key), std::move(door),
-                  std::move(star), address};
+  return Gathered{*std::move(roster), std::move(caller.meeting.key), std::move(door),
+                  std::move(star), met->address};
 }
 
 }  // namespace

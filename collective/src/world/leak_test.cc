@@ -3,6 +3,7 @@
 #include <muster/collective/testing/worlds.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -52,7 +53,8 @@ TEST(Leak, AHundredWorldsLeaveNothingBehind) {
 TEST(Leak, AWorldThatDoesNotComeTogetherLeavesNothingBehind) {
   const auto descriptors = entries_in("/proc/self/fd");
   for (int i = 0; i < 10; ++i) {
-    std::vector<Options> world = testing::world_of(3);
+    // Who comes after rank 0 has given up finds nobody, and waits for as long as that.
+    std::vector<Options> world = testing::world_of(3, std::chrono::milliseconds(1000));
     world[1].size = 4;
     testing::on_threads(3, [&](int rank) {
       EXPECT_FALSE(join(world[static_cast<std::size_t>(rank)], testing::ample_memory));

@@ -1,0 +1,177 @@
+"""The collective library without the platform: programs find each other under every launcher, train
+the same weights, and leave nothing behind."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import unittest
+from pathlib import Path
+
+from muster_harness import (BUILD, DIGITS, HIDDEN_VARIABLES, Stream, await_no_process, main,
+                            shared_memory, unused)
+
+BENCH = BUILD / "collective" / "tools" / "muster-collective-bench"
+KEY = "000102030405060708090a0b0c0d0e0f"
+
+# Of launchers: one that runs the tests may have set them, and the programs would listen to it.
+LAUNCHER_VARIABLES = re.compile(r"SLURM_|PMI_|MPI_LOCAL|RANK$|WORLD_SIZE$|LOCAL_|MASTER_|TORCHELASTIC_")
+
+
+class CollectiveTest(unittest.TestCase):
+    maxDiff = 2000
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="muster-collective-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        # Where ranks of one host meet: a place of the test's own.
+        self.runtime = self.folder / "runtime"
+        self.runtime.mkdir(mode=0o700)
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not HIDDEN_VARIABLES.match(name)
+                            and not LAUNCHER_VARIABLES.match(name)}
+        self.environment["XDG_RUNTIME_DIR"] = str(self.runtime)
+        shared_before = shared_memory()
+        self.addCleanup(self.assert_nothing_is_left, shared_before)
+
+    def assert_nothing_is_left(self, shared_before):
+        await_no_process(str(self.folder), 10)
+        self.assertEqual(unused(shared_memory() - shared_before), [])
+        self.assertEqual([path for path in self.runtime.rglob("*") if not path.is_dir()], [])
+
+    def start(self, argv, environment=None):
+        stream = Stream([str(word) for word in argv], self.environment | (environment or {}),
+                        cwd=self.folder)
+        self.addCleanup(stream.close)
+        return stream
+
+    def start_ranks(self, argv, variables_of, common=None):
+        """Two processes, rank 0 first, each with the variables of its rank."""
+        return [self.start(argv, variables_of(rank) | (common or {})) for rank in (0, 1)]
+
+    def finish(self, *streams):
+        """What they wrote, once all have ended well."""
+        for stream in streams:
+            self.assertEqual(stream.finish(), 0, f"{stream}\n{stream.text}{stream.errors}")
+        return "".join(stream.text for stream in streams)
+
+    def muster_variables(self):
+        """As Muster sets them, on a port that is free now."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            endpoint = f"127.0.0.1:{probe.getsockname()[1]}"
+        return lambda rank: {"MUSTER_RANK": str(rank), "MUSTER_WORLD_SIZE": "2",
+                             "MUSTER_RENDEZVOUS": endpoint, "MUSTER_RENDEZVOUS_KEY": KEY}
+
+
+def slurm_variables(rank):
+    return {"SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_JOB_ID": "4711",
+            "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "1", "SLURM_NNODES": "3"}
+
+
+class ProgramsUnderALauncher(CollectiveTest):
+
+    def weights_of(self, output):
+        """The checksum that rank 0 prints where all ranks have the same weights."""
+        self.assertIn("rank 0 of 2 on ", output)
+        self.assertIn("rank 1 of 2 on ", output)
+        found = re.findall(r"weights checksum: (0x[0-9a-f]{16}) on all 2 ranks", output)
+        self.assertEqual(len(found), 1, output)
+        return found[0]
+
+    def digits(self, variables_of, common=None):
+        return self.weights_of(self.finish(*self.start_ranks([DIGITS], variables_of, common)))
+
+    @property
+    def expected(self):
+        """The weights of two ranks that are told everything."""
+        return self.digits(self.muster_variables())
+
+    def test_mpirun_of_open_mpi_trains_the_same_weights(self):
+        ran = self.start(["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "2",
+                          DIGITS])
+
+        self.assertEqual(self.weights_of(self.finish(ran)), self.expected)
+
+    @unittest.skipUnless(shutil.which("mpiexec.mpich"), "MPICH is not installed")
+    def test_mpiexec_of_mpich_trains_the_same_weights(self):
+        ran = self.start(["mpiexec.mpich", "-np", "2", DIGITS])
+
+        self.assertEqual(self.weights_of(self.finish(ran)), self.expected)
+
+    def test_srun_trains_the_same_weights(self):
+        self.assertEqual(self.digits(slurm_variables), self.expected)
+
+    def test_torchrun_on_one_host_trains_the_same_weights(self):
+        weights = self.digits(lambda rank: {
+            "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"})
+
+        self.assertEqual(weights, self.expected)
+
+    def test_torchrun_on_two_hosts_meets_at_the_master_and_trains_the_same_weights(self):
+        with socket.socket() as master:
+            master.bind(("127.0.0.1", 0))
+            port = master.getsockname()[1]
+            weights = self.digits(lambda rank: {
+                "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                "MUSTER_RENDEZVOUS_KEY": KEY, "MUSTER_COLLECTIVE_HOST_ID": f"host-{rank}"})
+
+        self.assertEqual(weights, self.expected)
+
+    def test_every_transport_and_every_instruction_set_train_the_same_weights(self):
+        choices = [{"MUSTER_COLLECTIVE_TRANSPORT": transport} for transport in ("shm", "tcp")]
+        choices += [{"MUSTER_COLLECTIVE_ISA": isa} for isa in ("scalar", "sse", "avx2", "avx512")]
+
+        weights = [self.digits(self.muster_variables(), choice) for choice in choices]
+
+        self.assertEqual(weights, [self.expected] * len(choices))
+
+    def test_ranks_that_are_killed_leave_nothing_in_dev_shm_and_no_file_to_meet_by(self):
+        before = shared_memory()
+        ranks = self.start_ranks([DIGITS, "--epochs", "1000000"], slurm_variables)
+        ranks[0].until("epoch ")
+
+        # Stopped first, so that none lives to see another die.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for rank in ranks:
+                rank.process.send_signal(number)
+
+        self.assertNotIn(0, [rank.finish() for rank in ranks])
+        self.assertEqual(unused(shared_memory() - before), [])
+        self.assertEqual(list((self.runtime / "muster-collective").iterdir()), [])
+
+
+class TheBenchmarkProgram(CollectiveTest):
+
+    def test_explain_says_a_line_for_each_size(self):
+        said = self.finish(*self.start_ranks([BENCH, "--explain", "--sizes", "4:64M:4"],
+                                             self.muster_variables()))
+
+        lines = [line.split(maxsplit=1) for line in said.splitlines()]
+        self.assertEqual([int(line[0]) for line in lines], [4 ** power for power in range(1, 14)])
+        for size, how in lines:
+            self.assertGreater(len(how), 10, size)
+
+    def test_the_arena_needs_no_room_in_dev_shm(self):
+        variables = self.muster_variables()
+        script = ["head -c 2M /dev/zero > /dev/shm/full 2> /dev/null",
+                  # Not only small, but full.
+                  "if echo more > /dev/shm/more; then exit 9; fi 2> /dev/null"]
+        for rank in (0, 1):
+            words = [f"{name}={value}" for name, value in variables(rank).items()]
+            words += [str(BENCH), "--arena", "--sizes", "16M:16M:2", "--iterations", "3"]
+            script.append(" ".join(words) + f" & rank{rank}=$!")
+        script += ["wait $rank0 && wait $rank1"]
+
+        ran = self.start(["bwrap", "--dev-bind", "/", "/", "--size", str(1 << 20), "--tmpfs",
+                          "/dev/shm", "sh", "-c", "\n".join(script)])
+
+        self.assertRegex(self.finish(ran), r"(?m)^ *16777216 ")
+
+
+if __name__ == "__main__":
+    main()
