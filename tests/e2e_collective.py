@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import tempfile
 import unittest
 from pathlib import Path
@@ -15,6 +14,8 @@ from muster_harness import (BUILD, DIGITS, HIDDEN_VARIABLES, Stream, await_no_pr
 
 BENCH = BUILD / "collective" / "tools" / "muster-collective-bench"
 KEY = "000102030405060708090a0b0c0d0e0f"
+# Of this process alone, so that no other test can have taken a port of it.
+OWN_ADDRESS = f"127.{96 + os.getpid() // 256 % 32}.{os.getpid() % 256}.2"
 
 # Of launchers: one that runs the tests may have set them, and the programs would listen to it.
 LAUNCHER_VARIABLES = re.compile(r"SLURM_|PMI_|MPI_LOCAL|RANK$|WORLD_SIZE$|LOCAL_|MASTER_|TORCHELASTIC_")
@@ -58,12 +59,10 @@ class CollectiveTest(unittest.TestCase):
         return "".join(stream.text for stream in streams)
 
     def muster_variables(self):
-        """As Muster sets them, on a port that is free now."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            endpoint = f"127.0.0.1:{probe.getsockname()[1]}"
+        """As Muster sets them."""
         return lambda rank: {"MUSTER_RANK": str(rank), "MUSTER_WORLD_SIZE": "2",
-                             "MUSTER_RENDEZVOUS": endpoint, "MUSTER_RENDEZVOUS_KEY": KEY}
+                             "MUSTER_RENDEZVOUS": f"{OWN_ADDRESS}:29600",
+                             "MUSTER_RENDEZVOUS_KEY": KEY}
 
 
 def slurm_variables(rank):
@@ -112,13 +111,10 @@ class ProgramsUnderALauncher(CollectiveTest):
         self.assertEqual(weights, self.expected)
 
     def test_torchrun_on_two_hosts_meets_at_the_master_and_trains_the_same_weights(self):
-        with socket.socket() as master:
-            master.bind(("127.0.0.1", 0))
-            port = master.getsockname()[1]
-            weights = self.digits(lambda rank: {
-                "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
-                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-                "MUSTER_RENDEZVOUS_KEY": KEY, "MUSTER_COLLECTIVE_HOST_ID": f"host-{rank}"})
+        weights = self.digits(lambda rank: {
+            "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+            "MASTER_ADDR": OWN_ADDRESS, "MASTER_PORT": "29500",
+            "MUSTER_RENDEZVOUS_KEY": KEY, "MUSTER_COLLECTIVE_HOST_ID": f"host-{rank}"})
 
         self.assertEqual(weights, self.expected)
 
