@@ -39,7 +39,6 @@ Status check_buffers(const Buffer& in, const Buffer& out) {
 
 Status check_reduction(DataType type, const Reduction& reduction, std::uint64_t count) {
   const std::size_t element = size_of(type);
-  const std::string name(to_string(reduction.op));
   if (element == 0) {
     return bad_argument("there is no data type " + std::to_string(static_cast<int>(type)));
   }

@@ -98,8 +98,8 @@ std::optional<Error> Patrol::late(std::uint64_t entered, Milliseconds waited,
   }
   if (fewest == entered) {
     return Error{ErrorCode::kTimeout,
-                 "nothing moved in " + what + " for " + in_seconds(timeout_) + ", in which " + self_ +
-                     " waits, though all ranks answer and none is behind",
+                 "nothing moved in " + what + " for " + in_seconds(timeout_) + ", in which " +
+                     self_ + " waits, though all ranks answer and none is behind",
                  "two ranks may wait for each other's messages"};
   }
   std::string names;

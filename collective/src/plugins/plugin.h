@@ -14,7 +14,8 @@
 
 extern "C" {
 
-// Raised when anything in here changes.
+// Raised when anything in here changes. A name of C.
+// NOLINTNEXTLINE(readability-identifier-naming)
 enum { MUSTER_PLUGIN_VERSION = 1 };
 
 // The world that a plug-in is opened for.
