@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -173,14 +174,24 @@ def take(processes, patience):
 def wait_for(started, patience):
     """Until all have ended, or one has failed, or time is up. Returns whether time was up."""
     end = time.monotonic() + patience
+    running = {os.pidfd_open(process.pid): process for process in started}
+    ends = select.poll()
+    for descriptor in running:
+        ends.register(descriptor, select.POLLIN)
     try:
-        while time.monotonic() < end:
-            codes = [process.poll() for process in started]
-            if all(code is not None for code in codes) or any(codes):
-                return False
-            time.sleep(0.05)
-        return True
+        while running:
+            ended = ends.poll(max(0, end - time.monotonic()) * 1000)
+            if not ended:
+                return True
+            for descriptor, _ in ended:
+                ends.unregister(descriptor)
+                os.close(descriptor)
+                if running.pop(descriptor).wait() != 0:
+                    return False
+        return False
     finally:
+        for descriptor in running:
+            os.close(descriptor)
         for process in started:
             end_group(process)
 

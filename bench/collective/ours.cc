@@ -129,6 +129,7 @@ void measure_idleness(Session& session, bench::Page& page, std::chrono::seconds 
   auto ticket = session.all_reduce("first", &value, &value, 1, DataType::kFloat32, Reduction());
   need(ticket);
   need(session.wait(*ticket));
+  // What the start has set going ends in milliseconds; then idleness itself is measured.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const double before = bench::own_processor_time();
   std::this_thread::sleep_for(span);

@@ -141,6 +141,15 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
   return std::optional<Caller>();
 }
 
+// Between two attempts. Rank 0 may have given up for the same reason that cancels this one, and its
+// port is closed for good.
+Status pause_for(int milliseconds, const Joining& joining) {
+  pollfd cancel = {joining.cancel, POLLIN, 0};
+  if (::poll(&cancel, 1, std::min(milliseconds, milliseconds_left(joining.deadline))) <= 0)
+    return {};
+  return Error{ErrorCode::kPeerLost, joining.self.name() + " gave up the way to rank 0"};
+}
+
 // Keeps trying: rank 0 may start later. Nothing tells when a port on another host opens, so this
 // asks again after a pause that grows from 5 to 200 ms.
 Result<Caller> reach_rank_0(const Joining& joining, const Finder& find) {
@@ -150,11 +159,7 @@ Result<Caller> reach_rank_0(const Joining& joining, const Finder& find) {
     if (!caller) return caller.error();
     if (*caller) return **std::move(caller);
     if (Clock::now() >= joining.deadline) break;
-    // Rank 0 may have given up for the same reason, and its port is closed for good.
-    pollfd cancel = {joining.cancel, POLLIN, 0};
-    if (::poll(&cancel, 1, std::min(pause, milliseconds_left(joining.deadline))) > 0) {
-      return Error{ErrorCode::kPeerLost, joining.self.name() + " gave up the way to rank 0"};
-    }
+    if (Status paused = pause_for(pause, joining); !paused) return paused.error();
   }
   return Error{ErrorCode::kTimeout,
                joining.self.name() + " did not reach rank 0 within " + in_seconds(joining.timeout) +
@@ -197,7 +202,7 @@ Result<Met> meet_rank_0(Joining& joining) {
   int pause = 5;
   for (int attempt = 1; attempt < kAttempts; ++attempt) {
     if (met || met.error().code != ErrorCode::kPeerLost) break;
-    ::poll(nullptr, 0, std::min(pause, milliseconds_left(joining.deadline)));
+    if (Status paused = pause_for(pause, joining); !paused) return paused.error();
     pause = std::min(2 * pause, 200);
     Error obstacle;
     Result<std::optional<Caller>> again = try_to_reach(*find, joining.deadline, obstacle);

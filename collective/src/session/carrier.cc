@@ -1,17 +1,10 @@
 #include "session/carrier.h"
 
 #include <new>
-#include <numeric>
+
+#include "call/arguments.h"
 
 namespace muster::collective::session {
-namespace {
-
-std::uint64_t sum_of(std::span<const std::uint64_t> lengths) {
-  return std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
-}
-
-}  // namespace
-
 Carrier::Carrier(SessionBase& base) : base_(base), backend_(*base.backend), calls_(base.calls) {}
 
 Call Carrier::numbered(Call call) {

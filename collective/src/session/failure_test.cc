@@ -1,6 +1,5 @@
 // What the other ranks learn of a rank that dies, is stopped or is late, and what an idle session
 // costs.
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,23 +125,6 @@ TEST(SessionStall, IsReportedOnceWithTheRanksThatMiss) {
     EXPECT_TRUE(report.get().starts_with("'w1' has waited 0.")) << report.get();
     EXPECT_TRUE(report.get().ends_with(" s for rank 0 (on host host-0)")) << report.get();
   }
-}
-
-TEST(SessionIdle, TakesNoProcessorTime) {
-  with_sessions(2, Over::kSharedMemory, [&](Session& session) {
-    EXPECT_TRUE(session.wait(*session.barrier("b")));
-    if (session.rank() == 1) return;
-    // One session for itself, the other has left: what else the process does is this sleep.
-    const auto processor_time = [] {
-      rusage usage = {};
-      ::getrusage(RUSAGE_SELF, &usage);
-      return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-             std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    };
-    const auto before = processor_time();
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    EXPECT_LT(processor_time() - before, std::chrono::milliseconds(60));
-  });
 }
 
 }  // namespace

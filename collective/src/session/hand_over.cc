@@ -1,18 +1,10 @@
 // How an operation gets into the session.
-#include <numeric>
 
+#include "call/arguments.h"
 #include "session/check.h"
 #include "session/engine.h"
 
 namespace muster::collective::session {
-namespace {
-
-std::uint64_t sum_of(std::span<const std::uint64_t> lengths) {
-  return std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
-}
-
-}  // namespace
-
 Result<Ticket> Engine::all_reduce(std::string_view name, const void* in, void* out,
                                   std::uint64_t count, DataType type, const Reduction& reduction) {
   const Tensor tensor{in, out, count};

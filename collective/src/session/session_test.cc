@@ -12,44 +12,14 @@
 #include <sstream>
 #include <thread>
 
-#include "session/session_world.h"
+#include "session/session_fixture.h"
 
 namespace muster::collective::session {
 namespace {
 
 using testing::on_threads;
 
-class SessionTest : public ::testing::TestWithParam<Over> {
- protected:
-  void run(int size, const std::function<void(Session&)>& body,
-           const SessionOptions& options = {}) const {
-    with_sessions(size, GetParam(), body, options);
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Over, SessionTest, ::testing::Values(Over::kSharedMemory, Over::kMessages),
-                         [](const auto& over) {
-                           return over.param == Over::kSharedMemory ? "SharedMemory" : "Messages";
-                         });
-
-#define EXPECT_OK(status)                                \
-  do {                                                   \
-    const Status checked = (status);                     \
-    EXPECT_TRUE(checked) << checked.error().to_string(); \
-  } while (false)
-
-Ticket ticket_of(const Result<Ticket>& result) {
-  EXPECT_TRUE(result) << result.error().to_string();
-  return result ? *result : Ticket{};
-}
-
-Status sum(Session& session, std::string_view name, std::vector<float>& values) {
-  return session.wait(ticket_of(session.all_reduce(
-      name, values.data(), values.data(), values.size(), DataType::kFloat32, ReduceOp::kSum)));
-}
-
-float sum_of_ranks(int size) {
-  return static_cast<float>(size * (size - 1) / 2);
-}
+INSTANTIATE_SESSION_TEST(SessionTest);
 
 TEST_P(SessionTest, ReducesOverEveryNumberOfRanks) {
   for (int size = 1; size <= 8; ++size) {
@@ -238,176 +208,6 @@ TEST_P(SessionTest, TakesANameAgainWithAnotherShape) {
   });
 }
 
-TEST_P(SessionTest, RefusesANameThatIsInFlight) {
-  run(2, [&](Session& session) {
-    std::vector<float> values(2, 1);
-    const auto hand_over = [&] {
-      return session.all_reduce("w", values.data(), values.data(), 2, DataType::kFloat32,
-                                ReduceOp::kSum);
-    };
-    Ticket first;
-    if (session.rank() == 0) {
-      first = ticket_of(hand_over());
-      const Result<Ticket> second = hand_over();
-      ASSERT_FALSE(second);
-      EXPECT_EQ(second.error().code, ErrorCode::kBadArgument);
-      EXPECT_EQ(second.error().message,
-                "'w': an operation of this name is in flight; wait for it, or use another name");
-    }
-    EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
-    if (session.rank() == 1) first = ticket_of(hand_over());
-    EXPECT_OK(session.wait(first));
-    EXPECT_EQ(values[0], 2);
-  });
-}
-
-TEST_P(SessionTest, RefusesWhatCannotBeRight) {
-  run(2, [&](Session& session) {
-    std::vector<float> values(8);
-    float* const data = values.data();
-    const auto is_refused = [](const Result<Ticket>& result) {
-      return !result && result.error().code == ErrorCode::kBadArgument;
-    };
-    const std::vector<std::uint64_t> one_length = {1};
-    EXPECT_TRUE(is_refused(session.barrier("")));
-    EXPECT_TRUE(is_refused(session.barrier(std::string(5000, 'x'))));
-    EXPECT_TRUE(is_refused(session.broadcast("x", data, 4, 2)));
-    EXPECT_TRUE(is_refused(session.broadcast("x", nullptr, 4, 0)));
-    EXPECT_TRUE(
-        is_refused(session.all_reduce("x", data, data + 1, 4, DataType::kFloat32, ReduceOp::kSum)));
-    EXPECT_TRUE(is_refused(session.all_reduce("x", data, data, 4, DataType{99}, ReduceOp::kSum)));
-    EXPECT_TRUE(
-        is_refused(session.all_reduce("x", data, data, 4, DataType::kInt32, ReduceOp::kAdasum)));
-    EXPECT_TRUE(is_refused(
-        session.all_reduce("x", data, data, UINT64_MAX / 2, DataType::kFloat32, ReduceOp::kSum)));
-    EXPECT_TRUE(is_refused(
-        session.reduce_scatter("x", data, data, one_length, DataType::kFloat32, ReduceOp::kSum)));
-    EXPECT_TRUE(is_refused(session.all_gather("x", data, 4, {})));
-    EXPECT_FALSE(session.wait(Ticket{}));
-    EXPECT_FALSE(session.wait(Ticket{12345}));
-    EXPECT_OK(session.wait(ticket_of(session.barrier("x"))));
-  });
-}
-
-TEST_P(SessionTest, TellsEveryRankWhoAskedForWhatElse) {
-  run(3, [&](Session& session) {
-    for (int step = 0; step < 3; ++step) {
-      std::vector<float> values(6, 1);
-      values.resize(session.rank() == 0 ? 5 : 6);
-      const Status length = sum(session, "w1", values);
-      ASSERT_FALSE(length);
-      EXPECT_EQ(length.error().code, ErrorCode::kMismatch);
-      EXPECT_EQ(length.error().message,
-                "all_reduce 'w1': rank 0 on host host-0 hands over 5 float32, sum; rank 1 on host "
-                "host-1 6 float32, sum");
-      std::int32_t number = 0;
-      const Status kind = session.rank() == 2
-                              ? session.wait(ticket_of(session.broadcast("w1", &number, 4, 1)))
-                              : session.wait(ticket_of(session.barrier("w1")));
-      ASSERT_FALSE(kind);
-      EXPECT_EQ(kind.error().code, ErrorCode::kMismatch);
-      EXPECT_EQ(
-          kind.error().message,
-          "'w1': rank 0 on host host-0 hands over barrier; rank 2 on host host-2 broadcast of "
-          "4 bytes from rank 1");
-      // The session goes on.
-      std::vector<float> good(4, 1);
-      EXPECT_OK(sum(session, "w1", good));
-      EXPECT_EQ(good[3], 3);
-    }
-  });
-}
-
-TEST_P(SessionTest, TellsAMismatchOfEachField) {
-  using HandOver = std::function<Result<Ticket>(Session&)>;
-  const auto reduce = [](DataType type, ReduceOp op, double scale) {
-    return [=](Session& session) {
-      static thread_local std::vector<double> values(10);
-      return session.all_reduce("x", values.data(), values.data(), 10, type, {op, scale});
-    };
-  };
-  const auto broadcast = [](int root) {
-    return [=](Session& session) {
-      static thread_local double value = 0;
-      return session.broadcast("x", &value, 8, root);
-    };
-  };
-  const auto scatter = [](std::uint64_t first) {
-    return [=](Session& session) {
-      static thread_local std::vector<double> in(10);
-      static thread_local std::vector<double> out(10);
-      const std::vector<std::uint64_t> counts = {first, 10 - first};
-      return session.reduce_scatter("x", in.data(), out.data(), counts, DataType::kFloat64,
-                                    ReduceOp::kSum);
-    };
-  };
-  const std::vector<std::pair<HandOver, HandOver>> pairs = {
-      {reduce(DataType::kFloat64, ReduceOp::kSum, 1), reduce(DataType::kInt64, ReduceOp::kSum, 1)},
-      {reduce(DataType::kFloat64, ReduceOp::kSum, 1),
-       reduce(DataType::kFloat64, ReduceOp::kMax, 1)},
-      {reduce(DataType::kFloat64, ReduceOp::kSum, 1),
-       reduce(DataType::kFloat64, ReduceOp::kSum, 0.5)},
-      {broadcast(0), broadcast(1)},
-      {scatter(3), scatter(4)},
-  };
-  run(2, [&](Session& session) {
-    for (const auto& [zero, one] : pairs) {
-      const Status outcome =
-          session.wait(ticket_of(session.rank() == 0 ? zero(session) : one(session)));
-      ASSERT_FALSE(outcome);
-      EXPECT_EQ(outcome.error().code, ErrorCode::kMismatch) << outcome.error().to_string();
-    }
-    EXPECT_OK(session.wait(ticket_of(session.barrier("end"))));
-  });
-}
-
-TEST_P(SessionTest, ARankThatJoinedStandsInWithZeros) {
-  run(3, [&](Session& session) {
-    for (int epoch = 0; epoch < 3; ++epoch) {
-      // Rank r has r + 1 steps of data.
-      for (int step = 0; step <= session.rank(); ++step) {
-        std::vector<float> a(5, 3);
-        std::vector<float> b(50, 6);
-        const std::vector<Tensor> group = {{a.data(), a.data(), 5}, {b.data(), b.data(), 50}};
-        const Ticket grouped =
-            ticket_of(session.all_reduce("group", group, DataType::kFloat32, ReduceOp::kAverage));
-        std::vector<float> w(7, 3);
-        EXPECT_OK(sum(session, "w", w));
-        EXPECT_OK(session.wait(grouped));
-        const auto with_data = static_cast<float>(3 - step);
-        EXPECT_EQ(w[6], 3 * with_data);
-        EXPECT_EQ(a[4], with_data);
-        EXPECT_EQ(b[49], 2 * with_data);
-      }
-      const Ticket joined = ticket_of(session.join());
-      EXPECT_OK(session.wait(joined));
-      EXPECT_EQ(session.last_joined(), 2);
-    }
-  });
-}
-
-TEST_P(SessionTest, OtherOperationsFailWhileARankHasJoined) {
-  run(2, [&](Session& session) {
-    if (session.rank() == 0) {
-      const Ticket joined = ticket_of(session.join());
-      EXPECT_FALSE(session.barrier("late"));
-      EXPECT_OK(session.wait(joined));
-    } else {
-      // This rank cannot know when the other has joined.
-      Status outcome;
-      int number = 0;
-      const Ticket ticket = ticket_of(session.broadcast("x", &number, 4, 1));
-      outcome = session.wait(ticket);
-      ASSERT_FALSE(outcome);
-      EXPECT_EQ(outcome.error().code, ErrorCode::kBadArgument);
-      EXPECT_EQ(outcome.error().message, "broadcast 'x' while rank 0 on host host-0 has joined");
-      EXPECT_OK(session.wait(ticket_of(session.join())));
-    }
-    EXPECT_EQ(session.last_joined(), 1);
-    EXPECT_OK(session.wait(ticket_of(session.barrier("after"))));
-  });
-}
-
 TEST_P(SessionTest, TakesOperationsFromSeveralThreads) {
   run(2, [&](Session& session) {
     on_threads(4, [&](int thread) {
@@ -453,64 +253,6 @@ TEST_P(SessionTest, GoesOnWithoutAnyoneWaiting) {
   });
 }
 
-TEST_P(SessionTest, FailsOneOperationWhereThereIsNoRoom) {
-  run(2, [&](Session& session) {
-    std::vector<char> part(100, 'x');
-    std::vector<char> all(200);
-    const Status gathered = session.wait(ticket_of(
-        session.all_gather("g", part.data(), 100, [&](std::span<const std::uint64_t>) -> void* {
-          return session.rank() == 0 ? nullptr : all.data();
-        })));
-    if (session.rank() == 0) {
-      ASSERT_FALSE(gathered);
-      EXPECT_EQ(gathered.error().message, "no room for the 200 bytes of 'g'");
-    } else {
-      EXPECT_OK(gathered);
-      EXPECT_EQ(all[199], 'x');
-    }
-    EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
-  });
-}
-
-TEST_P(SessionTest, FailsWhatIsPendingWhenARankLeaves) {
-  for (int leaver = 0; leaver < 3; ++leaver) {
-    std::barrier<> pending(3);
-    testing::spawn_worlds(
-        3, testing::Placement::one_host(),
-        [&](World& world) {
-          std::unique_ptr<Session> session = session_of(world, GetParam());
-          ASSERT_NE(session, nullptr);
-          EXPECT_OK(session->wait(ticket_of(session->barrier("b"))));
-          std::vector<float> values(4);
-          if (world.rank == leaver) {
-            std::atomic<bool> failed = false;
-            session->when_done(ticket_of(session->barrier("mine alone")),
-                               [&](const Status& status) {
-                                 EXPECT_FALSE(status);
-                                 failed = true;
-                               });
-            pending.arrive_and_wait();
-            session.reset();
-            EXPECT_TRUE(failed);
-            return;
-          }
-          const Ticket ticket = ticket_of(session->all_reduce("x", values.data(), values.data(), 4,
-                                                              DataType::kFloat32, ReduceOp::kSum));
-          pending.arrive_and_wait();
-          const auto expect_lost = [&](const Status& status) {
-            ASSERT_FALSE(status);
-            EXPECT_EQ(status.error().code, ErrorCode::kPeerLost);
-            EXPECT_EQ(status.error().rank, leaver) << status.error().to_string();
-            EXPECT_EQ(status.error().host, "host-" + std::to_string(leaver));
-          };
-          expect_lost(session->wait(ticket));
-          // Another rank may have left in the meantime, but it is the first that counts.
-          expect_lost(session->wait(ticket_of(session->barrier("later"))));
-        },
-        testing::kPatience, session_memory);
-  }
-}
-
 TEST_P(SessionTest, ReducesWhatLiesInTheSharedArena) {
   run(2, [&](Session& session) {
     constexpr std::uint64_t kCount = 100'000;
@@ -523,43 +265,6 @@ TEST_P(SessionTest, ReducesWhatLiesInTheSharedArena) {
     EXPECT_OK(session.wait(ticket_of(session.barrier("read"))));
     session.free_shared(values);
   });
-}
-
-TEST_P(SessionTest, FailsWhatIsPendingWhenARankHasNoSession) {
-  testing::spawn_worlds(
-      3, testing::Placement::one_host(),
-      [&](World& world) {
-        // Its timeline cannot be written, or it has none to begin with.
-        const std::unique_ptr<Session> session =
-            session_of(world, GetParam(), {.timeline = world.rank == 1 ? "/no/such/file" : ""});
-        if (world.rank == 1) {
-          EXPECT_EQ(session, nullptr);
-          return;
-        }
-        ASSERT_NE(session, nullptr);
-        const Status status = session->wait(ticket_of(session->barrier("b")));
-        ASSERT_FALSE(status);
-        EXPECT_EQ(status.error().code, ErrorCode::kPeerLost);
-        EXPECT_EQ(status.error().rank, 1) << status.error().to_string();
-      },
-      testing::kPatience, session_memory);
-  std::atomic<int> ended = 0;
-  testing::spawn_worlds(
-      2, testing::Placement::one_host(),
-      [&](World& world) {
-        if (world.rank == 1) {
-          // Takes part in what makes the backend, and leaves.
-          shm::Layout layout = shm::layout_of(2, world.options.arena_bytes.value_or(0));
-          EXPECT_NE(backend_of(world, layout), nullptr);
-          return;
-        }
-        const std::unique_ptr<Session> session = session_of(world, GetParam());
-        ASSERT_NE(session, nullptr);
-        EXPECT_FALSE(session->wait(ticket_of(session->barrier("b"))));
-        ++ended;
-      },
-      testing::kPatience, session_memory);
-  EXPECT_EQ(ended, 1);
 }
 
 TEST_P(SessionTest, TunesItselfAndLogsWhatItTried) {

@@ -170,8 +170,9 @@ class SharedChannel final : public Channel {
       for (int to = 1; to < size_; ++to) places_.bells[to].notify(true);
       return;
     }
-    // Almost always there is room. Rank 0 may be busy with a call that this rank will not come to;
-    // it learns of that from the monitor.
+    // Almost always there is room. Nothing tells when rank 0 has read, so this asks again, for a
+    // second at most: rank 0 may be in a call that this rank will not come to, and learns of that
+    // from the monitor.
     constexpr int kTries = 1000;
     const std::lock_guard lock(writing_);
     for (int tries = 0; tries < kTries; ++tries) {

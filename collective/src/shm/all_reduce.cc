@@ -10,9 +10,9 @@
 //                    buffers into everybody's buffers (arena_reduce.cc)
 #include <cstring>
 
+#include "adasum/adasum.h"
 #include "shm/shm_backend.h"
 #include "shm/sliced_reduction.h"
-#include "tcp/adasum.h"
 
 namespace muster::collective::shm {
 namespace {

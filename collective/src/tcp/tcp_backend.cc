@@ -1,10 +1,10 @@
 #include "tcp/tcp_backend.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "tcp/adasum.h"
+#include "adasum/adasum.h"
+#include "call/arguments.h"
 #include "tcp/plan_move.h"
 #include "tcp/plan_reduce.h"
 #include "tcp/probe.h"
@@ -22,10 +22,6 @@ constexpr std::uint64_t kLarge = 64 * 1024;
 // An all_gather of more ranks and bytes goes round a ring: as many connections into one port at
 // once lose packets.
 constexpr int kManyRanks = 8;
-
-std::uint64_t sum_of(PerRank lengths) {
-  return std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
-}
 
 std::uint64_t sum_before(PerRank lengths, int rank) {
   return sum_of(lengths.first(static_cast<std::size_t>(rank)));

@@ -1,9 +1,8 @@
-#include "tcp/adasum.h"
-
 #include <gtest/gtest.h>
 
 #include <mutex>
 
+#include "adasum/adasum.h"
 #include "tcp/tcp_backend.h"
 #include "tcp/test_world.h"
 

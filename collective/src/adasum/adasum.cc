@@ -1,4 +1,4 @@
-#include "tcp/adasum.h"
+#include "adasum/adasum.h"
 
 #include <bit>
 #include <vector>
