@@ -1,0 +1,462 @@
+// What each action of a cycle does: the scenarios of the documents, small enough to be read.
+#include <gtest/gtest.h>
+
+#include "schedule/testing.h"
+
+namespace muster::schedule {
+namespace {
+
+using std::chrono::seconds;
+using testing::elastic;
+using testing::evicted;
+using testing::gang;
+using testing::kBuild;
+using testing::kBuildPreempt;
+using testing::node;
+using testing::project;
+using testing::promised;
+using testing::Stage;
+using testing::started;
+using Ids = std::vector<std::string>;
+
+TEST(Allocate, ServesTheProjectsInTurnUntilThereIsNoRoom) {
+  Stage stage({node("n0", 2), node("n1", 2)},
+              {project("q0", {.deserved = 1}), project("q1", {.deserved = 1})});
+  stage.run(gang("a0", "q0", 1), {"n0"});
+  stage.wait(gang("a1", "q0", 1));
+  for (const char* id : {"b0", "b1", "b2"}) stage.wait(gang(id, "q1", 1));
+
+  EXPECT_EQ(started(stage.plan(kAllocate)), (Ids{"a1", "b0", "b1"}));
+}
+
+TEST(Allocate, StartsTheMoreImportantGangFirstAndOnlyWithinQuotaWhereItIsNotPreemptible) {
+  for (const int deserved : {2, 1}) {
+    Stage stage({node("n0", 4)}, {project("q1", {.deserved = deserved})});
+    stage.run(gang("r0", "q1", 2), {"n0"});
+    stage.wait(gang("wide", "q1", 4));
+    stage.wait(gang("train", "q1", 2));
+    stage.wait(gang("build", "q1", 2, 1, kBuild));
+
+    EXPECT_EQ(started(stage.plan(kAllocate)), (Ids{deserved == 2 ? "build" : "train"}));
+  }
+}
+
+TEST(Allocate, ServesFirstWhoStaysWithinItsQuota) {
+  Stage stage({node("n0", 4)}, {project("q0", {.deserved = 2}), project("q1", {.deserved = 2})});
+  stage.run(gang("a0", "q0", 1), {"n0"});
+  stage.run(gang("b0", "q1", 1), {"n0"});
+  stage.wait(gang("a1", "q0", 2));
+  stage.wait(gang("b1", "q1", 1));
+
+  EXPECT_EQ(started(stage.plan(kAllocate)), (Ids{"b1"}));
+}
+
+TEST(Allocate, GivesTheOnlyGpuToTheProjectWithQuota) {
+  Stage stage({node("n0", 1)}, {project("q0", {.deserved = 0}), project("q1", {.deserved = 1})});
+  stage.wait(gang("a", "q0", 1));
+  stage.wait(gang("b", "q1", 1));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(Allocate, CountsANonPreemptibleGangAgainstNonPreemptibleUseAlone) {
+  Stage stage({node("n0", 8)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("r0", "q0", 2, 1, kBuildPreempt), {"n0"});
+  stage.wait(gang("b0", "q0", 2, 1, kBuild));
+  stage.wait(gang("b1", "q0", 2, 1, kBuild));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"b0"}));
+}
+
+TEST(Allocate, StartsAllOfAGangOrNothingOfIt) {
+  Stage stage({node("n0", 2), node("n1", 1)}, {project("q0", {.deserved = 4})});
+  stage.wait(gang("four", "q0", 1, 4));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.scheduler.set_node(node("n2", 1));
+
+  const Plan plan = stage.plan();
+  ASSERT_EQ(started(plan), (Ids{"four"}));
+  EXPECT_EQ(plan.starts[0].tasks, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(Allocate, DoesNotLetABlockedHeadBlockSmallerGangsOrOtherProjects) {
+  Stage stage({node("n0", 4)}, {project("q0", {.deserved = 4}), project("q1", {.deserved = 0})});
+  stage.run(gang("r0", "q0", 2), {"n0"});
+  stage.wait(gang("blocked", "q0", 4));
+  stage.wait(gang("small", "q0", 1));
+  stage.wait(gang("other", "q1", 1));
+
+  EXPECT_EQ(started(stage.plan(kAllocate)), (Ids{"other", "small"}));
+}
+
+TEST(Allocate, TriesThePoolsOfAGangInItsOrder) {
+  Stage stage({node("a0", 1, "a"), node("b0", 4, "b")}, {project("q0", {.deserved = 8})});
+  Gang both = gang("both", "q0", 1);
+  both.pools = {"b", "a"};
+  stage.wait(both);
+  Gang wide = gang("wide", "q0", 2);
+  wide.pools = {"a", "b"};
+  stage.wait(wide);
+
+  const Plan plan = stage.plan();
+
+  ASSERT_EQ(started(plan), (Ids{"both", "wide"}));
+  for (const Start& start : plan.starts) EXPECT_EQ(start.places[0].node, "b0") << start.id;
+}
+
+struct ReclaimCase {
+  const char* what;
+  std::vector<Node> nodes;
+  std::vector<Project> projects;
+  std::vector<std::pair<Gang, Ids>> running;
+  std::vector<Gang> waiting;
+  Ids evicted;
+  Ids promised;
+};
+
+class Reclaim : public ::testing::TestWithParam<ReclaimCase> {};
+
+TEST_P(Reclaim, EvictsWhomTheRulesSay) {
+  const ReclaimCase& given = GetParam();
+  Stage stage(given.nodes, given.projects);
+  for (const auto& [one, nodes] : given.running) stage.run(one, nodes);
+  for (const Gang& one : given.waiting) stage.wait(one);
+
+  const Plan plan = stage.plan(kReclaim);
+
+  EXPECT_EQ(evicted(plan), given.evicted);
+  EXPECT_EQ(promised(plan), given.promised);
+  EXPECT_EQ(started(plan), (Ids{})) << "what is evicted has not left yet";
+}
+
+std::vector<Project> two(const testing::Share& first, const testing::Share& second) {
+  return {project("q0", first), project("q1", second)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Reclaim,
+    ::testing::Values(ReclaimCase{"the younger of two goes",
+                                  {node("n0", 2)},
+                                  two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}),
+                                  {{gang("a0", "q0", 1), {"n0"}}, {gang("a1", "q0", 1), {"n0"}}},
+                                  {gang("b0", "q1", 1), gang("b1", "q1", 1)},
+                                  {"a1"},
+                                  {"b0"}},
+                      ReclaimCase{
+                          "never one that is not preemptible",
+                          {node("n0", 2)},
+                          two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}),
+                          {{gang("a0", "q0", 1), {"n0"}}, {gang("a1", "q0", 1, 1, kBuild), {"n0"}}},
+                          {gang("b0", "q1", 1)},
+                          {"a0"},
+                          {"b0"}},
+                      ReclaimCase{"nobody where it is fair already",
+                                  {node("n0", 2)},
+                                  two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}),
+                                  {{gang("a0", "q0", 1), {"n0"}}, {gang("b0", "q1", 1), {"n0"}}},
+                                  {gang("a1", "q0", 1), gang("b1", "q1", 1)},
+                                  {},
+                                  {}},
+                      ReclaimCase{"a whole gang, though a GPU is left idle",
+                                  {node("n0", 2)},
+                                  two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}),
+                                  {{gang("a0", "q0", 2), {"n0"}}},
+                                  {gang("b0", "q1", 1)},
+                                  {"a0"},
+                                  {"b0"}},
+                      ReclaimCase{"nobody for one that is not preemptible and over its quota",
+                                  {node("n0", 2)},
+                                  two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}),
+                                  {{gang("a0", "q0", 2), {"n0"}}},
+                                  {gang("b0", "q1", 2, 1, kBuild)},
+                                  {},
+                                  {}},
+                      ReclaimCase{"nobody for one that would be above its fair share",
+                                  {node("n0", 10)},
+                                  two({.deserved = 2, .weight = 1}, {.deserved = 2, .weight = 2}),
+                                  {{gang("a0", "q0", 4), {"n0"}}},
+                                  {gang("b0", "q1", 7)},
+                                  {},
+                                  {}},
+                      ReclaimCase{"all of four gangs for one of four tasks",
+                                  {node("n0", 1), node("n1", 1), node("n2", 1), node("n3", 1)},
+                                  two({.deserved = 0}, {.deserved = 4, .weight = 1}),
+                                  {{gang("a0", "q0", 1), {"n0"}},
+                                   {gang("a1", "q0", 1), {"n1"}},
+                                   {gang("a2", "q0", 1), {"n2"}},
+                                   {gang("a3", "q0", 1), {"n3"}}},
+                                  {gang("b", "q1", 1, 4)},
+                                  {"a0", "a1", "a2", "a3"},
+                                  {"b"}},
+                      ReclaimCase{"nobody where one of the four may not be taken",
+                                  {node("n0", 1), node("n1", 1), node("n2", 1), node("n3", 1)},
+                                  two({.deserved = 0}, {.deserved = 4, .weight = 1}),
+                                  {{gang("a0", "q0", 1), {"n0"}},
+                                   {gang("a1", "q0", 1), {"n1"}},
+                                   {gang("a2", "q0", 1), {"n2"}},
+                                   {gang("a3", "q0", 1, 1, kBuild), {"n3"}}},
+                                  {gang("b", "q1", 1, 4)},
+                                  {},
+                                  {}},
+                      ReclaimCase{"quotas of more than there is are honoured",
+                                  {node("n0", 8)},
+                                  two({.deserved = 6, .weight = 6}, {.deserved = 5, .weight = 5}),
+                                  {{gang("a0", "q0", 8), {"n0"}}},
+                                  {gang("b0", "q1", 5)},
+                                  {"a0"},
+                                  {"b0"}},
+                      ReclaimCase{"one task of an elastic gang, not its core",
+                                  {node("n0", 2)},
+                                  two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}),
+                                  {{elastic(gang("a0", "q0", 1, 2), 1), {"n0", "n0"}}},
+                                  {gang("b0", "q1", 1)},
+                                  {"a0"},
+                                  {"b0"}}),
+    [](const auto& given) {
+      std::string name = given.param.what;
+      std::erase_if(name, [](char c) { return c == ','; });
+      std::replace(name.begin(), name.end(), ' ', '_');
+      return name;
+    });
+
+TEST(ReclaimGang, TakesAllTasksOfAGangThatIsNotElastic) {
+  Stage stage({node("n0", 3)}, two({.deserved = 0}, {.deserved = 1}));
+  stage.run(gang("a0", "q0", 1, 3), {"n0", "n0", "n0"});
+  stage.wait(gang("b0", "q1", 1));
+
+  const Plan plan = stage.plan(kReclaim);
+
+  ASSERT_EQ(evicted(plan), (Ids{"a0"}));
+  EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kReclaimed);
+  EXPECT_EQ(plan.evictions[0].by, "b0");
+  EXPECT_NE(plan.evictions[0].reason.find("quota"), std::string::npos);
+}
+
+TEST(ReclaimGang, MovesTheVictimWhereItFindsAnotherPlace) {
+  Stage stage({node("n0", 3), node("n1", 2)}, two({.deserved = 2, .weight = 1}, {.deserved = 2}));
+  stage.run(gang("a0", "q0", 2), {"n0"});
+  stage.run(gang("a1", "q0", 1), {"n1"});
+  stage.wait(gang("b0", "q1", 2));
+
+  const Plan plan = stage.plan(kReclaim);
+
+  ASSERT_EQ(evicted(plan), (Ids{"a1"}));
+  EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kMoved);
+  EXPECT_EQ(promised(plan), (Ids{"a1", "b0"}));
+
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"a1", "b0"}));
+}
+
+TEST(ReclaimGang, LeavesTheDemoOfTheDocumentsAtRestAfterOneEviction) {
+  Stage stage({node("n0", 2), node("n1", 2)}, two({.deserved = 2}, {.deserved = 2}));
+  stage.run(gang("a0", "q0", 1), {"n0"});
+  stage.run(gang("b0", "q1", 2), {"n1"});
+  stage.run(gang("b1", "q1", 1), {"n0"});
+  stage.wait(gang("a1", "q0", 1));
+
+  EXPECT_EQ(stage.settle(seconds(31)), 1);
+  EXPECT_EQ(stage.running(), (Ids{"a0", "a1", "b0"}));
+}
+
+TEST(ReclaimGang, DoesNotGoRoundInCircles) {
+  Stage stage({node("n0", 4)}, two({.deserved = 2}, {.deserved = 2}));
+  stage.run(gang("a0", "q0", 2), {"n0"});
+  stage.run(gang("a1", "q0", 1), {"n0"});
+  stage.run(gang("b0", "q1", 1), {"n0"});
+  stage.wait(gang("b1", "q1", 3));
+  stage.wait(gang("b2", "q1", 1));
+  stage.wait(gang("a2", "q0", 1));
+
+  EXPECT_LE(stage.settle(seconds(31)), 1);
+}
+
+TEST(ReclaimGang, TakesFromTheProjectOfLowerPriority) {
+  Stage stage({node("n0", 4)},
+              {project("q0", {.deserved = 1, .weight = 1}), project("q1", {.deserved = 1}),
+               project("q2", {.deserved = 1, .weight = 1, .priority = 101})});
+  stage.run(gang("a0", "q0", 1), {"n0"});
+  stage.run(gang("a1", "q0", 1), {"n0"});
+  stage.run(gang("c0", "q2", 1), {"n0"});
+  stage.run(gang("c1", "q2", 1), {"n0"});
+  stage.wait(gang("b0", "q1", 1));
+
+  EXPECT_EQ(evicted(stage.plan(kReclaim)), (Ids{"a1"}));
+}
+
+TEST(ReclaimGang, TakesFromAnotherDepartmentThatIsAboveItsQuota) {
+  Stage stage({node("n0", 2)}, {project("d1", {.deserved = 1, .weight = 1}),
+                                project("d2", {.deserved = 1, .weight = 1}),
+                                project("q0", {.deserved = 1, .weight = 1, .parent = "d1"}),
+                                project("q1", {.deserved = 1, .weight = 1, .parent = "d2"})});
+  stage.run(gang("a0", "q0", 1), {"n0"});
+  stage.run(gang("a1", "q0", 1, 1, kBuild), {"n0"});
+  stage.wait(gang("b0", "q1", 1));
+
+  EXPECT_EQ(evicted(stage.plan(kReclaim)), (Ids{"a0"}));
+}
+
+TEST(ReclaimGang, SparesWhatHasNotRunForItsMinimumTime) {
+  Project sheltered = project("q0", {.deserved = 1, .weight = 1});
+  sheltered.reclaim_min_runtime = seconds(100);
+  Stage stage({node("n0", 2)}, {sheltered, project("q1", {.deserved = 1, .weight = 1})});
+  stage.run(gang("a0", "q0", 2), {"n0"});
+  stage.wait(gang("b0", "q1", 1));
+
+  const Plan plan = stage.plan();
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  ASSERT_TRUE(plan.again_at);
+  EXPECT_EQ(*plan.again_at, stage.now + seconds(99));
+
+  stage.now = *plan.again_at;
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"a0"}));
+}
+
+TEST(ReclaimGang, DoesNotLetTheEvictedEvictInItsTurnBeforeItHasCooledDown) {
+  Stage stage({node("n0", 2)}, two({.deserved = 1, .weight = 1}, {.deserved = 1, .weight = 1}));
+  stage.run(gang("a0", "q0", 2), {"n0"});
+  stage.wait(gang("b0", "q1", 1));
+  stage.leave(stage.plan());
+  EXPECT_EQ(started(stage.plan()), (Ids{"b0"}));
+
+  // Its project could claim two GPUs now, but not by the gang that has just been evicted.
+  stage.scheduler.set_projects(
+      testing::projects(two({.deserved = 2, .weight = 1}, {.deserved = 0})));
+  const Plan plan = stage.plan();
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  ASSERT_TRUE(plan.again_at);
+
+  stage.now += seconds(30);
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"b0"}));
+}
+
+TEST(Preempt, TakesFromALessImportantGangOfTheSameProject) {
+  Stage stage({node("n0", 1)}, {project("q0", {.deserved = 1})});
+  stage.run(gang("train", "q0", 1), {"n0"});
+  stage.wait(gang("build", "q0", 1, 1, kBuild));
+
+  const Plan plan = stage.plan(kPreempt);
+
+  ASSERT_EQ(evicted(plan), (Ids{"train"}));
+  EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kPreempted);
+  EXPECT_EQ(promised(plan), (Ids{"build"}));
+}
+
+TEST(Preempt, NeverTakesFromAnEqual) {
+  Stage stage({node("n0", 1)}, {project("q0", {.deserved = 1})});
+  stage.run(gang("one", "q0", 1), {"n0"});
+  stage.wait(gang("other", "q0", 1));
+
+  EXPECT_EQ(evicted(stage.plan(kPreempt)), (Ids{}));
+}
+
+TEST(Preempt, TakesNoMoreThanItNeeds) {
+  Stage stage({node("n0", 4)}, {project("q0", {.deserved = 4})});
+  stage.run(gang("wide", "q0", 2), {"n0"});
+  stage.run(gang("a", "q0", 1), {"n0"});
+  stage.run(gang("b", "q0", 1), {"n0"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+
+  EXPECT_EQ(evicted(stage.plan(kPreempt)), (Ids{"a", "b"}));
+}
+
+TEST(Preempt, TakesTheTasksBeyondTheMinimumFirstAndTheLauncherLast) {
+  Stage stage({node("n0", 4)}, {project("q0", {.deserved = 4})});
+  Gang mpi = gang("mpi", "q0", 1, 3);
+  mpi.groups = {TaskGroup{.claim = {.gpus = 1}, .count = 1, .minimum = 0, .launcher = true},
+                TaskGroup{.claim = {.gpus = 1}, .count = 3, .minimum = 1}};
+  stage.run(mpi, {"n0", "n0", "n0", "n0"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+
+  const Plan plan = stage.plan(kPreempt);
+
+  ASSERT_EQ(plan.evictions.size(), 1U);
+  EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{2, 3}));
+}
+
+TEST(Preempt, MakesRoomUnderItsProjectsLimit) {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 1, .weight = 1, .limit = 1})});
+  stage.run(gang("train", "q0", 1), {"n0"});
+  stage.wait(gang("build", "q0", 1, 1, kBuild));
+
+  const Plan plan = stage.plan();
+  EXPECT_EQ(evicted(plan), (Ids{"train"}));
+  EXPECT_EQ(started(stage.plan()), (Ids{})) << "the limit is still used up";
+
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+}
+
+TEST(Consolidate, MovesOneThatAnotherMayRun) {
+  Stage stage({node("n0", 4), node("n1", 4)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("a", "q0", 2), {"n0"});
+  stage.run(gang("b", "q0", 2), {"n1"});
+  stage.wait(gang("wide", "q0", 3));
+
+  const Plan plan = stage.plan(kConsolidate);
+
+  ASSERT_EQ(evicted(plan), (Ids{"b"}));
+  EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kMoved);
+  EXPECT_EQ(promised(plan), (Ids{"b", "wide"}));
+}
+
+TEST(Consolidate, MovesNobodyForOneThatIsNotPreemptible) {
+  Stage stage({node("n0", 4), node("n1", 4)}, {project("q0", {.deserved = 8})});
+  stage.run(gang("a", "q0", 2), {"n0"});
+  stage.run(gang("b", "q0", 2), {"n1"});
+  stage.wait(gang("wide", "q0", 3, 1, kBuild));
+
+  EXPECT_EQ(evicted(stage.plan(kConsolidate)), (Ids{}));
+}
+
+TEST(Consolidate, MovesNoMoreThanItMay) {
+  for (const int most : {1, 2}) {
+    Options options;
+    options.most_consolidation_victims = most;
+    Stage stage({node("n0", 4), node("n1", 4)}, {project("q0", {.deserved = 8})}, options);
+    stage.run(gang("a", "q0", 1), {"n0"});
+    stage.run(gang("b", "q0", 1), {"n0"});
+    stage.run(gang("c", "q0", 1), {"n1"});
+    stage.run(gang("d", "q0", 1), {"n1"});
+    stage.wait(gang("wide", "q0", 4));
+
+    EXPECT_EQ(evicted(stage.plan(kConsolidate)).size(), most == 1 ? 0U : 2U);
+  }
+}
+
+TEST(EvictStale, EvictsWhatRunsBelowItsMinimumAfterTheGrace) {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})});
+  stage.run(gang("a", "q0", 1, 2, kBuild), {"n0", "n0"});
+  stage.plan();
+  stage.scheduler.set_node([] {
+    Node small = node("n0", 2);
+    small.cordoned = true;
+    return small;
+  }());
+  stage.scheduler.lost("a", 1, stage.now);
+
+  const Plan before = stage.plan();
+  EXPECT_EQ(evicted(before), (Ids{}));
+  EXPECT_EQ(before.again_at, stage.now + seconds(60));
+
+  stage.now += seconds(60);
+  const Plan after = stage.plan();
+  ASSERT_EQ(evicted(after), (Ids{"a"}));
+  EXPECT_EQ(after.evictions[0].cause, EvictionCause::kStale);
+  EXPECT_EQ(after.evictions[0].tasks, (std::vector<int>{0}));
+}
+
+TEST(EvictStale, NeverDoesWithoutAGrace) {
+  Options options;
+  options.stale_grace.reset();
+  Stage stage({node("n0", 1)}, {project("q0", {.deserved = 2})}, options);
+  stage.run(gang("a", "q0", 1, 2), {"n0", ""});
+  stage.now += std::chrono::hours(1000);
+
+  EXPECT_EQ(evicted(stage.plan()), (Ids{}));
+}
+
+}  // namespace
+}  // namespace muster::schedule

@@ -1,0 +1,48 @@
+// The node, and the GPUs on it, for one task.
+//
+// Deterministic: between equal nodes the first by name is taken. Pure but for the memories of the
+// index (bounds, scores).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/fragmentation.h"
+#include "schedule/room_index.h"
+
+namespace muster::schedule {
+
+/// Which nodes a gang may use: by kind, and the single ones that it may not.
+struct Eligible {
+  std::vector<bool> kinds;
+  std::vector<NodeIndex> excluded;  ///< ascending
+  const std::vector<bool>* closed = nullptr;
+  const NodeTable* table = nullptr;
+  std::map<std::string, std::string> labels;  ///< those that kinds do not have
+
+  bool has_labels(NodeIndex node) const;
+  bool is_shut(NodeIndex node) const;
+  bool shuts_none() const { return excluded.empty() && closed == nullptr && labels.empty(); }
+};
+
+/// REQUIRES: the table was told of the labels that the gang asks for.
+Eligible eligible_for(const NodeTable& table, const Gang& gang, const std::vector<bool>* closed);
+
+/// What a task of one claim needs on nodes of each kind.
+struct TaskNeeds {
+  Claim claim;
+  std::vector<std::optional<Need>> by_kind;  ///< nothing: it cannot run there
+  bool possible = false;                     ///< on any kind
+  Need least;                                ///< no kind needs less
+};
+
+TaskNeeds needs_for(const NodeTable& table, const Eligible& eligible, const Claim& claim);
+
+/// Nothing where no eligible node of the index has room.
+std::optional<Booking> choose_node(const NodeTable& table, RoomIndex& index,
+                                   const Fragmentation& fragmentation, const Eligible& eligible,
+                                   const TaskNeeds& needs, Packing packing, Room room);
+
+}  // namespace muster::schedule

@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+
+#include "schedule/testing.h"
+
+namespace muster::schedule {
+namespace {
+
+using std::chrono::seconds;
+using testing::evicted;
+using testing::gang;
+using testing::kBuild;
+using testing::node;
+using testing::project;
+using testing::Stage;
+using testing::started;
+using Ids = std::vector<std::string>;
+
+const Options kForbearing{.forbearance = seconds(1)};
+
+/// Two trains run on the two GPUs; a build that needs both has just come.
+Stage build_behind_trains() {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})}, kForbearing);
+  stage.run(gang("a", "q0", 1), {"n0"});
+  stage.run(gang("b", "q0", 1), {"n0"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+  return stage;
+}
+
+TEST(Forbearance, EvictsNobodyForAGangThatHasOnlyJustCome) {
+  Stage stage = build_behind_trains();
+  const Plan plan = stage.plan();
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  EXPECT_EQ(plan.again_at, stage.now + seconds(1));
+
+  stage.now += seconds(1);
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"a", "b"}));
+}
+
+TEST(Forbearance, KeepsWhatBecomesFreeFromTheLessImportantOfItsProject) {
+  Stage stage = build_behind_trains();
+  stage.wait(gang("c", "q0", 1));
+  stage.plan();
+
+  stage.end("a");
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  EXPECT_EQ(stage.scheduler.explain("c", stage.now).constraint, Constraint::kReserved);
+
+  stage.end("b");
+  EXPECT_EQ(started(stage.plan()), (Ids{"build"}));
+}
+
+TEST(Forbearance, KeepsNothingFromOtherProjects) {
+  Stage stage({node("n0", 2)},
+              {project("q0", {.deserved = 1, .weight = 1}), project("q1", {.deserved = 1})},
+              kForbearing);
+  stage.run(gang("a", "q0", 1), {"n0"});
+  stage.run(gang("b", "q0", 1), {"n0"});
+  stage.wait(gang("wide", "q0", 2, 1, kBuild - 1));
+  stage.wait(gang("other", "q1", 1));
+  stage.end("a");
+  EXPECT_EQ(started(stage.plan()), (Ids{"other"}));
+}
+
+TEST(Forbearance, IsOverAfterItsTimeSoThatNobodyWaitsForWhatCannotBe) {
+  Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})}, kForbearing);
+  stage.run(gang("a", "q0", 1, 1, kBuild), {"n0"});
+  stage.wait(gang("wide", "q0", 1, 2, kBuild - 1));
+  stage.wait(gang("c", "q0", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.now += seconds(1);
+  EXPECT_EQ(started(stage.plan()), (Ids{"c"}));
+}
+
+TEST(Forbearance, DoesNotLastWhereTheClockWasSetBack) {
+  Stage stage = build_behind_trains();
+  stage.now -= seconds(3600);
+  EXPECT_EQ(evicted(stage.plan()), (Ids{"a", "b"}));
+}
+
+}  // namespace
+}  // namespace muster::schedule

@@ -1,0 +1,301 @@
+#include "schedule/gang_books.h"
+
+#include <algorithm>
+
+namespace muster::schedule {
+
+namespace {
+
+void touch(Pool& pool) {
+  pool.dirty = true;
+  ++pool.epoch;
+}
+
+void count_requests(GangState& gang) {
+  for (Entry& entry : gang.entries) {
+    if (entry.leaf == kNoProject) continue;
+    Amounts requested;
+    if (gang.home == nullptr || gang.home == entry.pool) {
+      for (size_t group = 0; group < entry.charge.size(); ++group) {
+        requested += entry.charge[group] * gang.gang.groups[group].count;
+      }
+    }
+    if (requested == entry.requested) continue;
+    entry.pool->ledger.remove_request(entry.leaf, entry.requested);
+    entry.pool->ledger.add_request(entry.leaf, requested);
+    entry.requested = requested;
+    touch(*entry.pool);
+  }
+}
+
+void set_counted(GangState& gang, const Amounts& counted) {
+  gang.home->counted += counted - gang.counted;
+  gang.counted = counted;
+}
+
+void count_allocated(GangState& gang) {
+  const Entry& entry = entry_in(gang, *gang.home);
+  const Amounts counted = counted_amounts(gang);
+  if (entry.leaf == kNoProject || counted == gang.counted) return;
+  Ledger& ledger = gang.home->ledger;
+  ledger.release(entry.leaf, gang.counted, gang.gang.preemptible);
+  ledger.allocate(entry.leaf, counted, gang.gang.preemptible);
+  set_counted(gang, counted);
+}
+
+void enter_victim(GangState& gang, std::set<VictimKey>& among, std::optional<VictimKey>& entered,
+                  std::optional<VictimKey> key) {
+  if (entered && key && !(*entered < *key) && !(*key < *entered)) return;
+  if (entered) among.erase(*entered);
+  entered = key;
+  if (key) {
+    key->gang = &gang;
+    among.insert(*key);
+  }
+}
+
+/// Only what runs undisturbed is a victim: nothing that is leaving, or promised room.
+void index_as_victim(GangState& gang, Pool& home) {
+  const ProjectIndex leaf = entry_in(gang, home).leaf;
+  if (leaf == kNoProject) return;
+  ProjectQueue& queue = home.queue_of(leaf);
+  std::optional<VictimKey> core;
+  std::optional<VictimKey> extras;
+  const bool just_started = gang.started_in != 0 && gang.started_in == home.plan;
+  if (just_started) home.just_started.insert(&gang);
+  const bool undisturbed = running_tasks(gang) > 0 && !has_promise(gang) && !is_leaving(gang);
+  if (gang.gang.preemptible && undisturbed && !just_started) {
+    core = VictimKey{.priority = gang.gang.priority,
+                     .below_minimum = is_below_minimum(gang),
+                     .sequence = gang.gang.sequence,
+                     .number = gang.number,
+                     .gang = &gang};
+    if (is_elastic(gang.gang) && !extra_tasks(gang).empty()) {
+      extras = core;
+      extras->below_minimum = false;
+    }
+  }
+  enter_victim(gang, queue.cores, gang.core, core);
+  enter_victim(gang, queue.extras, gang.extras, extras);
+}
+
+void index_expected_end(GangState& gang, Pool& home) {
+  std::optional<Time> end;
+  if (gang.gang.time_limit && gang.started && running_tasks(gang) > 0) {
+    end = *gang.started + *gang.gang.time_limit;
+  }
+  if (end == gang.expected_end) return;
+  if (gang.expected_end) home.expected_ends.erase({*gang.expected_end, gang.number, &gang});
+  if (end) home.expected_ends.insert({*end, gang.number, &gang});
+  gang.expected_end = end;
+}
+
+void index_at_home(GangState& gang, Pool& home) {
+  index_as_victim(gang, home);
+  index_expected_end(gang, home);
+  const bool promised = has_promise(gang);
+  const bool stale = !promised && is_below_minimum(gang);
+  if (!stale) gang.stale_since.reset();
+  promised ? static_cast<void>(home.promised.insert(&gang))
+           : static_cast<void>(home.promised.erase(&gang));
+  stale ? static_cast<void>(home.stale.insert(&gang)) : static_cast<void>(home.stale.erase(&gang));
+}
+
+Ask& ask_of(Pool& pool, const GangState& gang, AskKey key) {
+  const auto [entry, is_new] = pool.asks.try_emplace(key);
+  Ask& ask = entry->second;
+  if (is_new) {
+    for (size_t group = 0; group < key.counts.size(); ++group) {
+      if (key.counts[group] > 0) ask.claims.push_back(gang.gang.groups[group].claim);
+    }
+    ask.key = std::move(key);
+  }
+  return ask;
+}
+
+/// Where a gang has part of its tasks running, a required topology ties the others to them.
+bool depends_on_the_rest(const GangState& gang) {
+  return !gang.gang.required_topology.empty() && running_tasks(gang) > 0;
+}
+
+WaitClass& class_of(const Entry& entry, const GangState& gang, const Want& want) {
+  Pool& pool = *entry.pool;
+  ClassKey key{.priority = gang.gang.priority,
+               .state = want.state,
+               .preemptible = gang.gang.preemptible,
+               .ask = {.shape = gang.shape,
+                       .counts = want.counts,
+                       .gang = depends_on_the_rest(gang) ? gang.number : 0}};
+  std::unique_ptr<WaitClass>& slot = pool.queue_of(entry.leaf).classes[key];
+  if (!slot) {
+    slot = std::make_unique<WaitClass>();
+    slot->leaf = entry.leaf;
+    slot->ask = &ask_of(pool, gang, key.ask);
+    slot->ask->classes.push_back(slot.get());
+    slot->charge = charge_of(entry, want.counts);
+    slot->key = std::move(key);
+  }
+  return *slot;
+}
+
+void leave_class(GangState& gang, Entry& entry) {
+  if (entry.waits_in == nullptr) return;
+  WaitClass& left = *entry.waits_in;
+  left.waiters.erase(&gang);
+  left.untold.erase(&gang);
+  if (left.waiters.empty() && !left.emptied) {
+    left.emptied = true;
+    entry.pool->empty_classes.push_back(&left);
+  }
+  entry.waits_in = nullptr;
+  entry.pool->dirty = true;
+}
+
+void wait_in(GangState& gang, Entry& entry, const std::optional<Want>& want) {
+  Pool& pool = *entry.pool;
+  const bool waits = want && (gang.home == nullptr || gang.home == &pool);
+  const bool has_leaf = is_leaf(pool, entry.leaf);
+  waits && !has_leaf ? static_cast<void>(pool.homeless.insert(&gang))
+                     : static_cast<void>(pool.homeless.erase(&gang));
+  WaitClass* wanted = waits && has_leaf ? &class_of(entry, gang, *want) : nullptr;
+  if (wanted == entry.waits_in) return;
+  leave_class(gang, entry);
+  if (wanted == nullptr) return;
+  wanted->waiters.insert(&gang);
+  wanted->untold.insert(&gang);
+  entry.waits_in = wanted;
+  pool.dirty = true;
+}
+
+}  // namespace
+
+Amounts counted_amounts(const GangState& gang) {
+  const Entry& entry = entry_in(gang, *gang.home);
+  const std::vector<int> groups = groups_of_tasks(gang.gang);
+  Amounts counted;
+  for (size_t task = 0; task < gang.tasks.size(); ++task) {
+    const TaskState& state = gang.tasks[task];
+    if (state.phase == TaskPhase::kRunning || state.promised) {
+      counted += entry.charge[static_cast<size_t>(groups[task])];
+    }
+  }
+  return counted;
+}
+
+void recount_after_trial(GangState& gang) {
+  set_counted(gang, counted_amounts(gang));
+}
+
+void end_plan(Pool& pool) {
+  pool.plan = 0;
+  const GangSet started = std::exchange(pool.just_started, {});
+  for (GangState* const gang : started) {
+    if (gang->home == &pool) index_as_victim(*gang, pool);
+  }
+}
+
+void refresh(GangState& gang) {
+  if (Pool* const home = gang.home; home != nullptr) {
+    count_allocated(gang);
+    index_at_home(gang, *home);
+    touch(*home);
+    if (!holds_anything(gang)) gang.home = nullptr;
+  }
+  if (running_tasks(gang) == 0 && !is_leaving(gang)) gang.started.reset();
+  count_requests(gang);
+  const std::optional<Want> want = gang.not_before ? std::nullopt : want_of(gang);
+  for (Entry& entry : gang.entries) wait_in(gang, entry, want);
+}
+
+void withdraw(GangState& gang) {
+  for (Entry& entry : gang.entries) {
+    leave_class(gang, entry);
+    entry.pool->homeless.erase(&gang);
+    if (entry.leaf == kNoProject) continue;
+    entry.pool->ledger.remove_request(entry.leaf, entry.requested);
+    entry.requested = {};
+    touch(*entry.pool);
+  }
+}
+
+void find_leaf(GangState& gang, Entry& entry) {
+  if (entry.leaf != kNoProject) return;
+  entry.leaf = entry.pool->ledger.find(gang.gang.project);
+}
+
+void enter(GangState& gang, Pool& pool) {
+  Entry entry{.pool = &pool};
+  for (const TaskGroup& group : gang.gang.groups) {
+    entry.charge.push_back(pool.nodes.charge(group.claim));
+  }
+  find_leaf(gang, entry);
+  gang.entries.push_back(std::move(entry));
+}
+
+void settle_in(GangState& gang, Pool& pool, int task, const Booking& booking) {
+  TaskState& state = gang.tasks[static_cast<size_t>(task)];
+  state.phase = TaskPhase::kRunning;
+  state.held = booking;
+  gang.home = &pool;
+  if (booking.node >= 0) pool.tenants_of(booking.node).push_back({&gang, task});
+}
+
+void occupy(GangState& gang, Pool& pool, int task, const Booking& booking) {
+  if (booking.node >= 0) pool.nodes.book(booking);
+  settle_in(gang, pool, task, booking);
+}
+
+namespace {
+
+void leave_node(GangState& gang, int task) {
+  TaskState& state = gang.tasks[static_cast<size_t>(task)];
+  if (state.held.node < 0) return;
+  Pool& pool = *gang.home;
+  if (state.phase == TaskPhase::kRunning) {
+    pool.nodes.unbook(state.held);
+  } else {
+    pool.nodes.end_release(state.held);
+  }
+  std::erase_if(pool.tenants_of(state.held.node),
+                [&](const Tenant& tenant) { return tenant.gang == &gang && tenant.task == task; });
+  pool.grown.push_back(state.held.node);
+  state.held.node = -1;
+}
+
+}  // namespace
+
+MakesRoomFor vacate(GangState& gang, int task) {
+  TaskState& state = gang.tasks[static_cast<size_t>(task)];
+  if (state.phase == TaskPhase::kOpen) return {};
+  leave_node(gang, task);
+  state.phase = TaskPhase::kOpen;
+  return std::exchange(state.leaves_for, {});
+}
+
+void lose_node(GangState& gang, int task) {
+  leave_node(gang, task);
+}
+
+void drop_promise(GangState& gang) {
+  for (TaskState& task : gang.tasks) {
+    if (!task.promised) continue;
+    gang.home->nodes.unreserve(*task.promised);
+    gang.home->grown.push_back(task.promised->node);
+    task.promised.reset();
+  }
+  ++gang.promise;
+  gang.leaving_for_it = 0;
+}
+
+void drop_empty_classes(Pool& pool) {
+  for (WaitClass* const empty : pool.empty_classes) {
+    empty->emptied = false;
+    if (!empty->waiters.empty()) continue;
+    std::erase(empty->ask->classes, empty);
+    if (empty->ask->classes.empty()) pool.asks.erase(AskKey(empty->ask->key));
+    pool.queue_of(empty->leaf).classes.erase(ClassKey(empty->key));
+  }
+  pool.empty_classes.clear();
+}
+
+}  // namespace muster::schedule

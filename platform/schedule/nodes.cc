@@ -1,0 +1,199 @@
+#include "schedule/nodes.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+
+#include "schedule/node_books.h"
+#include "schedule/placement.h"
+
+namespace muster::schedule {
+
+namespace {
+
+/// Nothing where the minimum has room. The books are as they were.
+std::optional<Shortage> shortage_of_minimum(NodeBooks& books, const Gang& gang) {
+  std::vector<int> minimum;
+  for (const TaskGroup& group : gang.groups) minimum.push_back(group.minimum);
+  auto placed = place_gang(books, gang, minimum, {}, {});
+  if (!placed) return placed.error();
+  for (const Booking& booking : *placed) books.give(booking, Room::kNow);
+  return std::nullopt;
+}
+
+std::tuple<int, int64_t, int64_t> size_of(const Claim& claim) {
+  return {claim.gpus, claim.cpu_milli, claim.memory_bytes};
+}
+
+}  // namespace
+
+struct Nodes::State {
+  NodeBooks books;
+  /// The same nodes with nothing booked and none cordoned, for could_never_hold(); none: to be
+  /// made. Copies make their own.
+  std::unique_ptr<NodeBooks> empty;
+
+  State() = default;
+  State(const State& other) : books(other.books) {}
+};
+
+Nodes::Nodes() : state_(std::make_unique<State>()) {}
+Nodes::~Nodes() = default;
+Nodes::Nodes(Nodes&&) noexcept = default;
+Nodes& Nodes::operator=(Nodes&&) noexcept = default;
+Nodes::Nodes(const Nodes& other) : state_(std::make_unique<State>(*other.state_)) {}
+Nodes& Nodes::operator=(const Nodes& other) {
+  if (this != &other) state_ = std::make_unique<State>(*other.state_);
+  return *this;
+}
+
+bool Nodes::operator==(const Nodes& other) const {
+  return state_->books.table == other.state_->books.table;
+}
+
+NodeIndex Nodes::set(const Node& node) {
+  state_->empty.reset();
+  return state_->books.set(node);
+}
+
+void Nodes::remove(NodeIndex node) {
+  state_->empty.reset();
+  state_->books.remove(node);
+}
+
+std::optional<NodeIndex> Nodes::find(const std::string& name) const {
+  return state_->books.table.find(name);
+}
+
+const Node& Nodes::node(NodeIndex index) const {
+  return state_->books.table.spec(index);
+}
+
+std::vector<NodeIndex> Nodes::all() const {
+  std::vector<NodeIndex> indices;
+  indices.reserve(state_->books.table.by_name().size());
+  for (const auto& [name, index] : state_->books.table.by_name()) indices.push_back(index);
+  return indices;
+}
+
+Amounts Nodes::total() const {
+  return state_->books.table.total();
+}
+Amounts Nodes::charge(const Claim& claim) const {
+  return state_->books.table.charge(claim);
+}
+
+Amounts Nodes::free(NodeIndex node, Room room) const {
+  NodeRoom free;
+  room_for(state_->books.table.at(node), room, free);
+  return {free.gpu_milli, free.cpu_milli, free.memory_bytes};
+}
+
+std::vector<int> Nodes::free_devices(NodeIndex node, Room room) const {
+  NodeRoom free;
+  room_for(state_->books.table.at(node), room, free);
+  return free.devices;
+}
+
+void Nodes::set_usual_claims(std::vector<UsualClaim> claims) {
+  state_->books.fragmentation.set(std::move(claims));
+  state_->books.now.forget_scores();
+  state_->books.later.forget_scores();
+}
+
+void Nodes::book(const Booking& booking) {
+  state_->books.take(booking, Room::kNow);
+}
+void Nodes::unbook(const Booking& booking) {
+  state_->books.give(booking, Room::kNow);
+}
+void Nodes::begin_release(const Booking& booking) {
+  state_->books.give(booking, Room::kLater);
+}
+void Nodes::undo_begin_release(const Booking& booking) {
+  state_->books.take(booking, Room::kLater);
+}
+void Nodes::end_release(const Booking& booking) {
+  state_->books.give_now_only(booking);
+}
+void Nodes::reserve(const Booking& booking) {
+  state_->books.take(booking, Room::kLater);
+}
+void Nodes::unreserve(const Booking& booking) {
+  state_->books.give(booking, Room::kLater);
+}
+void Nodes::claim_reserved(const Booking& booking) {
+  state_->books.take_now_only(booking);
+}
+
+bool Nodes::can_claim_reserved(const Booking& booking) const {
+  if (!state_->books.table.present(booking.node)) return false;
+  const NodeEntry& entry = state_->books.table.at(booking.node);
+  if (entry.spec->cordoned) return false;
+  NodeRoom room;
+  free_room(*entry.spec, entry.now, room);
+  if (room.task_slots < 1 || room.cpu_milli < booking.cpu_milli ||
+      room.memory_bytes < booking.memory_bytes)
+    return false;
+  for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1) {
+    const auto device = static_cast<size_t>(std::countr_zero(devices));
+    if (device >= room.devices.size() || room.devices[device] < booking.share_milli) return false;
+  }
+  return true;
+}
+
+base::Result<std::vector<Booking>, Shortage> Nodes::place(const Gang& gang,
+                                                          const std::vector<int>& counts,
+                                                          const PlaceOptions& options,
+                                                          const std::vector<Booking>& beside) {
+  return place_gang(state_->books, gang, counts, options, beside);
+}
+
+std::optional<Shortage> Nodes::could_never_hold(const Gang& gang) const {
+  if (state_->empty == nullptr) {
+    state_->empty = std::make_unique<NodeBooks>();
+    for (const auto& [name, index] : state_->books.table.by_name()) {
+      Node open = node(index);
+      open.cordoned = false;
+      state_->empty->set(open);
+    }
+  }
+  // Tasks are placed one after the other: where that fails in the order of the groups, it may yet
+  // do with the largest first.
+  Gang tried = gang;
+  tried.packing = Packing::kPack;
+  std::optional<Shortage> shortage = shortage_of_minimum(*state_->empty, tried);
+  if (!shortage || gang.groups.size() < 2) return shortage;
+  std::stable_sort(tried.groups.begin(), tried.groups.end(), [](const auto& one, const auto& two) {
+    return size_of(one.claim) > size_of(two.claim);
+  });
+  for (const Packing packing : {Packing::kPack, Packing::kSpread}) {
+    tried.packing = packing;
+    if (!shortage_of_minimum(*state_->empty, tried)) return std::nullopt;
+  }
+  return shortage;
+}
+
+TaskPlace Nodes::place_of(const Booking& booking) const {
+  TaskPlace place{.node = node(booking.node).name, .share_milli = booking.share_milli};
+  for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1)
+    place.devices.push_back(std::countr_zero(devices));
+  return place;
+}
+
+std::optional<Booking> Nodes::booking_of(const TaskPlace& place, const Claim& claim) const {
+  const std::optional<NodeIndex> index = find(place.node);
+  if (!index) return std::nullopt;
+  Booking booking{.node = *index,
+                  .share_milli = place.share_milli,
+                  .cpu_milli = claim.cpu_milli,
+                  .memory_bytes = claim.memory_bytes};
+  for (const int device : place.devices) {
+    if (device < 0 || device >= kMaxGpusPerNode) return std::nullopt;
+    booking.devices |= uint64_t{1} << device;
+  }
+  return booking;
+}
+
+}  // namespace muster::schedule

@@ -1,0 +1,172 @@
+#include "schedule/nodes.h"
+
+#include <gtest/gtest.h>
+
+#include "schedule/test_nodes.h"
+
+namespace muster::schedule {
+namespace {
+
+Booking one_gpu(NodeIndex node) {
+  return {.node = node, .devices = 1, .share_milli = kWholeGpu};
+}
+
+TEST(Nodes, AReleaseGivesLaterFirstAndNowAtItsEnd) {
+  Nodes nodes = nodes_of({node_of("a", 1)});
+  const auto free = [&] {
+    return std::pair(nodes.free_devices(0, Room::kNow)[0], nodes.free_devices(0, Room::kLater)[0]);
+  };
+  const Booking booking = one_gpu(0);
+
+  nodes.book(booking);
+  EXPECT_EQ(free(), std::pair(0, 0));
+  nodes.begin_release(booking);
+  EXPECT_EQ(free(), std::pair(0, 1000));
+  nodes.undo_begin_release(booking);
+  EXPECT_EQ(free(), std::pair(0, 0));
+  nodes.begin_release(booking);
+  nodes.end_release(booking);
+  EXPECT_EQ(free(), std::pair(1000, 1000));
+}
+
+TEST(Nodes, WhatIsPromisedIsNotFreeForOthersNow) {
+  Nodes nodes = nodes_of({node_of("a", 1)});
+  nodes.reserve(one_gpu(0));
+
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
+  EXPECT_TRUE(nodes.can_claim_reserved(one_gpu(0)));
+  nodes.claim_reserved(one_gpu(0));
+  nodes.begin_release(one_gpu(0));
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1)), Packing::kPack, Room::kLater), "a");
+}
+
+TEST(Nodes, AReservedPlaceIsClaimedOnceItIsLeft) {
+  Nodes nodes = nodes_of({node_of("a", 1, 4)});
+  const Booking old{.node = 0, .cpu_milli = 3000};
+  nodes.book(old);
+  nodes.begin_release(old);
+  const auto promised = place(nodes, gang_of(1, gpus(1, 2)), Packing::kPack, Room::kLater);
+  ASSERT_TRUE(promised);
+
+  EXPECT_FALSE(nodes.can_claim_reserved(promised->front()));
+  nodes.end_release(old);
+  EXPECT_TRUE(nodes.can_claim_reserved(promised->front()));
+  nodes.claim_reserved(promised->front());
+  EXPECT_EQ(nodes.free(0, Room::kNow), (Amounts{0, 2000, 256 * kGib}));
+}
+
+TEST(Nodes, ACordonedNodeTakesNothingAndKeepsWhatItHas) {
+  Nodes nodes = nodes_of({node_of("a", 2), node_of("b", 1)});
+  nodes.book(one_gpu(0));
+  nodes.reserve({.node = 0, .devices = 2, .share_milli = kWholeGpu});
+  Node cordoned = nodes.node(0);
+  cordoned.cordoned = true;
+  EXPECT_EQ(nodes.set(cordoned), 0);
+
+  EXPECT_EQ(nodes.total(), (Amounts{1000, 64'000, 256 * kGib}));
+  EXPECT_FALSE(nodes.can_claim_reserved({.node = 0, .devices = 2, .share_milli = kWholeGpu}));
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "b");
+  EXPECT_EQ(where(nodes, gang_of(1, gpus(1))), "none");
+  EXPECT_EQ(nodes.free_devices(0, Room::kLater), (std::vector<int>{0, 0}));
+}
+
+TEST(Nodes, ANodeThatComesBackSmallerHasLessThanNothingFree) {
+  Nodes nodes = nodes_of({node_of("a", 4, 8)});
+  nodes.book({.node = 0, .devices = 0b1100, .share_milli = kWholeGpu, .cpu_milli = 6000});
+  nodes.set(node_of("a", 2, 4));
+
+  EXPECT_EQ(nodes.free(0, Room::kNow), (Amounts{0, -2000, 256 * kGib}));
+  EXPECT_EQ(where(nodes, gang_of(1, Claim{})), "none");
+  nodes.unbook({.node = 0, .devices = 0b1100, .share_milli = kWholeGpu, .cpu_milli = 6000});
+  EXPECT_EQ(nodes.free_devices(0, Room::kNow), (std::vector<int>{1000, 1000}));
+  EXPECT_EQ(where(nodes, gang_of(2, gpus(1))), "a a");
+}
+
+TEST(Nodes, ARemovedNodeIsForgottenAndItsIndexUsedAgain) {
+  Nodes nodes = nodes_of({node_of("a", 1), node_of("b", 1)});
+  nodes.remove(0);
+  EXPECT_FALSE(nodes.find("a"));
+  EXPECT_EQ(nodes.all(), (std::vector<NodeIndex>{1}));
+  EXPECT_EQ(nodes.total().gpu_milli, 1000);
+  EXPECT_EQ(where(nodes, gang_of(2, gpus(1))), "none");
+
+  EXPECT_EQ(nodes.set(node_of("c", 2)), 0);
+  EXPECT_EQ(where(nodes, gang_of(3, gpus(1))), "b c c");
+}
+
+TEST(Nodes, EqualNodesAreTakenInTheOrderOfTheirNamesWhoeverCameFirst) {
+  Nodes forward = nodes_of({node_of("a", 1), node_of("b", 1), node_of("c", 1)});
+  Nodes backward = nodes_of({node_of("c", 1), node_of("b", 1), node_of("a", 1)});
+  EXPECT_EQ(where(forward, gang_of(2, gpus(1))), "a b");
+  EXPECT_EQ(where(backward, gang_of(2, gpus(1))), "a b");
+  EXPECT_TRUE(forward == backward);
+}
+
+TEST(Nodes, APartByMemoryIsChargedAsThatOfTheSmallestGpu) {
+  Node small = node_of("small", 1);
+  small.gpu_memory_bytes = 16 * kGib;
+  Node large = node_of("large", 1);
+  large.gpu_memory_bytes = 80 * kGib;
+  Nodes nodes = nodes_of({small, large});
+
+  EXPECT_EQ(nodes.charge({.gpu_memory_bytes = 4 * kGib}).gpu_milli, 250);
+  EXPECT_EQ(nodes.charge({.gpu_memory_bytes = 40 * kGib}).gpu_milli, 1000);
+  EXPECT_EQ(nodes.charge(gpus(3, 2)), (Amounts{3000, 2000, 0}));
+  EXPECT_EQ(nodes.charge(share(300)).gpu_milli, 300);
+  EXPECT_EQ(Nodes().charge({.gpu_memory_bytes = 1}).gpu_milli, 1000);
+
+  const auto placed = place(nodes, gang_of(1, {.gpu_memory_bytes = 40 * kGib}));
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(nodes.node(placed->front().node).name, "large");
+  EXPECT_EQ(placed->front().share_milli, 500);
+}
+
+TEST(Nodes, APlaceAndItsBookingStandForEachOther) {
+  Nodes nodes = nodes_of({node_of("a", 4)});
+  const Booking booking{.node = 0, .devices = 0b1010, .share_milli = 1000, .cpu_milli = 2000};
+  const TaskPlace place{.node = "a", .devices = {1, 3}, .share_milli = 1000};
+
+  EXPECT_EQ(nodes.place_of(booking), place);
+  EXPECT_EQ(nodes.booking_of(place, gpus(2, 2)), booking);
+  EXPECT_EQ(nodes.booking_of({.node = "b"}, {}), std::nullopt);
+  EXPECT_EQ(nodes.booking_of({.node = "a", .devices = {kMaxGpusPerNode}}, {}), std::nullopt);
+  EXPECT_EQ(nodes.booking_of({.node = "a", .devices = {-1}}, {}), std::nullopt);
+}
+
+TEST(Nodes, WhatNeverFitsIsToldFromWhatOnlyWaits) {
+  Node cordoned = node_of("b", 8);
+  cordoned.cordoned = true;
+  Nodes nodes = nodes_of({node_of("a", 4), cordoned});
+  nodes.book({.node = 0, .devices = 0b1111, .share_milli = kWholeGpu});
+
+  EXPECT_FALSE(nodes.could_never_hold(gang_of(1, gpus(8))));
+  EXPECT_FALSE(nodes.could_never_hold(gang_of(3, gpus(4))));
+  const auto never = nodes.could_never_hold(gang_of(4, gpus(4)));
+  ASSERT_TRUE(never);
+  EXPECT_EQ(never->placed, 3);
+  EXPECT_EQ(never->nodes, 2);
+  EXPECT_EQ(never->free_gpu_milli, 12'000);
+  EXPECT_FALSE(nodes.could_never_hold(gang_of(1, gpus(8)))) << "asking changes nothing";
+
+  nodes.set(node_of("c", 16));
+  EXPECT_FALSE(nodes.could_never_hold(gang_of(4, gpus(4))));
+  Gang elastic = gang_of(100, gpus(4));
+  elastic.groups[0].minimum = 2;
+  EXPECT_FALSE(nodes.could_never_hold(elastic));
+}
+
+TEST(Nodes, ACopyGoesItsOwnWay) {
+  Nodes nodes = nodes_of({node_of("a", 2)});
+  Nodes shadow = nodes;
+  EXPECT_TRUE(nodes == shadow);
+  EXPECT_EQ(where(shadow, gang_of(2, gpus(1))), "a a");
+  shadow.set(node_of("b", 2));
+
+  EXPECT_FALSE(nodes == shadow);
+  EXPECT_FALSE(nodes.find("b"));
+  EXPECT_EQ(where(nodes, gang_of(2, gpus(1))), "a a");
+}
+
+}  // namespace
+}  // namespace muster::schedule

@@ -1,0 +1,210 @@
+#include "schedule/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "schedule/choose_node.h"
+#include "schedule/shortage_count.h"
+
+namespace muster::schedule {
+namespace {
+
+struct Attempt {
+  std::vector<Booking> bookings;  ///< taken in the books
+  int lacking_group = -1;         ///< whose next task found no node; -1: all have one
+};
+
+class GangPlacement {
+ public:
+  GangPlacement(NodeBooks& books, const Gang& gang, const std::vector<int>& counts,
+                const PlaceOptions& options, const std::vector<Booking>& beside)
+      : books_(books),
+        gang_(gang),
+        counts_(counts),
+        room_(options.room),
+        packing_(gang.packing.value_or(options.packing)),
+        beside_(beside) {
+    if (!gang.node_labels.empty() && books_.table.tell_apart_by(gang.node_labels)) {
+      books_.now.touch_all();
+      books_.later.touch_all();
+    }
+    books_.settle(room_);
+    eligible_ = eligible_for(books_.table, gang, options.closed);
+    for (const TaskGroup& group : gang.groups)
+      needs_.push_back(needs_for(books_.table, eligible_, group.claim));
+  }
+
+  base::Result<std::vector<Booking>, Shortage> run() {
+    if (tasks() == 0) return std::vector<Booking>{};
+    if (gang_.required_topology.empty() && gang_.preferred_topology.empty()) return anywhere();
+    if (!gang_.preferred_topology.empty()) {
+      std::vector<std::string> levels = required_levels();
+      levels.push_back(gang_.preferred_topology);
+      if (within_one_domain(levels)) return std::move(best_.bookings);
+    }
+    if (gang_.required_topology.empty()) return anywhere();
+    best_ = {};
+    if (within_one_domain(required_levels())) return std::move(best_.bookings);
+    return topology_shortage();
+  }
+
+ private:
+  int tasks() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
+
+  std::vector<std::string> required_levels() const {
+    if (gang_.required_topology.empty()) return {};
+    return {gang_.required_topology};
+  }
+
+  /// Each task goes to the best node of `index`, as the ones before it have left things.
+  Attempt place_all(RoomIndex& index) {
+    Attempt attempt;
+    for (size_t group = 0; group < counts_.size(); ++group) {
+      for (int task = 0; task < counts_[group]; ++task) {
+        const std::optional<Booking> booking = choose_node(
+            books_.table, index, books_.fragmentation, eligible_, needs_[group], packing_, room_);
+        if (!booking) {
+          attempt.lacking_group = static_cast<int>(group);
+          return attempt;
+        }
+        books_.take(*booking, room_);
+        index.touch(booking->node);
+        index.settle(books_.table);
+        attempt.bookings.push_back(*booking);
+      }
+    }
+    return attempt;
+  }
+
+  void undo(const Attempt& attempt) {
+    for (const Booking& booking : attempt.bookings) books_.give(booking, room_);
+  }
+
+  base::Result<std::vector<Booking>, Shortage> anywhere() {
+    RoomIndex& index = books_.index(room_);
+    index.settle(books_.table);
+    Attempt attempt = place_all(index);
+    if (attempt.lacking_group < 0) return std::move(attempt.bookings);
+    return shortage_after(attempt);
+  }
+
+  /// Whether one domain of these levels holds all. Else best_ is the attempt that came farthest,
+  /// and nothing is booked.
+  bool within_one_domain(const std::vector<std::string>& levels) {
+    for (const Domain* domain : fullest_first(levels)) {
+      RoomIndex index(room_);
+      index.restrict_to(books_.table, domain->nodes);
+      Attempt attempt = place_all(index);
+      const bool complete = attempt.lacking_group < 0;
+      if (!complete) undo(attempt);
+      if (complete || best_.lacking_group < 0 || attempt.bookings.size() > best_.bookings.size())
+        best_ = std::move(attempt);
+      if (complete) return true;
+    }
+    return false;
+  }
+
+  /// Those that the gang's other bookings allow and that have GPUs and CPUs enough in all.
+  std::vector<const Domain*> fullest_first(const std::vector<std::string>& levels) {
+    books_.index(room_).settle(books_.table);
+    const Amounts least = least_in_all();
+    std::vector<std::pair<Amounts, const Domain*>> domains;
+    for (const Domain& domain : books_.topology.domains(books_.table, levels)) {
+      if (!is_beside(domain, levels)) continue;
+      const Amounts free = free_in(domain);
+      if (least.within(free)) domains.emplace_back(free, &domain);
+    }
+    std::stable_sort(domains.begin(), domains.end(), [](const auto& left, const auto& right) {
+      return std::pair(left.first.gpu_milli, left.first.cpu_milli) <
+             std::pair(right.first.gpu_milli, right.first.cpu_milli);
+    });
+    std::vector<const Domain*> sorted;
+    for (const auto& [free, domain] : domains) sorted.push_back(domain);
+    return sorted;
+  }
+
+  Amounts least_in_all() const {
+    Amounts least;
+    for (size_t group = 0; group < counts_.size(); ++group) {
+      const Need& need = needs_[group].least;
+      least += Amounts{need.gpu_milli(), need.cpu_milli, need.memory_bytes} * counts_[group];
+    }
+    return least;
+  }
+
+  Amounts free_in(const Domain& domain) const {
+    Amounts free;
+    for (const NodeIndex node : domain.nodes) {
+      const RoomIndex& index = books_.index(room_);
+      const int number = index.class_of(node);
+      if (number < 0) continue;
+      const NodeClass& equal = index.at(number);
+      if (!eligible_.kinds[static_cast<size_t>(equal.kind)] || eligible_.is_shut(node)) continue;
+      for (const Resource resource : kResources) {
+        const int64_t on_node = resource == Resource::kGpu   ? equal.room.gpu_milli
+                                : resource == Resource::kCpu ? equal.room.cpu_milli
+                                                             : equal.room.memory_bytes;
+        if (on_node > 0) free[resource] = std::min(free[resource] + on_node, 2 * kUnlimited);
+      }
+    }
+    return free;
+  }
+
+  bool is_beside(const Domain& domain, const std::vector<std::string>& levels) const {
+    return std::all_of(beside_.begin(), beside_.end(), [&](const Booking& booking) {
+      return books_.table.present(booking.node) &&
+             path_of(books_.table.spec(booking.node), levels) == domain.path;
+    });
+  }
+
+  /// No domain holds the gang: because of the level, or would it find no room anywhere?
+  Shortage topology_shortage() {
+    RoomIndex& index = books_.index(room_);
+    index.settle(books_.table);
+    const Attempt attempt = place_all(index);
+    if (attempt.lacking_group >= 0) return shortage_after(attempt);
+    undo(attempt);
+    for (const Booking& booking : best_.bookings) books_.take(booking, room_);
+    best_.lacking_group = std::max(best_.lacking_group, 0);
+    Shortage shortage = shortage_after(best_);
+    shortage.topology = gang_.required_topology;
+    return shortage;
+  }
+
+  /// Also takes back what was booked.
+  Shortage shortage_after(const Attempt& attempt) {
+    const TaskNeeds& needs = needs_[static_cast<size_t>(attempt.lacking_group)];
+    Shortage shortage{.tasks = tasks(),
+                      .placed = static_cast<int>(attempt.bookings.size()),
+                      .claim = needs.claim};
+    RoomIndex& index = books_.index(room_);
+    index.settle(books_.table);
+    count_lacks(index, eligible_, needs, shortage);
+    undo(attempt);
+    index.settle(books_.table);
+    count_free(books_, index, eligible_, shortage);
+    return shortage;
+  }
+
+  NodeBooks& books_;
+  const Gang& gang_;
+  const std::vector<int>& counts_;
+  Room room_;
+  Packing packing_;
+  const std::vector<Booking>& beside_;
+  Eligible eligible_;
+  std::vector<TaskNeeds> needs_;
+  Attempt best_;
+};
+
+}  // namespace
+
+base::Result<std::vector<Booking>, Shortage> place_gang(NodeBooks& books, const Gang& gang,
+                                                        const std::vector<int>& counts,
+                                                        const PlaceOptions& options,
+                                                        const std::vector<Booking>& beside) {
+  return GangPlacement(books, gang, counts, options, beside).run();
+}
+
+}  // namespace muster::schedule

@@ -1,0 +1,183 @@
+#include "schedule/reservation.h"
+
+#include <algorithm>
+
+#include "schedule/trial.h"
+
+namespace muster::schedule {
+
+namespace {
+
+// A shadow schedule gives up after so many ends: by then its answer would be a guess.
+constexpr int kMostEnds = 4096;
+
+/// What it is kept already stands in nobody's way but its own.
+void lift_own(Trial& trial, const Pool& pool, const GangState& gang) {
+  for (const Reservation& kept : pool.kept) {
+    if (kept.gang != &gang) continue;
+    for (const Booking& booking : kept.bookings) trial.unreserve(booking);
+  }
+}
+
+bool fits_later(Trial& trial, Pool& pool, const Asking& asking, std::vector<Booking>& bookings) {
+  if (pool.ledger.refuses(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible)) {
+    return false;
+  }
+  auto placed = trial.place_later(asking.gang.gang, asking.counts, asking.packing,
+                                  held_bookings(asking.gang));
+  if (!placed) return false;
+  bookings = *std::move(placed);
+  return true;
+}
+
+}  // namespace
+
+Asking asking_of(const Options& options, GangState& gang, const Pool& pool,
+                 const std::vector<int>& counts) {
+  const Entry& entry = entry_in(gang, pool);
+  return {.gang = gang,
+          .entry = entry,
+          .counts = counts,
+          .charge = charge_of(entry, counts),
+          .packing = gang.gang.packing.value_or(options.packing)};
+}
+
+std::optional<ShadowStart> shadow_start(Pool& pool, const Asking& asking, Time now) {
+  Trial trial(pool);
+  lift_own(trial, pool, asking.gang);
+  ShadowStart shadow{.start = now};
+  if (fits_later(trial, pool, asking, shadow.bookings)) return shadow;
+  const bool by_capacity =
+      pool.ledger.refuses(asking.entry.leaf, asking.charge, asking.gang.gang.preemptible)
+          .has_value();
+  std::vector<Claim> claims;
+  for (size_t group = 0; group < asking.counts.size(); ++group) {
+    if (asking.counts[group] > 0) claims.push_back(asking.gang.gang.groups[group].claim);
+  }
+  int ends = 0;
+  for (const auto& [end, number, gang] : pool.expected_ends) {
+    if (++ends > kMostEnds) break;
+    bool may_help = by_capacity;
+    const std::vector<Booking> held = held_bookings(*gang);
+    for (const Booking& booking : held) trial.begin_release(booking);
+    for (const Booking& booking : held) {
+      may_help = may_help || might_hold_one(pool.nodes, booking.node, claims, Room::kLater);
+    }
+    const ProjectIndex leaf = entry_in(*gang, pool).leaf;
+    if (leaf != kNoProject) trial.release(leaf, gang->counted, gang->gang.preemptible);
+    // What should have ended by now may end any moment.
+    shadow.start = std::max(end, now);
+    if (may_help && fits_later(trial, pool, asking, shadow.bookings)) return shadow;
+  }
+  return std::nullopt;
+}
+
+Reservations::Reservations(const Cycle& cycle, Pool& pool) : cycle_(cycle), pool_(pool) {}
+
+Reservations::~Reservations() {
+  for (const Reservation& timed : timed_) {
+    for (const Booking& booking : timed.bookings) pool_.nodes.unreserve(booking);
+  }
+}
+
+bool Reservations::is_within_quota(const Asking& asking) const {
+  return !pool_.ledger.order_key(asking.entry.leaf, asking.charge).over_deserved_with_job;
+}
+
+bool Reservations::must_honour(const Asking& asking, const Reservation& reservation) const {
+  if (reservation.gang == &asking.gang) return false;
+  if (reservation.start) {
+    const std::optional<Milliseconds>& limit = asking.gang.gang.time_limit;
+    return !limit || cycle_.now + *limit > *reservation.start;
+  }
+  const bool same_project = entry_in(*reservation.gang, pool_).leaf == asking.entry.leaf;
+  return same_project || reservation.within_quota || !is_within_quota(asking);
+}
+
+std::vector<Reservation*> Reservations::all() {
+  std::vector<Reservation*> all;
+  for (Reservation& kept : pool_.kept) all.push_back(&kept);
+  for (Reservation& timed : timed_) all.push_back(&timed);
+  return all;
+}
+
+Reservations::Placed Reservations::place(const Asking& asking) {
+  Nodes& nodes = pool_.nodes;
+  const std::vector<Reservation*> everyone = all();
+  std::vector<Reservation*> lifted;
+  std::vector<Reservation*> honoured;
+  for (Reservation* const one : everyone) {
+    (must_honour(asking, *one) ? honoured : lifted).push_back(one);
+  }
+  const auto lift = [&](const Reservation* one) {
+    for (const Booking& booking : one->bookings) nodes.unreserve(booking);
+  };
+  const auto put_back = [&](const Reservation* one) {
+    for (const Booking& booking : one->bookings) nodes.reserve(booking);
+  };
+  const auto try_now = [&] {
+    return nodes.place(asking.gang.gang, asking.counts,
+                       {.room = Room::kNow, .packing = asking.packing}, held_bookings(asking.gang));
+  };
+  std::for_each(lifted.begin(), lifted.end(), lift);
+  Placed result;
+  if (auto placed = try_now()) {
+    result.bookings = *std::move(placed);
+  } else {
+    result.shortage = std::move(placed).error();
+  }
+  if (result.shortage && !honoured.empty()) {
+    std::for_each(honoured.begin(), honoured.end(), lift);
+    if (const auto without = try_now()) {
+      for (const Booking& booking : *without) nodes.unbook(booking);
+      result.only_reserved = true;
+      result.held_by = honoured.front()->gang->gang.name;
+    }
+    std::for_each(honoured.begin(), honoured.end(), put_back);
+  }
+  std::for_each(lifted.begin(), lifted.end(), put_back);
+  return result;
+}
+
+bool Reservations::takes_more() const {
+  return cycle_.options.policy != Policy::kFifo && !pool_.expected_ends.empty() &&
+         blocked_ < cycle_.options.reservations;
+}
+
+void Reservations::blocked(const Asking& asking) {
+  if (!takes_more()) return;
+  ++blocked_;
+  const bool is_kept =
+      std::any_of(pool_.kept.begin(), pool_.kept.end(),
+                  [&](const Reservation& kept) { return kept.gang == &asking.gang; });
+  if (is_kept) return;
+  std::optional<ShadowStart> shadow = shadow_start(pool_, asking, cycle_.now);
+  if (!shadow || shadow->start <= cycle_.now) return;
+  for (const Booking& booking : shadow->bookings) pool_.nodes.reserve(booking);
+  timed_.push_back({.gang = &asking.gang,
+                    .bookings = std::move(shadow->bookings),
+                    .start = shadow->start,
+                    .within_quota = is_within_quota(asking)});
+}
+
+std::optional<Time> Reservations::latest_start() const {
+  std::optional<Time> latest;
+  for (const Reservation& timed : timed_) {
+    if (!latest || *timed.start > *latest) latest = timed.start;
+  }
+  return latest;
+}
+
+void drop_reservation(Pool& pool, const GangState& gang) {
+  const auto kept = std::find_if(pool.kept.begin(), pool.kept.end(),
+                                 [&](const Reservation& one) { return one.gang == &gang; });
+  if (kept == pool.kept.end()) return;
+  for (const Booking& booking : kept->bookings) {
+    pool.nodes.unreserve(booking);
+    pool.grown.push_back(booking.node);
+  }
+  pool.kept.erase(kept);
+  pool.dirty = true;
+}
+
+}  // namespace muster::schedule

@@ -1,0 +1,137 @@
+// A wide gang against a stream of small ones: what passes it, and how long it waits at most.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "schedule/testing.h"
+
+namespace muster::schedule {
+namespace {
+
+using std::chrono::seconds;
+using testing::gang;
+using testing::kStart;
+using testing::limited;
+using testing::node;
+using testing::project;
+using testing::Stage;
+using testing::started;
+using Ids = std::vector<std::string>;
+
+std::vector<Project> one_project() {
+  return {project("q", {.deserved = 100})};
+}
+
+Reason reason_of(const Plan& plan, const std::string& id) {
+  for (const Wait& wait : plan.waits) {
+    if (wait.id == id) return wait.reason;
+  }
+  return {};
+}
+
+TEST(Reservation, LetsPassWhatEndsBeforeItsStartAndNothingElse) {
+  for (const Policy policy : {Policy::kFair, Policy::kBackfill}) {
+    Options options;
+    options.policy = policy;
+    Stage stage({node("n0", 5)}, one_project(), options);
+    stage.run(limited(gang("r", "q", 3), seconds(101)), {"n0"});  // ends in 100 s
+    stage.wait(limited(gang("wide", "q", 5), seconds(10)));
+    stage.wait(limited(gang("long", "q", 1), seconds(101)));
+    stage.wait(gang("unknown", "q", 1));
+    stage.wait(limited(gang("short", "q", 1), seconds(100)));
+
+    const Plan plan = stage.plan();
+
+    EXPECT_EQ(started(plan), (Ids{"short"}));
+    const Reason reason = reason_of(plan, "long");
+    EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
+    EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
+    EXPECT_EQ(stage.scheduler.explain("wide", stage.now).may_start, kStart + seconds(100));
+  }
+}
+
+TEST(Reservation, HoldsForItsDevicesAloneAndNotForAllOfANode) {
+  Stage stage({node("n0", 8)}, one_project());
+  stage.run(limited(gang("r0", "q", 2), seconds(101)), {"n0"});
+  stage.run(limited(gang("r1", "q", 2), seconds(1001)), {"n0"});
+  stage.run(gang("r2", "q", 2), {"n0"});
+  stage.wait(gang("wide", "q", 3));
+  stage.wait(gang("small", "q", 1));
+  stage.wait(gang("another", "q", 1));
+
+  // Two are free and two end: three of the four are kept, and one is left.
+  EXPECT_EQ(started(stage.plan()), (Ids{"small"}));
+}
+
+TEST(Reservation, IsStrictInFifo) {
+  Options options;
+  options.policy = Policy::kFifo;
+  Stage stage({node("n0", 4)}, one_project(), options);
+  stage.run(limited(gang("r", "q", 3), seconds(100)), {"n0"});
+  stage.wait(gang("wide", "q", 4));
+  stage.wait(limited(gang("short", "q", 1), seconds(1)));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+}
+
+constexpr seconds kLength{4};
+
+/// Two small gangs a second, each of them running for four, on eight GPUs, from before the wide one
+/// comes: there is never a node free. How long the wide one waits.
+std::optional<seconds> wait_of_the_wide(Options options, bool known,
+                                        const std::string& wide_project) {
+  Stage stage({node("n0", 4), node("n1", 4)},
+              {project("q", {.deserved = 4}), project("other", {.deserved = 4})}, options);
+  std::deque<std::pair<Time, std::string>> running;
+  int number = 0;
+  constexpr int kMostSeconds = 4000;
+  for (int second = 0; second < kMostSeconds; ++second) {
+    while (!running.empty() && running.front().first <= stage.now) {
+      stage.end(running.front().second);
+      running.pop_front();
+    }
+    if (second == 100) {
+      Gang wide = gang("wide", wide_project, 4, wide_project == "q" ? 2 : 1);
+      wide.submitted = stage.now;
+      stage.wait(wide);
+    }
+    for (int i = 0; i < 2; ++i) {
+      Gang small = gang("s" + std::to_string(number++), "q", 1);
+      small.submitted = stage.now;
+      if (known) small.time_limit = kLength;
+      stage.wait(small);
+    }
+    const Plan plan = stage.plan(kAllocate);
+    for (const Start& start : plan.starts) {
+      if (start.id == "wide") return seconds(second - 100);
+      running.emplace_back(stage.now + kLength, start.id);
+    }
+    stage.now += seconds(1);
+  }
+  return std::nullopt;
+}
+
+TEST(Starvation, AWideGangWaitsNoLongerThanWhatRunsWhereTheEndsAreKnown) {
+  const auto waited = wait_of_the_wide({}, true, "q");
+  ASSERT_TRUE(waited);
+  EXPECT_LE(*waited, kLength);
+}
+
+TEST(Starvation, AWideGangWaitsNoLongerThanItsPatienceAndWhatRunsThen) {
+  Options options;
+  options.patience = seconds(300);
+  for (const char* project : {"q", "other"}) {
+    const auto waited = wait_of_the_wide(options, false, project);
+    ASSERT_TRUE(waited) << project;
+    EXPECT_LE(*waited, options.patience + kLength + seconds(1)) << project;
+  }
+}
+
+TEST(Starvation, WithoutReservationsItWouldWaitForEver) {
+  Options options;
+  options.reservations = 0;
+  EXPECT_FALSE(wait_of_the_wide(options, false, "q"));
+}
+
+}  // namespace
+}  // namespace muster::schedule

@@ -1,0 +1,216 @@
+#include "schedule/scheduler.h"
+
+#include <algorithm>
+
+#include "schedule/cycle.h"
+#include "schedule/gang_books.h"
+#include "schedule/reservation.h"
+#include "schedule/scheduler_state.h"
+
+namespace muster::schedule {
+
+Scheduler::Scheduler(Options options) : state_(std::make_unique<State>()) {
+  state_->options = options;
+}
+Scheduler::~Scheduler() = default;
+Scheduler::Scheduler(Scheduler&&) noexcept = default;
+Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
+
+void Scheduler::set_node(const Node& node) {
+  set_cluster_node(*state_, node);
+}
+
+void Scheduler::remove_node(const std::string& name) {
+  remove_cluster_node(*state_, name);
+}
+
+namespace {
+
+bool is_above_a_limit(const Ledger& ledger, ProjectIndex leaf) {
+  for (ProjectIndex level = leaf; level != kNoProject; level = ledger.parent(level)) {
+    const Standing standing = ledger.standing(level);
+    if (!standing.allocated.within(standing.limit)) return true;
+  }
+  return false;
+}
+
+/// A limit that was lowered below what runs stops what has not started yet.
+void take_back_above_limits(Pool& pool) {
+  const std::vector<GangState*> promised(pool.promised.begin(), pool.promised.end());
+  for (GangState* const gang : promised) {
+    if (!is_above_a_limit(pool.ledger, entry_in(*gang, pool).leaf)) continue;
+    drop_promise(*gang);
+    refresh(*gang);
+  }
+}
+
+}  // namespace
+
+void Scheduler::set_projects(std::vector<Project> projects) {
+  state_->projects = std::move(projects);
+  state_->project_named.clear();
+  for (const Project& project : state_->projects) {
+    state_->project_named.emplace(project.name, project);
+  }
+  for (const auto& [name, pool] : state_->pools) {
+    muster::schedule::set_projects(*pool, state_->projects);
+  }
+  for (const auto& [number, gang] : state_->by_number) {
+    for (Entry& entry : gang->entries) find_leaf(*gang, entry);
+    refresh(*gang);
+  }
+  for (const auto& [name, pool] : state_->pools) take_back_above_limits(*pool);
+}
+
+void Scheduler::submit(Gang gang) {
+  refresh(state_->enter_gang(std::move(gang)));
+}
+
+namespace {
+
+/// Of the nodes it runs on that are known, the first one's.
+Pool& home_of(const Cluster& cluster, const GangState& gang,
+              const std::vector<std::optional<TaskPlace>>& places) {
+  for (const auto& place : places) {
+    if (!place) continue;
+    const auto node = cluster.pool_of_node.find(place->node);
+    const bool is_known = node != cluster.pool_of_node.end() && is_listed(gang, *node->second);
+    if (is_known) return *node->second;
+  }
+  return *gang.entries.front().pool;
+}
+
+}  // namespace
+
+void Scheduler::adopt(Gang gang, const std::vector<std::optional<TaskPlace>>& places,
+                      Time started) {
+  GangState& adopted = state_->enter_gang(std::move(gang));
+  const std::vector<int> groups = groups_of_tasks(adopted.gang);
+  Pool& home = home_of(*state_, adopted, places);
+  for (size_t task = 0; task < adopted.tasks.size() && task < places.size(); ++task) {
+    if (!places[task]) continue;
+    const Claim& claim = adopted.gang.groups[static_cast<size_t>(groups[task])].claim;
+    // What runs on a node that nobody told us of holds no room here, but its place in the books.
+    occupy(adopted, home, static_cast<int>(task),
+           home.nodes.booking_of(*places[task], claim).value_or(Booking{}));
+    adopted.started = started;
+  }
+  refresh(adopted);
+}
+
+void Scheduler::ended(const std::string& id) {
+  if (GangState* const gang = state_->find(id); gang != nullptr) state_->forget_gang(*gang);
+}
+
+void Scheduler::released(const std::string& id, const std::vector<int>& tasks) {
+  GangState* const gang = state_->find(id);
+  if (gang == nullptr) return;
+  for (const int task : tasks) {
+    if (task < 0 || static_cast<size_t>(task) >= gang->tasks.size()) continue;
+    state_->has_left(vacate(*gang, task));
+  }
+  refresh(*gang);
+}
+
+void Scheduler::lost(const std::string& id, int task, Time now) {
+  GangState* const gang = state_->find(id);
+  if (gang == nullptr || task < 0 || static_cast<size_t>(task) >= gang->tasks.size()) return;
+  state_->has_left(vacate(*gang, task));
+  if (is_below_minimum(*gang) && !gang->stale_since) gang->stale_since = now;
+  refresh(*gang);
+}
+
+void Scheduler::requeue(const std::string& id, std::optional<Time> not_before) {
+  GangState* const gang = state_->find(id);
+  if (gang == nullptr) return;
+  state_->vacate_all(*gang);
+  gang->told.reset();
+  gang->not_before = not_before;
+  if (not_before) state_->delayed.insert({*not_before, gang->number, gang});
+  refresh(*gang);
+}
+
+namespace {
+
+void wake_delayed(Cluster& cluster, Time now) {
+  while (!cluster.delayed.empty() && std::get<Time>(*cluster.delayed.begin()) <= now) {
+    GangState& gang = *std::get<GangState*>(*cluster.delayed.begin());
+    cluster.delayed.erase(cluster.delayed.begin());
+    gang.not_before.reset();
+    refresh(gang);
+  }
+}
+
+/// The pools that something has changed in, or whose time has come.
+std::vector<Pool*> pools_to_plan(Cluster& cluster, Time now) {
+  std::vector<Pool*> pools;
+  for (const auto& [name, pool] : cluster.pools) {
+    const bool is_due = pool->again_at && *pool->again_at <= now;
+    if (is_due) ++pool->epoch;  // what failed before may be allowed by now
+    if (pool->dirty || is_due || pool->unfinished) pools.push_back(pool.get());
+  }
+  return pools;
+}
+
+void prepare(Pool& pool, uint64_t plan) {
+  pool.plan = plan;
+  pool.dirty = true;
+  pool.again_at.reset();
+  settle_books(pool);
+  if (pool.usual.is_worth_telling()) pool.nodes.set_usual_claims(pool.usual.tell());
+  forget_shortages(pool);
+}
+
+void allocate_all(Cycle& cycle, const std::vector<Pool*>& pools) {
+  for (Pool* const pool : pools) allocate(cycle, *pool, true);
+  for (Pool* const pool : pools) {
+    if (pool->deferred) allocate(cycle, *pool, false);
+  }
+  for (Pool* const pool : pools) lose_patience(cycle, *pool);
+}
+
+void make_room(Cycle& cycle, Pool& pool, unsigned actions) {
+  if (cycle.options.policy == Policy::kFair) {
+    cycle.trials_left = kTrialsInAPlan;
+    if ((actions & kConsolidate) != 0) consolidate(cycle, pool);
+    if ((actions & kReclaim) != 0) reclaim(cycle, pool);
+    if ((actions & kPreempt) != 0) preempt(cycle, pool);
+    pool.unfinished = cycle.trials_left <= 0;
+  }
+  if ((actions & kEvictStale) != 0) evict_stale(cycle, pool);
+}
+
+}  // namespace
+
+Plan Scheduler::plan(Time now, unsigned actions) {
+  Cycle cycle{.options = state_->options,
+              .projects = state_->project_named,
+              .now = now,
+              .number = ++state_->plans,
+              .plan = {},
+              .trials_left = 0};
+  finish_moves(*state_);
+  wake_delayed(*state_, now);
+  const std::vector<Pool*> pools = pools_to_plan(*state_, now);
+  for (Pool* const pool : pools) prepare(*pool, cycle.number);
+  for (Pool* const pool : pools) keep_promises(cycle, *pool);
+  if ((actions & kAllocate) != 0) allocate_all(cycle, pools);
+  for (Pool* const pool : pools) make_room(cycle, *pool, actions);
+  for (Pool* const pool : pools) {
+    tell_waits(cycle, *pool);
+    drop_empty_classes(*pool);
+    end_plan(*pool);
+    pool->dirty = false;
+  }
+  Plan& plan = cycle.plan;
+  if (!state_->delayed.empty()) plan.again_at = std::get<Time>(*state_->delayed.begin());
+  for (const auto& [name, pool] : state_->pools) {
+    if (pool->unfinished) plan.again_at = now;
+    if (pool->again_at && (!plan.again_at || *pool->again_at < *plan.again_at)) {
+      plan.again_at = pool->again_at;
+    }
+  }
+  return std::move(cycle.plan);
+}
+
+}  // namespace muster::schedule

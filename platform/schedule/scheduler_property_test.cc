@@ -1,0 +1,568 @@
+// Small random clusters under random events, held against what must always be true. A sequence that
+// fails is cut down to one that still fails before it is shown. Seeds are fixed.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "schedule/testing.h"
+
+namespace muster::schedule {
+namespace {
+
+using std::chrono::seconds;
+using testing::kStart;
+
+enum class Kind {
+  kSubmit,
+  kEnd,
+  kLose,
+  kRelease,
+  kWait,
+  kRemoveNode,
+  kSetNode,
+  kSetProjects,
+  kRequeue,
+  kPlan,
+};
+
+/// What it stands for depends on the numbers and on what there is: any sequence makes sense.
+struct Event {
+  Kind kind;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+};
+
+/// The entry of a number, counted round and round.
+template <class Map>
+auto& nth(Map& entries, unsigned number) {
+  return *std::next(entries.begin(), static_cast<std::ptrdiff_t>(number % entries.size()));
+}
+
+struct Held {
+  TaskPlace place;
+  bool leaves = false;
+};
+
+/// What a caller of the scheduler would know, and what it would complain of.
+class World {
+ public:
+  explicit World(Options options) : scheduler(options) {}
+
+  void apply(const Event& event) {
+    switch (event.kind) {
+      case Kind::kSubmit:
+        return submit(event);
+      case Kind::kEnd:
+        if (const Gang* const gang = pick(event.a)) end(gang->id);
+        return;
+      case Kind::kLose:
+        return lose(event);
+      case Kind::kRelease:
+        return release(event.a % 2 == 0);
+      case Kind::kWait:
+        now += seconds(event.a % 90);
+        return;
+      case Kind::kRemoveNode:
+        return remove_node(event.a);
+      case Kind::kSetNode:
+        return set_node(event);
+      case Kind::kSetProjects:
+        return set_projects(event.a);
+      case Kind::kRequeue:
+        if (const Gang* const gang = pick(event.a)) {
+          held[gang->id].clear();
+          scheduler.requeue(gang->id);
+        }
+        return;
+      case Kind::kPlan:
+        carry_out(scheduler.plan(now));
+        return;
+    }
+  }
+
+  void carry_out(const Plan& plan) {
+    plans.push_back(plan);
+    for (const Start& start : plan.starts) take_start(start);
+    for (const Eviction& eviction : plan.evictions) take_eviction(eviction);
+    check_limits(plan);
+  }
+
+  void release(bool all) {
+    bool first = true;
+    for (auto& [id, tasks] : held) {
+      std::vector<int> gone;
+      for (const auto& [task, state] : tasks) {
+        if (state.leaves && (all || first)) gone.push_back(task);
+      }
+      if (gone.empty()) continue;
+      first = false;
+      for (const int task : gone) tasks.erase(task);
+      scheduler.released(id, gone);
+    }
+  }
+
+  /// Until five plans in a row are empty.
+  bool settle() {
+    int quiet = 0;
+    for (int i = 0; i < 300 && quiet < 5 && fault.empty(); ++i) {
+      release(true);
+      const Plan plan = scheduler.plan(now);
+      const bool is_empty = plan.starts.empty() && plan.evictions.empty() && plan.promises.empty();
+      carry_out(plan);
+      quiet = is_empty ? quiet + 1 : 0;
+      now += seconds(is_empty ? 61 : 1);
+    }
+    return quiet == 5;
+  }
+
+  void set_projects(unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<Project> list;
+    const bool departments = random() % 3 == 0;
+    if (departments) {
+      for (const char* name : {"d0", "d1"}) {
+        list.push_back(testing::project(
+            name, {.deserved = int(random() % 5), .weight = double(random() % 3)}));
+      }
+    }
+    for (const char* name : {"p0", "p1", "p2"}) {
+      testing::Share share{.deserved = int(random() % 4),
+                           .weight = double(random() % 3),
+                           .limit = random() % 4 == 0 ? int(random() % 5) : -1,
+                           .priority = random() % 5 == 0 ? 101 : 100};
+      if (departments) share.parent = random() % 2 == 0 ? "d0" : "d1";
+      if (random() % 8 != 0) list.push_back(testing::project(name, share));
+    }
+    projects = testing::projects(std::move(list));
+    scheduler.set_projects(projects);
+  }
+
+  Scheduler scheduler;
+  Time now = kStart;
+  std::string fault;
+  std::vector<Plan> plans;
+  std::map<std::string, Gang> gangs;
+  std::map<std::string, std::map<int, Held>> held;
+  std::map<std::string, Node> nodes;
+  std::vector<Project> projects;
+
+ private:
+  void complain(const std::string& what) {
+    if (fault.empty()) fault = what;
+  }
+
+  const Gang* pick(unsigned which) const {
+    if (gangs.empty()) return nullptr;
+    return &nth(gangs, which).second;
+  }
+
+  void submit(const Event& event) {
+    static constexpr int kPriorities[] = {50, 50, 50, 75, 100, 49};
+    const std::string id = "g" + std::to_string(1000 + next_);
+    Gang gang = testing::gang(id, "p" + std::to_string(event.a % 3), 1 + int(event.b % 3),
+                              1 + int(event.b / 3 % 3), kPriorities[event.c % 6]);
+    if (event.c / 6 % 4 == 0) gang = testing::elastic(gang, 1);
+    if (event.c / 24 % 4 == 0) gang = testing::limited(gang, seconds(30 + event.a % 200));
+    if (event.c / 96 % 5 == 0) {
+      gang.groups[0].claim = {.gpu_share_milli = 300 + int(event.b % 5) * 100};
+    }
+    gang.groups[0].claim.cpu_milli = 1000 * int64_t{event.c / 480 % 3};
+    gang.sequence = next_++;
+    gang.submitted = now;
+    gangs.emplace(id, gang);
+    scheduler.submit(gang);
+  }
+
+  void end(const std::string& id) {
+    scheduler.ended(id);
+    held.erase(id);
+    gangs.erase(std::string(id));
+  }
+
+  void lose(const Event& event) {
+    const Gang* const gang = pick(event.a);
+    if (gang == nullptr || held[gang->id].empty()) return;
+    const int task = nth(held[gang->id], event.b).first;
+    held[gang->id].erase(task);
+    lost_some_.insert(gang->id);
+    scheduler.lost(gang->id, task, now);
+  }
+
+  /// What ran there is over, as the server would have it.
+  void remove_node(unsigned which) {
+    if (nodes.empty()) return;
+    const std::string name = nth(nodes, which).first;
+    nodes.erase(name);
+    scheduler.remove_node(name);
+    std::vector<std::string> hit;
+    for (const auto& [id, tasks] : held) {
+      for (const auto& [task, state] : tasks) {
+        if (state.place.node == name && (hit.empty() || hit.back() != id)) hit.push_back(id);
+      }
+    }
+    for (const std::string& id : hit) {
+      held[id].clear();
+      scheduler.requeue(id);
+    }
+  }
+
+  void set_node(const Event& event) {
+    Node node = testing::node("n" + std::to_string(event.a % 4), int(event.b % 5));
+    node.cpu_milli = 2000 + 1000 * (event.c % 6);
+    node.cordoned = event.c / 6 % 8 == 0;
+    nodes[node.name] = node;
+    scheduler.set_node(node);
+  }
+
+  void take_start(const Start& start) {
+    const auto known = gangs.find(start.id);
+    if (known == gangs.end()) return complain("start of unknown " + start.id);
+    auto& tasks = held[start.id];
+    const bool anew = tasks.empty();
+    if (anew) lost_some_.erase(start.id);
+    for (size_t i = 0; i < start.tasks.size(); ++i) {
+      if (!tasks.emplace(start.tasks[i], Held{start.places[i], false}).second) {
+        complain("task started twice of " + start.id);
+      }
+      check_node(start.id, start.places[i]);
+    }
+    if (anew && static_cast<int>(tasks.size()) < minimum_tasks(known->second)) {
+      complain("half a gang started: " + start.id);
+    }
+  }
+
+  void check_node(const std::string& id, const TaskPlace& place) {
+    const auto node = nodes.find(place.node);
+    if (node == nodes.end()) return complain(id + " starts on a node that is gone");
+    if (node->second.cordoned) complain(id + " starts on a cordoned node");
+    std::map<int, int> devices;
+    int64_t cpu = 0;
+    for (const auto& [other, tasks] : held) {
+      for (const auto& [task, state] : tasks) {
+        if (state.place.node != place.node) continue;
+        for (const int device : state.place.devices) devices[device] += state.place.share_milli;
+        cpu += gangs.at(other).groups[0].claim.cpu_milli;
+      }
+    }
+    for (const int device : place.devices) {
+      if (devices[device] > kWholeGpu || device >= node->second.gpus) {
+        complain("GPU over-committed by " + id + " on " + place.node);
+      }
+    }
+    const int64_t claimed = gangs.at(id).groups[0].claim.cpu_milli;
+    if (claimed > 0 && cpu > node->second.cpu_milli) complain("CPU over-committed by " + id);
+  }
+
+  void take_eviction(const Eviction& eviction) {
+    const auto known = gangs.find(eviction.id);
+    if (known == gangs.end()) return complain("eviction of unknown " + eviction.id);
+    if (!known->second.preemptible && eviction.cause != EvictionCause::kStale) {
+      complain("not preemptible, and evicted: " + eviction.id);
+    }
+    if (eviction.reason.empty()) complain("eviction without a reason: " + eviction.id);
+    int staying = 0;
+    for (const int task : eviction.tasks) {
+      const auto state = held[eviction.id].find(task);
+      if (state == held[eviction.id].end() || state->second.leaves) {
+        return complain("eviction of a task that does not run: " + eviction.id);
+      }
+      state->second.leaves = true;
+    }
+    for (const auto& [task, state] : held[eviction.id]) staying += !state.leaves;
+    if (staying > 0 && staying < minimum_tasks(known->second) &&
+        !lost_some_.contains(eviction.id)) {
+      complain("half a gang stays of " + eviction.id);
+    }
+  }
+
+  /// What leaves does not count any more. Limits that were lowered below what runs only stop
+  /// starts.
+  void check_limits(const Plan& plan) {
+    std::set<std::string> above_started;
+    for (const Start& start : plan.starts) {
+      if (!gangs.contains(start.id)) continue;
+      for (const Project* project = find_project(gangs.at(start.id).project); project != nullptr;
+           project = find_project(project->parent)) {
+        above_started.insert(project->name);
+      }
+    }
+    for (const Project& project : projects) {
+      if (!above_started.contains(project.name)) continue;
+      if (used_by(project) > project.quota.limit.gpu_milli) {
+        complain("above the limit of " + project.name);
+      }
+    }
+  }
+
+  const Project* find_project(const std::string& name) const {
+    for (const Project& project : projects) {
+      if (project.name == name) return &project;
+    }
+    return nullptr;
+  }
+
+  int64_t used_by(const Project& project) const {
+    int64_t used = 0;
+    for (const auto& [id, tasks] : held) {
+      const std::string& leaf = gangs.at(id).project;
+      const Project* const own = find_project(leaf);
+      if (own == nullptr || (own->name != project.name && own->parent != project.name)) continue;
+      for (const auto& [task, state] : tasks) {
+        if (!state.leaves) {
+          used += static_cast<int64_t>(state.place.devices.size()) * state.place.share_milli;
+        }
+      }
+    }
+    return used;
+  }
+
+  uint64_t next_ = 0;
+  std::set<std::string> lost_some_;
+};
+
+std::vector<Event> random_events(unsigned seed, int count, unsigned kinds) {
+  std::mt19937 random(seed);
+  std::vector<Event> events{{Kind::kSetProjects, unsigned(random())}};
+  for (int i = 0; i < 1 + int(random() % 3); ++i) {
+    events.push_back({Kind::kSetNode, unsigned(i), 1 + unsigned(random() % 4), 5});
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto roll = random() % kinds;
+    const Kind kind = roll < 8    ? Kind::kSubmit
+                      : roll < 14 ? Kind::kPlan
+                      : roll < 18 ? Kind::kRelease
+                      : roll < 21 ? Kind::kEnd
+                      : roll < 23 ? Kind::kWait
+                      : roll < 24 ? Kind::kLose
+                      : roll < 25 ? Kind::kRequeue
+                      : roll < 26 ? Kind::kSetProjects
+                      : roll < 28 ? Kind::kSetNode
+                                  : Kind::kRemoveNode;
+    events.push_back({kind, unsigned(random()), unsigned(random()), unsigned(random())});
+  }
+  return events;
+}
+
+constexpr unsigned kCalmKinds = 23;
+constexpr unsigned kAllKinds = 29;
+
+Options test_options() {
+  Options options;
+  options.packing = Packing::kPack;
+  return options;
+}
+
+/// Keeps room for those that wait almost at once.
+Options impatient_options() {
+  Options options;
+  options.patience = seconds(20);
+  options.reservations = 2;
+  return options;
+}
+
+std::string run(const std::vector<Event>& events, bool then_settle,
+                const Options& options = test_options()) {
+  World world(options);
+  for (const Event& event : events) {
+    world.apply(event);
+    if (!world.fault.empty()) return world.fault;
+  }
+  if (then_settle && !world.settle() && world.fault.empty()) return "does not come to rest";
+  return world.fault;
+}
+
+std::string text_of(const std::vector<Event>& events) {
+  std::ostringstream out;
+  for (const Event& event : events) {
+    out << "{Kind(" << static_cast<int>(event.kind) << "), " << event.a << "u, " << event.b << "u, "
+        << event.c << "u},\n";
+  }
+  return out.str();
+}
+
+/// Cuts out events as long as what is left still fails.
+template <class Fails>
+std::vector<Event> shrink(std::vector<Event> events, const Fails& fails) {
+  for (size_t length = events.size() / 2; length > 0; length /= 2) {
+    for (size_t at = 0; at + length <= events.size();) {
+      std::vector<Event> fewer = events;
+      const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(at);
+      fewer.erase(begin, begin + static_cast<std::ptrdiff_t>(length));
+      if (fails(fewer)) {
+        events = std::move(fewer);
+      } else {
+        at += length;
+      }
+    }
+  }
+  return events;
+}
+
+template <class Check>
+void hold_for_seeds(unsigned first, unsigned last, int count, unsigned kinds, const Check& check) {
+  for (unsigned seed = first; seed < last; ++seed) {
+    const std::vector<Event> events = random_events(seed, count, kinds);
+    const std::string fault = check(events);
+    if (fault.empty()) continue;
+    const std::vector<Event> least =
+        shrink(events, [&](const std::vector<Event>& fewer) { return !check(fewer).empty(); });
+    FAIL() << "seed " << seed << ": " << fault << "; least: " << check(least) << "\n"
+           << text_of(least);
+  }
+}
+
+TEST(SchedulerProperty, OverCommitsNothingAndKeepsGangsWholeWhateverHappens) {
+  hold_for_seeds(0, 4000, 60, kAllKinds,
+                 [](const std::vector<Event>& events) { return run(events, false); });
+}
+
+TEST(SchedulerProperty, HoldsWithRoomKeptForThoseWhoWait) {
+  hold_for_seeds(40'000, 42'000, 60, kAllKinds, [](const std::vector<Event>& events) {
+    return run(events, true, impatient_options());
+  });
+}
+
+TEST(SchedulerProperty, ComesToRestAndStaysThere) {
+  hold_for_seeds(10'000, 12'000, 40, kCalmKinds,
+                 [](const std::vector<Event>& events) { return run(events, true); });
+}
+
+TEST(SchedulerProperty, MakesTheSamePlansOfTheSameEvents) {
+  hold_for_seeds(20'000, 20'300, 60, kAllKinds, [](const std::vector<Event>& events) {
+    World one(test_options());
+    World other(test_options());
+    for (const Event& event : events) {
+      one.apply(event);
+      other.apply(event);
+    }
+    return one.plans == other.plans ? std::string() : std::string("plans differ");
+  });
+}
+
+/// A scheduler that is told in one go how things stand.
+Plan plan_from_scratch(const World& world) {
+  Scheduler fresh(test_options());
+  for (const auto& [name, node] : world.nodes) fresh.set_node(node);
+  fresh.set_projects(world.projects);
+  std::vector<Gang> in_order;
+  for (const auto& [id, gang] : world.gangs) in_order.push_back(gang);
+  for (const Gang& gang : in_order) {
+    const auto tasks = world.held.find(gang.id);
+    if (tasks == world.held.end() || tasks->second.empty()) {
+      fresh.submit(gang);
+      continue;
+    }
+    std::vector<std::optional<TaskPlace>> places(static_cast<size_t>(task_count(gang)));
+    for (const auto& [task, state] : tasks->second) {
+      places[static_cast<size_t>(task)] = state.place;
+    }
+    fresh.adopt(gang, places, kStart);
+  }
+  return fresh.plan(world.now);
+}
+
+// But for cooldowns and time limits, which only one of the two has seen begin.
+TEST(SchedulerProperty, PlansWhatOneThatIsToldEverythingInOneGoPlans) {
+  hold_for_seeds(30'000, 31'000, 25, 14, [](std::vector<Event> events) {
+    World world(test_options());
+    for (Event& event : events) {
+      if (event.kind == Kind::kSubmit) event.c = event.c / 96 * 96 + 24 + event.c % 24;
+      if (event.kind == Kind::kPlan) {
+        world.release(true);
+        if (!world.settle()) return std::string("does not come to rest");
+        world.now += seconds(61);
+        continue;
+      }
+      world.apply(event);
+      const Plan scratch = plan_from_scratch(world);
+      const Plan plan = world.scheduler.plan(world.now);
+      world.carry_out(plan);
+      if (testing::started(scratch) != testing::started(plan))
+        return "starts differ" + std::string();
+      if (testing::evicted(scratch) != testing::evicted(plan)) {
+        return "evictions differ" + std::string();
+      }
+      if (!plan.evictions.empty() && !world.settle()) return std::string("does not come to rest");
+      if (!plan.starts.empty() && !world.settle()) return std::string("does not come to rest");
+      world.now += seconds(61);
+    }
+    return world.fault;
+  });
+}
+
+/// Projects with more one-GPU gangs than there is room for, that come in random order.
+struct Crowd {
+  testing::Stage stage;
+  int gpus = 0;
+  std::vector<std::string> names;
+};
+
+Crowd crowd_of(unsigned seed, bool quotas_fit) {
+  std::mt19937 random(seed);
+  Crowd crowd;
+  const int nodes = 1 + int(random() % 3);
+  for (int i = 0; i < nodes; ++i) {
+    const int gpus = 2 + int(random() % 4);
+    crowd.gpus += gpus;
+    crowd.stage.scheduler.set_node(testing::node("n" + std::to_string(i), gpus));
+  }
+  std::vector<Project> list;
+  int left = crowd.gpus;
+  for (int i = 0; i < 2 + int(random() % 3); ++i) {
+    const int most = quotas_fit ? left : crowd.gpus;
+    const int deserved = int(random() % unsigned(most + 1));
+    left -= quotas_fit ? deserved : 0;
+    crowd.names.push_back("p" + std::to_string(i));
+    list.push_back(testing::project(crowd.names.back(),
+                                    {.deserved = deserved, .weight = double(random() % 4)}));
+  }
+  crowd.stage.scheduler.set_projects(testing::projects(std::move(list)));
+  std::vector<std::string> arrivals;
+  for (const std::string& name : crowd.names) {
+    arrivals.insert(arrivals.end(), size_t(crowd.gpus), name);
+  }
+  std::shuffle(arrivals.begin(), arrivals.end(), random);
+  int number = 0;
+  for (const std::string& name : arrivals) {
+    crowd.stage.wait(testing::gang("g" + std::to_string(number++), name, 1));
+    if (random() % 4 == 0) crowd.stage.leave(crowd.stage.plan());
+  }
+  return crowd;
+}
+
+TEST(SchedulerProperty, GivesEveryProjectItsQuotaInTheEnd) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    Crowd crowd = crowd_of(seed, true);
+    ASSERT_NE(crowd.stage.settle(seconds(31)), -1) << "seed " << seed;
+    for (const std::string& name : crowd.names) {
+      const Standing standing = crowd.stage.scheduler.standing(name);
+      EXPECT_GE(standing.allocated.gpu_milli, standing.deserved.gpu_milli)
+          << name << " of seed " << seed;
+    }
+  }
+}
+
+TEST(SchedulerProperty, BringsEveryProjectToItsFairShare) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    Crowd crowd = crowd_of(seed, true);
+    ASSERT_NE(crowd.stage.settle(seconds(31)), -1) << "seed " << seed;
+    int64_t beyond = 0;
+    int64_t shares = 0;
+    for (const std::string& name : crowd.names) {
+      const Standing standing = crowd.stage.scheduler.standing(name);
+      // What no weight claims goes to whoever comes; else nobody holds more than the fair share.
+      beyond += std::max<int64_t>(standing.allocated.gpu_milli - standing.fair_share.gpu_milli, 0);
+      shares += standing.fair_share.gpu_milli;
+      EXPECT_GE(standing.allocated.gpu_milli, standing.fair_share.gpu_milli)
+          << name << " of seed " << seed;
+    }
+    EXPECT_LE(beyond, int64_t{crowd.gpus} * kWholeGpu - shares) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace muster::schedule

@@ -1,0 +1,353 @@
+// Events, questions, and bad luck.
+#include <gtest/gtest.h>
+
+#include "schedule/testing.h"
+
+namespace muster::schedule {
+namespace {
+
+using std::chrono::seconds;
+using testing::elastic;
+using testing::evicted;
+using testing::gang;
+using testing::kBuild;
+using testing::node;
+using testing::project;
+using testing::promised;
+using testing::Stage;
+using testing::started;
+using Ids = std::vector<std::string>;
+
+std::vector<Project> one_project(int64_t deserved = 4) {
+  return {project("q", {.deserved = deserved, .weight = 1})};
+}
+
+TEST(Scheduler, PlansNothingWhereNothingHasChanged) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.wait(gang("a", "q", 1));
+  stage.wait(gang("b", "q", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
+
+  Plan nothing;
+  nothing.again_at = testing::kStart + std::chrono::minutes(10);  // when b loses patience
+  EXPECT_EQ(stage.plan(), nothing);
+}
+
+TEST(Scheduler, StartsTheNextOneWhenOneEnds) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.wait(gang("a", "q", 1));
+  stage.wait(gang("b", "q", 1));
+  stage.plan();
+
+  stage.end("a");
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(Scheduler, StartsAGangThatWasPutBackOnlyAfterItsTime) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.wait(gang("a", "q", 1));
+  stage.plan();
+
+  stage.scheduler.requeue("a", stage.now + seconds(10));
+
+  const Plan plan = stage.plan();
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(plan.again_at, stage.now + seconds(10));
+  stage.now += seconds(10);
+  EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
+}
+
+TEST(Scheduler, AddsTasksToAnElasticGangAsRoomComes) {
+  Stage stage({node("n0", 2)}, one_project());
+  stage.wait(elastic(gang("a", "q", 1, 4), 1));
+  EXPECT_EQ(stage.plan().starts.at(0).tasks, (std::vector<int>{0, 1}));
+
+  stage.scheduler.set_node(node("n1", 1));
+
+  EXPECT_EQ(stage.plan().starts.at(0).tasks, (std::vector<int>{2}));
+}
+
+TEST(Scheduler, StartsALostTaskAgainWhereTheGangGoesOn) {
+  Stage stage({node("n0", 2)}, one_project());
+  stage.wait(gang("a", "q", 1, 2));
+  stage.plan();
+
+  stage.scheduler.lost("a", 1, stage.now);
+
+  const Plan plan = stage.plan();
+  ASSERT_EQ(started(plan), (Ids{"a"}));
+  EXPECT_EQ(plan.starts[0].tasks, (std::vector<int>{1}));
+}
+
+TEST(Scheduler, KeepsTheRoomOfTheEvictedUntilTheyHaveLeft) {
+  Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  stage.run(gang("a", "q", 1, 2), {"n0", "n0"});
+  stage.wait(gang("b", "p", 2));
+  stage.wait(gang("c", "p", 1));
+
+  const Plan plan = stage.plan();
+  ASSERT_EQ(evicted(plan), (Ids{"a"}));
+  stage.scheduler.released("a", {0});
+  EXPECT_EQ(started(stage.plan()), (Ids{})) << "neither half of it, nor to anybody else";
+  stage.scheduler.released("a", {1});
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(Scheduler, GivesTheRoomToOthersWhenTheGangItWasForIsWithdrawn) {
+  Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  stage.run(gang("a", "q", 2), {"n0"});
+  stage.wait(gang("b", "p", 2));
+  const Plan plan = stage.plan();
+  ASSERT_EQ(promised(plan), (Ids{"b"}));
+
+  stage.end("b");
+  stage.leave(plan);
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
+}
+
+// Waits.
+
+TEST(Waits, TellEachGangItsReasonOnce) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  stage.wait(gang("c", "q", 1));
+
+  const Plan first = stage.plan();
+  ASSERT_EQ(first.waits.size(), 2U);
+  EXPECT_EQ(first.waits[0].id, "b");
+  EXPECT_EQ(first.waits[0].reason.constraint, Constraint::kRoom);
+  EXPECT_FALSE(first.waits[0].reason.text.empty());
+
+  stage.wait(gang("d", "q", 1));
+  const Plan second = stage.plan();
+  ASSERT_EQ(second.waits.size(), 1U);
+  EXPECT_EQ(second.waits[0].id, "d");
+}
+
+TEST(Waits, NameTheConstraint) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 1, .limit = 2})});
+  stage.run(gang("a", "q", 1, 1, kBuild), {"n0"});
+  stage.wait(gang("limit", "q", 2));
+  stage.wait(gang("quota", "q", 1, 1, kBuild));
+  stage.wait(gang("project", "nobody", 1));
+
+  const Plan plan = stage.plan();
+
+  std::map<std::string, Constraint> constraints;
+  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.reason.constraint;
+  EXPECT_EQ(constraints, (std::map<std::string, Constraint>{{"limit", Constraint::kLimit},
+                                                            {"quota", Constraint::kQuota},
+                                                            {"project", Constraint::kProject}}));
+}
+
+TEST(Explain, SaysWhoHoldsWhatItNeedsAndWhenItMayStart) {
+  Stage stage({node("n0", 4)}, one_project());
+  stage.run(testing::limited(gang("big", "q", 3), seconds(61)), {"n0"});
+  stage.run(gang("little", "q", 1), {"n0"});
+  stage.wait(gang("next", "q", 2));
+  stage.plan();
+
+  const Reason reason = stage.scheduler.explain("next", stage.now);
+
+  EXPECT_EQ(reason.constraint, Constraint::kRoom);
+  ASSERT_GE(reason.details.size(), 2U);
+  EXPECT_NE(reason.details.back().find("'big' of q (3 GPUs) and 'little' of q (1 GPU)"),
+            std::string::npos)
+      << reason.details.back();
+  EXPECT_EQ(reason.may_start, stage.now + seconds(60));
+}
+
+TEST(Explain, ChangesNothing) {
+  Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  stage.run(gang("a", "q", 2), {"n0"});
+  stage.wait(gang("b", "p", 2));
+  Stage other({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  other.run(gang("a", "q", 2), {"n0"});
+  other.wait(gang("b", "p", 2));
+
+  stage.scheduler.explain("b", stage.now);
+  stage.scheduler.forecast(gang("x", "p", 2), stage.now);
+  stage.scheduler.forecast(gang("y", "q", 1), stage.now);
+  stage.scheduler.queue();
+
+  EXPECT_EQ(stage.plan(), other.plan());
+}
+
+TEST(Forecast, SaysWhatWouldHappen) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 0}), project("p", {.deserved = 3})});
+  stage.run(gang("a", "q", 3), {"n0"});
+  stage.plan();
+
+  const Forecast fits = stage.scheduler.forecast(gang("x", "p", 1), stage.now);
+  ASSERT_EQ(fits.start.size(), 1U);
+  EXPECT_EQ(fits.project_now.allocated.gpu_milli, 0);
+  EXPECT_EQ(fits.project_then.allocated.gpu_milli, 1000);
+
+  const Forecast evicts = stage.scheduler.forecast(gang("x", "p", 2), stage.now);
+  EXPECT_TRUE(evicts.start.empty());
+  ASSERT_EQ(evicts.evictions.size(), 1U);
+  EXPECT_EQ(evicts.evictions[0].id, "a");
+  EXPECT_EQ(evicts.evictions[0].cause, EvictionCause::kReclaimed);
+
+  const Forecast waits = stage.scheduler.forecast(gang("x", "q", 2), stage.now);
+  EXPECT_TRUE(waits.start.empty());
+  EXPECT_TRUE(waits.evictions.empty());
+  EXPECT_EQ(waits.reason.constraint, Constraint::kRoom);
+}
+
+TEST(Queue, ListsThemInTheOrderInWhichTheyAreServed) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 1}), project("p", {.deserved = 1})});
+  stage.run(gang("a", "q", 4), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  stage.wait(gang("c", "p", 1));
+  stage.wait(gang("d", "p", 1, 1, kBuild));
+
+  EXPECT_EQ(stage.scheduler.queue(), (Ids{"d", "c", "b"}));
+}
+
+TEST(Refuses, WhatNoPlacementAndNoLimitCouldEverAllow) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 1, .limit = 3})});
+
+  const auto never = stage.scheduler.refuses(gang("x", "p", 5));
+  ASSERT_TRUE(never);
+  EXPECT_EQ(never->constraint, Constraint::kNever);
+  const auto limit = stage.scheduler.refuses(gang("x", "q", 4));
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->constraint, Constraint::kLimit);
+  EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 3)));
+  EXPECT_FALSE(stage.scheduler.refuses(gang("x", "q", 2, 1, kBuild))) << "the quota may grow";
+}
+
+// Bad luck.
+
+TEST(BadLuck, AQuotaBelowWhatRunsStopsNothingThatRuns) {
+  Stage stage({node("n0", 4)}, one_project(4));
+  stage.run(gang("a", "q", 4, 1, kBuild), {"n0"});
+  stage.scheduler.set_projects({project("q", {.deserved = 1, .limit = 2})});
+  stage.wait(gang("b", "q", 1));
+
+  const Plan plan = stage.plan();
+
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(plan.waits.at(0).reason.constraint, Constraint::kLimit);
+}
+
+TEST(BadLuck, GangsOfADeletedProjectWaitAndRunOn) {
+  Stage stage({node("n0", 2)}, one_project());
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  stage.scheduler.set_projects({});
+
+  const Plan plan = stage.plan();
+  EXPECT_EQ(started(plan), (Ids{}));
+  EXPECT_EQ(evicted(plan), (Ids{}));
+  EXPECT_EQ(plan.waits.at(0).reason.constraint, Constraint::kProject);
+
+  stage.scheduler.set_projects(one_project());
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, ANodeThatVanishesTakesItsPromisesAlong) {
+  Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
+  stage.run(gang("a", "q", 2), {"n0"});
+  stage.wait(gang("b", "p", 2));
+  ASSERT_EQ(promised(stage.plan()), (Ids{"b"}));
+
+  stage.scheduler.remove_node("n0");
+  stage.scheduler.requeue("a");
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.scheduler.set_node(node("n1", 2));
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, ANodeThatComesBackSmallerTakesNothingNew) {
+  Stage stage({node("n0", 4)}, one_project());
+  stage.run(gang("a", "q", 3), {"n0"});
+  stage.scheduler.set_node(node("n0", 2));
+  stage.wait(gang("b", "q", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.end("a");
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, ANodeThatChangesItsPoolMovesWhenWhatRunsThereHasGone) {
+  Stage stage({node("n0", 2)}, one_project());
+  stage.run(gang("a", "q", 1), {"n0"});
+  stage.scheduler.set_node(node("n0", 2, "other"));
+  Gang there = gang("b", "q", 1);
+  there.pools = {"other"};
+  stage.wait(there);
+  stage.wait(gang("c", "q", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+
+  stage.end("a");
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, AClockThatJumpsBackHarmsNothing) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.run(testing::limited(gang("a", "q", 1), seconds(10)), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  stage.plan();
+
+  stage.now -= std::chrono::hours(24);
+  stage.wait(gang("c", "q", 1));
+  EXPECT_EQ(started(stage.plan()), (Ids{}));
+  stage.end("a");
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
+}
+
+TEST(BadLuck, WeightsOfZeroLeaveTheQuotasAndTheFreeRoom) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 1}), project("p", {.deserved = 1})});
+  for (int i = 0; i < 4; ++i) stage.wait(gang("a" + std::to_string(i), "q", 1));
+  EXPECT_EQ(stage.plan().starts.size(), 4U) << "nobody else wants it";
+
+  stage.wait(gang("b0", "p", 1));
+  EXPECT_EQ(stage.settle(), 1);
+  EXPECT_TRUE(stage.runs("b0"));
+}
+
+TEST(BadLuck, AGangThatCanNeverFitHoldsUpNobody) {
+  Stage stage({node("n0", 1)}, one_project());
+  stage.wait(gang("never", "q", 9));
+  stage.wait(gang("fits", "q", 1));
+
+  EXPECT_EQ(started(stage.plan()), (Ids{"fits"}));
+}
+
+TEST(BadLuck, UnknownIdsAreNoError) {
+  Stage stage({node("n0", 1)}, one_project());
+
+  stage.scheduler.ended("nobody");
+  stage.scheduler.released("nobody", {0});
+  stage.scheduler.lost("nobody", 0, stage.now);
+  stage.scheduler.requeue("nobody");
+  stage.scheduler.remove_node("nowhere");
+
+  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), Reason{});
+  EXPECT_TRUE(stage.scheduler.free_devices("nowhere").empty());
+}
+
+TEST(BadLuck, TenThousandProjectsAreServedInOnePlan) {
+  std::vector<Project> list;
+  Stage stage;
+  for (int i = 0; i < 10'000; ++i)
+    list.push_back(project("p" + std::to_string(i), {.deserved = 1}));
+  stage.scheduler.set_projects(testing::projects(list));
+  stage.scheduler.set_node(node("n0", 8));
+  for (const Project& one : list) stage.wait(gang("g-" + one.name, one.name, 1));
+
+  EXPECT_EQ(stage.plan().starts.size(), 8U);
+}
+
+}  // namespace
+}  // namespace muster::schedule
