@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "api/forecast_wire.h"
+#include "api/node_wire.h"
+#include "api/project_wire.h"
 #include "api/wire.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,6 +19,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = log_record_from_json(log_record_to_json(*record));
     if (!again || *again != *record) std::abort();
   }
+  if (const auto project = project_from_json(text)) {
+    const auto again = project_from_json(project_to_json(*project));
+    if (!again || *again != *project) std::abort();
+  }
+  if (const auto node = node_from_json(text)) {
+    const auto again = node_from_json(node_to_json(*node));
+    if (!again || *again != *node) std::abort();
+  }
+  [[maybe_unused]] const auto change = read_project(text, {.name = "default"});
+  [[maybe_unused]] const auto forecast = forecast_from_json(text);
+  [[maybe_unused]] const auto explanation = explanation_from_json(text);
   [[maybe_unused]] const auto job = job_from_json(text);
   [[maybe_unused]] const auto jobs = jobs_from_json(text);
   [[maybe_unused]] const auto problem = problem_from_json(400, text);

@@ -3,7 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "api/forecast_wire.h"
 #include "api/log_query.h"
+#include "api/node_wire.h"
 #include "api/routes.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"
@@ -13,6 +15,7 @@ namespace muster::api {
 using base::Error;
 using base::ErrorCode;
 using job::Job;
+using job::ProjectStatus;
 
 namespace {
 
@@ -20,12 +23,37 @@ http::Request request_for(std::string method, std::string path) {
   return {.method = std::move(method), .path = std::move(path)};
 }
 
-/// Whether `name` makes one segment of a path. Any other would ask for something else than a job.
+http::Request request_for(std::string method, std::string path, std::string body) {
+  http::Request request = request_for(std::move(method), std::move(path));
+  request.headers["content-type"] = "application/json";
+  request.body = std::move(body);
+  return request;
+}
+
+/// Whether `name` makes one segment of a path. Any other would ask for something else.
+bool is_segment(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos;
+}
+
 Result<void> check_name(const std::string& name) {
-  if (!name.empty() && name.find('/') == std::string::npos) return {};
+  if (is_segment(name)) return {};
   return Error{.code = ErrorCode::kInvalid,
                .what = "'" + name + "' is not a job name",
                .advice = "see the names of your jobs: muster list"};
+}
+
+Result<void> check_project_name(const std::string& name) {
+  if (is_segment(name)) return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "'" + name + "' is not a project name",
+               .advice = "see the names of the projects: muster project list"};
+}
+
+Result<void> check_node_name(const std::string& name) {
+  if (is_segment(name)) return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "'" + name + "' is not a node name",
+               .advice = "see the names of the nodes: muster node list"};
 }
 
 /// What the pieces of a stream of logs come to.
@@ -79,12 +107,17 @@ Result<ServerInfo> Client::info() {
 }
 
 Result<Job> Client::submit(const job::JobSpec& spec, const std::string& idempotency_key) {
-  http::Request request = request_for("POST", std::string(kJobsPath));
-  request.headers["content-type"] = "application/json";
+  http::Request request = request_for("POST", std::string(kJobsPath), spec_to_json(spec));
   request.headers[std::string(kIdempotencyKey)] = idempotency_key;
-  request.body = spec_to_json(spec);
   MUSTER_TRY(const http::Response response, call(request));
   return job_from_json(response.body);
+}
+
+Result<job::Forecast> Client::forecast(const job::JobSpec& spec) {
+  http::Request request = request_for("POST", std::string(kJobsPath), spec_to_json(spec));
+  request.query[std::string(kDryRun)] = "true";
+  MUSTER_TRY(const http::Response response, call(request));
+  return forecast_from_json(response.body);
 }
 
 Result<std::vector<Job>> Client::list() {
@@ -103,6 +136,32 @@ Result<Job> Client::stop(const std::string& name, bool now) {
   http::Request request = request_for("POST", job_path(name, kStopAction));
   if (now) request.query["now"] = "true";
   MUSTER_TRY(const http::Response response, call(request));
+  return job_from_json(response.body);
+}
+
+Result<std::vector<Job>> Client::queue() {
+  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kQueuePath))));
+  return jobs_from_json(response.body);
+}
+
+Result<job::Explanation> Client::explain(const std::string& name) {
+  MUSTER_CHECK(check_name(name));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("GET", job_path(name, kExplainAction))));
+  return explanation_from_json(response.body);
+}
+
+Result<Job> Client::suspend(const std::string& name) {
+  return act_on_job(name, kSuspendAction);
+}
+
+Result<Job> Client::resume(const std::string& name) {
+  return act_on_job(name, kResumeAction);
+}
+
+Result<Job> Client::act_on_job(const std::string& name, std::string_view action) {
+  MUSTER_CHECK(check_name(name));
+  MUSTER_TRY(const http::Response response, call(request_for("POST", job_path(name, action))));
   return job_from_json(response.body);
 }
 
@@ -134,6 +193,66 @@ Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
   return Error{.code = ErrorCode::kUnavailable,
                .what = "the server ended the logs of '" + name + "' in the midst",
                .advice = "ask for them again"};
+}
+
+Result<std::vector<ProjectStatus>> Client::projects() {
+  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kProjectsPath))));
+  return projects_from_json(response.body);
+}
+
+Result<ProjectStatus> Client::project(const std::string& name) {
+  MUSTER_CHECK(check_project_name(name));
+  MUSTER_TRY(const http::Response response, call(request_for("GET", project_path(name))));
+  return project_from_json(response.body);
+}
+
+Result<ProjectStatus> Client::create_project(const std::string& name, const ProjectChange& change) {
+  MUSTER_TRY(
+      const http::Response response,
+      call(request_for("POST", std::string(kProjectsPath), project_change_to_json(name, change))));
+  return project_from_json(response.body);
+}
+
+Result<ProjectStatus> Client::patch_project(const std::string& name, const ProjectChange& change) {
+  MUSTER_CHECK(check_project_name(name));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("PATCH", project_path(name), project_change_to_json({}, change))));
+  return project_from_json(response.body);
+}
+
+Result<void> Client::remove_project(const std::string& name) {
+  MUSTER_CHECK(check_project_name(name));
+  MUSTER_CHECK(call(request_for("DELETE", project_path(name))));
+  return {};
+}
+
+Result<std::vector<job::Node>> Client::nodes() {
+  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kNodesPath))));
+  return nodes_from_json(response.body);
+}
+
+Result<job::Node> Client::node(const std::string& name) {
+  MUSTER_CHECK(check_node_name(name));
+  MUSTER_TRY(const http::Response response, call(request_for("GET", node_path(name))));
+  return node_from_json(response.body);
+}
+
+Result<job::Node> Client::cordon(const std::string& name) {
+  return act_on_node(name, kCordonAction);
+}
+
+Result<job::Node> Client::uncordon(const std::string& name) {
+  return act_on_node(name, kUncordonAction);
+}
+
+Result<job::Node> Client::drain(const std::string& name) {
+  return act_on_node(name, kDrainAction);
+}
+
+Result<job::Node> Client::act_on_node(const std::string& name, std::string_view action) {
+  MUSTER_CHECK(check_node_name(name));
+  MUSTER_TRY(const http::Response response, call(request_for("POST", node_path(name, action))));
+  return node_from_json(response.body);
 }
 
 Result<void> Client::shut_down() {

@@ -1,8 +1,6 @@
 #include "api/fields.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "api/base64.h"
@@ -91,18 +89,6 @@ void Fields::read(std::string_view name, std::string& into, Need need) {
   }
 }
 
-void Fields::read(std::string_view name, int& into, Need need) {
-  using Limits = std::numeric_limits<int>;
-  if (const auto value = integer(name, Limits::min(), Limits::max(), need)) {
-    into = static_cast<int>(*value);
-  }
-}
-
-void Fields::read(std::string_view name, int64_t& into, Need need) {
-  using Limits = std::numeric_limits<int64_t>;
-  if (const auto value = integer(name, Limits::min(), Limits::max(), need)) into = *value;
-}
-
 void Fields::read(std::string_view name, bool& into, Need need) {
   const Json* value = find(name, need);
   if (value == nullptr) return;
@@ -167,6 +153,27 @@ void Fields::each(std::string_view name, const Read& read, Need need) {
   for (size_t i = 0; i < value->size(); ++i) read_within((*value)[i], element(path, i), read);
 }
 
+void Fields::entries(std::string_view name, const ReadEntry& read) {
+  const Json* value = find(name, Need::kOptional);
+  if (value == nullptr) return;
+  const std::string path = path_ + std::string(name);
+  if (!value->is_object()) return expected("an object of objects", *value, path);
+  for (const auto& [key, entry] : value->items()) {
+    if (entry.is_null()) {
+      read(key, nullptr);
+    } else {
+      read_within(entry, path + "." + shortened(key),
+                  [&read, &key = key](Fields& fields) { read(key, &fields); });
+    }
+  }
+}
+
+bool Fields::is_null(std::string_view name) {
+  known_.emplace_back(name);
+  const auto found = object_.find(name);
+  return found != object_.end() && found->is_null();
+}
+
 bool Fields::has(std::string_view name) {
   return find(name, Need::kOptional) != nullptr;
 }
@@ -198,30 +205,6 @@ std::optional<std::string> Fields::bytes_of(const Json& value, const std::string
     fields.read_base64("base64", bytes);
   });
   return bytes;
-}
-
-std::optional<int64_t> Fields::integer(std::string_view name, int64_t low, int64_t high,
-                                       Need need) {
-  const Json* value = find(name, need);
-  if (value == nullptr) return std::nullopt;
-  const std::string path = path_ + std::string(name);
-  // The parser makes a floating-point number of a whole one that fits nowhere else.
-  constexpr double kPastEveryInteger = 9.2e18;
-  const bool huge =
-      value->is_number_float() && std::abs(value->get_ref<const double&>()) >= kPastEveryInteger;
-  if (!huge && !value->is_number_integer()) {
-    expected("a whole number", *value, path);
-    return std::nullopt;
-  }
-  const bool past_int64 =
-      value->is_number_unsigned() && value->get_ref<const uint64_t&>() >
-                                         static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  const int64_t number = huge || past_int64 ? 0 : value->get<int64_t>();
-  if (huge || past_int64 || number < low || number > high) {
-    note(path, "is out of range; give " + std::to_string(low) + " to " + std::to_string(high));
-    return std::nullopt;
-  }
-  return number;
 }
 
 std::optional<size_t> Fields::choice(std::string_view name, const std::vector<std::string>& names,

@@ -10,6 +10,7 @@
 // and a fault. Not thread-safe. nlohmann's json stays inside fields.cc.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -41,8 +42,12 @@ class Fields {
   void read(std::string_view name, int& into, Need need = Need::kOptional);
   void read(std::string_view name, int64_t& into, Need need = Need::kOptional);
   void read(std::string_view name, bool& into, Need need = Need::kOptional);
+  void read(std::string_view name, double& into, Need need = Need::kOptional);
   void read(std::string_view name, base::Time& into, Need need = Need::kOptional);
+  /// A whole number of milliseconds.
+  void read(std::string_view name, std::chrono::milliseconds& into, Need need = Need::kOptional);
   void read(std::string_view name, std::vector<std::string>& into, Need need = Need::kOptional);
+  void read(std::string_view name, std::vector<int>& into);
   void read(std::string_view name, std::map<std::string, std::string>& into);
   template <class T>
   void read(std::string_view name, std::optional<T>& into) {
@@ -51,6 +56,10 @@ class Fields {
     read(name, value);
     into = std::move(value);
   }
+
+  /// A decimal number, in thousandths: 0.5 is 500. Finer ones are faults.
+  void read_milli(std::string_view name, int64_t& into, Need need = Need::kOptional);
+  void read_milli(std::string_view name, int& into, Need need = Need::kOptional);
 
   /// One of `values`, by the name that `name_of` gives it.
   template <class Enum>
@@ -68,15 +77,28 @@ class Fields {
   /// A list of objects: `read` is called for each.
   void each(std::string_view name, const Read& read, Need need = Need::kOptional);
 
+  /// An object of objects: `read` is called for each with its key, and with nullptr for null.
+  using ReadEntry = std::function<void(const std::string& key, Fields*)>;
+  void entries(std::string_view name, const ReadEntry& read);
+
   bool has(std::string_view name);
+  /// There, and null: for the few fields that tell that from absence.
+  bool is_null(std::string_view name);
   /// Known, and of no interest.
   void ignore(std::string_view name) { known_.emplace_back(name); }
+  /// For what only the caller can see to be wrong with a field.
+  void fault(std::string_view name, std::string what) {
+    note(path_ + std::string(name), std::move(what));
+  }
   /// To be called last: notes the fields that nobody has asked for.
   void refuse_unknown();
 
  private:
   const Json* find(std::string_view name, Need need);
   std::optional<std::string> bytes_of(const Json& value, const std::string& path);
+  std::optional<int64_t> integer_of(const Json& value, int64_t low, int64_t high,
+                                    const std::string& path);
+  std::optional<int64_t> milli(std::string_view name, int64_t low, int64_t high, Need need);
   std::optional<int64_t> integer(std::string_view name, int64_t low, int64_t high, Need need);
   std::optional<size_t> choice(std::string_view name, const std::vector<std::string>& names,
                                Need need);

@@ -5,7 +5,10 @@
 #include <functional>
 #include <random>
 
-#include "api/test_values.h"
+#include "api/forecast_wire.h"
+#include "api/node_wire.h"
+#include "api/project_wire.h"
+#include "api/test_cluster_values.h"
 #include "api/wire.h"
 
 namespace muster::api {
@@ -25,6 +28,13 @@ std::vector<Reader> readers() {
       {spec_to_json(full_spec()), [](auto text) { return spec_from_json(text).ok(); }},
       {job_to_json(full_job()), [](auto text) { return job_from_json(text).ok(); }},
       {jobs_to_json({full_job()}), [](auto text) { return jobs_from_json(text).ok(); }},
+      {project_to_json(full_project()), [](auto text) { return project_from_json(text).ok(); }},
+      {project_to_json(full_project()),
+       [](auto text) { return read_project(text, {.name = "team-a"}).ok(); }},
+      {node_to_json(full_node()), [](auto text) { return node_from_json(text).ok(); }},
+      {forecast_to_json(full_forecast()), [](auto text) { return forecast_from_json(text).ok(); }},
+      {explanation_to_json(full_explanation()),
+       [](auto text) { return explanation_from_json(text).ok(); }},
       {log_record_to_json(full_record()),
        [](auto text) { return log_record_from_json(text).ok(); }},
       {info_to_json({.version = "1", .pid = 1}),

@@ -2,20 +2,16 @@
 #include "api/json_writer.h"
 #include "api/spec_wire.h"
 #include "api/wire.h"
+#include "api/wire_parts.h"
 
 namespace muster::api {
 
 using job::Job;
-using job::Phase;
 using job::Role;
 using job::Task;
 using job::TaskPhase;
 
 namespace {
-
-void write_time(JsonWriter& json, std::string_view name, const std::optional<base::Time>& time) {
-  if (time) json.key(name).time(*time);
-}
 
 void write_exit(JsonWriter& json, const job::ExitStatus& exit) {
   json.open('{');
@@ -47,6 +43,8 @@ void write_task(JsonWriter& json, const Task& task) {
   json.key("role").text(to_string(task.role));
   json.key("hostname").text(task.hostname);
   json.key("node").text(task.node);
+  json.key("devices").numbers(task.devices);
+  json.key("gpu_share").milli(task.gpu_share_milli);
   json.key("phase").text(to_string(task.phase));
   if (task.exit) {
     json.key("exit");
@@ -64,6 +62,8 @@ Task read_task(Fields& fields) {
                 Need::kRequired);
   fields.read("hostname", task.hostname);
   fields.read("node", task.node);
+  fields.read("devices", task.devices);
+  fields.read_milli("gpu_share", task.gpu_share_milli);
   fields.choose("phase", task.phase,
                 {TaskPhase::kPending, TaskPhase::kStarting, TaskPhase::kRunning, TaskPhase::kEnded},
                 job::to_string, Need::kRequired);
@@ -78,9 +78,8 @@ void write_failure(JsonWriter& json, const job::Failure& failure) {
   json.key("task").text(failure.task);
   json.key("cause").text(failure.cause);
   json.key("advice").text(failure.advice);
-  json.key("last_lines").open('[');
-  for (const std::string& line : failure.last_lines) json.text(line);
-  json.close(']').close('}');
+  json.key("last_lines").texts(failure.last_lines);
+  json.close('}');
 }
 
 job::Failure read_failure(Fields& fields) {
@@ -92,22 +91,11 @@ job::Failure read_failure(Fields& fields) {
   return failure;
 }
 
-job::Event read_event(Fields& fields) {
-  job::Event event;
-  fields.read("time", event.time, Need::kRequired);
-  fields.read("text", event.text, Need::kRequired);
-  return event;
-}
-
 void write_lists(JsonWriter& json, const Job& job) {
   json.key("tasks").open('[');
   for (const Task& task : job.tasks) write_task(json, task);
   json.close(']');
-  json.key("events").open('[');
-  for (const job::Event& event : job.events) {
-    json.open('{').key("time").time(event.time).key("text").text(event.text).close('}');
-  }
-  json.close(']');
+  write_events(json, job.events);
 }
 
 void write_job(JsonWriter& json, const Job& job) {
@@ -117,8 +105,15 @@ void write_job(JsonWriter& json, const Job& job) {
   write_spec(json, job.spec);
   json.key("phase").text(to_string(job.phase));
   json.key("reason").text(job.reason);
+  json.key("reason_details").texts(job.reason_details);
+  write_time(json, "may_start", job.may_start);
   json.key("attempt").number(job.attempt);
+  json.key("restarts").number(job.restarts);
+  json.key("retries_used").number(job.retries_used);
+  json.key("avoided_nodes").texts(job.avoided_nodes);
+  json.key("suspended").flag(job.suspended);
   json.key("stop_requested").flag(job.stop_requested);
+  if (job.eviction) json.key("eviction").text(*job.eviction);
   json.key("submitted").time(job.submitted);
   write_time(json, "started", job.started);
   write_time(json, "ended", job.ended);
@@ -134,20 +129,24 @@ void write_job(JsonWriter& json, const Job& job) {
 void read_job(Fields& fields, Job& job) {
   fields.read("id", job.id, Need::kRequired);
   fields.object("spec", [&](Fields& inner) { read_spec(inner, job.spec); }, Need::kRequired);
-  fields.choose("phase", job.phase,
-                {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
-                 Phase::kFailed, Phase::kStopped},
-                job::to_string, Need::kRequired);
+  read_phase(fields, job.phase);
   fields.read("reason", job.reason);
+  fields.read("reason_details", job.reason_details);
+  fields.read("may_start", job.may_start);
   fields.read("attempt", job.attempt);
+  fields.read("restarts", job.restarts);
+  fields.read("retries_used", job.retries_used);
+  fields.read("avoided_nodes", job.avoided_nodes);
+  fields.read("suspended", job.suspended);
   fields.read("stop_requested", job.stop_requested);
+  fields.read("eviction", job.eviction);
   fields.read("submitted", job.submitted, Need::kRequired);
   fields.read("started", job.started);
   fields.read("ended", job.ended);
   fields.read("exit_code", job.exit_code);
   fields.object("failure", [&](Fields& inner) { job.failure = read_failure(inner); });
   fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });
-  fields.each("events", [&](Fields& inner) { job.events.push_back(read_event(inner)); });
+  read_events(fields, job.events);
 }
 
 }  // namespace

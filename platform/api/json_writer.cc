@@ -1,8 +1,13 @@
 #include "api/json_writer.h"
 
+#include <array>
+#include <charconv>
+#include <cmath>
+
 #include "api/base64.h"
 #include "api/rfc3339.h"
 #include "api/utf8.h"
+#include "job/units.h"
 
 namespace muster::api {
 
@@ -95,6 +100,29 @@ JsonWriter& JsonWriter::time(base::Time time) {
 
 JsonWriter& JsonWriter::number(int64_t value) {
   return word(std::to_string(value));
+}
+
+JsonWriter& JsonWriter::milli(int64_t thousandths) {
+  return word(job::format_milli(thousandths));
+}
+
+JsonWriter& JsonWriter::real(double value) {
+  if (!std::isfinite(value)) return null();
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return word({digits.data(), end});
+}
+
+JsonWriter& JsonWriter::texts(const std::vector<std::string>& texts) {
+  open('[');
+  for (const std::string& each : texts) text(each);
+  return close(']');
+}
+
+JsonWriter& JsonWriter::numbers(const std::vector<int>& numbers) {
+  open('[');
+  for (const int each : numbers) number(each);
+  return close(']');
 }
 
 JsonWriter& JsonWriter::word(std::string_view word) {

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -27,6 +28,13 @@ class JsonWriter {
   JsonWriter& base64(std::string_view bytes);
   JsonWriter& time(base::Time time);
   JsonWriter& number(int64_t value);
+  /// As decimals: 500 is 0.5.
+  JsonWriter& milli(int64_t thousandths);
+  /// The shortest text that reads back the same; null for what is no number.
+  JsonWriter& real(double value);
+  JsonWriter& null() { return word("null"); }
+  JsonWriter& texts(const std::vector<std::string>& texts);
+  JsonWriter& numbers(const std::vector<int>& numbers);
   /// Only bool: a pointer would turn into one in silence.
   JsonWriter& flag(std::same_as<bool> auto value) { return word(value ? "true" : "false"); }
 

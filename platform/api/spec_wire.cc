@@ -8,23 +8,21 @@ using job::JobSpec;
 
 namespace {
 
-void read_milliseconds(Fields& fields, std::string_view name, std::chrono::milliseconds& into) {
-  int64_t count = into.count();
-  fields.read(name, count);
-  into = std::chrono::milliseconds(count);
-}
-
 void write_resources(JsonWriter& json, const job::Resources& resources) {
   json.open('{');
   json.key("gpus").number(resources.gpus);
-  json.key("cpus").number(resources.cpus);
+  json.key("gpu_share").milli(resources.gpu_share_milli);
+  json.key("gpu_memory_bytes").number(resources.gpu_memory_bytes);
+  json.key("cpus").milli(resources.cpu_milli);
   json.key("memory_bytes").number(resources.memory_bytes);
   json.close('}');
 }
 
 void read_resources(Fields& fields, job::Resources& resources) {
   fields.read("gpus", resources.gpus);
-  fields.read("cpus", resources.cpus);
+  fields.read_milli("gpu_share", resources.gpu_share_milli);
+  fields.read("gpu_memory_bytes", resources.gpu_memory_bytes);
+  fields.read_milli("cpus", resources.cpu_milli);
   fields.read("memory_bytes", resources.memory_bytes);
 }
 
@@ -35,13 +33,13 @@ void write_spec(JsonWriter& json, const JobSpec& spec) {
   json.key("name").text(spec.name);
   json.key("project").text(spec.project);
   json.key("kind").text(to_string(spec.kind));
-  json.key("command").open('[');
-  for (const std::string& word : spec.command) json.text(word);
-  json.close(']');
+  json.key("command").texts(spec.command);
   json.key("workers").number(spec.workers);
   json.key("slots_per_worker").number(spec.slots_per_worker);
   json.key("resources");
   write_resources(json, spec.resources);
+  json.key("scheduling");
+  write_scheduling(json, spec.scheduling);
   json.key("environment").open('{');
   for (const auto& [name, value] : spec.environment) json.key(name).text(value);
   json.close('}');
@@ -60,12 +58,13 @@ void read_spec(Fields& fields, JobSpec& spec) {
   fields.read("workers", spec.workers);
   fields.read("slots_per_worker", spec.slots_per_worker);
   fields.object("resources", [&](Fields& inner) { read_resources(inner, spec.resources); });
+  fields.object("scheduling", [&](Fields& inner) { read_scheduling(inner, spec.scheduling); });
   fields.read("environment", spec.environment);
   fields.read("folder", spec.folder, Need::kRequired);
   fields.choose("sandbox", spec.sandbox, {job::Sandbox::kBubblewrap, job::Sandbox::kNone},
                 job::to_string);
-  read_milliseconds(fields, "start_timeout_ms", spec.start_timeout);
-  read_milliseconds(fields, "grace_ms", spec.grace);
+  fields.read("start_timeout_ms", spec.start_timeout);
+  fields.read("grace_ms", spec.grace);
 }
 
 std::string spec_to_json(const JobSpec& spec) {

@@ -37,11 +37,14 @@ TEST(SpecWire, IsReadBackAsItWasWrittenInEveryField) {
 TEST(SpecWire, HasTheShapeThatIsDocumented) {
   const JobSpec spec{.name = "a", .command = {"b", "\xFF"}, .folder = "/c"};
 
-  EXPECT_EQ(spec_to_json(spec),
-            R"({"name":"a","project":"default","kind":"single","command":["b",{"base64":"/w=="}],)"
-            R"("workers":0,"slots_per_worker":1,)"
-            R"("resources":{"gpus":0,"cpus":0,"memory_bytes":0},"environment":{},"folder":"/c",)"
-            R"("sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
+  EXPECT_EQ(
+      spec_to_json(spec),
+      R"({"name":"a","project":"default","kind":"single","command":["b",{"base64":"/w=="}],)"
+      R"("workers":0,"slots_per_worker":1,)"
+      R"("resources":{"gpus":0,"gpu_share":0,"gpu_memory_bytes":0,"cpus":0,"memory_bytes":0},)"
+      R"("scheduling":{"purpose":"train","node_pools":[],"gpu_models":[],"packing":"auto",)"
+      R"("required_topology":"","preferred_topology":"","retries":0,"retry_rules":[]},)"
+      R"("environment":{},"folder":"/c","sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
 }
 
 TEST(SpecWire, FillsInDefaultsForWhatIsAbsentOrNull) {
@@ -74,11 +77,32 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
              "workers must be a whole number, not a number with a fraction",
              "slots_per_worker is out of range; give -2147483648 to 2147483647",
              "resources.gpus must be a whole number, not text",
-             "resources.cpus is out of range; give -2147483648 to 2147483647",
+             "resources.cpus is out of range; give -1000000000000 to 1000000000000",
              "resources.memory is not a field", "environment.A must be text, not a whole number",
              "folder is missing", "sandbox must be text, not a list",
              "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
              "worker is not a field; did you mean 'workers'?"}));
+}
+
+TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {
+  const auto read = spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
+    "resources": {"cpus": 0.0001, "gpu_share": "half"},
+    "scheduling": {"purpose": "trian", "preemptible": 1, "packing": "tight", "node_pools": "a",
+                   "time_limit_ms": "12h", "retry_rules": [{"exit_code": "1"}], "retrys": 1}})");
+
+  const Texts expected = {
+      "resources.gpu_share must be a number, not text",
+      "resources.cpus has more than three decimals",
+      "scheduling.purpose 'trian' is none of train, build, inference; did you mean 'train'?",
+      "scheduling.preemptible must be true or false, not a whole number",
+      "scheduling.node_pools must be a list of texts, not text",
+      "scheduling.packing 'tight' is none of auto, pack, spread",
+      "scheduling.time_limit_ms must be a whole number, not text",
+      "scheduling.retry_rules[0].exit_code must be a whole number, not text",
+      "scheduling.retry_rules[0].action is missing",
+      "scheduling.retrys is not a field; did you mean 'retries'?",
+  };
+  EXPECT_EQ(faults_of(read), expected);
 }
 
 TEST(SpecWire, SaysWhatIsNoObject) {
@@ -140,12 +164,13 @@ TEST(JobWire, IsReadBackAsItWasWrittenInEveryField) {
 }
 
 TEST(JobWire, LeavesOutWhatIsNotThere) {
-  const Job job{.id = "x", .spec = full_spec(), .submitted = time_at(0)};
+  Job job{.id = "x", .spec = full_spec(), .submitted = time_at(0)};
+  job.spec.scheduling = {};
 
   const std::string text = job_to_json(job);
 
   EXPECT_EQ(*job_from_json(text), job);
-  for (const char* name : {"started", "ended", "exit_code", "failure"}) {
+  for (const char* name : {"started", "ended", "exit_code", "failure", "may_start", "eviction"}) {
     EXPECT_EQ(text.find("\"" + std::string(name) + "\""), std::string::npos) << name;
   }
 }

@@ -1,30 +1,10 @@
 #include "job/job.h"
 
-#include <array>
-#include <utility>
+#include "job/enum_names.h"
 
 namespace muster::job {
 
 namespace {
-
-template <class Enum, size_t N>
-using Names = std::array<std::pair<Enum, std::string_view>, N>;
-
-template <class Enum, size_t N>
-std::string_view name_in(const Names<Enum, N>& names, Enum value) {
-  for (const auto& [candidate, name] : names) {
-    if (candidate == value) return name;
-  }
-  return "?";
-}
-
-template <class Enum, size_t N>
-std::optional<Enum> value_in(const Names<Enum, N>& names, std::string_view wanted) {
-  for (const auto& [value, name] : names) {
-    if (name == wanted) return value;
-  }
-  return std::nullopt;
-}
 
 constexpr Names<Phase, 6> kPhases{{{Phase::kQueued, "Queued"},
                                    {Phase::kStarting, "Starting"},

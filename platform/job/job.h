@@ -38,8 +38,10 @@ std::optional<TaskPhase> task_phase_of(std::string_view name);
 struct Task {
   std::string name;  ///< launcher, worker-0, main
   Role role = Role::kSingle;
-  std::string hostname;  ///< dist-worker-0
-  std::string node;      ///< where it was placed; empty while it waits
+  std::string hostname;      ///< dist-worker-0
+  std::string node;          ///< where it was placed; empty while it waits
+  std::vector<int> devices;  ///< its GPUs there
+  int gpu_share_milli = 0;   ///< of each of them: 1000, or a part of one
   TaskPhase phase = TaskPhase::kPending;
   std::optional<ExitStatus> exit;
   std::optional<Time> started;
@@ -70,8 +72,16 @@ struct Job {
   JobSpec spec;
   Phase phase = Phase::kQueued;
   std::string reason;  ///< why it waits, or what it does right now; one sentence
-  int attempt = 0;     ///< how often its gang was started; 0: never
+  std::vector<std::string> reason_details;  ///< who holds what it needs, what would help
+  std::optional<Time> may_start;            ///< while it waits: when room is expected to be free
+  int attempt = 0;                          ///< how often its gang was started; 0: never
+  int restarts = 0;  ///< how often an attempt of it was given up for another; MUSTER_RESTART_COUNT
+  int retries_used = 0;                    ///< of spec.scheduling.retries
+  std::vector<std::string> avoided_nodes;  ///< by its retry rules
+  bool suspended = false;                  ///< waits for `resume`, and for nothing else
   bool stop_requested = false;
+  /// It is being evicted: why; when all of it has gone it is Queued again.
+  std::optional<std::string> eviction;
   Time submitted;
   std::optional<Time> started;  ///< when it entered Running
   std::optional<Time> ended;

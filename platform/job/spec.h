@@ -34,12 +34,76 @@ std::optional<Sandbox> sandbox_of(std::string_view name);
 
 /// What one task needs of a node. Zero means: no claim.
 struct Resources {
-  int gpus = 0;
-  int cpus = 0;
+  int gpus = 0;                  ///< whole ones; 0 where it asks for a part of one
+  int gpu_share_milli = 0;       ///< 1 to 999: that part of one GPU, in thousandths
+  int64_t gpu_memory_bytes = 0;  ///< or as much of one as has this memory
+  int64_t cpu_milli = 0;         ///< thousandths of a CPU
   int64_t memory_bytes = 0;
 
   bool operator==(const Resources&) const = default;
 };
+
+/// What a job is for decides how important it is and whether it may be evicted, unless it says so
+/// itself.
+enum class Purpose {
+  kTrain,      ///< runs unattended: may exceed the quota, and be evicted
+  kBuild,      ///< somebody sits before it (--interactive): within the quota, never evicted
+  kInference,  ///< others depend on it: as kBuild, and before it
+};
+
+std::string_view to_string(Purpose purpose);
+std::optional<Purpose> purpose_of(std::string_view name);
+
+/// How its tasks are laid out on nodes.
+enum class Packing {
+  kAuto,    ///< as the server is set up: where the least room is spoilt for others
+  kPack,    ///< the fullest node that fits
+  kSpread,  ///< the emptiest
+};
+
+std::string_view to_string(Packing packing);
+std::optional<Packing> packing_of(std::string_view name);
+
+/// What to do when a task fails in a way that the rule describes; the first that matches counts.
+struct RetryRule {
+  enum class Action {
+    kRetry,      ///< start again, at the cost of one retry
+    kFail,       ///< do not, though there are retries left
+    kAvoidNode,  ///< start again elsewhere: that node is not used for this job any more; costs no
+                 ///< retry
+  };
+  std::optional<int> exit_code;  ///< of the task at fault, as a shell shows it (137: SIGKILL)
+  std::string log_pattern;       ///< ECMAScript, found in its last lines; empty: any
+  Action action = Action::kRetry;
+
+  bool operator==(const RetryRule&) const = default;
+};
+
+std::string_view to_string(RetryRule::Action action);
+std::optional<RetryRule::Action> retry_action_of(std::string_view name);
+
+/// What decides when and where a job runs, beside what its tasks need.
+struct Scheduling {
+  Purpose purpose = Purpose::kTrain;
+  std::optional<int> priority;          ///< 0 to 1000; nothing: 50, 75, 100 or 125 by purpose
+  std::optional<bool> preemptible;      ///< nothing: below priority 100
+  std::optional<int> min_workers;       ///< elastic: starts with so many of `workers`
+  std::vector<std::string> node_pools;  ///< tried in this order; empty: any the project has
+  std::vector<std::string> gpu_models;  ///< any of these; empty: any
+  Packing packing = Packing::kAuto;
+  std::string required_topology;                        ///< a level, "rack": all tasks within one
+  std::string preferred_topology;                       ///< within one if there is room
+  std::optional<std::chrono::milliseconds> time_limit;  ///< it is ended then
+  int retries = 0;  ///< how often it may start again after a fault of its own
+  std::vector<RetryRule> retry_rules;
+
+  bool operator==(const Scheduling&) const = default;
+};
+
+/// What a job's priority and preemptibility come to: train 50, preemptible build 75, build 100,
+/// inference 125.
+int priority_of(const Scheduling& scheduling);
+bool is_preemptible(const Scheduling& scheduling);
 
 struct JobSpec {
   std::string name;
@@ -49,6 +113,7 @@ struct JobSpec {
   int workers = 0;                   ///< kMpi: how many workers; kSingle: 0
   int slots_per_worker = 1;          ///< ranks that a worker takes (hostfile slots)
   Resources resources;               ///< of each worker, or of the single task
+  Scheduling scheduling;
   std::map<std::string, std::string> environment;
   std::string folder;  ///< working directory of every task, absolute
   Sandbox sandbox = Sandbox::kBubblewrap;

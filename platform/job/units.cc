@@ -1,7 +1,9 @@
 #include "job/units.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -46,6 +48,23 @@ bool parse(std::string_view text, const std::array<Unit, N>& units, int64_t& res
   return false;
 }
 
+/// Digits, and up to three more behind a point, in thousandths.
+bool parse_decimal(std::string_view text, int64_t& thousandths) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  std::string decimals(text.substr(std::min(point + 1, text.size())));
+  const bool digits_only = std::all_of(text.begin(), text.end(), [](char letter) {
+    return (letter >= '0' && letter <= '9') || letter == '.';
+  });
+  constexpr size_t kMostDigits = 15;  // times a thousand, it is within 64 bits
+  if (!digits_only || whole.empty() || whole.size() > kMostDigits) return false;
+  if (decimals.size() > 3 || (decimals.empty() && point < text.size())) return false;
+  decimals.resize(3, '0');
+  const std::string all = std::string(whole) + decimals;
+  const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), thousandths);
+  return error == std::errc{} && end == all.data() + all.size();
+}
+
 Error fault(std::string_view text, std::string what) {
   return {.code = ErrorCode::kInvalid, .what = "'" + std::string(text) + "' " + std::move(what)};
 }
@@ -62,6 +81,45 @@ Result<int64_t> parse_bytes(std::string_view text) {
   int64_t bytes = 0;
   if (!parse(text, kSizes, bytes)) return fault(text, "is not a size such as 512M or 16G");
   return bytes;
+}
+
+Result<int64_t> parse_milli(std::string_view text) {
+  int64_t thousandths = 0;
+  if (!parse_decimal(text, thousandths)) {
+    return fault(text, "is not a number such as 2 or 0.5, of three decimals at most");
+  }
+  return thousandths;
+}
+
+Result<int64_t> parse_cpus(std::string_view text) {
+  constexpr std::array<Unit, 1> kThousandths{{{"m", 1}}};
+  int64_t thousandths = 0;
+  if (parse_decimal(text, thousandths) || parse(text, kThousandths, thousandths)) {
+    return thousandths;
+  }
+  return fault(text, "is not a number of CPUs such as 4, 0.5 or 500m");
+}
+
+std::string format_milli(int64_t thousandths) {
+  std::string text = std::to_string(thousandths / 1000);
+  if (thousandths < 0 && thousandths > -1000) text = "-0";
+  const int64_t rest = std::abs(thousandths % 1000);
+  if (rest == 0) return text;
+  std::string decimals = std::to_string(1000 + rest).substr(1);
+  decimals.erase(decimals.find_last_not_of('0') + 1);
+  return text + "." + decimals;
+}
+
+std::string format_bytes(int64_t bytes) {
+  constexpr std::array<std::pair<int64_t, const char*>, 4> kUnits{
+      {{1LL << 40, "Ti"}, {1LL << 30, "Gi"}, {1LL << 20, "Mi"}, {1LL << 10, "Ki"}}};
+  for (const auto& [size, name] : kUnits) {
+    if (bytes < size) continue;
+    const int64_t tenths = bytes % size / (size / 10);
+    return std::to_string(bytes / size) +
+           (tenths == 0 ? "" : "." + std::to_string(std::min<int64_t>(tenths, 9))) + name;
+  }
+  return std::to_string(bytes);
 }
 
 std::string format_duration(std::chrono::milliseconds duration) {

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <string>
 
+#include "job/checker.h"
+#include "job/validate_scheduling.h"
+
 namespace muster::job {
 
 namespace {
 
 // Linux host names hold 64 bytes and DNS labels 63; "-launcher" and "-worker-999" must fit behind.
 constexpr size_t kMaxName = 48;
-
-bool is_dns_label(std::string_view text, size_t longest) {
-  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  if (text.empty() || text.size() > longest) return false;
-  if (!alphanumeric(text.front()) || !alphanumeric(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
-}
 
 bool is_variable_name(std::string_view text) {
   const auto letter = [](char c) {
@@ -29,25 +25,6 @@ bool is_variable_name(std::string_view text) {
 bool has_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;
 }
-
-class Checker {
- public:
-  void require(bool holds, std::string field, std::string what) {
-    if (!holds) faults_.push_back({.field = std::move(field), .what = std::move(what)});
-  }
-
-  template <class Number>
-  void require_range(Number value, Number low, Number high, const std::string& field) {
-    require(value >= low && value <= high, field,
-            std::to_string(value) + " is out of range; give " + std::to_string(low) + " to " +
-                std::to_string(high));
-  }
-
-  std::vector<Fault> take() { return std::move(faults_); }
-
- private:
-  std::vector<Fault> faults_;
-};
 
 void check_names(const JobSpec& spec, Checker& check) {
   check.require(is_job_name(spec.name), "name",
@@ -74,9 +51,7 @@ void check_shape(const JobSpec& spec, Checker& check) {
                   "a single job has no workers; leave it out or use kind mpi");
   }
   check.require_range(spec.slots_per_worker, 1, kMaxSlotsPerWorker, "slots_per_worker");
-  check.require_range(spec.resources.gpus, 0, 1024, "resources.gpus");
-  check.require_range(spec.resources.cpus, 0, 65536, "resources.cpus");
-  check.require(spec.resources.memory_bytes >= 0, "resources.memory", "is negative");
+  check_resources(spec.resources, check);
 }
 
 void check_environment(const JobSpec& spec, Checker& check) {
@@ -108,6 +83,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_names(spec, check);
   check_command(spec, check);
   check_shape(spec, check);
+  check_scheduling(spec, check);
   check_environment(spec, check);
   check_places_and_times(spec, check);
   return check.take();

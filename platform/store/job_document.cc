@@ -1,201 +1,173 @@
 #include "store/job_document.h"
 
-#include <nlohmann/json.hpp>
+#include "store/spec_document.h"
 
 namespace muster::store {
 
 using job::Job;
-using nlohmann::json;
 
 namespace {
 
-// Arguments and environment may hold any byte. CBOR keeps them as they are; JSON text would not.
-json bytes(const std::string& text) {
-  return json::binary_t({text.begin(), text.end()});
+void write_exit(CborWriter& out, const job::ExitStatus& exit) {
+  out.map(6);
+  out.key("code").number(exit.code);
+  out.key("signal").number(exit.signal);
+  out.key("out_of_memory").flag(exit.out_of_memory);
+  out.key("stopped").flag(exit.stopped);
+  out.key("lost").flag(exit.lost);
+  out.key("error").bytes(exit.error);
 }
 
-std::string text_of(const json& value) {
-  const json::binary_t& binary = value.get_binary();
-  return {binary.begin(), binary.end()};
+job::ExitStatus read_exit(const CborValue& value) {
+  return {.code = value.at("code").small_number(),
+          .signal = value.at("signal").small_number(),
+          .out_of_memory = value.at("out_of_memory").flag(),
+          .stopped = value.at("stopped").flag(),
+          .lost = value.at("lost").flag(),
+          .error = bytes_of(value.at("error"))};
 }
 
-json time(base::Time value) {
-  return value.time_since_epoch().count();
-}
-base::Time time_of(const json& value) {
-  return base::Time(std::chrono::nanoseconds(value.get<int64_t>()));
+void write_moment(CborWriter& out, std::string_view name, const std::optional<base::Time>& time) {
+  out.key(name);
+  write_optional(out, time, [&](base::Time moment) { write_time(out, moment); });
 }
 
-template <class T, class Write>
-json optional(const std::optional<T>& value, Write write) {
-  return value ? json(write(*value)) : json();
+void write_task(CborWriter& out, const job::Task& task) {
+  out.map(10);
+  out.key("name").text(task.name);
+  out.key("role").text(job::to_string(task.role));
+  out.key("hostname").text(task.hostname);
+  out.key("node").text(task.node);
+  out.key("devices").list(task.devices.size());
+  for (const int device : task.devices) out.number(device);
+  out.key("gpu_share_milli").number(task.gpu_share_milli);
+  out.key("phase").text(job::to_string(task.phase));
+  out.key("exit");
+  write_optional(out, task.exit, [&](const job::ExitStatus& exit) { write_exit(out, exit); });
+  write_moment(out, "started", task.started);
+  write_moment(out, "ended", task.ended);
 }
 
-template <class T, class Read>
-std::optional<T> optional_of(const json& value, Read read) {
-  return value.is_null() ? std::nullopt : std::optional<T>(read(value));
+job::Task read_task(const CborValue& value) {
+  job::Task task{.name = value.at("name").text(),
+                 .role = value_of(value.at("role"), job::role_of),
+                 .hostname = value.at("hostname").text(),
+                 .node = value.at("node").text(),
+                 .phase = value_of(value.at("phase"), job::task_phase_of)};
+  read_if_there(value, "devices", task.devices, ints_of);
+  read_if_there(value, "gpu_share_milli", task.gpu_share_milli, int_of);
+  read_if_there(value, "exit", task.exit, read_exit);
+  read_if_there(value, "started", task.started, time_of);
+  read_if_there(value, "ended", task.ended, time_of);
+  return task;
 }
 
-template <class T, class Write>
-json list(const std::vector<T>& values, Write write) {
-  json result = json::array();
-  for (const T& value : values) result.push_back(write(value));
-  return result;
+void write_failure(CborWriter& out, const job::Failure& failure) {
+  out.map(4);
+  out.key("task").text(failure.task);
+  out.key("cause").bytes(failure.cause);
+  out.key("advice").text(failure.advice);
+  out.key("last_lines");
+  write_bytes_list(out, failure.last_lines);
 }
 
-template <class T, class Read>
-std::vector<T> list_of(const json& values, Read read) {
-  std::vector<T> result;
-  for (const json& value : values) result.push_back(read(value));
-  return result;
+job::Failure read_failure(const CborValue& value) {
+  return {.task = value.at("task").text(),
+          .cause = bytes_of(value.at("cause")),
+          .advice = value.at("advice").text(),
+          .last_lines = bytes_list_of(value.at("last_lines"))};
 }
 
-json write_spec(const job::JobSpec& spec) {
-  json environment = json::array();
-  for (const auto& [name, value] : spec.environment) {
-    environment.push_back(json::array({name, bytes(value)}));
+job::Event read_event(const CborValue& value) {
+  return {.time = time_of(value.at("time")), .text = bytes_of(value.at("text"))};
+}
+
+void write_waiting(CborWriter& out, const Job& job) {
+  out.key("reason").bytes(job.reason);
+  out.key("reason_details");
+  write_bytes_list(out, job.reason_details);
+  write_moment(out, "may_start", job.may_start);
+  out.key("suspended").flag(job.suspended);
+}
+
+void write_attempts(CborWriter& out, const Job& job) {
+  out.key("attempt").number(job.attempt);
+  out.key("restarts").number(job.restarts);
+  out.key("retries_used").number(job.retries_used);
+  out.key("avoided_nodes");
+  write_bytes_list(out, job.avoided_nodes);
+}
+
+void write_end(CborWriter& out, const Job& job) {
+  out.key("stop_requested").flag(job.stop_requested);
+  out.key("eviction");
+  write_optional(out, job.eviction, [&](const std::string& why) { out.bytes(why); });
+  out.key("exit_code");
+  write_optional(out, job.exit_code, [&](int code) { out.number(code); });
+  out.key("failure");
+  write_optional(out, job.failure,
+                 [&](const job::Failure& failure) { write_failure(out, failure); });
+}
+
+void write_lists(CborWriter& out, const Job& job) {
+  out.key("tasks").list(job.tasks.size());
+  for (const job::Task& task : job.tasks) write_task(out, task);
+  out.key("events").list(job.events.size());
+  for (const job::Event& event : job.events) {
+    out.map(2).key("time");
+    write_time(out, event.time);
+    out.key("text").bytes(event.text);
   }
-  return {{"name", spec.name},
-          {"project", spec.project},
-          {"kind", job::to_string(spec.kind)},
-          {"command", list(spec.command, bytes)},
-          {"workers", spec.workers},
-          {"slots_per_worker", spec.slots_per_worker},
-          {"gpus", spec.resources.gpus},
-          {"cpus", spec.resources.cpus},
-          {"memory_bytes", spec.resources.memory_bytes},
-          {"environment", environment},
-          {"folder", bytes(spec.folder)},
-          {"sandbox", job::to_string(spec.sandbox)},
-          {"start_timeout_ms", spec.start_timeout.count()},
-          {"grace_ms", spec.grace.count()}};
 }
 
-job::JobSpec read_spec(const json& value) {
-  job::JobSpec spec{
-      .name = value.at("name"),
-      .project = value.at("project"),
-      .kind = job::kind_of(value.at("kind").get<std::string>()).value(),
-      .command = list_of<std::string>(value.at("command"), text_of),
-      .workers = value.at("workers"),
-      .slots_per_worker = value.at("slots_per_worker"),
-      .resources = {.gpus = value.at("gpus"),
-                    .cpus = value.at("cpus"),
-                    .memory_bytes = value.at("memory_bytes")},
-      .folder = text_of(value.at("folder")),
-      .sandbox = job::sandbox_of(value.at("sandbox").get<std::string>()).value(),
-      .start_timeout = std::chrono::milliseconds(value.at("start_timeout_ms").get<int64_t>()),
-      .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>())};
-  for (const json& entry : value.at("environment")) {
-    spec.environment[entry.at(0)] = text_of(entry.at(1));
-  }
-  return spec;
-}
-
-json write_exit(const job::ExitStatus& exit) {
-  return {{"code", exit.code},       {"signal", exit.signal}, {"out_of_memory", exit.out_of_memory},
-          {"stopped", exit.stopped}, {"lost", exit.lost},     {"error", bytes(exit.error)}};
-}
-
-job::ExitStatus read_exit(const json& value) {
-  return {.code = value.at("code"),
-          .signal = value.at("signal"),
-          .out_of_memory = value.at("out_of_memory"),
-          .stopped = value.at("stopped"),
-          .lost = value.at("lost"),
-          .error = text_of(value.at("error"))};
-}
-
-json write_task(const job::Task& task) {
-  return {{"name", task.name},
-          {"role", job::to_string(task.role)},
-          {"hostname", task.hostname},
-          {"node", task.node},
-          {"phase", job::to_string(task.phase)},
-          {"exit", optional(task.exit, write_exit)},
-          {"started", optional(task.started, time)},
-          {"ended", optional(task.ended, time)}};
-}
-
-job::Task read_task(const json& value) {
-  return {.name = value.at("name"),
-          .role = job::role_of(value.at("role").get<std::string>()).value(),
-          .hostname = value.at("hostname"),
-          .node = value.at("node"),
-          .phase = job::task_phase_of(value.at("phase").get<std::string>()).value(),
-          .exit = optional_of<job::ExitStatus>(value.at("exit"), read_exit),
-          .started = optional_of<base::Time>(value.at("started"), time_of),
-          .ended = optional_of<base::Time>(value.at("ended"), time_of)};
-}
-
-json write_failure(const job::Failure& failure) {
-  return {{"task", failure.task},
-          {"cause", bytes(failure.cause)},
-          {"advice", failure.advice},
-          {"last_lines", list(failure.last_lines, bytes)}};
-}
-
-job::Failure read_failure(const json& value) {
-  return {.task = value.at("task"),
-          .cause = text_of(value.at("cause")),
-          .advice = value.at("advice"),
-          .last_lines = list_of<std::string>(value.at("last_lines"), text_of)};
-}
-
-json write_event(const job::Event& event) {
-  return {{"time", time(event.time)}, {"text", bytes(event.text)}};
-}
-
-job::Event read_event(const json& value) {
-  return {.time = time_of(value.at("time")), .text = text_of(value.at("text"))};
-}
-
-Job read_job(const json& value) {
-  return {.id = value.at("id"),
+Job read_job(const CborValue& value) {
+  Job job{.id = value.at("id").text(),
           .spec = read_spec(value.at("spec")),
-          .phase = job::phase_of(value.at("phase").get<std::string>()).value(),
-          .reason = text_of(value.at("reason")),
-          .attempt = value.at("attempt"),
-          .stop_requested = value.at("stop_requested"),
+          .phase = value_of(value.at("phase"), job::phase_of),
+          .reason = bytes_of(value.at("reason")),
+          .attempt = value.at("attempt").small_number(),
+          .stop_requested = value.at("stop_requested").flag(),
           .submitted = time_of(value.at("submitted")),
-          .started = optional_of<base::Time>(value.at("started"), time_of),
-          .ended = optional_of<base::Time>(value.at("ended"), time_of),
-          .exit_code = optional_of<int>(value.at("exit_code"),
-                                        [](const json& code) { return code.get<int>(); }),
-          .failure = optional_of<job::Failure>(value.at("failure"), read_failure),
           .tasks = list_of<job::Task>(value.at("tasks"), read_task),
           .events = list_of<job::Event>(value.at("events"), read_event)};
+  read_if_there(value, "reason_details", job.reason_details, bytes_list_of);
+  read_if_there(value, "may_start", job.may_start, time_of);
+  read_if_there(value, "restarts", job.restarts, int_of);
+  read_if_there(value, "retries_used", job.retries_used, int_of);
+  read_if_there(value, "avoided_nodes", job.avoided_nodes, bytes_list_of);
+  read_if_there(value, "suspended", job.suspended, flag_of);
+  read_if_there(value, "eviction", job.eviction, bytes_of);
+  read_if_there(value, "started", job.started, time_of);
+  read_if_there(value, "ended", job.ended, time_of);
+  read_if_there(value, "exit_code", job.exit_code,
+                [](const CborValue& code) { return code.small_number(); });
+  read_if_there(value, "failure", job.failure, read_failure);
+  return job;
 }
 
 }  // namespace
 
 std::string to_document(const Job& job) {
-  const json value = {{"id", job.id},
-                      {"spec", write_spec(job.spec)},
-                      {"phase", job::to_string(job.phase)},
-                      {"reason", bytes(job.reason)},
-                      {"attempt", job.attempt},
-                      {"stop_requested", job.stop_requested},
-                      {"submitted", time(job.submitted)},
-                      {"started", optional(job.started, time)},
-                      {"ended", optional(job.ended, time)},
-                      {"exit_code", optional(job.exit_code, [](int code) { return code; })},
-                      {"failure", optional(job.failure, write_failure)},
-                      {"tasks", list(job.tasks, write_task)},
-                      {"events", list(job.events, write_event)}};
   std::string document;
-  json::to_cbor(value, document);
+  CborWriter out(document);
+  out.map(20);
+  out.key("id").text(job.id);
+  out.key("spec");
+  write_spec(out, job.spec);
+  out.key("phase").text(job::to_string(job.phase));
+  write_waiting(out, job);
+  write_attempts(out, job);
+  write_end(out, job);
+  out.key("submitted");
+  write_time(out, job.submitted);
+  write_moment(out, "started", job.started);
+  write_moment(out, "ended", job.ended);
+  write_lists(out, job);
   return document;
 }
 
 base::Result<Job> from_document(std::string_view document) {
-  try {
-    return read_job(json::from_cbor(document));
-  } catch (const std::exception& error) {
-    return base::Error{
-        .code = base::ErrorCode::kInternal,
-        .what = std::string("the database holds a job that cannot be read: ") + error.what()};
-  }
+  return read_document(document, "job", read_job);
 }
 
 }  // namespace muster::store

@@ -1,6 +1,7 @@
 // A job as the document (CBOR) that the store keeps.
 //
-// Pure. Its own format, apart from the API's, so that the one may change without the other.
+// Pure. Its own format, apart from the API's, so that the one may change without the other. Reads
+// what every earlier Muster wrote: a field that is not there has its default.
 #pragma once
 
 #include <string>

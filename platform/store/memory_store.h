@@ -1,8 +1,10 @@
-// A store that forgets: for tests of logic. Keeps what SqliteStore keeps, refuses what it refuses.
+// A store that forgets: for tests of logic, and for simulations. Keeps what SqliteStore keeps,
+// refuses what it refuses.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,42 +14,27 @@ namespace muster::store {
 
 class MemoryStore : public Store {
  public:
-  Result<std::vector<job::Job>> load() override { return jobs_; }
-
-  Result<void> insert(const job::Job& job, const std::string& idempotency_key) override {
-    for (const job::Job& known : jobs_) {
-      if (known.id == job.id || known.spec.name == job.spec.name) {
-        return base::Error{.code = base::ErrorCode::kConflict, .what = "taken"};
-      }
-    }
-    jobs_.push_back(job);
-    if (!idempotency_key.empty()) keys_[idempotency_key] = job.id;
-    return {};
-  }
-
-  Result<std::optional<std::string>> find_by_key(const std::string& idempotency_key) override {
-    const auto found = keys_.find(idempotency_key);
-    return found == keys_.end() ? std::optional<std::string>() : std::optional(found->second);
-  }
-
-  Result<void> update(const job::Job& job) override {
-    for (job::Job& known : jobs_) {
-      if (known.id != job.id) continue;
-      known = job;
-      return {};
-    }
-    return base::Error{.code = base::ErrorCode::kNotFound, .what = "no job " + job.id};
-  }
-
-  Result<void> remove(const std::string& id) override {
-    std::erase_if(jobs_, [&](const job::Job& job) { return job.id == id; });
-    std::erase_if(keys_, [&](const auto& entry) { return entry.second == id; });
-    return {};
-  }
+  Result<Contents> load() override;
+  Result<void> commit(const Batch& batch) override;
+  Result<std::optional<std::string>> find_by_key(const std::string& idempotency_key) override;
 
  private:
-  std::vector<job::Job> jobs_;
-  std::map<std::string, std::string> keys_;
+  struct Entry {
+    job::Job job;
+    std::string idempotency_key;
+  };
+
+  Result<void> check(const Batch& batch) const;
+  void insert(const NewJob& job);
+  void remove(const std::string& id);
+
+  std::map<uint64_t, Entry> jobs_;  ///< oldest first
+  std::map<std::string, uint64_t> by_id_;
+  std::map<std::string, std::string> id_of_name_;
+  std::map<std::string, std::string> id_of_key_;
+  std::map<std::string, job::Project> projects_;
+  std::set<std::string> cordoned_nodes_;
+  uint64_t next_ = 0;
 };
 
 }  // namespace muster::store

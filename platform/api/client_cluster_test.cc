@@ -1,0 +1,125 @@
+// What the client asks of queue, projects and nodes, and what it makes of the answers.
+#include <gtest/gtest.h>
+
+#include "api/client.h"
+#include "api/forecast_wire.h"
+#include "api/node_wire.h"
+#include "api/test_cluster_values.h"
+#include "http/test_server.h"
+
+namespace muster::api {
+namespace {
+
+/// Asks a server that gives one answer, and tells what it was asked: "GET /v1/nodes".
+template <class Ask>
+std::string asked_by(const std::string& answer, Ask ask, std::string* body = nullptr) {
+  std::string asked;
+  http::TestServer server([&](const http::Request& request, const http::Respond& respond) {
+    asked = request.method + " " + request.path;
+    for (const auto& [name, value] : request.query) {
+      asked.append(" ").append(name).append("=").append(value);
+    }
+    if (body != nullptr) *body = request.body;
+    respond({.body = answer});
+  });
+  Client client(server.socket());
+  ask(client);
+  return asked;
+}
+
+/// The same, and the answer is read back as `expected`.
+template <class Value, class Ask>
+std::string asked_for(const std::string& answer, const Value& expected, Ask ask) {
+  return asked_by(answer, [&](Client& client) {
+    const auto value = ask(client);
+    ASSERT_TRUE(value) << value.error().to_string();
+    EXPECT_EQ(*value, expected);
+  });
+}
+
+TEST(ApiClient, AsksForAForecastWithoutSubmitting) {
+  EXPECT_EQ(asked_for(forecast_to_json(full_forecast()), full_forecast(),
+                      [](Client& client) { return client.forecast(full_spec()); }),
+            "POST /v1/jobs dry_run=true");
+}
+
+TEST(ApiClient, SuspendsResumesAndExplainsJobs) {
+  const std::string job = job_to_json(full_job());
+
+  EXPECT_EQ(asked_for(job, full_job(), [](Client& client) { return client.suspend("dist"); }),
+            "POST /v1/jobs/dist/suspend");
+  EXPECT_EQ(asked_for(job, full_job(), [](Client& client) { return client.resume("dist"); }),
+            "POST /v1/jobs/dist/resume");
+  EXPECT_EQ(asked_for(explanation_to_json(full_explanation()), full_explanation(),
+                      [](Client& client) { return client.explain("dist"); }),
+            "GET /v1/jobs/dist/explain");
+  EXPECT_EQ(asked_for(jobs_to_json({full_job()}), std::vector<job::Job>{full_job()},
+                      [](Client& client) { return client.queue(); }),
+            "GET /v1/queue");
+}
+
+TEST(ApiClient, ListsAndGetsProjects) {
+  EXPECT_EQ(
+      asked_for(projects_to_json({full_project()}), std::vector<job::ProjectStatus>{full_project()},
+                [](Client& client) { return client.projects(); }),
+      "GET /v1/projects");
+  EXPECT_EQ(asked_for(project_to_json(full_project()), full_project(),
+                      [](Client& client) { return client.project("team-a"); }),
+            "GET /v1/projects/team-a");
+}
+
+TEST(ApiClient, CreatesChangesAndRemovesProjects) {
+  const std::string answer = project_to_json(full_project());
+  const ProjectChange change{.priority = 5};
+  std::string body;
+
+  EXPECT_EQ(
+      asked_by(
+          answer, [&](Client& client) { EXPECT_TRUE(client.create_project("team-a", change)); },
+          &body),
+      "POST /v1/projects");
+  EXPECT_EQ(body, R"({"name":"team-a","priority":5})");
+
+  EXPECT_EQ(
+      asked_by(
+          answer, [&](Client& client) { EXPECT_TRUE(client.patch_project("team-a", change)); },
+          &body),
+      "PATCH /v1/projects/team-a");
+  EXPECT_EQ(body, R"({"priority":5})");
+
+  EXPECT_EQ(asked_by("", [](Client& client) { EXPECT_TRUE(client.remove_project("team-a")); }),
+            "DELETE /v1/projects/team-a");
+}
+
+TEST(ApiClient, ListsGetsAndChangesNodes) {
+  const std::string node = node_to_json(full_node());
+
+  EXPECT_EQ(asked_for(nodes_to_json({full_node()}), std::vector<job::Node>{full_node()},
+                      [](Client& client) { return client.nodes(); }),
+            "GET /v1/nodes");
+  EXPECT_EQ(asked_for(node, full_node(), [](Client& client) { return client.node("n1"); }),
+            "GET /v1/nodes/n1");
+  EXPECT_EQ(asked_for(node, full_node(), [](Client& client) { return client.cordon("n1"); }),
+            "POST /v1/nodes/n1/cordon");
+  EXPECT_EQ(asked_for(node, full_node(), [](Client& client) { return client.uncordon("n1"); }),
+            "POST /v1/nodes/n1/uncordon");
+  EXPECT_EQ(asked_for(node, full_node(), [](Client& client) { return client.drain("n1"); }),
+            "POST /v1/nodes/n1/drain");
+}
+
+TEST(ApiClient, ANameThatIsNoSegmentOfAPathIsAskedOfNobody) {
+  Client client("/nonexistent/socket");
+
+  for (const std::string name : {"", "a/b"}) {
+    EXPECT_EQ(client.suspend(name).error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(client.explain(name).error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(client.project(name).error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(client.patch_project(name, {}).error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(client.remove_project(name).error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(client.node(name).error().code, base::ErrorCode::kInvalid);
+    EXPECT_EQ(client.drain(name).error().code, base::ErrorCode::kInvalid);
+  }
+}
+
+}  // namespace
+}  // namespace muster::api

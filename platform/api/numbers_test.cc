@@ -1,0 +1,98 @@
+// Numbers on the wire: decimals to the thousandth, and what is none.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "api/fields.h"
+#include "api/json_writer.h"
+
+namespace muster::api {
+namespace {
+
+/// "x" of {"x": text} in thousandths, or the fault.
+std::string milli_of(const std::string& text) {
+  int64_t value = -1;
+  const auto read = read_document(R"({"x":)" + text + "}", "test",
+                                  [&](Fields& fields) { fields.read_milli("x", value); });
+  return read ? std::to_string(value) : read.error().faults.at(0).what;
+}
+
+std::string written(const std::function<void(JsonWriter&)>& write) {
+  std::string text;
+  JsonWriter json(text);
+  write(json);
+  return text;
+}
+
+TEST(Milli, IsReadFromDecimals) {
+  const std::pair<const char*, const char*> numbers[] = {
+      {"0", "0"},
+      {"2", "2000"},
+      {"0.5", "500"},
+      {"0.001", "1"},
+      {"1.999", "1999"},
+      {"5e-1", "500"},
+      {"1e3", "1000000"},
+      {"-0.25", "-250"},
+      {"100000.7", "100000700"},
+      {"1000000000000", "1000000000000000"},
+      {"999999999999.999", "999999999999999"},
+  };
+  for (const auto& [text, value] : numbers) EXPECT_EQ(milli_of(text), value) << text;
+}
+
+TEST(Milli, FinerOnesAndOthersAreFaults) {
+  EXPECT_EQ(milli_of("0.0005"), "has more than three decimals");
+  EXPECT_EQ(milli_of("1.0001"), "has more than three decimals");
+  EXPECT_EQ(milli_of("1e-300"), "has more than three decimals");
+  EXPECT_EQ(milli_of("1e13"), "is out of range; give -1000000000000 to 1000000000000");
+  EXPECT_EQ(milli_of("18446744073709551615"),
+            "is out of range; give -1000000000000 to 1000000000000");
+  EXPECT_EQ(milli_of("\"1\""), "must be a number, not text");
+  EXPECT_EQ(milli_of("true"), "must be a number, not true or false");
+}
+
+TEST(Milli, EveryThousandthReadsBackAsItWasWritten) {
+  for (int64_t milli = -2'000; milli < 2'000; ++milli) {
+    EXPECT_EQ(milli_of(written([&](JsonWriter& json) { json.milli(milli); })),
+              std::to_string(milli));
+  }
+  for (int64_t milli = 1; milli < 1'000'000'000'000'000; milli = milli * 7 + 3) {
+    EXPECT_EQ(milli_of(written([&](JsonWriter& json) { json.milli(milli); })),
+              std::to_string(milli));
+  }
+}
+
+TEST(Milli, OfAnIntKeepsToItsRange) {
+  int share = 0;
+  const auto read = read_document(R"({"x":2147483.648})", "test",
+                                  [&](Fields& fields) { fields.read_milli("x", share); });
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().faults[0].what, "is out of range; give -2147483.648 to 2147483.647");
+}
+
+TEST(Real, ReadsBackAsItWasWritten) {
+  for (const double value : {0.0, 1.0, 0.1, -2.5, 1e300, 5e-324}) {
+    double read = -1;
+    const std::string text =
+        R"({"x":)" + written([&](JsonWriter& json) { json.real(value); }) + "}";
+    ASSERT_TRUE(read_document(text, "test", [&](Fields& fields) { fields.read("x", read); }));
+    EXPECT_EQ(read, value);
+  }
+  EXPECT_EQ(written([](JsonWriter& json) { json.real(INFINITY); }), "null");
+}
+
+TEST(Numbers, OfAListAreEachCheckedAtTheirPlace) {
+  std::vector<int> numbers;
+  const auto read = read_document(R"({"x":[1,"2",3.5,-4,3000000000]})", "test",
+                                  [&](Fields& fields) { fields.read("x", numbers); });
+
+  ASSERT_FALSE(read);
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : read.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields, (std::vector<std::string>{"x[1]", "x[2]", "x[4]"}));
+}
+
+}  // namespace
+}  // namespace muster::api

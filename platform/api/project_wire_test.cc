@@ -1,0 +1,135 @@
+#include "api/project_wire.h"
+
+#include <gtest/gtest.h>
+
+#include "api/test_cluster_values.h"
+
+namespace muster::api {
+namespace {
+
+using job::Project;
+using job::ProjectStatus;
+
+std::vector<std::string> faults_of(const Result<Project>& result) {
+  if (result) return {"no error"};
+  std::vector<std::string> texts;
+  for (const auto& fault : result.error().faults) texts.push_back(fault.field + " " + fault.what);
+  return texts;
+}
+
+TEST(ProjectWire, IsReadBackAsItWasWrittenInEveryField) {
+  for (const ProjectStatus& project :
+       {full_project(), ProjectStatus{.project = {.name = "default"}}}) {
+    const auto read = project_from_json(project_to_json(project));
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, project);
+  }
+}
+
+TEST(ProjectWire, HasTheShapeThatIsDocumented) {
+  ProjectStatus project{.project = {.name = "team-a", .created = time_at(0)}, .running = 1};
+  project.project.quota.deserved.gpu_milli = 2'500;
+
+  EXPECT_EQ(project_to_json(project),
+            R"({"name":"team-a","parent":"",)"
+            R"("quota":{"deserved":{"gpus":2.5,"cpus":null,"memory_bytes":null},)"
+            R"("limit":{"gpus":null,"cpus":null,"memory_bytes":null},"weight":1},)"
+            R"("pools":{},"priority":100,"reclaim_min_runtime_ms":0,"preempt_min_runtime_ms":0,)"
+            R"("takes_the_rest":false,"sequence":0,"created":"1970-01-01T00:00:00.000000000Z",)"
+            R"("status":{"deserved":{"gpus":null,"cpus":null,"memory_bytes":null},)"
+            R"("allocated":{"gpus":0,"cpus":0,"memory_bytes":0},)"
+            R"("allocated_non_preemptible":{"gpus":0,"cpus":0,"memory_bytes":0},)"
+            R"("requested":{"gpus":0,"cpus":0,"memory_bytes":0},)"
+            R"("fair_share":{"gpus":null,"cpus":null,"memory_bytes":null},)"
+            R"("running":1,"waiting":0}})");
+}
+
+TEST(ProjectsWire, IsReadBackAsItWasWritten) {
+  const std::vector<ProjectStatus> projects{full_project(), {.project = {.name = "b"}}};
+
+  EXPECT_EQ(*projects_from_json(projects_to_json(projects)), projects);
+  EXPECT_EQ(projects_to_json({}), R"({"projects":[]})");
+}
+
+TEST(ReadProject, ANewOneHasDefaultsForWhatIsAbsent) {
+  EXPECT_EQ(*read_project(R"({"name":"team-a"})", {}), Project{.name = "team-a"});
+  EXPECT_EQ(faults_of(read_project("{}", {})), std::vector<std::string>{"name is missing"});
+}
+
+TEST(ReadProject, OfAKnownOneWhatIsAbsentKeepsItsValue) {
+  const Project known = full_project().project;
+
+  EXPECT_EQ(*read_project("{}", known), known);
+  EXPECT_EQ(*read_project(project_to_json(full_project()), known), known);
+
+  Project expected = known;
+  expected.quota.limit.gpu_milli = 4'000;
+  expected.quota.deserved.cpu_milli.reset();
+  expected.pools.erase("a100");
+  expected.pools["b"].weight = 0;
+  expected.priority = 1;
+  EXPECT_EQ(*read_project(R"({"quota":{"limit":{"gpus":4},"deserved":{"cpus":null}},)"
+                          R"("pools":{"a100":null,"b":{"weight":0}},"priority":1})",
+                          known),
+            expected);
+}
+
+TEST(ReadProject, SaysEveryFaultByItsPath) {
+  EXPECT_EQ(faults_of(read_project(R"({"name":"other","priority":"high","wieght":1,
+                                       "quota":{"deserved":{"gpus":0.0001},"weight":"x"},
+                                       "pools":{"a":{"limit":{"memory_bytes":1.5}},"b":3}})",
+                                   {.name = "team-a"})),
+            (std::vector<std::string>{
+                "name cannot be changed; this is project 'team-a'",
+                "quota.deserved.gpus has more than three decimals",
+                "quota.weight must be a number, not text",
+                "pools.a.limit.memory_bytes must be a whole number, not a number with a fraction",
+                "pools.b must be an object, not a whole number",
+                "priority must be a whole number, not text", "wieght is not a field"}));
+}
+
+TEST(ProjectChange, SaysNothingOfWhatStays) {
+  EXPECT_EQ(project_change_to_json({}, {}), "{}");
+  EXPECT_EQ(project_change_to_json("team-a", {}), R"({"name":"team-a"})");
+
+  ProjectChange change;
+  change.quota.limit.gpu_milli = std::optional<int64_t>();
+  change.quota.deserved.cpu_milli = 500;
+  EXPECT_EQ(project_change_to_json({}, change),
+            R"({"quota":{"deserved":{"cpus":0.5},"limit":{"gpus":null}}})");
+}
+
+TEST(ProjectChange, IsWhatTheReaderMakesOfIt) {
+  const Project known = full_project().project;
+  ProjectChange change{.parent = "",
+                       .quota = {.deserved = {.gpu_milli = 8'000,
+                                              .cpu_milli = std::optional<int64_t>(),
+                                              .memory_bytes = 4},
+                                 .limit = {.gpu_milli = std::optional<int64_t>()},
+                                 .weight = 2.5},
+                       .pools = {{"b", {.weight = 3}}},
+                       .removed_pools = {"a100", "never was"},
+                       .priority = 5,
+                       .reclaim_min_runtime = std::chrono::milliseconds(6),
+                       .preempt_min_runtime = std::chrono::milliseconds(7),
+                       .takes_the_rest = false};
+  Project expected = known;
+  expected.parent = "";
+  expected.quota = {.deserved = {.gpu_milli = 8'000, .cpu_milli = {}, .memory_bytes = 4},
+                    .limit = {},
+                    .weight = 2.5};
+  expected.pools.erase("a100");
+  expected.pools["b"].weight = 3;
+  expected.priority = 5;
+  expected.reclaim_min_runtime = std::chrono::milliseconds(6);
+  expected.preempt_min_runtime = std::chrono::milliseconds(7);
+  expected.takes_the_rest = false;
+
+  const auto read = read_project(project_change_to_json({}, change), known);
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, expected);
+}
+
+}  // namespace
+}  // namespace muster::api

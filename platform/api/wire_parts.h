@@ -1,0 +1,28 @@
+// Parts that several documents of the wire share.
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "api/fields.h"
+#include "api/json_writer.h"
+#include "job/job.h"
+#include "job/project.h"
+
+namespace muster::api {
+
+/// Nothing is left out.
+void write_time(JsonWriter& json, std::string_view name, const std::optional<base::Time>& time);
+
+void read_phase(Fields& fields, job::Phase& phase);
+
+void write_events(JsonWriter& json, const std::vector<job::Event>& events);
+void read_events(Fields& fields, std::vector<job::Event>& events);
+
+void write_project(JsonWriter& json, const job::ProjectStatus& project);
+void read_project_status(Fields& fields, job::ProjectStatus& project);
+
+}  // namespace muster::api

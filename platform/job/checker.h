@@ -1,0 +1,59 @@
+// Gathers the faults of a value that is being validated; and the questions that several fields ask.
+//
+// Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "job/units.h"
+
+namespace muster::job {
+
+class Checker {
+ public:
+  void require(bool holds, std::string field, std::string what) {
+    if (!holds) faults_.push_back({.field = std::move(field), .what = std::move(what)});
+  }
+
+  template <class Number>
+  void require_range(Number value, Number low, Number high, const std::string& field) {
+    require(value >= low && value <= high, field,
+            std::to_string(value) + " is out of range; give " + std::to_string(low) + " to " +
+                std::to_string(high));
+  }
+
+  /// The same, of thousandths that people write as decimals.
+  void require_milli(int64_t value, int64_t low, int64_t high, const std::string& field) {
+    require(value >= low && value <= high, field,
+            format_milli(value) + " is out of range; give " + format_milli(low) + " to " +
+                format_milli(high));
+  }
+
+  std::vector<base::Fault> take() { return std::move(faults_); }
+
+ private:
+  std::vector<base::Fault> faults_;
+};
+
+inline bool is_dns_label(std::string_view text, size_t longest) {
+  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (text.empty() || text.size() > longest) return false;
+  if (!alphanumeric(text.front()) || !alphanumeric(text.back())) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
+}
+
+/// A name that somebody else gave: of a pool, a GPU model, a topology level. Anything that a line
+/// of a table can show.
+inline bool is_token(std::string_view text) {
+  constexpr size_t kLongest = 100;
+  const auto shown = [](char c) { return c >= ' ' && c <= '~'; };
+  return !text.empty() && text.size() <= kLongest && text.front() != ' ' && text.back() != ' ' &&
+         std::all_of(text.begin(), text.end(), shown);
+}
+
+}  // namespace muster::job

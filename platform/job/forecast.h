@@ -1,0 +1,54 @@
+// Why a job waits, and what would happen to one that is not submitted yet.
+//
+// Plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/job.h"
+#include "job/project.h"
+
+namespace muster::job {
+
+/// The answer to "why does it wait?" (or: what does it do, and what was done to it).
+struct Explanation {
+  std::string name;
+  Phase phase = Phase::kQueued;
+  std::string constraint;  ///< "room", "limit", "quota" ...: stable, for programs; empty: it runs
+  std::string reason;      ///< one sentence, with numbers
+  std::vector<std::string> details;
+  std::optional<base::Time> may_start;
+  int position = 0;           ///< in the queue, from 1; 0: it does not wait
+  std::vector<Event> events;  ///< those of scheduling: placements, evictions, why it waited
+
+  bool operator==(const Explanation&) const = default;
+};
+
+/// Where a task would go.
+struct Placing {
+  std::string task;
+  std::string node;
+  std::vector<int> devices;
+  int gpu_share_milli = 0;
+
+  bool operator==(const Placing&) const = default;
+};
+
+/// The answer to submit --dry-run. Nothing was stored.
+struct Forecast {
+  bool starts_now = false;
+  std::vector<Placing> placing;        ///< where it starts now
+  std::vector<std::string> evictions;  ///< sentences: who would be evicted for it, and why
+  std::string reason;                  ///< why it would wait
+  std::vector<std::string> details;
+  std::optional<base::Time> may_start;
+  ProjectStatus before;
+  ProjectStatus after;
+
+  bool operator==(const Forecast&) const = default;
+};
+
+}  // namespace muster::job

@@ -1,0 +1,79 @@
+#include "job/log_pattern.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::job {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+constexpr auto kSyntax = std::regex_constants::ECMAScript | std::regex_constants::nosubs |
+                         std::regex_constants::__polynomial;
+
+Error fault(const std::string& text, const std::string& what) {
+  return {.code = ErrorCode::kInvalid, .what = "'" + text + "' " + what};
+}
+
+/// The larger number of "{2,30}", or 1 where there is none.
+int largest_count(std::string_view braces) {
+  int largest = 1;
+  for (size_t i = 0; i < braces.size(); ++i) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(&braces[i], braces.data() + braces.size(), number);
+    if (error == std::errc::result_out_of_range) return kMaxPatternRepeats + 1;
+    if (error != std::errc{}) continue;
+    largest = std::max(largest, number);
+    i = static_cast<size_t>(end - braces.data());
+  }
+  return largest;
+}
+
+/// How many copies of a part std::regex may make: counts within counts multiply, so the product of
+/// all is an upper bound.
+bool repeats_too_often(std::string_view text) {
+  int64_t product = 1;
+  for (size_t open = text.find('{'); open != std::string_view::npos;
+       open = text.find('{', open + 1)) {
+    const std::string_view rest = text.substr(open + 1);
+    product *= largest_count(rest.substr(0, std::min(rest.find('}'), rest.size())));
+    if (product > kMaxPatternRepeats) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<LogPattern> LogPattern::compile(const std::string& text) {
+  if (text.size() > kMaxPatternBytes) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "is longer than " + std::to_string(kMaxPatternBytes) + " bytes"};
+  }
+  if (repeats_too_often(text)) {
+    return fault(text, "repeats a part more than " + std::to_string(kMaxPatternRepeats) +
+                           " times; use * or + instead of large counts");
+  }
+  try {
+    // Alone first: "a)|(b" is no pattern, though it would be one in brackets.
+    static_cast<void>(std::regex(text, kSyntax));
+    // One match from the start of the line takes its length; a search tries each place of it, and
+    // takes the square.
+    return LogPattern(std::regex("[^]*(?:" + text + ")", kSyntax));
+  } catch (const std::regex_error& error) {
+    if (error.code() == std::regex_constants::error_complexity) {
+      return fault(text, "refers back to a group, which a pattern here cannot do");
+    }
+    return fault(text, "is not a pattern: " + std::string(error.what()));
+  }
+}
+
+bool LogPattern::found_in(std::string_view line) const {
+  line = line.substr(0, kMaxMatchedBytes);
+  return std::regex_search(line.begin(), line.end(), regex_,
+                           std::regex_constants::match_continuous);
+}
+
+}  // namespace muster::job

@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "job/validate.h"
+
+namespace muster::job {
+namespace {
+
+using std::chrono::milliseconds;
+
+JobSpec good() {
+  return {.name = "dist",
+          .kind = Kind::kMpi,
+          .command = {"mpirun", "train"},
+          .workers = 4,
+          .folder = "/home/ada"};
+}
+
+TEST(ValidateScheduling, AcceptsEachFieldAtBothEndsOfItsRange) {
+  JobSpec spec = good();
+  spec.resources = {.gpu_share_milli = 1, .cpu_milli = 1};
+  spec.scheduling = {.purpose = Purpose::kInference,
+                     .priority = 0,
+                     .preemptible = true,
+                     .min_workers = 1,
+                     .node_pools = {"a100", "default"},
+                     .gpu_models = {"NVIDIA A100-SXM4-80GB"},
+                     .packing = Packing::kSpread,
+                     .required_topology = "topology.kubernetes.io/zone",
+                     .preferred_topology = "rack",
+                     .time_limit = milliseconds(1),
+                     .retries = 1000,
+                     .retry_rules = {{.exit_code = 1, .action = RetryRule::Action::kFail},
+                                     {.log_pattern = "Xid \\d+"}}};
+  EXPECT_EQ(validate(spec), std::vector<Fault>{});
+
+  spec.resources.gpu_share_milli = 999;
+  spec.scheduling.priority = 1000;
+  spec.scheduling.min_workers = 4;
+  EXPECT_EQ(validate(spec), std::vector<Fault>{});
+}
+
+struct Wrong {
+  std::function<void(JobSpec&)> change;
+  std::string field;
+  std::string what;
+};
+
+TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
+  const Wrong wrongs[] = {
+      {[](JobSpec& spec) { spec.resources.gpus = -1; }, "resources.gpus",
+       "-1 is out of range; give 0 to 1024"},
+      {[](JobSpec& spec) { spec.resources.gpu_share_milli = 1000; }, "resources.gpu_share",
+       "1 is out of range; give 0.001 to 0.999"},
+      {[](JobSpec& spec) { spec.resources.gpu_share_milli = -500; }, "resources.gpu_share",
+       "-0.5 is out of range; give 0.001 to 0.999"},
+      {[](JobSpec& spec) { spec.resources.gpu_memory_bytes = -1; }, "resources.gpu_memory",
+       "is negative"},
+      {[](JobSpec& spec) { spec.resources = {.gpus = 1, .gpu_share_milli = 500}; },
+       "resources.gpu_share", "is a part of one GPU, and does not go with whole ones"},
+      {[](JobSpec& spec) { spec.resources = {.gpus = 1, .gpu_memory_bytes = 1}; },
+       "resources.gpu_memory", "is a part of one GPU, and does not go with whole ones"},
+      {[](JobSpec& spec) { spec.resources = {.gpu_share_milli = 1, .gpu_memory_bytes = 1}; },
+       "resources.gpu_memory", "does not go with a share of one; give one of them"},
+      {[](JobSpec& spec) { spec.resources.cpu_milli = -1500; }, "resources.cpus",
+       "-1.5 is out of range; give 0 to 65536"},
+      {[](JobSpec& spec) { spec.resources.memory_bytes = -1; }, "resources.memory", "is negative"},
+      {[](JobSpec& spec) { spec.scheduling.priority = -1; }, "scheduling.priority",
+       "-1 is out of range; give 0 to 1000"},
+      {[](JobSpec& spec) { spec.scheduling.priority = 1001; }, "scheduling.priority",
+       "1001 is out of range; give 0 to 1000"},
+      {[](JobSpec& spec) { spec.scheduling.min_workers = 0; }, "scheduling.min_workers",
+       "0 is out of range; give 1 to 4, the number of workers"},
+      {[](JobSpec& spec) { spec.scheduling.min_workers = 5; }, "scheduling.min_workers",
+       "5 is out of range; give 1 to 4, the number of workers"},
+      {[](JobSpec& spec) {
+         spec.kind = Kind::kSingle;
+         spec.workers = 0;
+         spec.scheduling.min_workers = 1;
+       },
+       "scheduling.min_workers", "a single job has no workers; leave it out"},
+      {[](JobSpec& spec) { spec.scheduling.node_pools = {"a", ""}; }, "scheduling.node_pools[1]",
+       "'' names no node pool"},
+      {[](JobSpec& spec) { spec.scheduling.gpu_models = {"A\n"}; }, "scheduling.gpu_models[0]",
+       "'A\n' names no GPU model"},
+      {[](JobSpec& spec) { spec.scheduling.gpu_models.assign(101, "A"); }, "scheduling.gpu_models",
+       "has more than 100 entries"},
+      {[](JobSpec& spec) { spec.scheduling.required_topology = " "; },
+       "scheduling.required_topology", "' ' names no level such as rack"},
+      {[](JobSpec& spec) { spec.scheduling.preferred_topology = "\xFF"; },
+       "scheduling.preferred_topology", "'\xFF' names no level such as rack"},
+      {[](JobSpec& spec) { spec.scheduling.time_limit = milliseconds(0); }, "scheduling.time_limit",
+       "give a time between 1ms and 365d"},
+      {[](JobSpec& spec) { spec.scheduling.retries = 1001; }, "scheduling.retries",
+       "1001 is out of range; give 0 to 1000"},
+      {[](JobSpec& spec) { spec.scheduling.retry_rules = {{}}; }, "scheduling.retry_rules[0]",
+       "describes no failure; give an exit_code, a log_pattern or both"},
+      {[](JobSpec& spec) { spec.scheduling.retry_rules = {{.exit_code = 256}}; },
+       "scheduling.retry_rules[0].exit_code", "256 is out of range; give 1 to 255"},
+      {[](JobSpec& spec) {
+         spec.scheduling.retry_rules = {{.exit_code = 1}, {.log_pattern = std::string(201, 'a')}};
+       },
+       "scheduling.retry_rules[1].log_pattern", "is longer than 200 bytes"},
+      {[](JobSpec& spec) { spec.scheduling.retry_rules.assign(101, {.exit_code = 1}); },
+       "scheduling.retry_rules", "has more than 100 rules"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    JobSpec spec = good();
+    wrong.change(spec);
+    EXPECT_EQ(validate(spec), (std::vector<Fault>{{.field = wrong.field, .what = wrong.what}}))
+        << wrong.field;
+  }
+}
+
+TEST(ValidateScheduling, RefusesAPatternThatIsNone) {
+  JobSpec spec = good();
+  spec.scheduling.retry_rules = {{.log_pattern = "(CUDA"}};
+
+  const auto faults = validate(spec);
+
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_EQ(faults[0].field, "scheduling.retry_rules[0].log_pattern");
+  EXPECT_EQ(faults[0].what.find("'(CUDA' is not a pattern: "), 0U) << faults[0].what;
+}
+
+}  // namespace
+}  // namespace muster::job

@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "store/cbor_value.h"
+#include "store/cbor_writer.h"
+#include "store/job_document.h"
+#include "store/project_document.h"
+#include "store/test_values.h"
+
+namespace muster::store {
+namespace {
+
+using nlohmann::json;
+
+/// A document of somebody else's making.
+std::string document_of(const json& value) {
+  std::string document;
+  json::to_cbor(value, document);
+  return document;
+}
+
+TEST(JobDocument, IsReadBackAsItWasWrittenInEveryField) {
+  const job::Job full = full_job("j1", "one");
+  const job::Job empty{.id = "j2", .spec = {.name = "two"}};
+
+  for (const job::Job& job : {full, empty}) {
+    const auto read = from_document(to_document(job));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(*read, job);
+  }
+}
+
+TEST(JobDocument, RefusesWhatItCannotRead) {
+  EXPECT_FALSE(from_document(""));
+  EXPECT_FALSE(from_document("\xff\x00\x01"));
+  const std::string whole = to_document(full_job("j1", "one"));
+  for (size_t length = 0; length < whole.size(); length += 7) {
+    EXPECT_FALSE(from_document(std::string_view(whole).substr(0, length)));
+  }
+}
+
+TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
+  json old = json::from_cbor(to_document(full_job("j1", "one")));
+  json& spec = old["spec"];
+  for (const char* key : {"gpu_share_milli", "gpu_memory_bytes", "cpu_milli", "scheduling"}) {
+    ASSERT_EQ(spec.erase(key), 1U) << key;
+  }
+  spec["cpus"] = 2;
+  for (const char* key : {"reason_details", "may_start", "restarts", "retries_used",
+                          "avoided_nodes", "suspended", "eviction"}) {
+    ASSERT_EQ(old.erase(key), 1U) << key;
+  }
+  for (json& task : old["tasks"]) {
+    ASSERT_EQ(task.erase("devices") + task.erase("gpu_share_milli"), 2U);
+  }
+  const std::string document = document_of(old);
+
+  job::Job expected = full_job("j1", "one");
+  expected.spec.resources = {.gpus = 1, .cpu_milli = 2000, .memory_bytes = 3};
+  expected.spec.scheduling = {};
+  expected.reason_details.clear();
+  expected.may_start.reset();
+  expected.restarts = expected.retries_used = 0;
+  expected.avoided_nodes.clear();
+  expected.suspended = false;
+  expected.eviction.reset();
+  for (job::Task& task : expected.tasks) {
+    task.devices.clear();
+    task.gpu_share_milli = 0;
+  }
+  const auto read = from_document(document);
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(*read, expected);
+}
+
+TEST(ProjectDocument, IsReadBackAsItWasWrittenInEveryField) {
+  for (const job::Project& project : {full_project("team-a", 7), job::Project{.name = "b"}}) {
+    const auto read = from_project_document(to_project_document(project));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(*read, project);
+  }
+}
+
+TEST(ProjectDocument, RefusesWhatItCannotRead) {
+  const std::string whole = to_project_document(full_project("team-a", 7));
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(from_project_document(std::string_view(whole).substr(0, length)));
+  }
+}
+
+/// The bytes that a writer makes, as they are read by somebody else.
+template <class Write>
+json written(Write write) {
+  std::string bytes;
+  CborWriter out(bytes);
+  write(out);
+  return json::from_cbor(bytes);
+}
+
+TEST(CborValue, ReadsWhatOthersWrite) {
+  const std::string document = document_of({{"n", -70'000},
+                                            {"r", 0.1},
+                                            {"t", "é"},
+                                            {"b", json::binary({0, 255})},
+                                            {"l", {true, nullptr}}});
+
+  const CborValue value = CborValue::parse(document);
+
+  EXPECT_EQ(value.at("n").number(), -70'000);
+  EXPECT_EQ(value.at("r").real(), 0.1);
+  EXPECT_EQ(value.at("t").text(), "é");
+  EXPECT_EQ(value.at("b").bytes(), std::string("\0\xff", 2));
+  EXPECT_TRUE(value.at("l").list().at(0).flag());
+  EXPECT_TRUE(value.at("l").list().at(1).is_null());
+  EXPECT_EQ(value.find("x"), nullptr);
+}
+
+TEST(CborValue, SaysWhatIsNotAsExpected) {
+  const std::string document = document_of({{"large", int64_t{1} << 40}, {"text", "x"}});
+  const CborValue value = CborValue::parse(document);
+
+  EXPECT_THROW(value.at("missing"), std::runtime_error);
+  EXPECT_THROW(value.at("large").small_number(), std::runtime_error);
+  EXPECT_THROW(value.at("text").bytes(), std::runtime_error);
+  EXPECT_THROW(value.number(), std::runtime_error);
+}
+
+TEST(CborValue, RefusesWhatIsNoneOrHasNoEnd) {
+  const std::string huge_list = "\x9b\xff\xff\xff\xff\xff\xff\xff\xff";
+  const std::string huge_number = "\x1b\xff\xff\xff\xff\xff\xff\xff\xff";
+  for (const std::string& document :
+       {std::string(), std::string("\xff"), std::string("\x9f\xff"), std::string("\x61"),
+        std::string("\x00\x00", 2), std::string("\xc0\x00", 2), std::string("\xa1\x00\x00", 3),
+        std::string("\xf7"), std::string(100'000, '\x81'), huge_list, huge_number}) {
+    EXPECT_THROW(CborValue::parse(document), std::runtime_error);
+  }
+}
+
+TEST(CborWriter, WritesNumbersOfEverySize) {
+  for (const int64_t number :
+       {int64_t{0}, int64_t{23}, int64_t{24}, int64_t{255}, int64_t{256}, int64_t{65'535},
+        int64_t{65'536}, int64_t{4'294'967'295}, int64_t{4'294'967'296}, INT64_MAX, int64_t{-1},
+        int64_t{-24}, int64_t{-25}, int64_t{-65'537}, INT64_MIN}) {
+    EXPECT_EQ(written([&](CborWriter& out) { out.number(number); }).get<int64_t>(), number);
+  }
+}
+
+TEST(CborWriter, WritesWhatOthersRead) {
+  const std::string lengthy(70'000, 'x');
+  const json value = written([&](CborWriter& out) {
+    out.map(5);
+    out.key("text").text(lengthy);
+    out.key("bytes").bytes(std::string("\0\xff", 2));
+    out.key("list").list(3).flag(true).flag(false).null();
+    out.key("real").real(-0.1);
+    out.key("map").map(0);
+  });
+
+  EXPECT_EQ(value["text"].get<std::string>(), lengthy);
+  EXPECT_EQ(value["bytes"], json::binary({0, 0xff}));
+  EXPECT_EQ(value["list"], json::parse("[true, false, null]"));
+  EXPECT_EQ(value["real"].get<double>(), -0.1);
+  EXPECT_EQ(value["map"], json::object());
+}
+
+}  // namespace
+}  // namespace muster::store
