@@ -19,7 +19,6 @@
 namespace muster::engine {
 namespace {
 
-using base::Time;
 using job::Sandbox;
 using launch::TaskPlan;
 
@@ -29,7 +28,9 @@ constexpr std::chrono::seconds kBound{60};
 class Bench {
  public:
   explicit Bench(std::filesystem::path folder)
-      : engine_(loop_, {.folder = std::move(folder), .shim = MUSTER_SHIM}) {
+      : engine_(loop_, {.folder = std::move(folder),
+                        .shim = MUSTER_SHIM,
+                        .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"}}) {
     engine_.listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
@@ -234,6 +235,44 @@ TEST_P(Conformance, AProgramThatIgnoresTheStopIsKilledAfterItsGrace) {
   EXPECT_TRUE(end.status.stopped);
 }
 
+TEST_P(Conformance, WhatAStoppedProgramLeftBehindHasNoMoreThanItsGraceEither) {
+  TaskPlan plan = script("(trap '' TERM; exec sleep " + marker_ + ") & echo up; wait");
+  plan.grace = std::chrono::milliseconds(50);
+  ASSERT_TRUE(bench_->start(gang_, {plan}));
+  wait_for_output("main");
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+
+  EXPECT_TRUE(bench_->wait_for_end("main").status.stopped);
+  EXPECT_TRUE(processes_with(marker_).empty());
+}
+
+TEST_P(Conformance, AStopAtOnceDoesNotWaitForTheGraceOfTheStopBefore) {
+  TaskPlan plan = script("trap '' TERM; echo up; while :; do sleep 0.01; done");
+  plan.grace = std::chrono::hours(1);
+  ASSERT_TRUE(bench_->start(gang_, {plan}));
+  wait_for_output("main");
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+  bench_->engine().stop(gang_, {"main"}, StopMode::kNow);
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.signal, SIGKILL);
+}
+
+TEST_P(Conformance, OffersNodesWithUniqueNamesAndRoom) {
+  std::set<std::string> names;
+  for (const Node& node : bench_->engine().nodes()) {
+    EXPECT_TRUE(names.insert(node.name).second) << node.name;
+    EXPECT_GT(node.task_slots, 0);
+    EXPECT_GT(node.cpu_milli, 0);
+    EXPECT_GT(node.memory_bytes, 0);
+    EXPECT_LE(node.gpus, kMaxGpus);
+    EXPECT_FALSE(node.pool.empty());
+  }
+  EXPECT_FALSE(names.empty());
+  EXPECT_NE(bench_->engine().watch_nodes([] {}), nullptr);
+}
+
 TEST_P(Conformance, StoppingIsIdempotentAndForgivesUnknownTasks) {
   ASSERT_TRUE(bench_->start(gang_, {script("echo up; exec sleep 1000")}));
   wait_for_output("main");
@@ -345,24 +384,32 @@ TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
   EXPECT_EQ(bench_->engine().adopt(gang_, "never-started"), Found::kNothing);
 }
 
-/// A whole MPI gang's plans, as the launch folder makes them.
+/// A whole MPI gang's plans, as the launch folder makes them. Its launcher runs a command in the
+/// worker, which has two of the node's four GPUs.
 launch::GangPlan mpi_gang(ProcessEngine& engine, const Gang& gang, Sandbox sandbox,
-                          const std::string& folder) {
-  job::Job job{
-      .id = gang.job_id,
-      .spec = {.name = "dist",
-               .kind = job::Kind::kMpi,
-               .command = {"sh", "-c", "ssh -F \"$CONFIG\" dist-worker-0 'echo \"$FROM_ME\"'"},
-               .workers = 1,
-               .environment = {{"FROM_ME", "it's\nhere"}},
-               .folder = folder,
-               .sandbox = sandbox},
-      .attempt = gang.attempt};
+                          const std::string& folder,
+                          const std::string& in_worker = R"('echo "$FROM_ME"')") {
+  job::Job job{.id = gang.job_id,
+               .spec = {.name = "dist",
+                        .kind = job::Kind::kMpi,
+                        .command = {"sh", "-c", "ssh -F \"$CONFIG\" dist-worker-0 " + in_worker},
+                        .workers = 1,
+                        .environment = {{"FROM_ME", "it's\nhere"}},
+                        .folder = folder,
+                        .sandbox = sandbox},
+               .attempt = gang.attempt};
   job.tasks = job::tasks_of(job.spec);
+  for (job::Task& task : job.tasks) task.node = engine.nodes().front().name;
+  job.tasks[1].devices = {1, 3};
   base::SystemRandom random;
-  const launch::Site site{.user = user_name(), .generated_folder = [&](std::string_view task) {
-                            return engine.generated_folder(gang, task, sandbox);
-                          }};
+  const launch::Site site{
+      .user = user_name(),
+      .generated_folder =
+          [&](std::string_view task) { return engine.generated_folder(gang, task, sandbox); },
+      .gpus_of =
+          [&](const std::string&) {
+            return std::vector<std::string>(engine.nodes().front().gpus);
+          }};
   auto plan = launch::plan_gang(job, launch::make_seed(random), site);
   EXPECT_TRUE(plan);
   for (TaskPlan& task : plan->then) {
@@ -384,6 +431,22 @@ TEST_P(Conformance, AWorkerAnswersSshWithTheJobsEnvironment) {
   EXPECT_EQ(log_of("launcher"), "it's\nhere\n");
   bench_->engine().stop(gang_, {"worker-0"}, StopMode::kNow);
   EXPECT_TRUE(bench_->wait_for_end("worker-0").status.stopped);
+}
+
+TEST_P(Conformance, ATaskSeesTheDevicesThatItWasGivenAndWhatReachesItBySshSeesTheSame) {
+  launch::GangPlan plan = mpi_gang(bench_->engine(), gang_, GetParam(), folder_,
+                                   R"('echo "worker $CUDA_VISIBLE_DEVICES of $MUSTER_GPUS"')");
+  plan.then[0].argv[2] += "; echo \"launcher ${CUDA_VISIBLE_DEVICES-unset} of $MUSTER_GPUS\"";
+  ASSERT_TRUE(bench_->start(gang_, plan.first));
+  bench_->wait_for_answer("worker-0");
+
+  ASSERT_TRUE(bench_->start(gang_, plan.then));
+  bench_->wait_for_end("launcher");
+
+  EXPECT_EQ(log_of("launcher"), "worker 1,3 of 2\nlauncher  of 0\n")
+      << log_of("launcher", job::LogStream::kError);
+  bench_->engine().stop(gang_, {"worker-0"}, StopMode::kNow);
+  bench_->wait_for_end("worker-0");
 }
 
 TEST_P(Conformance, AHostKeyThatIsNotTheJobsIsRefused) {

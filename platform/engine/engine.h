@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,11 +32,22 @@ struct Gang {
   auto operator<=>(const Gang&) const = default;
 };
 
-/// A machine that takes tasks.
+/// A machine that takes tasks. Its GPUs are numbered from 0, and all of one model.
 struct Node {
   std::string name;
+  std::string pool = "default";
   int task_slots = 0;
-  job::Resources total;
+  int gpus = 0;
+  std::string gpu_model;
+  int64_t gpu_memory_bytes = 0;  ///< of each GPU; 0: unknown
+  /// What CUDA_VISIBLE_DEVICES calls each GPU there; empty: its number.
+  std::vector<std::string> gpu_names;
+  int64_t cpu_milli = 0;
+  int64_t memory_bytes = 0;
+  std::map<std::string, std::string> topology;  ///< level -> domain
+  std::map<std::string, std::string> labels;
+
+  bool operator==(const Node&) const = default;
 };
 
 /// The task answers: its sshd greeted on its port. A task without one answers once it is started.
@@ -79,7 +91,11 @@ class Engine {
 
   virtual ~Engine() = default;
 
+  /// The machines there are now.
   virtual std::vector<Node> nodes() = 0;
+
+  /// Calls when nodes() has another answer, as long as the interest is kept.
+  [[nodiscard]] virtual std::shared_ptr<void> watch_nodes(std::function<void()> changed) = 0;
 
   /// Who hears the reports; set once, before anything is started.
   virtual void listen(Listener listener) = 0;

@@ -2,7 +2,9 @@
 // what every task does.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +14,18 @@
 #include "engine/engine.h"
 
 namespace muster::engine {
+
+/// A node with so many GPUs, 8 CPUs and 64 GiB for each of them (and at least for one).
+inline Node fake_node(std::string name, int gpus = 0, std::string model = "A100") {
+  const int64_t parts = gpus > 0 ? gpus : 1;
+  return {.name = std::move(name),
+          .task_slots = 100,
+          .gpus = gpus,
+          .gpu_model = gpus > 0 ? std::move(model) : "",
+          .gpu_memory_bytes = gpus > 0 ? int64_t{80} << 30 : 0,
+          .cpu_milli = parts * 8'000,
+          .memory_bytes = parts * (int64_t{64} << 30)};
+}
 
 class FakeEngine : public Engine {
  public:
@@ -28,6 +42,41 @@ class FakeEngine : public Engine {
   // What a test looks at.
   std::set<std::pair<Gang, std::string>> running;
   std::vector<std::string> calls;  ///< "start j1/1 worker-0", "stop j1/1 launcher gracefully" ...
+  std::map<std::pair<Gang, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
+
+  /// The names of the tasks that run on a node, as "j1/1 worker-0".
+  std::vector<std::string> tasks_on(const std::string& node) const {
+    std::vector<std::string> names;
+    for (const auto& key : running) {
+      const auto plan = plans.find(key);
+      if (plan == plans.end() || plan->second.node != node) continue;
+      names.push_back(name_of(key.first) + " " + key.second);
+    }
+    return names;
+  }
+
+  /// Other machines than before: who watches them is told.
+  void set_nodes(std::vector<Node> nodes) {
+    offered = std::move(nodes);
+    const auto watchers = node_watchers_;  // a callback may take or drop an interest
+    for (const auto& watcher : watchers) {
+      if (const auto changed = watcher.lock()) (*changed)();
+    }
+    std::erase_if(node_watchers_, [](const auto& watcher) { return watcher.expired(); });
+  }
+
+  /// The machine goes, and everything on it is lost: first the tasks are, then the node.
+  void lose_node(const std::string& name) {
+    std::vector<std::pair<Gang, std::string>> lost;
+    for (const auto& key : running) {
+      const auto plan = plans.find(key);
+      if (plan != plans.end() && plan->second.node == name) lost.push_back(key);
+    }
+    for (const auto& [gang, task] : lost) end(gang, task, {.lost = true});
+    std::vector<Node> rest = offered;
+    std::erase_if(rest, [&](const Node& node) { return node.name == name; });
+    set_nodes(std::move(rest));
+  }
 
   void answer(const Gang& gang, const std::string& task) { report(gang, task, TaskAnswered{}); }
   void end(const Gang& gang, const std::string& task, job::ExitStatus status) {
@@ -36,6 +85,11 @@ class FakeEngine : public Engine {
   }
 
   std::vector<Node> nodes() override { return offered; }
+  std::shared_ptr<void> watch_nodes(std::function<void()> changed) override {
+    auto watcher = std::make_shared<std::function<void()>>(std::move(changed));
+    node_watchers_.emplace_back(watcher);
+    return watcher;
+  }
   void listen(Listener listener) override { listener_ = std::move(listener); }
   std::string generated_folder(const Gang&, std::string_view, job::Sandbox) const override {
     return "/generated";
@@ -49,7 +103,10 @@ class FakeEngine : public Engine {
         return;
       }
     }
-    for (const launch::TaskPlan& task : tasks) running.insert({gang, task.task});
+    for (const launch::TaskPlan& task : tasks) {
+      running.insert({gang, task.task});
+      plans.insert_or_assign({gang, task.task}, task);
+    }
     loop_.post([this, gang, tasks = std::move(tasks), done] {
       done({});
       for (const launch::TaskPlan& task : tasks) {
@@ -127,6 +184,7 @@ class FakeEngine : public Engine {
 
   base::EventLoop& loop_;
   Listener listener_;
+  std::vector<std::weak_ptr<std::function<void()>>> node_watchers_;
 };
 
 }  // namespace muster::engine

@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/random.h"
 #include "base/result.h"
@@ -35,8 +36,14 @@ struct Site {
   /// The folder that a task sees as its own generated one: /generated, or a path of the host where
   /// nothing is sandboxed.
   std::function<std::string(std::string_view task)> generated_folder;
+  /// What CUDA_VISIBLE_DEVICES calls each GPU of a node; empty where the node has none. Not set: no
+  /// node has any.
+  std::function<std::vector<std::string>(const std::string& node)> gpus_of;
 };
 
+/// Plans the tasks that were placed. An elastic gang may have fewer workers than its spec asks for:
+/// the others are in no hostfile, and nobody is told of them. kInternal where the task that decides
+/// has no place.
 base::Result<GangPlan> plan_gang(const job::Job& job, const GangSeed& seed, const Site& site);
 
 }  // namespace muster::launch

@@ -11,17 +11,31 @@ using job::Job;
 using job::Kind;
 using job::Sandbox;
 
-GangPlan plan_of(job::JobSpec spec, const std::string& generated = "/generated") {
+/// A job whose tasks are all placed on one node.
+Job placed(job::JobSpec spec) {
   Job job{.id = "j1", .spec = std::move(spec), .attempt = 2};
   job.tasks = job::tasks_of(job.spec);
+  for (job::Task& task : job.tasks) task.node = "n1";
+  return job;
+}
+
+GangPlan plan_of(const Job& job, const std::string& generated = "/generated",
+                 std::vector<std::string> gpus = {}) {
   base::FakeRandom random;
-  const Site site{.user = "ada", .generated_folder = [&](std::string_view task) {
-                    return generated == "/generated" ? generated
-                                                     : generated + "/" + std::string(task);
-                  }};
+  const Site site{.user = "ada",
+                  .generated_folder =
+                      [&](std::string_view task) {
+                        return generated == "/generated" ? generated
+                                                         : generated + "/" + std::string(task);
+                      },
+                  .gpus_of = [&](const std::string&) { return gpus; }};
   auto plan = plan_gang(job, make_seed(random), site);
   EXPECT_TRUE(plan);
   return *std::move(plan);
+}
+
+GangPlan plan_of(const job::JobSpec& spec, const std::string& generated = "/generated") {
+  return plan_of(placed(spec), generated);
 }
 
 job::JobSpec mpi_spec() {
@@ -32,6 +46,10 @@ job::JobSpec mpi_spec() {
           .slots_per_worker = 4,
           .environment = {{"TOKEN", "t"}},
           .folder = "/home/ada"};
+}
+
+job::JobSpec single_spec() {
+  return {.name = "one", .command = {"true"}, .folder = "/"};
 }
 
 const PlannedFile* find_file(const TaskPlan& task, const std::string& path) {
@@ -123,12 +141,146 @@ TEST(PlanGang, TurnsGeneratedPathsOfTheCommandToWhereTheyAreWithoutASandbox) {
 }
 
 TEST(PlanGang, ASingleTaskNeedsNeitherKeysNorAHostfile) {
-  const GangPlan plan = plan_of({.name = "one", .command = {"true"}, .folder = "/"});
+  const GangPlan plan = plan_of(single_spec());
 
   EXPECT_TRUE(plan.first.empty());
   ASSERT_EQ(plan.then.size(), 1U);
   EXPECT_TRUE(plan.then[0].files.empty());
   EXPECT_EQ(plan.then[0].environment.count("OMPI_MCA_plm_rsh_args"), 0U);
+}
+
+TEST(PlanGang, TellsATaskItsProjectItsNodeAndHowOftenItStartedAgain) {
+  Job job = placed(single_spec());
+  job.spec.project = "team-a";
+  job.restarts = 3;
+
+  const TaskPlan task = plan_of(job).then[0];
+
+  EXPECT_EQ(task.node, "n1");
+  EXPECT_EQ(task.environment.at("MUSTER_PROJECT"), "team-a");
+  EXPECT_EQ(task.environment.at("MUSTER_RESTART_COUNT"), "3");
+}
+
+// --- gangs of which a part was placed
+
+/// The launcher and the second of three workers have a place.
+Job reduced() {
+  job::JobSpec spec = mpi_spec();
+  spec.workers = 3;
+  Job job = placed(spec);
+  job.tasks[1].node.clear();
+  job.tasks[3].node.clear();
+  return job;
+}
+
+TEST(PlanGang, PlansOnlyTheTasksThatWerePlaced) {
+  const GangPlan plan = plan_of(reduced());
+
+  ASSERT_EQ(plan.first.size(), 1U);
+  ASSERT_EQ(plan.then.size(), 1U);
+  EXPECT_EQ(plan.first[0].task, "worker-1");
+  EXPECT_EQ(plan.then[0].task, "launcher");
+}
+
+TEST(PlanGang, NamesNobodyWhoWasNotPlaced) {
+  const GangPlan plan = plan_of(reduced());
+
+  EXPECT_EQ(find_file(plan.then[0], "hostfile")->content, "dist-worker-1 slots=4\n");
+  for (const TaskPlan& task : {plan.first[0], plan.then[0]}) {
+    ASSERT_EQ(task.hosts.size(), 2U);
+    EXPECT_EQ(task.hosts[0].first, "dist-launcher");
+    EXPECT_EQ(task.hosts[1].first, "dist-worker-1");
+    for (const PlannedFile& file : task.files) {
+      EXPECT_EQ(file.content.find("worker-0"), std::string::npos) << file.path;
+      EXPECT_EQ(file.content.find("worker-2"), std::string::npos) << file.path;
+    }
+  }
+}
+
+TEST(PlanGang, CountsTheWorkersThatWerePlacedAndGathersOnTheFirstOfThem) {
+  const GangPlan plan = plan_of(reduced());
+
+  EXPECT_EQ(plan.then[0].environment.at("MUSTER_WORKERS"), "1");
+  EXPECT_TRUE(
+      plan.then[0].environment.at("MUSTER_RENDEZVOUS").starts_with(plan.first[0].address + ":"));
+}
+
+TEST(PlanGang, RefusesAGangWhoseLauncherHasNoPlace) {
+  Job job = placed(mpi_spec());
+  job.tasks[0].node.clear();
+  base::FakeRandom random;
+
+  const auto plan = plan_gang(job, make_seed(random), {});
+
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, base::ErrorCode::kInternal);
+}
+
+// --- devices
+
+const std::string& visible(const TaskPlan& task) {
+  return task.environment.at("CUDA_VISIBLE_DEVICES");
+}
+
+/// Two workers with a GPU each of a node that has four.
+Job with_gpus() {
+  job::JobSpec spec = mpi_spec();
+  spec.resources.gpus = 1;
+  Job job = placed(spec);
+  for (const size_t worker : {1, 2}) {
+    job.tasks[worker].devices = {static_cast<int>(worker) + 1};
+    job.tasks[worker].gpu_share_milli = 1000;
+  }
+  return job;
+}
+
+TEST(PlanGang, ShowsEachWorkerItsOwnDevicesAndTheLauncherNone) {
+  const GangPlan plan = plan_of(with_gpus());
+
+  EXPECT_EQ(visible(plan.first[0]), "2");
+  EXPECT_EQ(visible(plan.first[1]), "3");
+  EXPECT_EQ(visible(plan.then[0]), "");
+}
+
+TEST(PlanGang, HandsTheDevicesOnToWhatComesBySshAndToEveryRank) {
+  const TaskPlan worker = plan_of(with_gpus()).first[0];
+
+  EXPECT_NE(find_file(worker, "session")->content.find("export CUDA_VISIBLE_DEVICES='2'\n"),
+            std::string::npos);
+  EXPECT_NE(find_file(worker, "devices")->content.find("export CUDA_VISIBLE_DEVICES='2'\n"),
+            std::string::npos);
+}
+
+TEST(PlanGang, LetsNoVariableOfTheUserLeadToTheDevicesOfOthers) {
+  Job job = with_gpus();
+  job.spec.environment["CUDA_VISIBLE_DEVICES"] = "0,1,2,3";
+
+  const GangPlan plan = plan_of(job);
+
+  EXPECT_EQ(visible(plan.first[0]), "2");
+  EXPECT_EQ(visible(plan.then[0]), "");
+}
+
+TEST(PlanGang, HidesTheGpusOfItsNodeFromAJobThatAskedForNone) {
+  Job job = placed(single_spec());
+  job.spec.environment["CUDA_VISIBLE_DEVICES"] = "0";
+
+  EXPECT_EQ(visible(plan_of(job, "/generated", {"0", "1"}).then[0]), "");
+}
+
+TEST(PlanGang, LeavesTheUsersVariableAloneWhereThereIsNoGpuToGive) {
+  Job job = placed(mpi_spec());
+  EXPECT_EQ(plan_of(job).then[0].environment.count("CUDA_VISIBLE_DEVICES"), 0U);
+  EXPECT_EQ(find_file(plan_of(job).first[0], "devices"), nullptr);
+
+  job.spec.environment["CUDA_VISIBLE_DEVICES"] = "0";
+  EXPECT_EQ(visible(plan_of(job).then[0]), "0");
+}
+
+TEST(PlanGang, CallsTheDevicesWhatTheirNodeCallsThem) {
+  const GangPlan plan = plan_of(with_gpus(), "/generated", {"GPU-a", "GPU-b", "GPU-c", "GPU-d"});
+
+  EXPECT_EQ(visible(plan.first[0]), "GPU-c");
 }
 
 TEST(PlanGang, FollowsFromItsSeed) {

@@ -6,12 +6,17 @@ namespace muster::launch {
 
 using base::shell_quoted;
 
-std::string session_script(const std::map<std::string, std::string>& environment,
-                           const std::string& folder) {
-  std::string text = "#!/bin/sh\n";
-  for (const auto& [name, value] : environment) {
+std::string export_lines(const std::map<std::string, std::string>& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) {
     text += "export " + name + "=" + shell_quoted(value) + "\n";
   }
+  return text;
+}
+
+std::string session_script(const std::map<std::string, std::string>& environment,
+                           const std::string& folder) {
+  std::string text = "#!/bin/sh\n" + export_lines(environment);
   text += "cd " + shell_quoted(folder) + " || exit 1\n";
   text +=
       "if [ -n \"$SSH_ORIGINAL_COMMAND\" ]; then exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; fi\n";
@@ -24,6 +29,7 @@ std::string rank_script() {
          "export MUSTER_RANK=\"$OMPI_COMM_WORLD_RANK\" MUSTER_WORLD_SIZE=\"$OMPI_COMM_WORLD_SIZE\" "
          "MUSTER_LOCAL_RANK=\"$OMPI_COMM_WORLD_LOCAL_RANK\"\n"
          "echo \"$OMPI_COMM_WORLD_SIZE\" > \"$MUSTER_GENERATED/ranks/$OMPI_COMM_WORLD_RANK\"\n"
+         "[ -r \"$MUSTER_GENERATED/devices\" ] && . \"$MUSTER_GENERATED/devices\"\n"
          "[ -n \"$MUSTER_RANK_AGENT\" ] && exec \"$MUSTER_RANK_AGENT\" --rank \"$@\"\n"
          "exec \"$@\"\n";
 }

@@ -33,6 +33,18 @@ TEST(SessionScript, DoesNotRunTheCommandInAnotherFolderWhenItsOwnIsMissing) {
       "");
 }
 
+TEST(RankScript, SeesTheDevicesOfItsOwnTaskWhateverTheLauncherHandedOn) {
+  std::string pattern = testing::TempDir() + "rankXXXXXX";
+  const std::string folder = ::mkdtemp(pattern.data());
+  EXPECT_EQ(run("mkdir " + folder + "/ranks; echo " +
+                    base::shell_quoted(export_lines({{"CUDA_VISIBLE_DEVICES", "2"}})) + " > " +
+                    folder + "/devices; CUDA_VISIBLE_DEVICES=0,1 OMPI_COMM_WORLD_RANK=0 " +
+                    "OMPI_COMM_WORLD_SIZE=1 MUSTER_GENERATED=" + folder,
+                "set -- sh -c 'echo $CUDA_VISIBLE_DEVICES'\n" + rank_script()),
+            "2\n");
+  EXPECT_EQ(run("rm -r " + folder + ";", "true"), "");
+}
+
 TEST(RankScript, LeavesAFileForItsRankAndRunsTheProgram) {
   std::string pattern = testing::TempDir() + "rankXXXXXX";
   const std::string folder = ::mkdtemp(pattern.data());

@@ -39,6 +39,7 @@ struct SshService {
 struct TaskPlan {
   std::string task;
   job::Role role = job::Role::kSingle;
+  std::string node;  ///< where it was placed: one of the engine's
   std::string hostname;
   std::string address;            ///< 127.x.y.z: the task's own
   std::vector<std::string> argv;  ///< empty: the task only answers ssh

@@ -1,18 +1,13 @@
-// What this machine is and has, for the process engine.
+// Who this machine and its user are, for the process engine.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "job/spec.h"
-
 namespace muster::engine {
 
 std::string host_name();
-
-/// CPUs this process may use, physical memory, NVIDIA GPUs by their device files.
-job::Resources host_resources();
 
 /// The machine's /etc/hosts with these names in front.
 std::string hosts_file(const std::vector<std::pair<std::string, std::string>>& names);

@@ -18,6 +18,7 @@
 #include "engine/process/host_facts.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
+#include "engine/process/this_node.h"
 
 namespace muster::engine {
 
@@ -92,12 +93,13 @@ struct ProcessEngine::HeldTask {
 };
 
 ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
-    : loop_(loop),
-      options_(std::move(options)),
-      node_{.name = host_name(), .task_slots = options_.task_slots, .total = host_resources()},
-      files_(loop) {}
+    : loop_(loop), options_(std::move(options)), node_(this_node(options_)), files_(loop) {}
 
 ProcessEngine::~ProcessEngine() = default;
+
+std::shared_ptr<void> ProcessEngine::watch_nodes(std::function<void()> changed) {
+  return std::make_shared<std::function<void()>>(std::move(changed));
+}
 
 TaskFolder ProcessEngine::folder_of(const Gang& gang, std::string_view task) const {
   return {options_.folder / gang.job_id / std::to_string(gang.attempt) / task};

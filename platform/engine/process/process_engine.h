@@ -2,7 +2,6 @@
 // shim that outlives the server. No daemon, no root needed.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,15 +9,10 @@
 #include "base/event_loop.h"
 #include "engine/engine.h"
 #include "engine/process/file_watch.h"
+#include "engine/process/options.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {
-
-struct ProcessEngineOptions {
-  std::filesystem::path folder;  ///< where the jobs' folders lie; made 0700
-  std::filesystem::path shim;    ///< the muster-shim executable
-  int task_slots = 256;          ///< how many tasks may run at once, whatever they ask for
-};
 
 class ProcessEngine : public Engine {
  public:
@@ -26,6 +20,9 @@ class ProcessEngine : public Engine {
   ~ProcessEngine() override;
 
   std::vector<Node> nodes() override { return {node_}; }
+  /// Never calls: a server sees the machine as it was when it started. CPUs and GPUs that come and
+  /// go while it runs are taken note of by starting it again, which no job notices.
+  std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
   void listen(Listener listener) override { listener_ = std::move(listener); }
   std::string generated_folder(const Gang& gang, std::string_view task,
                                job::Sandbox sandbox) const override;

@@ -1,0 +1,103 @@
+#include "engine/process/devices.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "engine/process/declared_gpus.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// nvidia0, nvidia1 ...; not nvidiactl or nvidia-uvm.
+bool is_gpu_file(std::string_view name) {
+  constexpr std::string_view kPrefix = "nvidia";
+  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
+  return std::all_of(name.begin() + kPrefix.size(), name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+int count_gpu_files(const fs::path& folder) {
+  int count = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (is_gpu_file(entry.path().filename().string())) ++count;
+  }
+  return count;
+}
+
+std::string counted(size_t number, const std::string& model) {
+  return std::to_string(number) + (number == 1 ? " GPU" : " GPUs") + " of model '" + model + "'";
+}
+
+/// Most of them, then most memory, then the first by name.
+const std::vector<Gpu>& preferred(const std::map<std::string, std::vector<Gpu>>& models) {
+  const auto weight = [](const std::vector<Gpu>& gpus) {
+    return std::pair(gpus.size(), gpus.front().memory_bytes);
+  };
+  return std::max_element(
+             models.begin(), models.end(),
+             [&](const auto& a, const auto& b) { return weight(a.second) < weight(b.second); })
+      ->second;
+}
+
+/// Devices are the bits of a word in the scheduler.
+void keep_within_bound(OfferedGpus& offered) {
+  if (offered.count <= kMaxGpus) return;
+  offered.left_out.push_back(std::to_string(offered.count - kMaxGpus) + " GPUs: a node has " +
+                             std::to_string(kMaxGpus) + " at most");
+  offered.count = kMaxGpus;
+  if (offered.names.size() > kMaxGpus) offered.names.resize(kMaxGpus);
+}
+
+}  // namespace
+
+OfferedGpus offer(const NvmlGpus& found) {
+  OfferedGpus offered{.left_out = found.unreached};
+  if (found.gpus.empty()) return offered;
+  std::map<std::string, std::vector<Gpu>> models;
+  for (const Gpu& gpu : found.gpus) models[gpu.model].push_back(gpu);
+  const std::vector<Gpu>& chosen = preferred(models);
+  offered.count = static_cast<int>(chosen.size());
+  offered.model = chosen.front().model;
+  offered.memory_bytes = chosen.front().memory_bytes;
+  for (const Gpu& gpu : chosen) {
+    offered.memory_bytes = std::min(offered.memory_bytes, gpu.memory_bytes);
+  }
+  for (const auto& [model, gpus] : models) {
+    if (model == offered.model) continue;
+    offered.left_out.push_back(counted(gpus.size(), model) + ": the node offers those of model '" +
+                               offered.model + "'");
+  }
+  const bool named =
+      std::none_of(chosen.begin(), chosen.end(), [](const Gpu& gpu) { return gpu.uuid.empty(); });
+  if (named && !offered.left_out.empty()) {
+    for (const Gpu& gpu : chosen) offered.names.push_back(gpu.uuid);
+  }
+  keep_within_bound(offered);
+  return offered;
+}
+
+OfferedGpus offer_gpus(const std::string& library, const fs::path& device_folder) {
+  const auto found = ask_nvml(library);
+  if (found) return offer(*found);
+  if (found.error().code == base::ErrorCode::kNotFound) {
+    OfferedGpus offered{.count = count_gpu_files(device_folder)};
+    keep_within_bound(offered);
+    return offered;
+  }
+  OfferedGpus none;
+  if (const int files = count_gpu_files(device_folder)) {
+    none.left_out = {std::to_string(files) + (files == 1 ? " GPU: " : " GPUs: ") +
+                     found.error().what};
+  }
+  return none;
+}
+
+}  // namespace muster::engine

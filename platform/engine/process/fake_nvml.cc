@@ -1,0 +1,122 @@
+// Not NVIDIA's library: a stand-in for tests on machines without a GPU, with the functions that
+// nvml.cc asks for. What it has stands in FAKE_NVML, one GPU a line:
+//
+//   NAME|MEMORY|UUID    a GPU; an empty field: that question fails
+//   lost                a GPU that no longer answers
+//   no-driver           nvmlInit fails
+//   no-count            counting fails
+//
+// With FAKE_NVML_INCOMPLETE it lacks a function, as a library of another age would.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+struct Device {
+  std::string name, memory, uuid;
+};
+
+constexpr int kSuccess = 0;
+constexpr int kUninitialized = 1;
+constexpr int kInvalidArgument = 2;
+constexpr int kNotSupported = 3;
+constexpr int kInsufficientSize = 7;
+constexpr int kDriverNotLoaded = 9;
+constexpr int kGpuIsLost = 15;
+
+int sessions = 0;
+std::vector<Device> devices;
+
+std::string script() {
+  const char* text = std::getenv("FAKE_NVML");
+  return text == nullptr ? "" : text;
+}
+
+std::string cut(std::string& text, char separator) {
+  const size_t end = text.find(separator);
+  std::string part = text.substr(0, end);
+  text.erase(0, end == std::string::npos ? end : end + 1);
+  return part;
+}
+
+int write(const std::string& text, char* room, unsigned length) {
+  if (text.empty()) return kNotSupported;
+  if (text.size() >= length) return kInsufficientSize;
+  std::memcpy(room, text.c_str(), text.size() + 1);
+  return kSuccess;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming): the names are NVIDIA's.
+extern "C" {
+
+int nvmlInit_v2() {
+  std::string text = script();
+  if (text == "no-driver") return kDriverNotLoaded;
+  devices.clear();
+  while (!text.empty()) {
+    std::string line = cut(text, '\n');
+    Device device;
+    device.name = cut(line, '|');
+    device.memory = cut(line, '|');
+    device.uuid = line;
+    devices.push_back(device);
+  }
+  ++sessions;
+  return kSuccess;
+}
+
+int nvmlShutdown() {
+  --sessions;
+  return kSuccess;
+}
+
+const char* nvmlErrorString(int status) {
+  return status == kDriverNotLoaded ? "Driver Not Loaded"
+         : status == kGpuIsLost     ? "GPU is lost"
+                                    : nullptr;
+}
+
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  if (sessions == 0) return kUninitialized;
+  if (script() == "no-count") return kInvalidArgument;
+  *count = static_cast<unsigned>(devices.size());
+  return kSuccess;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device** device) {
+  if (index >= devices.size()) return kInvalidArgument;
+  if (devices[index].name == "lost") return kGpuIsLost;
+  *device = &devices[index];
+  return kSuccess;
+}
+
+int nvmlDeviceGetName(const Device* device, char* name, unsigned length) {
+  return write(device->name, name, length);
+}
+
+int nvmlDeviceGetUUID(const Device* device, char* uuid, unsigned length) {
+  return write(device->uuid, uuid, length);
+}
+
+#ifndef FAKE_NVML_INCOMPLETE
+int nvmlDeviceGetMemoryInfo(const Device* device, Memory* memory) {
+  if (device->memory.empty()) return kNotSupported;
+  memory->total = std::stoull(device->memory);
+  return kSuccess;
+}
+#endif
+
+/// For tests: sessions that were opened and not closed.
+int fake_nvml_sessions() {
+  return sessions;
+}
+}
+// NOLINTEND(readability-identifier-naming)

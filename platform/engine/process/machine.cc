@@ -1,0 +1,89 @@
+#include "engine/process/machine.h"
+
+#include <hwloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "base/log.h"
+#include "engine/process/cgroup_limits.h"
+
+namespace muster::engine {
+
+namespace {
+
+struct DestroyTopology {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+
+using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+
+/// What the kernel tells of CPUs and memory, as far as this process may use them; null where hwloc
+/// fails.
+Topology load_topology() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return nullptr;
+  Topology topology(raw);
+  // hwloc's x86 part would move this process to every CPU in turn to ask it.
+  hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+  hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
+  for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE}) {
+    hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
+  }
+  hwloc_topology_set_flags(
+      raw, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING);
+  return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
+}
+
+int count(const Topology& topology, hwloc_obj_type_t type) {
+  return std::max(hwloc_get_nbobjs_by_type(topology.get(), type), 0);
+}
+
+/// The machine's memory; where a cpuset leaves this process some NUMA nodes only, theirs. Not
+/// hwloc's sum in every case: what the nodes of a virtual machine report may fall short of what it
+/// has.
+int64_t usable_memory(const Topology& topology) {
+  const int64_t all = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  if (!topology) return all;
+  const bool restricted =
+      hwloc_bitmap_isequal(hwloc_topology_get_complete_nodeset(topology.get()),
+                           hwloc_topology_get_allowed_nodeset(topology.get())) == 0;
+  const auto local = static_cast<int64_t>(hwloc_get_root_obj(topology.get())->total_memory);
+  return restricted && local > 0 ? std::min(all, local) : all;
+}
+
+std::map<std::string, std::string> labels_of(const Topology& topology) {
+  std::map<std::string, std::string> labels;
+  const auto label = [&](const char* name, hwloc_obj_type_t type) {
+    if (const int number = count(topology, type)) labels[name] = std::to_string(number);
+  };
+  label("cpu.sockets", HWLOC_OBJ_PACKAGE);
+  label("cpu.cores", HWLOC_OBJ_CORE);
+  label("numa.nodes", HWLOC_OBJ_NUMANODE);
+  const hwloc_obj_t socket = hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_PACKAGE, 0);
+  const char* model = socket == nullptr ? nullptr : hwloc_obj_get_info_by_name(socket, "CPUModel");
+  if (model != nullptr) labels["cpu.model"] = model;
+  return labels;
+}
+
+}  // namespace
+
+Machine this_machine() {
+  const Topology topology = load_topology();
+  if (!topology) base::log_warning("hwloc does not know this machine: it has no labels");
+  const int cpus = topology ? count(topology, HWLOC_OBJ_PU) : 0;
+  // hardware_concurrency() counts the affinity mask, too.
+  Machine machine{.cpu_milli = 1000LL * (cpus > 0 ? cpus : std::thread::hardware_concurrency()),
+                  .memory_bytes = usable_memory(topology)};
+  const CgroupLimits limits = cgroup_limits();
+  if (limits.cpu_milli) machine.cpu_milli = std::min(machine.cpu_milli, *limits.cpu_milli);
+  if (limits.memory_bytes) {
+    machine.memory_bytes = std::min(machine.memory_bytes, *limits.memory_bytes);
+  }
+  if (topology) machine.labels = labels_of(topology);
+  return machine;
+}
+
+}  // namespace muster::engine

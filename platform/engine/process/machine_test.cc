@@ -1,0 +1,72 @@
+#include "engine/process/machine.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace muster::engine {
+namespace {
+
+/// Keeps the calling thread, and with it what it asks the kernel of itself, on one CPU.
+class OnOneCpu {
+ public:
+  OnOneCpu() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+      if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &one);
+    }
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnOneCpu() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  OnOneCpu(const OnOneCpu&) = delete;
+  OnOneCpu& operator=(const OnOneCpu&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+TEST(ThisMachine, HasNoMoreThanThisProcessMayUse) {
+  const Machine machine = this_machine();
+
+  EXPECT_GT(machine.cpu_milli, 0);
+  EXPECT_LE(machine.cpu_milli, 1000LL * std::thread::hardware_concurrency());
+  EXPECT_GT(machine.memory_bytes, 0);
+  EXPECT_LE(machine.memory_bytes, int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE));
+}
+
+TEST(ThisMachine, HasOneCpuForAProcessThatIsBoundToOne) {
+  const OnOneCpu bound;
+
+  EXPECT_LE(this_machine().cpu_milli, 1000);
+}
+
+TEST(ThisMachine, SaysHowItIsLaidOut) {
+  const auto labels = this_machine().labels;
+
+  // Sockets and cores are left out where the kernel does not tell of them.
+  ASSERT_EQ(labels.count("numa.nodes"), 1U);
+  for (const char* name : {"numa.nodes", "cpu.sockets", "cpu.cores"}) {
+    if (labels.count(name) > 0) {
+      EXPECT_GT(std::stoi(labels.at(name)), 0) << name;
+    }
+  }
+}
+
+TEST(ThisMachine, LeavesTheAffinityOfThisProcessAsItWas) {
+  const OnOneCpu bound;
+  cpu_set_t before;
+  ::sched_getaffinity(0, sizeof before, &before);
+
+  this_machine();
+
+  cpu_set_t after;
+  ::sched_getaffinity(0, sizeof after, &after);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+}  // namespace
+}  // namespace muster::engine

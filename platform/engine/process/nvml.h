@@ -1,0 +1,34 @@
+// The GPUs of this machine as NVIDIA's driver tells of them. NVML (libnvidia-ml.so.1) comes with
+// the driver: it is opened where it is, and nothing is linked or needed to build.
+//
+// Blocking: where the driver lets idle GPUs sleep (no persistence mode) it wakes each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster::engine {
+
+struct Gpu {
+  std::string model;
+  int64_t memory_bytes = 0;  ///< 0: unknown
+  std::string uuid;          ///< empty: unknown
+
+  bool operator==(const Gpu&) const = default;
+};
+
+struct NvmlGpus {
+  std::vector<Gpu> gpus;               ///< that answered, in NVML's order
+  std::vector<std::string> unreached;  ///< sentences: which did not, and why
+
+  bool operator==(const NvmlGpus&) const = default;
+};
+
+/// Errors: kNotFound where there is no such library or it lacks a function, and so cannot be asked;
+/// kUnavailable where it says that its driver does not work.
+base::Result<NvmlGpus> ask_nvml(const std::string& library = "libnvidia-ml.so.1");
+
+}  // namespace muster::engine

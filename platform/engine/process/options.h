@@ -1,0 +1,23 @@
+// How a process engine is set up, and what its administrator says of the machine it runs on.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "engine/process/declared_gpus.h"
+
+namespace muster::engine {
+
+struct ProcessEngineOptions {
+  std::filesystem::path folder;  ///< where the jobs' folders lie; made 0700
+  std::filesystem::path shim;    ///< the muster-shim executable
+  int task_slots = 256;          ///< how many tasks may run at once, whatever they ask for
+  std::optional<DeclaredGpus> declared_gpus;    ///< in the place of those the machine has
+  std::string node_pool = "default";            ///< of which nodes it is one
+  std::map<std::string, std::string> topology;  ///< level -> domain: rack -> r1
+  std::map<std::string, std::string> labels;    ///< beside those that were found; these win
+};
+
+}  // namespace muster::engine

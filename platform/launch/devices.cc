@@ -1,0 +1,53 @@
+#include "launch/devices.h"
+
+#include <algorithm>
+
+namespace muster::launch {
+
+namespace {
+
+constexpr int kWhole = 1000;  ///< thousandths
+
+/// 500: "0.5"; 1000: "1".
+std::string decimal(int milli) {
+  if (milli % kWhole == 0) return std::to_string(milli / kWhole);
+  std::string digits = std::to_string(kWhole + milli % kWhole).substr(1);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  return std::to_string(milli / kWhole) + "." + digits;
+}
+
+std::string joined(const job::Task& task, const std::vector<std::string>& names) {
+  std::string text;
+  for (const int device : task.devices) {
+    const auto index = static_cast<size_t>(device);
+    if (!text.empty()) text += ",";
+    text += index < names.size() && !names[index].empty() ? names[index] : std::to_string(device);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> device_environment(const job::Task& task,
+                                                      const std::vector<std::string>& names) {
+  std::map<std::string, std::string> variables{
+      {"CUDA_VISIBLE_DEVICES", joined(task, names)},
+      {"MUSTER_GPUS", std::to_string(task.devices.size())},
+  };
+  if (task.devices.empty()) return variables;
+  variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  const int share = task.gpu_share_milli > 0 ? task.gpu_share_milli : kWhole;
+  variables["MUSTER_GPU_SHARE"] = decimal(share);
+  if (share < kWhole) {
+    // A whole number, rounded down: the parts of one GPU must not come to more than all of it.
+    variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(std::max(share / 10, 1));
+  }
+  return variables;
+}
+
+bool asks_for_gpus(const job::JobSpec& spec) {
+  const job::Resources& claim = spec.resources;
+  return claim.gpus > 0 || claim.gpu_share_milli > 0 || claim.gpu_memory_bytes > 0;
+}
+
+}  // namespace muster::launch
