@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,11 @@
 #include "cli/cli.h"
 #include "cli/paths.h"
 #include "control/controller.h"
+#include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"
 #include "http/server.h"
+#include "schedule/scheduler.h"
 #include "server/app.h"
 #include "store/sqlite_store.h"
 
@@ -55,6 +58,36 @@ void tell_ready(int fd) {
   ::close(fd);
 }
 
+Result<muster::engine::ProcessEngineOptions> engine_options_of(const Paths& paths,
+                                                               const ServeOptions& options) {
+  muster::engine::ProcessEngineOptions result{.folder = paths.state_folder / "jobs",
+                                              .shim = shim_path(),
+                                              .node_pool = options.node_pool,
+                                              .topology = options.topology};
+  if (!options.declared_gpus.empty()) {
+    MUSTER_TRY(result.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
+  }
+  return result;
+}
+
+Result<muster::schedule::Options> scheduler_options_of(const ServeOptions& options) {
+  using muster::schedule::Packing;
+  const std::map<std::string, Packing> packings{{"fragmentation", Packing::kFragmentation},
+                                                {"pack", Packing::kPack},
+                                                {"spread", Packing::kSpread}};
+  const auto packing = packings.find(options.packing);
+  if (packing == packings.end()) {
+    return Error{.code = muster::base::ErrorCode::kInvalid,
+                 .what = "'" + options.packing + "' is no way of packing",
+                 .advice = "it is one of fragmentation, pack and spread"};
+  }
+  return muster::schedule::Options{.packing = packing->second,
+                                   .stale_grace = options.stale_grace,
+                                   .decay = options.decay,
+                                   .patience = options.patience,
+                                   .forbearance = options.forbearance};
+}
+
 Result<void> serve(const Paths& paths, const ServeOptions& options) {
   MUSTER_CHECK(muster::cli::make_folders(paths));
   auto lock = muster::base::lock_file(paths.state_folder / "server.lock");
@@ -69,11 +102,12 @@ Result<void> serve(const Paths& paths, const ServeOptions& options) {
   const muster::base::SystemClock clock;
   muster::base::SystemRandom random;
   MUSTER_CHECK(muster::base::make_private_folder(paths.state_folder / "jobs"));
-  muster::engine::ProcessEngine engine(
-      loop, {.folder = paths.state_folder / "jobs", .shim = shim_path()});
+  MUSTER_TRY(auto engine_options, engine_options_of(paths, options));
+  MUSTER_TRY(const auto scheduler_options, scheduler_options_of(options));
+  muster::engine::ProcessEngine engine(loop, std::move(engine_options));
   muster::control::Controller controller(
       {.loop = loop, .store = *store, .engine = engine, .clock = clock, .random = random},
-      {.user = muster::engine::user_name(), .rank_agent = shim_path()});
+      {.user = muster::engine::user_name(), .rank_agent = shim_path()}, scheduler_options);
   MUSTER_CHECK(controller.recover());
 
   muster::server::App app(loop, controller,
@@ -99,7 +133,7 @@ int serve_or_say_why(const ServeOptions& options) {
   const Result<void> served = paths ? serve(*paths, options) : Result<void>(paths.error());
   if (served) return 0;
   std::cerr << "muster: " << served.error().to_string() << "\n";
-  return 1;
+  return served.error().code == muster::base::ErrorCode::kInvalid ? 2 : 1;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A server that kills itself with SIGKILL right after its N-th commit, for e2e_crash_points.py: as
-// main.cc wires it, but for the store. N: MUSTER_CRASH_AFTER_COMMIT.
+// main.cc wires it, but for the store. N: MUSTER_CRASH_AFTER_COMMIT. Declares the GPUs of
+// MUSTER_DECLARE_GPUS.
 //
 //   crash_server SHIM
 //
@@ -16,6 +17,7 @@
 #include "base/files.h"
 #include "cli/paths.h"
 #include "control/controller.h"
+#include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"
 #include "http/server.h"
@@ -32,24 +34,17 @@ class CrashingStore : public Store {
  public:
   CrashingStore(Store& store, int commits_left) : store_(store), commits_left_(commits_left) {}
 
-  Result<std::vector<muster::job::Job>> load() override { return store_.load(); }
+  Result<muster::store::Contents> load() override { return store_.load(); }
   Result<std::optional<std::string>> find_by_key(const std::string& key) override {
     return store_.find_by_key(key);
   }
-  Result<void> insert(const muster::job::Job& job, const std::string& key) override {
-    return crash_when_due(store_.insert(job, key));
-  }
-  Result<void> update(const muster::job::Job& job) override {
-    return crash_when_due(store_.update(job));
-  }
-  Result<void> remove(const std::string& id) override { return crash_when_due(store_.remove(id)); }
-
- private:
-  Result<void> crash_when_due(Result<void> done) {
+  Result<void> commit(const muster::store::Batch& batch) override {
+    const Result<void> done = store_.commit(batch);
     if (done && --commits_left_ == 0) ::kill(::getpid(), SIGKILL);
     return done;
   }
 
+ private:
   Store& store_;
   int commits_left_;
 };
@@ -69,7 +64,11 @@ Result<void> serve(const Paths& paths, const std::filesystem::path& shim) {
   const muster::base::SystemClock clock;
   muster::base::SystemRandom random;
   MUSTER_CHECK(muster::base::make_private_folder(paths.state_folder / "jobs"));
-  muster::engine::ProcessEngine engine(loop, {.folder = paths.state_folder / "jobs", .shim = shim});
+  muster::engine::ProcessEngineOptions options{.folder = paths.state_folder / "jobs", .shim = shim};
+  if (const char* declared = std::getenv("MUSTER_DECLARE_GPUS")) {
+    MUSTER_TRY(options.declared_gpus, muster::engine::parse_declared_gpus(declared));
+  }
+  muster::engine::ProcessEngine engine(loop, std::move(options));
   muster::control::Controller controller(
       {.loop = loop, .store = store, .engine = engine, .clock = clock, .random = random},
       {.user = muster::engine::user_name(), .rank_agent = shim});

@@ -1,6 +1,7 @@
 // The loop of the orchestrator: store -> schedule -> launch -> engine -> store. It alone changes
 // jobs. Whatever it does is committed before anybody is told, and recover() takes up what an
-// earlier server left at any point in between.
+// earlier server left at any point in between. What happens in one turn of the loop is committed
+// together.
 //
 // On the EventLoop's thread; the store, the engine and the clock must outlive it.
 #pragma once
@@ -8,18 +9,27 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "control/forward_clock.h"
+#include "control/journal.h"
+#include "control/projects.h"
 #include "engine/engine.h"
+#include "job/forecast.h"
 #include "job/job.h"
 #include "job/log_record.h"
+#include "job/node.h"
+#include "job/project.h"
 #include "launch/plan.h"
+#include "schedule/scheduler.h"
 #include "store/store.h"
 
 namespace muster::control {
@@ -45,7 +55,7 @@ class LogFollower;
 
 class Controller {
  public:
-  Controller(Parts parts, SiteFacts site);
+  Controller(Parts parts, SiteFacts site, schedule::Options options = {});
   ~Controller();
 
   /// Loads every job and takes up those that had not ended. To be called once, before anything
@@ -53,19 +63,64 @@ class Controller {
   Result<void> recover();
 
   /// Commits a new job and wakes the scheduler. kInvalid with every fault of the spec; kConflict
-  /// where the name is taken. The same key again gives the first job again.
+  /// where the name is taken; kNotFound for an unknown project; kRefused, with the numbers, for a
+  /// job that could never run. The same key again gives the first job again.
   Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key);
+
+  /// The same for many: `done` is called once the job is committed, together with whatever else
+  /// changes in this turn of the loop.
+  using Submitted = std::function<void(Result<job::Job>)>;
+  void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done);
+
+  /// What submit() would do with this spec now. Stores and starts nothing.
+  Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
   /// Asks a job to end. Ended jobs are no error.
   Result<job::Job> stop(const std::string& name, bool now);
 
+  /// Frees the job's room (SIGTERM, grace, SIGKILL) and holds it back until resume(). Suspended
+  /// jobs are no error; kConflict for ended ones.
+  Result<job::Job> suspend(const std::string& name);
+  Result<job::Job> resume(const std::string& name);
+
   /// Forgets an ended job and its logs. kConflict while it has not ended.
   Result<void> remove(const std::string& name);
+
+  /// Why it waits, or what happened to it.
+  Result<job::Explanation> explain(const std::string& name) const;
+
+  /// Those that wait, in the order in which they would be served as things are; suspended ones
+  /// last. The first of them have reasons as of now.
+  std::vector<const job::Job*> queue();
 
   /// kNotFound with the nearest name.
   Result<const job::Job*> find(const std::string& name) const;
   /// Oldest first.
   std::vector<const job::Job*> list() const;
+
+  // Projects. Each change is committed before it returns.
+
+  /// kInvalid with every fault, of the tree that it makes, too; kConflict where the name is taken.
+  Result<job::ProjectStatus> create_project(job::Project project);
+  /// Replaces the one of this name. A quota below what runs is no error: what is over it is over
+  /// quota from then on.
+  Result<job::ProjectStatus> set_project(job::Project project);
+  /// kConflict while it has jobs that have not ended, or projects below it; the default project
+  /// stays.
+  Result<void> remove_project(const std::string& name);
+  /// kNotFound with the nearest name.
+  Result<job::ProjectStatus> project(const std::string& name) const;
+  std::vector<job::ProjectStatus> projects() const;  ///< parents first, then by age
+
+  // Nodes.
+
+  std::vector<job::Node> nodes() const;  ///< by name
+  Result<job::Node> node(const std::string& name) const;
+  /// A cordoned node takes nothing new. Drained is cordoned, and what runs there is evicted and
+  /// queued again. Both are kept over restarts.
+  Result<job::Node> cordon(const std::string& name);
+  Result<job::Node> uncordon(const std::string& name);
+  Result<job::Node> drain(const std::string& name);
 
   /// The merged log of a job that exists now.
   std::unique_ptr<LogFollower> follow_logs(const std::string& name, const job::LogQuery& query);
@@ -78,40 +133,114 @@ class Controller {
 
  private:
   struct Run;
+  /// A job and what of it is not stored.
+  struct Entry {
+    job::Job job;
+    uint64_t sequence = 0;     ///< order of submission
+    std::unique_ptr<Run> run;  ///< while it holds room
+    /// Where its tasks stay while it starts again because some of them had to go elsewhere.
+    std::vector<std::optional<schedule::TaskPlace>> kept;
+  };
 
+  // controller.cc: jobs, and what callers ask of them
+  Result<void> check_submission(const job::JobSpec& spec) const;
+  Result<schedule::Gang> admissible(const job::Job& job, uint64_t sequence) const;
+  void admit(Entry& entry);
+  Result<Entry*> entry_of(const std::string& name) const;
+  Entry* by_id(const std::string& id) const;
+  Entry* by_name(const std::string& name) const;
+  void forget(Entry& entry);
+
+  // scheduling.cc: telling the scheduler, and carrying out what it says
   void wake();
   void schedule();
-  void begin(job::Job& job, const std::vector<std::string>& nodes);
-  void start_stage(job::Job& job, std::vector<launch::TaskPlan> tasks);
+  void note_wait(const schedule::Wait& wait);
+  void refresh_reason(Entry& entry);
+  void prepare_starts(const schedule::Plan& plan);
+  void prepare(Entry& entry, std::vector<std::optional<schedule::TaskPlace>> places);
+  void hold_as_placed(Entry& entry);
+  void take_eviction(const schedule::Eviction& eviction);
+  void evict(Entry& entry, const std::string& why);
+  void evicted(Entry& entry);
+  void queue_anew(Entry& entry);
+  void start_without_the_moved();
+  bool has_room_for(const std::vector<std::optional<schedule::TaskPlace>>& places) const;
+  void wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay);
+  schedule::Gang gang_of(const Entry& entry) const;
+  void plan_again_at(std::optional<base::Time> time);
+
+  // starting.cc
+  launch::Site site_of(const job::Job& job) const;
+  void begin(Entry& entry);
+  void start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks);
   void stage_started(const std::string& id, int attempt, const Result<void>& started);
-  void answered(job::Job& job, job::Task& task);
-  void ended(job::Job& job, job::Task& task, const engine::TaskEnded& end);
-  void hear(const engine::TaskReport& report);
+  void answered(Entry& entry, job::Task& task);
   void start_timed_out(const std::string& id, int attempt);
+  void limit_run_time(Entry& entry);
 
-  void fail(job::Job& job, job::Failure failure);
-  void end_gang(job::Job& job, engine::StopMode mode);
-  void end_gang_gently(job::Job& job);
-  void finish_if_over(job::Job& job);
-  void finish(job::Job& job);
-  void requeue(job::Job& job, const std::string& why);
+  // ending.cc
+  void hear(const engine::TaskReport& report);
+  void ended(Entry& entry, job::Task& task, const engine::TaskEnded& end);
+  void react_to_end(Entry& entry, const job::Task& task);
+  void fail(Entry& entry, job::Failure failure);
+  void fail_by(Entry& entry, const job::Task& culprit);
+  void end_gang(Entry& entry, engine::StopMode mode);
+  void end_gang_gently(Entry& entry);
+  void finish_if_over(Entry& entry);
+  void conclude(Entry& entry);
+  bool start_again(Entry& entry);
+  void finish(Entry& entry, job::Phase phase);
 
-  void take_up(job::Job& job);
-  void take_up_task(job::Job& job, job::Task& task);
+  // pool.cc: projects and nodes
+  void read_nodes();
+  void tell_projects();
+  void lose_node(const std::string& name);
+  void leave_node(const std::string& name);
+  void read_pools();
+  Result<void> check_parent(const job::Project& project) const;
+  Result<void> keep_project(const job::Project& project);
+  job::ProjectStatus status_of(const job::Project& project) const;
+  job::Node view_of(const engine::Node& node) const;
+  Result<engine::Node> engine_node(const std::string& name) const;
+  Result<job::Node> set_cordon(const std::string& name, bool cordoned);
 
-  void commit(job::Job& job);
+  // recovery.cc
+  void take_up(Entry& entry);
+  void take_up_task(Entry& entry, job::Task& task);
+
+  void change(Entry& entry);
   void note(job::Job& job, std::string text);
-  void changed(const std::string& name);
-  engine::Gang gang_of(const job::Job& job) const { return {job.id, job.attempt}; }
-  job::Job* by_id(const std::string& id);
-  job::Job* by_name(const std::string& name) const;
+  void tell_watchers(const std::string& name);
+  static engine::Gang engine_gang(const job::Job& job) { return {job.id, job.attempt}; }
 
   Parts parts_;
   SiteFacts site_;
-  std::vector<std::unique_ptr<job::Job>> jobs_;       ///< oldest first
-  std::map<std::string, std::unique_ptr<Run>> runs_;  ///< by id: jobs that hold room
+  schedule::Options options_;
+  ForwardClock forward_;  ///< what the scheduler is told the time by
+  Journal journal_;
+  schedule::Scheduler scheduler_;
+  Projects projects_;
+  std::vector<engine::Node> nodes_;  ///< as the scheduler was told
+  std::set<std::string> cordoned_;
+  std::vector<std::string> pools_;  ///< the default one first
+  std::shared_ptr<void> nodes_watch_;
+
+  std::map<uint64_t, std::unique_ptr<Entry>> entries_;  ///< by sequence: oldest first
+  std::unordered_map<std::string, Entry*> by_id_;
+  std::unordered_map<std::string, Entry*> by_name_;
+  std::map<std::string, std::unique_ptr<Entry>> uncommitted_;  ///< by name
+  std::set<std::string> uncommitted_keys_;
+  uint64_t next_sequence_ = 1;
+  size_t not_final_ = 0;
+  std::set<uint64_t> waiting_;     ///< Queued: sequences
+  std::set<uint64_t> parted_;      ///< of these, those that have kept some places: sequences
+  int evictions_from_before_ = 0;  ///< that an earlier server had begun
+
   std::multimap<std::string, std::weak_ptr<std::function<void()>>> watchers_;  ///< by name
+  std::set<std::string> to_tell_;  ///< names whose watchers hear of the next commit
   bool woken_ = false;
+  base::EventLoop::Interest plan_timer_;
+  base::EventLoop::Interest use_timer_;
 };
 
 }  // namespace muster::control

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "control/log_follower.h"
 #include "engine/fake_engine.h"
 #include "store/memory_store.h"
 
@@ -212,7 +213,7 @@ TEST_F(Control, StoppingAJobThatStartsLeavesNothing) {
 }
 
 TEST_F(Control, StoppingAJobThatWaitsEndsItAtOnce) {
-  engine_.offered = {};
+  engine_.set_nodes({});
   submit(single());
   EXPECT_EQ(job("one").phase, Phase::kQueued);
 
@@ -268,7 +269,7 @@ TEST_F(Control, RemovesOnlyWhatHasEnded) {
   ASSERT_TRUE(controller_->remove("one"));
 
   EXPECT_EQ(controller_->find("one").error().code, ErrorCode::kNotFound);
-  EXPECT_TRUE(store_.load()->empty());
+  EXPECT_TRUE(store_.load()->jobs.empty());
 }
 
 TEST_F(Control, SuggestsTheNameThatWasMeant) {
@@ -356,7 +357,7 @@ TEST_F(Control, ANewServerSaysWhenARunningJobIsLost) {
 }
 
 TEST_F(Control, ANewServerStartsWhatWaited) {
-  engine_.offered = {};
+  engine_.set_nodes({});
   submit(single());
   engine_.offered = {{.name = "node", .task_slots = 1}};
   make();
@@ -367,13 +368,40 @@ TEST_F(Control, ANewServerStartsWhatWaited) {
 }
 
 TEST_F(Control, AJobThatWaitsSaysWhy) {
-  engine_.offered = {{.name = "node", .task_slots = 1, .total = {.gpus = 1}}};
+  engine_.offered = {{.name = "node", .task_slots = 10, .gpus = 1}};
+  make();
   JobSpec spec = single();
-  spec.resources.gpus = 2;
+  spec.resources.gpus = 1;
+  submit(spec);
+  spec.name = "two";
   submit(spec);
 
-  EXPECT_EQ(job("one").reason,
-            "needs 2 GPUs, and there are only 1 GPU in all: it can never start here");
+  EXPECT_EQ(job("two").phase, Phase::kQueued);
+  EXPECT_NE(job("two").reason.find("1 GPU"), std::string::npos) << job("two").reason;
+}
+
+TEST_F(Control, TheLogOfAJobThatStartedAgainHoldsEveryAttempt) {
+  JobSpec spec = single();
+  spec.scheduling.retries = 1;
+  submit(spec);
+  engine_.logs["main"] = "a line\n";
+  engine_.end(gang("one"), "main", {.code = 1});
+  settle();
+  engine_.end(gang("one"), "main", {});
+  settle();
+  ASSERT_EQ(job("one").attempt, 2);
+
+  std::vector<std::string> lines;
+  const auto follower = controller_->follow_logs("one", {});
+  bool over = false;
+  while (!over) {
+    follower->pull([&](const std::vector<job::LogRecord>& records, bool end) {
+      for (const auto& record : records) lines.push_back(record.text);
+      over = end;
+    });
+    settle();
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"a line", "a line"}));
 }
 
 }  // namespace

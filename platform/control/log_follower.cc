@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kPartialPause{150};
 
 /// One task's log: where it is read, its lines, and the next frame in the order of time.
 struct LogFollower::Source {
+  int attempt = 0;
   std::string task;
   std::unique_ptr<engine::LogCursor> cursor;
   LineSplitter splitter;
@@ -68,6 +69,8 @@ void LogFollower::advance() {
   const auto found = controller_.find(name_);
   if (!found) return this->deliver(true);
   const Job& job = **found;
+  if (id_.empty()) id_ = job.id;
+  if (id_ != job.id) return this->deliver(true);  // another of its name
   const bool over = job::is_final(job.phase);
   open_sources(job);
   // A log that was whole when the job was seen to be over is read to its end before the end is
@@ -101,26 +104,31 @@ void LogFollower::advance() {
   }
 }
 
+/// A job that was started again has a log for each attempt, one after the other.
 void LogFollower::open_sources(const Job& job) {
-  const engine::Gang gang{job.id, job.attempt};
-  if (gang != gang_) {
-    sources_.clear();
-    gang_ = gang;
+  for (int attempt = std::max(1, settled_attempts_ + 1); attempt <= job.attempt; ++attempt) {
+    for (const job::Task& task : job.tasks) {
+      if (!query_.task || *query_.task == task.name) open_source({job.id, attempt}, task);
+    }
   }
-  for (const job::Task& task : job.tasks) {
-    if (query_.task && *query_.task != task.name) continue;
-    const bool open = std::any_of(sources_.begin(), sources_.end(),
-                                  [&](const auto& source) { return source->task == task.name; });
-    if (open) continue;
-    auto cursor = engine_.open_log(gang, task.name);
-    if (!cursor) continue;
-    auto source =
-        std::make_unique<Source>(Source{.task = task.name,
-                                        .cursor = *std::move(cursor),
-                                        .splitter = LineSplitter(task.name, task.hostname)});
-    if (query_.follow) source->watch = engine_.watch_log(gang, task.name, [this] { wait(); });
-    sources_.push_back(std::move(source));
-  }
+  // No task will be added to those before the present one.
+  settled_attempts_ = std::max(0, job.attempt - 1);
+}
+
+void LogFollower::open_source(const engine::Gang& gang, const job::Task& task) {
+  const bool open = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
+    return source->attempt == gang.attempt && source->task == task.name;
+  });
+  if (open) return;
+  auto cursor = engine_.open_log(gang, task.name);
+  if (!cursor) return;
+  auto source =
+      std::make_unique<Source>(Source{.attempt = gang.attempt,
+                                      .task = task.name,
+                                      .cursor = *std::move(cursor),
+                                      .splitter = LineSplitter(task.name, task.hostname)});
+  if (query_.follow) source->watch = engine_.watch_log(gang, task.name, [this] { wait(); });
+  sources_.push_back(std::move(source));
 }
 
 LogFollower::Source* LogFollower::earliest() {

@@ -1,4 +1,5 @@
-// The merged log of one job: what its tasks printed, in the order of time, up to its end.
+// The merged log of one job: what its tasks printed in each of its attempts, in the order
+// of time, up to its end.
 //
 // On the EventLoop's thread. It reads in small steps and only when it is asked, so neither a log of
 // gigabytes nor a slow reader costs memory or keeps the loop from its work.
@@ -36,6 +37,7 @@ class LogFollower {
 
   void advance();
   void open_sources(const job::Job& job);
+  void open_source(const engine::Gang& gang, const job::Task& task);
   bool read_some();
   Source* earliest();
   void take(job::LogRecord record);
@@ -47,8 +49,9 @@ class LogFollower {
   Controller& controller_;
   engine::Engine& engine_;
   std::string name_;
+  std::string id_;  ///< once it has been seen
   job::LogQuery query_;
-  engine::Gang gang_;
+  int settled_attempts_ = 0;  ///< whose sources are all open
   std::vector<std::unique_ptr<Source>> sources_;
   std::deque<job::LogRecord> tail_;  ///< while the last lines are looked for
   bool in_tail_ = false;

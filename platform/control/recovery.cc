@@ -5,6 +5,7 @@
 // anew, as another attempt with new keys.
 #include "control/controller.h"
 #include "control/run.h"
+#include "control/schedule_view.h"
 
 namespace muster::control {
 
@@ -17,40 +18,79 @@ using job::Task;
 using job::TaskPhase;
 
 Result<void> Controller::recover() {
-  MUSTER_TRY(const std::vector<Job> stored, parts_.store.load());
-  for (const Job& job : stored) jobs_.push_back(std::make_unique<Job>(job));
-  for (const auto& job : jobs_) {
-    if (job->phase == Phase::kStarting || job->phase == Phase::kRunning) take_up(*job);
+  MUSTER_TRY(store::Contents stored, parts_.store.load());
+  projects_.load(std::move(stored.projects), parts_.clock.now());
+  cordoned_.insert(stored.cordoned_nodes.begin(), stored.cordoned_nodes.end());
+  read_nodes();
+  for (Job& job : stored.jobs) {
+    auto entry = std::make_unique<Entry>();
+    entry->job = std::move(job);
+    entry->sequence = next_sequence_++;
+    admit(*entry);
+    entries_[entry->sequence] = std::move(entry);
+  }
+  for (const auto& [sequence, entry] : entries_) {
+    if (entry->job.phase == Phase::kStarting || entry->job.phase == Phase::kRunning) {
+      take_up(*entry);
+    } else if (entry->job.phase == Phase::kQueued && !entry->job.suspended) {
+      scheduler_.submit(gang_of(*entry));
+    }
   }
   wake();
   return {};
 }
 
-void Controller::take_up(Job& job) {
-  Run& run = *(runs_[job.id] = std::make_unique<Run>());
+void Controller::take_up(Entry& entry) {
+  Job& job = entry.job;
+  entry.run = std::make_unique<Run>();
+  Run& run = *entry.run;
+  const schedule::Gang gang = gang_of(entry);
+  auto places = places_of(job);
+  places.resize(static_cast<size_t>(schedule::task_count(gang)));
+  // A clock that was set back meanwhile must not make it look as if it were yet to start.
+  const base::Time now = forward_.now();
+  scheduler_.adopt(gang, places, std::min(job.started.value_or(now), now));
+  job.failure.reset();  // found again with what had ended, and with it who is at fault
   note(job, "taken up by a new server");
-  for (Task& task : job.tasks) take_up_task(job, task);
+  for (Task& task : job.tasks) take_up_task(entry, task);
+  if (job.eviction) {
+    run.taken_up_evicted = run.goes_whole = true;
+    ++evictions_from_before_;
+  }
   const Task& deciding = job::deciding_task(job);
   if (deciding.phase == TaskPhase::kPending) {
     // The keys and the plan of the launcher died with the server: a new attempt makes new ones.
     run.requeue = "the server was restarted while the job was starting; it starts again";
-    end_gang(job, StopMode::kNow);
-    return parts_.loop.post([this, id = job.id] {
-      if (Job* late = by_id(id); late != nullptr && runs_.count(id) > 0) finish_if_over(*late);
+    end_gang(entry, StopMode::kNow);
+    return parts_.loop.post([this, id = job.id, attempt = job.attempt] {
+      Entry* const late = by_id(id);
+      if (late != nullptr && late->run && late->job.attempt == attempt) finish_if_over(*late);
     });
   }
   if (job.phase == Phase::kStarting) {
     job.phase = Phase::kRunning;
     job.started = deciding.started;
-    job.reason = "runs";
+    job.reason = job.eviction.value_or("runs");
   }
-  commit(job);
-  if (job.stop_requested) end_gang_gently(job);
+  change(entry);
+  limit_run_time(entry);
+  if (job.stop_requested || job.eviction) end_gang_gently(entry);
+  // Of what had ended before, nobody reports again; the server that knew may not have got further.
+  for (const Task& task : job.tasks) {
+    if (task.phase != TaskPhase::kEnded || !task.exit) continue;
+    parts_.loop.post([this, id = job.id, attempt = job.attempt, name = task.name] {
+      Entry* const late = by_id(id);
+      if (late == nullptr || !late->run || late->job.attempt != attempt) return;
+      react_to_end(*late, *find_task(late->job, name));
+    });
+  }
 }
 
-void Controller::take_up_task(Job& job, Task& task) {
-  if (task.phase == TaskPhase::kEnded) return;
-  switch (parts_.engine.adopt(gang_of(job), task.name)) {
+void Controller::take_up_task(Entry& entry, Task& task) {
+  Job& job = entry.job;
+  // A task of an elastic gang that had no place never was.
+  if (task.phase == TaskPhase::kEnded || task.node.empty()) return;
+  switch (parts_.engine.adopt(engine_gang(job), task.name)) {
     case Found::kRunning:
     case Found::kEnded:
       task.phase = TaskPhase::kRunning;
@@ -62,7 +102,7 @@ void Controller::take_up_task(Job& job, Task& task) {
         return;
       }
       task.phase = TaskPhase::kRunning;
-      parts_.loop.post([this, gang = gang_of(job), name = task.name] {
+      parts_.loop.post([this, gang = engine_gang(job), name = task.name] {
         hear({.gang = gang,
               .task = name,
               .what = TaskEnded{.status = {.lost = true}, .time = parts_.clock.now()}});

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "control/controller.h"
@@ -15,12 +16,24 @@ namespace muster::control {
 /// Never stored: a restarted server does without it.
 struct Controller::Run {
   launch::GangPlan plan;
-  std::set<std::string> unanswered;    ///< workers whose sshd has not greeted
-  bool stage_under_way = false;        ///< engine.start() has not reported yet
-  bool ending = false;                 ///< everything was told to stop
-  std::optional<std::string> requeue;  ///< why a new attempt follows when all has ended
+  std::set<std::string> unanswered;        ///< workers whose sshd has not greeted
+  bool stage_under_way = false;            ///< engine.start() has not reported yet
+  bool ending = false;                     ///< everything was told to stop
+  std::optional<std::string> requeue;      ///< why a new attempt follows when all has ended
+  std::vector<int> evicted;                ///< by the scheduler: these tasks of the gang it knows
+  bool moves = false;                      ///< and start elsewhere
+  bool goes_whole = false;                 ///< once evicted, none of it keeps its place
+  bool taken_up_evicted = false;           ///< the eviction was an earlier server's
+  std::optional<job::Task> culprit;        ///< who failed the job
+  std::vector<std::string> culprit_lines;  ///< the last it printed
   base::EventLoop::Interest start_timer;
   base::EventLoop::Interest last_words_timer;
+  base::EventLoop::Interest limit_timer;
 };
+
+/// Tasks that hold something in the engine.
+std::vector<std::string> live_tasks(const job::Job& job);
+job::Task* find_task(job::Job& job, const std::string& name);
+std::string suspended_reason(const job::Job& job);
 
 }  // namespace muster::control

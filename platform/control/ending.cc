@@ -1,0 +1,173 @@
+// What the engine reports, and how a gang ends: done, failed, or to start again.
+#include <algorithm>
+
+#include "control/controller.h"
+#include "control/failure.h"
+#include "control/retry.h"
+#include "control/run.h"
+
+namespace muster::control {
+
+using engine::StopMode;
+using engine::TaskEnded;
+using job::Job;
+using job::Phase;
+using job::Role;
+using job::Task;
+using job::TaskPhase;
+
+namespace {
+
+// What a launcher has to say about a lost worker, it says at once; a job ends soon after.
+constexpr std::chrono::seconds kLastWords{2};
+
+std::vector<std::string> all_tasks(const Job& job) {
+  std::vector<std::string> names;
+  for (const Task& task : job.tasks) names.push_back(task.name);
+  return names;
+}
+
+/// A worker does its part until it is told to stop: any other end of it is a loss.
+bool is_lost_worker(const Task& task) {
+  return task.role == Role::kWorker && task.exit && !task.exit->stopped;
+}
+
+}  // namespace
+
+void Controller::hear(const engine::TaskReport& report) {
+  Entry* const entry = by_id(report.gang.job_id);
+  if (entry == nullptr || entry->job.attempt != report.gang.attempt || !entry->run) return;
+  Task* task = find_task(entry->job, report.task);
+  if (task == nullptr || task->phase == TaskPhase::kEnded) return;
+  if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
+    ended(*entry, *task, *end);
+  } else {
+    answered(*entry, *task);
+  }
+}
+
+void Controller::ended(Entry& entry, Task& task, const TaskEnded& end) {
+  task.phase = TaskPhase::kEnded;
+  task.exit = end.status;
+  task.ended = end.time;
+  react_to_end(entry, task);
+}
+
+void Controller::react_to_end(Entry& entry, const Task& task) {
+  Run& run = *entry.run;
+  if (&task == &job::deciding_task(entry.job)) {
+    end_gang(entry, StopMode::kNow);
+  } else if (!run.ending && !task.exit->stopped) {
+    fail_by(entry, task);
+    end_gang_gently(entry);
+    run.last_words_timer = parts_.loop.after(kLastWords, [this, id = entry.job.id] {
+      Entry* const late = by_id(id);
+      if (late != nullptr && late->run) end_gang(*late, StopMode::kNow);
+    });
+  }
+  finish_if_over(entry);
+}
+
+void Controller::fail(Entry& entry, job::Failure failure) {
+  Job& job = entry.job;
+  if (job.failure) return;  // the first cause is the one that explains the others
+  note(job, failure.cause);
+  job.failure = std::move(failure);
+  job.reason = "is being ended";
+}
+
+void Controller::fail_by(Entry& entry, const Task& culprit) {
+  if (entry.job.failure) return;
+  entry.run->culprit = culprit;
+  entry.run->culprit_lines = last_lines(parts_.engine, engine_gang(entry.job), culprit);
+  fail(entry, failure_of(culprit, entry.run->culprit_lines));
+}
+
+void Controller::end_gang(Entry& entry, StopMode mode) {
+  entry.run->ending = true;
+  parts_.engine.stop(engine_gang(entry.job), live_tasks(entry.job), mode);
+}
+
+/// The launcher is asked first: it takes its ranks down in good order. The workers follow when it
+/// has ended; where there is no launcher yet, they are all there is.
+void Controller::end_gang_gently(Entry& entry) {
+  const Task& deciding = job::deciding_task(entry.job);
+  const bool up = deciding.phase == TaskPhase::kStarting || deciding.phase == TaskPhase::kRunning;
+  if (!up) return end_gang(entry, StopMode::kNow);
+  entry.run->ending = true;
+  parts_.engine.stop(engine_gang(entry.job), {deciding.name}, StopMode::kGraceful);
+}
+
+void Controller::finish_if_over(Entry& entry) {
+  const Run& run = *entry.run;
+  Job& job = entry.job;
+  if (run.stage_under_way || !live_tasks(job).empty()) return;
+  const Task& deciding = job::deciding_task(job);
+  const bool ended_by_itself =
+      job.failure || (deciding.exit && !deciding.exit->stopped && !deciding.exit->lost);
+  if (job.eviction && !job.stop_requested && !ended_by_itself) return evicted(entry);
+  if (run.taken_up_evicted) --evictions_from_before_;
+  if (run.requeue && !job.stop_requested) return wait_again(entry, *run.requeue, {});
+  conclude(entry);
+}
+
+/// Nothing of the gang runs any more, and nobody wants it elsewhere.
+void Controller::conclude(Entry& entry) {
+  Job& job = entry.job;
+  const Task& deciding = job::deciding_task(job);
+  const bool succeeded = deciding.exit && deciding.exit->succeeded() && !job.failure;
+  if (succeeded) {
+    const auto ranks = parts_.engine.ranks(engine_gang(job), all_tasks(job));
+    if (const std::string fault = census_fault(job, ranks); !fault.empty()) {
+      fail(entry, {.task = deciding.name,
+                   .cause = fault,
+                   .advice = "give mpirun --hostfile /generated/hostfile and no --host"});
+    }
+  } else if (!job.failure && !job.stop_requested) {
+    const auto lost = std::find_if(job.tasks.begin(), job.tasks.end(), is_lost_worker);
+    fail_by(entry, lost == job.tasks.end() ? deciding : *lost);
+  }
+  if (job.failure && start_again(entry)) return;
+  finish(entry, job.failure ? Phase::kFailed : succeeded ? Phase::kSucceeded : Phase::kStopped);
+}
+
+/// Whether the failure is not the last word.
+bool Controller::start_again(Entry& entry) {
+  Job& job = entry.job;
+  if (job.stop_requested || !entry.run->culprit) return false;
+  const auto retry = retry_of(job, *entry.run->culprit, entry.run->culprit_lines);
+  if (!retry) return false;
+  if (retry->costs_a_retry) ++job.retries_used;
+  if (!retry->avoid_node.empty()) job.avoided_nodes.push_back(retry->avoid_node);
+  ++job.restarts;
+  const std::string why = job.failure->cause + "; starts again: " + retry->why;
+  wait_again(entry, why, backoff(job.restarts));
+  return true;
+}
+
+void Controller::finish(Entry& entry, Phase phase) {
+  Job& job = entry.job;
+  const Task& deciding = job::deciding_task(job);
+  job.phase = phase;
+  job.eviction.reset();
+  job.suspended = false;
+  job.reason_details.clear();
+  job.may_start.reset();
+  if (deciding.exit) job.exit_code = deciding.exit->shell_code();
+  if (phase == Phase::kFailed && job.exit_code.value_or(0) == 0) job.exit_code = 1;
+  job.reason = job.failure                  ? job.failure->cause
+               : phase == Phase::kSucceeded ? "done"
+                                            : "was stopped";
+  job.ended = parts_.clock.now();
+  note(job, std::string(job::to_string(phase)));
+  if (job.attempt > 0) parts_.engine.scrub(engine_gang(job));
+  entry.run.reset();
+  entry.kept.clear();
+  parted_.erase(entry.sequence);
+  --not_final_;
+  scheduler_.ended(job.id);
+  change(entry);
+  wake();
+}
+
+}  // namespace muster::control

@@ -1,0 +1,77 @@
+#include "control/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace muster::control {
+
+namespace {
+
+// How soon a commit that failed is tried again: often enough for a disk that has room once more,
+// seldom enough for the server's log.
+constexpr std::chrono::seconds kRetryPause{1};
+
+}  // namespace
+
+void Journal::add(const job::Job& job, std::string idempotency_key, Then then) {
+  new_ones_.push_back({.job = {.job = &job, .idempotency_key = std::move(idempotency_key)},
+                       .then = std::move(then)});
+  flush_soon();
+}
+
+void Journal::change(const job::Job& job) {
+  if (!known_changed_.insert(&job).second) return;
+  changed_.push_back(&job);
+  flush_soon();
+}
+
+void Journal::then(std::function<void()> action) {
+  then_.push_back(std::move(action));
+  flush_soon();
+}
+
+void Journal::once_committed(std::function<void()> action) {
+  once_committed_.push_back(std::move(action));
+  flush_soon();
+}
+
+void Journal::forget(const job::Job& job) {
+  if (known_changed_.erase(&job) > 0) std::erase(changed_, &job);
+}
+
+void Journal::flush_soon() {
+  if (std::exchange(flush_posted_, true)) return;
+  loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    flush_posted_ = false;
+    // What could not be committed was logged, and is tried again.
+    [[maybe_unused]] const Result<void> committed = flush();
+  });
+}
+
+Result<void> Journal::flush(store::Batch more) {
+  auto new_ones = std::exchange(new_ones_, {});
+  auto actions = std::exchange(then_, {});
+  for (const NewOne& one : new_ones) more.new_jobs.push_back(one.job);
+  more.changed_jobs.insert(more.changed_jobs.end(), changed_.begin(), changed_.end());
+
+  const auto committed = more.empty() ? Result<void>() : store_.commit(more);
+  std::vector<std::function<void()>> allowed;
+  if (committed) {
+    changed_.clear();
+    known_changed_.clear();
+    allowed = std::exchange(once_committed_, {});
+  } else {
+    base::log_error(committed.error().to_string());
+    const bool owes = !changed_.empty() || !once_committed_.empty();
+    if (owes) retry_ = loop_.after(kRetryPause, [this] { flush_soon(); });
+  }
+  for (const NewOne& one : new_ones) one.then(committed);
+  for (const auto& action : actions) action();
+  for (const auto& action : allowed) action();
+  return committed;
+}
+
+}  // namespace muster::control

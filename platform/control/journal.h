@@ -1,0 +1,65 @@
+// Gathers what changes and commits it together: however many jobs change in one turn of the loop,
+// the disk is synced once.
+//
+// On the EventLoop's thread; loop and store must outlive it. A job that is handed in must live
+// until the next flush(), or be removed here first.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "store/store.h"
+
+namespace muster::control {
+
+using base::Result;
+
+class Journal {
+ public:
+  /// Called after the commit, with what became of it.
+  using Then = std::function<void(const Result<void>&)>;
+
+  Journal(base::EventLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
+
+  // Each of these is committed by the end of this turn of the loop.
+  void add(const job::Job& job, std::string idempotency_key, Then then);
+  void change(const job::Job& job);
+  void then(std::function<void()> action);  ///< whether the commit succeeds or not
+
+  /// Runs what must not happen before what changed until now is on disk: where the commit fails,
+  /// after the next one that does not.
+  void once_committed(std::function<void()> action);
+
+  /// Commits now, together with this. A new job that cannot be kept is told so and forgotten; a
+  /// change that cannot is said in the server's log and tried again in a moment: what runs goes on.
+  Result<void> flush(store::Batch more = {});
+
+  /// Forgets what is not committed of this job, which is about to go.
+  void forget(const job::Job& job);
+
+ private:
+  void flush_soon();
+
+  struct NewOne {
+    store::NewJob job;
+    Then then;
+  };
+
+  base::EventLoop& loop_;
+  store::Store& store_;
+  std::vector<NewOne> new_ones_;
+  std::vector<const job::Job*> changed_;  ///< in the order in which they changed
+  std::unordered_set<const job::Job*> known_changed_;
+  std::vector<std::function<void()>> then_;
+  std::vector<std::function<void()>> once_committed_;
+  base::EventLoop::Interest retry_;
+  bool flush_posted_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster::control

@@ -1,0 +1,225 @@
+// One thing happens while another is under way: a node is lost during a start, a gang is drained
+// while it shrinks, the disk is full.
+#include "control/test_parts.h"
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using job::JobSpec;
+using job::Phase;
+
+class Mishaps : public Scheduling {
+ protected:
+  static engine::Node node(const std::string& name, int gpus, const std::string& pool = "default") {
+    return {.name = name, .pool = pool, .task_slots = 100, .gpus = gpus, .gpu_model = "V100"};
+  }
+
+  void lose_machine(const std::string& name) {
+    auto left = engine_.offered;
+    std::erase_if(left, [&](const engine::Node& one) { return one.name == name; });
+    engine_.set_nodes(left);
+  }
+
+  static JobSpec elastic(const std::string& name, const std::string& project, int workers) {
+    JobSpec spec = mpi(name, project, workers);
+    spec.scheduling.min_workers = 1;
+    return spec;
+  }
+
+  /// `dist` of team-b with two workers, one of which has to go for `owner`.
+  void make_a_gang_that_shrinks() {
+    add(project_of("team-a", 1));
+    add(project_of("team-b", 1));
+    submit(elastic("dist", "team-b", 2));
+    ASSERT_EQ(job("dist").phase, Phase::kRunning);
+    engine_.stops_obey = false;
+    submit(single("owner", "team-a", 1));
+    ASSERT_TRUE(job("dist").eviction);
+    engine_.stops_obey = true;
+  }
+
+  /// Ends what the controller has told to end while nothing obeyed.
+  void let_stopped_tasks_end(const std::string& name) {
+    const auto of = gang(name);
+    for (const job::Task& task : job(name).tasks) {
+      if (engine_.running.count({of, task.name}) == 0) continue;
+      engine_.end_for_good(of, task.name, {.signal = 15, .stopped = true});
+    }
+    settle();
+  }
+
+  size_t tasks_of(const std::string& name) {
+    const auto of = gang(name);
+    return static_cast<size_t>(std::count_if(engine_.running.begin(), engine_.running.end(),
+                                             [&](const auto& task) { return task.first == of; }));
+  }
+};
+
+TEST_F(Mishaps, ANodeLostBeforeTheEngineHasSaidThatTheTasksStartedIsALoss) {
+  ASSERT_TRUE(controller_->submit(single("one", "default", 2), ""));
+  // After it has been placed and given to the engine, and before that has answered.
+  loop_.post([this] {
+    EXPECT_EQ(job("one").phase, Phase::kStarting);
+    engine_.running.clear();
+    lose_machine("n1");
+  });
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kFailed);
+}
+
+TEST_F(Mishaps, ADrainedNodeIsLeftByAGangThatWasOnlyToShrink) {
+  make_a_gang_that_shrinks();
+  ASSERT_TRUE(controller_->drain("n1"));
+  let_stopped_tasks_end("dist");
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_TRUE(engine_.tasks_on("n1").empty());
+}
+
+TEST_F(Mishaps, AGangThatShrinksKeepsNoPlaceOnANodeThatWasLostAndCameBack) {
+  make_a_gang_that_shrinks();
+  const auto machines = engine_.offered;
+  engine_.running.clear();
+  lose_machine("n1");
+  engine_.set_nodes(machines);
+  settle();
+  EXPECT_EQ(job("owner").phase, Phase::kRunning);
+  EXPECT_NE(job("dist").phase, Phase::kStarting);
+  const auto view = controller_->node("n1");
+  ASSERT_TRUE(view);
+  for (const job::Device& device : view->devices) EXPECT_GE(device.free_milli, 0);
+}
+
+TEST_F(Mishaps, AnElasticGangThatWasDrainedAsksForAllItsWorkersAgain) {
+  submit(elastic("dist", "default", 4));
+  ASSERT_EQ(tasks_of("dist"), 3U);
+  engine_.set_nodes({node("n1", 2), node("n2", 4)});
+  settle();
+  ASSERT_TRUE(controller_->drain("n1"));
+  settle();
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_EQ(tasks_of("dist"), 5U);
+}
+
+TEST_F(Mishaps, AnElasticGangThatIsResumedBeforeItHasGoneAsksForAllItsWorkersAgain) {
+  submit(elastic("dist", "default", 4));
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->suspend("dist"));
+  ASSERT_TRUE(controller_->resume("dist"));
+  engine_.set_nodes({node("n1", 2), node("n2", 4)});
+  engine_.stops_obey = true;
+  let_stopped_tasks_end("dist");
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_EQ(tasks_of("dist"), 5U);
+}
+
+TEST_F(Mishaps, AJobThatFailedBeforeItWasEvictedHasFailed) {
+  add(project_of("team-a", 2));
+  add(project_of("team-b", 0));
+  submit(mpi("dist", "team-b", 2));
+  engine_.stops_obey = false;
+  engine_.end_for_good(gang("dist"), "worker-1", {.code = 3});
+  submit(single("owner", "team-a", 2));
+  ASSERT_TRUE(job("dist").eviction);
+  let_stopped_tasks_end("dist");
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->task, "worker-1");
+  EXPECT_EQ(job("owner").phase, Phase::kRunning);
+}
+
+TEST_F(Mishaps, AVictimWhoseNodeIsLostStartsAgain) {
+  engine_.set_nodes({node("n1", 2), node("n2", 2)});
+  submit(single("one", "default", 2));
+  const std::string first = job("one").tasks[0].node;
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->drain(first));
+  engine_.running.clear();
+  lose_machine(first);
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  EXPECT_NE(job("one").tasks[0].node, first);
+}
+
+TEST_F(Mishaps, NothingStartsThatTheFullDiskDoesNotKnowOf) {
+  store_.full = true;
+  ASSERT_FALSE(controller_->submit(single("one", "default", 2), ""));
+  store_.full = false;
+  ASSERT_TRUE(controller_->submit(single("one", "default", 2), ""));
+  store_.full = true;
+  settle();
+  EXPECT_TRUE(engine_.running.empty());
+
+  store_.full = false;
+  ASSERT_TRUE(controller_->cordon("n1"));  // any commit will do
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+}
+
+TEST_F(Mishaps, WhoIsEvictedRunsOnUntilTheDiskKnowsOfIt) {
+  submit(single("one", "default", 2));
+  store_.full = true;
+  EXPECT_FALSE(controller_->suspend("one"));
+  settle();
+  EXPECT_EQ(engine_.running.size(), 1U);
+
+  store_.full = false;
+  ASSERT_TRUE(controller_->cordon("n1"));
+  settle();
+  EXPECT_TRUE(engine_.running.empty());
+  EXPECT_TRUE(job("one").suspended);
+}
+
+TEST_F(Mishaps, AJobThatCannotBeRemovedIsStillWrittenDown) {
+  submit(single("one", "default", 2));
+  store_.full = true;
+  end("one");
+  EXPECT_FALSE(controller_->remove("one"));
+  store_.full = false;
+  ASSERT_TRUE(controller_->cordon("n1"));
+  EXPECT_EQ(store_.load()->jobs[0].phase, Phase::kSucceeded);
+}
+
+TEST_F(Mishaps, AJobThatMayGoAnywhereGoesToAPoolThatComesLater) {
+  submit(single("one", "default", 2));
+  submit(single("two", "default", 2));
+  ASSERT_EQ(job("two").phase, Phase::kQueued);
+  engine_.set_nodes({node("n1", 2), node("n2", 2, "second")});
+  settle();
+  EXPECT_EQ(job("two").phase, Phase::kRunning);
+  EXPECT_EQ(job("two").tasks[0].node, "n2");
+}
+
+TEST_F(Mishaps, AProjectIsNotDeletedUnderAJobThatIsJustBeingSubmitted) {
+  add(project_of("team-a", 1));
+  controller_->submit(single("one", "team-a", 1), "",
+                      [](const Result<job::Job>& job) { EXPECT_TRUE(job); });
+  EXPECT_EQ(controller_->remove_project("team-a").error().code, ErrorCode::kConflict);
+}
+
+TEST_F(Mishaps, AProjectIsNotMovedBelowOneThatHasJobs) {
+  add(project_of("team-a", 1));
+  add(project_of("team-b", 1));
+  submit(single("one", "team-a", 1));
+  job::Project moved = project_of("team-b", 1);
+  moved.parent = "team-a";
+  EXPECT_EQ(controller_->set_project(moved).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(Mishaps, AClockThatIsSetBackKeepsNobodyWaitingForItToCatchUp) {
+  JobSpec spec = single("one", "default", 1);
+  spec.scheduling.retries = 2;
+  submit(spec);
+  end("one", {.code = 3});
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+  end("one", {.code = 3});
+  ASSERT_EQ(job("one").phase, Phase::kQueued);  // the second restart waits a second
+
+  clock_.advance(-std::chrono::hours(1000));
+  submit(single("two", "default", 1));
+  clock_.advance(std::chrono::seconds(2));
+  end("two");
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,52 @@
+// The table of projects: which there are, which change of them makes sense, and what each deserves
+// once the one that takes the rest has been given it.
+//
+// Plain values, no I/O: the controller commits what comes out of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "job/project.h"
+#include "schedule/model.h"
+
+namespace muster::control {
+
+using base::Result;
+
+/// What a pool has, by the pool's name.
+using PoolTotals = std::map<std::string, schedule::Amounts>;
+
+class Projects {
+ public:
+  /// Replaces all. The default project is always there.
+  void load(std::vector<job::Project> projects, base::Time now);
+
+  const std::map<std::string, job::Project>& all() const { return projects_; }
+  /// kNotFound with the nearest name.
+  Result<const job::Project*> find(const std::string& name) const;
+  bool has_children(const std::string& name) const;
+  /// Below `name`, at any depth; `name` among them.
+  std::vector<std::string> family(const std::string& name) const;
+
+  /// The project as it is to be kept: with its sequence and time. Errors as create_project() and
+  /// set_project() of the controller have them; nothing is changed.
+  Result<job::Project> checked_new(job::Project project, base::Time now) const;
+  Result<job::Project> checked_change(job::Project project) const;
+
+  void put(const job::Project& project) { projects_[project.name] = project; }
+  void remove(const std::string& name) { projects_.erase(name); }
+
+  std::vector<schedule::Project> for_scheduler(const PoolTotals& totals) const;
+
+ private:
+  Result<void> check_tree_with(const job::Project& project) const;
+  schedule::Quota rest_of(const std::string& pool, const schedule::Amounts& total) const;
+
+  std::map<std::string, job::Project> projects_;
+};
+
+}  // namespace muster::control

@@ -1,0 +1,95 @@
+#include "control/projects.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using job::Project;
+
+const base::Time kNow{std::chrono::seconds(5)};
+
+Project project_of(std::string name, int64_t gpus, std::string parent = "") {
+  return {.name = std::move(name),
+          .parent = std::move(parent),
+          .quota = {.deserved = {.gpu_milli = gpus * 1000}}};
+}
+
+class ProjectTable : public testing::Test {
+ protected:
+  ProjectTable() { projects_.load({}, kNow); }
+
+  Project add(const Project& project) {
+    const auto checked = projects_.checked_new(project, kNow);
+    EXPECT_TRUE(checked) << checked.error().to_string();
+    projects_.put(*checked);
+    return *checked;
+  }
+
+  int64_t rest(int64_t gpus) {
+    for (const schedule::Project& project :
+         projects_.for_scheduler({{"default", {gpus * 1000, 8000, 64}}})) {
+      if (project.name == "default") return project.quotas.at("default").deserved.gpu_milli;
+    }
+    return -1;
+  }
+
+  Projects projects_;
+};
+
+TEST_F(ProjectTable, AlwaysHasTheDefaultProject) {
+  EXPECT_TRUE(projects_.find("default"));
+}
+
+TEST_F(ProjectTable, TheDefaultProjectDeservesWhatNoOtherWasPromised) {
+  EXPECT_EQ(rest(8), 8000);
+  add(project_of("team-a", 2));
+  add(project_of("team-b", 5));
+  add(project_of("below", 5, "team-b"));
+  EXPECT_EQ(rest(8), 1000);
+  EXPECT_EQ(rest(4), 0);
+}
+
+TEST_F(ProjectTable, TheDefaultProjectKeepsAQuotaOnceItIsGivenOne) {
+  add(project_of("team-a", 2));
+  const auto changed = projects_.checked_change(project_of("default", 3));
+  ASSERT_TRUE(changed);
+  EXPECT_FALSE(changed->takes_the_rest);
+}
+
+TEST_F(ProjectTable, NumbersProjectsInTheOrderOfTheirCreation) {
+  const auto first = add(project_of("b", 1)).sequence;
+  EXPECT_GT(add(project_of("a", 1)).sequence, first);
+}
+
+TEST_F(ProjectTable, RefusesANameThatIsTaken) {
+  add(project_of("team-a", 2));
+  EXPECT_EQ(projects_.checked_new(project_of("team-a", 3), kNow).error().code,
+            ErrorCode::kConflict);
+}
+
+TEST_F(ProjectTable, RefusesACycleAndAMissingParent) {
+  add(project_of("a", 1));
+  add(project_of("b", 1, "a"));
+  EXPECT_EQ(projects_.checked_change(project_of("a", 1, "b")).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(projects_.checked_new(project_of("c", 1, "nobody"), kNow).error().code,
+            ErrorCode::kInvalid);
+}
+
+TEST_F(ProjectTable, SuggestsTheNameThatWasMeant) {
+  add(project_of("team-a", 1));
+  EXPECT_EQ(projects_.find("team-s").error().advice, "did you mean 'team-a'?");
+}
+
+TEST_F(ProjectTable, KnowsTheFamilyOfAProject) {
+  add(project_of("a", 1));
+  add(project_of("b", 1, "a"));
+  add(project_of("c", 1, "b"));
+  EXPECT_EQ(projects_.family("a"), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_TRUE(projects_.has_children("b"));
+  EXPECT_FALSE(projects_.has_children("c"));
+}
+
+}  // namespace
+}  // namespace muster::control

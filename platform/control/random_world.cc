@@ -1,0 +1,500 @@
+#include "control/random_world.h"
+
+namespace muster::control {
+
+using engine::Gang;
+using job::Job;
+using job::JobSpec;
+using job::Kind;
+using job::Phase;
+
+namespace {
+
+constexpr int kEnoughRounds = 24;  // of the loop, for all that follows from one thing to happen
+
+std::vector<job::Project> some_projects() {
+  const auto limited = [](job::Project project, int64_t gpus) {
+    project.quota.limit.gpu_milli = gpus * 1000;
+    return project;
+  };
+  job::Project below = limited(project_of("lab-a", 1), 3);
+  below.parent = "lab";
+  job::Project beside = project_of("lab-b", 0);
+  beside.parent = "lab";
+  return {project_of("team-a", 2), limited(project_of("team-b", 1), 2),
+          limited(project_of("lab", 2), 4), below, beside};
+}
+
+}  // namespace
+
+RandomWorld::RandomWorld(uint64_t seed) : dice_(seed), random_(seed) {
+  const int count = 1 + dice_.below(3);
+  for (int i = 0; i < count; ++i) {
+    all_nodes_.push_back(engine::fake_node("n" + std::to_string(i), 1 + dice_.below(4)));
+    if (dice_.one_in(4)) all_nodes_.back().pool = "second";
+    if (dice_.one_in(4)) all_nodes_.back().task_slots = 3;
+  }
+  be_born();
+  engine_->offered = all_nodes_;
+  engine_->set_nodes(all_nodes_);
+  EXPECT_TRUE(controller_->recover());
+  for (const job::Project& project : some_projects()) {
+    EXPECT_TRUE(controller_->create_project(project));
+    const auto& limit = project.quota.limit.gpu_milli;
+    if (limit && project.name != "team-b") fixed_limits_[project.name] = *limit;
+  }
+}
+
+RandomWorld::~RandomWorld() {
+  controller_ = nullptr;  // before what it stands on
+}
+
+void RandomWorld::be_born() {
+  auto loop = std::make_unique<base::EventLoop>();
+  auto engine = std::make_unique<WatchedEngine>(*loop);
+  if (engine_) {
+    engine->take_over(*engine_);
+    engine->told_to_stop = engine_->told_to_stop;
+  }
+  controller_ = nullptr;
+  engine_ = std::move(engine);
+  loop_ = std::move(loop);
+  engine_->stops_obey = false;
+  engine_->on_start = [this](const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+    look_at_start(gang, tasks);
+  };
+  controller_ = std::make_unique<Controller>(
+      Parts{
+          .loop = *loop_, .store = store_, .engine = *engine_, .clock = clock_, .random = random_},
+      SiteFacts{.user = "ada"});
+}
+
+void RandomWorld::die_and_return() {
+  store_.dies_before = store_.dies_after = 0;
+  store_.full = false;
+  be_born();
+  if (dice_.one_in(4)) something_ends();
+  if (dice_.one_in(6)) lose(dice_.any_of(all_nodes_).name, false);
+  if (dice_.one_in(4)) store_.dies_after = store_.commits + 1 + dice_.below(2);
+  guarded([this] {
+    EXPECT_TRUE(controller_->recover());
+    turn(dice_.below(4));
+  });
+}
+
+void RandomWorld::guarded(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Crash&) {
+    die_and_return();
+  }
+}
+
+void RandomWorld::turn(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    loop_->post([this] { loop_->stop(); });
+    loop_->run();
+  }
+}
+
+void RandomWorld::live(int steps) {
+  for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
+    guarded([this] {
+      step();
+      const bool is_settled = !dice_.one_in(3);
+      turn(is_settled ? kEnoughRounds : dice_.below(4));
+      look();
+      if (is_settled) look_at_standing();
+    });
+  }
+}
+
+void RandomWorld::step() {
+  const int what = dice_.below(100);
+  if (what < 24) return submit();
+  if (what < 38) return workers_answer(1 + dice_.below(2));
+  if (what < 52) return something_ends();
+  if (what < 66) return stops_are_obeyed(1 + dice_.below(2));
+  if (what < 80) return ask_of_a_job();
+  if (what < 84) return change_projects();
+  if (what < 91) return change_nodes();
+  if (what < 93) return ask_questions();
+  break_something();
+}
+
+// --- what users do
+
+JobSpec RandomWorld::any_spec() {
+  const bool again = next_job_ > 0 && dice_.one_in(8);
+  const std::string name = "j" + std::to_string(again ? dice_.below(next_job_) : next_job_++);
+  const std::string project = dice_.any_of(leaves());
+  JobSpec spec = dice_.one_in(2) ? mpi(name, project, 1 + dice_.below(4))
+                                 : single(name, project, dice_.below(3));
+  if (dice_.one_in(4)) spec.resources = {.gpu_share_milli = 250 * (1 + dice_.below(3))};
+  if (dice_.one_in(3)) spec.resources.cpu_milli = 4000 * (1 + dice_.below(2));
+  job::Scheduling& wishes = spec.scheduling;
+  if (spec.kind == Kind::kMpi && dice_.one_in(2))
+    wishes.min_workers = 1 + dice_.below(spec.workers);
+  if (dice_.one_in(5)) wishes.purpose = job::Purpose::kBuild;
+  if (dice_.one_in(4)) wishes.priority = 40 + dice_.below(70);
+  if (dice_.one_in(3)) wishes.retries = 1 + dice_.below(2);
+  if (dice_.one_in(6)) wishes.node_pools = {dice_.one_in(2) ? "second" : "default"};
+  if (dice_.one_in(4)) wishes.packing = job::Packing::kSpread;
+  return spec;
+}
+
+void RandomWorld::submit() {
+  const std::string key = dice_.one_in(3) ? "key" + std::to_string(dice_.below(20)) : "";
+  if (dice_.one_in(2)) {
+    controller_->submit(any_spec(), key, [](const Result<Job>&) {});
+  } else {
+    [[maybe_unused]] const auto may_be_refused = controller_->submit(any_spec(), key);
+  }
+}
+
+std::string RandomWorld::any_job() {
+  const auto jobs = controller_->list();
+  return jobs.empty() ? "none" : dice_.any_of(jobs)->spec.name;
+}
+
+void RandomWorld::ask_of_a_job() {
+  const std::string name = any_job();
+  switch (dice_.below(8)) {
+    case 0:
+      static_cast<void>(controller_->stop(name, false));
+      return;
+    case 1:
+      static_cast<void>(controller_->stop(name, true));
+      return;
+    case 2:
+    case 3:
+      static_cast<void>(controller_->suspend(name));
+      return;
+    case 4:
+      static_cast<void>(controller_->remove(name));
+      return;
+    default:
+      static_cast<void>(controller_->resume(name));
+  }
+}
+
+void RandomWorld::change_projects() {
+  switch (dice_.below(5)) {
+    case 0:
+      static_cast<void>(controller_->create_project(project_of("extra", dice_.below(3))));
+      return;
+    case 1:
+      static_cast<void>(controller_->remove_project("extra"));
+      return;
+    case 2: {
+      job::Project other = project_of("extra", 1);
+      other.parent = dice_.one_in(2) ? "team-a" : "lab";
+      static_cast<void>(controller_->set_project(other));
+      return;
+    }
+    default: {
+      job::Project other = project_of("team-b", dice_.below(3));
+      if (dice_.one_in(2)) other.quota.limit.gpu_milli = 1000 * (1 + dice_.below(3));
+      static_cast<void>(controller_->set_project(other));
+    }
+  }
+}
+
+void RandomWorld::ask_questions() {
+  static_cast<void>(controller_->explain(any_job()));
+  static_cast<void>(controller_->queue());
+  static_cast<void>(controller_->nodes());
+  static_cast<void>(controller_->projects());
+  JobSpec spec = any_spec();
+  spec.name = "forecast";
+  static_cast<void>(controller_->forecast(spec));
+}
+
+// --- what machines and tasks do
+
+void RandomWorld::change_nodes() {
+  const std::string name = dice_.any_of(all_nodes_).name;
+  switch (dice_.below(7)) {
+    case 0:
+      static_cast<void>(controller_->cordon(name));
+      return;
+    case 1:
+    case 2:
+      static_cast<void>(controller_->uncordon(name));
+      return;
+    case 3:
+      return drain_and_look();
+    case 4:
+      return lose(name, dice_.one_in(2));
+    case 5: {
+      std::vector<engine::Node> nodes = engine_->offered;
+      if (nodes.empty()) return;
+      engine::Node& node = nodes[static_cast<size_t>(dice_.below(static_cast<int>(nodes.size())))];
+      node.gpus = std::max(0, node.gpus - 1);
+      nodes_are_steady_ = false;
+      return engine_->set_nodes(nodes);
+    }
+    default:
+      engine_->set_nodes(all_nodes_);
+  }
+}
+
+void RandomWorld::drain_and_look() {
+  const std::string name = dice_.any_of(all_nodes_).name;
+  if (!controller_->drain(name)) return;
+  for (int i = 0; i < 6; ++i) {
+    turn(kEnoughRounds);
+    stops_are_obeyed(1);
+  }
+  turn(kEnoughRounds);
+  EXPECT_TRUE(engine_->tasks_on(name).empty()) << engine_->tasks_on(name).front();
+}
+
+void RandomWorld::lose(const std::string& node, bool tasks_are_reported) {
+  nodes_are_steady_ = false;
+  if (tasks_are_reported) return engine_->lose_node(node);
+  const std::set<TaskKey> before = engine_->running;
+  for (const TaskKey& task : before) {
+    if (engine_->plans.at(task).node != node) continue;
+    engine_->ends[task] = {.lost = true};
+    engine_->running.erase(task);
+  }
+  std::vector<engine::Node> rest = engine_->offered;
+  std::erase_if(rest, [&](const engine::Node& one) { return one.name == node; });
+  engine_->set_nodes(std::move(rest));
+}
+
+void RandomWorld::something_ends() {
+  if (engine_->running.empty()) return;
+  const TaskKey task = dice_.any_of(engine_->running);
+  job::ExitStatus status;
+  if (dice_.one_in(3)) status.code = 3;
+  if (dice_.one_in(6)) status = {.lost = true};
+  status.stopped = engine_->told_to_stop.count(task) > 0;
+  engine_->end_for_good(task.first, task.second, status);
+}
+
+void RandomWorld::workers_answer(int one_in) {
+  const std::set<TaskKey> running = engine_->running;
+  for (const auto& [gang, task] : running) {
+    if (task.starts_with("worker") && dice_.one_in(one_in)) engine_->answer(gang, task);
+  }
+}
+
+void RandomWorld::stops_are_obeyed(int one_in) {
+  const std::set<TaskKey> stopping = engine_->told_to_stop;
+  for (const TaskKey& task : stopping) {
+    if (!dice_.one_in(one_in)) continue;
+    engine_->told_to_stop.erase(task);
+    if (engine_->running.count(task) == 0) continue;
+    engine_->end_for_good(task.first, task.second, {.signal = 15, .stopped = true});
+  }
+}
+
+void RandomWorld::break_something() {
+  switch (dice_.below(6)) {
+    case 0:
+      store_.dies_before = store_.commits + 1 + dice_.below(6);
+      return;
+    case 1:
+      store_.dies_after = store_.commits + 1 + dice_.below(6);
+      return;
+    case 2:
+      throw Crash{};
+    case 3:
+      store_.full = !store_.full;
+      return;
+    case 4: {
+      const bool ours = dice_.one_in(2);
+      engine_->start_errors[dice_.one_in(2) ? "worker-0" : "launcher"] = {
+          .code = ours ? base::ErrorCode::kConflict : base::ErrorCode::kInvalid,
+          .what = "cannot be started"};
+      return;
+    }
+    default:
+      clock_.advance(std::chrono::seconds(dice_.below(200)) * (dice_.one_in(3) ? -1000 : 1));
+  }
+}
+
+// --- what must hold
+
+const Job* RandomWorld::job_of(const std::string& id) const {
+  for (const Job* job : controller_->list()) {
+    if (job->id == id) return job;
+  }
+  return nullptr;
+}
+
+const engine::Node* RandomWorld::node_named(const std::string& name) const {
+  for (const engine::Node& node : engine_->offered) {
+    if (node.name == name) return &node;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> RandomWorld::leaves() const {
+  return {"default", "team-a", "team-b", "lab-a", "lab-b", "extra"};
+}
+
+void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+  const Job* const job = job_of(gang.job_id);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->attempt, gang.attempt);
+  EXPECT_FALSE(job->suspended) << job->spec.name;
+  EXPECT_FALSE(job->stop_requested) << job->spec.name;
+  EXPECT_FALSE(job->eviction) << job->spec.name;
+  for (const auto& [other, task] : engine_->running) {
+    EXPECT_FALSE(other.job_id == gang.job_id && other.attempt != gang.attempt)
+        << job->spec.name << ": " << task << " of attempt " << other.attempt << " still runs";
+  }
+  for (const launch::TaskPlan& plan : tasks) {
+    EXPECT_TRUE(ever_started_.insert({gang, plan.task}).second)
+        << job->spec.name << "/" << gang.attempt << " " << plan.task << " twice";
+    const auto task = std::find_if(job->tasks.begin(), job->tasks.end(),
+                                   [&](const job::Task& one) { return one.name == plan.task; });
+    ASSERT_NE(task, job->tasks.end());
+    EXPECT_EQ(task->node, plan.node);
+    look_at_room(*job, *task);
+  }
+  look_at_limit(*job);
+}
+
+void RandomWorld::look_at_room(const Job& job, const job::Task& task) {
+  const engine::Node* const node = node_named(task.node);
+  ASSERT_NE(node, nullptr) << job.spec.name << " " << task.name << " on " << task.node;
+  for (const int device : task.devices) {
+    EXPECT_LT(device, node->gpus) << job.spec.name << " " << task.name;
+  }
+  if (task.role == job::Role::kLauncher || job.spec.resources.cpu_milli == 0) return;
+  int64_t cpu = 0;
+  for (const auto& [gang, name] : engine_->running) {
+    if (engine_->plans.at({gang, name}).node != task.node || name == "launcher") continue;
+    const Job* const other = job_of(gang.job_id);
+    if (other != nullptr) cpu += other->spec.resources.cpu_milli;
+  }
+  EXPECT_LE(cpu + job.spec.resources.cpu_milli, node->cpu_milli) << job.spec.name;
+}
+
+void RandomWorld::look_at_limit(const Job& job) {
+  const bool may_have_shrunk = job.spec.scheduling.min_workers.has_value();
+  if (may_have_shrunk) return;  // what it keeps is not asked for anew
+  for (const std::string& project : {job.spec.project, std::string("lab")}) {
+    const auto limit = fixed_limits_.find(project);
+    if (limit == fixed_limits_.end()) continue;
+    if (project == "lab" && !job.spec.project.starts_with("lab")) continue;
+    std::map<std::string, int64_t> by_pool;
+    for (const Job* other : controller_->list()) {
+      // Who is being evicted is not counted any more: its successor may come before it has gone.
+      const bool counts = other->spec.project.starts_with(project) && !other->eviction;
+      if (!counts || job::is_final(other->phase)) continue;
+      for (const job::Task& task : other->tasks) {
+        const engine::Node* const node = node_named(task.node);
+        if (node == nullptr) continue;
+        by_pool[node->pool] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
+      }
+    }
+    for (const auto& [pool, gpus] : by_pool) {
+      EXPECT_LE(gpus, limit->second) << project << " in pool " << pool << " by " << job.spec.name;
+    }
+  }
+}
+
+void RandomWorld::look() {
+  for (const auto& [gang, task] : engine_->running) {
+    const Job* const job = job_of(gang.job_id);
+    ASSERT_NE(job, nullptr) << gang.job_id << " is gone, and its " << task << " runs";
+    EXPECT_EQ(job->attempt, gang.attempt) << job->spec.name << " " << task;
+    const bool holds_room = job->phase == Phase::kStarting || job->phase == Phase::kRunning;
+    EXPECT_TRUE(holds_room) << job->spec.name << " " << task << " runs; "
+                            << job::to_string(job->phase);
+  }
+  for (const Job* job : controller_->list()) look_at_gang(*job);
+  look_at_devices();
+}
+
+void RandomWorld::look_at_gang(const Job& job) {
+  if (job.phase == Phase::kQueued) {
+    for (const job::Task& task : job.tasks) {
+      EXPECT_TRUE(task.node.empty() && task.phase == job::TaskPhase::kPending) << job.spec.name;
+    }
+  }
+  if (job.spec.kind != Kind::kMpi || job.phase != Phase::kRunning) return;
+  const Gang gang{job.id, job.attempt};
+  const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
+  if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
+  const auto workers = std::count_if(
+      engine_->running.begin(), engine_->running.end(),
+      [&](const TaskKey& task) { return task.first == gang && task.second.starts_with("worker"); });
+  EXPECT_GE(workers, job.spec.scheduling.min_workers.value_or(job.spec.workers)) << job.spec.name;
+}
+
+void RandomWorld::look_at_devices() {
+  std::map<std::pair<std::string, int>, int> held;
+  for (const Job* job : controller_->list()) {
+    if (job::is_final(job->phase)) continue;
+    for (const job::Task& task : job->tasks) {
+      if (task.phase == job::TaskPhase::kEnded) continue;
+      for (const int device : task.devices) held[{task.node, device}] += task.gpu_share_milli;
+    }
+  }
+  for (const auto& [device, share] : held) {
+    EXPECT_LE(share, 1000) << device.first << " " << device.second;
+  }
+}
+
+void RandomWorld::look_at_standing() {
+  if (!nodes_are_steady_) return;
+  std::map<std::string, int64_t> held;
+  for (const Job* job : controller_->list()) {
+    if (job::is_final(job->phase)) continue;
+    // Who is being evicted is not counted any more, and who its room is for is already.
+    if (job->eviction) return;
+    for (const job::Task& task : job->tasks) {
+      held[job->spec.project] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
+    }
+  }
+  for (const std::string& project : leaves()) {
+    const auto status = controller_->project(project);
+    if (!status || project == "team-a") continue;  // team-a may have a project below it
+    EXPECT_EQ(status->allocated.gpu_milli, held[project]) << project;
+  }
+}
+
+void RandomWorld::come_to_rest() {
+  store_.dies_before = store_.dies_after = 0;
+  store_.full = false;
+  engine_->start_errors.clear();
+  engine::Node wide = engine::fake_node("wide", 64);
+  all_nodes_.push_back(wide);
+  wide.name = "wide-too";
+  wide.pool = "second";
+  all_nodes_.push_back(wide);
+  engine_->set_nodes(all_nodes_);
+  for (const engine::Node& node : all_nodes_) EXPECT_TRUE(controller_->uncordon(node.name));
+  for (const job::ProjectStatus& known : controller_->projects()) {
+    job::Project rich = known.project;
+    rich.quota = {.deserved = {.gpu_milli = 64'000}};
+    EXPECT_TRUE(controller_->set_project(rich));
+  }
+  fixed_limits_.clear();
+  const auto is_at_rest = [](const Job* job) {
+    return job::is_final(job->phase) || (job->suspended && job->phase == Phase::kQueued);
+  };
+  for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+    turn(kEnoughRounds);
+    look();
+    workers_answer(1);
+    stops_are_obeyed(1);
+    turn(kEnoughRounds);
+    something_ends();
+    clock_.advance(std::chrono::seconds(61));
+    engine_->set_nodes(all_nodes_);
+  }
+  turn(kEnoughRounds);
+  for (const Job* job : controller_->list()) {
+    EXPECT_TRUE(is_at_rest(job)) << job->spec.name << " " << job::to_string(job->phase) << ": "
+                                 << job->reason;
+  }
+}
+
+}  // namespace muster::control

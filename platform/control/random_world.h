@@ -1,0 +1,121 @@
+// A server, its store and its machines, to which a generator does whatever may be done to them, in
+// any order; and what must hold all the while. For the tests of the controller.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/controller.h"
+#include "control/test_parts.h"
+
+namespace muster::control {
+
+/// splitmix64: the same numbers for the same seed, everywhere.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : state_(seed) {}
+  int below(int bound) { return static_cast<int>(next() % static_cast<uint64_t>(bound)); }
+  bool one_in(int count) { return below(count) == 0; }
+  template <class Range>
+  const auto& any_of(const Range& range) {
+    return *std::next(range.begin(), below(static_cast<int>(range.size())));
+  }
+
+ private:
+  uint64_t next() {
+    uint64_t value = (state_ += 0x9e3779b97f4a7c15);
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+    return value ^ (value >> 31);
+  }
+  uint64_t state_;
+};
+
+using TaskKey = std::pair<engine::Gang, std::string>;
+
+/// Ends no task unless the test does, and lets it look at every start.
+class WatchedEngine : public LastingEngine {
+ public:
+  using LastingEngine::LastingEngine;
+  std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
+  std::set<TaskKey> told_to_stop;
+
+  void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
+    on_start(gang, tasks);
+    LastingEngine::start(gang, std::move(tasks), std::move(done));
+  }
+  void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+            engine::StopMode) override {
+    for (const std::string& task : tasks) {
+      if (running.count({gang, task}) > 0) told_to_stop.insert({gang, task});
+    }
+  }
+};
+
+class RandomWorld {
+ public:
+  explicit RandomWorld(uint64_t seed);
+  ~RandomWorld();
+
+  void live(int steps);
+  /// Nothing bad happens any more, and there is room for everybody.
+  void come_to_rest();
+
+ private:
+  void be_born();
+  void die_and_return();
+  void turn(int rounds);
+  void guarded(const std::function<void()>& action);
+  void step();
+
+  // What users do.
+  void submit();
+  job::JobSpec any_spec();
+  void ask_of_a_job();
+  void change_projects();
+  void ask_questions();
+  // What machines and tasks do.
+  void change_nodes();
+  void drain_and_look();
+  void lose(const std::string& node, bool tasks_are_reported);
+  void something_ends();
+  void workers_answer(int one_in);
+  void stops_are_obeyed(int one_in);
+  void break_something();
+
+  // What must hold.
+  void look_at_start(const engine::Gang& gang, const std::vector<launch::TaskPlan>& tasks);
+  void look_at_room(const job::Job& job, const job::Task& task);
+  void look_at_limit(const job::Job& job);
+  void look();
+  void look_at_gang(const job::Job& job);
+  void look_at_devices();
+  void look_at_standing();
+
+  const job::Job* job_of(const std::string& id) const;
+  const engine::Node* node_named(const std::string& name) const;
+  std::string any_job();
+  std::vector<std::string> leaves() const;
+
+  Dice dice_;
+  std::unique_ptr<base::EventLoop> loop_;
+  MortalStore store_;
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  std::unique_ptr<WatchedEngine> engine_;
+  std::unique_ptr<Controller> controller_;
+  std::vector<engine::Node> all_nodes_;
+  std::set<TaskKey> ever_started_;
+  std::map<std::string, int64_t> fixed_limits_;  ///< of projects whose limit was never lowered
+  bool nodes_are_steady_ = true;                 ///< none was ever lost or smaller
+  int next_job_ = 0;
+};
+
+}  // namespace muster::control

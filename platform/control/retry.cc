@@ -1,0 +1,73 @@
+#include "control/retry.h"
+
+#include <algorithm>
+
+#include "job/log_pattern.h"
+
+namespace muster::control {
+
+using job::RetryRule;
+
+namespace {
+
+bool found_in(const std::vector<std::string>& lines, const std::string& text) {
+  const auto pattern = job::LogPattern::compile(text);
+  return pattern && std::any_of(lines.begin(), lines.end(),
+                                [&](const std::string& line) { return pattern->found_in(line); });
+}
+
+bool matches(const RetryRule& rule, const std::vector<std::string>& lines,
+             const job::Task& culprit) {
+  if (rule.exit_code && (!culprit.exit || culprit.exit->shell_code() != *rule.exit_code)) {
+    return false;
+  }
+  return rule.log_pattern.empty() || found_in(lines, rule.log_pattern);
+}
+
+std::string words_of(const RetryRule& rule) {
+  std::string words = "the rule for ";
+  if (rule.exit_code) words += "exit code " + std::to_string(*rule.exit_code);
+  if (rule.exit_code && !rule.log_pattern.empty()) words += " and ";
+  if (!rule.log_pattern.empty()) words += "'" + rule.log_pattern + "' in the log";
+  if (!rule.exit_code && rule.log_pattern.empty()) words += "any failure";
+  return words;
+}
+
+std::string retry_number(const job::Job& job) {
+  return "retry " + std::to_string(job.retries_used + 1) + " of " +
+         std::to_string(job.spec.scheduling.retries);
+}
+
+}  // namespace
+
+std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
+                              const std::vector<std::string>& lines) {
+  const job::Scheduling& wishes = job.spec.scheduling;
+  const bool retries_left = job.retries_used < wishes.retries;
+  for (const RetryRule& rule : wishes.retry_rules) {
+    if (!matches(rule, lines, culprit)) continue;
+    if (rule.action == RetryRule::Action::kFail) return std::nullopt;
+    if (rule.action == RetryRule::Action::kAvoidNode && !culprit.node.empty()) {
+      return Retry{.costs_a_retry = false,
+                   .avoid_node = culprit.node,
+                   .why = words_of(rule) + " keeps it off node " + culprit.node};
+    }
+    if (!retries_left) return std::nullopt;
+    return Retry{.why = words_of(rule) + ": " + retry_number(job)};
+  }
+  if (wishes.retries == 0) return std::nullopt;
+  if (culprit.exit && culprit.exit->lost) {
+    return Retry{.costs_a_retry = false, .why = "the fault is not the job's; no retry is counted"};
+  }
+  if (!retries_left) return std::nullopt;
+  return Retry{.why = retry_number(job)};
+}
+
+std::chrono::milliseconds backoff(int restarts) {
+  constexpr std::chrono::milliseconds kLongest{60'000};
+  if (restarts <= 1) return std::chrono::milliseconds(0);
+  const int doublings = std::min(restarts - 2, 10);
+  return std::min(kLongest, std::chrono::milliseconds(1000) * (1 << doublings));
+}
+
+}  // namespace muster::control

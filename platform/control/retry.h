@@ -1,0 +1,35 @@
+// Whether a job that failed starts again, and at whose cost.
+//
+// Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/job.h"
+
+namespace muster::control {
+
+struct Retry {
+  bool costs_a_retry = true;
+  std::string avoid_node;  ///< not used for this job any more; empty: none
+  std::string why;         ///< for the job's events
+};
+
+/// Nothing: it has failed for good. `culprit` is the task at fault, with its exit, and `lines` what
+/// it printed last.
+///
+/// The job's rules come first, in their order. Where none matches, a fault that is not the user's
+/// (a machine or a supervisor that was lost) starts again without a price, and any other as long as
+/// there are retries; a job that was given none has failed either way, for nobody has said that it
+/// may run twice.
+std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
+                              const std::vector<std::string>& lines);
+
+/// How long to wait before restart number `restarts` (1: the first): nothing, then 1 s, doubled
+/// each time up to a minute.
+std::chrono::milliseconds backoff(int restarts);
+
+}  // namespace muster::control

@@ -1,0 +1,131 @@
+#include "control/schedule_view.h"
+
+#include <algorithm>
+
+namespace muster::control {
+
+using schedule::kUnlimited;
+
+namespace {
+
+schedule::Amounts amounts_of(const job::Share& share) {
+  return {share.gpu_milli.value_or(kUnlimited), share.cpu_milli.value_or(kUnlimited),
+          share.memory_bytes.value_or(kUnlimited)};
+}
+
+schedule::Claim claim_of(const job::Resources& resources) {
+  return {.gpus = resources.gpus,
+          .gpu_share_milli = resources.gpu_share_milli,
+          .gpu_memory_bytes = resources.gpu_memory_bytes,
+          .cpu_milli = resources.cpu_milli,
+          .memory_bytes = resources.memory_bytes};
+}
+
+std::optional<schedule::Packing> packing_of(job::Packing packing) {
+  switch (packing) {
+    case job::Packing::kPack:
+      return schedule::Packing::kPack;
+    case job::Packing::kSpread:
+      return schedule::Packing::kSpread;
+    case job::Packing::kAuto:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::vector<schedule::TaskGroup> groups_of(const job::JobSpec& spec, std::optional<int> workers) {
+  const schedule::Claim claim = claim_of(spec.resources);
+  if (spec.kind == job::Kind::kSingle) return {{.claim = claim}};
+  const int count = workers.value_or(spec.workers);
+  const int minimum = std::min(count, spec.scheduling.min_workers.value_or(spec.workers));
+  return {{.launcher = true}, {.claim = claim, .count = count, .minimum = minimum}};
+}
+
+}  // namespace
+
+schedule::Quota to_schedule(const job::Quota& quota) {
+  return {.deserved = amounts_of(quota.deserved),
+          .limit = amounts_of(quota.limit),
+          .weight = quota.weight};
+}
+
+schedule::Project to_schedule(const job::Project& project) {
+  schedule::Project result{.name = project.name,
+                           .parent = project.parent,
+                           .priority = project.priority,
+                           .sequence = project.sequence,
+                           .quota = to_schedule(project.quota),
+                           .reclaim_min_runtime = project.reclaim_min_runtime,
+                           .preempt_min_runtime = project.preempt_min_runtime};
+  for (const auto& [pool, quota] : project.pools) result.quotas[pool] = to_schedule(quota);
+  return result;
+}
+
+schedule::Node to_schedule(const engine::Node& node, bool cordoned) {
+  return {.name = node.name,
+          .pool = node.pool,
+          .gpus = std::min(node.gpus, schedule::kMaxGpusPerNode),
+          .gpu_model = node.gpu_model,
+          .gpu_memory_bytes = node.gpu_memory_bytes,
+          .cpu_milli = node.cpu_milli,
+          .memory_bytes = node.memory_bytes,
+          .task_slots = node.task_slots,
+          .cordoned = cordoned,
+          .topology = node.topology,
+          .labels = node.labels};
+}
+
+schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
+                           const std::vector<std::string>& pools, std::optional<int> workers) {
+  const job::Scheduling& wishes = job.spec.scheduling;
+  return {.id = job.id,
+          .name = job.spec.name,
+          .project = job.spec.project,
+          .priority = job::priority_of(wishes),
+          .preemptible = job::is_preemptible(wishes),
+          .sequence = sequence,
+          .groups = groups_of(job.spec, workers),
+          .pools = wishes.node_pools.empty() ? pools : wishes.node_pools,
+          .gpu_models = wishes.gpu_models,
+          .excluded_nodes = job.avoided_nodes,
+          .required_topology = wishes.required_topology,
+          .preferred_topology = wishes.preferred_topology,
+          .packing = packing_of(wishes.packing),
+          .time_limit = wishes.time_limit,
+          .submitted = job.submitted};
+}
+
+std::vector<std::optional<schedule::TaskPlace>> places_of(const job::Job& job) {
+  std::vector<std::optional<schedule::TaskPlace>> places;
+  for (const job::Task& task : job.tasks) {
+    places.emplace_back();
+    if (task.node.empty()) continue;
+    places.back() = {
+        .node = task.node, .devices = task.devices, .share_milli = task.gpu_share_milli};
+  }
+  return places;
+}
+
+job::Share to_share(const schedule::Amounts& amounts) {
+  const auto bounded = [](int64_t amount) {
+    return amount >= kUnlimited ? std::nullopt : std::optional<int64_t>(amount);
+  };
+  return {.gpu_milli = bounded(amounts.gpu_milli),
+          .cpu_milli = bounded(amounts.cpu_milli),
+          .memory_bytes = bounded(amounts.memory_bytes)};
+}
+
+job::ProjectStatus::Amounts to_amounts(const schedule::Amounts& amounts) {
+  return {amounts.gpu_milli, amounts.cpu_milli, amounts.memory_bytes};
+}
+
+job::ProjectStatus status_of(const job::Project& project, const schedule::Standing& standing) {
+  return {.project = project,
+          .deserved = to_share(standing.deserved),
+          .allocated = to_amounts(standing.allocated),
+          .allocated_non_preemptible = to_amounts(standing.allocated_non_preemptible),
+          .requested = to_amounts(standing.requested),
+          .fair_share = to_share(standing.fair_share)};
+}
+
+}  // namespace muster::control

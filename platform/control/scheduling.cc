@@ -1,0 +1,374 @@
+// Telling the scheduler what changes, and carrying out what it answers.
+#include <algorithm>
+
+#include "control/controller.h"
+#include "control/run.h"
+#include "control/schedule_view.h"
+
+namespace muster::control {
+
+using job::Job;
+using job::Phase;
+using schedule::TaskPlace;
+
+namespace {
+
+using Places = std::vector<std::optional<TaskPlace>>;
+
+/// The places that are one, in order: an elastic gang that holds the 1st and 4th of its workers'
+/// places runs two workers, and they are called worker-0 and worker-1.
+Places closed_up(Places places) {
+  std::erase_if(places, [](const auto& place) { return !place.has_value(); });
+  return places;
+}
+
+int placed_workers(const Job& job) {
+  return static_cast<int>(std::count_if(
+      job.tasks.begin(), job.tasks.end(),
+      [](const job::Task& task) { return task.role == job::Role::kWorker && !task.node.empty(); }));
+}
+
+bool is_elastic(const Job& job) {
+  const auto& least = job.spec.scheduling.min_workers;
+  return least && *least < job.spec.workers;
+}
+
+std::string where(const Job& job) {
+  std::set<std::string> nodes;
+  for (const job::Task& task : job.tasks) {
+    if (!task.node.empty()) nodes.insert(task.node);
+  }
+  std::string text;
+  for (const std::string& node : nodes) text += (text.empty() ? "" : ", ") + node;
+  return text;
+}
+
+}  // namespace
+
+void Controller::wake() {
+  if (std::exchange(woken_, true)) return;
+  parts_.loop.post([this] {
+    woken_ = false;
+    schedule();
+  });
+}
+
+/// As the scheduler is to know it: an elastic gang that runs is one of as many as were placed. More
+/// could join it only by a restart, and nobody wants to be restarted for that.
+schedule::Gang Controller::gang_of(const Entry& entry) const {
+  const bool runs_reduced = entry.run != nullptr && is_elastic(entry.job);
+  schedule::Gang gang =
+      to_schedule(entry.job, entry.sequence, pools_,
+                  runs_reduced ? std::optional<int>(placed_workers(entry.job)) : std::nullopt);
+  gang.submitted = forward_.of(gang.submitted);
+  return gang;
+}
+
+void Controller::schedule() {
+  // What an earlier server was evicting for frees room that this one has not reckoned with: it
+  // takes nothing more from anybody until that is done.
+  const unsigned actions = evictions_from_before_ > 0 ? schedule::kAllocate : schedule::kAllActions;
+  const schedule::Plan plan = scheduler_.plan(forward_.now(), actions);
+  for (const schedule::Wait& wait : plan.waits) note_wait(wait);
+  for (const schedule::Eviction& eviction : plan.evictions) take_eviction(eviction);
+  prepare_starts(plan);
+  start_without_the_moved();
+  plan_again_at(plan.again_at);
+  if (plan.starts.empty() && plan.evictions.empty()) return;
+  // Committed first: a server that dies in between finds out what of it had come to be.
+  [[maybe_unused]] const auto kept_for_later_if_it_fails = journal_.flush();
+}
+
+void Controller::note_wait(const schedule::Wait& wait) {
+  Entry* const entry = by_id(wait.id);
+  if (entry == nullptr || entry->run || job::is_final(entry->job.phase)) return;
+  Job& job = entry->job;
+  job.reason_details = wait.reason.details;
+  job.may_start = wait.reason.may_start;
+  if (job.reason == wait.reason.text) return;
+  job.reason = wait.reason.text;
+  note(job, wait.reason.text);
+  tell_watchers(job.spec.name);
+}
+
+void Controller::prepare_starts(const schedule::Plan& plan) {
+  // A gang comes in one piece for its minimum and one for each task beyond.
+  std::vector<std::string> order;
+  std::unordered_map<std::string, Places> places_of_gang;
+  for (const schedule::Start& start : plan.starts) {
+    Entry* const entry = by_id(start.id);
+    if (entry == nullptr || entry->run) continue;
+    const auto [found, is_new] = places_of_gang.try_emplace(start.id);
+    Places& places = found->second;
+    if (is_new) {
+      order.push_back(start.id);
+      places = entry->kept;
+      places.resize(std::max(places.size(), entry->job.tasks.size()));
+    }
+    for (size_t i = 0; i < start.tasks.size(); ++i) {
+      places[static_cast<size_t>(start.tasks[i])] = start.places[i];
+    }
+  }
+  for (const std::string& id : order) prepare(*by_id(id), std::move(places_of_gang.at(id)));
+}
+
+/// Those that kept some places wait for the new ones that the others were promised. Where a promise
+/// was taken back they go on with what they have.
+void Controller::start_without_the_moved() {
+  const std::set<uint64_t> parted = parted_;
+  for (const uint64_t sequence : parted) {
+    Entry& entry = *entries_.at(sequence);
+    const auto constraint = scheduler_.explain(entry.job.id, forward_.now()).constraint;
+    if (constraint != schedule::Constraint::kReleasing) prepare(entry, entry.kept);
+  }
+}
+
+/// A node may have gone or shrunk since these were given.
+bool Controller::has_room_for(const Places& places) const {
+  return std::all_of(places.begin(), places.end(), [&](const auto& place) {
+    if (!place) return true;
+    const auto node = engine_node(place->node);
+    return node && std::all_of(place->devices.begin(), place->devices.end(),
+                               [&](int device) { return device < node->gpus; });
+  });
+}
+
+void Controller::prepare(Entry& entry, Places places) {
+  if (!has_room_for(places)) {
+    queue_anew(entry);
+    return wake();
+  }
+  Job& job = entry.job;
+  const Places closed = closed_up(std::move(places));
+  ++job.attempt;
+  job.phase = Phase::kStarting;
+  job.reason = job.spec.kind == job::Kind::kMpi ? "starts its workers" : "starts";
+  job.reason_details.clear();
+  job.may_start.reset();
+  job.tasks = job::tasks_of(job.spec);
+  for (size_t i = 0; i < closed.size() && i < job.tasks.size(); ++i) {
+    job.tasks[i].node = closed[i]->node;
+    job.tasks[i].devices = closed[i]->devices;
+    job.tasks[i].gpu_share_milli = closed[i]->share_milli;
+  }
+  entry.run = std::make_unique<Run>();
+  const bool had_kept = !entry.kept.empty();
+  entry.kept.clear();
+  parted_.erase(entry.sequence);
+  if (is_elastic(job) || had_kept) hold_as_placed(entry);
+  std::string text = "placed on " + where(job) + ", attempt " + std::to_string(job.attempt);
+  if (is_elastic(job)) text += ", with " + std::to_string(placed_workers(job)) + " workers";
+  note(job, std::move(text));
+  change(entry);
+  journal_.once_committed([this, id = job.id, attempt = job.attempt] {
+    Entry* const placed = by_id(id);
+    if (placed != nullptr && placed->run && placed->job.attempt == attempt) begin(*placed);
+  });
+}
+
+/// Makes the scheduler's idea of the gang what runs of it, under the same numbers.
+void Controller::hold_as_placed(Entry& entry) {
+  const schedule::Gang gang = gang_of(entry);
+  auto places = places_of(entry.job);
+  places.resize(static_cast<size_t>(schedule::task_count(gang)));
+  scheduler_.ended(entry.job.id);
+  scheduler_.adopt(gang, places, forward_.now());
+}
+
+// --- evictions
+
+void Controller::take_eviction(const schedule::Eviction& eviction) {
+  Entry* const entry = by_id(eviction.id);
+  if (entry == nullptr) return;
+  if (!entry->run || job::is_final(entry->job.phase)) {
+    // Of what waits for the rest of its places, none is left to keep.
+    entry->kept.empty() ? scheduler_.released(eviction.id, eviction.tasks) : queue_anew(*entry);
+    return wake();
+  }
+  Run& run = *entry->run;
+  const bool moves = eviction.cause == schedule::EvictionCause::kMoved;
+  // Where it is on its way out already, these go with the rest.
+  run.moves = run.evicted.empty() ? moves : run.moves && moves;
+  run.evicted.insert(run.evicted.end(), eviction.tasks.begin(), eviction.tasks.end());
+  evict(*entry, eviction.reason);
+}
+
+/// Ends the whole attempt: no program goes on with some of its ranks gone.
+void Controller::evict(Entry& entry, const std::string& why) {
+  Job& job = entry.job;
+  if (job.eviction) return;
+  job.eviction = why;
+  job.reason = "is being ended; it " + why;
+  note(job, why);
+  change(entry);
+  journal_.once_committed([this, id = job.id, attempt = job.attempt] {
+    Entry* const evicted = by_id(id);
+    if (evicted == nullptr || !evicted->run || evicted->job.attempt != attempt) return;
+    end_gang_gently(*evicted);
+    finish_if_over(*evicted);
+  });
+}
+
+/// All of an evicted attempt is gone.
+void Controller::evicted(Entry& entry) {
+  Job& job = entry.job;
+  const std::unique_ptr<Run> run = std::move(entry.run);
+  const std::string why = *std::exchange(job.eviction, std::nullopt);
+  if (run->taken_up_evicted) --evictions_from_before_;
+  parts_.engine.scrub(engine_gang(job));
+  const auto held = places_of(job);
+  ++job.restarts;
+  job.phase = Phase::kQueued;
+  job.failure.reset();
+  job.started.reset();
+  job.reason = job.suspended ? suspended_reason(job) : why + "; waits to start again";
+  job.tasks = job::tasks_of(job.spec);
+
+  const auto gang_size = static_cast<size_t>(
+      std::count_if(held.begin(), held.end(), [](const auto& place) { return place.has_value(); }));
+  const bool all_go = run->goes_whole || run->evicted.size() >= gang_size;
+  // An elastic gang was known by as many tasks as it had: now it asks for all of them again.
+  if (job.suspended || run->goes_whole || (all_go && is_elastic(job) && !run->moves)) {
+    queue_anew(entry);
+  } else {
+    scheduler_.released(job.id, run->evicted);
+    if (!all_go) {
+      entry.kept = held;
+      for (const int task : run->evicted) entry.kept[static_cast<size_t>(task)].reset();
+      parted_.insert(entry.sequence);
+    }
+  }
+  note(job, job.suspended ? "suspended; its room is free" : "evicted; waits to start again");
+  change(entry);
+  // What shrank starts again at once on what it keeps; what moves waits for its new places.
+  if (!entry.kept.empty() && !run->moves) prepare(entry, entry.kept);
+  wake();
+}
+
+/// Tells the scheduler from the beginning: the gang holds nothing, and waits unless it is
+/// suspended.
+void Controller::queue_anew(Entry& entry) {
+  entry.kept.clear();
+  parted_.erase(entry.sequence);
+  scheduler_.ended(entry.job.id);
+  if (!entry.job.suspended) scheduler_.submit(gang_of(entry));
+}
+
+/// After a failure that is not final.
+void Controller::wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay) {
+  Job& job = entry.job;
+  const std::unique_ptr<Run> run = std::move(entry.run);
+  parts_.engine.scrub(engine_gang(job));
+  job.phase = Phase::kQueued;
+  job.reason = why;
+  job.failure.reset();
+  job.started.reset();
+  job.tasks = job::tasks_of(job.spec);
+  note(job, why);
+  job.eviction.reset();
+  // Told anew: the nodes it avoids have changed, or the number of its tasks.
+  queue_anew(entry);
+  if (job.suspended) {
+    job.reason = suspended_reason(job);
+  } else if (delay > std::chrono::milliseconds(0)) {
+    scheduler_.requeue(job.id, forward_.now() + delay);
+  }
+  change(entry);
+  wake();
+}
+
+void Controller::plan_again_at(std::optional<base::Time> time) {
+  plan_timer_.reset();
+  if (!time) return;
+  // A clock that was set back must not put the scheduler to sleep for as long.
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::minutes(1);
+  const auto delay = std::clamp<std::chrono::nanoseconds>(*time - forward_.now(),
+                                                          std::chrono::nanoseconds(0), kLongest);
+  plan_timer_ = parts_.loop.after(delay, [this] { wake(); });
+}
+
+// --- questions
+
+Result<job::Explanation> Controller::explain(const std::string& name) const {
+  MUSTER_TRY(const Entry* const entry, entry_of(name));
+  const Job& job = entry->job;
+  job::Explanation answer{.name = name,
+                          .phase = job.phase,
+                          .reason = job.reason,
+                          .details = job.reason_details,
+                          .events = job.events};
+  if (job.phase != Phase::kQueued || job.suspended) return answer;
+  const schedule::Reason reason = scheduler_.explain(job.id, forward_.now());
+  if (reason.constraint != schedule::Constraint::kNone) {
+    answer.constraint = schedule::to_string(reason.constraint);
+    answer.reason = reason.text;
+    answer.details = reason.details;
+    answer.may_start = reason.may_start;
+  }
+  const std::vector<std::string> order = scheduler_.queue();
+  const auto place = std::find(order.begin(), order.end(), job.id);
+  if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
+  return answer;
+}
+
+/// The plan tells a reason when it changes; when room is expected is worked out for those who ask.
+void Controller::refresh_reason(Entry& entry) {
+  const schedule::Reason reason = scheduler_.explain(entry.job.id, parts_.clock.now());
+  if (reason.constraint == schedule::Constraint::kNone) return;
+  entry.job.reason = reason.text;
+  entry.job.reason_details = reason.details;
+  entry.job.may_start = reason.may_start;
+}
+
+std::vector<const Job*> Controller::queue() {
+  constexpr size_t kRefreshed = 20;
+  std::vector<const Job*> jobs;
+  std::set<uint64_t> listed;
+  for (const std::string& id : scheduler_.queue()) {
+    Entry* const entry = by_id(id);
+    if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
+    if (jobs.size() < kRefreshed) refresh_reason(*entry);
+    jobs.push_back(&entry->job);
+    listed.insert(entry->sequence);
+  }
+  for (const uint64_t sequence : waiting_) {
+    if (listed.count(sequence) == 0) jobs.push_back(&entries_.at(sequence)->job);
+  }
+  return jobs;
+}
+
+Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
+  MUSTER_CHECK(check_submission(spec));
+  const Job job{.id = "forecast",
+                .spec = spec,
+                .submitted = parts_.clock.now(),
+                .tasks = job::tasks_of(spec)};
+  MUSTER_TRY(const schedule::Gang gang, admissible(job, next_sequence_));
+  const schedule::Forecast seen = scheduler_.forecast(gang, forward_.now());
+  MUSTER_TRY(const job::Project* const project, projects_.find(spec.project));
+  job::Forecast answer{.starts_now = !seen.start.empty(),
+                       .reason = seen.reason.text,
+                       .details = seen.reason.details,
+                       .may_start = seen.reason.may_start,
+                       .before = status_of(*project),
+                       .after = control::status_of(*project, seen.project_then)};
+  answer.after.running = answer.before.running + (answer.starts_now ? 1 : 0);
+  answer.after.waiting = answer.before.waiting + (answer.starts_now ? 0 : 1);
+  for (const schedule::Start& start : seen.start) {
+    for (size_t i = 0; i < start.tasks.size(); ++i) {
+      const TaskPlace& place = start.places[i];
+      answer.placing.push_back({.task = job.tasks[static_cast<size_t>(start.tasks[i])].name,
+                                .node = place.node,
+                                .devices = place.devices,
+                                .gpu_share_milli = place.share_milli});
+    }
+  }
+  for (const schedule::Eviction& eviction : seen.evictions) {
+    const Entry* const victim = by_id(eviction.id);
+    const std::string name = victim == nullptr ? eviction.id : victim->job.spec.name;
+    answer.evictions.push_back("'" + name + "' " + eviction.reason);
+  }
+  return answer;
+}
+
+}  // namespace muster::control

@@ -1,0 +1,172 @@
+// What the tests of the controller share: a store that dies, an engine whose tasks outlive the
+// server, and specs in few words.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "control/controller.h"
+#include "engine/fake_engine.h"
+#include "job/project.h"
+#include "job/spec.h"
+#include "store/memory_store.h"
+
+namespace muster::control {
+
+struct Crash {};
+
+/// Dies like a killed server at a commit, right before it or right after, or has no room left.
+class MortalStore : public store::MemoryStore {
+ public:
+  base::Result<void> commit(const store::Batch& batch) override {
+    ++commits;
+    if (commits == dies_before) throw Crash{};
+    if (full) return base::Error{.code = base::ErrorCode::kExhausted, .what = "the disk is full"};
+    const auto committed = MemoryStore::commit(batch);
+    if (commits == dies_after) throw Crash{};
+    return committed;
+  }
+  int commits = 0;
+  int dies_before = 0;
+  int dies_after = 0;
+  bool full = false;
+};
+
+/// Tasks outlive the controller, as shims do: a new one finds those that run, and hears how those
+/// ended that did so meanwhile.
+class LastingEngine : public engine::FakeEngine {
+ public:
+  explicit LastingEngine(base::EventLoop& loop) : FakeEngine(loop), loop_(loop) {}
+
+  /// The machines of a server that was killed, as they are.
+  void take_over(const LastingEngine& before) {
+    offered = before.offered;
+    running = before.running;
+    plans = before.plans;
+    ends = before.ends;
+    stops_obey = before.stops_obey;
+  }
+
+  engine::Found adopt(const engine::Gang& gang, const std::string& task) override {
+    if (running.count({gang, task}) > 0) return engine::Found::kRunning;
+    if (plans.count({gang, task}) == 0) return engine::Found::kNothing;
+    loop_.post([this, gang, task] {
+      const auto known = ends.find({gang, task});
+      end(gang, task,
+          known != ends.end() ? known->second : job::ExitStatus{.signal = 15, .stopped = true});
+    });
+    return engine::Found::kEnded;
+  }
+
+  /// As end(), and what a later server is told too.
+  void end_for_good(const engine::Gang& gang, const std::string& task, job::ExitStatus status) {
+    ends[{gang, task}] = status;
+    end(gang, task, std::move(status));
+  }
+
+  std::map<std::pair<engine::Gang, std::string>, job::ExitStatus> ends;
+
+ private:
+  base::EventLoop& loop_;
+};
+
+inline job::JobSpec single(const std::string& name, const std::string& project, int gpus) {
+  return {.name = name,
+          .project = project,
+          .command = {"train"},
+          .resources = {.gpus = gpus},
+          .folder = "/"};
+}
+
+inline job::JobSpec mpi(const std::string& name, const std::string& project, int workers) {
+  job::JobSpec spec = single(name, project, 1);
+  spec.kind = job::Kind::kMpi;
+  spec.workers = workers;
+  return spec;
+}
+
+inline job::Project project_of(const std::string& name, int64_t gpus) {
+  return {.name = name, .quota = {.deserved = {.gpu_milli = gpus * 1000}}};
+}
+
+/// A server with a store and one node of two GPUs.
+class Scheduling : public testing::Test {
+ protected:
+  Scheduling() {
+    engine_.offered = {{.name = "n1", .task_slots = 100, .gpus = 2, .gpu_model = "V100"}};
+    make();
+  }
+
+  void make() {
+    controller_ = nullptr;
+    controller_ = std::make_unique<Controller>(
+        Parts{
+            .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+        SiteFacts{.user = "ada"});
+  }
+
+  /// The server is killed, and what waited in its loop with it; the next has no jobs yet.
+  void live_again() {
+    controller_ = nullptr;
+    loop_owner_.emplace();  // in its old place
+    make();
+  }
+
+  void settle() {
+    for (int round = 0; round < 30; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+      answer_workers();
+    }
+  }
+
+  /// Every worker that is started answers.
+  void answer_workers() {
+    const auto running = engine_.running;
+    for (const auto& [gang, task] : running) {
+      if (task.starts_with("worker")) engine_.answer(gang, task);
+    }
+  }
+
+  void add(const job::Project& project) {
+    const auto added = controller_->create_project(project);
+    ASSERT_TRUE(added) << added.error().to_string();
+  }
+
+  void submit(const job::JobSpec& spec) {
+    const auto job = controller_->submit(spec, "");
+    ASSERT_TRUE(job) << job.error().to_string();
+    settle();
+  }
+
+  const job::Job& job(const std::string& name) { return **controller_->find(name); }
+  engine::Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
+  void end(const std::string& name, job::ExitStatus status = {}) {
+    const std::string task = job(name).tasks.front().name;
+    engine_.end_for_good(gang(name), task, std::move(status));
+    settle();
+  }
+
+  bool noted(const std::string& name, const std::string& words) {
+    const auto& events = job(name).events;
+    return std::any_of(events.begin(), events.end(), [&](const job::Event& event) {
+      return event.text.find(words) != std::string::npos;
+    });
+  }
+
+  std::optional<base::EventLoop> loop_owner_{std::in_place};
+  base::EventLoop& loop_ = *loop_owner_;
+  MortalStore store_;
+  LastingEngine engine_{loop_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  std::unique_ptr<Controller> controller_;
+};
+
+}  // namespace muster::control
