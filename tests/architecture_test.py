@@ -20,13 +20,14 @@ SUFFIXES = {".h", ".hpp", ".inl", ".cc", ".cpp"}
 
 # layer -> the layers that it may include; itself always.
 ARROWS = {
-    "main": {"cli", "server", "engine", "store", "control", "http", "base"},
-    "cli": {"api", "http", "job", "base"},
+    "main": {"cli", "server", "engine", "store", "control", "schedule", "http", "base"},
+    "cli": {"api", "http", "simulate", "job", "base"},
     "server": {"control", "api", "http", "job", "base"},
     "control": {"schedule", "launch", "engine", "store", "job", "base"},
     "engine": {"launch", "http", "job", "base"},
     "store": {"job", "base"},
     "schedule": {"job", "base"},
+    "simulate": {"schedule", "job", "base"},
     "launch": {"job", "base"},
     "api": {"http", "job", "base"},
     "http": {"base"},
@@ -56,7 +57,7 @@ FENCES = (
 HTTP_ONLY = ("boost/beast", "boost/asio")
 
 # These decide, and do nothing else: their tests are tables of values.
-PURE = {"job", "schedule", "launch"}
+PURE = {"job", "schedule", "simulate", "launch"}
 IMPURE_HEADERS = {
     "thread", "mutex", "future", "condition_variable", "fstream", "iostream", "unistd.h", "fcntl.h",
     "poll.h", "pthread.h", "spawn.h", "dirent.h", "netdb.h", "sys/socket.h", "sys/stat.h",

@@ -118,15 +118,11 @@ class BadInput(MusterTest):
 
         self.assertIn("no task 'worker-7'", self.refused("logs", "job", "--task", "worker-7", code=3))
 
-    def test_more_room_than_the_machine_has_leaves_the_job_waiting_with_the_reason(self):
-        self.muster.run("submit", "single", "big", "--gpus", 1000, "--", "true")
+    def test_more_room_than_the_machine_has_is_refused_with_the_numbers(self):
+        self.assertIn("1000 GPUs", self.refused("submit", "single", "big", "--gpus", 1000, "--", "true",
+                                                code=4))
 
-        job = self.muster.job("big")
-
-        self.assertEqual(job["phase"], "Queued")
-        self.assertIn("GPU", job["reason"])
-        self.muster.run("stop", "big")
-        self.assertEqual(self.muster.job("big")["phase"], "Stopped")
+        self.assertEqual(self.muster.jobs(), [])
 
 
 if __name__ == "__main__":

@@ -82,9 +82,9 @@ class Looking(MusterTest):
 
         rows = self.muster.run("list").stdout.splitlines()
 
-        self.assertEqual([row.split()[:3] for row in rows],
-                         [["NAME", "KIND", "PHASE"], ["one", "single", "Succeeded"],
-                          ["two", "single", "Failed"]])
+        self.assertEqual([row.split()[:4] for row in rows],
+                         [["NAME", "PROJECT", "KIND", "PHASE"], ["one", "default", "single", "Succeeded"],
+                          ["two", "default", "single", "Failed"]])
 
     def test_the_version_is_told(self):
         self.assertRegex(self.muster.run("version").stdout, r"^muster \d+\.\d+\.\d+")

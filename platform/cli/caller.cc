@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/subprocess.h"
+#include "cli/project_choice.h"
 
 namespace muster::cli {
 
@@ -35,12 +36,14 @@ bool matches(std::string_view name, std::string_view pattern) {
 
 }  // namespace
 
-Caller this_caller() {
+base::Result<Caller> this_caller() {
   std::error_code error;
-  return {.folder = std::filesystem::current_path(error).string(),
-          .environment = environment_of(base::current_environment()),
-          .is_root = ::geteuid() == 0,
-          .now = base::SystemClock().now()};
+  Caller caller{.folder = std::filesystem::current_path(error).string(),
+                .environment = environment_of(base::current_environment()),
+                .is_root = ::geteuid() == 0,
+                .now = base::SystemClock().now()};
+  MUSTER_TRY(caller.project, project_in_use(caller.environment));
+  return caller;
 }
 
 Environment inherited_environment(const Environment& all) {

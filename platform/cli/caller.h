@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 
 namespace muster::cli {
 
@@ -17,10 +18,16 @@ struct Caller {
   Environment environment;  ///< all of it
   bool is_root = false;
   base::Time now;
+  /// The project to submit to where nothing else is said: $MUSTER_PROJECT, or that of `muster
+  /// project use`; empty: the server's default.
+  std::string project = {};
 };
 
-/// This process. I/O: reads the environment, the current folder and the clock.
-Caller this_caller();
+/// This process. I/O: reads the environment, the current folder, the clock and the configuration.
+///
+/// Errors: a configuration that is there but cannot be read. To go on without it would put jobs
+/// into a project that was not meant.
+base::Result<Caller> this_caller();
 
 /// Of the caller's environment, what a job gets without asking:
 ///

@@ -21,7 +21,9 @@ int tell(const base::Error& error) {
 
 int run_or_throw(const std::vector<std::string>& args, const Hooks& hooks) {
   base::SystemRandom random;
-  const auto invocation = parse_invocation(args, this_caller(), random);
+  const auto caller = this_caller();
+  if (!caller) return tell(caller.error());
+  const auto invocation = parse_invocation(args, *caller, random);
   if (!invocation) return tell(invocation.error());
   const Result<int> code =
       std::visit([&](const auto& command) { return execute(command, hooks); }, *invocation);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,17 @@ namespace muster::cli {
 struct ServeOptions {
   std::optional<std::filesystem::path> state_folder;   ///< absolute; unset: paths.h decides
   std::optional<std::chrono::milliseconds> idle_exit;  ///< unset: stay until told to leave
+  std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
+  std::string node_pool = "default";  ///< that the server's node belongs to
+  std::map<std::string, std::string> topology;  ///< of the server's node: level -> domain
+  std::string packing = "fragmentation";        ///< or "pack", "spread"
+  /// How long a gang may run below its minimum; unset: for ever.
+  std::optional<std::chrono::milliseconds> stale_grace{60'000};
+  /// How long nobody is evicted for a gang that has just come.
+  std::chrono::milliseconds forbearance{1000};
+  /// How long a gang waits before room is kept free for it.
+  std::chrono::milliseconds patience{600'000};
+  double decay = 0;   ///< how much past use weighs in fair shares
   int ready_fd = -1;  ///< where to write 'r' once the socket is open; -1: nowhere
 };
 

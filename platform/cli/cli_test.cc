@@ -11,55 +11,10 @@
 #include <fstream>
 
 #include "base/unique_fd.h"
-#include "cli/fake_server.h"
+#include "cli/cli_fixture.h"
 
 namespace muster::cli {
 namespace {
-
-using Words = std::vector<std::string>;
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
-class Cli : public testing::Test {
- protected:
-  void SetUp() override {
-    std::array<char, 32> name{"/tmp/muster-cli-XXXXXX"};
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name.data();
-    ::setenv("MUSTER_STATE_DIR", folder_.c_str(), 1);
-  }
-
-  void TearDown() override {
-    server_.reset();
-    ::unsetenv("MUSTER_STATE_DIR");
-    std::filesystem::remove_all(folder_);
-  }
-
-  void serve(Script script) {
-    server_ = std::make_unique<FakeServer>(folder_ / "muster.sock", std::move(script));
-  }
-
-  static Outcome muster(const Words& words) {
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int code = run(words, {.serve = [](const ServeOptions&) { return 0; }, .version = "1"});
-    return {.code = code,
-            .out = testing::internal::GetCapturedStdout(),
-            .err = testing::internal::GetCapturedStderr()};
-  }
-
-  int count_of(const std::string& request) {
-    const auto all = server_->requests();
-    return static_cast<int>(std::count(all.begin(), all.end(), request));
-  }
-
-  std::filesystem::path folder_;
-  std::unique_ptr<FakeServer> server_;
-};
 
 std::vector<job::LogRecord> lines(int count) {
   std::vector<job::LogRecord> records;
@@ -81,7 +36,7 @@ TEST_F(Cli, SubmitPrintsOneLineAndThenTheJobIsListed) {
   EXPECT_NE(submitted.err.find("muster logs -f a"), std::string::npos);
 
   EXPECT_EQ(muster({"list", "-o", "names"}).out, "a\n");
-  EXPECT_NE(muster({"list"}).out.find("a     single  Running"), std::string::npos);
+  EXPECT_NE(muster({"list"}).out.find("a     default  single  Running"), std::string::npos);
   EXPECT_NE(muster({"get", "a", "-o", "json"}).out.find("\"phase\":\"Running\""),
             std::string::npos);
   EXPECT_NE(muster({"get", "a", "-o", "yaml"}).out.find("phase: Running\n"), std::string::npos);

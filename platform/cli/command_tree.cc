@@ -1,44 +1,22 @@
 #include "cli/command_tree.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "cli/command_parts.h"
 
 namespace muster::cli {
 
 namespace {
 
-using Flags = std::vector<Flag>;
-
-constexpr size_t kAny = std::numeric_limits<size_t>::max();
-
-Flags operator+(Flags left, const Flags& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
-Flags output_flag(std::vector<std::string> formats = {"table", "json", "yaml"}) {
-  std::string help = "how to print: " + formats.front();
-  for (size_t i = 1; i < formats.size(); ++i) help += ", " + formats[i];
-  return {{.name = "--output",
-           .letter = "-o",
-           .value = "FORMAT",
-           .help = help,
-           .choices = std::move(formats),
-           .offer = Offer::kChoices}};
-}
-
 /// What describes a job, whichever its kind.
 Flags job_flags() {
-  return {
+  const Flags shared = {
       {.name = "--env",
        .letter = "-e",
        .value = "NAME[=VALUE]",
        .help = "set a variable of the job, or copy it from here",
        .offer = Offer::kVariables,
        .repeats = true},
-      {.name = "--gpus", .value = "N", .help = "GPUs of each worker"},
-      {.name = "--cpus", .value = "N", .help = "CPU cores of each worker"},
-      {.name = "--memory", .value = "SIZE", .help = "memory of each worker, as in 16G"},
       {.name = "--folder",
        .value = "DIR",
        .help = "working folder of every task (default: this one)",
@@ -58,6 +36,7 @@ Flags job_flags() {
        .value = "KEY",
        .help = "submitting again with the same key makes no second job"},
   };
+  return resource_flags() + importance_flags() + shared;
 }
 
 Flags look_flags() {
@@ -66,18 +45,10 @@ Flags look_flags() {
 }
 
 Flags submit_flags() {
-  return Flags{{.name = "--follow", .help = "print the logs until the job has ended"}} +
+  return Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
+               {.name = "--dry-run",
+                .help = "say where it would start, or why it would wait; submit nothing"}} +
          look_flags() + output_flag();
-}
-
-Positionals new_name() {
-  return {.name = "NAME", .least = 1, .most = 1};
-}
-Positionals one_job() {
-  return {.name = "NAME", .least = 1, .most = 1, .offer = Offer::kJobs};
-}
-Positionals some_jobs() {
-  return {.name = "NAME", .least = 1, .most = kAny, .offer = Offer::kJobs};
 }
 
 Command submit_mpi() {
@@ -88,7 +59,7 @@ Command submit_mpi() {
           .help = "a launcher that runs the command, and workers that it reaches",
           .positionals = new_name(),
           .takes_program = true,
-          .flags = shape + job_flags() + submit_flags(),
+          .flags = shape + elastic_flags() + job_flags() + submit_flags(),
           .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train"};
 }
 
@@ -135,14 +106,18 @@ std::vector<Command> commands_on_jobs() {
       {.name = "list",
        .alias = "ls",
        .help = "all jobs",
-       .flags = output_flag({"table", "json", "yaml", "names"})},
+       .flags = Flags{{.name = "--project",
+                       .value = "PROJECT",
+                       .help = "only those of this project",
+                       .offer = Offer::kProjects}} +
+                list_output_flag()},
       {.name = "get",
        .help = "one job: its tasks, how they ended, what happened",
-       .positionals = one_job(),
+       .positionals = one_of(Offer::kJobs),
        .flags = output_flag()},
       {.name = "logs",
        .help = "what a job printed",
-       .positionals = one_job(),
+       .positionals = one_of(Offer::kJobs),
        .flags = Flags{{.name = "--follow", .letter = "-f", .help = "go on until the job has ended"},
                       {.name = "--task", .value = "TASK", .help = "only of this task"},
                       {.name = "--since",
@@ -153,30 +128,82 @@ std::vector<Command> commands_on_jobs() {
        .example = "muster logs dist -f --tail 100"},
       {.name = "stop",
        .help = "end jobs: SIGTERM, then SIGKILL after their grace",
-       .positionals = some_jobs(),
+       .positionals = some_of(Offer::kJobs),
        .flags = Flags{{.name = "--now", .help = "SIGKILL at once"}} + output_flag()},
+      {.name = "suspend",
+       .help = "free the room of jobs and hold them back: SIGTERM, then SIGKILL after their grace",
+       .positionals = some_of(Offer::kJobs),
+       .flags = output_flag()},
+      {.name = "resume",
+       .help = "let suspended jobs start again",
+       .positionals = some_of(Offer::kJobs),
+       .flags = output_flag()},
+      {.name = "explain",
+       .help = "why a job waits: what it lacks, who holds it, when it may start",
+       .positionals = one_of(Offer::kJobs),
+       .flags = output_flag()},
+      {.name = "events",
+       .help = "what happened when, to one job or to all",
+       .positionals = maybe_one_of(Offer::kJobs),
+       .flags =
+           Flags{{.name = "--follow", .letter = "-f", .help = "go on with what happens next"}} +
+           output_flag()},
       {.name = "delete",
        .alias = "rm",
        .help = "remove ended jobs with their logs",
-       .positionals = some_jobs(),
+       .positionals = some_of(Offer::kJobs),
        .flags = {{.name = "--ignore-missing", .help = "a job that is not there is no error"},
                  {.name = "--force", .help = "kill jobs that still run, then remove them"}}},
   };
 }
 
+Command server() {
+  return {
+      .name = "server",
+      .help = "run the server here; other commands start one by themselves",
+      .flags = {{.name = "--state-dir",
+                 .value = "DIR",
+                 .help = "where it keeps jobs and logs",
+                 .offer = Offer::kFolders},
+                {.name = "--idle-exit",
+                 .value = "TIME",
+                 .help = "leave when nothing ran and nobody asked for so long"},
+                {.name = "--declare-gpus",
+                 .value = "N[:MODEL[:MEMORY]]",
+                 .help = "have so many GPUs, whatever there is: to try the scheduler out"},
+                {.name = "--node-pool",
+                 .value = "POOL",
+                 .help = "the node pool that this machine belongs to (default: default)"},
+                {.name = "--topology",
+                 .value = "LEVEL=DOMAIN,...",
+                 .help = "where this machine stands, as in rack=r1,block=b1"},
+                {.name = "--packing",
+                 .value = "HOW",
+                 .help = "where jobs go that fit in several places (default: fragmentation)",
+                 .choices = {"fragmentation", "pack", "spread"},
+                 .offer = Offer::kChoices},
+                {.name = "--stale-grace",
+                 .value = "TIME",
+                 .help = "how long a job may run with fewer tasks than it needs, or never: it is "
+                         "not ended for that (default: 1m)"},
+                {.name = "--forbearance",
+                 .value = "TIME",
+                 .help = "nobody is evicted for a job that came so short a time ago (default: 1s)"},
+                {.name = "--patience",
+                 .value = "TIME",
+                 .help = "a job that has waited so long has room kept for it (default: 10m)"},
+                {.name = "--decay",
+                 .value = "K",
+                 .help = "how much past use counts against a project (default: 0)"},
+                {.name = "--stop", .help = "tell the server that runs to leave; jobs go on"},
+                {.name = "--ready-fd", .value = "N", .hidden = true}},
+      .example = "muster server --declare-gpus 2:A100:80G"};
+}
+
 std::vector<Command> commands_on_muster() {
   return {
-      {.name = "server",
-       .help = "run the server here; other commands start one by themselves",
-       .flags = {{.name = "--state-dir",
-                  .value = "DIR",
-                  .help = "where it keeps jobs and logs",
-                  .offer = Offer::kFolders},
-                 {.name = "--idle-exit",
-                  .value = "TIME",
-                  .help = "leave when nothing ran and nobody asked for so long"},
-                 {.name = "--stop", .help = "tell the server that runs to leave; jobs go on"},
-                 {.name = "--ready-fd", .value = "N", .hidden = true}}},
+      server(),
+      simulate(),
       {.name = "version", .help = "versions of muster and its server", .flags = output_flag()},
       {.name = "completion",
        .help = "a script that teaches a shell to complete muster's commands",
@@ -221,6 +248,7 @@ Command command_tree() {
                .commands = {run_in_foreground(), submit()},
                .example = "muster run -n 4 -- ./train"};
   for (Command& command : commands_on_jobs()) root.commands.push_back(std::move(command));
+  for (Command& command : commands_on_the_cluster()) root.commands.push_back(std::move(command));
   for (Command& command : commands_on_muster()) root.commands.push_back(std::move(command));
   add_help_flag(root);
   return root;

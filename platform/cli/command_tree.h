@@ -11,7 +11,7 @@
 namespace muster::cli {
 
 /// What a shell can offer in the place of a value.
-enum class Offer { kNothing, kChoices, kFiles, kFolders, kVariables, kJobs };
+enum class Offer { kNothing, kChoices, kFiles, kFolders, kVariables, kJobs, kProjects, kNodes };
 
 struct Flag {
   std::string name;         ///< --workers

@@ -41,6 +41,24 @@ Result<Connection> connect(const Hooks& hooks) {
   return Connection::open(std::move(paths), hooks.version);
 }
 
+int for_each_name(const std::vector<std::string>& names,
+                  const std::function<Result<void>(const std::string&)>& act) {
+  int code = kExitDone;
+  for (const std::string& name : names) {
+    const auto done = act(name);
+    if (done) continue;
+    std::cerr << error_text(done.error()) << std::flush;
+    if (code == kExitDone) code = exit_code_of(done.error());
+  }
+  return code;
+}
+
+std::string names_of(const std::vector<job::Job>& jobs) {
+  std::string text;
+  for (const job::Job& job : jobs) text += job.spec.name + "\n";
+  return text;
+}
+
 Result<void> show(std::string_view text) {
   const bool is_terminal = terminal_of(STDOUT_FILENO).is_terminal;
   auto written = is_terminal ? base::write_all(STDOUT_FILENO, safe_lines(text))

@@ -3,10 +3,16 @@
 // Blocking; I/O. Errors come back, for cli.cc to print; an int is the exit code.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/result.h"
 #include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/invocation.h"
+#include "job/job.h"
 
 namespace muster::cli {
 
@@ -16,14 +22,37 @@ Result<int> execute(const ListCommand& command, const Hooks& hooks);
 Result<int> execute(const GetCommand& command, const Hooks& hooks);
 Result<int> execute(const LogsCommand& command, const Hooks& hooks);
 Result<int> execute(const StopCommand& command, const Hooks& hooks);
+Result<int> execute(const SuspendCommand& command, const Hooks& hooks);
+Result<int> execute(const ResumeCommand& command, const Hooks& hooks);
+Result<int> execute(const ExplainCommand& command, const Hooks& hooks);
+Result<int> execute(const EventsCommand& command, const Hooks& hooks);
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks);
+Result<int> execute(const QueueCommand& command, const Hooks& hooks);
+Result<int> execute(const TopCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectChangeCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectListCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectGetCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectDeleteCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks);
+Result<int> execute(const NodeListCommand& command, const Hooks& hooks);
+Result<int> execute(const NodeGetCommand& command, const Hooks& hooks);
+Result<int> execute(const NodeChangeCommand& command, const Hooks& hooks);
 Result<int> execute(const ServerCommand& command, const Hooks& hooks);
+Result<int> execute(const SimulateCommand& command, const Hooks& hooks);
 Result<int> execute(const VersionCommand& command, const Hooks& hooks);
 Result<int> execute(const CompletionCommand& command, const Hooks& hooks);
 Result<int> execute(const HelpCommand& command, const Hooks& hooks);
 
 /// The server of this caller, started if need be.
 Result<Connection> connect(const Hooks& hooks);
+
+/// Tries every name, so that one that fails spares none of the others; the first failure decides
+/// the exit code.
+int for_each_name(const std::vector<std::string>& names,
+                  const std::function<Result<void>(const std::string&)>& act);
+
+/// The names of jobs, one a line.
+std::string names_of(const std::vector<job::Job>& jobs);
 
 /// Writes a result to standard output; on a terminal, with control characters made harmless.
 Result<void> show(std::string_view text);

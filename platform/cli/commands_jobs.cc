@@ -1,7 +1,4 @@
 // list, get, stop, delete: looking at jobs and ending them.
-#include <functional>
-#include <iostream>
-
 #include "api/wire.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
@@ -13,26 +10,6 @@ namespace {
 
 base::Time now() {
   return base::SystemClock().now();
-}
-
-std::string names_of(const std::vector<job::Job>& jobs) {
-  std::string text;
-  for (const job::Job& job : jobs) text += job.spec.name + "\n";
-  return text;
-}
-
-/// Tries every name, so that one that fails spares none of the others; the first failure decides
-/// the exit code.
-int for_each_name(const std::vector<std::string>& names,
-                  const std::function<Result<void>(const std::string&)>& act) {
-  int code = kExitDone;
-  for (const std::string& name : names) {
-    const auto done = act(name);
-    if (done) continue;
-    std::cerr << error_text(done.error()) << std::flush;
-    if (code == kExitDone) code = exit_code_of(done.error());
-  }
-  return code;
 }
 
 std::string stop_text(const job::Job& job) {
@@ -64,8 +41,14 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
 
 Result<int> execute(const ListCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const std::vector<job::Job> jobs,
+  MUSTER_TRY(std::vector<job::Job> jobs,
              connection.call([](api::Client& client) { return client.list(); }));
+  if (command.project) {
+    // Asked for, so that a misspelt name is an error and not an empty list.
+    MUSTER_CHECK(
+        connection.call([&](api::Client& client) { return client.project(*command.project); }));
+    std::erase_if(jobs, [&](const job::Job& job) { return job.spec.project != *command.project; });
+  }
   const std::string text =
       command.output == Output::kNames ? names_of(jobs) : job_table(jobs, now());
   MUSTER_CHECK(show(command.output, text, api::jobs_to_json(jobs)));

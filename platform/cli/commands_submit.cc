@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 
+#include "api/forecast_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
 #include "cli/commands.h"
@@ -14,6 +15,7 @@
 #include "cli/spec_file.h"
 #include "cli/spec_flags.h"
 #include "cli/terminal.h"
+#include "cli/waiting_view.h"
 #include "cli/yaml_document.h"
 
 namespace muster::cli {
@@ -42,11 +44,25 @@ Result<job::JobSpec> read_spec_file(const std::string& file) {
     error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
     return error;
   }
-  return parse_spec_file(*text, is_input ? "standard input" : file, default_spec(this_caller()));
+  MUSTER_TRY(const Caller caller, this_caller());
+  return parse_spec_file(*text, is_input ? "standard input" : file, default_spec(caller));
+}
+
+/// An unknown project that nobody typed is told with where it came from.
+base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec) {
+  const auto caller = this_caller();
+  const bool is_in_use = caller && !caller->project.empty() && caller->project == spec.project;
+  if (error.code != base::ErrorCode::kNotFound || !is_in_use) return error;
+  error.what += ", which is the one in use";
+  error.advice += error.advice.empty() ? "" : "; ";
+  error.advice += "'muster project use' and MUSTER_PROJECT choose another";
+  return error;
 }
 
 Result<job::Job> submit(Connection& connection, const job::JobSpec& spec, const std::string& key) {
-  return connection.call([&](api::Client& client) { return client.submit(spec, key); });
+  auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
+  if (job) return job;
+  return with_origin_of_project(std::move(job).error(), spec);
 }
 
 void show_detached(const std::string& name) {
@@ -83,6 +99,16 @@ Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, 
   return report(end, request.name, meaning);
 }
 
+/// What would become of the job. That it could never run is the server's refusal, with its code.
+Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  auto forecast = connection.call([&](api::Client& client) { return client.forecast(spec); });
+  if (!forecast) return with_origin_of_project(std::move(forecast).error(), spec);
+  MUSTER_CHECK(show(output, forecast_page(spec, *forecast, base::SystemClock().now()),
+                    api::forecast_to_json(*forecast)));
+  return kExitDone;
+}
+
 }  // namespace
 
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
@@ -90,6 +116,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
   if (command.file) {
     MUSTER_TRY(spec, read_spec_file(*command.file));
   }
+  if (command.dry_run) return show_forecast(spec, command.output, hooks);
   if (command.follow) {
     return submit_and_follow(spec, command.idempotency_key, command.look, OnInterrupt::kDetach,
                              hooks);

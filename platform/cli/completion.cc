@@ -32,4 +32,17 @@ std::vector<Step> steps_in(const Command& root) {
   return steps;
 }
 
+const char* names_command(Offer offer) {
+  switch (offer) {
+    case Offer::kJobs:
+      return "list --output names";
+    case Offer::kProjects:
+      return "project list --output names";
+    case Offer::kNodes:
+      return "node list --output names";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace muster::cli

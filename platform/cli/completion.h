@@ -38,7 +38,7 @@ struct Step {
 /// Every step of the tree, those by an alias too.
 std::vector<Step> steps_in(const Command& root);
 
-/// What completes a job's name in every shell.
-inline constexpr const char* kJobNames = "list --output names";
+/// The arguments of the command that lists the names of an offer; nullptr where no command does.
+const char* names_command(Offer offer);
 
 }  // namespace muster::cli

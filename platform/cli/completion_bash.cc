@@ -29,7 +29,9 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
     case Offer::kVariables:
       return compgen("-v");
     case Offer::kJobs:
-      return compgen("-W \"$(\"$1\" " + std::string(kJobNames) + " 2>/dev/null)\"");
+    case Offer::kProjects:
+    case Offer::kNodes:
+      return compgen("-W \"$(\"$1\" " + std::string(names_command(kind)) + " 2>/dev/null)\"");
     case Offer::kNothing:
       return ":";
   }

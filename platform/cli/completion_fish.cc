@@ -22,7 +22,9 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
     case Offer::kVariables:
       return " -a '(set -nx)'";
     case Offer::kJobs:
-      return " -a '(muster " + std::string(kJobNames) + " 2>/dev/null)'";
+    case Offer::kProjects:
+    case Offer::kNodes:
+      return " -a '(muster " + std::string(names_command(kind)) + " 2>/dev/null)'";
     case Offer::kNothing:
       return "";
   }

@@ -28,15 +28,17 @@ TEST(Completion, OfEveryShellKnowsEveryCommandAndVisibleFlag) {
   }
 }
 
-/// What bash would offer for the last of `words`, one a line; jobs come from a muster that knows
-/// two.
+/// What bash would offer for the last of `words`, one a line; names come from a muster that
+/// knows two jobs, a project and a node.
 std::string offered_by_bash(const std::string& words) {
   std::array<char, 32> path{"/tmp/muster-completion-XXXXXX"};
   const int fd = ::mkstemp(path.data());
   if (fd < 0) return "no temporary file";
   ::close(fd);
   std::ofstream(path.data())
-      << "muster() { echo dist; echo other; }\n"
+      << "muster() {\n  case $1 in project) echo team-a ;; node) echo gpu-7 ;; *) echo dist; echo "
+         "other ;; "
+         "esac\n}\n"
       << bash_completion(command_tree()) << "COMP_WORDS=(" << words
       << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_muster muster 2>/dev/null\n"
       << "printf '%s\\n' \"${COMPREPLY[@]}\"\n";
@@ -65,6 +67,12 @@ TEST(BashCompletion, OffersWhatMayStandAtTheCursor) {
       {"muster logs ''", "dist\nother\n"},
       {"muster stop dist o", "other\n"},
       {"muster completion f", "fish\n"},
+      {"muster pro", "project\n"},
+      {"muster project se", "set\n"},
+      {"muster project set t", "team-a\n"},
+      {"muster project create x --parent t", "team-a\n"},
+      {"muster node drain g", "gpu-7\n"},
+      {"muster explain d", "dist\n"},
       {"muster logs dist --tail 1", "\n"},
   };
   for (const auto& [words, expected] : cases) EXPECT_EQ(offered_by_bash(words), expected) << words;

@@ -22,7 +22,10 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
     case Offer::kVariables:
       return "_parameters -g '*export*'";
     case Offer::kJobs:
-      return "compadd -- ${(f)\"$(\"${words[1]}\" " + std::string(kJobNames) + " 2>/dev/null)\"}";
+    case Offer::kProjects:
+    case Offer::kNodes:
+      return "compadd -- ${(f)\"$(\"${words[1]}\" " + std::string(names_command(kind)) +
+             " 2>/dev/null)\"}";
     case Offer::kNothing:
       return ":";
   }

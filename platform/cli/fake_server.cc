@@ -9,8 +9,10 @@
 #include <iostream>
 #include <optional>
 
+#include "api/forecast_wire.h"
 #include "api/routes.h"
 #include "api/wire.h"
+#include "cli/fake_cluster.h"
 #include "http/server_sent_events.h"
 
 namespace muster::cli {
@@ -66,6 +68,8 @@ struct FakeServer::State {
                   {.version = script.version, .pid = ::getpid(), .state_folder = "/state"})};
     }
     requests.push_back(what);
+    if (auto answered = cluster.answer(request)) return *std::move(answered);
+    if (what == "GET /v1/queue") return {.body = api::jobs_to_json(waiting())};
     if (what == "GET /v1/jobs") return {.body = api::jobs_to_json(all())};
     if (what == "POST /v1/jobs") return submit(request);
     const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
@@ -76,6 +80,8 @@ struct FakeServer::State {
     job::Job& job = jobs[name];
     if (rest.ends_with("/logs")) return logs(job);
     if (rest.ends_with("/stop")) return stop(job);
+    if (rest.ends_with("/explain")) return explain(job);
+    if (rest.ends_with("/suspend") || rest.ends_with("/resume")) return hold(job, rest);
     if (request.method == "DELETE") return remove(job);
     return {.body = api::job_to_json(job)};
   }
@@ -86,13 +92,48 @@ struct FakeServer::State {
     return list;
   }
 
+  std::vector<job::Job> waiting() const {
+    std::vector<job::Job> list = all();
+    std::erase_if(list, [](const job::Job& job) { return job.phase != job::Phase::kQueued; });
+    return list;
+  }
+
   http::Response submit(const http::Request& request) {
     const auto spec = api::spec_from_json(request.body);
     if (!spec) return problem(base::ErrorCode::kInvalid, spec.error().what);
+    if (!cluster.has_project(spec->project)) {
+      return problem(base::ErrorCode::kNotFound, "there is no project '" + spec->project + "'");
+    }
+    if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.tasks = job::tasks_of(*spec);
     jobs[spec->name] = job;
     return {.status = 201, .body = api::job_to_json(job)};
+  }
+
+  http::Response forecast(const job::JobSpec& spec) const {
+    if (spec.resources.gpus > 1) {
+      return problem(base::ErrorCode::kRefused, "no node has 2 GPUs");
+    }
+    return {.body = api::forecast_to_json({.reason = "all GPUs are taken",
+                                           .before = cluster.status_of(spec.project),
+                                           .after = cluster.status_of(spec.project)})};
+  }
+
+  static http::Response explain(const job::Job& job) {
+    return {.body = api::explanation_to_json({.name = job.spec.name,
+                                              .phase = job.phase,
+                                              .reason = job.reason,
+                                              .position = job.suspended ? 0 : 1})};
+  }
+
+  /// Suspends or resumes; what was resumed waits.
+  static http::Response hold(job::Job& job, const std::string& path) {
+    job.phase = job::Phase::kQueued;
+    job.suspended = path.ends_with("/suspend");
+    job.reason = job.suspended ? "is suspended" : "waits for room";
+    job.events.push_back({base::FakeClock().now(), job.reason});
+    return {.body = api::job_to_json(job)};
   }
 
   http::Response logs(job::Job& job) {
@@ -140,6 +181,7 @@ struct FakeServer::State {
   }
 
   Script script;
+  FakeCluster cluster;
   std::map<std::string, job::Job> jobs;
   std::vector<std::string> requests;
   std::shared_ptr<Tape> tape;

@@ -48,6 +48,22 @@ int64_t FlagReader::bytes(const std::string& flag, int64_t fallback) {
   return fallback;
 }
 
+int64_t FlagReader::cpus(const std::string& flag, int64_t fallback) {
+  if (!has(flag)) return fallback;
+  const auto parsed = job::parse_cpus(text(flag));
+  if (parsed) return *parsed;
+  fault(flag, parsed.error().what);
+  return fallback;
+}
+
+int FlagReader::share(const std::string& flag) {
+  if (!has(flag)) return 0;
+  const auto parsed = job::parse_milli(text(flag));
+  if (parsed && *parsed > 0 && *parsed < 1000) return static_cast<int>(*parsed);
+  fault(flag, "'" + text(flag) + "' is not a part of one; give 0.001 to 0.999");
+  return 0;
+}
+
 std::string FlagReader::choice(const std::string& flag, const std::vector<std::string>& choices) {
   std::string value = text(flag, choices.front());
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;

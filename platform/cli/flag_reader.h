@@ -30,6 +30,10 @@ class FlagReader {
   int number(const std::string& flag, int fallback);
   std::chrono::milliseconds duration(const std::string& flag, std::chrono::milliseconds fallback);
   int64_t bytes(const std::string& flag, int64_t fallback);
+  /// "4", "0.5" or "500m" CPUs, in thousandths.
+  int64_t cpus(const std::string& flag, int64_t fallback);
+  /// A part of one, "0.5", in thousandths; 0 where the flag is not given.
+  int share(const std::string& flag);
   /// One of the flag's choices; kInvalid elsewhere names them.
   std::string choice(const std::string& flag, const std::vector<std::string>& choices);
   /// "10m" (so long before `now`) or RFC 3339.

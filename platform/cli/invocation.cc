@@ -1,60 +1,26 @@
 #include "cli/invocation.h"
 
 #include <array>
-#include <filesystem>
 #include <utility>
 
+#include "cli/invocation_reading.h"
 #include "cli/report.h"
+#include "cli/server_flags.h"
 #include "cli/spec_flags.h"
 
 namespace muster::cli {
 
 namespace {
 
-/// All that the readers below need.
-struct Reading {
-  const Command& root;
-  const Arguments& arguments;
-  const Caller& caller;
-  base::RandomSource& random;
-  FlagReader reader;
-
-  LogLook look() const {
-    return {.prefix = !reader.has("--no-prefix"), .timestamps = reader.has("--timestamps")};
-  }
-
-  Output output(const std::vector<std::string>& formats = {"table", "json", "yaml"}) {
-    const std::string format = reader.choice("--output", formats);
-    if (format == "json") return Output::kJson;
-    if (format == "yaml") return Output::kYaml;
-    return format == "names" ? Output::kNames : Output::kTable;
-  }
-
-  std::string idempotency_key() {
-    constexpr size_t kLength = 26;  // 130 bits: never met twice
-    return reader.text("--idempotency-key", base::random_name(random, kLength));
-  }
-
-  /// The one name that the command takes.
-  std::string name() {
-    if (!arguments.names.empty()) return arguments.names.front();
-    reader.fault("NAME", "is missing; name the job");
-    return "";
-  }
-
-  std::vector<std::string> names() {
-    if (arguments.names.empty()) reader.fault("NAME", "is missing; name the jobs");
-    return arguments.names;
-  }
-};
-
-using Reader = Invocation (*)(Reading&);
-
 Invocation read_submit(Reading& in, SubmitCommand command) {
   command.idempotency_key = in.idempotency_key();
   command.follow = in.reader.has("--follow");
+  command.dry_run = in.reader.has("--dry-run");
   command.look = in.look();
   command.output = in.output();
+  if (command.follow && command.dry_run) {
+    in.reader.fault("--follow", "does not go with --dry-run, which starts nothing");
+  }
   if (command.follow && in.reader.has("--output")) {
     in.reader.fault("--output", "does not go with --follow, which prints the logs");
   }
@@ -88,7 +54,7 @@ Invocation read_run(Reading& in) {
 }
 
 Invocation read_logs(Reading& in) {
-  LogsCommand command{.name = in.name(), .query = {}, .look = in.look()};
+  LogsCommand command{.name = in.name("job"), .query = {}, .look = in.look()};
   command.query.follow = in.reader.has("--follow");
   if (in.reader.has("--task")) command.query.task = in.reader.text("--task");
   command.query.since = in.reader.moment("--since", in.caller.now);
@@ -100,22 +66,19 @@ Invocation read_logs(Reading& in) {
 }
 
 Invocation read_delete(Reading& in) {
-  return DeleteCommand{.names = in.names(),
+  return DeleteCommand{.names = in.names("job"),
                        .ignore_missing = in.reader.has("--ignore-missing"),
                        .force = in.reader.has("--force")};
 }
 
 Invocation read_server(Reading& in) {
-  ServerCommand command{.options = {}, .stop = in.reader.has("--stop")};
-  if (in.reader.has("--state-dir")) {
-    const std::filesystem::path folder(in.caller.folder);
-    command.options.state_folder = (folder / in.reader.text("--state-dir")).lexically_normal();
-  }
-  if (in.reader.has("--idle-exit")) {
-    command.options.idle_exit = in.reader.duration("--idle-exit", {});
-  }
-  command.options.ready_fd = in.reader.number("--ready-fd", -1);
-  return command;
+  return ServerCommand{.options = read_server_flags(in.caller, in.reader),
+                       .stop = in.reader.has("--stop")};
+}
+
+Invocation read_simulate(Reading& in) {
+  Simulation what = read_simulate_flags(in.reader, in.arguments.names);
+  return SimulateCommand{.what = std::move(what), .output = in.output()};
 }
 
 Invocation read_completion(Reading& in) {
@@ -139,32 +102,30 @@ Invocation read_help(Reading& in) {
   return HelpCommand{.path = in.arguments.names};
 }
 
-struct Entry {
-  std::string_view path;
-  Reader read;
-};
-
-constexpr std::array<Entry, 13> kReaders{{
+constexpr std::array<InvocationReader, 14> kReaders{{
     {"run", read_run},
     {"submit", read_submit_file},
     {"submit mpi", [](Reading& in) { return read_submit_kind(in, job::Kind::kMpi); }},
     {"submit single", [](Reading& in) { return read_submit_kind(in, job::Kind::kSingle); }},
     {"list",
      [](Reading& in) -> Invocation {
-       return ListCommand{in.output({"table", "json", "yaml", "names"})};
+       ListCommand command{.project = {}, .output = in.list_output()};
+       if (in.reader.has("--project")) command.project = in.reader.text("--project");
+       return command;
      }},
     {"get",
      [](Reading& in) -> Invocation {
-       return GetCommand{.name = in.name(), .output = in.output()};
+       return GetCommand{.name = in.name("job"), .output = in.output()};
      }},
     {"logs", read_logs},
     {"stop",
      [](Reading& in) -> Invocation {
        return StopCommand{
-           .names = in.names(), .now = in.reader.has("--now"), .output = in.output()};
+           .names = in.names("job"), .now = in.reader.has("--now"), .output = in.output()};
      }},
     {"delete", read_delete},
     {"server", read_server},
+    {"simulate", read_simulate},
     {"version", [](Reading& in) -> Invocation { return VersionCommand{in.output()}; }},
     {"completion", read_completion},
     {"help", read_help},
@@ -183,13 +144,50 @@ Invocation read_root(Reading& in) {
 
 Invocation read(Reading& in) {
   const std::string path = joined(in.arguments.path);
-  for (const Entry& entry : kReaders) {
-    if (entry.path == path) return entry.read(in);
+  using Readers = std::span<const InvocationReader>;
+  for (const Readers readers : {Readers(kReaders), cluster_readers()}) {
+    for (const InvocationReader& reader : readers) {
+      if (reader.path == path) return reader.read(in);
+    }
   }
-  return read_root(in);
+  if (in.arguments.path.empty()) return read_root(in);
+  // A command that only holds others.
+  return HelpCommand{.path = in.arguments.path, .asked = false};
 }
 
 }  // namespace
+
+LogLook Reading::look() const {
+  return {.prefix = !reader.has("--no-prefix"), .timestamps = reader.has("--timestamps")};
+}
+
+Output Reading::output(const std::vector<std::string>& formats) {
+  const std::string format = reader.choice("--output", formats);
+  if (format == "json") return Output::kJson;
+  if (format == "yaml") return Output::kYaml;
+  return format == "names" ? Output::kNames : Output::kTable;
+}
+
+std::string Reading::idempotency_key() {
+  constexpr size_t kLength = 26;  // 130 bits: never met twice
+  return reader.text("--idempotency-key", base::random_name(random, kLength));
+}
+
+std::string Reading::name(const std::string& of) {
+  if (!arguments.names.empty()) return arguments.names.front();
+  reader.fault("NAME", "is missing; name the " + of);
+  return "";
+}
+
+std::vector<std::string> Reading::names(const std::string& of) {
+  if (arguments.names.empty()) reader.fault("NAME", "is missing; name the " + of + "s");
+  return arguments.names;
+}
+
+std::optional<std::string> Reading::optional_name() const {
+  if (arguments.names.empty()) return std::nullopt;
+  return arguments.names.front();
+}
 
 Result<Invocation> parse_invocation(const std::vector<std::string>& words, const Caller& caller,
                                     base::RandomSource& random) {

@@ -4,15 +4,18 @@
 // Pure: what depends on the caller comes in as a value.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "api/project_wire.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/simulate_flags.h"
 #include "job/log_record.h"
 #include "job/spec.h"
 
@@ -35,6 +38,7 @@ struct SubmitCommand {
   job::JobSpec spec;                ///< valid, unless `file` is set
   std::string idempotency_key;
   bool follow = false;
+  bool dry_run = false;  ///< only ask what would become of it
   LogLook look;
   Output output = Output::kTable;
 };
@@ -46,6 +50,7 @@ struct RunCommand {
 };
 
 struct ListCommand {
+  std::optional<std::string> project;  ///< only those of this one
   Output output = Output::kTable;
 };
 
@@ -72,9 +77,88 @@ struct DeleteCommand {
   bool force = false;
 };
 
+struct SuspendCommand {
+  std::vector<std::string> names;
+  Output output = Output::kTable;
+};
+
+struct ResumeCommand {
+  std::vector<std::string> names;
+  Output output = Output::kTable;
+};
+
+struct ExplainCommand {
+  std::string name;
+  Output output = Output::kTable;
+};
+
+struct EventsCommand {
+  std::optional<std::string> name;  ///< only those of this job
+  bool follow = false;
+  Output output = Output::kTable;
+};
+
+struct QueueCommand {
+  Output output = Output::kTable;
+};
+
+struct TopCommand {
+  std::chrono::milliseconds interval{1000};
+  bool once = false;
+};
+
+struct ProjectChangeCommand {
+  enum class What { kCreate, kSet };
+  What what = What::kCreate;
+  std::string name;
+  api::ProjectChange change;
+  Output output = Output::kTable;
+};
+
+struct ProjectListCommand {
+  std::string in_use;  ///< by this caller; empty: the server's default
+  Output output = Output::kTable;
+};
+
+struct ProjectGetCommand {
+  std::string name;
+  Output output = Output::kTable;
+};
+
+struct ProjectDeleteCommand {
+  std::vector<std::string> names;
+  bool ignore_missing = false;
+};
+
+struct ProjectUseCommand {
+  std::optional<std::string> name;  ///< nothing: only say which is in use
+  std::string in_use;               ///< by this caller now; empty: the server's default
+};
+
+struct NodeListCommand {
+  Output output = Output::kTable;
+};
+
+struct NodeGetCommand {
+  std::string name;
+  Output output = Output::kTable;
+};
+
+struct NodeChangeCommand {
+  enum class What { kCordon, kUncordon, kDrain };
+  What what = What::kCordon;
+  std::vector<std::string> names;
+  Output output = Output::kTable;
+};
+
 struct ServerCommand {
   ServeOptions options;
   bool stop = false;  ///< tell the server that runs to leave
+};
+
+struct SimulateCommand {
+  Simulation what;
+  Output output = Output::kTable;
 };
 
 struct VersionCommand {
@@ -92,7 +176,11 @@ struct HelpCommand {
 
 using Invocation =
     std::variant<SubmitCommand, RunCommand, ListCommand, GetCommand, LogsCommand, StopCommand,
-                 DeleteCommand, ServerCommand, VersionCommand, CompletionCommand, HelpCommand>;
+                 SuspendCommand, ResumeCommand, ExplainCommand, EventsCommand, DeleteCommand,
+                 QueueCommand, TopCommand, ProjectChangeCommand, ProjectListCommand,
+                 ProjectGetCommand, ProjectDeleteCommand, ProjectUseCommand, NodeListCommand,
+                 NodeGetCommand, NodeChangeCommand, ServerCommand, SimulateCommand, VersionCommand,
+                 CompletionCommand, HelpCommand>;
 
 /// Reads a command line (without the program's name). `random` gives names and idempotency keys.
 ///

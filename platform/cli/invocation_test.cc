@@ -70,7 +70,8 @@ TEST(SubmitMpi, EveryFlagArrivesInItsField) {
   const job::JobSpec& spec = command.spec;
   EXPECT_EQ(spec.workers, 4);
   EXPECT_EQ(spec.slots_per_worker, 8);
-  EXPECT_EQ(spec.resources, (job::Resources{2, 16, 16LL << 30}));
+  EXPECT_EQ(spec.resources,
+            (job::Resources{.gpus = 2, .cpu_milli = 16'000, .memory_bytes = 16LL << 30}));
   EXPECT_EQ(spec.folder, "/home/ada/data");
   EXPECT_EQ(spec.environment, (Environment{{"A", "1"}, {"COLOUR", "red"}, {"PATH", "/usr/bin"}}));
   EXPECT_EQ(spec.sandbox, job::Sandbox::kNone);

@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/amount_words.h"
+#include "cli/fields.h"
 #include "cli/table.h"
 #include "cli/time_words.h"
+#include "job/units.h"
 
 namespace muster::cli {
 
@@ -40,24 +43,50 @@ std::string shape_of(const job::JobSpec& spec) {
   return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot");
 }
 
-/// "KEY    value" lines, keys padded to one width; empty values are left out.
-std::string fields(const std::vector<std::pair<std::string, std::string>>& entries) {
-  Table table({{""}, {""}});
-  for (const auto& [key, value] : entries) {
-    if (!value.empty()) table.add({key, value});
-  }
-  const std::string text = table.to_string();
-  return text.substr(text.find('\n') + 1);  // without the empty titles
+/// "0,1", or "0 (0.5 of it)"; "-" where it has none.
+std::string gpus_of(const job::Task& task) {
+  std::string text;
+  for (const int device : task.devices) text += (text.empty() ? "" : ",") + std::to_string(device);
+  if (text.empty()) return "-";
+  const bool part = task.gpu_share_milli > 0 && task.gpu_share_milli < 1000;
+  return part ? text + " (" + job::format_milli(task.gpu_share_milli) + " of it)" : text;
 }
 
 std::string task_table(const job::Job& job) {
-  Table table({{"NAME"}, {"ROLE"}, {"HOST"}, {"NODE"}, {"PHASE"}, {"EXIT"}});
+  // Most machines have no GPUs, and a column of dashes says little.
+  const bool has_gpus = std::any_of(job.tasks.begin(), job.tasks.end(),
+                                    [](const job::Task& task) { return !task.devices.empty(); });
+  std::vector<Column> columns{{"NAME"}, {"ROLE"}, {"HOST"}, {"NODE"}, {"PHASE"}, {"EXIT"}};
+  if (has_gpus) columns.insert(columns.begin() + 4, {"GPUS"});
+  Table table(std::move(columns));
   for (const job::Task& task : job.tasks) {
-    table.add({task.name, words(job::to_string(task.role)), task.hostname,
-               task.node.empty() ? "-" : task.node, words(job::to_string(task.phase)),
-               task.exit ? job::explain(*task.exit) : "-"});
+    std::vector<std::string> row{task.name,
+                                 words(job::to_string(task.role)),
+                                 task.hostname,
+                                 task.node.empty() ? "-" : task.node,
+                                 words(job::to_string(task.phase)),
+                                 task.exit ? job::explain(*task.exit) : "-"};
+    if (has_gpus) row.insert(row.begin() + 4, gpus_of(task));
+    table.add(std::move(row));
   }
   return table.to_string("  ");
+}
+
+std::string importance_words(const job::Scheduling& scheduling) {
+  return std::to_string(job::priority_of(scheduling)) +
+         (job::is_preemptible(scheduling) ? ", preemptible" : ", not preemptible");
+}
+
+/// Who holds what it waits for, and until when.
+std::string waiting_section(const job::Job& job, Time now) {
+  if (job.phase != job::Phase::kQueued) return "";
+  std::string text;
+  for (const std::string& detail : job.reason_details) text += "  " + detail + "\n";
+  if (job.may_start) {
+    const bool is_past = *job.may_start <= now;
+    text += "  may start " + (is_past ? "now" : "in " + age(now, *job.may_start)) + "\n";
+  }
+  return text.empty() ? "" : "\nWAITS\n" + text;
 }
 
 std::string failure_section(const job::Failure& failure) {
@@ -79,6 +108,7 @@ std::string event_section(const std::vector<job::Event>& events) {
 
 std::string job_table(const std::vector<job::Job>& jobs, Time now) {
   Table table({{"NAME"},
+               {"PROJECT"},
                {"KIND"},
                {"PHASE"},
                {"TASKS", true},
@@ -86,7 +116,7 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
                {"DURATION", true},
                {"REASON"}});
   for (const job::Job& job : jobs) {
-    table.add({job.spec.name, words(job::to_string(job.spec.kind)),
+    table.add({job.spec.name, job.spec.project, words(job::to_string(job.spec.kind)),
                words(job::to_string(job.phase)), tasks_running(job), age(job.submitted, now),
                run_time(job, now), job.failure ? job.failure->cause : job.reason});
   }
@@ -102,6 +132,8 @@ std::string job_page(const job::Job& job, Time now) {
       {"REASON", job.reason},
       {"EXIT", job.exit_code ? std::to_string(*job.exit_code) : ""},
       {"PROJECT", job.spec.project},
+      {"NEEDS", needs_words(job.spec)},
+      {"PRIORITY", importance_words(job.spec.scheduling)},
       {"COMMAND", base::shell_joined(job.spec.command)},
       {"FOLDER", job.spec.folder},
       {"SANDBOX", words(job::to_string(job.spec.sandbox))},
@@ -110,8 +142,10 @@ std::string job_page(const job::Job& job, Time now) {
       {"ENDED", job.ended ? moment(*job.ended, now) : ""},
       {"DURATION", run_time(job, now)},
       {"ATTEMPT", job.attempt > 1 ? std::to_string(job.attempt) : ""},
+      {"RESTARTS", job.restarts > 0 ? std::to_string(job.restarts) : ""},
       {"ID", job.id},
   });
+  text += waiting_section(job, now);
   text += "\nTASKS\n" + task_table(job);
   if (job.failure) text += failure_section(*job.failure);
   if (!job.events.empty()) text += event_section(job.events);

@@ -29,12 +29,14 @@ fs::path absolute_path_in(const Environment& environment, const std::string& nam
   return path.is_absolute() ? path : fs::path();
 }
 
-fs::path default_state_folder(const PathInputs& inputs) {
-  const fs::path xdg = absolute_path_in(inputs.environment, "XDG_STATE_HOME");
+/// The folder that `variable` names, or `below_home` in the home folder; empty where there is none.
+fs::path xdg_folder(const PathInputs& inputs, const std::string& variable,
+                    const fs::path& below_home) {
+  const fs::path xdg = absolute_path_in(inputs.environment, variable);
   if (!xdg.empty()) return xdg / "muster";
   fs::path home = absolute_path_in(inputs.environment, "HOME");
   if (home.empty()) home = inputs.home_of_user;
-  return home.empty() ? home : home / ".local" / "state" / "muster";
+  return home.empty() ? home : home / below_home / "muster";
 }
 
 Paths paths_below(const fs::path& folder) {
@@ -55,6 +57,13 @@ bool is_own_folder(const fs::path& path) {
          status.st_uid == ::geteuid();
 }
 
+PathInputs inputs_here(const std::optional<fs::path>& state_folder) {
+  return {.environment = environment_of(base::current_environment()),
+          .state_folder = state_folder,
+          .home_of_user = home_of_user(),
+          .is_own_folder = is_own_folder};
+}
+
 }  // namespace
 
 Result<Paths> find_paths(const PathInputs& inputs) {
@@ -62,7 +71,7 @@ Result<Paths> find_paths(const PathInputs& inputs) {
   const fs::path chosen = path_in(inputs.environment, "MUSTER_STATE_DIR");
   if (!chosen.empty()) return paths_below(fs::absolute(chosen).lexically_normal());
 
-  Paths paths = paths_below(default_state_folder(inputs));
+  Paths paths = paths_below(xdg_folder(inputs, "XDG_STATE_HOME", ".local/state"));
   if (paths.state_folder.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "there is no home folder to keep jobs in",
@@ -75,11 +84,16 @@ Result<Paths> find_paths(const PathInputs& inputs) {
   return paths;
 }
 
+fs::path find_config_folder(const PathInputs& inputs) {
+  return xdg_folder(inputs, "XDG_CONFIG_HOME", ".config");
+}
+
 Result<Paths> paths_here(const std::optional<fs::path>& state_folder) {
-  return find_paths({.environment = environment_of(base::current_environment()),
-                     .state_folder = state_folder,
-                     .home_of_user = home_of_user(),
-                     .is_own_folder = is_own_folder});
+  return find_paths(inputs_here(state_folder));
+}
+
+fs::path config_folder_here() {
+  return find_config_folder(inputs_here(std::nullopt));
 }
 
 Result<void> make_folders(const Paths& paths) {

@@ -44,6 +44,13 @@ Result<Paths> find_paths(const PathInputs& inputs);
 /// find_paths() for this process. I/O.
 Result<Paths> paths_here(const std::optional<std::filesystem::path>& state_folder = std::nullopt);
 
+/// Where this user's choices are kept: $XDG_CONFIG_HOME/muster, or ~/.config/muster. Empty where
+/// there is no home folder. Pure.
+std::filesystem::path find_config_folder(const PathInputs& inputs);
+
+/// find_config_folder() for this process. I/O.
+std::filesystem::path config_folder_here();
+
 /// Makes both folders, 0700, or checks that they are this user's alone.
 Result<void> make_folders(const Paths& paths);
 

@@ -44,6 +44,19 @@ TEST(Paths, FollowTheEnvironmentInTheOrderOfTheRule) {
   }
 }
 
+TEST(ConfigFolder, IsXdgsOrInTheHomeFolder) {
+  const auto folder = [](Environment environment, const std::string& home_of_user) {
+    return find_config_folder({.environment = std::move(environment),
+                               .state_folder = "/said",
+                               .home_of_user = home_of_user,
+                               .is_own_folder = [](const auto&) { return true; }});
+  };
+  EXPECT_EQ(folder({{"HOME", "/home/ada"}}, "/home/user"), "/home/ada/.config/muster");
+  EXPECT_EQ(folder({{"HOME", "/home/ada"}, {"XDG_CONFIG_HOME", "/config"}}, ""), "/config/muster");
+  EXPECT_EQ(folder({{"XDG_CONFIG_HOME", "relative"}}, "/home/user"), "/home/user/.config/muster");
+  EXPECT_EQ(folder({}, ""), "");
+}
+
 TEST(Paths, NeedAHomeOrAWord) {
   const auto paths = find_paths(
       {.environment = {}, .state_folder = {}, .home_of_user = "", .is_own_folder = [](const auto&) {

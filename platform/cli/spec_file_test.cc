@@ -48,7 +48,8 @@ grace: 1m
   EXPECT_EQ(spec->workers, 2);
   EXPECT_EQ(spec->slots_per_worker, 4);
   EXPECT_EQ(spec->command, (std::vector<std::string>{"mpirun", "-np", "8", "./train"}));
-  EXPECT_EQ(spec->resources, (job::Resources{1, 4, 16LL << 30}));
+  EXPECT_EQ(spec->resources,
+            (job::Resources{.gpus = 1, .cpu_milli = 4000, .memory_bytes = 16LL << 30}));
   EXPECT_EQ(
       spec->environment,
       (std::map<std::string, std::string>{

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/scheduling_flags.h"
 #include "job/validate.h"
 
 namespace muster::cli {
@@ -12,21 +13,35 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kFlagOfField{
     {{"name", "NAME"},
+     {"project", "--project"},
      {"command", "CMD"},
      {"workers", "--workers"},
      {"slots_per_worker", "--slots-per-worker"},
      {"resources.gpus", "--gpus"},
+     {"resources.gpu_share", "--gpu-share"},
+     {"resources.gpu_memory", "--gpu-memory"},
      {"resources.cpus", "--cpus"},
      {"resources.memory", "--memory"},
+     {"scheduling.priority", "--priority"},
+     {"scheduling.min_workers", "--min-workers"},
+     {"scheduling.node_pools", "--node-pool"},
+     {"scheduling.gpu_models", "--gpu-model"},
+     {"scheduling.required_topology", "--topology"},
+     {"scheduling.preferred_topology", "--prefer-topology"},
+     {"scheduling.time_limit", "--time-limit"},
+     {"scheduling.retries", "--retries"},
+     {"scheduling.retry_rules", "--on-exit"},
      {"environment", "--env"},
      {"folder", "--folder"},
+     {"sandbox", "--sandbox"},
      {"start_timeout", "--start-timeout"},
      {"grace", "--grace"}}};
 
 /// "command[2]" and "environment.PATH" belong to the flags of "command" and "environment".
 std::string flag_of_field(const std::string& field) {
+  if (field.ends_with(".log_pattern")) return "--on-log";
   for (const auto& [known, flag] : kFlagOfField) {
     const bool below =
         field.starts_with(known) &&
@@ -57,9 +72,9 @@ std::string absolute(const std::string& folder, const Caller& caller) {
 job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
   job::JobSpec spec = default_spec(caller);
   spec.command = arguments.program;
-  spec.resources = {.gpus = reader.number("--gpus", 0),
-                    .cpus = reader.number("--cpus", 0),
-                    .memory_bytes = reader.bytes("--memory", 0)};
+  spec.project = reader.text("--project", spec.project);
+  spec.resources = read_resource_flags(reader);
+  spec.scheduling = read_scheduling_flags(reader);
   if (reader.has("--folder")) spec.folder = absolute(reader.text("--folder"), caller);
   spec.sandbox = *job::sandbox_of(reader.choice("--sandbox", {"bubblewrap", "none"}));
   spec.start_timeout = reader.duration("--start-timeout", spec.start_timeout);
@@ -71,8 +86,12 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
 void check(const job::JobSpec& spec, FlagReader& reader) {
   // A value that could not be read was replaced; what its replacement lacks is nobody's fault.
   const FlagReader unread = reader;
+  const bool workers_unread =
+      unread.is_at_fault("--workers") || unread.is_at_fault("--max-workers");
   for (const base::Fault& fault : job::validate(spec)) {
-    const std::string flag = flag_of_field(fault.field);
+    std::string flag = flag_of_field(fault.field);
+    if (flag == "--min-workers" && workers_unread) continue;
+    if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";
     if (!unread.is_at_fault(flag)) reader.fault(flag, fault.what);
   }
 }
@@ -104,6 +123,7 @@ job::JobSpec default_spec(const Caller& caller) {
   job::JobSpec spec;
   spec.folder = caller.folder;
   spec.environment = inherited_environment(caller.environment);
+  if (!caller.project.empty()) spec.project = caller.project;
   return spec;
 }
 
@@ -117,8 +137,7 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
     spec.name = arguments.names.front();
   }
   if (kind == job::Kind::kMpi) {
-    if (!reader.has("--workers")) reader.fault("--workers", "is missing; say how many");
-    spec.workers = reader.number("--workers", 1);
+    spec.workers = read_workers(reader);
     spec.slots_per_worker = reader.number("--slots-per-worker", 1);
   }
   check(spec, reader);

@@ -95,8 +95,8 @@ TEST(Moment, RefusesWhatIsNeither) {
 
 TEST(JobTable, HasARowAJob) {
   EXPECT_EQ(job_table({failed_job()}, kNow),
-            "NAME  KIND  PHASE   TASKS    AGE  DURATION  REASON\n"
-            "dist  mpi   Failed    0/2  1m30s        1m  worker-0 was killed\n");
+            "NAME  PROJECT  KIND  PHASE   TASKS    AGE  DURATION  REASON\n"
+            "dist  default  mpi   Failed    0/2  1m30s        1m  worker-0 was killed\n");
 }
 
 TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
@@ -110,6 +110,31 @@ TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
         "\nEVENTS\n  2023-11-14T22:13:20.000Z  submitted\n"}) {
     EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
   }
+}
+
+TEST(JobPage, OfAJobThatWaitsSaysWhatForAndOfOneThatRunsWhichGpusItHas) {
+  job::Job job = failed_job();
+  job.failure.reset();
+  job.phase = job::Phase::kQueued;
+  job.spec.resources.gpus = 2;
+  job.reason_details = {"other holds 2 GPUs of gpu-1"};
+  job.may_start = kNow + seconds(60);
+  job.restarts = 3;
+
+  const std::string waits = job_page(job, kNow);
+  job.phase = job::Phase::kRunning;
+  job.tasks[1].devices = {0, 3};
+  job.tasks[1].gpu_share_milli = 1000;
+  const std::string runs = job_page(job, kNow);
+
+  for (const char* part :
+       {"NEEDS      1 x 2 GPU\n", "PRIORITY   50, preemptible\n", "RESTARTS   3\n",
+        "\nWAITS\n  other holds 2 GPUs of gpu-1\n  may start in 1m\n"}) {
+    EXPECT_NE(waits.find(part), std::string::npos) << waits << "\nlacks: " << part;
+  }
+  EXPECT_NE(runs.find("  worker-0  worker    dist-worker-0  -     0,3   Ended"), std::string::npos)
+      << runs;
+  EXPECT_EQ(runs.find("WAITS"), std::string::npos);
 }
 
 TEST(JobRow, IsWhatEndsAFollow) {

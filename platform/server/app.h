@@ -1,4 +1,4 @@
-// The HTTP API over the controller: the routes, and when an idle server may leave.
+// The HTTP API over the controller: all its routes (routes.h), and when an idle server may leave.
 //
 // On the EventLoop's thread; the controller must outlive it.
 #pragma once
@@ -32,9 +32,6 @@ class App {
 
  private:
   void add_routes();
-  void submit(const http::Request& request, const http::Respond& respond);
-  void list(const http::Respond& respond) const;
-  void logs(const http::Request& request, const std::string& name, const http::Respond& respond);
   void touch();
   void look_whether_idle();
 

@@ -1,0 +1,51 @@
+#include "cli/command_parts.h"
+
+#include <limits>
+#include <utility>
+
+namespace muster::cli {
+
+namespace {
+
+constexpr size_t kAny = std::numeric_limits<size_t>::max();
+
+Positionals names(Offer offer, size_t least, size_t most) {
+  return {.name = "NAME", .least = least, .most = most, .choices = {}, .offer = offer};
+}
+
+}  // namespace
+
+Flags operator+(Flags left, const Flags& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+Flags output_flag(std::vector<std::string> formats) {
+  std::string help = "how to print: " + formats.front();
+  for (size_t i = 1; i < formats.size(); ++i) help += ", " + formats[i];
+  return {{.name = "--output",
+           .letter = "-o",
+           .value = "FORMAT",
+           .help = help,
+           .choices = std::move(formats),
+           .offer = Offer::kChoices}};
+}
+
+Flags list_output_flag() {
+  return output_flag({"table", "json", "yaml", "names"});
+}
+
+Positionals new_name() {
+  return names(Offer::kNothing, 1, 1);
+}
+Positionals one_of(Offer offer) {
+  return names(offer, 1, 1);
+}
+Positionals some_of(Offer offer) {
+  return names(offer, 1, kAny);
+}
+Positionals maybe_one_of(Offer offer) {
+  return names(offer, 0, 1);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,36 @@
+// What the commands of the tree are put together from, and the parts that the tree is written in.
+//
+// Pure; for command_tree.cc and its neighbours alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command_tree.h"
+
+namespace muster::cli {
+
+using Flags = std::vector<Flag>;
+
+Flags operator+(Flags left, const Flags& right);
+
+/// --output; the first of `formats` is what is printed without it.
+Flags output_flag(std::vector<std::string> formats = {"table", "json", "yaml"});
+/// The formats of what lists: with the names alone, for scripts and completion.
+Flags list_output_flag();
+
+Positionals new_name();
+Positionals one_of(Offer offer);
+Positionals some_of(Offer offer);
+Positionals maybe_one_of(Offer offer);
+
+/// What a job needs, and where; how important it is; how many workers it may run with.
+Flags resource_flags();
+Flags importance_flags();
+Flags elastic_flags();
+
+/// project, node, queue, top.
+std::vector<Command> commands_on_the_cluster();
+Command simulate();
+
+}  // namespace muster::cli

@@ -1,0 +1,46 @@
+// What the readers of a command line share: invocation.cc reads the commands on jobs and on muster
+// itself, invocation_cluster.cc those on projects, nodes and the queue.
+//
+// Pure; for those two files alone.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "cli/flag_reader.h"
+#include "cli/invocation.h"
+
+namespace muster::cli {
+
+/// All that a reader needs.
+struct Reading {
+  const Command& root;
+  const Arguments& arguments;
+  const Caller& caller;
+  base::RandomSource& random;
+  FlagReader reader;
+
+  LogLook look() const;
+  Output output(const std::vector<std::string>& formats = {"table", "json", "yaml"});
+  Output list_output() { return output({"table", "json", "yaml", "names"}); }
+  std::string idempotency_key();
+
+  /// The one name that the command takes, of a "job", "project" or "node"; a fault where it is
+  /// missing.
+  std::string name(const std::string& of);
+  std::vector<std::string> names(const std::string& of);
+  std::optional<std::string> optional_name() const;
+};
+
+struct InvocationReader {
+  std::string_view path;  ///< of the command: "project create"
+  Invocation (*read)(Reading&);
+};
+
+/// project, node, queue, top, explain, events, suspend, resume.
+std::span<const InvocationReader> cluster_readers();
+
+}  // namespace muster::cli

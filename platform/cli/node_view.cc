@@ -1,0 +1,100 @@
+#include "cli/node_view.h"
+
+#include <map>
+#include <set>
+
+#include "cli/fields.h"
+#include "cli/table.h"
+#include "job/units.h"
+
+namespace muster::cli {
+
+namespace {
+
+constexpr int kWhole = 1000;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string joined(const std::map<std::string, std::string>& entries) {
+  std::string text;
+  for (const auto& [key, value] : entries) {
+    text.append(text.empty() ? "" : ", ").append(key).append("=").append(value);
+  }
+  return text;
+}
+
+std::string models_of(const job::Node& node) {
+  std::set<std::string> models;
+  for (const job::Device& device : node.devices) {
+    if (!device.model.empty()) models.insert(device.model);
+  }
+  return joined(std::vector<std::string>(models.begin(), models.end()));
+}
+
+std::string gpus_of(const job::Node& node) {
+  if (node.devices.empty()) return "-";
+  const std::string models = models_of(node);
+  return job::format_milli(gpus_taken_milli(node)) + "/" + std::to_string(node.devices.size()) +
+         (models.empty() ? "" : " " + models);
+}
+
+std::string cpus_of(const job::Node& node) {
+  return job::format_milli(node.cpu_milli - node.cpu_milli_free) + "/" +
+         job::format_milli(node.cpu_milli);
+}
+
+std::string memory_of(const job::Node& node) {
+  return job::format_bytes(node.memory_bytes - node.memory_bytes_free) + "/" +
+         job::format_bytes(node.memory_bytes);
+}
+
+std::string device_table(const std::vector<job::Device>& devices) {
+  Table table({{"GPU", true}, {"MODEL"}, {"MEMORY", true}, {"FREE", true}, {"JOBS"}});
+  for (const job::Device& device : devices) {
+    table.add({std::to_string(device.index), device.model.empty() ? "-" : device.model,
+               device.memory_bytes == 0 ? "-" : job::format_bytes(device.memory_bytes),
+               job::format_milli(device.free_milli),
+               device.jobs.empty() ? "-" : joined(device.jobs)});
+  }
+  return table.to_string("  ");
+}
+
+}  // namespace
+
+int64_t gpus_taken_milli(const job::Node& node) {
+  int64_t taken = 0;
+  for (const job::Device& device : node.devices) taken += kWhole - device.free_milli;
+  return taken;
+}
+
+std::string node_table(const std::vector<job::Node>& nodes) {
+  Table table(
+      {{"NAME"}, {"STATE"}, {"POOL"}, {"GPUS"}, {"CPUS", true}, {"MEMORY", true}, {"JOBS", true}});
+  for (const job::Node& node : nodes) {
+    table.add({node.name, node.state, node.pool, gpus_of(node), cpus_of(node), memory_of(node),
+               std::to_string(node.jobs.size())});
+  }
+  return table.to_string();
+}
+
+std::string node_page(const job::Node& node) {
+  std::string text = fields({
+      {"NAME", node.name},
+      {"STATE", node.state},
+      {"POOL", node.pool},
+      {"GPUS", gpus_of(node)},
+      {"CPUS", cpus_of(node)},
+      {"MEMORY", memory_of(node)},
+      {"TOPOLOGY", joined(node.topology)},
+      {"LABELS", joined(node.labels)},
+      {"JOBS", node.jobs.empty() ? "-" : joined(node.jobs)},
+  });
+  if (!node.devices.empty()) text += "\nDEVICES\n" + device_table(node.devices);
+  return text;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,56 @@
+#include "cli/project_choice.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/files.h"
+#include "cli/paths.h"
+
+namespace muster::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kVariable = "MUSTER_PROJECT";
+constexpr const char* kFile = "project";
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+base::Result<std::string> project_in_use(const Environment& environment) {
+  const auto variable = environment.find(kVariable);
+  if (variable != environment.end() && !variable->second.empty()) return variable->second;
+  const fs::path folder = config_folder_here();
+  if (folder.empty()) return std::string();
+  std::error_code ignored;
+  constexpr size_t kMostBytes = 4096;
+  auto text = base::read_file(folder / kFile, kMostBytes);
+  if (text) return first_line(*text);
+  // A folder that is closed to this user is not this user's (HOME may be another's under sudo), and
+  // one below what is no folder (HOME=/dev/null) is none.
+  const bool is_no_choice = text.error().code == base::ErrorCode::kNotFound ||
+                            text.error().code == base::ErrorCode::kRefused ||
+                            !fs::exists(folder, ignored);
+  if (is_no_choice) return std::string();
+  base::Error error = std::move(text).error();
+  error.code = base::ErrorCode::kInvalid;
+  error.advice = "it says which project you submit to: mend or remove it, or set MUSTER_PROJECT";
+  return error;
+}
+
+base::Result<void> use_project(const std::string& name) {
+  const fs::path folder = config_folder_here();
+  if (folder.empty()) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = "there is no home folder to keep your choice in",
+                       .advice = "set MUSTER_PROJECT=" + name + " instead"};
+  }
+  MUSTER_CHECK(base::make_private_folder(folder));
+  return base::write_file(folder / kFile, name + "\n");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,133 @@
+#include "cli/scheduling_flags.h"
+
+#include <charconv>
+
+namespace muster::cli {
+
+namespace {
+
+using job::RetryRule;
+
+std::optional<int> whole_number(const std::string& text) {
+  int number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc{} || end != last) return std::nullopt;
+  return number;
+}
+
+/// A number, or a word that says what the job is for.
+void read_priority(FlagReader& reader, job::Scheduling& scheduling) {
+  if (!reader.has("--priority")) return;
+  const std::string text = reader.text("--priority");
+  if (const auto purpose = job::purpose_of(text)) {
+    scheduling.purpose = *purpose;
+  } else if (const auto number = whole_number(text)) {
+    scheduling.priority = number;
+  } else {
+    reader.fault("--priority", "'" + text + "' is neither a number nor train, build or inference");
+  }
+}
+
+void read_interactive(FlagReader& reader, job::Scheduling& scheduling) {
+  if (!reader.has("--interactive")) return;
+  const bool is_for_something_else =
+      reader.has("--priority") && !scheduling.priority && reader.text("--priority") != "build";
+  if (is_for_something_else && !reader.is_at_fault("--priority")) {
+    reader.fault("--interactive", "does not go with --priority " + reader.text("--priority"));
+  }
+  scheduling.purpose = job::Purpose::kBuild;
+}
+
+void read_preemptible(FlagReader& reader, job::Scheduling& scheduling) {
+  const bool yes = reader.has("--preemptible");
+  const bool no = reader.has("--no-preemptible");
+  if (yes && no) reader.fault("--no-preemptible", "does not go with --preemptible");
+  if (yes || no) scheduling.preemptible = yes;
+}
+
+/// "CODE=ACTION": what comes before the last '=', for a pattern may hold some; the action in
+/// `rule`.
+std::optional<std::string> split_rule(const std::string& flag, const std::string& text,
+                                      RetryRule& rule, FlagReader& reader) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos) {
+    reader.fault(flag, "'" + text + "' has no action; write it as in " +
+                           (flag == "--on-exit" ? "42=fail" : "'CUDA error=avoid-node'"));
+    return std::nullopt;
+  }
+  const std::string action = text.substr(equals + 1);
+  if (const auto known = job::retry_action_of(action)) {
+    rule.action = *known;
+    return text.substr(0, equals);
+  }
+  reader.fault(flag, "'" + action + "' is none of retry fail avoid-node");
+  return std::nullopt;
+}
+
+void read_rules(FlagReader& reader, std::vector<RetryRule>& rules) {
+  for (const std::string& text : reader.texts("--on-exit")) {
+    RetryRule rule;
+    const auto code = split_rule("--on-exit", text, rule, reader);
+    if (!code) continue;
+    rule.exit_code = whole_number(*code);
+    if (rule.exit_code) {
+      rules.push_back(rule);
+    } else {
+      reader.fault("--on-exit", "'" + *code + "' is not an exit code");
+    }
+  }
+  for (const std::string& text : reader.texts("--on-log")) {
+    RetryRule rule;
+    const auto pattern = split_rule("--on-log", text, rule, reader);
+    if (!pattern) continue;
+    rule.log_pattern = *pattern;
+    if (pattern->empty()) {
+      reader.fault("--on-log", "'" + text + "' has no pattern");
+    } else {
+      rules.push_back(rule);
+    }
+  }
+}
+
+}  // namespace
+
+job::Resources read_resource_flags(FlagReader& reader) {
+  return {.gpus = reader.number("--gpus", 0),
+          .gpu_share_milli = reader.share("--gpu-share"),
+          .gpu_memory_bytes = reader.bytes("--gpu-memory", 0),
+          .cpu_milli = reader.cpus("--cpus", 0),
+          .memory_bytes = reader.bytes("--memory", 0)};
+}
+
+job::Scheduling read_scheduling_flags(FlagReader& reader) {
+  job::Scheduling scheduling;
+  read_priority(reader, scheduling);
+  read_interactive(reader, scheduling);
+  read_preemptible(reader, scheduling);
+  if (reader.has("--min-workers")) scheduling.min_workers = reader.number("--min-workers", 1);
+  scheduling.node_pools = reader.texts("--node-pool");
+  scheduling.gpu_models = reader.texts("--gpu-model");
+  scheduling.packing = *job::packing_of(reader.choice("--packing", {"auto", "pack", "spread"}));
+  scheduling.required_topology = reader.text("--topology");
+  scheduling.preferred_topology = reader.text("--prefer-topology");
+  if (reader.has("--time-limit")) {
+    scheduling.time_limit = reader.duration("--time-limit", std::chrono::milliseconds(1));
+  }
+  scheduling.retries = reader.number("--retries", 0);
+  read_rules(reader, scheduling.retry_rules);
+  return scheduling;
+}
+
+int read_workers(FlagReader& reader) {
+  const bool has_most = reader.has("--max-workers");
+  if (reader.has("--workers") && has_most) {
+    reader.fault("--max-workers", "says the same as --workers; give one of them");
+  }
+  if (!reader.has("--workers") && !has_most) {
+    reader.fault("--workers", "is missing; say how many");
+  }
+  return reader.number(has_most ? "--max-workers" : "--workers", 1);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,193 @@
+// The flags of a job that say what it needs and how important it is, through whole command lines.
+#include "cli/scheduling_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/invocation.h"
+
+namespace muster::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+using Action = job::RetryRule::Action;
+
+Result<Invocation> parse(Words words, const Words& flags, const std::string& project = {}) {
+  Caller caller{.folder = "/home/ada", .environment = {}, .is_root = false, .now = {}};
+  caller.project = project;
+  base::FakeRandom random;
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"--", "./train"});
+  return parse_invocation(words, caller, random);
+}
+
+template <class Command>
+job::JobSpec spec_of(const Words& words, const Words& flags, const std::string& project = {}) {
+  const auto invocation = parse(words, flags, project);
+  if (!invocation) {
+    ADD_FAILURE() << invocation.error().to_string();
+    return {};
+  }
+  return std::get<Command>(*invocation).spec;
+}
+
+job::JobSpec single(const Words& flags) {
+  return spec_of<SubmitCommand>({"submit", "single", "a"}, flags);
+}
+job::JobSpec mpi(const Words& flags) {
+  return spec_of<SubmitCommand>({"submit", "mpi", "a"}, flags);
+}
+
+std::string refusal(const Words& words, const Words& flags) {
+  const auto invocation = parse(words, flags);
+  return invocation ? "accepted" : invocation.error().to_string();
+}
+
+TEST(ResourceFlags, WholeGpusPartsAndMemoryEachHaveTheirs) {
+  EXPECT_EQ(single({}).resources, job::Resources{});
+  EXPECT_EQ(single({"--gpus", "2", "--cpus", "0.5", "--memory", "16G"}).resources,
+            (job::Resources{.gpus = 2, .cpu_milli = 500, .memory_bytes = 16LL << 30}));
+  EXPECT_EQ(single({"--gpu-share", "0.25"}).resources, job::Resources{.gpu_share_milli = 250});
+  EXPECT_EQ(single({"--gpu-memory", "8G"}).resources,
+            job::Resources{.gpu_memory_bytes = 8LL << 30});
+  EXPECT_EQ(single({"--cpus", "500m"}).resources, job::Resources{.cpu_milli = 500});
+}
+
+TEST(SchedulingFlags, EveryOneArrivesInItsField) {
+  const job::JobSpec spec = mpi({"-n",
+                                 "4",
+                                 "--min-workers",
+                                 "2",
+                                 "--project",
+                                 "team-a",
+                                 "--priority",
+                                 "60",
+                                 "--no-preemptible",
+                                 "--node-pool",
+                                 "a100",
+                                 "--node-pool",
+                                 "default",
+                                 "--gpu-model",
+                                 "A100",
+                                 "--packing",
+                                 "spread",
+                                 "--topology",
+                                 "rack",
+                                 "--prefer-topology",
+                                 "block",
+                                 "--time-limit",
+                                 "12h",
+                                 "--retries",
+                                 "3",
+                                 "--on-exit",
+                                 "42=fail",
+                                 "--on-log",
+                                 "a=b CUDA=avoid-node"});
+
+  EXPECT_EQ(spec.project, "team-a");
+  EXPECT_EQ(spec.workers, 4);
+  EXPECT_EQ(spec.scheduling,
+            (job::Scheduling{
+                .priority = 60,
+                .preemptible = false,
+                .min_workers = 2,
+                .node_pools = {"a100", "default"},
+                .gpu_models = {"A100"},
+                .packing = job::Packing::kSpread,
+                .required_topology = "rack",
+                .preferred_topology = "block",
+                .time_limit = std::chrono::hours(12),
+                .retries = 3,
+                .retry_rules = {{.exit_code = 42, .action = Action::kFail},
+                                {.log_pattern = "a=b CUDA", .action = Action::kAvoidNode}}}));
+}
+
+TEST(SchedulingFlags, AreTakenByRunToo) {
+  const job::JobSpec spec =
+      spec_of<RunCommand>({"run"}, {"--gpu-share", "0.5", "--interactive", "--project", "team-b"});
+
+  EXPECT_EQ(spec.resources.gpu_share_milli, 500);
+  EXPECT_EQ(spec.scheduling.purpose, job::Purpose::kBuild);
+  EXPECT_EQ(spec.project, "team-b");
+}
+
+TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
+  const Words words{"submit", "single", "a"};
+
+  EXPECT_EQ(spec_of<SubmitCommand>(words, {}).project, "default");
+  EXPECT_EQ(spec_of<SubmitCommand>(words, {}, "team-a").project, "team-a");
+  EXPECT_EQ(spec_of<SubmitCommand>(words, {"--project", "team-b"}, "team-a").project, "team-b");
+}
+
+TEST(PriorityFlag, IsANumberOrWhatTheJobIsFor) {
+  const auto scheduling = [](const Words& flags) { return single(flags).scheduling; };
+
+  EXPECT_EQ(scheduling({"--priority", "train"}), job::Scheduling{});
+  EXPECT_EQ(scheduling({"--priority", "build"}),
+            (job::Scheduling{.purpose = job::Purpose::kBuild}));
+  EXPECT_EQ(scheduling({"--interactive"}), scheduling({"--priority", "build"}));
+  EXPECT_EQ(scheduling({"--interactive", "--priority", "build"}), scheduling({"--interactive"}));
+  EXPECT_EQ(scheduling({"--priority", "inference", "--preemptible"}),
+            (job::Scheduling{.purpose = job::Purpose::kInference, .preemptible = true}));
+  EXPECT_EQ(scheduling({"--interactive", "--priority", "7"}),
+            (job::Scheduling{.purpose = job::Purpose::kBuild, .priority = 7}));
+}
+
+TEST(WorkerFlags, OneNumberIsRigidTwoAreElastic) {
+  EXPECT_EQ(mpi({"--workers", "4"}).scheduling.min_workers, std::nullopt);
+  EXPECT_EQ(mpi({"--max-workers", "4"}).workers, 4);
+
+  const job::JobSpec elastic = mpi({"--min-workers", "2", "--max-workers", "8"});
+  EXPECT_EQ(elastic.workers, 8);
+  EXPECT_EQ(elastic.scheduling.min_workers, 2);
+}
+
+struct BadLine {
+  Words words;
+  Words flags;
+  std::string says;
+};
+
+TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
+  const Words one{"submit", "single", "a"};
+  const Words gang{"submit", "mpi", "a"};
+  const BadLine lines[] = {
+      {one, {"--cpus", "few"}, "--cpus 'few' is not a number of CPUs such as 4, 0.5 or 500m"},
+      {one, {"--gpu-share", "1"}, "--gpu-share '1' is not a part of one; give 0.001 to 0.999"},
+      {one, {"--gpu-share", "0"}, "--gpu-share '0' is not a part of one"},
+      {one, {"--gpu-share", "99999999999999"}, "--gpu-share '99999999999999' is not a part"},
+      {one, {"--gpus", "1", "--gpu-share", "0.5"}, "--gpu-share is a part of one GPU"},
+      {one, {"--gpus", "1", "--gpu-memory", "8G"}, "--gpu-memory is a part of one GPU"},
+      {one, {"--gpu-share", "0.5", "--gpu-memory", "8G"}, "--gpu-memory does not go with a share"},
+      {one, {"--priority", "high"}, "--priority 'high' is neither a number nor train, build or"},
+      {one, {"--priority", "1001"}, "--priority 1001 is out of range"},
+      {one, {"--interactive", "--priority", "train"}, "--interactive does not go with --priority"},
+      {one, {"--preemptible", "--no-preemptible"}, "--no-preemptible does not go with"},
+      {one, {"--project", "Team A"}, "--project 'Team A' is not a project name"},
+      {one, {"--node-pool", ""}, "--node-pool '' names no node pool"},
+      {one, {"--gpu-model", " "}, "--gpu-model ' ' names no GPU model"},
+      {one, {"--packing", "tight"}, "--packing 'tight' is none of auto pack spread"},
+      {one, {"--topology", "\n"}, "--topology '\n' names no level such as rack"},
+      {one, {"--time-limit", "0s"}, "--time-limit give a time between 1ms and 365d"},
+      {one, {"--time-limit", "soon"}, "--time-limit 'soon' is not a time"},
+      {one, {"--retries", "-1"}, "--retries -1 is out of range"},
+      {one, {"--on-exit", "42"}, "--on-exit '42' has no action; write it as in 42=fail"},
+      {one, {"--on-exit", "x=fail"}, "--on-exit 'x' is not an exit code"},
+      {one, {"--on-exit", "0=fail"}, "--on-exit 0 is out of range; give 1 to 255"},
+      {one, {"--on-exit", "1=stop"}, "--on-exit 'stop' is none of retry fail avoid-node"},
+      {one, {"--on-log", "=fail"}, "--on-log '=fail' has no pattern"},
+      {one, {"--on-log", "(=fail"}, "--on-log '(' is not a pattern"},
+      {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},
+      {gang, {"--min-workers", "2"}, "--workers is missing; say how many"},  // and no more
+      {gang, {"-n", "2", "--min-workers", "3"}, "--min-workers 3 is out of range; give 1 to 2"},
+      {gang, {"-n", "2", "--max-workers", "3"}, "--max-workers says the same as --workers"},
+      {gang, {"--max-workers", "0"}, "--max-workers 0 is out of range"},
+      {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
+  };
+  for (const BadLine& line : lines) {
+    EXPECT_NE(refusal(line.words, line.flags).find(line.says), std::string::npos)
+        << refusal(line.words, line.flags) << "\n  should say: " << line.says;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,137 @@
+#include "cli/top_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/amount_words.h"
+#include "cli/node_view.h"
+#include "cli/project_view.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/time_words.h"
+#include "job/units.h"
+
+namespace muster::cli {
+
+namespace {
+
+/// A titled table; its rows are what is given up where room is scarce.
+struct Part {
+  std::string title;               ///< the line of titles
+  std::vector<std::string> lines;  ///< its rows
+  size_t shown = 0;
+
+  /// Title, rows, and where some are left out, a line that says so.
+  size_t height() const { return 1 + shown + (shown < lines.size() ? 1 : 0); }
+};
+
+Part part_of(const std::string& table) {
+  Part part;
+  part.lines = base::split(table, '\n');
+  if (!part.lines.empty() && part.lines.back().empty()) part.lines.pop_back();
+  part.title = part.lines.front();
+  part.lines.erase(part.lines.begin());
+  part.shown = part.lines.size();
+  return part;
+}
+
+std::string job_rows(const ClusterView& view) {
+  Table table({{"JOB"}, {"PROJECT"}, {"PHASE"}, {"NEEDS"}, {"FOR", true}, {"WHERE OR WHY NOT"}});
+  const auto add = [&](const job::Job& job, const std::string& last) {
+    const base::Time since =
+        job.phase == job::Phase::kRunning && job.started ? *job.started : job.submitted;
+    table.add({job.spec.name, job.spec.project, std::string(job::to_string(job.phase)),
+               needs_words(job.spec), age(since, view.now), last});
+  };
+  for (const job::Job& job : view.jobs) {
+    if (job::is_final(job.phase) || job.phase == job::Phase::kQueued) continue;
+    std::vector<std::string> nodes;
+    for (const job::Task& task : job.tasks) {
+      if (!task.node.empty()) nodes.push_back(task.node);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    std::string where;
+    for (const std::string& node : nodes) where += (where.empty() ? "" : ", ") + node;
+    add(job, where);
+  }
+  for (const job::Job& job : view.queue) add(job, job.reason);
+  return table.to_string();
+}
+
+std::string headline(const ClusterView& view) {
+  int64_t taken = 0;
+  size_t gpus = 0;
+  for (const job::Node& node : view.nodes) {
+    taken += gpus_taken_milli(node);
+    gpus += node.devices.size();
+  }
+  const auto running = std::count_if(view.jobs.begin(), view.jobs.end(), [](const job::Job& job) {
+    return !job::is_final(job.phase) && job.phase != job::Phase::kQueued;
+  });
+  return "muster  " + base::to_rfc3339(view.now, 0) + "   GPUs " + job::format_milli(taken) + "/" +
+         std::to_string(gpus) + "   running " + std::to_string(running) + "   waiting " +
+         std::to_string(view.queue.size());
+}
+
+/// What all parts and the blank line before each come to.
+size_t height_of(const std::vector<Part>& parts) {
+  size_t height = 0;
+  for (const Part& part : parts) height += 1 + part.height();
+  return height;
+}
+
+/// Takes rows from the largest part until all fit, or nothing is left to take.
+void shrink(std::vector<Part>& parts, size_t rows) {
+  while (height_of(parts) > rows) {
+    Part& largest = *std::max_element(
+        parts.begin(), parts.end(),
+        [](const Part& left, const Part& right) { return left.shown < right.shown; });
+    if (largest.shown == 0) return;
+    --largest.shown;
+  }
+}
+
+std::string lines_of(const Part& part) {
+  std::string text = "\n" + part.title + "\n";
+  for (size_t i = 0; i < part.shown; ++i) text += part.lines[i] + "\n";
+  const size_t missing = part.lines.size() - part.shown;
+  if (missing > 0) text += "... and " + std::to_string(missing) + " more\n";
+  return text;
+}
+
+std::string cut(const std::string& text, ScreenSize size) {
+  std::string result;
+  size_t rows = 0;
+  for (const std::string& line : base::split(text, '\n')) {
+    if (size.rows > 0 && rows++ == size.rows) break;
+    result.append(size.columns > 0 ? cut_to(line, size.columns) : line).append("\n");
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view cut_to(std::string_view line, size_t columns) {
+  size_t end = 0;
+  while (end < line.size()) {
+    const bool starts_letter = (static_cast<unsigned char>(line[end]) & 0xc0) != 0x80;
+    if (starts_letter && columns-- == 0) break;
+    ++end;
+  }
+  return line.substr(0, end);
+}
+
+std::string top_picture(const ClusterView& view, ScreenSize size) {
+  std::vector<Part> parts{part_of(node_table(view.nodes)), part_of(project_table(view.projects)),
+                          part_of(job_rows(view))};
+  if (size.rows > 0) shrink(parts, size.rows - 1);
+  std::string text = headline(view) + "\n";
+  for (const Part& part : parts) text += lines_of(part);
+  text.pop_back();
+  // Bytes first, columns afterwards: a control character becomes four.
+  return cut(safe_lines(text), size);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,93 @@
+// Reads the fields of a YAML text into values, and notes every fault with its field and line
+// instead of stopping at the first. A value that cannot be read keeps what it had.
+//
+// Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "cli/yaml_document.h"
+
+namespace muster::cli {
+
+class YamlFields {
+ public:
+  /// What reads the value of a key.
+  using Keys = std::vector<std::pair<std::string, std::function<void(const YamlValue&)>>>;
+
+  /// Reads each entry of `map` by its key, and reports keys that are unknown or given twice. The
+  /// path of an entry is `prefix` and its key.
+  void map(const YamlValue& map, const std::string& prefix, const Keys& known);
+
+  /// Whether `value` is of this type; a fault if not.
+  bool is(const std::string& field, const YamlValue& value, YamlValue::Type wanted);
+
+  bool text(const std::string& field, const YamlValue& value, std::string& target);
+  /// A list of texts; or one, alone.
+  void texts(const std::string& field, const YamlValue& value, std::vector<std::string>& target);
+  /// A whole number that is not negative.
+  bool count(const std::string& field, const YamlValue& value, int& target);
+  void count(const std::string& field, const YamlValue& value, std::optional<int>& target);
+  void flag(const std::string& field, const YamlValue& value, std::optional<bool>& target);
+
+  /// What `parse` makes of a text.
+  template <class Parsed, class Target>
+  void with(const std::string& field, const YamlValue& value,
+            Result<Parsed> (*parse)(std::string_view), Target& target) {
+    std::string written;
+    if (!text(field, value, written)) return;
+    if (const auto parsed = parse(written)) {
+      target = static_cast<Target>(*parsed);
+    } else {
+      fault(field, parsed.error().what, value.line);
+    }
+  }
+
+  /// One of `words`.
+  template <class Target>
+  void word(const std::string& field, const YamlValue& value, const std::vector<std::string>& words,
+            std::optional<Target> (*find)(std::string_view), Target& target) {
+    std::string written;
+    if (!text(field, value, written)) return;
+    if (const auto found = find(written)) {
+      target = *found;
+    } else {
+      fault(field, is_none_of(written, words), value.line);
+    }
+  }
+
+  void fault(const std::string& field, std::string what, int line);
+  /// For what follows from a field that could not be read.
+  void suspect(const std::string& field) { at_fault_.insert(field); }
+
+  void came_from(const std::string& field, int line) { lines_[field] = line; }
+  bool has(const std::string& field) const { return lines_.contains(field); }
+  /// The line of a field, or of the nearest one that it is part of.
+  int line_of(std::string field) const;
+  bool is_at_fault(const std::string& field) const { return at_fault_.contains(field); }
+
+  bool ok() const { return faults_.empty(); }
+  std::vector<base::Fault> sorted_faults() const;
+
+ private:
+  static std::string is_none_of(const std::string& word, const std::vector<std::string>& words);
+  void report_unknown(const YamlEntry& entry, const std::string& field, const Keys& known);
+
+  std::map<std::string, int> lines_;  ///< of the fields that the text gives
+  std::set<std::string> at_fault_;
+  std::vector<base::Fault> faults_;
+};
+
+/// "a list", for sentences.
+std::string name_of(YamlValue::Type type);
+
+}  // namespace muster::cli

@@ -1,0 +1,195 @@
+// The server's routes over a real controller, whose tasks only pretend: what a request asks of it,
+// and how its answers and refusals look on the wire.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "api/forecast_wire.h"
+#include "api/node_wire.h"
+#include "api/project_wire.h"
+#include "api/wire.h"
+#include "engine/fake_engine.h"
+#include "server/routes.h"
+#include "store/memory_store.h"
+
+namespace muster::server {
+namespace {
+
+class Routes : public testing::Test {
+ protected:
+  Routes() {
+    engine_.offered = {engine::fake_node("gpu-1", 2)};
+    controller_ = std::make_unique<control::Controller>(
+        control::Parts{
+            .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+        control::SiteFacts{.user = "ada"});
+    EXPECT_TRUE(controller_->recover());
+    add_job_routes(router_, *controller_);
+    add_project_routes(router_, *controller_);
+    add_node_routes(router_, *controller_);
+  }
+
+  /// The answer, once whatever the request set off has come to rest.
+  http::Response ask(const std::string& method, const std::string& path,
+                     const std::string& body = {},
+                     const std::map<std::string, std::string>& query = {}) {
+    http::Response answer{.status = 0};
+    router_.handle({.method = method, .path = path, .query = query, .body = body},
+                   [&](http::Response response) { answer = std::move(response); });
+    constexpr int kRounds = 20;
+    for (int round = 0; round < kRounds; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+    return answer;
+  }
+
+  http::Response submit(const std::string& name, int gpus, const std::string& project = "default",
+                        const std::map<std::string, std::string>& query = {}) {
+    const job::JobSpec spec{.name = name,
+                            .project = project,
+                            .command = {"train"},
+                            .resources = {.gpus = gpus},
+                            .folder = "/"};
+    return ask("POST", "/v1/jobs", api::spec_to_json(spec), query);
+  }
+
+  base::EventLoop loop_;
+  store::MemoryStore store_;
+  engine::FakeEngine engine_{loop_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  std::unique_ptr<control::Controller> controller_;
+  Router router_;
+};
+
+TEST_F(Routes, ASubmittedJobIsAnsweredOnceItIsStored) {
+  const http::Response submitted = submit("one", 1);
+
+  ASSERT_EQ(submitted.status, 201) << submitted.body;
+  EXPECT_EQ(api::job_from_json(submitted.body)->spec.name, "one");
+  EXPECT_EQ(submit("one", 1).status, 409);
+  EXPECT_EQ(api::jobs_from_json(ask("GET", "/v1/jobs").body)->size(), 1U);
+  EXPECT_EQ(ask("POST", "/v1/jobs", "{").status, 400);
+}
+
+TEST_F(Routes, ADryRunSaysWhatWouldBecomeOfAJobAndStoresNothing) {
+  const http::Response answer = submit("one", 2, "default", {{"dry_run", "true"}});
+
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto forecast = api::forecast_from_json(answer.body);
+  ASSERT_TRUE(forecast) << forecast.error().to_string();
+  EXPECT_TRUE(forecast->starts_now);
+  ASSERT_EQ(forecast->placing.size(), 1U);
+  EXPECT_EQ(forecast->placing[0].node, "gpu-1");
+  EXPECT_EQ(forecast->placing[0].devices, (std::vector<int>{0, 1}));
+  EXPECT_EQ(forecast->before.allocated.gpu_milli, 0);
+  EXPECT_EQ(forecast->after.allocated.gpu_milli, 2000);
+  EXPECT_TRUE(api::jobs_from_json(ask("GET", "/v1/jobs").body)->empty());
+}
+
+TEST_F(Routes, AJobThatCouldNeverRunIsRefusedAtSubmitAndInADryRun) {
+  EXPECT_EQ(submit("wide", 3).status, 403);
+  EXPECT_EQ(submit("wide", 3, "default", {{"dry_run", "true"}}).status, 403);
+}
+
+TEST_F(Routes, WhatWaitsStandsInTheQueueAndIsExplained) {
+  submit("first", 2);
+  submit("second", 1);
+
+  const auto queue = api::jobs_from_json(ask("GET", "/v1/queue").body);
+  ASSERT_TRUE(queue);
+  ASSERT_EQ(queue->size(), 1U);
+  EXPECT_EQ(queue->front().spec.name, "second");
+  const auto why = api::explanation_from_json(ask("GET", "/v1/jobs/second/explain").body);
+  ASSERT_TRUE(why) << why.error().to_string();
+  EXPECT_EQ(why->phase, job::Phase::kQueued);
+  EXPECT_EQ(why->position, 1);
+  EXPECT_FALSE(why->reason.empty());
+  EXPECT_EQ(ask("GET", "/v1/jobs/secnd/explain").status, 404);
+}
+
+TEST_F(Routes, ASuspendedJobGivesItsRoomUntilItIsResumed) {
+  submit("one", 1);
+
+  ASSERT_EQ(ask("POST", "/v1/jobs/one/suspend").status, 200);
+  auto job = api::job_from_json(ask("GET", "/v1/jobs/one").body);
+  EXPECT_EQ(job->phase, job::Phase::kQueued);
+  EXPECT_TRUE(job->suspended);
+  ASSERT_EQ(ask("POST", "/v1/jobs/one/resume").status, 200);
+  job = api::job_from_json(ask("GET", "/v1/jobs/one").body);
+  EXPECT_EQ(job->phase, job::Phase::kRunning);
+  EXPECT_FALSE(job->suspended);
+}
+
+TEST_F(Routes, AProjectIsCreatedChangedInPartAndRemoved) {
+  api::ProjectChange change;
+  change.quota.deserved.gpu_milli = 2000;
+  const http::Response created =
+      ask("POST", "/v1/projects", api::project_change_to_json("team-a", change));
+  ASSERT_EQ(created.status, 201) << created.body;
+  EXPECT_EQ(ask("POST", "/v1/projects", api::project_change_to_json("team-a", {})).status, 409);
+
+  api::ProjectChange heavier;
+  heavier.quota.weight = 3;
+  const http::Response patched =
+      ask("PATCH", "/v1/projects/team-a", api::project_change_to_json("", heavier));
+  ASSERT_EQ(patched.status, 200) << patched.body;
+  const auto status = api::project_from_json(ask("GET", "/v1/projects/team-a").body);
+  EXPECT_EQ(status->project.quota.weight, 3);
+  EXPECT_EQ(status->project.quota.deserved.gpu_milli, 2000) << "the rest stays";
+
+  EXPECT_EQ(api::projects_from_json(ask("GET", "/v1/projects").body)->size(), 2U);
+  EXPECT_EQ(ask("DELETE", "/v1/projects/team-a").status, 204);
+  EXPECT_EQ(ask("GET", "/v1/projects/team-a").status, 404);
+}
+
+TEST_F(Routes, AProjectKeepsItsName) {
+  ask("POST", "/v1/projects", api::project_change_to_json("team-a", {}));
+
+  const http::Response renamed =
+      ask("PATCH", "/v1/projects/team-a", api::project_change_to_json("team-b", {}));
+
+  EXPECT_EQ(renamed.status, 400);
+  EXPECT_EQ(ask("GET", "/v1/projects/team-a").status, 200);
+}
+
+TEST_F(Routes, AnUnknownProjectIsAnsweredWithTheNearestName) {
+  ask("POST", "/v1/projects", api::project_change_to_json("team-a", {}));
+
+  const http::Response answer = ask("GET", "/v1/projects/teem-a");
+
+  EXPECT_EQ(answer.status, 404);
+  const base::Error error = api::problem_from_json(answer.status, answer.body);
+  EXPECT_NE((error.what + error.advice).find("team-a"), std::string::npos) << error.to_string();
+  EXPECT_EQ(ask("PATCH", "/v1/projects/teem-a", "{}").status, 404);
+  EXPECT_EQ(ask("DELETE", "/v1/projects/teem-a").status, 404);
+}
+
+TEST_F(Routes, ANodeIsCordonedAndTakesNothingUntilItIsUncordoned) {
+  auto node = api::node_from_json(ask("POST", "/v1/nodes/gpu-1/cordon").body);
+  ASSERT_TRUE(node) << node.error().to_string();
+  EXPECT_EQ(node->state, "cordoned");
+  submit("one", 1);
+  EXPECT_EQ(api::job_from_json(ask("GET", "/v1/jobs/one").body)->phase, job::Phase::kQueued);
+
+  node = api::node_from_json(ask("POST", "/v1/nodes/gpu-1/uncordon").body);
+  EXPECT_EQ(node->state, "ready");
+  EXPECT_EQ(api::job_from_json(ask("GET", "/v1/jobs/one").body)->phase, job::Phase::kRunning);
+  node = api::node_from_json(ask("GET", "/v1/nodes/gpu-1").body);
+  EXPECT_EQ(node->jobs, std::vector<std::string>{"one"});
+}
+
+TEST_F(Routes, ADrainedNodeGivesBackWhatRanThere) {
+  submit("one", 1);
+
+  ASSERT_EQ(ask("POST", "/v1/nodes/gpu-1/drain").status, 200);
+
+  const auto job = api::job_from_json(ask("GET", "/v1/jobs/one").body);
+  EXPECT_EQ(job->phase, job::Phase::kQueued);
+  EXPECT_EQ(api::nodes_from_json(ask("GET", "/v1/nodes").body)->front().state, "cordoned");
+  EXPECT_EQ(ask("POST", "/v1/nodes/gpu-2/drain").status, 404);
+}
+
+}  // namespace
+}  // namespace muster::server
