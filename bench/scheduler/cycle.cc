@@ -1,0 +1,175 @@
+// One scheduler with a large cluster and a long queue: how long a full plan takes, and then how
+// long one that follows the end of a single job.
+//
+//   cycle NODES GANGS PROJECTS EVENTS     10000 100000 200 1000
+//
+// Gangs of 1 to 64 GPUs, drawn from a fixed seed: to 8 GPUs in one task, beyond that in tasks of 8.
+// They ask for some nine times what there is, so nearly all of them wait. Nothing but the scheduler
+// runs here: no store, no tasks.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/scheduler.h"
+
+namespace {
+
+using namespace muster::schedule;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kGpusPerNode = 8;
+constexpr int64_t kCpuMilliPerGpu = 12'000;
+constexpr int64_t kMemoryPerGpu = 100LL << 30;
+
+struct Shape {
+  int gpus;
+  int weight;
+};
+
+constexpr Shape kShapes[] = {{1, 30}, {2, 20}, {4, 15}, {8, 20}, {16, 8}, {32, 4}, {64, 3}};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Gang gang_of(int number, int gpus, int project) {
+  TaskGroup group;
+  group.claim.gpus = std::min(gpus, kGpusPerNode);
+  group.claim.cpu_milli = group.claim.gpus * kCpuMilliPerGpu;
+  group.claim.memory_bytes = group.claim.gpus * kMemoryPerGpu;
+  group.count = gpus / group.claim.gpus;
+  group.minimum = group.count;
+  const std::string id = "g" + std::to_string(number);
+  return {.id = id,
+          .name = id,
+          .project = "p" + std::to_string(project),
+          .sequence = static_cast<uint64_t>(number),
+          .groups = {group},
+          .submitted = Time(std::chrono::milliseconds(number))};
+}
+
+std::vector<Project> equal_projects(int count, int total_gpus) {
+  std::vector<Project> projects;
+  for (int i = 0; i < count; ++i) {
+    Project project{.name = "p" + std::to_string(i), .sequence = static_cast<uint64_t>(i)};
+    project.quota.deserved.gpu_milli = int64_t{total_gpus} * kWholeGpu / count;
+    projects.push_back(std::move(project));
+  }
+  return projects;
+}
+
+void fill(Scheduler& scheduler, int nodes, int gangs, int projects) {
+  for (int i = 0; i < nodes; ++i)
+    scheduler.set_node({.name = "n" + std::to_string(i),
+                        .gpus = kGpusPerNode,
+                        .cpu_milli = 128'000,
+                        .memory_bytes = 1LL << 40});
+  scheduler.set_projects(equal_projects(projects, nodes * kGpusPerNode));
+  std::mt19937 random(1);
+  std::vector<int> weights;
+  for (const Shape& shape : kShapes) weights.push_back(shape.weight);
+  std::discrete_distribution<int> shapes(weights.begin(), weights.end());
+  std::uniform_int_distribution<int> leaves(0, projects - 1);
+  for (int i = 0; i < gangs; ++i) {
+    const int gpus = kShapes[shapes(random)].gpus;
+    scheduler.submit(gang_of(i, gpus, leaves(random)));
+  }
+}
+
+/// What runs, as far as plans have said so.
+class Running {
+ public:
+  /// The number of gangs that the plan started.
+  int take(Scheduler& scheduler, const Plan& plan) {
+    for (const Eviction& eviction : plan.evictions) {
+      std::erase(ids_, eviction.id);
+      scheduler.released(eviction.id, eviction.tasks);
+    }
+    for (const Start& start : plan.starts) ids_.push_back(start.id);
+    evictions_ += static_cast<int>(plan.evictions.size());
+    return static_cast<int>(plan.starts.size());
+  }
+
+  /// One of them, which no longer counts as running.
+  std::string draw(std::mt19937& random) {
+    std::uniform_int_distribution<size_t> any(0, ids_.size() - 1);
+    std::swap(ids_[any(random)], ids_.back());
+    std::string id = std::move(ids_.back());
+    ids_.pop_back();
+    return id;
+  }
+
+  bool empty() const { return ids_.empty(); }
+  int evictions() const { return evictions_; }
+
+ private:
+  std::vector<std::string> ids_;
+  int evictions_ = 0;
+};
+
+/// Plans again until nothing moves any more: the first plan fills the cluster, the next ones even
+/// out what that left unfair. How many plans that took.
+int settle(Scheduler& scheduler, Running& running, Time& now) {
+  constexpr int kMost = 10'000;
+  for (int plans = 1; plans < kMost; ++plans) {
+    now += std::chrono::seconds(1);
+    const Plan plan = scheduler.plan(now);
+    const bool moves = !plan.starts.empty() || !plan.evictions.empty() || !plan.promises.empty();
+    running.take(scheduler, plan);
+    if (!moves && (!plan.again_at || *plan.again_at > now + std::chrono::minutes(1))) return plans;
+  }
+  return kMost;
+}
+
+int measure(int nodes, int gangs, int projects, int events) {
+  Scheduler scheduler;
+  const auto told = Clock::now();
+  fill(scheduler, nodes, gangs, projects);
+  const double submit_s = seconds_since(told);
+
+  Time now{std::chrono::seconds(1000)};
+  Running running;
+  const auto asked = Clock::now();
+  const Plan first = scheduler.plan(now);
+  const double plan_s = seconds_since(asked);
+  const int started = running.take(scheduler, first);
+  const auto unsettled = Clock::now();
+  const int settling = settle(scheduler, running, now);
+  const double settle_s = seconds_since(unsettled);
+  const int evened_out = running.evictions();
+
+  std::printf("{\"submit_s\": %.6f, \"plan_s\": %.6f, \"started\": %d, \"waiting\": %d, ", submit_s,
+              plan_s, started, gangs - started);
+  std::printf("\"settle_plans\": %d, \"settle_s\": %.4f, \"settle_evictions\": %d, ", settling,
+              settle_s, evened_out);
+  std::printf("\"events_ms\": [");
+  std::mt19937 random(2);
+  int follow_ups = 0;
+  for (int i = 0; i < events && !running.empty(); ++i) {
+    const std::string id = running.draw(random);
+    now += std::chrono::seconds(1);
+    const auto begun = Clock::now();
+    scheduler.ended(id);
+    const Plan plan = scheduler.plan(now);
+    std::printf("%s%.4f", i == 0 ? "" : ", ", seconds_since(begun) * 1000);
+    follow_ups += running.take(scheduler, plan);
+  }
+  std::printf("], \"started_after\": %d, \"evictions\": %d}\n", follow_ups,
+              running.evictions() - evened_out);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: cycle NODES GANGS PROJECTS EVENTS\n");
+    return 2;
+  }
+  return measure(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]));
+}

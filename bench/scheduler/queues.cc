@@ -1,0 +1,286 @@
+// Kueue's benchmark workloads through Muster's controller, in real time: its loop, its scheduler
+// and its SQLite store, which syncs every commit to disk. Only the tasks are simulated: timers.
+//
+//   queues baseline|large FOLDER [at-once] [protected]
+//
+// Jobs come as the generator says, or all together; where they are protected, none is evicted
+// before it has run for a second, which is as long as the longest takes. Slots are GPUs: a cohort
+// is a project that deserves and is limited to its slots, a queue a project below it with its quota
+// and limit. The nodes have twice as many GPUs as there are slots, in nodes of 64, so that what is
+// scarce is quota, as it is there, and not a place for 20 slots in one piece.
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/random.h"
+#include "control/controller.h"
+#include "simulated_engine.h"
+#include "store/sqlite_store.h"
+#include "workload.h"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kGpusPerNode = 64;
+constexpr milliseconds kProtection{1000};
+constexpr milliseconds kForbearance{1000};  // what `muster server` does unless it is told otherwise
+
+struct Mode {
+  bool at_once = false;
+  bool is_protected = false;
+};
+
+std::vector<engine::Node> nodes_for(int slots) {
+  std::vector<engine::Node> nodes;
+  for (int gpus = 0; gpus < 2 * slots; gpus += kGpusPerNode)
+    nodes.push_back({.name = "node-" + std::to_string(nodes.size()),
+                     .task_slots = kGpusPerNode,
+                     .gpus = kGpusPerNode,
+                     .cpu_milli = kGpusPerNode * 1000,
+                     .memory_bytes = int64_t{1} << 40});
+  return nodes;
+}
+
+job::Project project_of(std::string name, std::string parent, int quota, int limit) {
+  job::Project project{.name = std::move(name), .parent = std::move(parent)};
+  project.quota.deserved.gpu_milli = int64_t{quota} * 1000;
+  project.quota.limit.gpu_milli = int64_t{limit} * 1000;
+  return project;
+}
+
+std::vector<job::Project> projects_for(const Workload& workload, milliseconds min_runtime) {
+  std::vector<job::Project> projects;
+  for (int cohort = 0; cohort < workload.cohorts; ++cohort) {
+    const int slots = workload.cohort_slots();
+    projects.push_back(project_of(cohort_name(cohort), "", slots, slots));
+    for (int queue = 0; queue < workload.queues; ++queue)
+      projects.push_back(project_of(queue_name(cohort, queue), cohort_name(cohort), workload.quota,
+                                    workload.limit));
+  }
+  for (size_t i = 0; i < projects.size(); ++i) {
+    projects[i].sequence = i + 1;
+    projects[i].reclaim_min_runtime = projects[i].preempt_min_runtime = min_runtime;
+  }
+  return projects;
+}
+
+job::JobSpec spec_of(const Arrival& arrival) {
+  job::JobSpec spec;
+  spec.name = job_name(arrival);
+  spec.project = queue_name(arrival.cohort, arrival.queue);
+  spec.command = {"sleep", std::to_string(arrival.of->duration.count())};
+  spec.resources.gpus = arrival.of->slots;
+  spec.scheduling.priority = arrival.of->priority;
+  spec.scheduling.preemptible = true;  // whatever its priority, as upstream
+  spec.folder = "/";
+  return spec;
+}
+
+/// What happens to the jobs, and when. A job may be admitted in the turn of the loop in which it is
+/// submitted, before the submitter hears of it.
+class Log {
+ public:
+  struct Job {
+    const WorkloadClass* of = nullptr;
+    Clock::time_point came;
+    Clock::time_point admitted;  ///< last
+    bool runs = false;
+    bool done = false;
+  };
+
+  void submitted(const std::string& id, const Arrival& arrival, Clock::time_point came) {
+    Job& job = jobs_[id];
+    job.of = arrival.of;
+    job.came = came;
+  }
+  void admitted(const std::string& id) {
+    Job& job = jobs_[id];
+    job.admitted = last_admission_ = Clock::now();
+    job.runs = true;
+    ++admissions_;
+  }
+  void ended(const std::string& id) {
+    Job& job = jobs_[id];
+    last_end_ = Clock::now();
+    held_ += held(job);
+    useful_ += job.of->slots * std::chrono::duration<double>(job.of->duration).count();
+    job.runs = false;
+    job.done = true;
+    ++ends_;
+  }
+  void evicted(const std::string& id) {
+    Job& job = jobs_[id];
+    held_ += held(job);
+    job.runs = false;
+    ++evictions_;
+  }
+
+  int ends() const { return ends_; }
+
+  void print(Clock::time_point begin, const Workload& workload) const {
+    const double makespan = seconds(last_end_ - begin);
+    const double capacity = workload.slots() * makespan;
+    std::printf("{\"jobs\": %d, \"makespan_s\": %.3f, \"held\": %.4f, \"useful\": %.4f, ", ends_,
+                makespan, held_ / capacity, useful_ / capacity);
+    std::printf("\"admissions\": %d, \"evictions\": %d, \"admission_span_s\": %.4f, \"wait_s\": {",
+                admissions_, evictions_, seconds(last_admission_ - begin));
+    const char* separator = "";
+    for (const auto& [name, wait] : mean_waits()) {
+      std::printf("%s\"%s\": %.4f", separator, name.c_str(), wait);
+      separator = ", ";
+    }
+    std::printf("}}\n");
+  }
+
+ private:
+  static double seconds(Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  }
+
+  static double held(const Job& job) {
+    return job.of->slots * seconds(Clock::now() - job.admitted);
+  }
+
+  /// From submission to the admission that led to the end, in seconds, by class.
+  std::map<std::string, double> mean_waits() const {
+    std::map<std::string, std::pair<double, int>> sums;
+    for (const auto& [id, job] : jobs_) {
+      auto& [sum, count] = sums[std::string(job.of->name)];
+      sum += seconds(job.admitted - job.came);
+      ++count;
+    }
+    std::map<std::string, double> means;
+    for (const auto& [name, sum] : sums) means[name] = sum.first / sum.second;
+    return means;
+  }
+
+  std::unordered_map<std::string, Job> jobs_;  ///< by id
+  int admissions_ = 0;
+  int ends_ = 0;
+  int evictions_ = 0;
+  double held_ = 0;  ///< slot-seconds
+  double useful_ = 0;
+  Clock::time_point last_admission_;
+  Clock::time_point last_end_;
+};
+
+/// Submits what is due, and asks to be called again when more is.
+class Generator {
+ public:
+  Generator(base::EventLoop& loop, control::Controller& controller, Log& log,
+            std::vector<Arrival> arrivals)
+      : loop_(loop), controller_(controller), log_(log), arrivals_(std::move(arrivals)) {}
+
+  void begin() {
+    begin_ = Clock::now();
+    submit_due();
+  }
+  Clock::time_point begun() const { return begin_; }
+  /// A submission that was refused, in words; empty: none.
+  const std::string& fault() const { return fault_; }
+
+ private:
+  void submit_due() {
+    while (next_ < arrivals_.size() && begin_ + arrivals_[next_].at <= Clock::now())
+      submit(arrivals_[next_++]);
+    if (next_ == arrivals_.size()) return;
+    timer_ = loop_.after(begin_ + arrivals_[next_].at - Clock::now(), [this] { submit_due(); });
+  }
+
+  void submit(const Arrival& arrival) {
+    const auto came = Clock::now();
+    controller_.submit(spec_of(arrival), "", [this, &arrival, came](control::Result<job::Job> job) {
+      if (job) {
+        log_.submitted(job->id, arrival, came);
+        return;
+      }
+      fault_ = job.error().to_string();
+      loop_.stop();
+    });
+  }
+
+  base::EventLoop& loop_;
+  control::Controller& controller_;
+  Log& log_;
+  std::vector<Arrival> arrivals_;
+  size_t next_ = 0;
+  Clock::time_point begin_;
+  base::EventLoop::Interest timer_;
+  std::string fault_;
+};
+
+int tell(const std::string& fault) {
+  std::fprintf(stderr, "queues: %s\n", fault.c_str());
+  return 1;
+}
+
+int measure(const Workload& workload, const std::filesystem::path& folder, Mode mode) {
+  auto store = store::SqliteStore::open(folder / "muster.db");
+  if (!store) return tell(store.error().to_string());
+  const milliseconds min_runtime = mode.is_protected ? kProtection : milliseconds(0);
+  if (const auto kept = (*store)->commit({.projects = projects_for(workload, min_runtime)}); !kept)
+    return tell(kept.error().to_string());
+
+  base::EventLoop loop;
+  base::SystemClock clock;
+  base::SystemRandom random;
+  SimulatedEngine engine(loop, nodes_for(workload.slots()));
+  control::Controller controller({loop, **store, engine, clock, random}, {},
+                                 {.forbearance = kForbearance});
+  if (const auto recovered = controller.recover(); !recovered)
+    return tell(recovered.error().to_string());
+
+  Log log;
+  engine.on_start = [&](const std::string& id) { log.admitted(id); };
+  engine.on_stop = [&](const std::string& id) { log.evicted(id); };
+  engine.on_end = [&](const std::string& id) { log.ended(id); };
+  std::vector<Arrival> arrivals = arrivals_of(workload);
+  if (mode.at_once)
+    for (Arrival& arrival : arrivals) arrival.at = milliseconds(0);
+  Generator generator(loop, controller, log, std::move(arrivals));
+  // The last end has to be committed, too, before this counts as done.
+  base::EventLoop::Interest poll;
+  std::function<void()> leave_when_idle = [&] {
+    if (log.ends() == workload.jobs() && controller.idle()) loop.stop();
+    poll = loop.after(milliseconds(100), leave_when_idle);
+  };
+  loop.post([&] { generator.begin(); });
+  loop.post(leave_when_idle);
+  loop.run();
+  if (!generator.fault().empty()) return tell(generator.fault());
+  log.print(generator.begun(), workload);
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  const std::string which = argc > 1 ? argv[1] : "";
+  bool understood = argc > 2 && (which == "baseline" || which == "large");
+  bench::Mode mode;
+  for (int i = 3; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "at-once")
+      mode.at_once = true;
+    else if (word == "protected")
+      mode.is_protected = true;
+    else
+      understood = false;
+  }
+  if (!understood) {
+    std::fprintf(stderr, "usage: queues baseline|large FOLDER [at-once] [protected]\n");
+    return 2;
+  }
+  const bench::Workload workload = which == "large" ? bench::large_scale() : bench::baseline();
+  return bench::measure(workload, argv[2], mode);
+}

@@ -1,0 +1,79 @@
+#include "simulated_engine.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace bench {
+
+namespace {
+
+constexpr int kTerminated = 15;
+
+std::chrono::milliseconds duration_of(const launch::TaskPlan& task) {
+  return std::chrono::milliseconds(task.argv.empty() ? 0 : std::atoi(task.argv.back().c_str()));
+}
+
+std::shared_ptr<void> kept(std::function<void()> callback) {
+  return std::make_shared<std::function<void()>>(std::move(callback));
+}
+
+}  // namespace
+
+std::shared_ptr<void> SimulatedEngine::watch_nodes(std::function<void()> changed) {
+  return kept(std::move(changed));
+}
+
+std::shared_ptr<void> SimulatedEngine::watch_log(const engine::Gang&, const std::string&,
+                                                 std::function<void()> grown) {
+  return kept(std::move(grown));
+}
+
+void SimulatedEngine::start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks,
+                            Done done) {
+  for (const launch::TaskPlan& task : tasks)
+    running_[gang][task.task] = loop_.after(duration_of(task), [this, gang, name = task.task] {
+      if (on_end) on_end(gang.job_id);
+      end(gang, name, {.code = 0});
+    });
+  if (on_start) on_start(gang.job_id);
+  loop_.post([this, gang, tasks = std::move(tasks), done = std::move(done)] {
+    done({});
+    for (const launch::TaskPlan& task : tasks)
+      if (const auto found = running_.find(gang);
+          found != running_.end() && found->second.contains(task.task))
+        listener_({.gang = gang, .task = task.task, .what = engine::TaskAnswered{}});
+  });
+}
+
+void SimulatedEngine::stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
+                           engine::StopMode) {
+  const auto found = running_.find(gang);
+  if (found == running_.end()) return;
+  for (const std::string& task : tasks) {
+    const auto running = found->second.find(task);
+    if (running == found->second.end()) continue;
+    running->second.reset();  // its time is over before its end came
+    loop_.post([this, gang, task] {
+      if (on_stop) on_stop(gang.job_id);
+      end(gang, task, {.signal = kTerminated, .stopped = true});
+    });
+  }
+}
+
+void SimulatedEngine::end(const engine::Gang& gang, const std::string& task,
+                          job::ExitStatus status) {
+  const auto found = running_.find(gang);
+  if (found == running_.end() || found->second.erase(task) == 0) return;
+  if (found->second.empty()) running_.erase(found);
+  listener_(
+      {.gang = gang,
+       .task = task,
+       .what = engine::TaskEnded{.status = std::move(status), .time = base::SystemClock().now()}});
+}
+
+engine::Result<std::unique_ptr<engine::LogCursor>> SimulatedEngine::open_log(
+    const engine::Gang&, const std::string& task) {
+  return base::Error{.code = base::ErrorCode::kNotFound, .what = "no log of " + task};
+}
+
+}  // namespace bench
