@@ -138,7 +138,8 @@ TEST(Server, ReadsWhatItsNodeAndItsSchedulerAreLike) {
   const ServeOptions options =
       parsed<ServerCommand>({"server", "--declare-gpus", "4:A100:80G", "--node-pool", "big",
                              "--topology", "rack=r1,block=b1", "--packing", "spread",
-                             "--stale-grace", "never", "--patience", "1h", "--decay", "0.5"})
+                             "--stale-grace", "never", "--forbearance", "3s", "--patience", "1h",
+                             "--decay", "0.5"})
           .options;
 
   EXPECT_EQ(options.declared_gpus, "4:A100:80G");
@@ -147,6 +148,7 @@ TEST(Server, ReadsWhatItsNodeAndItsSchedulerAreLike) {
             (std::map<std::string, std::string>{{"rack", "r1"}, {"block", "b1"}}));
   EXPECT_EQ(options.packing, "spread");
   EXPECT_EQ(options.stale_grace, std::nullopt);
+  EXPECT_EQ(options.forbearance, std::chrono::seconds(3));
   EXPECT_EQ(options.patience, std::chrono::hours(1));
   EXPECT_EQ(options.decay, 0.5);
 }

@@ -131,7 +131,7 @@ JobSpec RandomWorld::any_spec() {
   JobSpec spec = dice_.one_in(2) ? mpi(name, project, 1 + dice_.below(4))
                                  : single(name, project, dice_.below(3));
   if (dice_.one_in(4)) spec.resources = {.gpu_share_milli = 250 * (1 + dice_.below(3))};
-  if (dice_.one_in(3)) spec.resources.cpu_milli = 4000 * (1 + dice_.below(2));
+  if (dice_.one_in(3)) spec.resources.cpu_milli = int64_t{4000} * (1 + dice_.below(2));
   job::Scheduling& wishes = spec.scheduling;
   if (spec.kind == Kind::kMpi && dice_.one_in(2))
     wishes.min_workers = 1 + dice_.below(spec.workers);
