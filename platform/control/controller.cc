@@ -55,6 +55,12 @@ Controller::~Controller() {
   parts_.engine.listen(nullptr);
 }
 
+void Controller::soon(std::function<void()> action) {
+  parts_.loop.post([alive = std::weak_ptr<bool>(alive_), action = std::move(action)] {
+    if (!alive.expired()) action();
+  });
+}
+
 // --- what callers ask for
 
 Result<void> Controller::check_submission(const job::JobSpec& spec) const {

@@ -208,6 +208,8 @@ class Controller {
   void take_up(Entry& entry);
   void take_up_task(Entry& entry, job::Task& task);
 
+  /// In a later turn of the loop, unless the controller is gone by then.
+  void soon(std::function<void()> action);
   void change(Entry& entry);
   void note(job::Job& job, std::string text);
   void tell_watchers(const std::string& name);
@@ -239,6 +241,7 @@ class Controller {
   std::multimap<std::string, std::weak_ptr<std::function<void()>>> watchers_;  ///< by name
   std::set<std::string> to_tell_;  ///< names whose watchers hear of the next commit
   bool woken_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   base::EventLoop::Interest plan_timer_;
   base::EventLoop::Interest use_timer_;
 };

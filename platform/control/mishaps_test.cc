@@ -42,7 +42,8 @@ class Mishaps : public Scheduling {
   /// Ends what the controller has told to end while nothing obeyed.
   void let_stopped_tasks_end(const std::string& name) {
     const auto of = gang(name);
-    for (const job::Task& task : job(name).tasks) {
+    const auto tasks = job(name).tasks;  // the job's own are others once the last has ended
+    for (const job::Task& task : tasks) {
       if (engine_.running.count({of, task.name}) == 0) continue;
       engine_.end_for_good(of, task.name, {.signal = 15, .stopped = true});
     }

@@ -62,7 +62,7 @@ void Controller::take_up(Entry& entry) {
     // The keys and the plan of the launcher died with the server: a new attempt makes new ones.
     run.requeue = "the server was restarted while the job was starting; it starts again";
     end_gang(entry, StopMode::kNow);
-    return parts_.loop.post([this, id = job.id, attempt = job.attempt] {
+    return soon([this, id = job.id, attempt = job.attempt] {
       Entry* const late = by_id(id);
       if (late != nullptr && late->run && late->job.attempt == attempt) finish_if_over(*late);
     });
@@ -78,7 +78,7 @@ void Controller::take_up(Entry& entry) {
   // Of what had ended before, nobody reports again; the server that knew may not have got further.
   for (const Task& task : job.tasks) {
     if (task.phase != TaskPhase::kEnded || !task.exit) continue;
-    parts_.loop.post([this, id = job.id, attempt = job.attempt, name = task.name] {
+    soon([this, id = job.id, attempt = job.attempt, name = task.name] {
       Entry* const late = by_id(id);
       if (late == nullptr || !late->run || late->job.attempt != attempt) return;
       react_to_end(*late, *find_task(late->job, name));
@@ -102,7 +102,7 @@ void Controller::take_up_task(Entry& entry, Task& task) {
         return;
       }
       task.phase = TaskPhase::kRunning;
-      parts_.loop.post([this, gang = engine_gang(job), name = task.name] {
+      soon([this, gang = engine_gang(job), name = task.name] {
         hear({.gang = gang,
               .task = name,
               .what = TaskEnded{.status = {.lost = true}, .time = parts_.clock.now()}});

@@ -47,7 +47,7 @@ std::string where(const Job& job) {
 
 void Controller::wake() {
   if (std::exchange(woken_, true)) return;
-  parts_.loop.post([this] {
+  soon([this] {
     woken_ = false;
     schedule();
   });

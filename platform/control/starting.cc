@@ -79,8 +79,9 @@ void Controller::start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks) 
     task.started = parts_.clock.now();
   }
   parts_.engine.start(engine_gang(job), std::move(tasks),
-                      [this, id = job.id, attempt = job.attempt](const Result<void>& started) {
-                        stage_started(id, attempt, started);
+                      [this, alive = std::weak_ptr<bool>(alive_), id = job.id,
+                       attempt = job.attempt](const Result<void>& started) {
+                        if (!alive.expired()) stage_started(id, attempt, started);
                       });
 }
 
