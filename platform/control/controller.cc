@@ -27,6 +27,12 @@ std::string quoted(const std::string& name) {
   return "'" + name + "'";
 }
 
+Error has_ended(const std::string& name, std::string advice) {
+  return {.code = ErrorCode::kConflict,
+          .what = "job " + quoted(name) + " has ended",
+          .advice = std::move(advice)};
+}
+
 Error name_taken(const std::string& name) {
   return {.code = ErrorCode::kConflict,
           .what = "there is a job " + quoted(name) + " already",
@@ -180,11 +186,7 @@ Result<Job> Controller::stop(const std::string& name, bool now) {
 Result<Job> Controller::suspend(const std::string& name) {
   MUSTER_TRY(Entry* const entry, entry_of(name));
   Job& job = entry->job;
-  if (job::is_final(job.phase)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "job " + quoted(name) + " has ended",
-                 .advice = "muster list shows what runs and waits"};
-  }
+  if (job::is_final(job.phase)) return has_ended(name, "muster list shows what runs and waits");
   if (job.suspended || job.stop_requested) return job;
   job.suspended = true;
   if (entry->run) {
@@ -205,11 +207,7 @@ Result<Job> Controller::suspend(const std::string& name) {
 Result<Job> Controller::resume(const std::string& name) {
   MUSTER_TRY(Entry* const entry, entry_of(name));
   Job& job = entry->job;
-  if (job::is_final(job.phase)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "job " + quoted(name) + " has ended",
-                 .advice = "submit it again"};
-  }
+  if (job::is_final(job.phase)) return has_ended(name, "submit it again");
   if (!job.suspended) return job;
   job.suspended = false;
   note(job, "resumed");

@@ -113,12 +113,7 @@ class Outlook {
 Forecast Scheduler::forecast(const Gang& gang, Time now) const {
   Forecast forecast;
   forecast.project_now = standing(gang.project);
-  const Cycle cycle{.options = state_->options,
-                    .projects = state_->project_named,
-                    .now = now,
-                    .number = state_->plans + 1,
-                    .plan = {},
-                    .trials_left = 0};
+  const Cycle cycle = state_->cycle(now, state_->plans + 1);
   std::unique_ptr<GangState> guest = state_->make_guest(gang);
   std::vector<std::unique_ptr<PoolGuard>> guards;
   for (const Entry& entry : guest->entries) {

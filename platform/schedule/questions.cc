@@ -60,12 +60,7 @@ std::optional<Reason> Scheduler::refuses(const Gang& gang) const {
 Reason Scheduler::explain(const std::string& id, Time now) const {
   GangState* const gang = state_->find(id);
   if (gang == nullptr) return {};
-  const Cycle cycle{.options = state_->options,
-                    .projects = state_->project_named,
-                    .now = now,
-                    .number = state_->plans + 1,
-                    .plan = {},
-                    .trials_left = 0};
+  const Cycle cycle = state_->cycle(now, state_->plans + 1);
   return explain_gang(cycle, *gang);
 }
 

@@ -183,12 +183,7 @@ void make_room(Cycle& cycle, Pool& pool, unsigned actions) {
 }  // namespace
 
 Plan Scheduler::plan(Time now, unsigned actions) {
-  Cycle cycle{.options = state_->options,
-              .projects = state_->project_named,
-              .now = now,
-              .number = ++state_->plans,
-              .plan = {},
-              .trials_left = 0};
+  Cycle cycle = state_->cycle(now, ++state_->plans);
   finish_moves(*state_);
   wake_delayed(*state_, now);
   const std::vector<Pool*> pools = pools_to_plan(*state_, now);

@@ -2,9 +2,20 @@
 #pragma once
 
 #include "schedule/cluster.h"
+#include "schedule/cycle.h"
 
 namespace muster::schedule {
 
-struct Scheduler::State : Cluster {};
+struct Scheduler::State : Cluster {
+  /// The plan of this number, with nothing in it yet.
+  Cycle cycle(Time now, uint64_t number) const {
+    return {.options = options,
+            .projects = project_named,
+            .now = now,
+            .number = number,
+            .plan = {},
+            .trials_left = 0};
+  }
+};
 
 }  // namespace muster::schedule

@@ -57,7 +57,9 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   const std::string document = document_of(old);
 
   job::Job expected = full_job("j1", "one");
-  expected.spec.resources = {.gpus = 1, .cpu_milli = 2000, .memory_bytes = 3};
+  const job::Resources& known = expected.spec.resources;
+  expected.spec.resources = {
+      .gpus = known.gpus, .cpu_milli = 2000, .memory_bytes = known.memory_bytes};
   expected.spec.scheduling = {};
   expected.reason_details.clear();
   expected.may_start.reset();

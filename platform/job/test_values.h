@@ -1,0 +1,96 @@
+// Values for tests in which no field has its default, so that a field that is forgotten shows.
+#pragma once
+
+#include <string>
+
+#include "job/job.h"
+
+namespace muster::job {
+
+/// No valid UTF-8, as argv and logs may hold it.
+inline const std::string kBinary("\xFF\0\xC3\x28", 4);
+
+inline base::Time time_at(int64_t nanoseconds) {
+  return base::Time(std::chrono::nanoseconds(nanoseconds));
+}
+
+inline Scheduling full_scheduling() {
+  return {
+      .purpose = Purpose::kInference,
+      .priority = 7,
+      .preemptible = false,
+      .min_workers = 2,
+      .node_pools = {"a100", "default"},
+      .gpu_models = {"NVIDIA A100"},
+      .packing = Packing::kSpread,
+      .required_topology = "rack",
+      .preferred_topology = "block",
+      .time_limit = std::chrono::milliseconds(3'600'000),
+      .retries = 3,
+      .retry_rules = {{.exit_code = 42, .action = RetryRule::Action::kFail},
+                      {.log_pattern = "CUDA " + kBinary, .action = RetryRule::Action::kAvoidNode}}};
+}
+
+inline JobSpec full_spec() {
+  return {.name = "dist",
+          .project = "vision",
+          .kind = Kind::kMpi,
+          .command = {"mpirun", "python3", "train \"it\"\n\\", "", kBinary, "Zoë 漢字 🚀"},
+          .workers = 4,
+          .slots_per_worker = 2,
+          .resources = {.gpus = 8,
+                        .gpu_share_milli = 250,
+                        .gpu_memory_bytes = int64_t{8} << 30,
+                        .cpu_milli = 15'500,
+                        .memory_bytes = int64_t{64} << 30},
+          .scheduling = full_scheduling(),
+          .environment = {{"A", "1"}, {"RAW", kBinary}, {"QUOTED", "\"\x01\x7F\t"}},
+          .folder = "/home/ada/" + kBinary,
+          .sandbox = Sandbox::kNone,
+          .start_timeout = std::chrono::milliseconds(1'234),
+          .grace = std::chrono::milliseconds(0)};
+}
+
+inline Job full_job() {
+  const ExitStatus exit{.code = 1,
+                        .signal = 9,
+                        .out_of_memory = true,
+                        .stopped = true,
+                        .lost = true,
+                        .error = "cannot start '" + kBinary + "'"};
+  return {.id = "abc234",
+          .spec = full_spec(),
+          .phase = Phase::kFailed,
+          .reason = "worker-1 failed",
+          .reason_details = {"it was killed", kBinary},
+          .may_start = time_at(6),
+          .attempt = 3,
+          .restarts = 2,
+          .retries_used = 1,
+          .avoided_nodes = {"n7"},
+          .suspended = true,
+          .stop_requested = true,
+          .eviction = "preempted by 'b'",
+          .submitted = time_at(1'767'225'600'123'456'789),
+          .started = time_at(1'767'225'601'000'000'000),
+          .ended = time_at(1'767'225'602'000'000'001),
+          .exit_code = 137,
+          .failure = Failure{.task = "worker-1",
+                             .cause = "was killed",
+                             .advice = "ask for less",
+                             .last_lines = {"one", kBinary}},
+          .tasks = {{.name = "launcher",
+                     .role = Role::kLauncher,
+                     .hostname = "dist-launcher",
+                     .node = "n1",
+                     .devices = {0, 5},
+                     .gpu_share_milli = 1000,
+                     .phase = TaskPhase::kEnded,
+                     .exit = exit,
+                     .started = time_at(1),
+                     .ended = time_at(2)},
+                    {.name = "worker-0", .role = Role::kWorker}},
+          .events = {{.time = time_at(3), .text = "started"}, {.time = time_at(4), .text = ""}}};
+}
+
+}  // namespace muster::job
