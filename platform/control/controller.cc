@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "control/log_follower.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
+#include "control/unknown_name.h"
 #include "job/validate.h"
 
 namespace muster::control {
@@ -256,11 +256,7 @@ Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
   if (Entry* entry = by_name(name)) return entry;
   std::vector<std::string> names;
   for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);
-  const std::string near = base::nearest(name, names);
-  return Error{.code = ErrorCode::kNotFound,
-               .what = "there is no job " + quoted(name),
-               .advice = near.empty() ? "muster list shows the jobs there are"
-                                      : "did you mean " + quoted(near) + "?"};
+  return unknown_name("job", name, names, "muster list shows the jobs there are");
 }
 
 std::vector<const Job*> Controller::list() const {

@@ -142,6 +142,14 @@ class Controller {
     std::vector<std::optional<schedule::TaskPlace>> kept;
   };
 
+  struct JobCount {
+    int running = 0;
+    int waiting = 0;
+  };
+  using JobCounts = std::map<std::string, JobCount>;  ///< by project
+  /// By node: the tasks there, those of one job in a row.
+  using Tenants = std::map<std::string, std::vector<std::pair<const job::Job*, const job::Task*>>>;
+
   // controller.cc: jobs, and what callers ask of them
   Result<void> check_submission(const job::JobSpec& spec) const;
   Result<schedule::Gang> admissible(const job::Job& job, uint64_t sequence) const;
@@ -155,7 +163,7 @@ class Controller {
   void wake();
   void schedule();
   void note_wait(const schedule::Wait& wait);
-  void refresh_reason(Entry& entry);
+  schedule::Constraint refresh_reason(job::Job& job) const;
   void prepare_starts(const schedule::Plan& plan);
   void prepare(Entry& entry, std::vector<std::optional<schedule::TaskPlace>> places);
   void hold_as_placed(Entry& entry);
@@ -199,9 +207,12 @@ class Controller {
   void read_pools();
   Result<void> check_parent(const job::Project& project) const;
   Result<void> keep_project(const job::Project& project);
-  job::ProjectStatus status_of(const job::Project& project) const;
-  job::Node view_of(const engine::Node& node) const;
-  Result<engine::Node> engine_node(const std::string& name) const;
+  JobCounts count_jobs() const;
+  job::ProjectStatus status_of(const job::Project& project, const JobCounts& counts) const;
+  Tenants tenants() const;
+  job::Node view_of(const engine::Node& node, const Tenants& all) const;
+  const engine::Node* node_named(const std::string& name) const;  ///< nullptr where there is none
+  Result<const engine::Node*> engine_node(const std::string& name) const;
   Result<job::Node> set_cordon(const std::string& name, bool cordoned);
 
   // recovery.cc

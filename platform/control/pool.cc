@@ -1,11 +1,11 @@
 // Projects and nodes: what the scheduler shares out, and among whom.
 #include <algorithm>
 
-#include "base/text.h"
 #include "control/controller.h"
 #include "control/past_use.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
+#include "control/unknown_name.h"
 
 namespace muster::control {
 
@@ -14,6 +14,19 @@ using base::ErrorCode;
 using job::Phase;
 using job::Task;
 using job::TaskPhase;
+
+namespace {
+
+void add_tenant(job::Node& view, const std::string& job, const Task& task) {
+  if (view.jobs.empty() || view.jobs.back() != job) view.jobs.push_back(job);
+  for (const int device : task.devices) {
+    // A node that came back smaller has fewer than its tasks hold.
+    if (device >= static_cast<int>(view.devices.size())) continue;
+    view.devices[static_cast<size_t>(device)].jobs.push_back(job);
+  }
+}
+
+}  // namespace
 
 // --- nodes
 
@@ -85,13 +98,26 @@ void Controller::leave_node(const std::string& name) {
   }
 }
 
+/// What of jobs is on each node.
+Controller::Tenants Controller::tenants() const {
+  Tenants tenants;
+  for (const auto& [sequence, entry] : entries_) {
+    if (!entry->run) continue;
+    for (const Task& task : entry->job.tasks) {
+      if (!task.node.empty()) tenants[task.node].emplace_back(&entry->job, &task);
+    }
+  }
+  return tenants;
+}
+
 std::vector<job::Node> Controller::nodes() const {
+  const Tenants all = tenants();
   std::vector<job::Node> views;
-  for (const engine::Node& node : nodes_) views.push_back(view_of(node));
+  for (const engine::Node& node : nodes_) views.push_back(view_of(node, all));
   return views;
 }
 
-job::Node Controller::view_of(const engine::Node& node) const {
+job::Node Controller::view_of(const engine::Node& node, const Tenants& all) const {
   const schedule::Amounts free = scheduler_.free(node.name);
   job::Node view{.name = node.name,
                  .pool = node.pool,
@@ -108,44 +134,36 @@ job::Node Controller::view_of(const engine::Node& node) const {
                             .memory_bytes = node.gpu_memory_bytes,
                             .free_milli = free_devices[static_cast<size_t>(i)]});
   }
-  for (const auto& [sequence, entry] : entries_) {
-    if (!entry->run) continue;
-    for (const Task& task : entry->job.tasks) {
-      if (task.node != node.name) continue;
-      const std::string& name = entry->job.spec.name;
-      if (view.jobs.empty() || view.jobs.back() != name) view.jobs.push_back(name);
-      for (const int device : task.devices) {
-        if (device < static_cast<int>(view.devices.size())) {
-          view.devices[static_cast<size_t>(device)].jobs.push_back(name);
-        }
-      }
-    }
+  const auto here = all.find(node.name);
+  if (here != all.end()) {
+    for (const auto& [job, task] : here->second) add_tenant(view, job->spec.name, *task);
   }
   const bool cordoned = cordoned_.count(node.name) > 0;
   view.state = !cordoned ? "ready" : view.jobs.empty() ? "cordoned" : "draining";
   return view;
 }
 
-Result<engine::Node> Controller::engine_node(const std::string& name) const {
+const engine::Node* Controller::node_named(const std::string& name) const {
+  const auto found = std::lower_bound(
+      nodes_.begin(), nodes_.end(), name,
+      [](const engine::Node& node, const std::string& wanted) { return node.name < wanted; });
+  return found == nodes_.end() || found->name != name ? nullptr : &*found;
+}
+
+Result<const engine::Node*> Controller::engine_node(const std::string& name) const {
+  if (const engine::Node* node = node_named(name)) return node;
   std::vector<std::string> names;
-  for (const engine::Node& node : nodes_) {
-    if (node.name == name) return node;
-    names.push_back(node.name);
-  }
-  const std::string near = base::nearest(name, names);
-  return Error{.code = ErrorCode::kNotFound,
-               .what = "there is no node '" + name + "'",
-               .advice = near.empty() ? "muster node list shows the nodes there are"
-                                      : "did you mean '" + near + "'?"};
+  for (const engine::Node& node : nodes_) names.push_back(node.name);
+  return unknown_name("node", name, names, "muster node list shows the nodes there are");
 }
 
 Result<job::Node> Controller::node(const std::string& name) const {
-  MUSTER_TRY(const engine::Node node, engine_node(name));
-  return view_of(node);
+  MUSTER_TRY(const engine::Node* const node, engine_node(name));
+  return view_of(*node, tenants());
 }
 
 Result<job::Node> Controller::set_cordon(const std::string& name, bool cordoned) {
-  MUSTER_TRY(const engine::Node node, engine_node(name));
+  MUSTER_TRY(const engine::Node* const known, engine_node(name));
   store::Batch batch;
   (cordoned ? batch.cordoned_nodes : batch.uncordoned_nodes).push_back(name);
   MUSTER_CHECK(journal_.flush(std::move(batch)));
@@ -154,9 +172,9 @@ Result<job::Node> Controller::set_cordon(const std::string& name, bool cordoned)
   } else {
     cordoned_.erase(name);
   }
-  scheduler_.set_node(to_schedule(node, cordoned));
+  scheduler_.set_node(to_schedule(*known, cordoned));
   wake();
-  return view_of(node);
+  return node(name);
 }
 
 Result<job::Node> Controller::cordon(const std::string& name) {
@@ -237,7 +255,7 @@ Result<job::ProjectStatus> Controller::create_project(job::Project project) {
   MUSTER_CHECK(journal_.flush());  // whose jobs are only just coming counts too
   MUSTER_CHECK(check_parent(checked));
   MUSTER_CHECK(keep_project(checked));
-  return status_of(checked);
+  return this->project(checked.name);
 }
 
 Result<job::ProjectStatus> Controller::set_project(job::Project project) {
@@ -245,7 +263,7 @@ Result<job::ProjectStatus> Controller::set_project(job::Project project) {
   MUSTER_CHECK(journal_.flush());
   MUSTER_CHECK(check_parent(checked));
   MUSTER_CHECK(keep_project(checked));
-  return status_of(checked);
+  return this->project(checked.name);
 }
 
 Result<void> Controller::remove_project(const std::string& name) {
@@ -278,38 +296,40 @@ Result<void> Controller::remove_project(const std::string& name) {
   return {};
 }
 
-job::ProjectStatus Controller::status_of(const job::Project& project) const {
-  job::ProjectStatus status = control::status_of(project, scheduler_.standing(project.name));
-  const std::vector<std::string> family = projects_.family(project.name);
+/// Those that have not ended, in each project and all below it.
+Controller::JobCounts Controller::count_jobs() const {
+  JobCounts counts;
   for (const auto& [sequence, entry] : entries_) {
     const job::Job& job = entry->job;
     if (job::is_final(job.phase)) continue;
-    if (std::find(family.begin(), family.end(), job.spec.project) == family.end()) continue;
-    ++(job.phase == Phase::kQueued ? status.waiting : status.running);
+    for (const std::string& project : projects_.line_of(job.spec.project)) {
+      ++(job.phase == Phase::kQueued ? counts[project].waiting : counts[project].running);
+    }
+  }
+  return counts;
+}
+
+job::ProjectStatus Controller::status_of(const job::Project& project,
+                                         const JobCounts& counts) const {
+  job::ProjectStatus status = control::status_of(project, scheduler_.standing(project.name));
+  if (const auto count = counts.find(project.name); count != counts.end()) {
+    status.running = count->second.running;
+    status.waiting = count->second.waiting;
   }
   return status;
 }
 
 Result<job::ProjectStatus> Controller::project(const std::string& name) const {
   MUSTER_TRY(const job::Project* const project, projects_.find(name));
-  return status_of(*project);
+  return status_of(*project, count_jobs());
 }
 
 std::vector<job::ProjectStatus> Controller::projects() const {
-  std::vector<const job::Project*> order;
-  for (const auto& [name, project] : projects_.all()) order.push_back(&project);
-  std::sort(order.begin(), order.end(),
-            [](const auto* left, const auto* right) { return left->sequence < right->sequence; });
-  // Parents first: each project is followed by those below it.
+  const JobCounts counts = count_jobs();
   std::vector<job::ProjectStatus> result;
-  const std::function<void(const std::string&)> add_below = [&](const std::string& parent) {
-    for (const job::Project* project : order) {
-      if (project->parent != parent) continue;
-      result.push_back(status_of(*project));
-      add_below(project->name);
-    }
-  };
-  add_below("");
+  for (const job::Project* project : projects_.in_tree_order()) {
+    result.push_back(status_of(*project, counts));
+  }
   return result;
 }
 

@@ -1,9 +1,10 @@
 #include "control/projects.h"
 
 #include <algorithm>
+#include <functional>
 
-#include "base/text.h"
 #include "control/schedule_view.h"
+#include "control/unknown_name.h"
 #include "schedule/ledger.h"
 
 namespace muster::control {
@@ -41,11 +42,8 @@ Result<const Project*> Projects::find(const std::string& name) const {
   if (found != projects_.end()) return &found->second;
   std::vector<std::string> names;
   for (const auto& [known, project] : projects_) names.push_back(known);
-  const std::string near = base::nearest(name, names);
-  return Error{.code = ErrorCode::kNotFound,
-               .what = "there is no project '" + name + "'",
-               .advice = near.empty() ? "muster project create " + name + " --gpus N makes it"
-                                      : "did you mean '" + near + "'?"};
+  return unknown_name("project", name, names,
+                      "muster project create " + name + " --gpus N makes it");
 }
 
 bool Projects::has_children(const std::string& name) const {
@@ -53,14 +51,31 @@ bool Projects::has_children(const std::string& name) const {
                      [&](const auto& entry) { return entry.second.parent == name; });
 }
 
-std::vector<std::string> Projects::family(const std::string& name) const {
-  std::vector<std::string> names{name};
-  for (size_t next = 0; next < names.size(); ++next) {
-    for (const auto& [child, project] : projects_) {
-      if (project.parent == names[next]) names.push_back(child);
-    }
+std::vector<std::string> Projects::line_of(const std::string& name) const {
+  std::vector<std::string> names;
+  for (auto at = projects_.find(name); at != projects_.end();
+       at = projects_.find(at->second.parent)) {
+    names.push_back(at->first);
   }
   return names;
+}
+
+std::vector<const Project*> Projects::in_tree_order() const {
+  std::map<std::string, std::vector<const Project*>> below;
+  for (const auto& [name, project] : projects_) below[project.parent].push_back(&project);
+  std::vector<const Project*> order;
+  const std::function<void(const std::string&)> add_below = [&](const std::string& parent) {
+    const auto found = below.find(parent);
+    if (found == below.end()) return;
+    std::sort(found->second.begin(), found->second.end(),
+              [](const auto* left, const auto* right) { return left->sequence < right->sequence; });
+    for (const Project* project : found->second) {
+      order.push_back(project);
+      add_below(project->name);
+    }
+  };
+  add_below("");
+  return order;
 }
 
 Result<Project> Projects::checked_new(Project project, base::Time now) const {

@@ -29,8 +29,10 @@ class Projects {
   /// kNotFound with the nearest name.
   Result<const job::Project*> find(const std::string& name) const;
   bool has_children(const std::string& name) const;
-  /// Below `name`, at any depth; `name` among them.
-  std::vector<std::string> family(const std::string& name) const;
+  /// `name`, then its parent, and so on up to the top.
+  std::vector<std::string> line_of(const std::string& name) const;
+  /// Each followed by those below it; siblings by age.
+  std::vector<const job::Project*> in_tree_order() const;
 
   /// The project as it is to be kept: with its sequence and time. Errors as create_project() and
   /// set_project() of the controller have them; nothing is changed.

@@ -82,11 +82,15 @@ TEST_F(ProjectTable, SuggestsTheNameThatWasMeant) {
   EXPECT_EQ(projects_.find("team-s").error().advice, "did you mean 'team-a'?");
 }
 
-TEST_F(ProjectTable, KnowsTheFamilyOfAProject) {
+TEST_F(ProjectTable, KnowsWhoStandsAboveAndBelow) {
+  add(project_of("z", 1));
+  add(project_of("b", 1, "z"));
   add(project_of("a", 1));
-  add(project_of("b", 1, "a"));
   add(project_of("c", 1, "b"));
-  EXPECT_EQ(projects_.family("a"), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(projects_.line_of("c"), (std::vector<std::string>{"c", "b", "z"}));
+  std::vector<std::string> order;
+  for (const Project* project : projects_.in_tree_order()) order.push_back(project->name);
+  EXPECT_EQ(order, (std::vector<std::string>{"default", "z", "b", "c", "a"}));
   EXPECT_TRUE(projects_.has_children("b"));
   EXPECT_FALSE(projects_.has_children("c"));
 }

@@ -127,9 +127,9 @@ void Controller::start_without_the_moved() {
 bool Controller::has_room_for(const Places& places) const {
   return std::all_of(places.begin(), places.end(), [&](const auto& place) {
     if (!place) return true;
-    const auto node = engine_node(place->node);
-    return node && std::all_of(place->devices.begin(), place->devices.end(),
-                               [&](int device) { return device < node->gpus; });
+    const engine::Node* const node = node_named(place->node);
+    return node != nullptr && std::all_of(place->devices.begin(), place->devices.end(),
+                                          [&](int device) { return device < node->gpus; });
   });
 }
 
@@ -289,35 +289,34 @@ void Controller::plan_again_at(std::optional<base::Time> time) {
 
 // --- questions
 
-Result<job::Explanation> Controller::explain(const std::string& name) const {
-  MUSTER_TRY(const Entry* const entry, entry_of(name));
-  const Job& job = entry->job;
-  job::Explanation answer{.name = name,
-                          .phase = job.phase,
-                          .reason = job.reason,
-                          .details = job.reason_details,
-                          .events = job.events};
-  if (job.phase != Phase::kQueued || job.suspended) return answer;
+/// The plan tells a reason when it changes; when room is expected is worked out for those who ask.
+schedule::Constraint Controller::refresh_reason(Job& job) const {
   const schedule::Reason reason = scheduler_.explain(job.id, forward_.now());
-  if (reason.constraint != schedule::Constraint::kNone) {
-    answer.constraint = schedule::to_string(reason.constraint);
-    answer.reason = reason.text;
-    answer.details = reason.details;
-    answer.may_start = reason.may_start;
-  }
-  const std::vector<std::string> order = scheduler_.queue();
-  const auto place = std::find(order.begin(), order.end(), job.id);
-  if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
-  return answer;
+  if (reason.constraint == schedule::Constraint::kNone) return reason.constraint;
+  job.reason = reason.text;
+  job.reason_details = reason.details;
+  job.may_start = reason.may_start;
+  return reason.constraint;
 }
 
-/// The plan tells a reason when it changes; when room is expected is worked out for those who ask.
-void Controller::refresh_reason(Entry& entry) {
-  const schedule::Reason reason = scheduler_.explain(entry.job.id, parts_.clock.now());
-  if (reason.constraint == schedule::Constraint::kNone) return;
-  entry.job.reason = reason.text;
-  entry.job.reason_details = reason.details;
-  entry.job.may_start = reason.may_start;
+Result<job::Explanation> Controller::explain(const std::string& name) const {
+  MUSTER_TRY(const Entry* const entry, entry_of(name));
+  Job job = entry->job;
+  job::Explanation answer{.name = name, .phase = job.phase};
+  if (job.phase == Phase::kQueued && !job.suspended) {
+    const schedule::Constraint constraint = refresh_reason(job);
+    if (constraint != schedule::Constraint::kNone) {
+      answer.constraint = schedule::to_string(constraint);
+    }
+    const std::vector<std::string> order = scheduler_.queue();
+    const auto place = std::find(order.begin(), order.end(), job.id);
+    if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
+  }
+  answer.reason = std::move(job.reason);
+  answer.details = std::move(job.reason_details);
+  answer.may_start = job.may_start;
+  answer.events = std::move(job.events);
+  return answer;
 }
 
 std::vector<const Job*> Controller::queue() {
@@ -327,7 +326,7 @@ std::vector<const Job*> Controller::queue() {
   for (const std::string& id : scheduler_.queue()) {
     Entry* const entry = by_id(id);
     if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
-    if (jobs.size() < kRefreshed) refresh_reason(*entry);
+    if (jobs.size() < kRefreshed) refresh_reason(entry->job);
     jobs.push_back(&entry->job);
     listed.insert(entry->sequence);
   }
@@ -350,7 +349,7 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
                        .reason = seen.reason.text,
                        .details = seen.reason.details,
                        .may_start = seen.reason.may_start,
-                       .before = status_of(*project),
+                       .before = status_of(*project, count_jobs()),
                        .after = control::status_of(*project, seen.project_then)};
   answer.after.running = answer.before.running + (answer.starts_now ? 1 : 0);
   answer.after.waiting = answer.before.waiting + (answer.starts_now ? 0 : 1);

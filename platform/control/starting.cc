@@ -41,7 +41,7 @@ launch::Site Controller::site_of(const Job& job) const {
               },
           .gpus_of =
               [this](const std::string& name) {
-                const auto node = engine_node(name);
+                const engine::Node* const node = node_named(name);
                 return node ? gpu_names(*node) : std::vector<std::string>();
               }};
 }
@@ -144,7 +144,6 @@ void Controller::limit_run_time(Entry& entry) {
         Entry* const late = by_id(id);
         if (late == nullptr || !late->run || late->job.attempt != attempt) return;
         if (late->run->ending) return;
-        late->job.retries_used = late->job.spec.scheduling.retries;
         fail(*late, {.task = job::deciding_task(late->job).name,
                      .cause = "ran longer than its time limit of " + job::format_duration(limit),
                      .advice = "give it a longer --time-limit, or checkpoints to go on from"});

@@ -1,0 +1,15 @@
+#include "control/unknown_name.h"
+
+#include "base/text.h"
+
+namespace muster::control {
+
+base::Error unknown_name(const std::string& kind, const std::string& name,
+                         const std::vector<std::string>& known, const std::string& otherwise) {
+  const std::string near = base::nearest(name, known);
+  return {.code = base::ErrorCode::kNotFound,
+          .what = "there is no " + kind + " '" + name + "'",
+          .advice = near.empty() ? otherwise : "did you mean '" + near + "'?"};
+}
+
+}  // namespace muster::control
