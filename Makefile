@@ -13,7 +13,7 @@ export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-dev deps-bench deps-fuzz build programs quickstart test test-sanitize fuzz bench bench-launch \
-        bench-throughput bench-scheduler bench-collective format lint install clean
+        bench-throughput bench-scheduler bench-collective bench-api format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -57,7 +57,7 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 	@cmake --build --preset fuzz
 	@scripts/fuzz.sh
 
-bench: bench-launch bench-throughput bench-scheduler bench-collective ## run every benchmark
+bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api ## run every benchmark
 
 bench-launch: deps-bench build ## time from submit to the first line of rank 0, against bare mpirun
 	@cmake --build --preset release --target bench_programs
@@ -70,6 +70,11 @@ bench-throughput: build ## jobs per second, and processes that they leak
 bench-scheduler: build ## Kueue's workloads in real time, and a plan for 10,000 nodes and 100,000 jobs
 	@cmake --build --preset release --target bench_scheduler
 	@python3 bench/scheduler.py $(BENCH_FLAGS)
+
+# BENCH_FLAGS: --only submits|listing|memory|watchers|kill, --rounds N.
+bench-api: build ## submits, listings, watchers and memory of a busy server, and its return after kill -9
+	@cmake --build --preset release --target bench_api
+	@python3 bench/api.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch and the machine's limit

@@ -1,36 +1,35 @@
 // The muster program, and the one place that names every engine and every store: everything else
 // knows only the interfaces.
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
-#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/event_loop.h"
 #include "base/files.h"
-#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/paths.h"
-#include "control/controller.h"
 #include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"
-#include "http/server.h"
-#include "schedule/scheduler.h"
-#include "server/app.h"
+#include "service/service.h"
+#include "service/settings.h"
+#include "store/maintenance.h"
+#include "store/postgres_store.h"
 #include "store/sqlite_store.h"
 
 namespace {
 
 using muster::base::Error;
+using muster::base::ErrorCode;
 using muster::base::Result;
 using muster::base::UniqueFd;
 using muster::cli::Paths;
 using muster::cli::ServeOptions;
+using muster::cli::StoreReport;
 
 constexpr const char* kVersion = MUSTER_VERSION;
 
@@ -42,13 +41,32 @@ std::filesystem::path shim_path() {
   return std::filesystem::exists(installed) ? installed : folder / "muster-shim";
 }
 
-UniqueFd watch_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
-  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+Result<muster::service::OpenedStore> open_store(const std::string& place, const Paths& paths) {
+  if (!muster::store::is_postgres_url(place)) {
+    MUSTER_TRY(auto store, muster::store::SqliteStore::open(place));
+    return muster::service::OpenedStore{.store = std::move(store)};
+  }
+  MUSTER_TRY(auto store, muster::store::PostgresStore::open(place, paths.state_folder));
+  muster::store::Leadership* const leadership = store.get();
+  return muster::service::OpenedStore{.store = std::move(store), .leadership = leadership};
+}
+
+Result<std::unique_ptr<muster::engine::Engine>> make_engine(
+    muster::base::EventLoop& loop, const std::filesystem::path& jobs_folder,
+    const ServeOptions& options) {
+  muster::engine::ProcessEngineOptions how{.folder = jobs_folder,
+                                           .shim = shim_path(),
+                                           .node_pool = options.node_pool,
+                                           .topology = options.topology};
+  if (!options.declared_gpus.empty()) {
+    MUSTER_TRY(how.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
+  }
+  return std::make_unique<muster::engine::ProcessEngine>(loop, std::move(how));
+}
+
+int tell(const Error& error) {
+  std::cerr << "muster: " << error.to_string() << "\n";
+  return error.code == ErrorCode::kInvalid ? 2 : 1;
 }
 
 /// Tells whoever started this server that its socket is open.
@@ -58,87 +76,71 @@ void tell_ready(int fd) {
   ::close(fd);
 }
 
-Result<muster::engine::ProcessEngineOptions> engine_options_of(const Paths& paths,
-                                                               const ServeOptions& options) {
-  muster::engine::ProcessEngineOptions result{.folder = paths.state_folder / "jobs",
-                                              .shim = shim_path(),
-                                              .node_pool = options.node_pool,
-                                              .topology = options.topology};
-  if (!options.declared_gpus.empty()) {
-    MUSTER_TRY(result.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
-  }
-  return result;
+int serve(const ServeOptions& options, const muster::cli::Hooks::ReadAgain& read_again) {
+  const muster::service::Makers makers{
+      .open_store = open_store,
+      .make_engine = make_engine,
+      .ready = [&options] { tell_ready(options.ready_fd); },
+      .site = {.user = muster::engine::user_name(), .rank_agent = shim_path()},
+      .version = kVersion};
+  const Result<void> served = muster::service::serve(options, read_again, makers);
+  return served ? 0 : tell(served.error());
 }
 
-Result<muster::schedule::Options> scheduler_options_of(const ServeOptions& options) {
-  using muster::schedule::Packing;
-  const std::map<std::string, Packing> packings{{"fragmentation", Packing::kFragmentation},
-                                                {"pack", Packing::kPack},
-                                                {"spread", Packing::kSpread}};
-  const auto packing = packings.find(options.packing);
-  if (packing == packings.end()) {
-    return Error{.code = muster::base::ErrorCode::kInvalid,
-                 .what = "'" + options.packing + "' is no way of packing",
-                 .advice = "it is one of fragmentation, pack and spread"};
-  }
-  return muster::schedule::Options{.packing = packing->second,
-                                   .stale_grace = options.stale_grace,
-                                   .decay = options.decay,
-                                   .patience = options.patience,
-                                   .forbearance = options.forbearance};
+StoreReport report_of(const muster::store::StoreSummary& summary) {
+  return {.schema_version = summary.schema_version,
+          .counts = {{"jobs", summary.jobs},
+                     {"projects", summary.projects},
+                     {"users", summary.users},
+                     {"tokens", summary.tokens},
+                     {"secrets", summary.secrets},
+                     {"audit_records", summary.audit_records}}};
 }
 
-Result<void> serve(const Paths& paths, const ServeOptions& options) {
+Result<std::string> store_of(const ServeOptions& options) {
+  MUSTER_TRY(const Paths paths, muster::cli::paths_here(options.state_folder));
+  return muster::service::store_place(options, paths);
+}
+
+Result<StoreReport> backup_store(const ServeOptions& options, const std::string& file) {
+  MUSTER_TRY(const std::string store, store_of(options));
+  MUSTER_TRY(const auto summary, muster::store::backup_store(store, file));
+  return report_of(summary);
+}
+
+/// Holds what a server would hold, so that none runs meanwhile.
+Result<UniqueFd> keep_servers_out(const ServeOptions& options) {
+  MUSTER_TRY(const Paths paths, muster::cli::paths_here(options.state_folder));
   MUSTER_CHECK(muster::cli::make_folders(paths));
-  auto lock = muster::base::lock_file(paths.state_folder / "server.lock");
-  if (!lock) {
-    return Error{.code = lock.error().code,
-                 .what = "another server uses '" + paths.state_folder.string() + "'",
-                 .advice = "muster server --stop ends it; MUSTER_STATE_DIR chooses another folder"};
-  }
-  MUSTER_TRY(const auto store, muster::store::SqliteStore::open(paths.state_folder / "muster.db"));
-
-  muster::base::EventLoop loop;
-  const muster::base::SystemClock clock;
-  muster::base::SystemRandom random;
-  MUSTER_CHECK(muster::base::make_private_folder(paths.state_folder / "jobs"));
-  MUSTER_TRY(auto engine_options, engine_options_of(paths, options));
-  MUSTER_TRY(const auto scheduler_options, scheduler_options_of(options));
-  muster::engine::ProcessEngine engine(loop, std::move(engine_options));
-  muster::control::Controller controller(
-      {.loop = loop, .store = *store, .engine = engine, .clock = clock, .random = random},
-      {.user = muster::engine::user_name(), .rank_agent = shim_path()}, scheduler_options);
-  MUSTER_CHECK(controller.recover());
-
-  muster::server::App app(loop, controller,
-                          {.version = kVersion,
-                           .state_folder = paths.state_folder.string(),
-                           .idle_exit = options.idle_exit},
-                          [&loop] { loop.post([&loop] { loop.stop(); }); });
-  muster::http::Server server(loop, app.handler());
-  MUSTER_CHECK(server.listen(paths.socket));
-
-  const UniqueFd signals = watch_signals();
-  const auto stop_on_signal = loop.when_readable(signals.get(), [&loop] { loop.stop(); });
-  tell_ready(options.ready_fd);
-  muster::base::log_info("serves on " + paths.socket.string());
-  loop.run();
-  server.close();
-  muster::base::log_info("leaves; what runs goes on without it");
-  return {};
+  auto lock = muster::base::lock_file(paths.server_lock());
+  if (lock || lock.error().code != ErrorCode::kConflict) return lock;
+  return Error{.code = ErrorCode::kConflict,
+               .what = "a server uses '" + paths.state_folder.string() + "'",
+               .advice = "end it first: muster server --stop"};
 }
 
-int serve_or_say_why(const ServeOptions& options) {
-  auto paths = muster::cli::paths_here(options.state_folder);
-  const Result<void> served = paths ? serve(*paths, options) : Result<void>(paths.error());
-  if (served) return 0;
-  std::cerr << "muster: " << served.error().to_string() << "\n";
-  return served.error().code == muster::base::ErrorCode::kInvalid ? 2 : 1;
+Result<StoreReport> restore_store(const ServeOptions& options, const std::string& file) {
+  MUSTER_TRY(const UniqueFd lock, keep_servers_out(options));
+  MUSTER_TRY(const std::string store, store_of(options));
+  MUSTER_TRY(const auto summary, muster::store::restore_store(file, store));
+  return report_of(summary);
+}
+
+Result<StoreReport> check_store(const ServeOptions& options) {
+  MUSTER_TRY(const std::string store, store_of(options));
+  MUSTER_TRY(const auto check, muster::store::check_store(store));
+  StoreReport report = report_of(check.summary);
+  report.faults = check.faults;
+  return report;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return muster::cli::run(arguments, {.serve = serve_or_say_why, .version = kVersion});
+  return muster::cli::run(arguments, {.serve = serve,
+                                      .version = kVersion,
+                                      .backup_store = backup_store,
+                                      .restore_store = restore_store,
+                                      .check_store = check_store});
 }

@@ -125,17 +125,16 @@ update_lists() {
 # disabled before the mask is lifted. Works with and without a running systemd.
 readonly ssh_unit=/etc/systemd/system/ssh.service
 masked=no
+new_sshd=no
 mask_ssh_service() {
-  trap leave_ssh_service_off EXIT
+  trap leave_services_off EXIT
   [[ ! -e $ssh_unit && ! -L $ssh_unit ]] || return 0
   quietly mkdir -p "$(dirname "$ssh_unit")"
   quietly ln -s /dev/null "$ssh_unit"
   masked=yes
 }
 
-# Also where the installation failed or was interrupted.
 leave_ssh_service_off() {
-  trap - EXIT
   # Forgets the links for boot, which the package makes whether or not systemd runs.
   quietly deb-systemd-helper disable ssh.service || true
   quietly update-rc.d ssh disable || true
@@ -143,6 +142,30 @@ leave_ssh_service_off() {
   [[ -d /run/systemd/system ]] || return 0
   quietly systemctl daemon-reload || true
   quietly systemctl disable --now ssh.service || true
+}
+
+# The tests start a PostgreSQL server of their own from the package's programs. Installing it would
+# also make a database cluster with a service for it: while it installs, this file, which the
+# package reads, says no. Whoever wants a cluster later gets one.
+readonly cluster_settings=/etc/postgresql-common/createcluster.d
+readonly no_cluster=$cluster_settings/muster-deps.conf
+forbid_database_cluster() {
+  trap leave_services_off EXIT
+  quietly mkdir -p "$cluster_settings"
+  quietly sh -c "echo 'create_main_cluster = false' >'$no_cluster'"
+}
+
+allow_database_cluster() {
+  [[ -e $no_cluster ]] || return 0
+  quietly rm -f "$no_cluster"
+  quietly rmdir --ignore-fail-on-non-empty "$cluster_settings" || true
+}
+
+# Also where the installation failed or was interrupted.
+leave_services_off() {
+  trap - EXIT
+  allow_database_cluster
+  [[ $new_sshd == no ]] || leave_ssh_service_off
 }
 
 # --no-remove: installing what Muster needs never takes another package away.
@@ -191,15 +214,15 @@ main() {
       "Muster is built on Debian 12 (bookworm), main; check the sources in /etc/apt/sources.list.d"
   fi
 
-  local new_sshd=no
   if [[ " ${names[*]} " == *" openssh-server "* ]]; then
     new_sshd=yes
     mask_ssh_service
   fi
+  [[ " ${names[*]} " != *" postgresql-15 "* ]] || forbid_database_cluster
   say "apt-get install (its own words go to ${log#"$root"/})"
   install "${names[@]}" || show_log_and_fail "apt-get install failed"
+  leave_services_off
   if [[ $new_sshd == yes ]]; then
-    leave_ssh_service_off
     say "openssh-server is new here: the system's ssh service stays stopped and disabled, for Muster needs only the sshd program"
   fi
   say "done in $SECONDS s"

@@ -11,41 +11,45 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "base/event_loop.h"
-#include "base/files.h"
-#include "cli/paths.h"
-#include "control/controller.h"
 #include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"
-#include "http/server.h"
-#include "server/app.h"
+#include "service/service.h"
 #include "store/sqlite_store.h"
 
 namespace {
 
 using muster::base::Result;
-using muster::cli::Paths;
+using muster::cli::ServeOptions;
 using muster::store::Store;
 
 class CrashingStore : public Store {
  public:
-  CrashingStore(Store& store, int commits_left) : store_(store), commits_left_(commits_left) {}
+  CrashingStore(std::unique_ptr<Store> store, int commits_left)
+      : store_(std::move(store)), commits_left_(commits_left) {}
 
-  Result<muster::store::Contents> load() override { return store_.load(); }
+  Result<muster::store::Contents> load() override { return store_->load(); }
   Result<std::optional<std::string>> find_by_key(const std::string& key) override {
-    return store_.find_by_key(key);
+    return store_->find_by_key(key);
   }
+  Result<std::vector<muster::access::AuditRecord>> audit(
+      const muster::access::AuditQuery& query) override {
+    return store_->audit(query);
+  }
+  Result<void> ping() override { return store_->ping(); }
   Result<void> commit(const muster::store::Batch& batch) override {
-    const Result<void> done = store_.commit(batch);
+    const Result<void> done = store_->commit(batch);
     if (done && --commits_left_ == 0) ::kill(::getpid(), SIGKILL);
     return done;
   }
 
  private:
-  Store& store_;
+  std::unique_ptr<Store> store_;
   int commits_left_;
 };
 
@@ -54,35 +58,28 @@ int commits_until_crash() {
   return text == nullptr ? 0 : std::atoi(text);
 }
 
-Result<void> serve(const Paths& paths, const std::filesystem::path& shim) {
-  MUSTER_CHECK(muster::cli::make_folders(paths));
-  MUSTER_TRY(const auto lock, muster::base::lock_file(paths.state_folder / "server.lock"));
-  MUSTER_TRY(const auto sqlite, muster::store::SqliteStore::open(paths.state_folder / "muster.db"));
-  CrashingStore store(*sqlite, commits_until_crash());
+Result<muster::service::OpenedStore> open_store(const std::string& file,
+                                                const muster::cli::Paths&) {
+  MUSTER_TRY(auto store, muster::store::SqliteStore::open(file));
+  return muster::service::OpenedStore{
+      .store = std::make_unique<CrashingStore>(std::move(store), commits_until_crash())};
+}
 
-  muster::base::EventLoop loop;
-  const muster::base::SystemClock clock;
-  muster::base::SystemRandom random;
-  MUSTER_CHECK(muster::base::make_private_folder(paths.state_folder / "jobs"));
-  muster::engine::ProcessEngineOptions options{.folder = paths.state_folder / "jobs", .shim = shim};
-  if (const char* declared = std::getenv("MUSTER_DECLARE_GPUS")) {
-    MUSTER_TRY(options.declared_gpus, muster::engine::parse_declared_gpus(declared));
-  }
-  muster::engine::ProcessEngine engine(loop, std::move(options));
-  muster::control::Controller controller(
-      {.loop = loop, .store = store, .engine = engine, .clock = clock, .random = random},
-      {.user = muster::engine::user_name(), .rank_agent = shim});
-  MUSTER_CHECK(controller.recover());
-
-  muster::server::App app(
-      loop, controller,
-      {.version = MUSTER_VERSION, .state_folder = paths.state_folder.string(), .idle_exit = {}},
-      [&loop] { loop.post([&loop] { loop.stop(); }); });
-  muster::http::Server server(loop, app.handler());
-  MUSTER_CHECK(server.listen(paths.socket));
-  std::cout << "ready" << std::endl;
-  loop.run();
-  return {};
+muster::service::Makers makers(const std::filesystem::path& shim) {
+  return {
+      .open_store = open_store,
+      .make_engine =
+          [shim](muster::base::EventLoop& loop, const std::filesystem::path& folder,
+                 const ServeOptions& options) -> Result<std::unique_ptr<muster::engine::Engine>> {
+        muster::engine::ProcessEngineOptions how{.folder = folder, .shim = shim};
+        if (!options.declared_gpus.empty()) {
+          MUSTER_TRY(how.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
+        }
+        return std::make_unique<muster::engine::ProcessEngine>(loop, std::move(how));
+      },
+      .ready = [] { std::cout << "ready" << std::endl; },
+      .site = {.user = muster::engine::user_name(), .rank_agent = shim},
+      .version = MUSTER_VERSION};
 }
 
 }  // namespace
@@ -92,9 +89,10 @@ int main(int argc, char** argv) {
     std::cerr << "usage: crash_server SHIM\n";
     return 2;
   }
-  ::signal(SIGPIPE, SIG_IGN);
-  const auto paths = muster::cli::paths_here(std::nullopt);
-  const Result<void> served = paths ? serve(*paths, argv[1]) : Result<void>(paths.error());
+  ServeOptions options;
+  if (const char* declared = std::getenv("MUSTER_DECLARE_GPUS")) options.declared_gpus = declared;
+  const Result<void> served = muster::service::serve(
+      options, [options] { return Result<ServeOptions>(options); }, makers(argv[1]));
   if (served) return 0;
   std::cerr << "crash_server: " << served.error().to_string() << "\n";
   return 1;

@@ -113,14 +113,21 @@ class Leaving(MusterTest):
         self.assertEqual(server.finish(), 0)
 
     def test_it_stays_while_a_job_runs(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; sleep 0.5")
+        follow = self.muster.stream("logs", "job", "-f")
+        follow.until("one")
+        follow.close()
+        self.muster.run("server", "--stop")
+        # Has the job from its first moment on, so that it is not idle before anything was submitted.
         server = self.muster.start_server("--idle-exit", "50ms")
-        self.muster.run("submit", "single", "job", "--", "sleep", "0.5")
+
+        gate.open()
 
         self.assertEqual(server.finish(), 0)
-
         job = self.muster.job("job")
         self.assertEqual(job["phase"], "Succeeded")
-        self.assertNotIn("taken up by a new server", [event["text"] for event in job["events"]])
+        self.assertEqual([event["text"] for event in job["events"]].count("taken up by a new server"), 1)
 
     def test_it_leaves_when_told_and_its_jobs_go_on(self):
         gate = self.muster.gate()

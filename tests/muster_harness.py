@@ -307,9 +307,9 @@ class Muster:
             raise AssertionError("left behind:\n  " + "\n  ".join(left))
 
     def private_keys(self, below=None):
-        """The files of the state folder that hold a private key."""
+        """The files of the state folder that hold a private key, but for the server's own."""
         return [path for path in (below or self.state).rglob("*")
-                if path.is_file() and not path.is_symlink()
+                if path.is_file() and not path.is_symlink() and path.parent != self.state / "tls"
                 and b"PRIVATE KEY" in read_bytes(path, 1 << 20)]
 
 

@@ -1,10 +1,12 @@
-// The server's routes over a real controller, whose tasks only pretend: what a request asks of it,
-// and how its answers and refusals look on the wire.
+// The server's routes over a real controller, whose tasks only pretend: what a request of the local
+// user asks of it, and how its answers and refusals look on the wire. What others may ask is
+// wrong_user_test's matter.
 #include <gtest/gtest.h>
 
 #include <memory>
 
 #include "api/forecast_wire.h"
+#include "api/job_query.h"
 #include "api/node_wire.h"
 #include "api/project_wire.h"
 #include "api/wire.h"
@@ -25,6 +27,7 @@ class Routes : public testing::Test {
         control::SiteFacts{.user = "ada"});
     EXPECT_TRUE(controller_->recover());
     add_job_routes(router_, *controller_);
+    add_job_list_route(router_, *controller_);
     add_project_routes(router_, *controller_);
     add_node_routes(router_, *controller_);
   }
@@ -34,7 +37,9 @@ class Routes : public testing::Test {
                      const std::string& body = {},
                      const std::map<std::string, std::string>& query = {}) {
     http::Response answer{.status = 0};
-    router_.handle({.method = method, .path = path, .query = query, .body = body},
+    router_.handle({.request = {.method = method, .path = path, .query = query, .body = body},
+                    .who = access::local_identity("ada"),
+                    .id = "r1"},
                    [&](http::Response response) { answer = std::move(response); });
     constexpr int kRounds = 20;
     for (int round = 0; round < kRounds; ++round) {
@@ -69,7 +74,7 @@ TEST_F(Routes, ASubmittedJobIsAnsweredOnceItIsStored) {
   ASSERT_EQ(submitted.status, 201) << submitted.body;
   EXPECT_EQ(api::job_from_json(submitted.body)->spec.name, "one");
   EXPECT_EQ(submit("one", 1).status, 409);
-  EXPECT_EQ(api::jobs_from_json(ask("GET", "/v1/jobs").body)->size(), 1U);
+  EXPECT_EQ(api::job_page_from_json(ask("GET", "/v1/jobs").body)->jobs.size(), 1U);
   EXPECT_EQ(ask("POST", "/v1/jobs", "{").status, 400);
 }
 
@@ -85,7 +90,7 @@ TEST_F(Routes, ADryRunSaysWhatWouldBecomeOfAJobAndStoresNothing) {
   EXPECT_EQ(forecast->placing[0].devices, (std::vector<int>{0, 1}));
   EXPECT_EQ(forecast->before.allocated.gpu_milli, 0);
   EXPECT_EQ(forecast->after.allocated.gpu_milli, 2000);
-  EXPECT_TRUE(api::jobs_from_json(ask("GET", "/v1/jobs").body)->empty());
+  EXPECT_TRUE(api::job_page_from_json(ask("GET", "/v1/jobs").body)->jobs.empty());
 }
 
 TEST_F(Routes, AJobThatCouldNeverRunIsRefusedAtSubmitAndInADryRun) {

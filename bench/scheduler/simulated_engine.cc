@@ -23,6 +23,14 @@ std::shared_ptr<void> SimulatedEngine::watch_nodes(std::function<void()> changed
   return kept(std::move(changed));
 }
 
+engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::exec(const engine::Gang&,
+                                                                    const std::string& task,
+                                                                    const engine::ExecPlan&,
+                                                                    engine::ExecHandlers) {
+  return base::Error{.code = base::ErrorCode::kRefused,
+                     .what = "'" + task + "' is simulated: there is nothing to get into"};
+}
+
 std::shared_ptr<void> SimulatedEngine::watch_log(const engine::Gang&, const std::string&,
                                                  std::function<void()> grown) {
   return kept(std::move(grown));

@@ -44,6 +44,9 @@ class SimulatedEngine : public engine::Engine {
                                                               const std::string& task) override;
   std::shared_ptr<void> watch_log(const engine::Gang&, const std::string&,
                                   std::function<void()> grown) override;
+  engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::Gang&, const std::string& task,
+                                                     const engine::ExecPlan&,
+                                                     engine::ExecHandlers) override;
   std::vector<engine::RankPlace> ranks(const engine::Gang&,
                                        const std::vector<std::string>&) const override {
     return {};

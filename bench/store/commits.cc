@@ -1,22 +1,27 @@
-// How many jobs a second the SQLite store takes, changes, gives back and forgets, by the size of a
-// batch; each commit is on disk before the next begins.
+// How many jobs a second a store takes, changes, gives back and forgets, by the size of a batch;
+// each commit is on disk before the next begins. A folder stands for SQLite in it; a URL
+// (postgres://...) for an empty schema of PostgreSQL.
 //
-//   bench_store FOLDER [JOBS [JOBS_A_COMMIT]]
+//   bench_store FOLDER|URL [JOBS [JOBS_A_COMMIT]]
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "store/job_document.h"
+#include "store/postgres_store.h"
 #include "store/sqlite_store.h"
 
 namespace {
 
 using muster::job::Job;
 using muster::store::Batch;
-using muster::store::SqliteStore;
+using muster::store::Store;
 using Clock = std::chrono::steady_clock;
 
 /// A small job as most are: a short command, a few variables, one task, a few events.
@@ -48,8 +53,7 @@ void report(const char* what, Clock::time_point start, size_t jobs, size_t commi
 
 /// Commits all jobs in batches; `fill` says what happens to each.
 template <class Fill>
-void commit_all(SqliteStore& store, std::vector<Job>& jobs, size_t size, const char* what,
-                Fill fill) {
+void commit_all(Store& store, std::vector<Job>& jobs, size_t size, const char* what, Fill fill) {
   const auto start = Clock::now();
   size_t commits = 0;
   for (size_t first = 0; first < jobs.size(); first += size, ++commits) {
@@ -63,7 +67,7 @@ void commit_all(SqliteStore& store, std::vector<Job>& jobs, size_t size, const c
   report(what, start, jobs.size(), commits);
 }
 
-void measure(SqliteStore& store, std::vector<Job>& jobs, size_t size) {
+void measure(Store& store, std::vector<Job>& jobs, size_t size) {
   commit_all(store, jobs, size, "insert", [](Batch& batch, Job& job) {
     batch.new_jobs.push_back({.job = &job, .idempotency_key = job.id + "-key"});
   });
@@ -77,15 +81,31 @@ void measure(SqliteStore& store, std::vector<Job>& jobs, size_t size) {
   const auto contents = store.load();
   if (!contents || contents->jobs != jobs) std::exit(1);
   report("load", start, jobs.size(), 0);
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  std::printf("at most  %8ld MiB, with all jobs twice in memory\n", usage.ru_maxrss / 1024);
   commit_all(store, jobs, size, "remove",
              [](Batch& batch, Job& job) { batch.removed_jobs.push_back(job.id); });
+}
+
+muster::base::Result<std::unique_ptr<Store>> open_empty(const std::string& place) {
+  if (muster::store::is_postgres_url(place)) {
+    MUSTER_TRY(auto store, muster::store::PostgresStore::open(place, "."));
+    MUSTER_TRY(const bool leads, store->try_to_lead("bench"));
+    if (!leads) std::fprintf(stderr, "bench_store: another server leads there\n");
+    return std::unique_ptr<Store>(std::move(store));
+  }
+  const std::filesystem::path file = std::filesystem::path(place) / "bench.db";
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(file.string() + suffix);
+  MUSTER_TRY(auto store, muster::store::SqliteStore::open(file));
+  return std::unique_ptr<Store>(std::move(store));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: bench_store FOLDER [JOBS [JOBS_A_COMMIT]]\n");
+    std::fprintf(stderr, "usage: bench_store FOLDER|URL [JOBS [JOBS_A_COMMIT]]\n");
     return 2;
   }
   const size_t count = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10'000;
@@ -94,11 +114,9 @@ int main(int argc, char** argv) {
   std::vector<Job> jobs;
   for (size_t i = 0; i < count; ++i) jobs.push_back(small_job(i));
 
-  const std::filesystem::path file = std::filesystem::path(argv[1]) / "bench.db";
-  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(file.string() + suffix);
-  auto store = SqliteStore::open(file);
+  auto store = open_empty(argv[1]);
   if (!store) {
-    std::fprintf(stderr, "bench_store: %s\n", store.error().what.c_str());
+    std::fprintf(stderr, "bench_store: %s\n", store.error().to_string().c_str());
     return 1;
   }
   std::printf("%zu jobs of %zu bytes, %zu a commit\n", count,

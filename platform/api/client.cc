@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "api/forecast_wire.h"
-#include "api/log_query.h"
 #include "api/node_wire.h"
+#include "api/requests.h"
 #include "api/routes.h"
+#include "api/server_url.h"
 #include "api/wire.h"
-#include "http/server_sent_events.h"
 
 namespace muster::api {
 
@@ -19,85 +19,54 @@ using job::ProjectStatus;
 
 namespace {
 
-http::Request request_for(std::string method, std::string path) {
-  return {.method = std::move(method), .path = std::move(path)};
-}
-
-http::Request request_for(std::string method, std::string path, std::string body) {
-  http::Request request = request_for(std::move(method), std::move(path));
-  request.headers["content-type"] = "application/json";
-  request.body = std::move(body);
-  return request;
-}
-
-/// Whether `name` makes one segment of a path. Any other would ask for something else.
-bool is_segment(const std::string& name) {
-  return !name.empty() && name.find('/') == std::string::npos;
-}
-
 Result<void> check_name(const std::string& name) {
-  if (is_segment(name)) return {};
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "'" + name + "' is not a job name",
-               .advice = "see the names of your jobs: muster list"};
+  return check_segment(name, "job", "see the names of your jobs: muster list");
 }
 
 Result<void> check_project_name(const std::string& name) {
-  if (is_segment(name)) return {};
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "'" + name + "' is not a project name",
-               .advice = "see the names of the projects: muster project list"};
+  return check_segment(name, "project", "see the names of the projects: muster project list");
 }
 
 Result<void> check_node_name(const std::string& name) {
-  if (is_segment(name)) return {};
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "'" + name + "' is not a node name",
-               .advice = "see the names of the nodes: muster node list"};
+  return check_segment(name, "node", "see the names of the nodes: muster node list");
 }
-
-/// What the pieces of a stream of logs come to.
-class LogReader {
- public:
-  explicit LogReader(const std::function<bool(const job::LogRecord&)>& on_record)
-      : on_record_(on_record) {}
-
-  /// Returns whether it wants more.
-  bool put(std::string_view piece) {
-    return decoder_.put(piece, [this](std::string_view event, std::string_view data) {
-      if (event == kLogEvent) return take_record(data);
-      if (event == kEndEvent) job_ = job_from_json(data);
-      return !job_;
-    });
-  }
-
-  void leave() { left_ = true; }
-  bool left() const { return left_; }
-  /// The last event's job, or what was wrong with an event; nothing where neither came.
-  std::optional<Result<Job>>& job() { return job_; }
-
- private:
-  bool take_record(std::string_view data) {
-    const auto record = log_record_from_json(data);
-    if (!record) {
-      job_ = Result<Job>(record.error());
-      return false;
-    }
-    left_ = !on_record_(*record);
-    return !left_;
-  }
-
-  const std::function<bool(const job::LogRecord&)>& on_record_;
-  http::EventDecoder decoder_;
-  std::optional<Result<Job>> job_;
-  bool left_ = false;
-};
 
 }  // namespace
 
+Client::Client(const http::TlsEndpoint& endpoint, const std::string& token)
+    : http_(endpoint),
+      place_(endpoint),
+      authorization_(token.empty() ? "" : "Bearer " + token),
+      server_(server_url(endpoint.host, endpoint.port)) {}
+
+http::Request Client::authorized(http::Request request) const {
+  if (!authorization_.empty()) request.headers["authorization"] = authorization_;
+  return request;
+}
+
+http::Request Client::job_request(std::string method, const std::string& name,
+                                  std::string_view action) const {
+  http::Request request = request_for(std::move(method), job_path(name, action));
+  if (!project_.empty()) request.query["project"] = project_;
+  return request;
+}
+
+base::Error Client::problem(const http::Request& request, const http::Response& response) const {
+  constexpr int kUnauthorized = 401;
+  Error error = problem_from_json(response.status, response.body);
+  if (response.status != kUnauthorized || server_.empty()) return error;
+  error.code = ErrorCode::kRefused;
+  // Where a login mends it: the server cannot know by which name it is reached.
+  if (!error.advice.empty() && !error.advice.starts_with("muster login")) return error;
+  error.advice = request.path == kLoginPath
+                     ? "ask an admin of the server for an invitation: muster user invite NAME"
+                     : "log in again: muster login " + server_;
+  return error;
+}
+
 Result<http::Response> Client::call(const http::Request& request) {
-  MUSTER_TRY(http::Response response, http_.send(request));
-  if (response.status >= 400) return problem_from_json(response.status, response.body);
+  MUSTER_TRY(http::Response response, http_.send(authorized(request)));
+  if (response.status >= 400) return problem(request, response);
   return response;
 }
 
@@ -120,20 +89,15 @@ Result<job::Forecast> Client::forecast(const job::JobSpec& spec) {
   return forecast_from_json(response.body);
 }
 
-Result<std::vector<Job>> Client::list() {
-  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kJobsPath))));
-  return jobs_from_json(response.body);
-}
-
 Result<Job> Client::get(const std::string& name) {
   MUSTER_CHECK(check_name(name));
-  MUSTER_TRY(const http::Response response, call(request_for("GET", job_path(name))));
+  MUSTER_TRY(const http::Response response, call(job_request("GET", name)));
   return job_from_json(response.body);
 }
 
 Result<Job> Client::stop(const std::string& name, bool now) {
   MUSTER_CHECK(check_name(name));
-  http::Request request = request_for("POST", job_path(name, kStopAction));
+  http::Request request = job_request("POST", name, kStopAction);
   if (now) request.query["now"] = "true";
   MUSTER_TRY(const http::Response response, call(request));
   return job_from_json(response.body);
@@ -146,8 +110,7 @@ Result<std::vector<Job>> Client::queue() {
 
 Result<job::Explanation> Client::explain(const std::string& name) {
   MUSTER_CHECK(check_name(name));
-  MUSTER_TRY(const http::Response response,
-             call(request_for("GET", job_path(name, kExplainAction))));
+  MUSTER_TRY(const http::Response response, call(job_request("GET", name, kExplainAction)));
   return explanation_from_json(response.body);
 }
 
@@ -161,38 +124,14 @@ Result<Job> Client::resume(const std::string& name) {
 
 Result<Job> Client::act_on_job(const std::string& name, std::string_view action) {
   MUSTER_CHECK(check_name(name));
-  MUSTER_TRY(const http::Response response, call(request_for("POST", job_path(name, action))));
+  MUSTER_TRY(const http::Response response, call(job_request("POST", name, action)));
   return job_from_json(response.body);
 }
 
 Result<void> Client::remove(const std::string& name) {
   MUSTER_CHECK(check_name(name));
-  MUSTER_CHECK(call(request_for("DELETE", job_path(name))));
+  MUSTER_CHECK(call(job_request("DELETE", name)));
   return {};
-}
-
-Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
-                         const std::function<bool(const job::LogRecord&)>& on_record,
-                         const http::Wake& wake) {
-  MUSTER_CHECK(check_name(name));
-  http::Request request = request_for("GET", job_path(name, kLogsAction));
-  request.query = log_query_to_parameters(query);
-
-  LogReader reader(on_record);
-  const http::Wake noting_wake{.fd = wake.fd, .on_wake = [&] {
-                                 if (wake.on_wake()) return true;
-                                 reader.leave();
-                                 return false;
-                               }};
-  MUSTER_TRY(const http::Response response,
-             http_.stream(
-                 request, [&](std::string_view piece) { return reader.put(piece); }, noting_wake));
-  if (response.status >= 400) return problem_from_json(response.status, response.body);
-  if (reader.job()) return *std::move(reader.job());
-  if (reader.left()) return get(name);
-  return Error{.code = ErrorCode::kUnavailable,
-               .what = "the server ended the logs of '" + name + "' in the midst",
-               .advice = "ask for them again"};
 }
 
 Result<std::vector<ProjectStatus>> Client::projects() {

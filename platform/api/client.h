@@ -1,19 +1,29 @@
 // The typed face of the HTTP API: what the command line has instead of requests.
 //
 // Blocking; not thread-safe. An error that the server answered comes back as it was there: same
-// code, sentences and faults. kUnavailable: no server on the socket.
+// code, sentences and faults; but where a server on TLS takes no such token (401) and a login mends
+// that, the advice is to log in there, by its address. kUnavailable: nobody answers.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "api/account_wire.h"
+#include "api/event_wire.h"
+#include "api/job_query.h"
 #include "api/project_wire.h"
+#include "api/terminal.h"
 #include "api/wire.h"
 #include "base/result.h"
 #include "http/client.h"
+#include "http/websocket.h"
 #include "job/forecast.h"
 #include "job/job.h"
 #include "job/log_record.h"
@@ -24,7 +34,14 @@ namespace muster::api {
 
 class Client {
  public:
-  explicit Client(std::filesystem::path socket) : http_(std::move(socket)) {}
+  /// The server of this user.
+  explicit Client(const std::filesystem::path& socket) : http_(socket), place_(socket) {}
+  /// A server on TLS. `token` goes with every request, and into no error; empty: none is shown.
+  Client(const http::TlsEndpoint& endpoint, const std::string& token);
+
+  /// Whose job is meant from now on where several projects have one of a name; empty: nothing is
+  /// said, and the server refuses such a name.
+  void set_project(std::string project) { project_ = std::move(project); }
 
   Result<ServerInfo> info();
 
@@ -35,7 +52,11 @@ class Client {
   /// What submit() would do with this spec now. Nothing is stored.
   Result<job::Forecast> forecast(const job::JobSpec& spec);
 
+  /// All that there are, page by page.
   Result<std::vector<job::Job>> list();
+  Result<std::vector<job::Job>> list_all(JobQuery query);
+  /// One page.
+  Result<JobPage> list(const JobQuery& query);
   Result<job::Job> get(const std::string& name);
 
   /// The jobs that wait, in the order in which they would be served as things are.
@@ -61,6 +82,43 @@ class Client {
                         const std::function<bool(const job::LogRecord&)>& on_record,
                         const http::Wake& wake = {});
 
+  /// Runs a program in a task of a job that runs. What is said then: api/terminal.h.
+  Result<std::unique_ptr<http::WebSocketClient>> exec(const std::string& name,
+                                                      const ExecRequest& request);
+
+  struct LogHandlers {
+    std::function<bool(const job::LogRecord&)> on_record;  ///< false: no more
+    /// All that came before stands in front of this place: ask with it to go on from there.
+    std::function<void(const std::string& place)> on_place;
+  };
+  /// The same, from a place on; empty: as the query has it.
+  Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
+                        const std::string& place, const LogHandlers& handlers,
+                        const http::Wake& wake = {});
+
+  struct EventQuery {
+    std::optional<std::string> project;
+    std::optional<std::string> name;  ///< of a job that exists now: until it has ended
+    std::optional<base::Time> since;  ///< nothing: what happens from now on
+  };
+  /// Hands over what happens to jobs, in order, until `on_event` returns false or `wake` ends it,
+  /// or the job that is named has ended (then it is returned). `place` is how far it has come:
+  /// where the server went away (kUnavailable), ask again with it. Empty: as the query has it.
+  Result<std::optional<job::Job>> watch_events(const EventQuery& query, std::string& place,
+                                               const std::function<bool(const JobEvent&)>& on_event,
+                                               const http::Wake& wake = {});
+
+  struct WatchHandlers {  ///< each may be empty; false: no more
+    std::function<bool(const job::Job&)> on_job;
+    std::function<bool(const RemovedJob&)> on_removed;
+    std::function<bool()> on_ready;  ///< all that there were have been handed over
+    std::function<bool()> on_reset;  ///< what was handed over is void: all follow anew
+  };
+  /// Hands over all jobs (of query.project), then each as it changes. `place` as above; where it is
+  /// empty, all jobs are handed over anew, and those that are not among them are gone.
+  Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
+                          const http::Wake& wake = {});
+
   Result<std::vector<job::ProjectStatus>> projects();
   Result<job::ProjectStatus> project(const std::string& name);
   Result<job::ProjectStatus> create_project(const std::string& name, const ProjectChange& change);
@@ -79,11 +137,56 @@ class Client {
   /// Tells the server to leave once it is idle; jobs go on without it.
   Result<void> shut_down();
 
+  // Accounts.                                                          client_accounts.cc
+
+  /// A session for the user of the token that this client shows. An invitation is used up by it.
+  Result<NewToken> log_in(const TokenRequest& request);
+  /// Revokes the token that this client shows.
+  Result<void> log_out();
+  Result<WhoAmI> who_am_i();
+
+  Result<std::vector<access::User>> users();
+  Result<access::User> user(const std::string& name);
+  Result<NewUser> create_user(const access::User& user);
+  Result<access::User> patch_user(const std::string& name, const UserChange& change);
+  Result<void> remove_user(const std::string& name);
+  /// Another invitation: for a new machine, or where the first has expired.
+  Result<NewToken> invite_user(const std::string& name);
+
+  /// Those of `user`; nothing: all that the caller may see.
+  Result<std::vector<access::Token>> tokens(const std::optional<std::string>& user);
+  Result<NewToken> create_token(const TokenRequest& request);
+  Result<void> revoke_token(const std::string& id);
+
+  Result<std::map<std::string, access::Role>> members(const std::string& project);
+  Result<void> set_member(const std::string& project, const std::string& user, access::Role role);
+  Result<void> remove_member(const std::string& project, const std::string& user);
+
+  Result<std::vector<access::Secret>> secrets(const std::string& project);
+  Result<access::Secret> set_secret(const std::string& project, const std::string& name,
+                                    std::string_view value);
+  Result<void> remove_secret(const std::string& project, const std::string& name);
+
+  /// One page, newest first.
+  Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query);
+
  private:
+  /// `request` with the token. Every request goes through this, streams as well.
+  http::Request authorized(http::Request request) const;
+  /// On one job: with the project that was set.
+  http::Request job_request(std::string method, const std::string& name,
+                            std::string_view action = {}) const;
+  /// What an answer of 400 and more says.
+  base::Error problem(const http::Request& request, const http::Response& response) const;
   Result<http::Response> call(const http::Request& request);
   Result<job::Job> act_on_job(const std::string& name, std::string_view action);
   Result<job::Node> act_on_node(const std::string& name, std::string_view action);
+
   http::Client http_;
+  std::variant<std::filesystem::path, http::TlsEndpoint> place_;  ///< for connections of their own
+  std::string authorization_;  ///< the header; empty over the unix socket
+  std::string server_;         ///< https://HOST:PORT; empty over the unix socket
+  std::string project_;
 };
 
 }  // namespace muster::api

@@ -11,8 +11,6 @@ using job::Role;
 using job::Task;
 using job::TaskPhase;
 
-namespace {
-
 void write_exit(JsonWriter& json, const job::ExitStatus& exit) {
   json.open('{');
   json.key("code").number(exit.code);
@@ -36,6 +34,8 @@ job::ExitStatus read_exit(Fields& fields) {
   fields.ignore("explanation");  // follows from the rest; there for those who read JSON themselves
   return exit;
 }
+
+namespace {
 
 void write_task(JsonWriter& json, const Task& task) {
   json.open('{');
@@ -98,9 +98,12 @@ void write_lists(JsonWriter& json, const Job& job) {
   write_events(json, job.events);
 }
 
+}  // namespace
+
 void write_job(JsonWriter& json, const Job& job) {
   json.open('{');
   json.key("id").text(job.id);
+  json.key("owner").text(job.owner);
   json.key("spec");
   write_spec(json, job.spec);
   json.key("phase").text(to_string(job.phase));
@@ -128,6 +131,7 @@ void write_job(JsonWriter& json, const Job& job) {
 
 void read_job(Fields& fields, Job& job) {
   fields.read("id", job.id, Need::kRequired);
+  fields.read("owner", job.owner);
   fields.object("spec", [&](Fields& inner) { read_spec(inner, job.spec); }, Need::kRequired);
   read_phase(fields, job.phase);
   fields.read("reason", job.reason);
@@ -148,8 +152,6 @@ void read_job(Fields& fields, Job& job) {
   fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });
   read_events(fields, job.events);
 }
-
-}  // namespace
 
 std::string job_to_json(const Job& job) {
   std::string text;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/rfc3339.h"
+#include "api/routes.h"
 #include "api/utf8.h"
 #include "base/text.h"
 
@@ -48,6 +49,8 @@ std::string take(LogQuery& query, const std::string& name, const std::string& va
     query.tail = count_of(value);
     return query.tail ? "" : quoted + " is not a number of lines";
   }
+  // Whose job is meant, and from where on: not for this query.
+  if (name == "project" || name == kLastEventIdParameter) return "";
   const std::string near = base::nearest(shortened(name), {"follow", "task", "since", "tail"});
   return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
 }

@@ -43,6 +43,7 @@ std::optional<LogRecord> scan(std::string_view text) {
   if (!time) return std::nullopt;
   record.time = *time;
   if (!scanner.take(",\"task\":") || !scanner.take_text(record.task)) return std::nullopt;
+  if (scanner.take(",\"attempt\":") && !scanner.take_int(record.attempt)) return std::nullopt;
   if (!scanner.take(",\"host\":") || !scanner.take_text(record.host)) return std::nullopt;
   if (scanner.take(",\"rank\":") && !scanner.take_int(record.rank.emplace())) return std::nullopt;
   if (!scanner.take(",\"stream\":") || !scanner.take_plain(word)) return std::nullopt;
@@ -58,6 +59,7 @@ std::optional<LogRecord> scan(std::string_view text) {
 void read_record(Fields& fields, LogRecord& record) {
   fields.read("time", record.time, Need::kRequired);
   fields.read("task", record.task, Need::kRequired);
+  fields.read("attempt", record.attempt);
   fields.read("host", record.host);
   fields.read("rank", record.rank);
   fields.choose("stream", record.stream,
@@ -78,6 +80,7 @@ void append_log_record(std::string& out, const LogRecord& record) {
   json.open('{');
   json.key("time").time(record.time);
   json.key("task").text(record.task);
+  if (record.attempt != 0) json.key("attempt").number(record.attempt);
   json.key("host").text(record.host);
   if (record.rank) json.key("rank").number(*record.rank);
   json.key("stream").text(name_of(record.stream));

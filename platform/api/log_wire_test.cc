@@ -28,7 +28,7 @@ void expect_same_back(const LogRecord& record) {
 TEST(LogWire, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(log_record_to_json(full_record()),
             "{\"time\":\"2026-01-01T00:00:00.123456789Z\",\"task\":\"worker-0\","
-            "\"host\":\"dist-worker-0\",\"rank\":3,\"stream\":\"error\","
+            "\"attempt\":2,\"host\":\"dist-worker-0\",\"rank\":3,\"stream\":\"error\","
             "\"text\":\"loss \\\"0.5\\\"\\t\\u001b[31mréd\\\\\",\"continues\":true}");
   EXPECT_EQ(log_record_to_json({.time = time_at(0), .task = "main", .text = "\xFF"}),
             R"({"time":"1970-01-01T00:00:00.000000000Z","task":"main","host":"",)"

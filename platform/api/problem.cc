@@ -69,7 +69,10 @@ int http_status_of(ErrorCode code) {
 }
 
 std::string problem_to_json(const Error& error) {
-  const int status = http_status_of(error.code);
+  return problem_to_json(error, http_status_of(error.code));
+}
+
+std::string problem_to_json(const Error& error, int status) {
   std::string text;
   JsonWriter json(text);
   json.open('{');

@@ -1,7 +1,13 @@
 // Where the API's resources are: shared by the client, which asks, and the server, which answers.
 //
+//   GET    /healthz, /readyz         -> 200 or 503; for anybody
+//   GET    /openapi.json             -> this contract; for anybody
+//   GET    /metrics                  -> Prometheus' text format
 //   GET    /v1/info                  -> ServerInfo
-//   GET    /v1/jobs                  -> {"jobs": [job, ...]}
+//   POST   /v1/login                 TokenRequest -> 201 NewToken (a session)
+//   POST   /v1/logout                -> 204; the token that was shown is revoked
+//   GET    /v1/whoami                -> WhoAmI
+//   GET    /v1/jobs                  -> JobPage; parameters in job_query.h
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
 //   GET    /v1/jobs/NAME             -> job
@@ -11,18 +17,40 @@
 //   POST   /v1/jobs/NAME/resume      -> job
 //   GET    /v1/jobs/NAME/explain     -> Explanation
 //   GET    /v1/jobs/NAME/logs        -> text/event-stream; ?follow=true&task=T&since=TIME&tail=N
+//   GET    /v1/jobs/NAME/exec        -> WebSocket (terminal.h); ?task=T&command=…
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
+//   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N
+//   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N
 //   GET    /v1/projects              -> {"projects": [project, ...]}
 //   POST   /v1/projects              project -> 201 project
 //   GET    /v1/projects/NAME         -> project
 //   PATCH  /v1/projects/NAME         what changes -> project
 //   DELETE /v1/projects/NAME         -> 204
+//   GET    /v1/projects/NAME/members            -> {"members": [{"user", "role"}]}
+//   PUT    /v1/projects/NAME/members/USER       {"role"} -> 204
+//   DELETE /v1/projects/NAME/members/USER       -> 204
+//   GET    /v1/projects/NAME/secrets            -> {"secrets": [...]}, without values
+//   PUT    /v1/projects/NAME/secrets/SECRET     {"value"} -> secret
+//   DELETE /v1/projects/NAME/secrets/SECRET     -> 204
+//   GET    /v1/users                 -> {"users": [user, ...]}
+//   POST   /v1/users                 user -> 201 NewUser
+//   GET    /v1/users/NAME            -> user
+//   PATCH  /v1/users/NAME            UserChange -> user
+//   DELETE /v1/users/NAME            -> 204
+//   POST   /v1/users/NAME/invitation -> 201 NewToken
+//   GET    /v1/tokens                -> {"tokens": [token, ...]}; ?user=U
+//   POST   /v1/tokens                TokenRequest -> 201 NewToken
+//   DELETE /v1/tokens/ID             -> 204
+//   GET    /v1/audit                 -> {"records": [...]}; parameters in account_wire.h
 //   GET    /v1/nodes                 -> {"nodes": [node, ...]}
 //   GET    /v1/nodes/NAME            -> node
 //   POST   /v1/nodes/NAME/cordon     -> node
 //   POST   /v1/nodes/NAME/uncordon   -> node
 //   POST   /v1/nodes/NAME/drain      -> node
 //   POST   /v1/shutdown              -> 202
+//
+// A job's name is one of its project's: where NAME is that of several jobs which the caller sees,
+// ?project=P says whose is meant, else the answer is 409.
 //
 // The stream of logs holds "log" events, each with a record, and last an "end" event with the job.
 #pragma once
@@ -38,12 +66,29 @@ inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
 inline constexpr std::string_view kNodesPath = "/v1/nodes";
 inline constexpr std::string_view kShutdownPath = "/v1/shutdown";
+inline constexpr std::string_view kUsersPath = "/v1/users";
+inline constexpr std::string_view kTokensPath = "/v1/tokens";
+inline constexpr std::string_view kAuditPath = "/v1/audit";
+inline constexpr std::string_view kLoginPath = "/v1/login";
+inline constexpr std::string_view kLogoutPath = "/v1/logout";
+inline constexpr std::string_view kWhoAmIPath = "/v1/whoami";
+inline constexpr std::string_view kWatchJobsPath = "/v1/watch/jobs";
+inline constexpr std::string_view kWatchEventsPath = "/v1/watch/events";
+inline constexpr std::string_view kMetricsPath = "/metrics";
+inline constexpr std::string_view kHealthPath = "/healthz";
+inline constexpr std::string_view kReadyPath = "/readyz";
+inline constexpr std::string_view kOpenApiPath = "/openapi.json";
+
+/// Of streams, for those who cannot set the header last-event-id.
+inline constexpr std::string_view kLastEventIdParameter = "last_event_id";
 
 inline constexpr std::string_view kStopAction = "stop";
 inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
+inline constexpr std::string_view kExecAction = "exec";
+inline constexpr std::string_view kInvitationAction = "invitation";
 inline constexpr std::string_view kCordonAction = "cordon";
 inline constexpr std::string_view kUncordonAction = "uncordon";
 inline constexpr std::string_view kDrainAction = "drain";
@@ -51,6 +96,11 @@ inline constexpr std::string_view kDrainAction = "drain";
 inline constexpr std::string_view kDryRun = "dry_run";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
+inline constexpr std::string_view kJobEvent = "job";          ///< a job, as it is now
+inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
+inline constexpr std::string_view kReadyEvent = "ready";      ///< all that there were have been sent
+inline constexpr std::string_view kResetEvent = "reset";      ///< what was sent is void
+inline constexpr std::string_view kHistoryEvent = "event";    ///< JobEvent
 inline constexpr std::string_view kEndEvent = "end";
 inline constexpr std::string_view kProblemType = "application/problem+json";
 
@@ -68,6 +118,19 @@ inline std::string job_path(std::string_view name, std::string_view action = {})
 
 inline std::string project_path(std::string_view name) {
   return path_of(kProjectsPath, name, {});
+}
+
+/// /v1/projects/p/secrets/API_KEY, /v1/projects/p/members/ada.
+inline std::string below_project(std::string_view project, std::string_view what,
+                                 std::string_view name = {}) {
+  std::string path = path_of(kProjectsPath, project, what);
+  if (!name.empty()) path += "/" + std::string(name);
+  return path;
+}
+
+/// /v1/users/ada, or /v1/users/ada/invitation.
+inline std::string user_path(std::string_view name, std::string_view action = {}) {
+  return path_of(kUsersPath, name, action);
 }
 
 /// /v1/nodes/n1, or /v1/nodes/n1/cordon.

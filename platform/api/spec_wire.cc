@@ -26,6 +26,29 @@ void read_resources(Fields& fields, job::Resources& resources) {
   fields.read("memory_bytes", resources.memory_bytes);
 }
 
+void write_secrets(JsonWriter& json, const std::vector<job::SecretUse>& secrets) {
+  json.open('[');
+  for (const job::SecretUse& use : secrets) {
+    json.open('{').key("name").text(use.name);
+    if (!use.variable.empty()) json.key("variable").text(use.variable);
+    if (!use.file.empty()) json.key("file").text(use.file);
+    json.close('}');
+  }
+  json.close(']');
+}
+
+/// One that says nothing of where it goes becomes the variable of its name.
+void read_secrets(Fields& fields, std::vector<job::SecretUse>& secrets) {
+  if (fields.has("secrets")) secrets.clear();
+  fields.each("secrets", [&](Fields& inner) {
+    job::SecretUse& use = secrets.emplace_back();
+    inner.read("name", use.name, Need::kRequired);
+    inner.read("variable", use.variable);
+    inner.read("file", use.file);
+    if (!inner.has("variable") && !inner.has("file")) use.variable = use.name;
+  });
+}
+
 }  // namespace
 
 void write_spec(JsonWriter& json, const JobSpec& spec) {
@@ -43,6 +66,8 @@ void write_spec(JsonWriter& json, const JobSpec& spec) {
   json.key("environment").open('{');
   for (const auto& [name, value] : spec.environment) json.key(name).text(value);
   json.close('}');
+  json.key("secrets");
+  write_secrets(json, spec.secrets);
   json.key("folder").text(spec.folder);
   json.key("sandbox").text(to_string(spec.sandbox));
   json.key("start_timeout_ms").number(spec.start_timeout.count());
@@ -60,6 +85,7 @@ void read_spec(Fields& fields, JobSpec& spec) {
   fields.object("resources", [&](Fields& inner) { read_resources(inner, spec.resources); });
   fields.object("scheduling", [&](Fields& inner) { read_scheduling(inner, spec.scheduling); });
   fields.read("environment", spec.environment);
+  read_secrets(fields, spec.secrets);
   fields.read("folder", spec.folder, Need::kRequired);
   fields.choose("sandbox", spec.sandbox, {job::Sandbox::kBubblewrap, job::Sandbox::kNone},
                 job::to_string);

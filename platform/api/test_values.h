@@ -14,6 +14,7 @@ using job::time_at;
 inline job::LogRecord full_record() {
   return {.time = time_at(1'767'225'600'123'456'789),
           .task = "worker-0",
+          .attempt = 2,
           .host = "dist-worker-0",
           .rank = 3,
           .stream = job::LogStream::kError,

@@ -51,6 +51,8 @@ Result<job::LogRecord> log_record_from_json(std::string_view text);
 
 /// RFC 9457 problem details: type, title, status, detail, advice, faults.
 std::string problem_to_json(const base::Error& error);
+/// The same with a status that says more than the error's code: 401, 405, 415, 429.
+std::string problem_to_json(const base::Error& error, int status);
 /// The error an answer stands for; an answer that is no problem becomes one of its status.
 base::Error problem_from_json(int status, std::string_view text);
 int http_status_of(base::ErrorCode code);

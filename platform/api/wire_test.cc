@@ -44,7 +44,7 @@ TEST(SpecWire, HasTheShapeThatIsDocumented) {
       R"("resources":{"gpus":0,"gpu_share":0,"gpu_memory_bytes":0,"cpus":0,"memory_bytes":0},)"
       R"("scheduling":{"purpose":"train","node_pools":[],"gpu_models":[],"packing":"auto",)"
       R"("required_topology":"","preferred_topology":"","retries":0,"retry_rules":[]},)"
-      R"("environment":{},"folder":"/c","sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
+      R"("environment":{},"secrets":[],"folder":"/c","sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
 }
 
 TEST(SpecWire, FillsInDefaultsForWhatIsAbsentOrNull) {
@@ -82,6 +82,33 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
              "folder is missing", "sandbox must be text, not a list",
              "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
              "worker is not a field; did you mean 'workers'?"}));
+}
+
+TEST(SpecWire, ASecretThatGoesNowhereBecomesTheVariableOfItsName) {
+  const auto read = spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
+    "secrets": [{"name":"A"},{"name":"B","variable":"X"},{"name":"C","file":"c.pem"}]})");
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->secrets, (std::vector<job::SecretUse>{{.name = "A", .variable = "A"},
+                                                        {.name = "B", .variable = "X"},
+                                                        {.name = "C", .file = "c.pem"}}));
+}
+
+TEST(SpecWire, SaysWhatIsWrongWithTheSecrets) {
+  EXPECT_EQ(faults_of(spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
+              "secrets": [{"variable":"A"},"B",{"name":7,"path":"x"}]})")),
+            (Texts{"secrets[0].name is missing", "secrets[1] must be an object, not text",
+                   "secrets[2].name must be text, not a whole number",
+                   "secrets[2].path is not a field"}));
+}
+
+TEST(JobWire, OfAnOlderServerHasNoOwner) {
+  const auto read = job_from_json(
+      R"({"id":"x","spec":{"name":"a","command":["b"],"folder":"/c"},"phase":"Queued",)"
+      R"("submitted":"2026-01-31T12:34:56Z"})");
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->owner, "");
 }
 
 TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {

@@ -123,4 +123,13 @@ Result<UniqueFd> lock_file(const fs::path& path) {
   return fd;
 }
 
+Result<UniqueFd> await_lock(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return system_error("cannot open lock '" + path.string() + "'", errno);
+  while (::flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return system_error("cannot lock '" + path.string() + "'", errno);
+  }
+  return fd;
+}
+
 }  // namespace muster::base

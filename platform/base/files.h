@@ -40,4 +40,7 @@ Result<void> write_all(int fd, std::string_view content);
 /// when somebody holds it. Held until the descriptor and every inherited copy of it is closed.
 Result<UniqueFd> lock_file(const std::filesystem::path& path);
 
+/// The same, but waits for whoever holds it.
+Result<UniqueFd> await_lock(const std::filesystem::path& path);
+
 }  // namespace muster::base

@@ -1,14 +1,52 @@
 // The server's own log: one line an event, to standard error. Not the logs of jobs.
 //
+// An event is a sentence and, for programs that read it, fields:
+//
+//   2026-01-31T12:34:56.123Z info request status=200 path=/v1/jobs
+//   {"time":"2026-01-31T12:34:56.123Z","level":"info","text":"request","status":200,...}
+//
+// Whatever a text or a value holds, an event stays one line: nobody who is logged writes lines of
+// their own.
+//
 // Thread-safe. spdlog stays inside log.cc.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
 
 namespace muster::base {
 
-void log_info(std::string_view text);
-void log_warning(std::string_view text);
-void log_error(std::string_view text);
+struct LogField {
+  LogField(std::string field, std::string text) : name(std::move(field)), value(std::move(text)) {}
+  LogField(std::string field, const char* text) : name(std::move(field)), value(text) {}
+  template <std::integral Number>
+  LogField(std::string field, Number number)
+      : name(std::move(field)), value(static_cast<int64_t>(number)) {}
+  LogField(std::string field, double number) : name(std::move(field)), value(number) {}
+
+  std::string name;  ///< of a-z and '_'
+  std::variant<std::string, int64_t, double> value;
+};
+using LogFields = std::vector<LogField>;
+
+enum class LogFormat { kText, kJson };
+
+/// From the next line on.
+void set_log_format(LogFormat format);
+
+void log_info(std::string_view text, const LogFields& fields = {});
+void log_warning(std::string_view text, const LogFields& fields = {});
+void log_error(std::string_view text, const LogFields& fields = {});
+
+/// The line of an event, without its end: what the functions above print.
+std::string log_line(LogFormat format, Time time, std::string_view level, std::string_view text,
+                     const LogFields& fields);
 
 }  // namespace muster::base

@@ -55,7 +55,12 @@ Result<std::vector<UniqueFd>> lift(const SpawnOptions& options) {
 
 void add_descriptors(SpawnLists& lists, const SpawnOptions& options,
                      const std::vector<UniqueFd>& lifted) {
-  for (int fd = 0; fd < 3; ++fd) {
+  if (!options.terminal.empty()) {
+    // The first terminal that the leader of a session opens is the one that controls it.
+    posix_spawn_file_actions_addopen(&lists.actions, 0, options.terminal.c_str(), O_RDWR, 0);
+    for (const int fd : {1, 2}) posix_spawn_file_actions_adddup2(&lists.actions, 0, fd);
+  }
+  for (int fd = 0; fd < 3 && options.terminal.empty(); ++fd) {
     const bool named = std::any_of(options.descriptors.begin(), options.descriptors.end(),
                                    [fd](const auto& entry) { return entry.second == fd; });
     if (!named) posix_spawn_file_actions_addopen(&lists.actions, fd, "/dev/null", O_RDWR, 0);

@@ -24,6 +24,8 @@ struct SpawnOptions {
   std::vector<std::pair<int, int>> descriptors;
   bool new_session = false;  ///< setsid: the child outlives the terminal and this process
   std::string folder;        ///< working directory of the child; empty: this process's
+  std::string terminal;      ///< a terminal's path: it is the child's 0, 1 and 2, and with
+                             ///< new_session the one that controls it
 };
 
 struct Child {

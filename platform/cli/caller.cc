@@ -36,13 +36,13 @@ bool matches(std::string_view name, std::string_view pattern) {
 
 }  // namespace
 
-base::Result<Caller> this_caller() {
+base::Result<Caller> this_caller(const std::string& context) {
   std::error_code error;
   Caller caller{.folder = std::filesystem::current_path(error).string(),
                 .environment = environment_of(base::current_environment()),
                 .is_root = ::geteuid() == 0,
                 .now = base::SystemClock().now()};
-  MUSTER_TRY(caller.project, project_in_use(caller.environment));
+  MUSTER_TRY(caller.project, project_in_use(caller.environment, context));
   return caller;
 }
 

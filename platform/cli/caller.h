@@ -19,15 +19,16 @@ struct Caller {
   bool is_root = false;
   base::Time now;
   /// The project to submit to where nothing else is said: $MUSTER_PROJECT, or that of `muster
-  /// project use`; empty: the server's default.
+  /// project use` with this server; empty: the server's default.
   std::string project = {};
 };
 
 /// This process. I/O: reads the environment, the current folder, the clock and the configuration.
 ///
 /// Errors: a configuration that is there but cannot be read. To go on without it would put jobs
-/// into a project that was not meant.
-base::Result<Caller> this_caller();
+/// into a project that was not meant. (That there is no such context is told by whoever needs one.)
+/// `context`: what --context says.
+base::Result<Caller> this_caller(const std::string& context);
 
 /// Of the caller's environment, what a job gets without asking:
 ///

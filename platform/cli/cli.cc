@@ -21,12 +21,14 @@ int tell(const base::Error& error) {
 
 int run_or_throw(const std::vector<std::string>& args, const Hooks& hooks) {
   base::SystemRandom random;
-  const auto caller = this_caller();
+  Hooks chosen = hooks;
+  chosen.context = context_flag(args);
+  const auto caller = this_caller(chosen.context);
   if (!caller) return tell(caller.error());
   const auto invocation = parse_invocation(args, *caller, random);
   if (!invocation) return tell(invocation.error());
   const Result<int> code =
-      std::visit([&](const auto& command) { return execute(command, hooks); }, *invocation);
+      std::visit([&](const auto& command) { return execute(command, chosen); }, *invocation);
   return code ? *code : tell(code.error());
 }
 

@@ -8,38 +8,39 @@
 //   log_printer.h, table.h, job_view.h, completion.h ...   what is shown (pure)
 #pragma once
 
-#include <chrono>
-#include <filesystem>
+#include <cstdint>
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/result.h"
+#include "cli/serve_options.h"
 
 namespace muster::cli {
 
-/// What `muster server` was told.
-struct ServeOptions {
-  std::optional<std::filesystem::path> state_folder;   ///< absolute; unset: paths.h decides
-  std::optional<std::chrono::milliseconds> idle_exit;  ///< unset: stay until told to leave
-  std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
-  std::string node_pool = "default";  ///< that the server's node belongs to
-  std::map<std::string, std::string> topology;  ///< of the server's node: level -> domain
-  std::string packing = "fragmentation";        ///< or "pack", "spread"
-  /// How long a gang may run below its minimum; unset: for ever.
-  std::optional<std::chrono::milliseconds> stale_grace{60'000};
-  /// How long nobody is evicted for a gang that has just come.
-  std::chrono::milliseconds forbearance{1000};
-  /// How long a gang waits before room is kept free for it.
-  std::chrono::milliseconds patience{600'000};
-  double decay = 0;   ///< how much past use weighs in fair shares
-  int ready_fd = -1;  ///< where to write 'r' once the socket is open; -1: nowhere
+/// What a look at a store, or a copy of it, has found.
+struct StoreReport {
+  int schema_version = 0;
+  std::vector<std::pair<std::string, uint64_t>> counts;  ///< "jobs", 12
+  std::vector<std::string> faults;                       ///< of `check`: sentences
 };
 
 /// What the command line cannot do by itself, for it sees neither the server nor its engines.
 struct Hooks {
-  std::function<int(const ServeOptions&)> serve;  ///< runs the server until it ends; the exit code
+  /// Reads the options again, from where they came; told the reason where they cannot be used.
+  using ReadAgain = std::function<base::Result<ServeOptions>()>;
+  /// Runs the server until it ends; the exit code.
+  std::function<int(const ServeOptions&, const ReadAgain&)> serve;
   std::string version;
+  std::string context = {};  ///< what --context says; filled in by run()
+
+  // Of the store that a server with these options would use.
+  using StoreTool =
+      std::function<base::Result<StoreReport>(const ServeOptions&, const std::string& file)>;
+  StoreTool backup_store = {};
+  StoreTool restore_store = {};
+  std::function<base::Result<StoreReport>(const ServeOptions&)> check_store = {};
 };
 
 /// Runs one command; `args` is without the program's own name. Returns the exit code: 0 done, 1 the

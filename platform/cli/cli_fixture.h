@@ -50,7 +50,9 @@ class Cli : public testing::Test {
   static Outcome muster(const Words& words) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    const int code = run(words, {.serve = [](const ServeOptions&) { return 0; }, .version = "1"});
+    const int code = run(
+        words,
+        {.serve = [](const ServeOptions&, const Hooks::ReadAgain&) { return 0; }, .version = "1"});
     return {.code = code,
             .out = testing::internal::GetCapturedStdout(),
             .err = testing::internal::GetCapturedStderr()};

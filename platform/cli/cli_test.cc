@@ -67,7 +67,7 @@ TEST_F(Cli, AFollowThatBreaksOffGoesOnWithNothingLostAndNothingTwice) {
     EXPECT_EQ(muster({"run", "--name", "a", "--no-prefix", "--", "true"}).out,
               "line 0\nline 1\nline 2\nline 3\nline 4\n")
         << "broken after " << cut;
-    EXPECT_EQ(count_of("GET /v1/jobs/a/logs"), 2);
+    EXPECT_EQ(count_of("GET /v1/jobs/a/logs of default"), 2);
     server_.reset();
   }
 }
@@ -81,7 +81,7 @@ TEST_F(Cli, CtrlCStopsAJobThatRunsInTheForeground) {
   EXPECT_EQ(outcome.out, "[main] line 0\n");
   EXPECT_NE(outcome.err.find("stopping job 'a'; Ctrl-C again kills it now"), std::string::npos);
   EXPECT_NE(outcome.err.find("muster: job 'a' was stopped"), std::string::npos);
-  EXPECT_EQ(count_of("POST /v1/jobs/a/stop"), 1);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
 }
 
 TEST_F(Cli, CtrlCLeavesAJobThatIsOnlyFollowed) {
@@ -92,7 +92,7 @@ TEST_F(Cli, CtrlCLeavesAJobThatIsOnlyFollowed) {
   EXPECT_EQ(outcome.code, 130);
   EXPECT_NE(outcome.err.find("muster logs -f a"), std::string::npos);
   EXPECT_NE(outcome.err.find("muster stop a"), std::string::npos);
-  EXPECT_EQ(count_of("POST /v1/jobs/a/stop"), 0);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 0);
 }
 
 TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
@@ -108,7 +108,7 @@ TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
 
   ::dup2(before.get(), STDOUT_FILENO);
   EXPECT_EQ(code, 141);
-  EXPECT_EQ(count_of("POST /v1/jobs/a/stop"), 1);
+  EXPECT_EQ(count_of("POST /v1/jobs/a/stop of default"), 1);
 }
 
 TEST_F(Cli, LogsPrintWhatIsThereAndSayNothingElse) {
@@ -160,18 +160,20 @@ TEST_F(Cli, WarnsOfAServerOfAnotherVersion) {
 }
 
 TEST_F(Cli, VersionStartsNoServer) {
-  EXPECT_EQ(muster({"version", "-o", "json"}).out, "{\"version\":\"1\",\"server\":null}\n");
+  EXPECT_EQ(muster({"version", "-o", "json"}).out,
+            "{\"version\":\"1\",\"context\":\"local\",\"server\":null}\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "server.log"));
 }
 
 TEST_F(Cli, ServerGetsItsOptions) {
   ServeOptions got;
-  const int code = run({"server", "--idle-exit", "1m"}, {.serve =
-                                                             [&](const ServeOptions& options) {
-                                                               got = options;
-                                                               return 7;
-                                                             },
-                                                         .version = "1"});
+  const int code = run({"server", "--idle-exit", "1m"},
+                       {.serve =
+                            [&](const ServeOptions& options, const Hooks::ReadAgain&) {
+                              got = options;
+                              return 7;
+                            },
+                        .version = "1"});
   EXPECT_EQ(code, 7);
   EXPECT_EQ(got.idle_exit, std::chrono::minutes(1));
 }

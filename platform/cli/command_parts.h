@@ -31,6 +31,16 @@ Flags elastic_flags();
 
 /// project, node, queue, top.
 std::vector<Command> commands_on_the_cluster();
+/// login, logout, whoami, context, user, token, secret, audit; and of `project` those on members.
+std::vector<Command> commands_on_accounts();
+std::vector<Command> commands_on_members();
+/// --context, of `command` and all below it that talk to a server.
+void add_context_flag(Command& command);
+/// --project of a command on jobs that are named.
+Flags whose_job_flag();
 Command simulate();
+Command server();
+/// muster store backup|restore|check.
+Command store();
 
 }  // namespace muster::cli

@@ -17,6 +17,14 @@ Flags job_flags() {
        .help = "set a variable of the job, or copy it from here",
        .offer = Offer::kVariables,
        .repeats = true},
+      {.name = "--secret",
+       .value = "NAME[=VARIABLE]",
+       .help = "hand a secret of the project over as a variable",
+       .repeats = true},
+      {.name = "--secret-file",
+       .value = "NAME[=PATH]",
+       .help = "hand it over as a file below /generated/secrets",
+       .repeats = true},
       {.name = "--folder",
        .value = "DIR",
        .help = "working folder of every task (default: this one)",
@@ -114,7 +122,7 @@ std::vector<Command> commands_on_jobs() {
       {.name = "get",
        .help = "one job: its tasks, how they ended, what happened",
        .positionals = one_of(Offer::kJobs),
-       .flags = output_flag()},
+       .flags = whose_job_flag() + output_flag()},
       {.name = "logs",
        .help = "what a job printed",
        .positionals = one_of(Offer::kJobs),
@@ -124,85 +132,56 @@ std::vector<Command> commands_on_jobs() {
                        .value = "TIME",
                        .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
                       {.name = "--tail", .value = "N", .help = "only the last N lines"}} +
-                look_flags(),
+                whose_job_flag() + look_flags(),
        .example = "muster logs dist -f --tail 100"},
+      {.name = "exec",
+       .help = "run a program in a task of a running job",
+       .positionals = one_of(Offer::kJobs),
+       .takes_program = true,
+       .flags =
+           Flags{{.name = "--task",
+                  .value = "TASK",
+                  .help = "in this task; else in the one that decides how the job ends"},
+                 {.name = "--terminal", .letter = "-t", .help = "with a terminal, for shells"}} +
+           whose_job_flag(),
+       .example = "muster exec -t dist --task worker-1 -- bash"},
       {.name = "stop",
        .help = "end jobs: SIGTERM, then SIGKILL after their grace",
        .positionals = some_of(Offer::kJobs),
-       .flags = Flags{{.name = "--now", .help = "SIGKILL at once"}} + output_flag()},
+       .flags =
+           Flags{{.name = "--now", .help = "SIGKILL at once"}} + whose_job_flag() + output_flag()},
       {.name = "suspend",
        .help = "free the room of jobs and hold them back: SIGTERM, then SIGKILL after their grace",
        .positionals = some_of(Offer::kJobs),
-       .flags = output_flag()},
+       .flags = whose_job_flag() + output_flag()},
       {.name = "resume",
        .help = "let suspended jobs start again",
        .positionals = some_of(Offer::kJobs),
-       .flags = output_flag()},
+       .flags = whose_job_flag() + output_flag()},
       {.name = "explain",
        .help = "why a job waits: what it lacks, who holds it, when it may start",
        .positionals = one_of(Offer::kJobs),
-       .flags = output_flag()},
+       .flags = whose_job_flag() + output_flag()},
       {.name = "events",
        .help = "what happened when, to one job or to all",
        .positionals = maybe_one_of(Offer::kJobs),
        .flags =
            Flags{{.name = "--follow", .letter = "-f", .help = "go on with what happens next"}} +
-           output_flag()},
+           whose_job_flag() + output_flag()},
       {.name = "delete",
        .alias = "rm",
        .help = "remove ended jobs with their logs",
        .positionals = some_of(Offer::kJobs),
-       .flags = {{.name = "--ignore-missing", .help = "a job that is not there is no error"},
-                 {.name = "--force", .help = "kill jobs that still run, then remove them"}}},
+       .flags = Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
+                      {.name = "--force", .help = "kill jobs that still run, then remove them"}} +
+                whose_job_flag()},
   };
-}
-
-Command server() {
-  return {
-      .name = "server",
-      .help = "run the server here; other commands start one by themselves",
-      .flags = {{.name = "--state-dir",
-                 .value = "DIR",
-                 .help = "where it keeps jobs and logs",
-                 .offer = Offer::kFolders},
-                {.name = "--idle-exit",
-                 .value = "TIME",
-                 .help = "leave when nothing ran and nobody asked for so long"},
-                {.name = "--declare-gpus",
-                 .value = "N[:MODEL[:MEMORY]]",
-                 .help = "have so many GPUs, whatever there is: to try the scheduler out"},
-                {.name = "--node-pool",
-                 .value = "POOL",
-                 .help = "the node pool that this machine belongs to (default: default)"},
-                {.name = "--topology",
-                 .value = "LEVEL=DOMAIN,...",
-                 .help = "where this machine stands, as in rack=r1,block=b1"},
-                {.name = "--packing",
-                 .value = "HOW",
-                 .help = "where jobs go that fit in several places (default: fragmentation)",
-                 .choices = {"fragmentation", "pack", "spread"},
-                 .offer = Offer::kChoices},
-                {.name = "--stale-grace",
-                 .value = "TIME",
-                 .help = "how long a job may run with fewer tasks than it needs, or never: it is "
-                         "not ended for that (default: 1m)"},
-                {.name = "--forbearance",
-                 .value = "TIME",
-                 .help = "nobody is evicted for a job that came so short a time ago (default: 1s)"},
-                {.name = "--patience",
-                 .value = "TIME",
-                 .help = "a job that has waited so long has room kept for it (default: 10m)"},
-                {.name = "--decay",
-                 .value = "K",
-                 .help = "how much past use counts against a project (default: 0)"},
-                {.name = "--stop", .help = "tell the server that runs to leave; jobs go on"},
-                {.name = "--ready-fd", .value = "N", .hidden = true}},
-      .example = "muster server --declare-gpus 2:A100:80G"};
 }
 
 std::vector<Command> commands_on_muster() {
   return {
       server(),
+      store(),
       simulate(),
       {.name = "version", .help = "versions of muster and its server", .flags = output_flag()},
       {.name = "completion",
@@ -249,7 +228,9 @@ Command command_tree() {
                .example = "muster run -n 4 -- ./train"};
   for (Command& command : commands_on_jobs()) root.commands.push_back(std::move(command));
   for (Command& command : commands_on_the_cluster()) root.commands.push_back(std::move(command));
+  for (Command& command : commands_on_accounts()) root.commands.push_back(std::move(command));
   for (Command& command : commands_on_muster()) root.commands.push_back(std::move(command));
+  add_context_flag(root);
   add_help_flag(root);
   return root;
 }

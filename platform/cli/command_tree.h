@@ -11,7 +11,19 @@
 namespace muster::cli {
 
 /// What a shell can offer in the place of a value.
-enum class Offer { kNothing, kChoices, kFiles, kFolders, kVariables, kJobs, kProjects, kNodes };
+enum class Offer {
+  kNothing,
+  kChoices,
+  kFiles,
+  kFolders,
+  kVariables,
+  kJobs,
+  kProjects,
+  kNodes,
+  kContexts,
+  kUsers,
+  kTokens,
+};
 
 struct Flag {
   std::string name;         ///< --workers

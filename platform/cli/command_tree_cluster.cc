@@ -1,4 +1,6 @@
 // project, node, queue, top: the commands on what jobs share.
+#include <utility>
+
 #include "cli/command_parts.h"
 
 namespace muster::cli {
@@ -42,45 +44,48 @@ Flags project_flags() {
 }
 
 Command project() {
-  return {.name = "project",
-          .help = "projects and their quotas: create, list, get, set, delete, use",
-          .commands =
-              {
-                  {.name = "create",
-                   .help = "add a project",
-                   .positionals = new_name(),
-                   .flags = project_flags() + output_flag(),
-                   .example = "muster project create team-a --gpus 2"},
-                  {.name = "list",
-                   .alias = "ls",
-                   .help = "all projects as a tree: quotas, fair shares, what runs and waits",
-                   .flags = list_output_flag()},
-                  {.name = "get",
-                   .help = "one project: its quota in each pool and what it uses",
-                   .positionals = one_of(Offer::kProjects),
-                   .flags = output_flag()},
-                  {.name = "set",
-                   .help = "change what is given of a project, and leave the rest",
-                   .positionals = one_of(Offer::kProjects),
-                   .flags = project_flags() +
-                            Flags{{.name = "--no-pool",
-                                   .value = "POOL",
-                                   .help = "this node pool has no quota of its own any more",
-                                   .repeats = true}} +
-                            output_flag(),
-                   .example = "muster project set team-a --gpus 4 --limit unlimited"},
-                  {.name = "delete",
-                   .alias = "rm",
-                   .help = "remove projects that have no jobs left",
-                   .positionals = some_of(Offer::kProjects),
-                   .flags = {{.name = "--ignore-missing",
-                              .help = "a project that is not there is no error"}}},
-                  {.name = "use",
-                   .help = "submit to this project from now on; without a name: say which it is",
-                   .positionals = maybe_one_of(Offer::kProjects),
-                   .example = "muster project use team-a"},
-              },
-          .example = "muster project create team-a --gpus 2 --limit 4"};
+  Command project{
+      .name = "project",
+      .help = "projects, their quotas and members: create, list, get, set, delete, use ...",
+      .commands =
+          {
+              {.name = "create",
+               .help = "add a project",
+               .positionals = new_name(),
+               .flags = project_flags() + output_flag(),
+               .example = "muster project create team-a --gpus 2"},
+              {.name = "list",
+               .alias = "ls",
+               .help = "all projects as a tree: quotas, fair shares, what runs and waits",
+               .flags = list_output_flag()},
+              {.name = "get",
+               .help = "one project: its quota in each pool and what it uses",
+               .positionals = one_of(Offer::kProjects),
+               .flags = output_flag()},
+              {.name = "set",
+               .help = "change what is given of a project, and leave the rest",
+               .positionals = one_of(Offer::kProjects),
+               .flags = project_flags() +
+                        Flags{{.name = "--no-pool",
+                               .value = "POOL",
+                               .help = "this node pool has no quota of its own any more",
+                               .repeats = true}} +
+                        output_flag(),
+               .example = "muster project set team-a --gpus 4 --limit unlimited"},
+              {.name = "delete",
+               .alias = "rm",
+               .help = "remove projects that have no jobs left",
+               .positionals = some_of(Offer::kProjects),
+               .flags = {{.name = "--ignore-missing",
+                          .help = "a project that is not there is no error"}}},
+              {.name = "use",
+               .help = "submit to this project from now on; without a name: say which it is",
+               .positionals = maybe_one_of(Offer::kProjects),
+               .example = "muster project use team-a"},
+          },
+      .example = "muster project create team-a --gpus 2 --limit 4"};
+  for (Command& command : commands_on_members()) project.commands.push_back(std::move(command));
+  return project;
 }
 
 Command node() {

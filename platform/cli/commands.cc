@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/chosen_context.h"
 #include "cli/command_tree.h"
 #include "cli/completion.h"
 #include "cli/help.h"
@@ -18,8 +19,9 @@ namespace muster::cli {
 
 namespace {
 
-std::string version_json(const std::string& version, const std::optional<api::ServerInfo>& server) {
-  nlohmann::ordered_json json{{"version", version}, {"server", nullptr}};
+std::string version_json(const std::string& version, const Context& context,
+                         const Result<api::ServerInfo>& server) {
+  nlohmann::ordered_json json{{"version", version}, {"context", context.name}, {"server", nullptr}};
   if (server) {
     json["server"] = {
         {"version", server->version}, {"pid", server->pid}, {"state_folder", server->state_folder}};
@@ -27,18 +29,37 @@ std::string version_json(const std::string& version, const std::optional<api::Se
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string version_text(const std::string& version, const std::optional<api::ServerInfo>& server) {
+std::string version_text(const std::string& version, const Context& context,
+                         const Result<api::ServerInfo>& server) {
   const std::string text = "muster " + version + "\n";
+  if (!context.is_local()) {
+    const std::string at = context.server + " (context " + context.name + ")";
+    return text +
+           (server ? "server " + server->version + " at " + at
+                   : "no word from " + at + ": " + server.error().what) +
+           "\n";
+  }
   if (!server) return text + "no server runs; the next command that needs one starts it\n";
   return text + "server " + server->version + ", process " + std::to_string(server->pid) +
          ", state in " + server->state_folder + "\n";
 }
 
+/// What the server says, or why it does not. No server is started for this: a question about
+/// versions should change nothing.
+Result<api::ServerInfo> ask_for_info(const Context& context) {
+  if (context.is_local()) {
+    MUSTER_TRY(const Paths paths, paths_here());
+    return api::Client(paths.socket).info();
+  }
+  MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
+  return api::Client(endpoint, context.token).info();
+}
+
 }  // namespace
 
-Result<Connection> connect(const Hooks& hooks) {
-  MUSTER_TRY(Paths paths, paths_here());
-  return Connection::open(std::move(paths), hooks.version);
+Result<Connection> connect(const Hooks& hooks, const std::string& project) {
+  MUSTER_TRY(const Context context, chosen_context(hooks.context));
+  return Connection::open(context, hooks.version, project);
 }
 
 int for_each_name(const std::vector<std::string>& names,
@@ -77,12 +98,10 @@ Result<void> show(Output output, std::string_view text, std::string_view json) {
 }
 
 Result<int> execute(const VersionCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(const Paths paths, paths_here());
-  std::optional<api::ServerInfo> server;
-  // No server is started for this: a question about versions should change nothing.
-  if (auto info = api::Client(paths.socket).info()) server = *info;
-  MUSTER_CHECK(show(command.output, version_text(hooks.version, server),
-                    version_json(hooks.version, server)));
+  MUSTER_TRY(const Context context, chosen_context(hooks.context));
+  const Result<api::ServerInfo> server = ask_for_info(context);
+  MUSTER_CHECK(show(command.output, version_text(hooks.version, context, server),
+                    version_json(hooks.version, context, server)));
   return kExitDone;
 }
 

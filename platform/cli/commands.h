@@ -21,6 +21,7 @@ Result<int> execute(const RunCommand& command, const Hooks& hooks);
 Result<int> execute(const ListCommand& command, const Hooks& hooks);
 Result<int> execute(const GetCommand& command, const Hooks& hooks);
 Result<int> execute(const LogsCommand& command, const Hooks& hooks);
+Result<int> execute(const ExecCommand& command, const Hooks& hooks);
 Result<int> execute(const StopCommand& command, const Hooks& hooks);
 Result<int> execute(const SuspendCommand& command, const Hooks& hooks);
 Result<int> execute(const ResumeCommand& command, const Hooks& hooks);
@@ -38,13 +39,41 @@ Result<int> execute(const NodeListCommand& command, const Hooks& hooks);
 Result<int> execute(const NodeGetCommand& command, const Hooks& hooks);
 Result<int> execute(const NodeChangeCommand& command, const Hooks& hooks);
 Result<int> execute(const ServerCommand& command, const Hooks& hooks);
+Result<int> execute(const StoreCommand& command, const Hooks& hooks);
 Result<int> execute(const SimulateCommand& command, const Hooks& hooks);
 Result<int> execute(const VersionCommand& command, const Hooks& hooks);
 Result<int> execute(const CompletionCommand& command, const Hooks& hooks);
 Result<int> execute(const HelpCommand& command, const Hooks& hooks);
+Result<int> execute(const LoginCommand& command, const Hooks& hooks);
+Result<int> execute(const LogoutCommand& command, const Hooks& hooks);
+Result<int> execute(const WhoAmICommand& command, const Hooks& hooks);
+Result<int> execute(const ContextShowCommand& command, const Hooks& hooks);
+Result<int> execute(const ContextListCommand& command, const Hooks& hooks);
+Result<int> execute(const ContextUseCommand& command, const Hooks& hooks);
+Result<int> execute(const ContextRemoveCommand& command, const Hooks& hooks);
+Result<int> execute(const UserCreateCommand& command, const Hooks& hooks);
+Result<int> execute(const UserListCommand& command, const Hooks& hooks);
+Result<int> execute(const UserGetCommand& command, const Hooks& hooks);
+Result<int> execute(const UserSetCommand& command, const Hooks& hooks);
+Result<int> execute(const UserDeleteCommand& command, const Hooks& hooks);
+Result<int> execute(const UserInviteCommand& command, const Hooks& hooks);
+Result<int> execute(const MemberListCommand& command, const Hooks& hooks);
+Result<int> execute(const MemberGrantCommand& command, const Hooks& hooks);
+Result<int> execute(const MemberRevokeCommand& command, const Hooks& hooks);
+Result<int> execute(const TokenCreateCommand& command, const Hooks& hooks);
+Result<int> execute(const TokenListCommand& command, const Hooks& hooks);
+Result<int> execute(const TokenRevokeCommand& command, const Hooks& hooks);
+Result<int> execute(const SecretSetCommand& command, const Hooks& hooks);
+Result<int> execute(const SecretListCommand& command, const Hooks& hooks);
+Result<int> execute(const SecretDeleteCommand& command, const Hooks& hooks);
+Result<int> execute(const AuditCommand& command, const Hooks& hooks);
 
-/// The server of this caller, started if need be.
-Result<Connection> connect(const Hooks& hooks);
+/// The server of the context that was chosen; a local one is started if need be. `project`: whose
+/// jobs are meant by names that several have.
+Result<Connection> connect(const Hooks& hooks, const std::string& project = {});
+
+/// Says on standard error where a variable keeps the context in use from being used.
+void note_what_goes_before();
 
 /// Tries every name, so that one that fails spares none of the others; the first failure decides
 /// the exit code.

@@ -41,14 +41,9 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
 
 Result<int> execute(const ListCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(std::vector<job::Job> jobs,
-             connection.call([](api::Client& client) { return client.list(); }));
-  if (command.project) {
-    // Asked for, so that a misspelt name is an error and not an empty list.
-    MUSTER_CHECK(
-        connection.call([&](api::Client& client) { return client.project(*command.project); }));
-    std::erase_if(jobs, [&](const job::Job& job) { return job.spec.project != *command.project; });
-  }
+  const api::JobQuery query{.project = command.project};
+  MUSTER_TRY(const std::vector<job::Job> jobs,
+             connection.call([&](api::Client& client) { return client.list_all(query); }));
   const std::string text =
       command.output == Output::kNames ? names_of(jobs) : job_table(jobs, now());
   MUSTER_CHECK(show(command.output, text, api::jobs_to_json(jobs)));
@@ -56,7 +51,7 @@ Result<int> execute(const ListCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const GetCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const job::Job job,
              connection.call([&](api::Client& client) { return client.get(command.name); }));
   MUSTER_CHECK(show(command.output, job_page(job, now()), api::job_to_json(job)));
@@ -64,7 +59,7 @@ Result<int> execute(const GetCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const StopCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
   std::vector<job::Job> stopped;
   std::string text;
   const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
@@ -80,7 +75,7 @@ Result<int> execute(const StopCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
   return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
     auto removed = remove(connection, name, command.force);
     const bool missing = !removed && removed.error().code == base::ErrorCode::kNotFound;

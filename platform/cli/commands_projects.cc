@@ -71,7 +71,7 @@ Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   // A name that is not there is better told now than at the next submit.
   MUSTER_CHECK(connection.call([&](api::Client& client) { return client.project(*command.name); }));
-  MUSTER_CHECK(use_project(*command.name));
+  MUSTER_CHECK(use_project(*command.name, hooks.context));
   MUSTER_CHECK(show("jobs go to " + *command.name + " from now on\n"));
   return kExitDone;
 }

@@ -1,12 +1,14 @@
-// server: run it here, or tell the one that runs to leave.
+// server: run it here, tell the one that runs to leave, or show its fingerprint.
 #include <poll.h>
 
 #include <chrono>
 
+#include "base/files.h"
 #include "base/subprocess.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/server_start.h"
+#include "http/tls.h"
 
 namespace muster::cli {
 
@@ -19,8 +21,8 @@ bool ends_soon(const base::UniqueFd& pidfd) {
   return ::poll(&entry, 1, static_cast<int>(kBound.count())) == 1;
 }
 
-Result<int> stop_server(const ServerCommand& command) {
-  MUSTER_TRY(const Paths paths, paths_here(command.options.state_folder));
+Result<int> stop_server(const ServeOptions& options) {
+  MUSTER_TRY(const Paths paths, paths_here(options.state_folder));
   MUSTER_TRY(const bool answers, server_answers(paths));
   if (!answers) {
     MUSTER_CHECK(show("no server runs\n"));
@@ -37,11 +39,30 @@ Result<int> stop_server(const ServerCommand& command) {
   return kExitDone;
 }
 
+Result<int> show_fingerprint(const ServeOptions& options) {
+  MUSTER_TRY(const Paths paths, paths_here(options.state_folder));
+  const auto certificate = base::read_file(options.tls_certificate.value_or(paths.certificate()));
+  if (!certificate) {
+    return base::Error{.code = certificate.error().code,
+                       .what = certificate.error().what,
+                       .advice =
+                           "a server that is started with --listen makes a certificate "
+                           "where it was given none"};
+  }
+  MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(*certificate));
+  MUSTER_CHECK(show(http::readable_fingerprint(fingerprint) + "\n"));
+  return kExitDone;
+}
+
 }  // namespace
 
 Result<int> execute(const ServerCommand& command, const Hooks& hooks) {
-  if (command.stop) return stop_server(command);
-  return hooks.serve(command.options);
+  const ServerSource source = with_usual_file(command.source);
+  MUSTER_TRY(ServeOptions options, read_server_options(source));
+  if (command.what == ServerCommand::What::kStop) return stop_server(options);
+  if (command.what == ServerCommand::What::kShowFingerprint) return show_fingerprint(options);
+  options.ready_fd = command.options.ready_fd;
+  return hooks.serve(options, [source] { return read_server_options(source); });
 }
 
 }  // namespace muster::cli

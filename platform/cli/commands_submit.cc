@@ -36,7 +36,7 @@ Result<std::string> read_standard_input() {
   return text;
 }
 
-Result<job::JobSpec> read_spec_file(const std::string& file) {
+Result<job::JobSpec> read_spec_file(const std::string& file, const Hooks& hooks) {
   const bool is_input = file == "-";
   auto text = is_input ? read_standard_input() : base::read_file(file, kMaxYamlBytes);
   if (!text) {
@@ -44,13 +44,14 @@ Result<job::JobSpec> read_spec_file(const std::string& file) {
     error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
     return error;
   }
-  MUSTER_TRY(const Caller caller, this_caller());
+  MUSTER_TRY(const Caller caller, this_caller(hooks.context));
   return parse_spec_file(*text, is_input ? "standard input" : file, default_spec(caller));
 }
 
 /// An unknown project that nobody typed is told with where it came from.
-base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec) {
-  const auto caller = this_caller();
+base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
+                                   const Hooks& hooks) {
+  const auto caller = this_caller(hooks.context);
   const bool is_in_use = caller && !caller->project.empty() && caller->project == spec.project;
   if (error.code != base::ErrorCode::kNotFound || !is_in_use) return error;
   error.what += ", which is the one in use";
@@ -59,10 +60,11 @@ base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec) 
   return error;
 }
 
-Result<job::Job> submit(Connection& connection, const job::JobSpec& spec, const std::string& key) {
+Result<job::Job> submit(Connection& connection, const job::JobSpec& spec, const std::string& key,
+                        const Hooks& hooks) {
   auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
   if (job) return job;
-  return with_origin_of_project(std::move(job).error(), spec);
+  return with_origin_of_project(std::move(job).error(), spec, hooks);
 }
 
 void show_detached(const std::string& name) {
@@ -92,7 +94,8 @@ Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, 
   MUSTER_TRY(Connection connection, connect(hooks));
   // From before the submit, so that no Ctrl-C falls between it and the follow.
   Interrupts interrupts;
-  MUSTER_TRY(const job::Job job, submit(connection, spec, key));
+  MUSTER_TRY(const job::Job job, submit(connection, spec, key, hooks));
+  connection.set_project(job.spec.project);
   const FollowRequest request{
       .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
   MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, request));
@@ -103,7 +106,7 @@ Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, 
 Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   auto forecast = connection.call([&](api::Client& client) { return client.forecast(spec); });
-  if (!forecast) return with_origin_of_project(std::move(forecast).error(), spec);
+  if (!forecast) return with_origin_of_project(std::move(forecast).error(), spec, hooks);
   MUSTER_CHECK(show(output, forecast_page(spec, *forecast, base::SystemClock().now()),
                     api::forecast_to_json(*forecast)));
   return kExitDone;
@@ -114,7 +117,7 @@ Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& 
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
   job::JobSpec spec = command.spec;
   if (command.file) {
-    MUSTER_TRY(spec, read_spec_file(*command.file));
+    MUSTER_TRY(spec, read_spec_file(*command.file, hooks));
   }
   if (command.dry_run) return show_forecast(spec, command.output, hooks);
   if (command.follow) {
@@ -122,7 +125,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
                              hooks);
   }
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const job::Job job, submit(connection, spec, command.idempotency_key));
+  MUSTER_TRY(const job::Job job, submit(connection, spec, command.idempotency_key, hooks));
   MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
   if (command.output == Output::kTable) {
     std::cerr << "  to follow it: muster logs -f " << job.spec.name << std::endl;
@@ -136,7 +139,7 @@ Result<int> execute(const RunCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
   Interrupts interrupts;
   const FollowRequest request{.name = command.name, .query = command.query, .look = command.look};
   MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, request));

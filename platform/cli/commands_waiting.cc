@@ -1,8 +1,7 @@
 // queue, explain, events, suspend, resume: why jobs wait, and making them wait.
-#include <poll.h>
-#include <unistd.h>
-
-#include <map>
+#include <chrono>
+#include <optional>
+#include <thread>
 
 #include "api/forecast_wire.h"
 #include "api/wire.h"
@@ -19,69 +18,85 @@ base::Time now() {
   return base::SystemClock().now();
 }
 
-/// All jobs, or the one that is named.
-Result<std::vector<job::Job>> jobs_of(Connection& connection,
-                                      const std::optional<std::string>& name) {
-  if (!name) return connection.call([](api::Client& client) { return client.list(); });
-  MUSTER_TRY(job::Job job, connection.call([&](api::Client& client) { return client.get(*name); }));
-  return std::vector<job::Job>{std::move(job)};
+/// All jobs, those of a project, or the one that is named.
+Result<std::vector<job::Job>> jobs_of(Connection& connection, const EventsCommand& command) {
+  if (command.name) {
+    MUSTER_TRY(job::Job job,
+               connection.call([&](api::Client& client) { return client.get(*command.name); }));
+    return std::vector<job::Job>{std::move(job)};
+  }
+  api::JobQuery query;
+  if (!command.project.empty()) query.project = command.project;
+  return connection.call([&](api::Client& client) { return client.list_all(query); });
 }
 
-/// Tells apart the events that were shown from those that came since. A job's events only grow.
-class NewEvents {
+/// From the first that is kept on, until the job that is named has ended. Where the server goes
+/// away, it goes on behind the last that was shown.
+class EventFollower {
  public:
-  std::vector<JobEvent> among(std::vector<job::Job> jobs) {
-    for (job::Job& job : jobs) {
-      size_t& seen = seen_[job.id];
-      const size_t count = job.events.size();
-      job.events.erase(job.events.begin(),
-                       job.events.begin() + static_cast<std::ptrdiff_t>(std::min(seen, count)));
-      seen = count;
+  EventFollower(const EventsCommand& command, Connection& connection)
+      : connection_(connection), query_{.since = base::Time()} {
+    query_.name = command.name;
+    if (!command.project.empty()) query_.project = command.project;
+  }
+
+  Result<int> run() {
+    constexpr int kMostFailures = 5;
+    while (true) {
+      const auto ended = read();
+      if (interrupted_) return kExitInterrupted;
+      if (pipe_closed_) return kExitBrokenPipe;
+      if (ended && *ended) return kExitDone;
+      if (!ended && ended.error().code != base::ErrorCode::kUnavailable) return ended.error();
+      if (++failures_ > kMostFailures) return ended.error();
+      // A server that dies at once again and again is given longer each time.
+      std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
+      MUSTER_CHECK(connection_.reopen());
     }
-    return merged_events(jobs);
   }
 
  private:
-  std::map<std::string, size_t> seen_;  ///< by id
-};
-
-/// Waits some time for Ctrl-C; returns whether it came.
-bool interrupted_within(Interrupts& interrupts, std::chrono::milliseconds time) {
-  pollfd entry{.fd = interrupts.fd(), .events = POLLIN, .revents = 0};
-  return ::poll(&entry, 1, static_cast<int>(time.count())) == 1;
-}
-
-/// Asks again and again: the server has no stream of all jobs' events.
-Result<int> follow_events(const EventsCommand& command, Connection& connection) {
-  constexpr std::chrono::milliseconds kInterval{500};
-  Interrupts interrupts;
-  NewEvents events;
-  while (true) {
-    MUSTER_TRY(const std::vector<job::Job> jobs, jobs_of(connection, command.name));
-    std::string text;
-    for (const JobEvent& event : events.among(jobs)) text += event_line(event);
-    if (const auto shown = show(text); !shown) return kExitBrokenPipe;
-    if (command.name && job::is_final(jobs.front().phase)) return kExitDone;
-    if (interrupted_within(interrupts, kInterval)) return kExitInterrupted;
+  Result<std::optional<job::Job>> read() {
+    const http::Wake wake{.fd = interrupts_.fd(), .on_wake = [this] {
+                            interrupted_ = interrupts_.take();
+                            return !interrupted_;
+                          }};
+    return connection_.client().watch_events(
+        query_, place_, [this](const api::JobEvent& event) { return print(event); }, wake);
   }
-}
+
+  bool print(const api::JobEvent& event) {
+    failures_ = 0;
+    pipe_closed_ = !show(event_line({event.job, {event.time, event.text}}));
+    return !pipe_closed_;
+  }
+
+  Connection& connection_;
+  Interrupts interrupts_;
+  api::Client::EventQuery query_;
+  std::string place_;
+  bool interrupted_ = false;
+  bool pipe_closed_ = false;
+  int failures_ = 0;  ///< of the server, since the last event
+};
 
 using Act = Result<job::Job> (api::Client::*)(const std::string&);
 
 /// Suspends or resumes every name, and says what came of each.
-Result<int> act_on_jobs(const std::vector<std::string>& names, Output output, Act act,
-                        const std::string& word, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
+template <class Command>
+Result<int> act_on_jobs(const Command& command, Act act, const std::string& word,
+                        const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
   std::vector<job::Job> changed;
   std::string text;
-  const int code = for_each_name(names, [&](const std::string& name) -> Result<void> {
+  const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
     MUSTER_TRY(const job::Job job,
                connection.call([&](api::Client& client) { return (client.*act)(name); }));
     text += word + " " + job.spec.name + "\n";
     changed.push_back(job);
     return {};
   });
-  MUSTER_CHECK(show(output, text, api::jobs_to_json(changed)));
+  MUSTER_CHECK(show(command.output, text, api::jobs_to_json(changed)));
   return code;
 }
 
@@ -98,7 +113,7 @@ Result<int> execute(const QueueCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const ExplainCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const job::Explanation explanation,
              connection.call([&](api::Client& client) { return client.explain(command.name); }));
   MUSTER_CHECK(show(command.output, explanation_page(explanation, now()),
@@ -107,20 +122,20 @@ Result<int> execute(const ExplainCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const EventsCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
-  if (command.follow) return follow_events(command, connection);
-  MUSTER_TRY(const std::vector<job::Job> jobs, jobs_of(connection, command.name));
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  if (command.follow) return EventFollower(command, connection).run();
+  MUSTER_TRY(const std::vector<job::Job> jobs, jobs_of(connection, command));
   const std::vector<JobEvent> events = merged_events(jobs);
   MUSTER_CHECK(show(command.output, event_table(events), events_json(events)));
   return kExitDone;
 }
 
 Result<int> execute(const SuspendCommand& command, const Hooks& hooks) {
-  return act_on_jobs(command.names, command.output, &api::Client::suspend, "suspended", hooks);
+  return act_on_jobs(command, &api::Client::suspend, "suspended", hooks);
 }
 
 Result<int> execute(const ResumeCommand& command, const Hooks& hooks) {
-  return act_on_jobs(command.names, command.output, &api::Client::resume, "resumed", hooks);
+  return act_on_jobs(command, &api::Client::resume, "resumed", hooks);
 }
 
 }  // namespace muster::cli

@@ -40,6 +40,12 @@ const char* names_command(Offer offer) {
       return "project list --output names";
     case Offer::kNodes:
       return "node list --output names";
+    case Offer::kContexts:
+      return "context list --output names";
+    case Offer::kUsers:
+      return "user list --output names";
+    case Offer::kTokens:
+      return "token list --output names";
     default:
       return nullptr;
   }

@@ -31,6 +31,9 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
     case Offer::kJobs:
     case Offer::kProjects:
     case Offer::kNodes:
+    case Offer::kContexts:
+    case Offer::kUsers:
+    case Offer::kTokens:
       return compgen("-W \"$(\"$1\" " + std::string(names_command(kind)) + " 2>/dev/null)\"");
     case Offer::kNothing:
       return ":";

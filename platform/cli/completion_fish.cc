@@ -24,6 +24,9 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
     case Offer::kJobs:
     case Offer::kProjects:
     case Offer::kNodes:
+    case Offer::kContexts:
+    case Offer::kUsers:
+    case Offer::kTokens:
       return " -a '(muster " + std::string(names_command(kind)) + " 2>/dev/null)'";
     case Offer::kNothing:
       return "";

@@ -14,15 +14,17 @@ namespace {
 
 TEST(Completion, OfEveryShellKnowsEveryCommandAndVisibleFlag) {
   const Command root = command_tree();
+  const std::string bash = bash_completion(root);
+  const std::string zsh = zsh_completion(root);
   const std::string fish = fish_completion(root);
   for (const auto& [at, command] : places_in(root)) {
     for (const Flag& flag : command->flags) {
       const bool shown = !flag.hidden;
-      EXPECT_EQ(bash_completion(root).find(flag.name) != std::string::npos, shown) << flag.name;
-      EXPECT_EQ(zsh_completion(root).find(flag.name) != std::string::npos, shown) << flag.name;
+      EXPECT_EQ(bash.find(flag.name) != std::string::npos, shown) << flag.name;
+      EXPECT_EQ(zsh.find(flag.name) != std::string::npos, shown) << flag.name;
       EXPECT_EQ(fish.find("-l " + flag.name.substr(2)) != std::string::npos, shown) << flag.name;
     }
-    for (const std::string& script : {bash_completion(root), zsh_completion(root), fish}) {
+    for (const std::string& script : {bash, zsh, fish}) {
       EXPECT_NE(script.find(command->name), std::string::npos) << at;
     }
   }
@@ -36,7 +38,8 @@ std::string offered_by_bash(const std::string& words) {
   if (fd < 0) return "no temporary file";
   ::close(fd);
   std::ofstream(path.data())
-      << "muster() {\n  case $1 in project) echo team-a ;; node) echo gpu-7 ;; *) echo dist; echo "
+      << "muster() {\n  case $1 in project) echo team-a ;; node) echo gpu-7 ;; context) echo lab "
+         ";; user) echo ada ;; *) echo dist; echo "
          "other ;; "
          "esac\n}\n"
       << bash_completion(command_tree()) << "COMP_WORDS=(" << words
@@ -74,6 +77,10 @@ TEST(BashCompletion, OffersWhatMayStandAtTheCursor) {
       {"muster node drain g", "gpu-7\n"},
       {"muster explain d", "dist\n"},
       {"muster logs dist --tail 1", "\n"},
+      {"muster context use l", "lab\n"},
+      {"muster list --context l", "lab\n"},
+      {"muster user set a", "ada\n"},
+      {"muster user create x --role v", "viewer\n"},
   };
   for (const auto& [words, expected] : cases) EXPECT_EQ(offered_by_bash(words), expected) << words;
 }

@@ -2,33 +2,77 @@
 
 #include <iostream>
 
+#include "api/server_url.h"
+#include "base/files.h"
 #include "cli/server_start.h"
 
 namespace muster::cli {
 
 namespace {
 
-void warn_of_other_version(const api::ServerInfo& server, const std::string& version) {
+void warn_of_other_version(const api::ServerInfo& server, const std::string& version,
+                           bool is_shared) {
   std::cerr << "muster: warning: the server is version " << server.version << ", this is "
-            << version << "\n  'muster server --stop' lets the next command start this version's; "
+            << version << "\n";
+  if (is_shared) return;
+  std::cerr << "  'muster server --stop' lets the next command start this version's; "
             << "jobs go on meanwhile\n";
 }
 
 }  // namespace
 
-Result<Connection> Connection::open(Paths paths, const std::string& version) {
-  Connection connection(std::move(paths));
-  connection.client_ = std::make_unique<api::Client>(connection.paths_.socket);
+Result<Connection> Connection::open(const Context& context, const std::string& version,
+                                    std::string project) {
+  Connection connection;
+  connection.project_ = std::move(project);
+  if (context.is_local()) {
+    MUSTER_TRY(connection.paths_, paths_here());
+  } else {
+    MUSTER_TRY(connection.endpoint_, endpoint_of(context));
+    connection.token_ = context.token;
+  }
+  connection.client_ = connection.second_client();
   MUSTER_TRY(const api::ServerInfo server,
              connection.call([](api::Client& client) { return client.info(); }));
-  if (server.version != version) warn_of_other_version(server, version);
+  if (server.version != version) warn_of_other_version(server, version, connection.is_shared());
   return connection;
 }
 
 Result<void> Connection::reopen() {
-  MUSTER_CHECK(ensure_server(paths_));
-  client_ = std::make_unique<api::Client>(paths_.socket);
+  if (!is_shared()) MUSTER_CHECK(ensure_server(paths_));
+  client_ = second_client();
   return {};
+}
+
+void Connection::set_project(const std::string& project) {
+  project_ = project;
+  client_->set_project(project);
+}
+
+std::unique_ptr<api::Client> Connection::second_client() const {
+  auto client = endpoint_ ? std::make_unique<api::Client>(*endpoint_, token_)
+                          : std::make_unique<api::Client>(paths_.socket);
+  client->set_project(project_);
+  return client;
+}
+
+Result<http::TlsEndpoint> endpoint_of(const Context& context) {
+  MUSTER_TRY(const api::ServerAddress address, api::parse_server_url(context.server));
+  http::TlsEndpoint endpoint{.host = address.host,
+                             .port = address.port,
+                             .fingerprint = context.fingerprint,
+                             .authorities = {}};
+  if (context.ca_file.empty() || !context.fingerprint.empty()) return endpoint;
+  auto authorities = base::read_file(context.ca_file);
+  if (!authorities) {
+    base::Error error = std::move(authorities).error();
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
+    error.advice = "it holds the authorities of context '" + context.name +
+                   "'; with another: muster login " + context.server + " --ca FILE";
+    return error;
+  }
+  endpoint.authorities = *std::move(authorities);
+  return endpoint;
 }
 
 }  // namespace muster::cli

@@ -1,5 +1,7 @@
-// The way to the server: finds it, starts it where none runs, and finds or starts it again when it
-// goes away in the middle (a server leaves when idle, and may be killed; jobs live on without it).
+// The way to the server of a context: finds it and, where it is the local one, starts it where none
+// runs; and finds or starts it again when it goes away in the middle (a local server leaves when
+// idle, any may be killed; jobs live on without it). A server that others share is never started
+// here.
 //
 // Blocking; not thread-safe.
 #pragma once
@@ -8,6 +10,7 @@
 #include <string>
 
 #include "api/client.h"
+#include "cli/contexts.h"
 #include "cli/paths.h"
 
 namespace muster::cli {
@@ -15,16 +18,25 @@ namespace muster::cli {
 class Connection {
  public:
   /// Reaches a server, which then answers. One of another version than `version` is used all the
-  /// same, with a warning on standard error.
-  static Result<Connection> open(Paths paths, const std::string& version);
+  /// same, with a warning on standard error. `project`: as in api::Client::set_project().
+  ///
+  /// For a server that others share, no folder is looked for or made.
+  static Result<Connection> open(const Context& context, const std::string& version,
+                                 std::string project = {});
 
-  /// Finds or starts a server anew.
+  /// Finds or starts a server anew. Of a shared one nothing is asked yet.
   Result<void> reopen();
 
+  /// As api::Client::set_project(), for this connection and those it is reopened as.
+  void set_project(const std::string& project);
+
   /// A client of its own: for a request in the midst of a stream of another.
-  api::Client second_client() const { return api::Client(paths_.socket); }
+  std::unique_ptr<api::Client> second_client() const;
 
   api::Client& client() { return *client_; }
+
+  /// Whether it is somebody else's to bring back when it goes away.
+  bool is_shared() const { return endpoint_.has_value(); }
 
   /// attempt(client()), and once more on a new connection where the server went away. Only for
   /// requests that may be sent twice: reads, stop, and submit with its idempotency key.
@@ -37,10 +49,17 @@ class Connection {
   }
 
  private:
-  explicit Connection(Paths paths) : paths_(std::move(paths)) {}
+  Connection() = default;
 
-  Paths paths_;
+  Paths paths_;                                ///< of the local server
+  std::optional<http::TlsEndpoint> endpoint_;  ///< of a shared one
+  std::string token_;
+  std::string project_;
   std::unique_ptr<api::Client> client_;
 };
+
+/// Where a context's server is, and how it is known. Reads the context's CA file. REQUIRES: it is
+/// not the local one.
+Result<http::TlsEndpoint> endpoint_of(const Context& context);
 
 }  // namespace muster::cli

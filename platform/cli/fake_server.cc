@@ -9,9 +9,12 @@
 #include <iostream>
 #include <optional>
 
+#include "api/event_wire.h"
 #include "api/forecast_wire.h"
+#include "api/job_query.h"
 #include "api/routes.h"
 #include "api/wire.h"
+#include "cli/fake_accounts.h"
 #include "cli/fake_cluster.h"
 #include "http/server_sent_events.h"
 
@@ -63,14 +66,18 @@ struct FakeServer::State {
 
   http::Response answer(const http::Request& request) {
     const std::string what = request.method + " " + request.path;
+    if (auto refused = accounts.refuse(request)) return *std::move(refused);
     if (request.path == api::kInfoPath) {
       return {.body = api::info_to_json(
                   {.version = script.version, .pid = ::getpid(), .state_folder = "/state"})};
     }
-    requests.push_back(what);
+    const auto project = request.query.find("project");
+    requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
+    if (auto answered = accounts.answer(request)) return *std::move(answered);
     if (auto answered = cluster.answer(request)) return *std::move(answered);
     if (what == "GET /v1/queue") return {.body = api::jobs_to_json(waiting())};
-    if (what == "GET /v1/jobs") return {.body = api::jobs_to_json(all())};
+    if (what == "GET /v1/jobs") return list(request);
+    if (request.path == api::kWatchEventsPath) return watch_events(request);
     if (what == "POST /v1/jobs") return submit(request);
     const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
     const std::string name = rest.substr(0, rest.find('/'));
@@ -90,6 +97,34 @@ struct FakeServer::State {
     std::vector<job::Job> list;
     for (const auto& [name, job] : jobs) list.push_back(job);
     return list;
+  }
+
+  http::Response list(const http::Request& request) const {
+    const auto query = api::job_query_from_parameters(request.query);
+    if (query->project && !cluster.has_project(*query->project)) {
+      return problem(base::ErrorCode::kNotFound, "there is no project '" + *query->project + "'");
+    }
+    std::vector<const job::Job*> page;
+    for (const auto& [name, job] : jobs) {
+      if (matches(*query, job)) page.push_back(&job);
+    }
+    return {.body = api::job_page_to_json(page, "")};
+  }
+
+  /// Of one job, which has ended.
+  http::Response watch_events(const http::Request& request) {
+    const auto found = jobs.find(request.query.at("name"));
+    if (found == jobs.end()) {
+      return problem(base::ErrorCode::kNotFound, "there is no such job");
+    }
+    const job::Job& job = found->second;
+    tape = std::make_shared<Tape>();
+    for (const job::Event& happened : job.events) {
+      const api::JobEvent told{.time = happened.time, .job = job.spec.name, .text = happened.text};
+      tape->pieces.push_back(event(api::kHistoryEvent, api::job_event_to_json(told)));
+    }
+    tape->pieces.push_back(event(api::kEndEvent, api::job_to_json(job)));
+    return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(tape)};
   }
 
   std::vector<job::Job> waiting() const {
@@ -182,6 +217,7 @@ struct FakeServer::State {
 
   Script script;
   FakeCluster cluster;
+  FakeAccounts accounts;
   std::map<std::string, job::Job> jobs;
   std::vector<std::string> requests;
   std::shared_ptr<Tape> tape;
@@ -195,6 +231,7 @@ FakeServer::FakeServer(const std::filesystem::path& socket, Script script)
     std::cerr << listening.error().to_string() << "\n";
     std::abort();
   }
+  if (state_->script.tls) listen_on_tls();
   thread_ = std::thread([this] {
     // The signals of a test are for the command line's thread.
     sigset_t all;
@@ -202,6 +239,27 @@ FakeServer::FakeServer(const std::filesystem::path& socket, Script script)
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     loop_.run();
   });
+}
+
+void FakeServer::listen_on_tls() {
+  auto identity = http::make_self_signed({"127.0.0.1", "localhost"}, base::SystemClock().now(),
+                                         std::chrono::hours(24));
+  if (identity) identity_ = *std::move(identity);
+  const auto address = state_->server.listen("127.0.0.1:0", identity_);
+  if (!address) {
+    std::cerr << address.error().to_string() << "\n";
+    std::abort();
+  }
+  url_ = "https://" + *address;
+}
+
+std::string FakeServer::fingerprint() const {
+  const auto fingerprint = http::fingerprint_of(identity_.certificate);
+  return fingerprint ? *fingerprint : "";
+}
+
+std::string FakeServer::first_token() const {
+  return state_->accounts.first_token();
 }
 
 FakeServer::~FakeServer() {

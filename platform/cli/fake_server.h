@@ -25,6 +25,7 @@ struct Script {
   job::Phase end = job::Phase::kSucceeded;
   int exit_code = 0;
   std::string version = "1";
+  bool tls = false;  ///< listens on TLS, too
 };
 
 class FakeServer {
@@ -35,10 +36,21 @@ class FakeServer {
   /// "POST /v1/jobs" ..., in order, but for the greeting of each connection.
   std::vector<std::string> requests();
 
+  // Over TLS.
+  std::string url() const { return url_; }
+  std::string fingerprint() const;
+  std::string certificate() const { return identity_.certificate; }
+  /// Of an admin, `root`.
+  std::string first_token() const;
+
  private:
   struct State;
+  void listen_on_tls();
+
   base::EventLoop loop_;
   std::unique_ptr<State> state_;
+  http::TlsIdentity identity_;
+  std::string url_;
   std::thread thread_;
 };
 

@@ -41,23 +41,24 @@ class Follower {
         wake_fd_(either(interrupts.fd(), output_.timer_fd())) {}
 
   Result<FollowEnd> run() {
-    job::LogQuery query = request_.query;
     while (true) {
-      auto job = read(query);
+      auto job = read();
       if (left_ || (job && is_whole(*job))) return end(std::move(job));
       if (!job && job.error().code != base::ErrorCode::kUnavailable) return job.error();
       MUSTER_CHECK(come_back());
-      query = cursor_.resume(request_.query);
+      cursor_.restart();
     }
   }
 
  private:
-  Result<job::Job> read(const job::LogQuery& query) {
+  Result<job::Job> read() {
     const auto begin = std::chrono::steady_clock::now();
     const http::Wake wake{.fd = wake_fd_.get(), .on_wake = [this] { return on_wake(); }};
-    auto job = connection_.client().logs(
-        request_.name, query, [this](const job::LogRecord& record) { return on_record(record); },
-        wake);
+    const api::Client::LogHandlers handlers{
+        .on_record = [this](const job::LogRecord& record) { return on_record(record); },
+        .on_place = [this](const std::string& place) { cursor_.reach(place); }};
+    const std::string place = cursor_.place();
+    auto job = connection_.client().logs(request_.name, request_.query, place, handlers, wake);
     // A server that stood for a while is no failure, be the job silent for ever so long.
     constexpr std::chrono::seconds kWhile{10};
     if (std::chrono::steady_clock::now() - begin > kWhile) failures_ = 0;
@@ -65,10 +66,11 @@ class Follower {
   }
 
   bool on_record(const job::LogRecord& record) {
-    if (!cursor_.advance(record)) return true;
+    const job::LogRecord* const unseen = cursor_.unseen(record);
+    if (unseen == nullptr) return true;
     failures_ = 0;
     if (output_error_) return true;
-    printer_.print(record, output_.buffer());
+    printer_.print(*unseen, output_.buffer());
     return check_output(output_.commit());
   }
 
@@ -98,7 +100,7 @@ class Follower {
 
   /// By a client of its own: the stream has the other one busy.
   void ask_to_stop() {
-    const auto stopped = connection_.second_client().stop(request_.name, interruptions_ > 1);
+    const auto stopped = connection_.second_client()->stop(request_.name, interruptions_ > 1);
     // A server that is gone is asked again once it is back.
     if (!stopped && stopped.error().code != base::ErrorCode::kUnavailable) {
       std::cerr << error_text(stopped.error()) << std::flush;
@@ -143,8 +145,9 @@ class Follower {
 
   /// Finds or starts a server after one went away.
   Result<void> come_back() {
-    constexpr int kMostFailures = 5;
-    if (++failures_ > kMostFailures) {
+    // Who runs a shared server brings it back, or lets another take over, within seconds.
+    const int most_failures = connection_.is_shared() ? 15 : 5;
+    if (++failures_ > most_failures) {
       return base::Error{
           .code = base::ErrorCode::kUnavailable,
           .what = "the server keeps going away while job '" + request_.name + "' is followed",

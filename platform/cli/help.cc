@@ -28,7 +28,9 @@ std::string usage(const Command& command, const std::string& path) {
   std::string text = "usage: " + path;
   if (!command.commands.empty()) text += command.name == "submit" ? " [KIND]" : " COMMAND";
   if (!command.positionals.name.empty()) {
-    const bool many = command.positionals.most > 1;
+    // "NAME USER" are two, and not many of one.
+    const bool many =
+        command.positionals.most > 1 && command.positionals.name.find(' ') == std::string::npos;
     const std::string name = command.positionals.name + (many ? "..." : "");
     text += command.positionals.least > 0 ? " " + name : " [" + name + "]";
   }

@@ -54,7 +54,8 @@ Invocation read_run(Reading& in) {
 }
 
 Invocation read_logs(Reading& in) {
-  LogsCommand command{.name = in.name("job"), .query = {}, .look = in.look()};
+  LogsCommand command{
+      .name = in.name("job"), .project = in.whose_job(), .query = {}, .look = in.look()};
   command.query.follow = in.reader.has("--follow");
   if (in.reader.has("--task")) command.query.task = in.reader.text("--task");
   command.query.since = in.reader.moment("--since", in.caller.now);
@@ -65,15 +66,47 @@ Invocation read_logs(Reading& in) {
   return command;
 }
 
+Invocation read_exec(Reading& in) {
+  ExecCommand command{.name = in.name("job"), .project = in.whose_job(), .request = {}};
+  command.request.command = in.arguments.program;
+  command.request.task = in.reader.text("--task");
+  command.request.terminal = in.reader.has("--terminal");
+  if (command.request.command.empty() && in.reader.ok()) {
+    in.reader.fault("", "say which program to run, behind '--'");
+  }
+  return command;
+}
+
 Invocation read_delete(Reading& in) {
   return DeleteCommand{.names = in.names("job"),
+                       .project = in.whose_job(),
                        .ignore_missing = in.reader.has("--ignore-missing"),
                        .force = in.reader.has("--force")};
 }
 
 Invocation read_server(Reading& in) {
-  return ServerCommand{.options = read_server_flags(in.caller, in.reader),
-                       .stop = in.reader.has("--stop")};
+  ServerCommand command{.source = read_server_source(in.caller, in.reader)};
+  command.options = read_server_flags(command.source, in.reader);
+  if (in.reader.has("--stop")) command.what = ServerCommand::What::kStop;
+  if (in.reader.has("--fingerprint")) command.what = ServerCommand::What::kShowFingerprint;
+  if (in.reader.has("--stop") && in.reader.has("--fingerprint")) {
+    in.reader.fault("--fingerprint", "does not go with --stop");
+  }
+  return command;
+}
+
+Invocation read_store(Reading& in, StoreCommand::What what) {
+  StoreCommand command{
+      .what = what, .source = read_server_source(in.caller, in.reader), .output = in.output()};
+  read_server_flags(command.source, in.reader);
+  if (what == StoreCommand::What::kCheck) return command;
+  if (in.arguments.names.empty()) {
+    in.reader.fault("FILE", "is missing; name the backup");
+  } else {
+    // A backup belongs where its caller is, whatever the server's folder.
+    command.file = (command.source.folder / in.arguments.names.front()).lexically_normal();
+  }
+  return command;
 }
 
 Invocation read_simulate(Reading& in) {
@@ -102,7 +135,7 @@ Invocation read_help(Reading& in) {
   return HelpCommand{.path = in.arguments.names};
 }
 
-constexpr std::array<InvocationReader, 14> kReaders{{
+constexpr std::array<InvocationReader, 18> kReaders{{
     {"run", read_run},
     {"submit", read_submit_file},
     {"submit mpi", [](Reading& in) { return read_submit_kind(in, job::Kind::kMpi); }},
@@ -115,16 +148,22 @@ constexpr std::array<InvocationReader, 14> kReaders{{
      }},
     {"get",
      [](Reading& in) -> Invocation {
-       return GetCommand{.name = in.name("job"), .output = in.output()};
+       return GetCommand{.name = in.name("job"), .project = in.whose_job(), .output = in.output()};
      }},
     {"logs", read_logs},
+    {"exec", read_exec},
     {"stop",
      [](Reading& in) -> Invocation {
-       return StopCommand{
-           .names = in.names("job"), .now = in.reader.has("--now"), .output = in.output()};
+       return StopCommand{.names = in.names("job"),
+                          .project = in.whose_job(),
+                          .now = in.reader.has("--now"),
+                          .output = in.output()};
      }},
     {"delete", read_delete},
     {"server", read_server},
+    {"store backup", [](Reading& in) { return read_store(in, StoreCommand::What::kBackup); }},
+    {"store restore", [](Reading& in) { return read_store(in, StoreCommand::What::kRestore); }},
+    {"store check", [](Reading& in) { return read_store(in, StoreCommand::What::kCheck); }},
     {"simulate", read_simulate},
     {"version", [](Reading& in) -> Invocation { return VersionCommand{in.output()}; }},
     {"completion", read_completion},
@@ -145,7 +184,7 @@ Invocation read_root(Reading& in) {
 Invocation read(Reading& in) {
   const std::string path = joined(in.arguments.path);
   using Readers = std::span<const InvocationReader>;
-  for (const Readers readers : {Readers(kReaders), cluster_readers()}) {
+  for (const Readers readers : {Readers(kReaders), cluster_readers(), account_readers()}) {
     for (const InvocationReader& reader : readers) {
       if (reader.path == path) return reader.read(in);
     }
@@ -187,6 +226,12 @@ std::vector<std::string> Reading::names(const std::string& of) {
 std::optional<std::string> Reading::optional_name() const {
   if (arguments.names.empty()) return std::nullopt;
   return arguments.names.front();
+}
+
+std::string context_flag(const std::vector<std::string>& words) {
+  const Arguments arguments = sort_arguments(command_tree(), words);
+  const auto found = arguments.flags.find("--context");
+  return found == arguments.flags.end() ? "" : found->second.back();
 }
 
 Result<Invocation> parse_invocation(const std::vector<std::string>& words, const Caller& caller,

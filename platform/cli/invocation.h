@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "api/project_wire.h"
+#include "api/terminal.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "cli/account_commands.h"
 #include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/server_config.h"
 #include "cli/simulate_flags.h"
 #include "job/log_record.h"
 #include "job/spec.h"
@@ -22,8 +25,6 @@
 namespace muster::cli {
 
 using base::Result;
-
-enum class Output { kTable, kJson, kYaml, kNames };
 
 /// How log lines are dressed.
 struct LogLook {
@@ -54,46 +55,63 @@ struct ListCommand {
   Output output = Output::kTable;
 };
 
+// Of the commands on jobs that are named, `project` says whose are meant where several have one of
+// that name; empty: the server is left to tell.
+
 struct GetCommand {
   std::string name;
+  std::string project = {};
   Output output = Output::kTable;
 };
 
 struct LogsCommand {
   std::string name;
+  std::string project = {};
   job::LogQuery query;
   LogLook look;
 };
 
+struct ExecCommand {
+  std::string name;
+  std::string project = {};
+  api::ExecRequest request;
+};
+
 struct StopCommand {
   std::vector<std::string> names;
+  std::string project = {};
   bool now = false;
   Output output = Output::kTable;
 };
 
 struct DeleteCommand {
   std::vector<std::string> names;
+  std::string project = {};
   bool ignore_missing = false;
   bool force = false;
 };
 
 struct SuspendCommand {
   std::vector<std::string> names;
+  std::string project = {};
   Output output = Output::kTable;
 };
 
 struct ResumeCommand {
   std::vector<std::string> names;
+  std::string project = {};
   Output output = Output::kTable;
 };
 
 struct ExplainCommand {
   std::string name;
+  std::string project = {};
   Output output = Output::kTable;
 };
 
 struct EventsCommand {
   std::optional<std::string> name;  ///< only those of this job
+  std::string project = {};         ///< or: of all of this project
   bool follow = false;
   Output output = Output::kTable;
 };
@@ -152,8 +170,18 @@ struct NodeChangeCommand {
 };
 
 struct ServerCommand {
-  ServeOptions options;
-  bool stop = false;  ///< tell the server that runs to leave
+  enum class What { kServe, kStop, kShowFingerprint };
+  What what = What::kServe;
+  ServeOptions options;  ///< as far as flags and environment say
+  ServerSource source;   ///< from which all of them are read
+};
+
+struct StoreCommand {
+  enum class What { kBackup, kRestore, kCheck };
+  What what = What::kCheck;
+  std::string file;  ///< of the backup
+  ServerSource source;
+  Output output = Output::kTable;
 };
 
 struct SimulateCommand {
@@ -174,13 +202,20 @@ struct HelpCommand {
   bool asked = true;              ///< false: nothing was asked at all
 };
 
-using Invocation =
-    std::variant<SubmitCommand, RunCommand, ListCommand, GetCommand, LogsCommand, StopCommand,
-                 SuspendCommand, ResumeCommand, ExplainCommand, EventsCommand, DeleteCommand,
-                 QueueCommand, TopCommand, ProjectChangeCommand, ProjectListCommand,
-                 ProjectGetCommand, ProjectDeleteCommand, ProjectUseCommand, NodeListCommand,
-                 NodeGetCommand, NodeChangeCommand, ServerCommand, SimulateCommand, VersionCommand,
-                 CompletionCommand, HelpCommand>;
+using Invocation = std::variant<
+    SubmitCommand, RunCommand, ListCommand, GetCommand, LogsCommand, ExecCommand, StopCommand,
+    SuspendCommand, ResumeCommand, ExplainCommand, EventsCommand, DeleteCommand, QueueCommand,
+    TopCommand, ProjectChangeCommand, ProjectListCommand, ProjectGetCommand, ProjectDeleteCommand,
+    ProjectUseCommand, NodeListCommand, NodeGetCommand, NodeChangeCommand, ServerCommand,
+    StoreCommand, SimulateCommand, VersionCommand, CompletionCommand, HelpCommand, LoginCommand,
+    LogoutCommand, WhoAmICommand, ContextShowCommand, ContextListCommand, ContextUseCommand,
+    ContextRemoveCommand, UserCreateCommand, UserListCommand, UserGetCommand, UserSetCommand,
+    UserDeleteCommand, UserInviteCommand, MemberListCommand, MemberGrantCommand,
+    MemberRevokeCommand, TokenCreateCommand, TokenListCommand, TokenRevokeCommand, SecretSetCommand,
+    SecretListCommand, SecretDeleteCommand, AuditCommand>;
+
+/// What --context says, or empty. Which project is in use hangs on it, so it is known first.
+std::string context_flag(const std::vector<std::string>& words);
 
 /// Reads a command line (without the program's name). `random` gives names and idempotency keys.
 ///

@@ -10,8 +10,10 @@ namespace muster::cli {
 namespace {
 
 Invocation read_events(Reading& in) {
-  EventsCommand command{
-      .name = in.optional_name(), .follow = in.reader.has("--follow"), .output = in.output()};
+  EventsCommand command{.name = in.optional_name(),
+                        .project = in.whose_job(),
+                        .follow = in.reader.has("--follow"),
+                        .output = in.output()};
   if (command.follow && in.reader.has("--output")) {
     in.reader.fault("--output", "does not go with --follow, which prints lines as they come");
   }
@@ -46,15 +48,18 @@ Invocation read_node_change(Reading& in, NodeChangeCommand::What what) {
 constexpr std::array<InvocationReader, 17> kReaders{{
     {"suspend",
      [](Reading& in) -> Invocation {
-       return SuspendCommand{.names = in.names("job"), .output = in.output()};
+       return SuspendCommand{
+           .names = in.names("job"), .project = in.whose_job(), .output = in.output()};
      }},
     {"resume",
      [](Reading& in) -> Invocation {
-       return ResumeCommand{.names = in.names("job"), .output = in.output()};
+       return ResumeCommand{
+           .names = in.names("job"), .project = in.whose_job(), .output = in.output()};
      }},
     {"explain",
      [](Reading& in) -> Invocation {
-       return ExplainCommand{.name = in.name("job"), .output = in.output()};
+       return ExplainCommand{
+           .name = in.name("job"), .project = in.whose_job(), .output = in.output()};
      }},
     {"events", read_events},
     {"queue", [](Reading& in) -> Invocation { return QueueCommand{in.list_output()}; }},

@@ -1,5 +1,6 @@
 // What the readers of a command line share: invocation.cc reads the commands on jobs and on muster
-// itself, invocation_cluster.cc those on projects, nodes and the queue.
+// itself, invocation_cluster.cc those on projects, nodes and the queue, invocation_accounts.cc those
+// on who may do what.
 //
 // Pure; for those two files alone.
 #pragma once
@@ -33,6 +34,8 @@ struct Reading {
   std::string name(const std::string& of);
   std::vector<std::string> names(const std::string& of);
   std::optional<std::string> optional_name() const;
+  /// Whose job is meant, or empty.
+  std::string whose_job() const { return reader.text("--project"); }
 };
 
 struct InvocationReader {
@@ -42,5 +45,7 @@ struct InvocationReader {
 
 /// project, node, queue, top, explain, events, suspend, resume.
 std::span<const InvocationReader> cluster_readers();
+/// login, logout, whoami, context, user, token, secret, audit, and the members of projects.
+std::span<const InvocationReader> account_readers();
 
 }  // namespace muster::cli

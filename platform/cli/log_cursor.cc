@@ -2,32 +2,27 @@
 
 namespace muster::cli {
 
-bool LogCursor::advance(const job::LogRecord& record) {
-  if (!first_ || record.time < *first_) first_ = record.time;
-  const auto [found, added] = places_.try_emplace(record.task, Place{.last = record.time});
-  Place& place = found->second;
-  if (place.replaying) {
-    if (record.time < place.last) return false;
-    if (record.time == place.last && place.to_skip-- > 0) return false;
-    place.replaying = false;
+const job::LogRecord* LogCursor::unseen(const job::LogRecord& record) {
+  Count& count = counts_[{record.attempt, record.task, record.rank, record.stream}];
+  if (count.again == 0) {
+    count.seen += job::printed_size(record);
+    return &record;
   }
-  // Not only forwards: a clock that is set back must not cost lines.
-  if (record.time != place.last) place = {.last = record.time};
-  ++place.at_last;
-  return true;
+  rest_ = record;
+  if (!job::drop_seen(rest_, count.again)) return nullptr;
+  count.seen += job::printed_size(rest_);
+  return &rest_;
 }
 
-job::LogQuery LogCursor::resume(job::LogQuery query) {
-  for (auto& [task, place] : places_) {
-    place.replaying = true;
-    place.to_skip = place.at_last;
-  }
-  // "The last N lines that exist now" are others now. What was shown begins at the first record.
-  if (query.tail && first_) {
-    query.tail.reset();
-    query.since = first_;
-  }
-  return query;
+// What was seen before a restart may reach beyond the first place after it.
+void LogCursor::reach(const std::string& place) {
+  place_ = place;
+  std::erase_if(counts_, [](const auto& entry) { return entry.second.again == 0; });
+  for (auto& [source, count] : counts_) count.seen = count.again;
+}
+
+void LogCursor::restart() {
+  for (auto& [source, count] : counts_) count.again = count.seen;
 }
 
 }  // namespace muster::cli

@@ -1,15 +1,19 @@
 // How far a job's logs have been read, so that reading can go on where it broke off when the server
-// was killed: nothing lost, nothing shown twice.
+// was killed: no byte lost, none shown twice.
 //
-// Records of one task come in the order of their times; those of different tasks need not. So the
-// place is kept for each task: the time of its last record, and how many records had that time.
+// The server says now and then which place was reached; from there on it is asked to go on. What
+// came after the last place comes again, cut into records as it may be: the bytes of each source (a
+// stream of a rank of a task in an attempt) come in the same order each time, so they are counted,
+// and as many are passed over.
 //
 // Pure.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "job/log_record.h"
 
@@ -17,23 +21,29 @@ namespace muster::cli {
 
 class LogCursor {
  public:
-  /// Whether `record` was not handed over before the last resume(); if so, counts it as seen.
-  bool advance(const job::LogRecord& record);
+  /// What of `record` was not seen before the last restart(): all of it, or its rest, which lives
+  /// until the next call; nullptr: nothing.
+  const job::LogRecord* unseen(const job::LogRecord& record);
 
-  /// The query that reads on, given the one that began. From then on advance() passes over what
-  /// was seen.
-  job::LogQuery resume(job::LogQuery query);
+  /// All that came before stands in front of `place`.
+  void reach(const std::string& place);
+
+  /// Reading begins anew at place(). From then on unseen() passes over what was seen.
+  void restart();
+
+  /// The last that was reached; empty: the beginning.
+  const std::string& place() const { return place_; }
 
  private:
-  struct Place {
-    base::Time last;
-    int at_last = 0;         ///< records seen with that time
-    int to_skip = 0;         ///< of those, how many will come again
-    bool replaying = false;  ///< what was seen comes again
+  using Source = std::tuple<int, std::string, std::optional<int>, job::LogStream>;
+  struct Count {
+    uint64_t seen = 0;   ///< bytes since the last place
+    uint64_t again = 0;  ///< of these, how many are yet to come again
   };
 
-  std::map<std::string, Place> places_;
-  std::optional<base::Time> first_;
+  std::map<Source, Count> counts_;
+  std::string place_;
+  job::LogRecord rest_;
 };
 
 }  // namespace muster::cli

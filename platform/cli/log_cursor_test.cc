@@ -2,62 +2,101 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace muster::cli {
 namespace {
 
-job::LogRecord record(const std::string& task, int at, const std::string& text = "") {
-  return {.time = base::Time(std::chrono::seconds(at)), .task = task, .text = text};
+using Records = std::vector<job::LogRecord>;
+
+job::LogRecord line(const std::string& task, const std::string& text, int attempt = 1) {
+  return {.task = task, .attempt = attempt, .text = text};
 }
 
-/// The texts that get through.
-std::string seen(LogCursor& cursor, const std::vector<job::LogRecord>& records) {
+job::LogRecord piece(const std::string& task, const std::string& text) {
+  job::LogRecord record = line(task, text);
+  record.continues = true;
+  return record;
+}
+
+/// The texts that get through; a line's end as '|'.
+std::string seen(LogCursor& cursor, const Records& records) {
   std::string texts;
   for (const job::LogRecord& each : records) {
-    if (cursor.advance(each)) texts += each.text;
+    const job::LogRecord* const fresh = cursor.unseen(each);
+    if (fresh != nullptr) texts += fresh->text + (fresh->continues ? "" : "|");
   }
   return texts;
 }
 
 TEST(LogCursor, LetsAllThroughWhereNothingBrokeOff) {
   LogCursor cursor;
-  EXPECT_EQ(seen(cursor, {record("a", 2, "1"), record("a", 1, "2"), record("b", 0, "3")}), "123");
+  EXPECT_EQ(seen(cursor, {line("a", "1"), line("a", "1"), line("b", "")}), "1|1||");
+  EXPECT_EQ(cursor.place(), "");
 }
 
-TEST(LogCursor, PassesOverExactlyWhatWasSeenAfterAResume) {
-  const std::vector<job::LogRecord> all{
-      record("a", 1, "A"), record("b", 1, "B"), record("a", 2, "C"), record("a", 2, "D"),
-      record("b", 1, "E"), record("a", 2, "F"), record("c", 0, "G"), record("b", 3, "H")};
+TEST(LogCursor, PassesOverExactlyWhatWasSeenAfterARestart) {
+  const Records all{line("a", "A"), line("b", "B"), line("a", "C"),    line("a", "C"),
+                    line("b", "E"), line("a", "F"), line("c", "G", 2), line("c", "G", 1)};
   for (size_t cut = 0; cut <= all.size(); ++cut) {
     LogCursor cursor;
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(cut);
     std::string texts = seen(cursor, {all.begin(), middle});
-    const job::LogQuery query = cursor.resume({.follow = true});
+    cursor.restart();
     texts += seen(cursor, all);
-    EXPECT_EQ(texts, "ABCDEFGH") << "cut after " << cut;
-    EXPECT_EQ(query.since, std::nullopt);
+    EXPECT_EQ(texts, "A|B|C|C|E|F|G|G|") << "cut after " << cut;
   }
+}
+
+TEST(LogCursor, DoesNotCareWhereTheBytesAreCutIntoRecords) {
+  LogCursor cursor;
+  EXPECT_EQ(seen(cursor, {line("a", "one"), piece("a", "tw"), piece("b", "x")}), "one|twx");
+  cursor.restart();
+
+  EXPECT_EQ(seen(cursor, {piece("a", "o"), line("a", "ne"), line("b", "xyz"), line("a", "two")}),
+            "yz|o|");
+}
+
+TEST(LogCursor, EndsALineThatWasSeenButForItsEnd) {
+  LogCursor cursor;
+  seen(cursor, {piece("a", "one")});
+  cursor.restart();
+
+  EXPECT_EQ(seen(cursor, {line("a", "one")}), "|");
 }
 
 TEST(LogCursor, SurvivesASecondBreakInTheMiddleOfWhatComesAgain) {
   LogCursor cursor;
-  seen(cursor, {record("a", 1), record("a", 1), record("a", 2)});
-  static_cast<void>(cursor.resume({}));
-  seen(cursor, {record("a", 1)});
-  static_cast<void>(cursor.resume({}));
+  seen(cursor, {line("a", "1"), line("a", "1"), line("a", "2")});
+  cursor.restart();
+  seen(cursor, {line("a", "1")});
+  cursor.restart();
 
-  EXPECT_EQ(seen(cursor, {record("a", 1, "x"), record("a", 1, "x"), record("a", 2, "x"),
-                          record("a", 2, "new")}),
-            "new");
+  EXPECT_EQ(seen(cursor, {line("a", "1"), line("a", "1"), line("a", "2"), line("a", "2")}), "2|");
 }
 
-TEST(LogCursor, TurnsATailIntoTheTimeOfItsFirstRecord) {
+TEST(LogCursor, ForgetsWhatStandsInFrontOfAPlace) {
   LogCursor cursor;
-  seen(cursor, {record("a", 5), record("a", 6)});
+  seen(cursor, {line("a", "1")});
+  cursor.reach("p1");
+  seen(cursor, {line("a", "2")});
+  cursor.restart();
 
-  const job::LogQuery query = cursor.resume({.follow = true, .task = {}, .since = {}, .tail = 2});
+  EXPECT_EQ(cursor.place(), "p1");
+  EXPECT_EQ(seen(cursor, {line("a", "2"), line("a", "3")}), "3|");
+}
 
-  EXPECT_EQ(query.tail, std::nullopt);
-  EXPECT_EQ(query.since, base::Time(std::chrono::seconds(5)));
+TEST(LogCursor, RemembersWhatItSawBeyondAPlaceThatIsReachedAgain) {
+  LogCursor cursor;
+  seen(cursor, {line("a", "1"), line("a", "2"), line("a", "3")});
+  cursor.restart();
+  // This time the server says the place earlier.
+  seen(cursor, {line("a", "1")});
+  cursor.reach("p1");
+  EXPECT_EQ(seen(cursor, {line("a", "2")}), "");
+  cursor.restart();
+
+  EXPECT_EQ(seen(cursor, {line("a", "2"), line("a", "3"), line("a", "4")}), "4|");
 }
 
 }  // namespace

@@ -21,6 +21,13 @@ struct Paths {
 
   std::filesystem::path server_log() const { return state_folder / "server.log"; }
   std::filesystem::path start_lock() const { return state_folder / "start.lock"; }
+  /// Held by the server that uses the folder.
+  std::filesystem::path server_lock() const { return state_folder / "server.lock"; }
+  std::filesystem::path database() const { return state_folder / "muster.db"; }
+  std::filesystem::path secret_key() const { return state_folder / "secret.key"; }
+  /// Of the self-signed certificate that a server makes where it is given none.
+  std::filesystem::path certificate() const { return state_folder / "tls" / "cert.pem"; }
+  std::filesystem::path certificate_key() const { return state_folder / "tls" / "key.pem"; }
 
   bool operator==(const Paths&) const = default;
 };

@@ -4,6 +4,8 @@
 #include <system_error>
 
 #include "base/files.h"
+#include "cli/chosen_context.h"
+#include "cli/contexts_file.h"
 #include "cli/paths.h"
 
 namespace muster::cli {
@@ -19,11 +21,23 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-}  // namespace
+base::Result<void> keep_in_context(const fs::path& folder, const std::string& context,
+                                   const std::string& project) {
+  if (context == kEnvironmentContext) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what =
+                           "MUSTER_SERVER chooses the server, so there is no context to keep "
+                           "your choice in",
+                       .advice = "set MUSTER_PROJECT=" + project + " instead"};
+  }
+  return change_contexts(folder, [&](Contexts& contexts) -> base::Result<void> {
+    // It may have been removed since it was chosen.
+    if (Context* const found = contexts.find(context)) found->project = project;
+    return {};
+  });
+}
 
-base::Result<std::string> project_in_use(const Environment& environment) {
-  const auto variable = environment.find(kVariable);
-  if (variable != environment.end() && !variable->second.empty()) return variable->second;
+base::Result<std::string> local_project() {
   const fs::path folder = config_folder_here();
   if (folder.empty()) return std::string();
   std::error_code ignored;
@@ -42,8 +56,21 @@ base::Result<std::string> project_in_use(const Environment& environment) {
   return error;
 }
 
-base::Result<void> use_project(const std::string& name) {
+}  // namespace
+
+base::Result<std::string> project_in_use(const Environment& environment,
+                                         const std::string& context) {
+  const auto variable = environment.find(kVariable);
+  if (variable != environment.end() && !variable->second.empty()) return variable->second;
+  const auto chosen = chosen_context(context);
+  if (!chosen) return std::string();
+  return chosen->is_local() ? local_project() : chosen->project;
+}
+
+base::Result<void> use_project(const std::string& name, const std::string& context) {
+  MUSTER_TRY(const Context chosen, chosen_context(context));
   const fs::path folder = config_folder_here();
+  if (!chosen.is_local()) return keep_in_context(folder, chosen.name, name);
   if (folder.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "there is no home folder to keep your choice in",

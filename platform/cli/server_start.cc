@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,16 +34,6 @@ constexpr const char* kIdleExit = "10m";
 // A server that is about to leave answers no more, but holds its folder for some milliseconds yet.
 constexpr int kMoreAttempts = 2;
 constexpr std::chrono::milliseconds kPause{200};
-
-/// base::lock_file() gives up at once where the lock is held; here waiting is the point.
-Result<UniqueFd> wait_for_lock(const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return base::system_error("cannot open lock '" + path.string() + "'", errno);
-  while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return base::system_error("cannot lock '" + path.string() + "'", errno);
-  }
-  return fd;
-}
 
 Result<UniqueFd> open_log(const fs::path& path) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -139,7 +128,7 @@ Result<bool> server_answers(const Paths& paths) {
 
 Result<void> ensure_server(const Paths& paths) {
   MUSTER_CHECK(make_folders(paths));
-  MUSTER_TRY(const UniqueFd lock, wait_for_lock(paths.start_lock()));
+  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
   MUSTER_TRY(const bool answers, server_answers(paths));
   if (answers) return {};
   Result<void> started = start(paths);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/spec_file_scheduling.h"
+#include "cli/spec_file_secrets.h"
 #include "cli/yaml_document.h"
 #include "cli/yaml_fields.h"
 #include "job/units.h"
@@ -59,6 +60,7 @@ class SpecReader {
         {"resources", [this](Value value) { read_resources(fields_, value, spec_.resources); }},
         {"scheduling", [this](Value value) { read_scheduling(fields_, value, spec_.scheduling); }},
         {"environment", [this](Value value) { read_environment(value); }},
+        {"secrets", [this](Value value) { read_secrets(fields_, value, spec_.secrets); }},
         {"folder", [this](Value value) { read_folder(value); }},
         {"sandbox",
          [this](Value value) {

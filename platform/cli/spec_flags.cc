@@ -64,6 +64,24 @@ void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& sp
   }
 }
 
+/// NAME[=PLACE], which is the name where it is not given.
+void read_secrets(FlagReader& reader, job::JobSpec& spec) {
+  const auto read = [&](const std::string& flag, std::string job::SecretUse::* place) {
+    for (const std::string& text : reader.texts(flag)) {
+      const size_t equals = text.find('=');
+      job::SecretUse use{.name = text.substr(0, equals)};
+      use.*place = equals == std::string::npos ? use.name : text.substr(equals + 1);
+      if (use.*place == "") {
+        reader.fault(flag, "'" + text + "' names no place; say NAME or NAME=PLACE");
+      } else {
+        spec.secrets.push_back(std::move(use));
+      }
+    }
+  };
+  read("--secret", &job::SecretUse::variable);
+  read("--secret-file", &job::SecretUse::file);
+}
+
 std::string absolute(const std::string& folder, const Caller& caller) {
   return (std::filesystem::path(caller.folder) / folder).lexically_normal().string();
 }
@@ -80,7 +98,16 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   spec.start_timeout = reader.duration("--start-timeout", spec.start_timeout);
   spec.grace = reader.duration("--grace", spec.grace);
   read_environment(caller, reader, spec);
+  read_secrets(reader, spec);
   return spec;
+}
+
+/// The flag of a fault of "secrets[2].name".
+std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
+  constexpr std::string_view kList = "secrets[";
+  if (!field.starts_with(kList)) return "--secret";
+  const size_t index = std::stoul(field.substr(kList.size()));
+  return spec.secrets[index].file.empty() ? "--secret" : "--secret-file";
 }
 
 void check(const job::JobSpec& spec, FlagReader& reader) {
@@ -89,7 +116,8 @@ void check(const job::JobSpec& spec, FlagReader& reader) {
   const bool workers_unread =
       unread.is_at_fault("--workers") || unread.is_at_fault("--max-workers");
   for (const base::Fault& fault : job::validate(spec)) {
-    std::string flag = flag_of_field(fault.field);
+    const bool is_secret = fault.field.starts_with("secrets");
+    std::string flag = is_secret ? flag_of_secret(spec, fault.field) : flag_of_field(fault.field);
     if (flag == "--min-workers" && workers_unread) continue;
     if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";
     if (!unread.is_at_fault(flag)) reader.fault(flag, fault.what);

@@ -105,7 +105,7 @@ std::optional<int> second_document(const std::string& text) {
 
 Result<YamlValue> parse_or_throw(const std::string& text) {
   if (const auto line = second_document(text)) {
-    return error_at(*line, "a second document begins; give one job a file");
+    return error_at(*line, "a second document begins; give each a file of its own");
   }
   const YAML::Node document = YAML::Load(text);
   if (!document.IsDefined() || document.IsNull()) return YamlValue{.line = 1};

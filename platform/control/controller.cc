@@ -1,7 +1,9 @@
 #include "control/controller.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "control/audit_changes.h"
 #include "control/log_follower.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
@@ -33,6 +35,13 @@ Error has_ended(const std::string& name, std::string advice) {
           .advice = std::move(advice)};
 }
 
+uint64_t epoch_from(base::RandomSource& random) {
+  const auto bytes = random.bytes<sizeof(uint64_t)>();
+  uint64_t epoch = 0;
+  std::memcpy(&epoch, bytes.data(), sizeof epoch);
+  return epoch;
+}
+
 Error name_taken(const std::string& name) {
   return {.code = ErrorCode::kConflict,
           .what = "there is a job " + quoted(name) + " already",
@@ -46,7 +55,8 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
       site_(std::move(site)),
       options_(options),
       forward_(parts.clock),
-      journal_(parts.loop, parts.store),
+      journal_(parts.loop, parts.store, metrics_),
+      feed_(epoch_from(parts.random)),
       scheduler_(options) {
   projects_.load({}, parts_.clock.now());
   parts_.engine.listen([this](const engine::TaskReport& report) { hear(report); });
@@ -83,8 +93,23 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
                          "belong to those",
                  .advice = "muster project list shows them"};
   }
-  if (by_name(spec.name) != nullptr) return name_taken(spec.name);
+  MUSTER_CHECK(check_secrets(spec));
+  if (by_name(name_of(spec)) != nullptr) return name_taken(spec.name);
   return {};
+}
+
+Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
+  Error error{.code = ErrorCode::kNotFound,
+              .what = "project " + quoted(spec.project) + " has not all of the job's secrets",
+              .advice = "muster secret set NAME --project " + spec.project + " adds one"};
+  for (size_t i = 0; i < spec.secrets.size(); ++i) {
+    const std::string& name = spec.secrets[i].name;
+    if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) continue;
+    error.faults.push_back({.field = "secrets[" + std::to_string(i) + "].name",
+                            .what = "there is no secret " + quoted(name)});
+  }
+  if (error.faults.empty()) return {};
+  return error;
 }
 
 /// The gang of a new job, unless nothing could ever start it.
@@ -101,12 +126,15 @@ Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence)
                .advice = never->details.empty() ? "" : never->details.front()};
 }
 
+/// The first of two with one name or key has to be committed before the second can be judged.
+void Controller::judge_committed(const JobName& name, const std::string& key) {
+  if (uncommitted_.count(name) == 0 && uncommitted_keys_.count(key) == 0) return;
+  [[maybe_unused]] const auto told_by_callback = journal_.flush();
+}
+
 void Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                        Submitted done) {
-  // The first of two with one name or key has to be committed before the second can be judged.
-  if (uncommitted_.count(spec.name) > 0 || uncommitted_keys_.count(idempotency_key) > 0) {
-    [[maybe_unused]] const auto told_by_callback = journal_.flush();
-  }
+                        Submitted done, const access::Actor& by) {
+  judge_committed(name_of(spec), idempotency_key);
   if (!idempotency_key.empty()) {
     const auto known = parts_.store.find_by_key(idempotency_key);
     if (!known) return done(known.error());
@@ -120,33 +148,39 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
   entry->sequence = next_sequence_;
   entry->job = {.id = base::random_name(parts_.random, kIdLength),
                 .spec = spec,
+                .owner = by.user,
                 .reason = "waits for the scheduler",
-                .submitted = parts_.clock.now(),
+                .submitted = stamp(),
                 .tasks = job::tasks_of(spec)};
   if (const auto gang = admissible(entry->job, entry->sequence); !gang) return done(gang.error());
   ++next_sequence_;
   note(entry->job, "submitted");
   const Job& job = entry->job;
-  uncommitted_[spec.name] = std::move(entry);
+  uncommitted_[name_of(spec)] = std::move(entry);
   if (!idempotency_key.empty()) uncommitted_keys_.insert(idempotency_key);
-  journal_.add(job, idempotency_key,
-               [this, name = spec.name, key = idempotency_key,
-                done = std::move(done)](const Result<void>& committed) {
-                 auto node = uncommitted_.extract(name);
-                 uncommitted_keys_.erase(key);
-                 if (!committed) return done(committed.error());
-                 Entry& kept = *node.mapped();
-                 entries_[kept.sequence] = std::move(node.mapped());
-                 admit(kept);
-                 scheduler_.submit(gang_of(kept));
-                 wake();
-                 done(kept.job);
-               });
+  journal_.add(
+      job, idempotency_key,
+      [this, name = name_of(spec), key = idempotency_key,
+       done = std::move(done)](const Result<void>& committed) {
+        auto node = uncommitted_.extract(name);
+        uncommitted_keys_.erase(key);
+        if (!committed) return done(committed.error());
+        Entry& kept = *node.mapped();
+        entries_[kept.sequence] = std::move(node.mapped());
+        admit(kept);
+        tell(kept.job);
+        ++metrics_.submitted[name.second];
+        scheduler_.submit(gang_of(kept));
+        wake();
+        done(kept.job);
+      },
+      record(by, "job.submit", nullptr, &job));
 }
 
-Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key) {
+Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
+                               const access::Actor& by) {
   std::optional<Result<Job>> answer;
-  submit(spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); });
+  submit(spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by);
   if (!answer) {
     [[maybe_unused]] const auto told_by_callback = journal_.flush();
   }
@@ -156,94 +190,130 @@ Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idem
 /// The entry is in the tables from now on.
 void Controller::admit(Entry& entry) {
   by_id_[entry.job.id] = &entry;
-  by_name_[entry.job.spec.name] = &entry;
+  by_name_[name_of(entry.job.spec)] = &entry;
+  // Those of an earlier Muster may have come at the same time.
+  base::Time time = entry.job.submitted;
+  while (!by_time_.emplace(time, &entry).second) time += std::chrono::nanoseconds(1);
   if (job::is_final(entry.job.phase)) return;
   ++not_final_;
   if (entry.job.phase == Phase::kQueued) waiting_.insert(entry.sequence);
 }
 
-Result<Job> Controller::stop(const std::string& name, bool now) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
-  Job& job = entry->job;
-  if (job::is_final(job.phase)) return job;
-  if (!job.stop_requested) {
-    job.stop_requested = true;
-    job.reason = "is being stopped";
-    note(job, now ? "asked to stop at once" : "asked to stop");
-    change(*entry);
-  }
-  if (!entry->run) {
-    finish(*entry, Phase::kStopped);
-  } else if (now) {
-    end_gang(*entry, StopMode::kNow);
-  } else {
-    end_gang_gently(*entry);
-  }
-  MUSTER_CHECK(journal_.flush());
-  return job;
+Controller::Records Controller::record(const access::Actor& by, std::string action,
+                                       std::string target, std::string project,
+                                       std::vector<access::FieldChange> changes) const {
+  if (by.user.empty() || changes.empty()) return {};
+  return {{.time = parts_.clock.now(),
+           .actor = by,
+           .action = std::move(action),
+           .target = std::move(target),
+           .project = std::move(project),
+           .changes = std::move(changes)}};
 }
 
-Result<Job> Controller::suspend(const std::string& name) {
+Controller::Records Controller::record(const access::Actor& by, std::string action,
+                                       const Job* before, const Job* after) const {
+  const job::JobSpec& spec = (after == nullptr ? before : after)->spec;
+  return record(by, std::move(action), spec.name, spec.project, changes_of(before, after));
+}
+
+Result<Job> Controller::act(Entry& entry, const access::Actor& by, const std::string& action,
+                            const std::function<void()>& change) {
+  const Job before = entry.job;
+  change();
+  MUSTER_CHECK(journal_.flush({.audit = record(by, action, &before, &entry.job)}));
+  return entry.job;
+}
+
+Result<Job> Controller::stop(const std::string& name, bool now, const access::Actor& by) {
+  MUSTER_TRY(Entry* const entry, entry_of(name));
+  if (job::is_final(entry->job.phase)) return entry->job;
+  return act(*entry, by, "job.stop", [&] {
+    Job& job = entry->job;
+    if (!job.stop_requested) {
+      job.stop_requested = true;
+      job.reason = "is being stopped";
+      note(job, now ? "asked to stop at once" : "asked to stop");
+      change(*entry);
+    }
+    if (!entry->run) {
+      finish(*entry, Phase::kStopped);
+    } else if (now) {
+      end_gang(*entry, StopMode::kNow);
+    } else {
+      end_gang_gently(*entry);
+    }
+  });
+}
+
+Result<Job> Controller::suspend(const std::string& name, const access::Actor& by) {
   MUSTER_TRY(Entry* const entry, entry_of(name));
   Job& job = entry->job;
   if (job::is_final(job.phase)) return has_ended(name, "muster list shows what runs and waits");
   if (job.suspended || job.stop_requested) return job;
-  job.suspended = true;
-  if (entry->run) {
-    entry->run->goes_whole = true;
-    evict(*entry, "was suspended");
-  } else {
-    note(job, "was suspended");
-    queue_anew(*entry);
-    job.reason = suspended_reason(job);
-    job.reason_details.clear();
-    job.may_start.reset();
-  }
-  change(*entry);
-  MUSTER_CHECK(journal_.flush());
-  return job;
+  return act(*entry, by, "job.suspend", [&] {
+    job.suspended = true;
+    if (entry->run) {
+      entry->run->goes_whole = true;
+      evict(*entry, "was suspended");
+    } else {
+      note(job, "was suspended");
+      queue_anew(*entry);
+      job.reason = suspended_reason(job);
+      job.reason_details.clear();
+      job.may_start.reset();
+    }
+    change(*entry);
+  });
 }
 
-Result<Job> Controller::resume(const std::string& name) {
+Result<Job> Controller::resume(const std::string& name, const access::Actor& by) {
   MUSTER_TRY(Entry* const entry, entry_of(name));
   Job& job = entry->job;
   if (job::is_final(job.phase)) return has_ended(name, "submit it again");
   if (!job.suspended) return job;
-  job.suspended = false;
-  note(job, "resumed");
-  change(*entry);
-  // Where its tasks are still being ended, it is queued once they are gone.
-  if (!entry->run) {
+  return act(*entry, by, "job.resume", [&] {
+    job.suspended = false;
+    note(job, "resumed");
+    change(*entry);
+    // Where its tasks are still being ended, it is queued once they are gone.
+    if (entry->run) return;
     job.reason = "waits for the scheduler";
     queue_anew(*entry);
     wake();
-  }
-  MUSTER_CHECK(journal_.flush());
-  return job;
+  });
 }
 
-Result<void> Controller::remove(const std::string& name) {
+Result<void> Controller::remove(const std::string& name, const access::Actor& by) {
   MUSTER_TRY(Entry* const entry, entry_of(name));
-  if (!job::is_final(entry->job.phase)) {
+  const Job& job = entry->job;
+  if (!job::is_final(job.phase)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "job " + quoted(name) + " has not ended",
-                 .advice = "stop it first: muster stop " + name};
+                 .what = "job " + quoted(job.spec.name) + " has not ended",
+                 .advice = "stop it first: muster stop " + job.spec.name};
   }
   // Files first: what a crash in between leaves is a job without logs, not logs without a job.
-  MUSTER_CHECK(parts_.engine.remove(entry->job.id));
-  journal_.forget(entry->job);
-  if (const auto removed = journal_.flush({.removed_jobs = {entry->job.id}}); !removed) {
-    journal_.change(entry->job);  // it is still there, and so is what was not yet kept of it
+  MUSTER_CHECK(parts_.engine.remove(job.id));
+  journal_.forget(job);
+  const auto removed =
+      journal_.flush({.removed_jobs = {job.id}, .audit = record(by, "job.delete", &job, nullptr)});
+  if (!removed) {
+    journal_.change(job);  // it is still there, and so is what was not yet kept of it
     return removed.error();
   }
+  const std::string id = job.id;
+  feed_.removed(id, job.spec.name, job.spec.project, feed_hint());
   forget(*entry);
-  tell_watchers(name);
+  call_watchers(id);
+  feed_.tell();
   return {};
 }
 
 void Controller::forget(Entry& entry) {
   by_id_.erase(entry.job.id);
-  by_name_.erase(entry.job.spec.name);
+  const auto is_it = [&](const auto& named) { return named.second == &entry; };
+  by_time_.erase(std::find_if(by_time_.find(entry.job.submitted), by_time_.end(), is_it));
+  by_name_.erase(name_of(entry.job.spec));
   entries_.erase(entry.sequence);
 }
 
@@ -252,8 +322,33 @@ Result<const Job*> Controller::find(const std::string& name) const {
   return &entry->job;
 }
 
+const Job* Controller::with_id(const std::string& id) const {
+  const Entry* const entry = by_id(id);
+  return entry == nullptr ? nullptr : &entry->job;
+}
+
+std::vector<const Job*> Controller::named(const std::string& name) const {
+  std::vector<const Job*> jobs;
+  each_job_from(name, "", [&](const Job& job) {
+    if (job.spec.name != name) return false;
+    jobs.push_back(&job);
+    return true;
+  });
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job* left, const Job* right) { return left->submitted < right->submitted; });
+  return jobs;
+}
+
 Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
-  if (Entry* entry = by_name(name)) return entry;
+  // An id first: a job that bears another's id as its name must not stand in for it.
+  if (Entry* entry = by_id(name)) return entry;
+  const std::vector<const Job*> jobs = named(name);
+  if (jobs.size() == 1) return by_id(jobs.front()->id);
+  if (!jobs.empty()) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = std::to_string(jobs.size()) + " projects have a job " + quoted(name),
+                 .advice = "say which: --project"};
+  }
   std::vector<std::string> names;
   for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);
   return unknown_name("job", name, names, "muster list shows the jobs there are");
@@ -261,13 +356,60 @@ Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
 
 std::vector<const Job*> Controller::list() const {
   std::vector<const Job*> jobs;
+  jobs.reserve(entries_.size());
   for (const auto& [sequence, entry] : entries_) jobs.push_back(&entry->job);
   return jobs;
 }
 
+void Controller::each_job(bool newest_first, std::optional<base::Time> after,
+                          const std::function<bool(const Job&)>& visit) const {
+  if (newest_first) {
+    auto at = after ? by_time_.lower_bound(*after) : by_time_.end();
+    while (at != by_time_.begin()) {
+      if (!visit((--at)->second->job)) return;
+    }
+    return;
+  }
+  auto at = after ? by_time_.upper_bound(*after) : by_time_.begin();
+  while (at != by_time_.end() && visit(at->second->job)) ++at;
+}
+
+void Controller::each_job_from(const std::string& name, const std::string& project,
+                               const std::function<bool(const Job&)>& visit) const {
+  auto at = by_name_.lower_bound({name, project});
+  while (at != by_name_.end() && visit(at->second->job)) ++at;
+}
+
+Result<std::unique_ptr<engine::Exec>> Controller::exec(const std::string& name,
+                                                       const std::string& task,
+                                                       const engine::ExecPlan& plan,
+                                                       engine::ExecHandlers handlers,
+                                                       const access::Actor& by) {
+  MUSTER_TRY(Entry* const entry, entry_of(name));
+  Job& job = entry->job;
+  const Task* const where = task.empty() ? &job::deciding_task(job) : find_task(job, task);
+  if (where == nullptr) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "job " + quoted(job.spec.name) + " has no task " + quoted(task),
+                 .advice = "muster get " + job.spec.name + " shows its tasks"};
+  }
+  if (where->phase != TaskPhase::kRunning) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = quoted(where->name) + " of job " + quoted(job.spec.name) +
+                         " does not run: it is " + std::string(job::to_string(where->phase)),
+                 .advice = "muster get " + job.spec.name + " shows what its tasks do"};
+  }
+  // Kept before it runs: nobody gets in without a trace.
+  MUSTER_CHECK(journal_.flush({.audit = record(by, "job.exec", job.spec.name, job.spec.project,
+                                               {{.field = "task", .after = where->name}})}));
+  return parts_.engine.exec(engine_gang(job), where->name, plan, std::move(handlers));
+}
+
 std::unique_ptr<LogFollower> Controller::follow_logs(const std::string& name,
                                                      const job::LogQuery& query) {
-  return std::make_unique<LogFollower>(parts_.loop, *this, parts_.engine, name, query);
+  const auto entry = entry_of(name);
+  return std::make_unique<LogFollower>(parts_.loop, *this, parts_.engine,
+                                       entry ? (*entry)->job.id : name, query);
 }
 
 bool Controller::idle() const {
@@ -277,7 +419,8 @@ bool Controller::idle() const {
 std::shared_ptr<void> Controller::watch(const std::string& name, std::function<void()> changed) {
   auto callback = std::make_shared<std::function<void()>>(std::move(changed));
   std::erase_if(watchers_, [](const auto& entry) { return entry.second.expired(); });
-  watchers_.emplace(name, callback);
+  const auto entry = entry_of(name);
+  watchers_.emplace(entry ? (*entry)->job.id : name, callback);
   return callback;
 }
 
@@ -293,22 +436,45 @@ void Controller::change(Entry& entry) {
     waiting_.erase(entry.sequence);
   }
   journal_.change(entry.job);
-  const std::string& name = entry.job.spec.name;
-  if (watchers_.count(name) == 0 || !to_tell_.insert(name).second) return;
-  journal_.then([this, name] {
-    to_tell_.erase(name);
-    tell_watchers(name);
-  });
+  tell(entry.job);
+}
+
+/// Unlike any before, so that an event's time is its number. Where the clock was set back it creeps
+/// on from where it was.
+base::Time Controller::stamp() {
+  last_stamp_ = std::max(parts_.clock.now(), last_stamp_ + std::chrono::nanoseconds(1));
+  return last_stamp_;
 }
 
 void Controller::note(Job& job, std::string text) {
   if (job.events.size() >= kKeptEvents) job.events.erase(job.events.begin());
-  job.events.push_back({.time = parts_.clock.now(), .text = std::move(text)});
+  job.events.push_back({.time = stamp(), .text = std::move(text)});
 }
 
-void Controller::tell_watchers(const std::string& name) {
+/// Whoever watches hears of it once this turn of the loop is committed.
+void Controller::tell(const Job& job) {
+  to_tell_.insert(job.id);
+  if (std::exchange(telling_, true)) return;
+  journal_.then([this] { tell_watchers(); });
+}
+
+uint64_t Controller::feed_hint() const {
+  return static_cast<uint64_t>(parts_.clock.now().time_since_epoch().count());
+}
+
+void Controller::tell_watchers() {
+  telling_ = false;
+  const std::set<std::string> ids = std::exchange(to_tell_, {});
+  for (const std::string& id : ids) {
+    if (by_id(id) != nullptr) feed_.changed(id, feed_hint());
+  }
+  for (const std::string& id : ids) call_watchers(id);
+  feed_.tell();
+}
+
+void Controller::call_watchers(const std::string& id) {
   std::vector<std::shared_ptr<std::function<void()>>> callbacks;
-  for (auto [at, end] = watchers_.equal_range(name); at != end; ++at) {
+  for (auto [at, end] = watchers_.equal_range(id); at != end; ++at) {
     if (auto callback = at->second.lock()) callbacks.push_back(std::move(callback));
   }
   for (const auto& callback : callbacks) (*callback)();
@@ -319,7 +485,7 @@ Controller::Entry* Controller::by_id(const std::string& id) const {
   return found == by_id_.end() ? nullptr : found->second;
 }
 
-Controller::Entry* Controller::by_name(const std::string& name) const {
+Controller::Entry* Controller::by_name(const JobName& name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
 }

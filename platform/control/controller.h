@@ -15,12 +15,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "access/audit.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "control/accounts.h"
+#include "control/change_feed.h"
 #include "control/forward_clock.h"
 #include "control/journal.h"
+#include "control/metrics.h"
 #include "control/projects.h"
 #include "engine/engine.h"
 #include "job/forecast.h"
@@ -42,6 +46,8 @@ struct Parts {
   engine::Engine& engine;
   const base::Clock& clock;
   base::RandomSource& random;
+  /// Loaded by recover(), asked for the secrets of jobs. nullptr: there are none.
+  Accounts* accounts = nullptr;
 };
 
 /// What the machine's side of launch::Site is.
@@ -62,29 +68,36 @@ class Controller {
   /// else.
   Result<void> recover();
 
-  /// Commits a new job and wakes the scheduler. kInvalid with every fault of the spec; kConflict
-  /// where the name is taken; kNotFound for an unknown project; kRefused, with the numbers, for a
-  /// job that could never run. The same key again gives the first job again.
-  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key);
+  // Where a job is named, its id does, too; a name does where only one project has a job of it,
+  // else it is kConflict. `by` is who asks: of what it changes, the audit log keeps a record, in
+  // the same commit; nobody: it keeps none.
+
+  /// Commits a new job of `by` and wakes the scheduler. kInvalid with every fault of the spec;
+  /// kConflict where the name is taken in the project; kNotFound for an unknown project; kRefused,
+  /// with the numbers, for a job that could never run. The same key again gives the first job
+  /// again.
+  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
+                          const access::Actor& by = {});
 
   /// The same for many: `done` is called once the job is committed, together with whatever else
   /// changes in this turn of the loop.
   using Submitted = std::function<void(Result<job::Job>)>;
-  void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done);
+  void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
+              const access::Actor& by = {});
 
   /// What submit() would do with this spec now. Stores and starts nothing.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
   /// Asks a job to end. Ended jobs are no error.
-  Result<job::Job> stop(const std::string& name, bool now);
+  Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
 
   /// Frees the job's room (SIGTERM, grace, SIGKILL) and holds it back until resume(). Suspended
   /// jobs are no error; kConflict for ended ones.
-  Result<job::Job> suspend(const std::string& name);
-  Result<job::Job> resume(const std::string& name);
+  Result<job::Job> suspend(const std::string& name, const access::Actor& by = {});
+  Result<job::Job> resume(const std::string& name, const access::Actor& by = {});
 
   /// Forgets an ended job and its logs. kConflict while it has not ended.
-  Result<void> remove(const std::string& name);
+  Result<void> remove(const std::string& name, const access::Actor& by = {});
 
   /// Why it waits, or what happened to it.
   Result<job::Explanation> explain(const std::string& name) const;
@@ -95,22 +108,40 @@ class Controller {
 
   /// kNotFound with the nearest name.
   Result<const job::Job*> find(const std::string& name) const;
+  /// The jobs of this name, at most one a project; oldest first.
+  std::vector<const job::Job*> named(const std::string& name) const;
+  /// The job of this id; nullptr where there is none.
+  const job::Job* with_id(const std::string& id) const;
   /// Oldest first.
   std::vector<const job::Job*> list() const;
+  /// Calls `visit` for each job in the order of submission, or against it, until it returns false;
+  /// begins behind the job that was submitted at `after`, where one is given. (No two jobs were
+  /// submitted at the same time.)
+  void each_job(bool newest_first, std::optional<base::Time> after,
+                const std::function<bool(const job::Job&)>& visit) const;
+  /// The same by name, and jobs of one name by project; begins with the first that is not before
+  /// `name` and `project`.
+  void each_job_from(const std::string& name, const std::string& project,
+                     const std::function<bool(const job::Job&)>& visit) const;
 
   // Projects. Each change is committed before it returns.
 
   /// kInvalid with every fault, of the tree that it makes, too; kConflict where the name is taken.
-  Result<job::ProjectStatus> create_project(job::Project project);
+  Result<job::ProjectStatus> create_project(job::Project project, const access::Actor& by = {});
   /// Replaces the one of this name. A quota below what runs is no error: what is over it is over
   /// quota from then on.
-  Result<job::ProjectStatus> set_project(job::Project project);
+  Result<job::ProjectStatus> set_project(job::Project project, const access::Actor& by = {});
   /// kConflict while it has jobs that have not ended, or projects below it; the default project
   /// stays.
-  Result<void> remove_project(const std::string& name);
+  Result<void> remove_project(const std::string& name, const access::Actor& by = {});
   /// kNotFound with the nearest name.
   Result<job::ProjectStatus> project(const std::string& name) const;
   std::vector<job::ProjectStatus> projects() const;  ///< parents first, then by age
+  /// The project, its parent, and so on up to the top; empty: there is no such project.
+  std::vector<std::string> line_of_project(const std::string& name) const;
+  /// Whether the project that the job was submitted to is still there, rather than none or another
+  /// of its name: whoever belongs to that has no part in what the old one left.
+  bool is_of_its_project(const job::Job& job) const;
 
   // Nodes.
 
@@ -118,15 +149,27 @@ class Controller {
   Result<job::Node> node(const std::string& name) const;
   /// A cordoned node takes nothing new. Drained is cordoned, and what runs there is evicted and
   /// queued again. Both are kept over restarts.
-  Result<job::Node> cordon(const std::string& name);
-  Result<job::Node> uncordon(const std::string& name);
-  Result<job::Node> drain(const std::string& name);
+  Result<job::Node> cordon(const std::string& name, const access::Actor& by = {});
+  Result<job::Node> uncordon(const std::string& name, const access::Actor& by = {});
+  Result<job::Node> drain(const std::string& name, const access::Actor& by = {});
+
+  /// Runs a program in a task of a job that runs; as engine::Engine::exec().
+  Result<std::unique_ptr<engine::Exec>> exec(const std::string& name, const std::string& task,
+                                             const engine::ExecPlan& plan,
+                                             engine::ExecHandlers handlers,
+                                             const access::Actor& by = {});
 
   /// The merged log of a job that exists now.
   std::unique_ptr<LogFollower> follow_logs(const std::string& name, const job::LogQuery& query);
 
   /// Nothing waits and nothing runs.
   bool idle() const;
+
+  const Metrics& metrics() const { return metrics_; }
+  ChangeFeed& feed() { return feed_; }
+  const ChangeFeed& feed() const { return feed_; }
+  /// Whether the store takes changes right now.
+  Result<void> ready() { return parts_.store.ping(); }
 
   /// Calls after each change of the job, its removal included, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(const std::string& name, std::function<void()> changed);
@@ -151,13 +194,26 @@ class Controller {
   using Tenants = std::map<std::string, std::vector<std::pair<const job::Job*, const job::Task*>>>;
 
   // controller.cc: jobs, and what callers ask of them
+  using JobName = std::pair<std::string, std::string>;  ///< name, and its project
+  static JobName name_of(const job::JobSpec& spec) { return {spec.name, spec.project}; }
   Result<void> check_submission(const job::JobSpec& spec) const;
+  Result<void> check_secrets(const job::JobSpec& spec) const;
+  void judge_committed(const JobName& name, const std::string& key);
   Result<schedule::Gang> admissible(const job::Job& job, uint64_t sequence) const;
   void admit(Entry& entry);
   Result<Entry*> entry_of(const std::string& name) const;
   Entry* by_id(const std::string& id) const;
-  Entry* by_name(const std::string& name) const;
+  Entry* by_name(const JobName& name) const;
   void forget(Entry& entry);
+  /// For the audit log: nothing where nobody asked.
+  using Records = std::vector<access::AuditRecord>;
+  Records record(const access::Actor& by, std::string action, std::string target,
+                 std::string project, std::vector<access::FieldChange> changes) const;
+  Records record(const access::Actor& by, std::string action, const job::Job* before,
+                 const job::Job* after) const;
+  /// Does it to the job, and commits it with its record.
+  Result<job::Job> act(Entry& entry, const access::Actor& by, const std::string& action,
+                       const std::function<void()>& change);
 
   // scheduling.cc: telling the scheduler, and carrying out what it says
   void wake();
@@ -179,11 +235,13 @@ class Controller {
 
   // starting.cc
   launch::Site site_of(const job::Job& job) const;
+  Result<launch::GangPlan> plan_of(const job::Job& job);
   void begin(Entry& entry);
   void start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks);
   void stage_started(const std::string& id, int attempt, const Result<void>& started);
   void answered(Entry& entry, job::Task& task);
   void start_timed_out(const std::string& id, int attempt);
+  void measure_start(const Entry& entry);
   void limit_run_time(Entry& entry);
 
   // ending.cc
@@ -206,14 +264,15 @@ class Controller {
   void leave_node(const std::string& name);
   void read_pools();
   Result<void> check_parent(const job::Project& project) const;
-  Result<void> keep_project(const job::Project& project);
+  Result<void> keep_project(const job::Project& project, Records audit);
   JobCounts count_jobs() const;
   job::ProjectStatus status_of(const job::Project& project, const JobCounts& counts) const;
   Tenants tenants() const;
   job::Node view_of(const engine::Node& node, const Tenants& all) const;
   const engine::Node* node_named(const std::string& name) const;  ///< nullptr where there is none
   Result<const engine::Node*> engine_node(const std::string& name) const;
-  Result<job::Node> set_cordon(const std::string& name, bool cordoned);
+  std::vector<access::FieldChange> cordon_change(const std::string& name, bool cordoned) const;
+  Result<job::Node> set_cordon(const std::string& name, bool cordoned, Records audit);
 
   // recovery.cc
   void take_up(Entry& entry);
@@ -223,14 +282,20 @@ class Controller {
   void soon(std::function<void()> action);
   void change(Entry& entry);
   void note(job::Job& job, std::string text);
-  void tell_watchers(const std::string& name);
+  void tell(const job::Job& job);
+  void tell_watchers();
+  uint64_t feed_hint() const;
+  void call_watchers(const std::string& id);
+  base::Time stamp();
   static engine::Gang engine_gang(const job::Job& job) { return {job.id, job.attempt}; }
 
   Parts parts_;
   SiteFacts site_;
   schedule::Options options_;
   ForwardClock forward_;  ///< what the scheduler is told the time by
+  Metrics metrics_;
   Journal journal_;
+  ChangeFeed feed_;
   schedule::Scheduler scheduler_;
   Projects projects_;
   std::vector<engine::Node> nodes_;  ///< as the scheduler was told
@@ -240,8 +305,9 @@ class Controller {
 
   std::map<uint64_t, std::unique_ptr<Entry>> entries_;  ///< by sequence: oldest first
   std::unordered_map<std::string, Entry*> by_id_;
-  std::unordered_map<std::string, Entry*> by_name_;
-  std::map<std::string, std::unique_ptr<Entry>> uncommitted_;  ///< by name
+  std::map<JobName, Entry*> by_name_;
+  std::map<base::Time, Entry*> by_time_;  ///< of submission
+  std::map<JobName, std::unique_ptr<Entry>> uncommitted_;
   std::set<std::string> uncommitted_keys_;
   uint64_t next_sequence_ = 1;
   size_t not_final_ = 0;
@@ -249,8 +315,10 @@ class Controller {
   std::set<uint64_t> parted_;      ///< of these, those that have kept some places: sequences
   int evictions_from_before_ = 0;  ///< that an earlier server had begun
 
-  std::multimap<std::string, std::weak_ptr<std::function<void()>>> watchers_;  ///< by name
-  std::set<std::string> to_tell_;  ///< names whose watchers hear of the next commit
+  base::Time last_stamp_{};
+  std::multimap<std::string, std::weak_ptr<std::function<void()>>> watchers_;  ///< by id
+  std::set<std::string> to_tell_;  ///< ids whose watchers hear of the next commit
+  bool telling_ = false;           ///< they will, without anything more being done
   bool woken_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   base::EventLoop::Interest plan_timer_;

@@ -140,6 +140,7 @@ bool Controller::start_again(Entry& entry) {
   if (retry->costs_a_retry) ++job.retries_used;
   if (!retry->avoid_node.empty()) job.avoided_nodes.push_back(retry->avoid_node);
   ++job.restarts;
+  ++metrics_.restarts;
   const std::string why = job.failure->cause + "; starts again: " + retry->why;
   wait_again(entry, why, backoff(job.restarts));
   return true;
@@ -159,6 +160,7 @@ void Controller::finish(Entry& entry, Phase phase) {
                : phase == Phase::kSucceeded ? "done"
                                             : "was stopped";
   job.ended = parts_.clock.now();
+  ++metrics_.finished[job.spec.project][std::string(job::to_string(phase))];
   note(job, std::string(job::to_string(phase)));
   if (job.attempt > 0) parts_.engine.scrub(engine_gang(job));
   entry.run.reset();

@@ -15,9 +15,11 @@ constexpr std::chrono::seconds kRetryPause{1};
 
 }  // namespace
 
-void Journal::add(const job::Job& job, std::string idempotency_key, Then then) {
+void Journal::add(const job::Job& job, std::string idempotency_key, Then then,
+                  std::vector<access::AuditRecord> audit) {
   new_ones_.push_back({.job = {.job = &job, .idempotency_key = std::move(idempotency_key)},
-                       .then = std::move(then)});
+                       .then = std::move(then),
+                       .audit = std::move(audit)});
   flush_soon();
 }
 
@@ -51,13 +53,26 @@ void Journal::flush_soon() {
   });
 }
 
+Result<void> Journal::commit(const store::Batch& batch) {
+  if (batch.empty()) return {};
+  const auto began = std::chrono::steady_clock::now();
+  auto committed = store_.commit(batch);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  metrics_.commit_seconds.add(took.count());
+  if (!committed) ++metrics_.store_errors;
+  return committed;
+}
+
 Result<void> Journal::flush(store::Batch more) {
   auto new_ones = std::exchange(new_ones_, {});
   auto actions = std::exchange(then_, {});
-  for (const NewOne& one : new_ones) more.new_jobs.push_back(one.job);
+  for (const NewOne& one : new_ones) {
+    more.new_jobs.push_back(one.job);
+    more.audit.insert(more.audit.end(), one.audit.begin(), one.audit.end());
+  }
   more.changed_jobs.insert(more.changed_jobs.end(), changed_.begin(), changed_.end());
 
-  const auto committed = more.empty() ? Result<void>() : store_.commit(more);
+  const auto committed = commit(more);
   std::vector<std::function<void()>> allowed;
   if (committed) {
     changed_.clear();

@@ -1,8 +1,8 @@
 // Gathers what changes and commits it together: however many jobs change in one turn of the loop,
 // the disk is synced once.
 //
-// On the EventLoop's thread; loop and store must outlive it. A job that is handed in must live
-// until the next flush(), or be removed here first.
+// On the EventLoop's thread; loop, store and metrics must outlive it. A job that is handed in must
+// live until the next flush(), or be removed here first.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "control/metrics.h"
 #include "store/store.h"
 
 namespace muster::control {
@@ -24,10 +25,12 @@ class Journal {
   /// Called after the commit, with what became of it.
   using Then = std::function<void(const Result<void>&)>;
 
-  Journal(base::EventLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
+  Journal(base::EventLoop& loop, store::Store& store, Metrics& metrics)
+      : loop_(loop), store_(store), metrics_(metrics) {}
 
   // Each of these is committed by the end of this turn of the loop.
-  void add(const job::Job& job, std::string idempotency_key, Then then);
+  void add(const job::Job& job, std::string idempotency_key, Then then,
+           std::vector<access::AuditRecord> audit = {});
   void change(const job::Job& job);
   void then(std::function<void()> action);  ///< whether the commit succeeds or not
 
@@ -44,14 +47,17 @@ class Journal {
 
  private:
   void flush_soon();
+  Result<void> commit(const store::Batch& batch);
 
   struct NewOne {
     store::NewJob job;
     Then then;
+    std::vector<access::AuditRecord> audit;
   };
 
   base::EventLoop& loop_;
   store::Store& store_;
+  Metrics& metrics_;
   std::vector<NewOne> new_ones_;
   std::vector<const job::Job*> changed_;  ///< in the order in which they changed
   std::unordered_set<const job::Job*> known_changed_;

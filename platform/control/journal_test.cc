@@ -41,7 +41,8 @@ class JournalOfJobs : public testing::Test {
 
   base::EventLoop loop_;
   CountingStore store_;
-  Journal journal_{loop_, store_};
+  Metrics metrics_;
+  Journal journal_{loop_, store_, metrics_};
 };
 
 TEST_F(JournalOfJobs, CommitsWhatChangesInOneTurnTogether) {

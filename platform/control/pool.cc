@@ -1,6 +1,7 @@
 // Projects and nodes: what the scheduler shares out, and among whom.
 #include <algorithm>
 
+#include "control/audit_changes.h"
 #include "control/controller.h"
 #include "control/past_use.h"
 #include "control/run.h"
@@ -162,9 +163,9 @@ Result<job::Node> Controller::node(const std::string& name) const {
   return view_of(*node, tenants());
 }
 
-Result<job::Node> Controller::set_cordon(const std::string& name, bool cordoned) {
+Result<job::Node> Controller::set_cordon(const std::string& name, bool cordoned, Records audit) {
   MUSTER_TRY(const engine::Node* const known, engine_node(name));
-  store::Batch batch;
+  store::Batch batch{.audit = std::move(audit)};
   (cordoned ? batch.cordoned_nodes : batch.uncordoned_nodes).push_back(name);
   MUSTER_CHECK(journal_.flush(std::move(batch)));
   if (cordoned) {
@@ -177,16 +178,27 @@ Result<job::Node> Controller::set_cordon(const std::string& name, bool cordoned)
   return node(name);
 }
 
-Result<job::Node> Controller::cordon(const std::string& name) {
-  return set_cordon(name, true);
+/// What a node's record in the audit log says.
+std::vector<access::FieldChange> Controller::cordon_change(const std::string& name,
+                                                           bool cordoned) const {
+  const bool was = cordoned_.count(name) > 0;
+  if (was == cordoned) return {};
+  return {{.field = "cordoned",
+           .before = was ? "true" : "false",
+           .after = cordoned ? "true" : "false"}};
 }
 
-Result<job::Node> Controller::uncordon(const std::string& name) {
-  return set_cordon(name, false);
+Result<job::Node> Controller::cordon(const std::string& name, const access::Actor& by) {
+  return set_cordon(name, true, record(by, "node.cordon", name, "", cordon_change(name, true)));
 }
 
-Result<job::Node> Controller::drain(const std::string& name) {
-  MUSTER_CHECK(set_cordon(name, true));
+Result<job::Node> Controller::uncordon(const std::string& name, const access::Actor& by) {
+  return set_cordon(name, false, record(by, "node.uncordon", name, "", cordon_change(name, false)));
+}
+
+Result<job::Node> Controller::drain(const std::string& name, const access::Actor& by) {
+  MUSTER_CHECK(set_cordon(
+      name, true, record(by, "node.drain", name, "", {{.field = "drained", .after = "true"}})));
   leave_node(name);
   for (const auto& [sequence, entry] : entries_) {
     if (!entry->run || entry->job.eviction || entry->job.stop_requested) continue;
@@ -226,8 +238,8 @@ void Controller::tell_projects() {
   scheduler_.set_projects(std::move(projects));
 }
 
-Result<void> Controller::keep_project(const job::Project& project) {
-  MUSTER_CHECK(journal_.flush({.projects = {project}}));
+Result<void> Controller::keep_project(const job::Project& project, Records audit) {
+  MUSTER_CHECK(journal_.flush({.projects = {project}, .audit = std::move(audit)}));
   projects_.put(project);
   tell_projects();
   wake();
@@ -249,25 +261,30 @@ Result<void> Controller::check_parent(const job::Project& project) const {
                .advice = "let them end, or choose another parent"};
 }
 
-Result<job::ProjectStatus> Controller::create_project(job::Project project) {
+Result<job::ProjectStatus> Controller::create_project(job::Project project,
+                                                      const access::Actor& by) {
   MUSTER_TRY(const job::Project checked,
              projects_.checked_new(std::move(project), parts_.clock.now()));
   MUSTER_CHECK(journal_.flush());  // whose jobs are only just coming counts too
   MUSTER_CHECK(check_parent(checked));
-  MUSTER_CHECK(keep_project(checked));
+  const job::Project* const none = nullptr;
+  MUSTER_CHECK(keep_project(checked, record(by, "project.create", checked.name, checked.name,
+                                            changes_of(none, &checked))));
   return this->project(checked.name);
 }
 
-Result<job::ProjectStatus> Controller::set_project(job::Project project) {
+Result<job::ProjectStatus> Controller::set_project(job::Project project, const access::Actor& by) {
   MUSTER_TRY(const job::Project checked, projects_.checked_change(std::move(project)));
   MUSTER_CHECK(journal_.flush());
   MUSTER_CHECK(check_parent(checked));
-  MUSTER_CHECK(keep_project(checked));
+  MUSTER_TRY(const job::Project* const before, projects_.find(checked.name));
+  MUSTER_CHECK(keep_project(checked, record(by, "project.set", checked.name, checked.name,
+                                            changes_of(before, &checked))));
   return this->project(checked.name);
 }
 
-Result<void> Controller::remove_project(const std::string& name) {
-  MUSTER_CHECK(projects_.find(name));
+Result<void> Controller::remove_project(const std::string& name, const access::Actor& by) {
+  MUSTER_TRY(const job::Project* const before, projects_.find(name));
   const auto conflict = [&](const std::string& why, const std::string& advice) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "project '" + name + "' cannot be deleted: " + why,
@@ -289,7 +306,12 @@ Result<void> Controller::remove_project(const std::string& name) {
         "it has " + std::to_string(jobs) + (jobs == 1 ? " job" : " jobs") + " that have not ended",
         "stop them first: muster list --project " + name);
   }
-  MUSTER_CHECK(journal_.flush({.removed_projects = {name}}));
+  const job::Project* const none = nullptr;
+  store::Batch batch{.removed_projects = {name},
+                     .audit = record(by, "project.delete", name, name, changes_of(before, none))};
+  if (parts_.accounts != nullptr) parts_.accounts->forget_project(name, batch);
+  MUSTER_CHECK(journal_.flush(std::move(batch)));
+  if (parts_.accounts != nullptr) parts_.accounts->project_is_gone(name);
   projects_.remove(name);
   tell_projects();
   wake();
@@ -322,6 +344,17 @@ job::ProjectStatus Controller::status_of(const job::Project& project,
 Result<job::ProjectStatus> Controller::project(const std::string& name) const {
   MUSTER_TRY(const job::Project* const project, projects_.find(name));
   return status_of(*project, count_jobs());
+}
+
+std::vector<std::string> Controller::line_of_project(const std::string& name) const {
+  return projects_.line_of(name);
+}
+
+bool Controller::is_of_its_project(const job::Job& job) const {
+  const auto found = projects_.all().find(job.spec.project);
+  if (found == projects_.all().end()) return false;
+  // The default project is nobody's to delete, and its date is that of the server's start.
+  return job.spec.project == job::kDefaultProject || found->second.created <= job.submitted;
 }
 
 std::vector<job::ProjectStatus> Controller::projects() const {

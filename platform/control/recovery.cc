@@ -22,7 +22,13 @@ Result<void> Controller::recover() {
   projects_.load(std::move(stored.projects), parts_.clock.now());
   cordoned_.insert(stored.cordoned_nodes.begin(), stored.cordoned_nodes.end());
   read_nodes();
+  if (parts_.accounts != nullptr) {
+    parts_.accounts->load(std::move(stored.users), std::move(stored.tokens),
+                          std::move(stored.secrets));
+  }
   for (Job& job : stored.jobs) {
+    last_stamp_ = std::max(last_stamp_, job.submitted);
+    if (!job.events.empty()) last_stamp_ = std::max(last_stamp_, job.events.back().time);
     auto entry = std::make_unique<Entry>();
     entry->job = std::move(job);
     entry->sequence = next_sequence_++;

@@ -16,6 +16,7 @@ namespace muster::control {
 /// Never stored: a restarted server does without it.
 struct Controller::Run {
   launch::GangPlan plan;
+  base::Time placed;                       ///< when its start began
   std::set<std::string> unanswered;        ///< workers whose sshd has not greeted
   bool stage_under_way = false;            ///< engine.start() has not reported yet
   bool ending = false;                     ///< everything was told to stop

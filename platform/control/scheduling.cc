@@ -68,7 +68,10 @@ void Controller::schedule() {
   // What an earlier server was evicting for frees room that this one has not reckoned with: it
   // takes nothing more from anybody until that is done.
   const unsigned actions = evictions_from_before_ > 0 ? schedule::kAllocate : schedule::kAllActions;
+  const auto began = std::chrono::steady_clock::now();
   const schedule::Plan plan = scheduler_.plan(forward_.now(), actions);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  metrics_.cycle_seconds.add(took.count());
   for (const schedule::Wait& wait : plan.waits) note_wait(wait);
   for (const schedule::Eviction& eviction : plan.evictions) take_eviction(eviction);
   prepare_starts(plan);
@@ -88,7 +91,7 @@ void Controller::note_wait(const schedule::Wait& wait) {
   if (job.reason == wait.reason.text) return;
   job.reason = wait.reason.text;
   note(job, wait.reason.text);
-  tell_watchers(job.spec.name);
+  tell(job);
 }
 
 void Controller::prepare_starts(const schedule::Plan& plan) {
@@ -152,6 +155,7 @@ void Controller::prepare(Entry& entry, Places places) {
     job.tasks[i].gpu_share_milli = closed[i]->share_milli;
   }
   entry.run = std::make_unique<Run>();
+  entry.run->placed = parts_.clock.now();
   const bool had_kept = !entry.kept.empty();
   entry.kept.clear();
   parted_.erase(entry.sequence);
@@ -215,6 +219,7 @@ void Controller::evicted(Entry& entry) {
   const std::unique_ptr<Run> run = std::move(entry.run);
   const std::string why = *std::exchange(job.eviction, std::nullopt);
   if (run->taken_up_evicted) --evictions_from_before_;
+  ++metrics_.evictions;
   parts_.engine.scrub(engine_gang(job));
   const auto held = places_of(job);
   ++job.restarts;
@@ -302,7 +307,7 @@ schedule::Constraint Controller::refresh_reason(Job& job) const {
 Result<job::Explanation> Controller::explain(const std::string& name) const {
   MUSTER_TRY(const Entry* const entry, entry_of(name));
   Job job = entry->job;
-  job::Explanation answer{.name = name, .phase = job.phase};
+  job::Explanation answer{.name = job.spec.name, .phase = job.phase};
   if (job.phase == Phase::kQueued && !job.suspended) {
     const schedule::Constraint constraint = refresh_reason(job);
     if (constraint != schedule::Constraint::kNone) {

@@ -29,6 +29,17 @@ std::vector<std::string> gpu_names(const engine::Node& node) {
   return numbers;
 }
 
+/// The values of the secrets that a job uses. They were there when it was submitted; since then
+/// they may have been removed, or the server started with another key.
+Result<std::map<std::string, std::string>> secrets_of(const Job& job, const Accounts* accounts) {
+  std::map<std::string, std::string> values;
+  if (accounts == nullptr) return values;
+  for (const job::SecretUse& use : job.spec.secrets) {
+    MUSTER_TRY(values[use.name], accounts->open_secret(job.spec.project, use.name));
+  }
+  return values;
+}
+
 }  // namespace
 
 launch::Site Controller::site_of(const Job& job) const {
@@ -46,6 +57,12 @@ launch::Site Controller::site_of(const Job& job) const {
               }};
 }
 
+Result<launch::GangPlan> Controller::plan_of(const Job& job) {
+  launch::Site site = site_of(job);
+  MUSTER_TRY(site.secrets, secrets_of(job, parts_.accounts));
+  return launch::plan_gang(job, launch::make_seed(parts_.random), site);
+}
+
 void Controller::begin(Entry& entry) {
   Job& job = entry.job;
   Run& run = *entry.run;
@@ -55,8 +72,7 @@ void Controller::begin(Entry& entry) {
     run.requeue = "its node has changed; it starts again elsewhere";
     return finish_if_over(entry);
   }
-  const launch::Site site = site_of(job);
-  auto plan = launch::plan_gang(job, launch::make_seed(parts_.random), site);
+  auto plan = plan_of(job);
   if (!plan) {
     fail(entry, {.cause = plan.error().what, .advice = plan.error().advice});
     return finish_if_over(entry);
@@ -91,6 +107,7 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
   Job& job = entry->job;
   Run& run = *entry->run;
   run.stage_under_way = false;
+  if (!started) ++metrics_.engine_errors;
   if (started) {
     // A stop that came while the engine was at it.
     if (run.ending) parts_.engine.stop(engine_gang(job), live_tasks(job), StopMode::kNow);
@@ -126,10 +143,20 @@ void Controller::answered(Entry& entry, Task& task) {
   if (job.phase == Phase::kRunning) return;  // taken up
   job.phase = Phase::kRunning;
   job.started = parts_.clock.now();
+  measure_start(entry);
   if (!run.ending) job.reason = "runs";
   note(job, "running");
   change(entry);
   limit_run_time(entry);
+}
+
+void Controller::measure_start(const Entry& entry) {
+  const Job& job = entry.job;
+  const auto since = [&](base::Time begin) {
+    return std::chrono::duration<double>(*job.started - begin).count();
+  };
+  metrics_.start_seconds.add(since(entry.run->placed));
+  if (job.restarts == 0) metrics_.wait_seconds.add(since(job.submitted));
 }
 
 void Controller::limit_run_time(Entry& entry) {

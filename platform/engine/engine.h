@@ -84,6 +84,38 @@ enum class Found {
   kEnded,    ///< a TaskEnded report follows
 };
 
+/// A program that is run in a task that runs, beside what the task itself runs.
+struct ExecPlan {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;  ///< on top of the task's own
+  bool terminal = false;                           ///< it gets one, of this size
+  int rows = 24;
+  int columns = 80;
+};
+
+struct ExecHandlers {
+  std::function<void(std::string_view bytes, bool is_error)> on_output;
+  std::function<void(job::ExitStatus)> on_exit;  ///< once, after all output
+  /// No more than Exec::kHigh bytes of input wait any more: go on.
+  std::function<void()> on_drain = {};
+};
+
+/// The near end of such a program. Dropping it ends the program (SIGHUP, then SIGKILL).
+class Exec {
+ public:
+  static constexpr size_t kHigh = 256 << 10;
+
+  virtual ~Exec() = default;
+  /// Whoever writes much waits for on_drain where waiting() passes kHigh.
+  virtual void write(std::string_view bytes) = 0;
+  /// Input that the program has not taken yet.
+  virtual size_t waiting() const { return 0; }
+  virtual void close_input() = 0;
+  virtual void resize(int rows, int columns) = 0;
+  /// Holds its output back, for a reader that cannot keep up.
+  virtual void pause(bool paused) = 0;
+};
+
 class Engine {
  public:
   using Done = std::function<void(Result<void>)>;
@@ -128,6 +160,11 @@ class Engine {
   /// Calls when the log may have grown, as long as the interest is kept.
   [[nodiscard]] virtual std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
                                                         std::function<void()> grown) = 0;
+
+  /// Runs a program in a running task: with its host name, its processes, its /generated and its
+  /// environment. kConflict: the task does not run; kNotFound: there is no such program.
+  virtual Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+                                             const ExecPlan& plan, ExecHandlers handlers) = 0;
 
   /// The rank census of the gang, as far as it is known now.
   virtual std::vector<RankPlace> ranks(const Gang& gang,

@@ -27,6 +27,18 @@ inline Node fake_node(std::string name, int gpus = 0, std::string model = "A100"
           .memory_bytes = parts * (int64_t{64} << 30)};
 }
 
+/// A program that a test runs in a task by hand: it looks at what came, and calls the handlers.
+struct FakeExec {
+  Gang gang;
+  std::string task;
+  ExecPlan plan;
+  ExecHandlers handlers;
+  std::string input;
+  bool input_closed = false;
+  bool paused = false;
+  bool dropped = false;  ///< whoever asked for it has gone
+};
+
 class FakeEngine : public Engine {
  public:
   explicit FakeEngine(base::EventLoop& loop) : loop_(loop) {}
@@ -43,6 +55,7 @@ class FakeEngine : public Engine {
   std::set<std::pair<Gang, std::string>> running;
   std::vector<std::string> calls;  ///< "start j1/1 worker-0", "stop j1/1 launcher gracefully" ...
   std::map<std::pair<Gang, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
+  std::vector<std::shared_ptr<FakeExec>> execs;                    ///< in the order they came
 
   /// The names of the tasks that run on a node, as "j1/1 worker-0".
   std::vector<std::string> tasks_on(const std::string& node) const {
@@ -152,11 +165,37 @@ class FakeEngine : public Engine {
     return std::make_shared<std::function<void()>>(std::move(grown));
   }
 
+  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+                                     const ExecPlan& plan, ExecHandlers handlers) override {
+    if (running.count({gang, task}) == 0) {
+      return base::Error{.code = base::ErrorCode::kConflict, .what = task + " does not run"};
+    }
+    execs.push_back(std::make_shared<FakeExec>(
+        FakeExec{.gang = gang, .task = task, .plan = plan, .handlers = std::move(handlers)}));
+    return std::unique_ptr<Exec>(std::make_unique<ExecEnd>(execs.back()));
+  }
+
   std::vector<RankPlace> ranks(const Gang&, const std::vector<std::string>&) const override {
     return census;
   }
 
  private:
+  class ExecEnd : public Exec {
+   public:
+    explicit ExecEnd(std::shared_ptr<FakeExec> exec) : exec_(std::move(exec)) {}
+    ~ExecEnd() override { exec_->dropped = true; }
+    void write(std::string_view bytes) override { exec_->input += bytes; }
+    void close_input() override { exec_->input_closed = true; }
+    void resize(int rows, int columns) override {
+      exec_->plan.rows = rows;
+      exec_->plan.columns = columns;
+    }
+    void pause(bool paused) override { exec_->paused = paused; }
+
+   private:
+    std::shared_ptr<FakeExec> exec_;
+  };
+
   /// A log that is one frame.
   class TextCursor : public LogCursor {
    public:

@@ -90,6 +90,20 @@ Result<bool> FileLogCursor::next(LogFrame& frame) {
   return true;
 }
 
+Result<void> LogCursor::seek(uint64_t offset) {
+  LogFrame frame;
+  for (uint64_t at = 0; at < offset; at += kFrameHeader + frame.bytes.size()) {
+    MUSTER_TRY(const bool more, next(frame));
+    if (!more) break;
+  }
+  return {};
+}
+
+Result<void> FileLogCursor::seek(uint64_t offset) {
+  offset_ = static_cast<off_t>(offset);
+  return {};
+}
+
 // Frames have no mark to find them by from behind, so it hops from header to header from the front,
 // within windows of the file that are read at once.
 Result<void> FileLogCursor::seek_near_end(size_t bytes) {

@@ -53,6 +53,10 @@ class LogCursor {
   /// Goes to a frame so near the end that about `bytes` bytes follow, without reading what is
   /// passed over. REQUIRES: next() was not called yet.
   virtual base::Result<void> seek_near_end(size_t bytes) = 0;
+
+  /// Goes to the frame that begins at `offset` of the log: so many bytes of frames, with their
+  /// headers, stand in front of it. REQUIRES: next() was not called yet.
+  virtual base::Result<void> seek(uint64_t offset);
 };
 
 /// A cursor over a log file. The file may still grow.
@@ -61,6 +65,7 @@ class FileLogCursor : public LogCursor {
   explicit FileLogCursor(base::UniqueFd file) : file_(std::move(file)) {}
   base::Result<bool> next(LogFrame& frame) override;
   base::Result<void> seek_near_end(size_t bytes) override;
+  base::Result<void> seek(uint64_t offset) override;
 
  private:
   base::Result<size_t> whole_frame() const;

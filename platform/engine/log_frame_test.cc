@@ -92,5 +92,37 @@ TEST_F(LogFile, StartsAtTheBeginningWhenItIsShort) {
   EXPECT_EQ(frame.bytes, "only");
 }
 
+TEST_F(LogFile, GoesToAFrameByTheBytesInFrontOfIt) {
+  uint64_t offset = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string frame = encode_frame(kTime, job::LogStream::kOutput, std::to_string(i));
+    if (i < 700) offset += frame.size();
+    write(frame);
+  }
+  // As the file has it, and as a cursor without a seek of its own does.
+  struct Plain : LogCursor {
+    explicit Plain(FileLogCursor file) : file_(std::move(file)) {}
+    base::Result<bool> next(LogFrame& frame) override { return file_.next(frame); }
+    base::Result<void> seek_near_end(size_t bytes) override { return file_.seek_near_end(bytes); }
+    FileLogCursor file_;
+  };
+  FileLogCursor file = cursor();
+  Plain plain(cursor());
+  for (LogCursor* reader : std::initializer_list<LogCursor*>{&file, &plain}) {
+    ASSERT_TRUE(reader->seek(offset));
+    LogFrame frame;
+    ASSERT_TRUE(*reader->next(frame));
+    EXPECT_EQ(frame.bytes, "700");
+  }
+}
+
+TEST_F(LogFile, FindsNothingBehindItsEnd) {
+  write(encode_frame(kTime, job::LogStream::kOutput, "only"));
+  FileLogCursor reader = cursor();
+  ASSERT_TRUE(reader.seek(1'000'000));
+  LogFrame frame;
+  EXPECT_FALSE(*reader.next(frame));
+}
+
 }  // namespace
 }  // namespace muster::engine

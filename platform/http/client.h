@@ -1,5 +1,6 @@
-// A blocking HTTP/1.1 client over a unix socket, for the command line. One connection, kept alive
-// and re-opened as needed. Checks that the server at the other end is this user's (or root's).
+// A blocking HTTP/1.1 client over a unix socket or TLS, for the command line. One connection, kept
+// alive and re-opened as needed. Over a unix socket it checks that the server at the other end is
+// this user's (or root's); over TLS, its certificate.
 //
 // Not thread-safe: one Client a thread.
 #pragma once
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "http/message.h"
+#include "http/tls.h"
 
 namespace muster::http {
 
@@ -24,10 +26,12 @@ struct Wake {
 class Client {
  public:
   explicit Client(std::filesystem::path socket);
+  /// Over TLS. Errors of the handshake say what is wrong with the certificate.
+  explicit Client(TlsEndpoint endpoint);
   ~Client();
 
-  /// Sends and waits for the whole answer. kUnavailable: nobody answers on the socket. kRefused:
-  /// the server is somebody else's.
+  /// Sends and waits for the whole answer. kUnavailable: nobody answers. kRefused: the server is
+  /// somebody else's, or its certificate is not to be trusted.
   /// A status of 400 and more is an answer, not an error.
   base::Result<Response> send(const Request& request);
 

@@ -1,8 +1,6 @@
 #include "http/connection.h"
 
-#include <sys/socket.h>
-
-#include <boost/asio/write.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -17,6 +15,23 @@ namespace {
 
 /// How much a client may send ahead of the answers to it before we stop reading.
 constexpr size_t kMostAhead = 64 << 10;
+
+/// How long a client that has its last answer may take to hang up.
+constexpr std::chrono::seconds kFarewell{2};
+
+constexpr std::string_view kChunkEnd = "\r\n";
+
+/// Takes what has been written off the front. Whether nothing is left.
+bool take_off(ByteStream::Pieces& pieces, size_t written) {
+  bool empty = true;
+  for (asio::const_buffer& piece : pieces) {
+    const size_t part = std::min(written, piece.size());
+    piece += part;
+    written -= part;
+    empty = empty && piece.size() == 0;
+  }
+  return empty;
+}
 
 std::string chunk_head(size_t size) {
   std::array<char, 20> text{};
@@ -46,7 +61,9 @@ class Connection::Answer {
   explicit Answer(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
-  ~Answer() { give(plain_problem(500, "the server had no answer to this request")); }
+  ~Answer() {
+    if (!given_) give(plain_problem(500, "the server had no answer to this request"));
+  }
 
   /// The first call counts.
   void give(Response response) {
@@ -60,44 +77,70 @@ class Connection::Answer {
 };
 
 Connection::Connection(base::EventLoop& loop, std::shared_ptr<const Handler> handler,
-                       const Limits& limits, uid_t peer)
-    : handler_(std::move(handler)),
+                       const Limits& limits, Peer peer)
+    : loop_(loop),
+      handler_(std::move(handler)),
       limits_(limits),
-      peer_(peer),
-      socket_(loop.context()),
-      deadline_(loop.context()),
+      peer_(std::move(peer)),
+      timer_(loop.context()),
       reader_(limits) {}
 
-void Connection::start(base::UniqueFd socket, OnEnd on_end) {
+void Connection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
   on_end_ = std::move(on_end);
-  boost::system::error_code error;
-  socket_.assign(asio::local::stream_protocol(), socket.get(), error);
-  if (error) return drop();
-  socket.release();
-  expect_request();
+  stream_ = std::move(stream);
+  set_deadline(limits_.request_timeout);
+  stream_->async_start([self = shared_from_this()](const auto& error, size_t) {
+    if (self->closed_) return;
+    // A scanner, a client that does not trust us, or one that speaks HTTP where TLS is spoken.
+    if (error) return self->drop();
+    self->started_ = true;
+    self->expect_request();
+  });
 }
 
 void Connection::drop() {
   if (std::exchange(closed_, true)) return;
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-  deadline_.cancel();
-  stream_.reset();
+  if (stream_ != nullptr) stream_->close();
+  if (websocket_ != nullptr) websocket_->drop();
+  timer_.cancel();
+  body_.reset();
   if (const OnEnd on_end = std::exchange(on_end_, nullptr)) on_end(shared_from_this());
 }
 
+void Connection::retire() {
+  const bool owes_an_answer = answering_ && !leaving_ && !endless_ && websocket_ == nullptr;
+  if (!owes_an_answer) return drop();
+  keep_alive_ = false;
+  retiring_ = true;
+}
+
 void Connection::expect_request() {
-  deadline_.expires_after(limits_.request_timeout);
-  deadline_.async_wait([weak = weak_from_this()](auto error) {
-    const auto self = weak.lock();
-    // A wait that is over cannot be cancelled any more: hence the look at answering_.
-    if (!error && self && !self->closed_ && !self->answering_) self->on_deadline();
-  });
+  set_deadline(limits_.request_timeout);
   advance(reader_.put({}));
 }
 
+void Connection::set_deadline(std::chrono::seconds from_now) {
+  deadline_ = Clock::now() + from_now;
+  if (deadline_ < timer_set_to_) wait_for_deadline();
+}
+
+void Connection::wait_for_deadline() {
+  timer_set_to_ = deadline_;
+  timer_.expires_at(deadline_);
+  timer_.async_wait([weak = weak_from_this()](auto error) {
+    const auto self = weak.lock();
+    if (error || !self || self->closed_) return;
+    self->timer_set_to_ = Clock::time_point::max();
+    if (self->deadline_ == Clock::time_point::max()) return;
+    if (Clock::now() < self->deadline_) return self->wait_for_deadline();
+    self->on_deadline();
+  });
+}
+
+/// A client that owes the rest of a request is told so; in all other cases nobody would hear it.
 void Connection::on_deadline() {
-  if (!reader_.in_request()) return drop();
+  const bool awaits_request = started_ && !answering_ && !leaving_;
+  if (!awaits_request || !reader_.in_request()) return drop();
   refuse(408, "the request did not come in whole in time");
 }
 
@@ -111,12 +154,13 @@ void Connection::refuse(int status, const std::string& why) {
 void Connection::read() {
   if (reading_ || input_ended_ || (answering_ && reader_.kept() >= kMostAhead)) return;
   reading_ = true;
-  socket_.async_read_some(asio::buffer(input_), [self = shared_from_this()](auto error, size_t n) {
-    self->reading_ = false;
-    if (self->closed_) return;
-    if (error) return self->on_input_end();
-    self->on_input({self->input_.data(), n});
-  });
+  stream_->async_read_some(asio::buffer(input_),
+                           [self = shared_from_this()](const auto& error, size_t n) {
+                             self->reading_ = false;
+                             if (self->closed_ || self->leaving_) return;
+                             if (error) return self->on_input_end();
+                             self->on_input({self->input_.data(), n});
+                           });
 }
 
 void Connection::on_input(std::string_view bytes) {
@@ -129,7 +173,7 @@ void Connection::on_input(std::string_view bytes) {
 /// stream might never end, so there the end of its input counts as its leaving.
 void Connection::on_input_end() {
   input_ended_ = true;
-  if (!answering_ || stream_ != nullptr) drop();
+  if (!answering_ || body_ != nullptr) drop();
 }
 
 void Connection::advance(RequestReader::Progress progress) {
@@ -140,23 +184,37 @@ void Connection::advance(RequestReader::Progress progress) {
       return refuse(reader_.fault().status, reader_.fault().what);
     case RequestReader::Progress::kMore:
       if (input_ended_) return drop();
-      if (reader_.wants_continue()) {
-        // Nothing else is on its way to the client now, so these few bytes fit.
-        constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
-        ::send(socket_.native_handle(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      }
+      if (reader_.wants_continue()) tell_to_go_on();
       return read();
   }
 }
 
+/// The rest of the request, and so the answer, may come before these bytes are gone.
+void Connection::tell_to_go_on() {
+  static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+  telling_to_go_on_ = true;
+  stream_->async_write_some({asio::buffer(kGoOn)},
+                            [self = shared_from_this()](const auto& error, size_t) {
+                              if (self->closed_) return;
+                              if (error) return self->drop();
+                              self->telling_to_go_on_ = false;
+                              if (self->after_write_ != nullptr) self->write_rest();
+                            });
+}
+
 void Connection::handle(ReadRequest read_request) {
   answering_ = true;
-  deadline_.cancel();
+  deadline_ = Clock::time_point::max();
   keep_alive_ = read_request.keep_alive;
   head_only_ = read_request.head_only;
   may_chunk_ = read_request.may_chunk;
   read_request.request.peer = peer_;
-  read();
+  // The bytes behind a WebSocket's request are the WebSocket's.
+  if (wants_websocket(read_request.request) && !reading_) {
+    upgrade_ = read_request.request;
+  } else {
+    read();
+  }
 
   const auto answer = std::make_shared<Answer>(weak_from_this());
   const auto thrown = thrown_by([&] {
@@ -171,6 +229,14 @@ void Connection::handle(ReadRequest read_request) {
 
 void Connection::answer(Response response) {
   if (closed_) return;
+  if (response.websocket && upgrade_) return become_websocket(std::move(response));
+  if (std::exchange(upgrade_, std::nullopt)) read();
+  if (response.websocket) {
+    Headers headers = std::move(response.headers);
+    response = plain_problem(426, "a WebSocket is to be asked for here, version 13");
+    response.headers = {{"upgrade", "websocket"}, {"sec-websocket-version", "13"}};
+    response.headers.merge(headers);
+  }
   if (response.stream != nullptr) {
     answer_stream(std::move(response));
   } else {
@@ -182,23 +248,40 @@ void Connection::answer_whole(Response response) {
   out_head_ = response_head(response, Framing::kLength, keep_alive_);
   const bool bodiless = head_only_ || !may_have_body(response.status);
   out_body_ = bodiless ? std::string() : std::move(response.body);
+  out_ = {asio::buffer(out_head_), asio::buffer(out_body_.bytes())};
   write(&Connection::finish);
 }
 
 void Connection::answer_stream(Response response) {
+  endless_ = response.content_type == "text/event-stream";
+  if (endless_ && retiring_) return drop();
   if (input_ended_) return drop();
   framing_ = may_chunk_ ? Framing::kChunked : Framing::kClose;
   if (!may_chunk_) keep_alive_ = false;
   out_head_ = response_head(response, framing_, keep_alive_);
-  out_body_.clear();
-  if (!head_only_) stream_ = std::move(response.stream);
+  out_ = {asio::buffer(out_head_)};
+  if (!head_only_) body_ = std::move(response.stream);
   write(head_only_ ? &Connection::finish : &Connection::pull);
 }
 
+void Connection::become_websocket(Response response) {
+  const std::weak_ptr<Connection> weak = weak_from_this();
+  websocket_ = WebSocketSession::start(loop_, std::move(stream_),
+                                       {.request = *std::move(upgrade_),
+                                        .headers = std::move(response.headers),
+                                        .limits = limits_,
+                                        .early_bytes = reader_.take_kept(),
+                                        .on_open = std::move(response.websocket),
+                                        .on_end = [weak] {
+                                          if (const auto self = weak.lock()) self->drop();
+                                        }});
+}
+
 void Connection::pull() {
-  const auto stream = stream_;  // outlives its own pull(), whatever that leads to
+  deadline_ = Clock::time_point::max();
+  const auto body = body_;  // outlives its own pull(), whatever that leads to
   const auto thrown = thrown_by([&] {
-    stream->pull([weak = weak_from_this(), pull = ++pull_](std::optional<std::string> piece) {
+    body->pull([weak = weak_from_this(), pull = ++pull_](BodyPiece piece) {
       const auto self = weak.lock();
       if (self && !self->closed_) self->on_piece(pull, std::move(piece));
     });
@@ -210,37 +293,55 @@ void Connection::pull() {
   }
 }
 
-void Connection::on_piece(uint64_t pull, std::optional<std::string> piece) {
+void Connection::on_piece(uint64_t pull, BodyPiece piece) {
   if (pull != pull_) return;
   ++pull_;
   const bool chunked = framing_ == Framing::kChunked;
-  if (!piece) {
+  if (piece.is_end()) {
     out_head_ = chunked ? "0\r\n\r\n" : "";
-    out_body_.clear();
+    out_ = {asio::buffer(out_head_)};
     return write(&Connection::finish);
   }
   // An empty chunk would end the body.
-  out_head_ = chunked && !piece->empty() ? chunk_head(piece->size()) : "";
-  out_body_ = *std::move(piece);
-  if (!out_head_.empty()) out_body_ += "\r\n";
+  const bool framed = chunked && !piece.bytes().empty();
+  out_head_ = framed ? chunk_head(piece.bytes().size()) : "";
+  out_body_ = std::move(piece);
+  out_ = {asio::buffer(out_head_), asio::buffer(out_body_.bytes()),
+          asio::buffer(framed ? kChunkEnd : std::string_view())};
   write(&Connection::pull);
 }
 
 void Connection::write(Next next) {
-  const std::array<asio::const_buffer, 2> buffers{asio::buffer(out_head_), asio::buffer(out_body_)};
-  asio::async_write(socket_, buffers, [self = shared_from_this(), next](auto error, size_t) {
+  after_write_ = next;
+  if (!telling_to_go_on_) write_rest();
+}
+
+/// Each part that the client takes gives it time for the next.
+void Connection::write_rest() {
+  set_deadline(limits_.write_timeout);
+  stream_->async_write_some(out_, [self = shared_from_this()](const auto& error, size_t count) {
     if (self->closed_) return;
     if (error) return self->drop();
-    ((*self).*next)();
+    if (!take_off(self->out_, count)) return self->write_rest();
+    ((*self).*std::exchange(self->after_write_, nullptr))();
   });
 }
 
 void Connection::finish() {
-  stream_.reset();
-  out_body_ = {};
-  if (!keep_alive_ || input_ended_) return drop();
+  body_.reset();
+  endless_ = false;
+  out_body_ = std::nullopt;
+  if (!keep_alive_ || input_ended_) return leave();
   answering_ = false;
   expect_request();
+}
+
+/// The client may still be sending, and is to read its answer all the same.
+void Connection::leave() {
+  if (retiring_) return drop();
+  leaving_ = true;
+  set_deadline(kFarewell);
+  stream_->async_finish([self = shared_from_this()](const auto&, size_t) { self->drop(); });
 }
 
 }  // namespace muster::http

@@ -28,9 +28,10 @@ bool may_have_body(int status) {
   return status != 204 && status != 304;
 }
 
-std::string request_head(const Request& request) {
+std::string request_head(const Request& request, std::string_view host) {
   std::string head = request.method + " " + format_target(request.path, request.query);
-  head += " HTTP/1.1\r\nhost: localhost\r\n";
+  head += " HTTP/1.1\r\n";
+  append_header(head, "host", host);
   if (!request.body.empty())
     append_header(head, "content-length", std::to_string(request.body.size()));
   append_headers(head, request.headers);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "http/message.h"
 
@@ -20,7 +21,7 @@ enum class Framing {
 /// 204 and 304 have no body by definition, and so no length either (RFC 9110, 8.6).
 bool may_have_body(int status);
 
-std::string request_head(const Request& request);
+std::string request_head(const Request& request, std::string_view host = "localhost");
 std::string response_head(const Response& response, Framing framing, bool keep_alive);
 
 /// An answer that the server gives by itself: problem+json (RFC 9457) with one sentence.

@@ -8,11 +8,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace muster::http {
 
 /// Header names are in lower case.
 using Headers = std::map<std::string, std::string>;
+
+/// Who is at the other end of a connection (server side only).
+struct Peer {
+  std::optional<uid_t> user;      ///< over the unix socket: the kernel's word; nothing over TLS
+  std::string address = "local";  ///< of a TLS client, without the port
+};
 
 struct Request {
   std::string method = "GET";
@@ -20,14 +28,40 @@ struct Request {
   std::map<std::string, std::string> query;  ///< decoded
   Headers headers;
   std::string body;
-  uid_t peer = 0;  ///< who is at the other end of the unix socket (server side only)
+  Peer peer;
+};
+
+/// Bytes that many streams send at once without a copy for each.
+using Piece = std::shared_ptr<const std::string>;
+
+/// What a stream delivers: a piece of its own, one that it shares with others, or the end (nullopt,
+/// no Piece). Whoever delivers or receives a std::optional<std::string> gets on with it as well.
+class BodyPiece {
+ public:
+  BodyPiece(std::nullopt_t) {}                              // NOLINT: conversion is the point
+  BodyPiece(std::string bytes) : own_(std::move(bytes)) {}  // NOLINT: conversion is the point
+  BodyPiece(const char* bytes) : own_(bytes) {}             // NOLINT: conversion is the point
+  BodyPiece(Piece shared) : shared_(std::move(shared)) {}   // NOLINT: conversion is the point
+  BodyPiece(std::optional<std::string> bytes)               // NOLINT: conversion is the point
+      : own_(std::move(bytes)) {}
+
+  bool is_end() const { return !own_ && shared_ == nullptr; }
+  /// REQUIRES: !is_end(). As long as this lives where it is.
+  const std::string& bytes() const { return own_ ? *own_ : *shared_; }
+  operator std::optional<std::string>() const {  // NOLINT: conversion is the point
+    return is_end() ? std::nullopt : std::optional(bytes());
+  }
+
+ private:
+  std::optional<std::string> own_;
+  Piece shared_;
 };
 
 /// A body that comes piece by piece. The connection pulls: it asks for the next piece once the last
 /// is on its way, so a slow reader slows the source and nothing piles up in memory.
 class BodyStream {
  public:
-  using Deliver = std::function<void(std::optional<std::string>)>;
+  using Deliver = std::function<void(BodyPiece)>;
 
   /// Dropped when the client goes: an open pull() must then deliver nothing more.
   virtual ~BodyStream() = default;
@@ -36,12 +70,17 @@ class BodyStream {
   virtual void pull(Deliver deliver) = 0;
 };
 
+class WebSocket;
+
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
   Headers headers;
   std::shared_ptr<BodyStream> stream;  ///< when set, sent in chunks in the place of `body`
+  /// When set, the answer to a request that asks for it (wants_websocket()) is 101, and the
+  /// connection is handed over as a WebSocket, on the loop's thread.
+  std::function<void(std::shared_ptr<WebSocket>)> websocket;
 };
 
 /// percent-encoding of one path segment or query value.

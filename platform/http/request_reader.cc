@@ -11,6 +11,13 @@ namespace muster::http {
 
 namespace beast = boost::beast::http;
 
+namespace {
+
+/// Longer than any path of the API with a command to run in its query.
+constexpr size_t kLongestTarget = 32 << 10;
+
+}  // namespace
+
 struct RequestReader::Parser : beast::request_parser<beast::string_body> {
   explicit Parser(const Limits& limits) {
     header_limit(static_cast<std::uint32_t>(limits.header_bytes));
@@ -43,8 +50,16 @@ RequestReader::Progress RequestReader::put(std::string_view bytes) {
     return fail(400, "the request is no HTTP/1.1: " + error.message());
   }
   if (!parser_->is_done()) return Progress::kMore;
-  target_ = parse_target(parser_->get().target());
-  return target_ ? Progress::kDone : fail(400, "the request's target is malformed");
+  const auto target = parser_->get().target();
+  if (target.size() > kLongestTarget) {
+    return fail(414,
+                "the request's target is longer than " + std::to_string(kLongestTarget) + " bytes");
+  }
+  target_ = parse_target(target);
+  if (target_) return Progress::kDone;
+  return fail(400,
+              "the request's target is malformed: it has to be a path, without encoded slashes, "
+              "dot segments and control characters");
 }
 
 ReadRequest RequestReader::take() {

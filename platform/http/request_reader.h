@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "http/message.h"
 #include "http/server.h"
@@ -46,6 +47,7 @@ class RequestReader {
 
   /// Bytes that no request has taken up yet.
   size_t kept() const { return waiting_.size(); }
+  std::string take_kept() { return std::exchange(waiting_, {}); }
   /// Whether a part of a request is here: its sender owes the rest.
   bool in_request() const { return in_request_; }
   /// Whether the client asks for leave to send the body (expect: 100-continue). True once a

@@ -101,6 +101,7 @@ TEST(RequestReader, RefusesABodyPastTheLimitBeforeItComes) {
   const Limits limits{.body_bytes = 10};
 
   EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ncontent-length: 11\r\n\r\n", limits), 413);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ncontent-length: 1073741824\r\n\r\n", limits), 413);
   EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\n", limits), 0);
   EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
                        "6\r\nabcdef\r\n6\r\nabcdef\r\n",
@@ -108,14 +109,23 @@ TEST(RequestReader, RefusesABodyPastTheLimitBeforeItComes) {
             413);
 }
 
+TEST(RequestReader, RefusesTargetsThatNobodyNeeds) {
+  EXPECT_EQ(refusal_of("GET /" + std::string(40'000, 'x') + " HTTP/1.1\r\n\r\n"), 414);
+  EXPECT_EQ(refusal_of("GET /v1/jobs/a%2F..%2Fb HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET /v1/jobs/%00 HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET /v1/../jobs HTTP/1.1\r\n\r\n"), 400);
+}
+
 TEST(RequestReader, RefusesWhatIsNoHttp) {
-  for (const std::string_view bytes :
-       {"\r\n\r\nnonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",
-        "GET / HTTP/1.1\r\nx\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n", "GET /%zz HTTP/1.1\r\n\r\n",
-        "GET nowhere HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-        "POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
-        "POST / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
-        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"}) {
+  for (const std::string_view bytes : std::initializer_list<std::string_view>{
+           "\r\n\r\nnonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",
+           "GET / HTTP/1.1\r\nx\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n", "GET /%zz HTTP/1.1\r\n\r\n",
+           "GET nowhere HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+           "POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+           "POST / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+           "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+           std::string_view("GET / HTTP/1.1\r\nx: a\0b\r\n\r\n", 26),
+           "GET / HTTP/1.1\r\nx : a\r\n\r\n", "GET / HTTP/1.1\r\nx: a\rb\r\n\r\n"}) {
     EXPECT_EQ(refusal_of(bytes), 400) << bytes;
   }
 }

@@ -4,15 +4,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "base/log.h"
+#include "http/byte_stream.h"
 #include "http/connection.h"
 #include "http/head.h"
+#include "http/tcp_socket.h"
+#include "http/tls_context.h"
 #include "http/unix_socket.h"
 
 namespace muster::http {
+
+using base::Result;
 
 namespace {
 
@@ -29,34 +35,75 @@ void refuse(const base::UniqueFd& socket) {
   ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/// A listening socket that is served: what connects to it is handed on, a few at a time.
+class Door {
+ public:
+  using Welcome = std::function<void(base::UniqueFd)>;
+
+  /// `fd` must stay open as long as this lives.
+  Door(base::EventLoop& loop, int fd, Welcome welcome)
+      : loop_(loop), fd_(fd), welcome_(std::move(welcome)) {
+    accept_again();
+  }
+
+ private:
+  void accept_again() {
+    breath_.reset();
+    accepting_ = loop_.when_readable(fd_, [this] { accept_waiting(); });
+  }
+
+  void accept_waiting() {
+    for (int i = 0; i < kMostAtOnce; ++i) {
+      base::UniqueFd socket(::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
+      if (socket) {
+        welcome_(std::move(socket));
+      } else if (errno == EAGAIN) {
+        return;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        base::log_warning(base::system_error("cannot accept a connection", errno).what);
+        breath_ = loop_.after(kBreath, [this] { accept_again(); });
+        accepting_.reset();
+        return;
+      }
+    }
+  }
+
+  base::EventLoop& loop_;
+  int fd_;
+  Welcome welcome_;
+  base::EventLoop::Interest accepting_;
+  base::EventLoop::Interest breath_;  ///< until accepting is tried again
+};
+
 }  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Impl> {
   Impl(base::EventLoop& runs_on, Handler answers, const Limits& bounds)
       : loop(runs_on), handler(std::make_shared<Handler>(std::move(answers))), limits(bounds) {}
 
-  void accept_again() {
-    breath.reset();
-    accepting = loop.when_readable(listener.fd(), [this] { accept_waiting(); });
+  Result<void> listen(const std::filesystem::path& path) {
+    unix_door.reset();
+    MUSTER_TRY(unix_listener, listen_on(path));
+    unix_door = std::make_unique<Door>(loop, unix_listener.fd(), [this](base::UniqueFd socket) {
+      welcome_from_here(std::move(socket));
+    });
+    return {};
   }
 
-  void accept_waiting() {
-    for (int i = 0; i < kMostAtOnce; ++i) {
-      base::UniqueFd socket(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket) {
-        welcome(std::move(socket));
-      } else if (errno == EAGAIN) {
-        return;
-      } else if (errno != EINTR && errno != ECONNABORTED) {
-        base::log_warning(base::system_error("cannot accept a connection", errno).what);
-        breath = loop.after(kBreath, [this] { accept_again(); });
-        accepting.reset();
-        return;
-      }
-    }
+  Result<std::string> listen(const std::string& address, const TlsIdentity& identity) {
+    MUSTER_TRY(TlsContext context, server_context(identity));
+    MUSTER_TRY(const HostAndPort where, parse_host_and_port(address));
+    tls_door.reset();
+    tls_listener.reset();
+    MUSTER_TRY(tls_listener, listen_on(where));
+    tls = std::move(context);
+    tls_door = std::make_unique<Door>(loop, tls_listener.get(), [this](base::UniqueFd socket) {
+      welcome_from_afar(std::move(socket));
+    });
+    return listening_at(tls_listener.get());
   }
 
-  void welcome(base::UniqueFd socket) {
+  void welcome_from_here(base::UniqueFd socket) {
     const auto peer = peer_of(socket.get());
     if (!peer || !is_trusted(*peer, ::geteuid())) {
       base::log_warning("hung up on a stranger: " +
@@ -64,28 +111,74 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
       return;
     }
     if (connections.size() >= limits.connections) return refuse(socket);
-    const auto connection = std::make_shared<Connection>(loop, handler, limits, *peer);
+    open(plain_stream(loop, std::move(socket)), {.user = *peer});
+  }
+
+  /// There is no word of refusal before the handshake, and none is worth one.
+  void welcome_from_afar(base::UniqueFd socket) {
+    Peer peer{.user = std::nullopt, .address = address_of_peer(socket.get())};
+    if (connections.size() >= limits.connections) return;
+    const auto already = of_address.find(peer.address);
+    if (already != of_address.end() && already->second >= limits.connections_of_address) return;
+    ++of_address[peer.address];
+    send_at_once(socket.get());
+    open(tls_stream(loop, std::move(socket), tls), std::move(peer));
+  }
+
+  void open(std::unique_ptr<ByteStream> stream, Peer peer) {
+    const auto connection = std::make_shared<Connection>(loop, handler, limits, std::move(peer));
     connections.insert(connection);
-    connection->start(std::move(socket), [weak = weak_from_this()](const auto& ended) {
-      if (const auto self = weak.lock()) self->connections.erase(ended);
+    connection->start(std::move(stream), [weak = weak_from_this()](const auto& ended) {
+      if (const auto self = weak.lock()) self->forget(ended);
     });
   }
 
+  void forget(const std::shared_ptr<Connection>& connection) {
+    connections.erase(connection);
+    tell_if_finished();
+    if (connection->peer().user) return;
+    const auto count = of_address.find(connection->peer().address);
+    if (count != of_address.end() && --count->second == 0) of_address.erase(count);
+  }
+
+  void stop_listening() {
+    unix_door.reset();
+    tls_door.reset();
+    unix_listener.close();
+    tls_listener.reset();
+  }
+
+  void finish(std::function<void()> done) {
+    stop_listening();
+    finished = std::move(done);
+    const auto open_ones = connections;
+    for (const auto& connection : open_ones) connection->retire();
+    tell_if_finished();
+  }
+
+  void tell_if_finished() {
+    if (finished && connections.empty()) loop.post(std::exchange(finished, nullptr));
+  }
+
   void close() {
-    accepting.reset();
-    breath.reset();
-    listener.close();
-    // Each removes itself from the set: walk over a copy.
-    for (const auto& connection : std::exchange(connections, {})) connection->drop();
+    stop_listening();
+    finished = nullptr;
+    // Each is forgotten as it is dropped: walk over a copy.
+    const auto open_ones = connections;
+    for (const auto& connection : open_ones) connection->drop();
   }
 
   base::EventLoop& loop;
   std::shared_ptr<const Handler> handler;
   Limits limits;
-  Listener listener;
-  base::EventLoop::Interest accepting;
-  base::EventLoop::Interest breath;  ///< until accepting is tried again
+  TlsContext tls;
+  Listener unix_listener;
+  base::UniqueFd tls_listener;
+  std::unique_ptr<Door> unix_door;
+  std::unique_ptr<Door> tls_door;
   std::unordered_set<std::shared_ptr<Connection>> connections;
+  std::function<void()> finished;                      ///< to be called when no connection is left
+  std::unordered_map<std::string, size_t> of_address;  ///< open connections over TLS
 };
 
 Server::Server(base::EventLoop& loop, Handler handler, Limits limits)
@@ -95,14 +188,29 @@ Server::~Server() {
   close();
 }
 
-base::Result<void> Server::listen(const std::filesystem::path& path) {
-  MUSTER_TRY(impl_->listener, listen_on(path));
-  impl_->accept_again();
+Result<void> Server::listen(const std::filesystem::path& path) {
+  return impl_->listen(path);
+}
+
+Result<std::string> Server::listen(const std::string& address, const TlsIdentity& identity) {
+  return impl_->listen(address, identity);
+}
+
+Result<void> Server::set_identity(const TlsIdentity& identity) {
+  MUSTER_TRY(impl_->tls, server_context(identity));
   return {};
+}
+
+void Server::set_limits(const Limits& limits) {
+  impl_->limits = limits;
 }
 
 size_t Server::connections() const {
   return impl_->connections.size();
+}
+
+void Server::finish(std::function<void()> done) {
+  impl_->finish(std::move(done));
 }
 
 void Server::close() {

@@ -1,9 +1,11 @@
-// An HTTP/1.1 server on a unix socket: keep-alive, limits on size and time, streamed bodies.
+// An HTTP/1.1 server on a unix socket, and on TLS over TCP: keep-alive, limits on size and time,
+// streamed bodies, WebSockets.
 //
 // Runs on one EventLoop, which must outlive it; handlers are called on the loop's thread and answer
 // now or later, on that thread. The server itself is used there too, or while the loop does not
-// run. A handler that throws, or loses its Respond, has its client answered with 500. Every peer is
-// checked by its credentials: only this user (and root) is let in.
+// run. A handler that throws, or loses its Respond, has its client answered with 500. On the unix
+// socket every peer is checked by its credentials: only this user (and root) is let in. Over TLS
+// everybody is: who they are is the handler's question.
 #pragma once
 
 #include <chrono>
@@ -14,6 +16,7 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "http/message.h"
+#include "http/tls.h"
 
 namespace muster::http {
 
@@ -24,8 +27,11 @@ using Handler = std::function<void(Request, Respond)>;
 struct Limits {
   size_t header_bytes = 64 << 10;
   size_t body_bytes = 4 << 20;
-  size_t connections = 1000;                 ///< more are answered 503
+  size_t connections = 1000;                 ///< more are answered 503; over TLS, hung up on
   std::chrono::seconds request_timeout{30};  ///< to send a whole request, or between two
+  /// How long a client may take nothing of an answer that is on its way to it.
+  std::chrono::seconds write_timeout{300};
+  size_t connections_of_address = 200;  ///< over TLS, of one address
 };
 
 class Server {
@@ -37,10 +43,22 @@ class Server {
   /// kInvalid: the path is too long for a unix socket, with the length that is allowed.
   base::Result<void> listen(const std::filesystem::path& path);
 
+  /// Listens for TLS on `address`: "0.0.0.0:7443", "[::1]:0", "localhost:7443". Returns where it
+  /// listens, with the port that was chosen for 0. May be called besides the other listen().
+  /// kInvalid: it is no address, or the identity is of no use; kConflict: the port is taken.
+  base::Result<std::string> listen(const std::string& address, const TlsIdentity& identity);
+  /// For connections from now on. kInvalid: the identity is of no use; the old one stays.
+  base::Result<void> set_identity(const TlsIdentity& identity);
+  void set_limits(const Limits& limits);
+
   /// Connections that are open now; the server may leave when nobody asks for anything.
   size_t connections() const;
 
-  /// Stops listening, removes the socket's file and drops every connection.
+  /// Stops listening, removes the unix socket's file, and has every connection end once it has its
+  /// answer; `done` is called when the last one has. What has no end is broken off.
+  void finish(std::function<void()> done);
+
+  /// Stops listening, removes the unix socket's file and drops every connection.
   void close();
 
  private:

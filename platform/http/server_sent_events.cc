@@ -18,7 +18,13 @@ size_t end_of_line(std::string_view text) {
 
 }  // namespace
 
-void append_event(std::string& out, std::string_view event, std::string_view data) {
+void append_event(std::string& out, std::string_view event, std::string_view data,
+                  std::string_view id) {
+  if (!id.empty()) {
+    out += "id: ";
+    out += id;
+    out += '\n';
+  }
   out += "event: ";
   out += event;
   while (true) {
@@ -28,6 +34,12 @@ void append_event(std::string& out, std::string_view event, std::string_view dat
     if (end == std::string_view::npos) break;
     data.remove_prefix(end + (data.substr(end).starts_with("\r\n") ? 2 : 1));
   }
+  out += "\n\n";
+}
+
+void append_event_id(std::string& out, std::string_view id) {
+  out += "id: ";
+  out += id;
   out += "\n\n";
 }
 
@@ -70,13 +82,16 @@ bool EventDecoder::take_line(std::string_view line, const OnEvent& on_event) {
   } else if (field == "data") {
     if (std::exchange(has_data_, true)) data_ += '\n';
     data_ += value;
+  } else if (field == "id" && value.find('\0') == std::string_view::npos) {
+    id_ = value;
   }
-  // A comment's field is empty; id and retry are for clients that come back, which ours does not.
+  // A comment's field is empty; when to come back, our clients decide for themselves.
   return true;
 }
 
 bool EventDecoder::dispatch(const OnEvent& on_event) {
   bool go_on = true;
+  last_id_ = id_;
   if (has_data_) go_on = on_event(event_.empty() ? "message" : std::string_view(event_), data_);
   event_.clear();
   data_.clear();

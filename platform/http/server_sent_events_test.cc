@@ -85,5 +85,38 @@ TEST(ServerSentEvents, EndWhereTheReaderHasEnough) {
   EXPECT_EQ(seen, 1);
 }
 
+TEST(ServerSentEvents, CarryIdsWithEventsAndAlone) {
+  std::string stream;
+  append_event(stream, "log", "one", "1");
+  append_event(stream, "log", "two");
+  append_event_id(stream, "3.5");
+
+  EXPECT_EQ(stream,
+            "id: 1\nevent: log\ndata: one\n\n"
+            "event: log\ndata: two\n\n"
+            "id: 3.5\n\n");
+  EventDecoder decoder;
+  std::vector<std::string> ids;
+  EXPECT_EQ(decoder.last_id(), "");
+  decoder.put(stream, [&](auto, auto) {
+    ids.push_back(decoder.last_id());
+    return true;
+  });
+  EXPECT_EQ(ids, (std::vector<std::string>{"1", "1"}));
+  EXPECT_EQ(decoder.last_id(), "3.5");
+}
+
+TEST(ServerSentEvents, HaveAnIdOnlyOnceTheyHaveComeWhole) {
+  EventDecoder decoder;
+  const auto ignore = [](auto, auto) { return true; };
+
+  decoder.put("id: 1\ndata: x\n", ignore);
+  EXPECT_EQ(decoder.last_id(), "");
+  decoder.put("\n", ignore);
+  EXPECT_EQ(decoder.last_id(), "1");
+  decoder.put(std::string_view("id: a\0b\n\n", 10), ignore);
+  EXPECT_EQ(decoder.last_id(), "1");
+}
+
 }  // namespace
 }  // namespace muster::http

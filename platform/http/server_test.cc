@@ -49,7 +49,7 @@ TEST(Server, AnswersWhatTheClientAsks) {
 
 TEST(Server, TellsTheHandlerWhoAsks) {
   TestServer server([](const Request& request, const Respond& respond) {
-    respond({.body = std::to_string(request.peer)});
+    respond({.body = std::to_string(*request.peer.user)});
   });
 
   EXPECT_EQ(Client(server.socket()).send({})->body, std::to_string(::geteuid()));

@@ -6,7 +6,7 @@
 namespace muster::http {
 
 std::string_view reason_phrase(int status) {
-  static constexpr std::array<std::pair<int, std::string_view>, 26> kPhrases{{
+  static constexpr std::array<std::pair<int, std::string_view>, 29> kPhrases{{
       {200, "OK"},
       {201, "Created"},
       {202, "Accepted"},
@@ -24,12 +24,15 @@ std::string_view reason_phrase(int status) {
       {411, "Length Required"},
       {412, "Precondition Failed"},
       {413, "Content Too Large"},
+      {414, "URI Too Long"},
       {415, "Unsupported Media Type"},
       {422, "Unprocessable Content"},
+      {426, "Upgrade Required"},
       {429, "Too Many Requests"},
       {431, "Request Header Fields Too Large"},
       {500, "Internal Server Error"},
       {501, "Not Implemented"},
+      {502, "Bad Gateway"},
       {503, "Service Unavailable"},
       {504, "Gateway Timeout"},
       {507, "Insufficient Storage"},

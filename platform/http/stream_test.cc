@@ -171,6 +171,74 @@ TEST(Stream, IsDroppedWhenTheClientLeavesWithoutHavingRead) {
   EXPECT_TRUE(observed.is_dropped());
 }
 
+/// Sends the same bytes, which it shares with whoever else has them, for ever.
+class SharedPieces : public BodyStream {
+ public:
+  SharedPieces(Observed& observed, Piece piece) : observed_(observed), piece_(std::move(piece)) {}
+  ~SharedPieces() override { observed_.drop(); }
+  void pull(Deliver deliver) override {
+    observed_.pulled += piece_->size();
+    deliver(piece_);
+  }
+
+ private:
+  Observed& observed_;
+  Piece piece_;
+};
+
+TEST(Stream, MayDeliverBytesThatItSharesWithoutACopy) {
+  Observed observed;
+  const auto piece = std::make_shared<const std::string>(10'000, 'x');
+  TestServer server([&](const Request&, const Respond& respond) {
+    respond({.stream = std::make_shared<SharedPieces>(observed, piece)});
+  });
+  Client client(server.socket());
+  size_t received = 0;
+
+  const auto response = client.stream({}, [&](std::string_view bytes) {
+    EXPECT_EQ(bytes.find_first_not_of('x'), std::string_view::npos);
+    received += bytes.size();
+    return received < 1'000'000;
+  });
+
+  EXPECT_TRUE(response) << response.error().to_string();
+  EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Stream, IsDroppedWhenTheClientStopsReading) {
+  Observed observed;
+  TestServer server(streaming(observed, 1 << 20, 1 << 20, Pieces::Then::kEnd),
+                    {.write_timeout = std::chrono::seconds(1)});
+  RawClient client(server.socket());
+  client.send(kGet);
+  client.read_to("\r\n\r\n");
+
+  EXPECT_TRUE(observed.is_dropped());
+  EXPECT_EQ(server.connections(), 0U);
+  EXPECT_LE(observed.pulled, size_t{4} << 20);  // what nobody took never piled up
+}
+
+TEST(Stream, GoesOnForAClientThatReadsSlowlyButReads) {
+  constexpr size_t kPiece = 16 << 20;  // many times what the kernel's buffers hold
+  Observed observed;
+  TestServer server(streaming(observed, 1, kPiece, Pieces::Then::kEnd),
+                    {.write_timeout = std::chrono::seconds(1)});
+  RawClient client(server.socket());
+  client.send("GET / HTTP/1.0\r\n\r\n");
+  client.read_to("\r\n\r\n");
+  size_t received = 0;
+
+  // The whole takes longer than the server's patience; no single part does.
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1500)) {
+    received += client.read_some(4096).size();
+    std::this_thread::yield();
+  }
+  received += client.read_to_the_end().size();
+
+  EXPECT_EQ(received, kPiece);
+}
+
 TEST(Stream, IsDroppedWhenTheServerCloses) {
   Observed observed;
   TestServer server(streaming(observed, 0, 0, Pieces::Then::kSilence));

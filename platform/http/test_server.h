@@ -93,6 +93,7 @@ class RawClient {
     EXPECT_TRUE(connected);
     if (connected) fd_ = *std::move(connected);
   }
+  explicit RawClient(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
@@ -108,6 +109,14 @@ class RawClient {
     char letter = 0;
     while (!text.ends_with(end) && ::recv(fd_.get(), &letter, 1, 0) == 1) text += letter;
     return text;
+  }
+
+  /// What is there by now, or comes next; at most so much.
+  std::string read_some(size_t most) {
+    std::string buffer(most, '\0');
+    const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    buffer.resize(count > 0 ? static_cast<size_t>(count) : 0);
+    return buffer;
   }
 
   std::string read_to_the_end() {

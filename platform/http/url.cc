@@ -1,5 +1,7 @@
 #include "http/url.h"
 
+#include <algorithm>
+
 #include "http/message.h"
 
 namespace muster::http {
@@ -70,6 +72,32 @@ std::optional<std::map<std::string, std::string>> parse_query(std::string_view t
   return query;
 }
 
+bool is_control(unsigned char letter) {
+  return letter < 0x20 || letter == 0x7F;
+}
+
+/// Whether nobody can take the path for another than the one that is meant: an encoded slash would
+/// be a separator once it is decoded, a dot segment would climb, a NUL would end the name in C.
+bool is_plain(std::string_view raw, std::string_view decoded) {
+  for (const std::string_view slash : {"%2f", "%2F"}) {
+    if (raw.find(slash) != std::string_view::npos) return false;
+  }
+  if (std::any_of(decoded.begin(), decoded.end(), is_control)) return false;
+  while (!decoded.empty()) {
+    const auto [segment, rest] = cut(decoded, '/');
+    if (segment == "." || segment == "..") return false;
+    decoded = rest;
+  }
+  return true;
+}
+
+bool has_nul(const std::map<std::string, std::string>& query) {
+  return std::any_of(query.begin(), query.end(), [](const auto& pair) {
+    return pair.first.find('\0') != std::string::npos ||
+           pair.second.find('\0') != std::string::npos;
+  });
+}
+
 /// Drops "http://host" of an absolute form.
 std::string_view without_authority(std::string_view text) {
   const size_t scheme = text.find("://");
@@ -99,7 +127,7 @@ std::optional<Target> parse_target(std::string_view text) {
   if (!raw_path.starts_with('/')) return std::nullopt;
   auto path = url_decoded(raw_path, Plus::kIsItself);
   auto query = parse_query(raw_query);
-  if (!path || !query) return std::nullopt;
+  if (!path || !query || !is_plain(raw_path, *path) || has_nul(*query)) return std::nullopt;
   return Target{.path = *std::move(path), .query = *std::move(query)};
 }
 

@@ -19,7 +19,9 @@ struct Target {
 };
 
 /// Takes the origin form (/v1/jobs?x=1) and the absolute form that proxies send
-/// (http://host/v1/jobs). Nothing where it is neither, or holds a '%' without two hex digits.
+/// (http://host/v1/jobs). Nothing where it is neither, or holds a '%' without two hex digits; nor
+/// where the path holds what could lead elsewhere than it seems: an encoded slash, a segment "." or
+/// "..", a control character; nor where the query holds a NUL.
 std::optional<Target> parse_target(std::string_view text);
 
 /// The reverse. A '/' in the path stays one: it separates segments. An empty path is the root.

@@ -52,6 +52,21 @@ TEST(ParseTarget, RefusesWhatIsNoTarget) {
   }
 }
 
+TEST(ParseTarget, RefusesWhatCouldLeadElsewhereThanItSeems) {
+  for (const char* text :
+       {"/v1/jobs/a%2Fstop", "/v1/jobs/a%2fstop", "/v1/jobs/..", "/v1/../v1/jobs", "/v1/./jobs",
+        "/%2e%2e/jobs", "/v1/jobs/%2E", "/v1/jobs/a%00", "/v1/jobs/a%0Ab", "/v1/jobs/%7f",
+        "/../../etc/passwd", "/v1/jobs?name=a%00b", "/v1/jobs?%00=a"}) {
+    EXPECT_FALSE(parse_target(text)) << text;
+  }
+}
+
+TEST(ParseTarget, LeavesDotsThatClimbNowhere) {
+  EXPECT_EQ(parse_target("/v1/jobs/a..b/.../.c")->path, "/v1/jobs/a..b/.../.c");
+  EXPECT_EQ(parse_target("/v1/exec?command=%5B%22a%2F..%0A%22%5D")->query.at("command"),
+            "[\"a/..\n\"]");
+}
+
 TEST(FormatTarget, IsReadBackAsItWas) {
   const Target target{.path = "/v1/jobs/a b?#%+\xFF",
                       .query = {{"a&b", "c=d e+f"}, {"", "no name"}, {"none", ""}}};

@@ -47,6 +47,15 @@ inline bool is_dns_label(std::string_view text, size_t longest) {
   return std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
 }
 
+inline bool is_variable_name(std::string_view text) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !text.empty() && letter(text.front()) &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
 /// A name that somebody else gave: of a pool, a GPU model, a topology level. Anything that a line
 /// of a table can show.
 inline bool is_token(std::string_view text) {

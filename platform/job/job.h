@@ -61,7 +61,7 @@ struct Failure {
 };
 
 struct Event {
-  Time time;
+  Time time;  ///< no two events of one server have the same: it is their number, too
   std::string text;
 
   bool operator==(const Event&) const = default;
@@ -70,6 +70,7 @@ struct Event {
 struct Job {
   std::string id;  ///< never reused; names its folder
   JobSpec spec;
+  std::string owner;  ///< the user who submitted it
   Phase phase = Phase::kQueued;
   std::string reason;  ///< why it waits, or what it does right now; one sentence
   std::vector<std::string> reason_details;  ///< who holds what it needs, what would help

@@ -105,6 +105,15 @@ struct Scheduling {
 int priority_of(const Scheduling& scheduling);
 bool is_preemptible(const Scheduling& scheduling);
 
+/// A secret of the project that the tasks of a job get.
+struct SecretUse {
+  std::string name;
+  std::string variable;  ///< of the environment; empty: not there
+  std::string file;      ///< below /generated/secrets; empty: not there
+
+  bool operator==(const SecretUse&) const = default;
+};
+
 struct JobSpec {
   std::string name;
   std::string project = "default";
@@ -115,6 +124,7 @@ struct JobSpec {
   Resources resources;               ///< of each worker, or of the single task
   Scheduling scheduling;
   std::map<std::string, std::string> environment;
+  std::vector<SecretUse> secrets;  ///< their names alone: values come in when a gang starts
   std::string folder;  ///< working directory of every task, absolute
   Sandbox sandbox = Sandbox::kBubblewrap;
   std::chrono::milliseconds start_timeout{30'000};  ///< until every worker answers

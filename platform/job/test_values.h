@@ -45,6 +45,9 @@ inline JobSpec full_spec() {
                         .memory_bytes = int64_t{64} << 30},
           .scheduling = full_scheduling(),
           .environment = {{"A", "1"}, {"RAW", kBinary}, {"QUOTED", "\"\x01\x7F\t"}},
+          .secrets = {{.name = "API_KEY", .variable = "KEY"},
+                      {.name = "CA", .file = "tls/ca.pem"},
+                      {.name = "BOTH", .variable = "BOTH", .file = "both"}},
           .folder = "/home/ada/" + kBinary,
           .sandbox = Sandbox::kNone,
           .start_timeout = std::chrono::milliseconds(1'234),
@@ -60,6 +63,7 @@ inline Job full_job() {
                         .error = "cannot start '" + kBinary + "'"};
   return {.id = "abc234",
           .spec = full_spec(),
+          .owner = "ada",
           .phase = Phase::kFailed,
           .reason = "worker-1 failed",
           .reason_details = {"it was killed", kBinary},

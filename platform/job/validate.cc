@@ -1,10 +1,10 @@
 #include "job/validate.h"
 
-#include <algorithm>
 #include <string>
 
 #include "job/checker.h"
 #include "job/validate_scheduling.h"
+#include "job/validate_secrets.h"
 
 namespace muster::job {
 
@@ -12,15 +12,6 @@ namespace {
 
 // Linux host names hold 64 bytes and DNS labels 63; "-launcher" and "-worker-999" must fit behind.
 constexpr size_t kMaxName = 48;
-
-bool is_variable_name(std::string_view text) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  if (text.empty() || !letter(text.front())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
 
 bool has_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;
@@ -85,6 +76,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_shape(spec, check);
   check_scheduling(spec, check);
   check_environment(spec, check);
+  check_secrets(spec, check);
   check_places_and_times(spec, check);
   return check.take();
 }

@@ -16,6 +16,7 @@ using base::Fault;
 /// Bounds that keep one job from taking the machine down; generous for what they guard.
 inline constexpr int kMaxWorkers = 1000;
 inline constexpr int kMaxSlotsPerWorker = 1024;
+inline constexpr int kMaxSecrets = 100;
 
 /// Empty when the spec can be run.
 std::vector<Fault> validate(const JobSpec& spec);
@@ -23,5 +24,8 @@ std::vector<Fault> validate(const JobSpec& spec);
 /// Whether `text` is a DNS label (RFC 1123: a-z, 0-9, '-', a letter or digit at both ends) short
 /// enough to carry "-worker-999" and stay a host name.
 bool is_job_name(std::string_view text);
+
+/// Whether a secret can be called so: as a variable, of at most 128 characters.
+bool is_secret_name(std::string_view text);
 
 }  // namespace muster::job

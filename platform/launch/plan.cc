@@ -7,6 +7,7 @@
 #include "launch/mpirun_command.h"
 #include "launch/network.h"
 #include "launch/scripts.h"
+#include "launch/secrets.h"
 #include "launch/ssh_files.h"
 #include "launch/ssh_key.h"
 
@@ -93,6 +94,7 @@ std::map<std::string, std::string> environment_of(const Gang& gang, const Task& 
   }
   if (gang.own_rank_output) variables["MUSTER_RANK_AGENT"] = gang.site.rank_agent;
   for (const auto& [name, value] : spec.environment) variables[name] = value;
+  add_secret_variables(spec.secrets, gang.site.secrets, variables);
   // Last: the CUDA_VISIBLE_DEVICES of the shell that submitted would lead to GPUs that others hold.
   for (const auto& [name, value] : devices_of(gang, task)) variables[name] = value;
   return variables;
@@ -158,6 +160,7 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
     plan.hosts.emplace_back(gang.tasks[i]->hostname, gang.network.addresses[i]);
   }
   if (spec.kind == job::Kind::kMpi) add_mpi_files(gang, task, plan);
+  add_secret_files(spec.secrets, gang.site.secrets, plan);
   return plan;
 }
 
@@ -168,6 +171,7 @@ Result<GangPlan> plan_gang(const Job& job, const GangSeed& seed, const Site& sit
     return base::Error{.code = base::ErrorCode::kInternal,
                        .what = "job '" + job.spec.name + "' starts without a place"};
   }
+  MUSTER_CHECK(check_secrets(job.spec.secrets, site.secrets));
   const std::vector<const Task*> tasks = placed_tasks(job);
   SshKey client_key;
   SshKey host_key;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,11 +40,13 @@ struct Site {
   /// What CUDA_VISIBLE_DEVICES calls each GPU of a node; empty where the node has none. Not set: no
   /// node has any.
   std::function<std::vector<std::string>(const std::string& node)> gpus_of;
+  std::map<std::string, std::string> secrets;  ///< name -> value, of those that the job uses
 };
 
 /// Plans the tasks that were placed. An elastic gang may have fewer workers than its spec asks for:
 /// the others are in no hostfile, and nobody is told of them. kInternal where the task that decides
-/// has no place.
+/// has no place; kNotFound where the site lacks a secret of the job; kInvalid where a secret cannot
+/// be the variable that it should be.
 base::Result<GangPlan> plan_gang(const job::Job& job, const GangSeed& seed, const Site& site);
 
 }  // namespace muster::launch

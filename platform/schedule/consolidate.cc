@@ -78,6 +78,8 @@ class Consolidation {
                     task.held.cpu_milli, task.held.memory_bytes};
         one.rank_of_movers.push_back(rank_of(*tenant.gang));
       }
+      // A node where nobody can be moved gains nothing.
+      if (one.rank_of_movers.empty()) continue;
       if (!Amounts{one.lacks_gpu, one.lacks_cpu, one.lacks_memory}.within(movable)) continue;
       one.lacks_gpu = std::max<int64_t>(one.lacks_gpu, 0);
       one.lacks_cpu = std::max<int64_t>(one.lacks_cpu, 0);
@@ -85,7 +87,13 @@ class Consolidation {
       std::sort(one.rank_of_movers.begin(), one.rank_of_movers.end());
       candidates.push_back(std::move(one));
     }
-    std::sort(candidates.begin(), candidates.end());
+    // Each of the nodes that are tried may need some of those behind it, but no more than may move.
+    const size_t most =
+        kMostNodesTried + static_cast<size_t>(cycle_.options.most_consolidation_victims);
+    const auto middle =
+        candidates.begin() + static_cast<std::ptrdiff_t>(std::min(candidates.size(), most));
+    std::partial_sort(candidates.begin(), middle, candidates.end());
+    candidates.erase(middle, candidates.end());
     return candidates;
   }
 

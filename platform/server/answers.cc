@@ -9,9 +9,27 @@ http::Response json_answer(int status, std::string body) {
 }
 
 http::Response problem(const base::Error& error) {
-  return {.status = api::http_status_of(error.code),
+  return problem(error, api::http_status_of(error.code));
+}
+
+http::Response problem(const base::Error& error, int status) {
+  return {.status = status,
           .content_type = "application/problem+json",
-          .body = api::problem_to_json(error)};
+          .body = api::problem_to_json(error, status)};
+}
+
+http::Response nothing_more() {
+  return {.status = 204};
+}
+
+http::Response answered(Answer answer) {
+  return answer ? *std::move(answer) : problem(answer.error());
+}
+
+RouteHandler at_once(std::function<Answer(const Call&)> answer) {
+  return [answer = std::move(answer)](const Call& call, const http::Respond& respond) {
+    respond(answered(answer(call)));
+  };
 }
 
 }  // namespace muster::server

@@ -1,136 +1,178 @@
-#include <memory>
+// Jobs, but for their listing and their logs: submitted, looked at, changed and explained.
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "api/forecast_wire.h"
-#include "api/log_query.h"
 #include "api/routes.h"
 #include "api/wire.h"
-#include "http/server_sent_events.h"
 #include "server/answers.h"
-#include "server/log_stream.h"
+#include "server/parameters.h"
 #include "server/routes.h"
+#include "server/sight.h"
 
 namespace muster::server {
 
 namespace {
 
+using access::Role;
+using base::Error;
+using base::ErrorCode;
 using base::Result;
 using control::Controller;
-using http::Request;
 using http::Respond;
 using http::Response;
 
-bool says_true(const Request& request, std::string_view parameter) {
-  const auto found = request.query.find(std::string(parameter));
-  return found != request.query.end() && found->second == "true";
+/// The job in the path, if the caller has `needed` in its project.
+Result<const job::Job*> job_of(const Sight& sight, const Call& call, Role needed) {
+  return sight.job(call.path.at("name"), parameter(call.request, "project"), needed);
 }
 
-Response job_answer(int status, const Result<job::Job>& job) {
-  return job ? json_answer(status, api::job_to_json(*job)) : problem(job.error());
+Response job_answer(int status, const Sight& sight, job::Job job) {
+  return json_answer(status, api::job_to_json(sight.redacted(std::move(job))));
 }
 
-Response jobs_answer(const std::vector<const job::Job*>& jobs) {
-  std::vector<job::Job> copies;
-  copies.reserve(jobs.size());
-  for (const job::Job* job : jobs) copies.push_back(*job);
-  return json_answer(200, api::jobs_to_json(copies));
+// --- submit
+
+/// The key as the controller knows it: of one user, for another may well choose the same.
+Result<std::string> key_of(const Call& call) {
+  constexpr size_t kLongest = 200;
+  const std::string key = header(call.request, api::kIdempotencyKey);
+  if (key.size() > kLongest) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the idempotency key has " + std::to_string(key.size()) + " bytes",
+                 .advice = "give one of " + std::to_string(kLongest) + " at most"};
+  }
+  return key.empty() ? key : call.who.user + "\n" + key;
 }
 
-Response forecast(const Controller& controller, const job::JobSpec& spec) {
+Answer forecast(const Controller& controller, const Sight& sight, const job::JobSpec& spec) {
   const auto forecast = controller.forecast(spec);
-  return forecast ? json_answer(200, api::forecast_to_json(*forecast)) : problem(forecast.error());
+  if (!forecast) return sight.redacted(forecast.error());
+  return json_answer(200, api::forecast_to_json(sight.redacted(*forecast)));
+}
+
+/// The same key may have been used when its user had a role in another project.
+Answer submitted(const Sight& sight, const Result<job::Job>& job) {
+  if (!job) return sight.redacted(job.error());
+  if (sight.sees(*job)) return job_answer(201, sight, *job);
+  return Error{.code = ErrorCode::kConflict,
+               .what = "this idempotency key was used for a job that you do not see any more",
+               .advice = "submit it with another key"};
 }
 
 /// Answers once the job is committed, with whatever else comes in at that time.
-void submit(Controller& controller, const Request& request, const Respond& respond) {
-  const auto spec = api::spec_from_json(request.body);
+void submit(Controller& controller, const Call& call, const Respond& respond) {
+  const auto spec = api::spec_from_json(call.request.body);
   if (!spec) return respond(problem(spec.error()));
-  if (says_true(request, api::kDryRun)) return respond(forecast(controller, *spec));
-  const auto key = request.headers.find(std::string(api::kIdempotencyKey));
-  controller.submit(*spec, key == request.headers.end() ? std::string() : key->second,
-                    [respond](const Result<job::Job>& job) { respond(job_answer(201, job)); });
-}
-
-Response get(const Controller& controller, const std::string& name) {
-  const auto job = controller.find(name);
-  return job ? json_answer(200, api::job_to_json(**job)) : problem(job.error());
-}
-
-Response remove(Controller& controller, const std::string& name) {
-  const auto removed = controller.remove(name);
-  return removed ? Response{.status = 204} : problem(removed.error());
-}
-
-Response explain(const Controller& controller, const std::string& name) {
-  const auto explanation = controller.explain(name);
-  return explanation ? json_answer(200, api::explanation_to_json(*explanation))
-                     : problem(explanation.error());
-}
-
-bool has_task(const job::Job& job, const std::string& name) {
-  for (const job::Task& task : job.tasks) {
-    if (task.name == name) return true;
+  const Sight sight(controller, call.who);
+  const auto allowed = sight.project(spec->project, Role::kMember);
+  if (!allowed) return respond(problem(allowed.error()));
+  const auto dry_run = says_true(call.request, api::kDryRun);
+  if (!dry_run) return respond(problem(dry_run.error()));
+  if (*dry_run) {
+    return respond(answered(forecast(controller, sight, *spec)));
   }
-  return false;
+  const auto key = key_of(call);
+  if (!key) return respond(problem(key.error()));
+  controller.submit(
+      *spec, *key,
+      [&controller, who = call.who, respond](const Result<job::Job>& job) {
+        respond(answered(submitted(Sight(controller, who), job)));
+      },
+      call.actor());
 }
 
-Response logs(Controller& controller, const Request& request, const std::string& name) {
-  const auto job = controller.find(name);
-  if (!job) return problem(job.error());
-  const auto query = api::log_query_from_parameters(request.query);
-  if (!query) return problem(query.error());
-  if (query->task && !has_task(**job, *query->task)) {
-    return problem({.code = base::ErrorCode::kNotFound,
-                    .what = "job '" + name + "' has no task '" + *query->task + "'",
-                    .advice = "muster get " + name + " shows its tasks"});
+// --- one job
+
+Answer get(const Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
+  return job_answer(200, sight, *job);
+}
+
+Answer remove(Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
+  MUSTER_CHECK(controller.remove(std::string(job->id), call.actor()));
+  return nothing_more();
+}
+
+using Change = std::function<Result<job::Job>(const std::string& id, const Call& call)>;
+
+RouteHandler changing(Controller& controller, Change change) {
+  return at_once([&controller, change = std::move(change)](const Call& call) -> Answer {
+    const Sight sight(controller, call.who);
+    MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
+    MUSTER_TRY(job::Job changed, change(job->id, call));
+    return job_answer(200, sight, std::move(changed));
+  });
+}
+
+// --- the queue
+
+std::vector<const job::Job*> visible_queue(Controller& controller, const Sight& sight) {
+  std::vector<const job::Job*> jobs = controller.queue();
+  std::erase_if(jobs, [&](const job::Job* job) { return !sight.sees(*job); });
+  return jobs;
+}
+
+Answer queue(Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  std::vector<job::Job> jobs;
+  for (const job::Job* job : visible_queue(controller, sight)) jobs.push_back(sight.redacted(*job));
+  return json_answer(200, api::jobs_to_json(jobs));
+}
+
+/// In the queue as the caller sees it: how many of others' jobs wait is not its business.
+int position_of(Controller& controller, const Sight& sight, const std::string& id) {
+  const std::vector<const job::Job*> jobs = visible_queue(controller, sight);
+  const auto place =
+      std::find_if(jobs.begin(), jobs.end(), [&](const job::Job* job) { return job->id == id; });
+  return place == jobs.end() ? 0 : static_cast<int>(place - jobs.begin()) + 1;
+}
+
+Answer explain(Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
+  MUSTER_TRY(job::Explanation explanation, controller.explain(job->id));
+  if (!sight.sees_all() && explanation.position > 0) {
+    explanation.position = position_of(controller, sight, job->id);
   }
-  return {.content_type = std::string(http::kEventStream),
-          .stream = std::make_shared<LogStream>(controller, name, *query)};
+  return json_answer(200, api::explanation_to_json(sight.redacted(std::move(explanation))));
 }
 
 }  // namespace
 
 void add_job_routes(Router& router, Controller& controller) {
-  router.add("POST", "/v1/jobs",
-             [&](const Request& request, const PathValues&, const Respond& respond) {
-               submit(controller, request, respond);
-             });
-  router.add("GET", "/v1/jobs", [&](const Request&, const PathValues&, const Respond& respond) {
-    respond(jobs_answer(controller.list()));
+  const auto add = [&](const char* method, const char* path, RouteHandler handler) {
+    router.add(method, path, Permission::kSignedIn, std::move(handler));
+  };
+  add("POST", "/v1/jobs", [&controller](const Call& call, const Respond& respond) {
+    submit(controller, call, respond);
   });
-  router.add("GET", "/v1/queue", [&](const Request&, const PathValues&, const Respond& respond) {
-    respond(jobs_answer(controller.queue()));
-  });
-  router.add("GET", "/v1/jobs/{name}",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(get(controller, path.at("name")));
-             });
-  router.add("DELETE", "/v1/jobs/{name}",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(remove(controller, path.at("name")));
-             });
-  router.add(
-      "POST", "/v1/jobs/{name}/stop",
-      [&](const Request& request, const PathValues& path, const Respond& respond) {
-        respond(job_answer(200, controller.stop(path.at("name"), says_true(request, "now"))));
-      });
-  router.add("POST", "/v1/jobs/{name}/suspend",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(job_answer(200, controller.suspend(path.at("name"))));
-             });
-  router.add("POST", "/v1/jobs/{name}/resume",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(job_answer(200, controller.resume(path.at("name"))));
-             });
-  router.add("GET", "/v1/jobs/{name}/explain",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(explain(controller, path.at("name")));
-             });
-  router.add("GET", "/v1/jobs/{name}/logs",
-             [&](const Request& request, const PathValues& path, const Respond& respond) {
-               respond(logs(controller, request, path.at("name")));
-             });
+  add("GET", "/v1/queue",
+      at_once([&controller](const Call& call) { return queue(controller, call); }));
+  add("GET", "/v1/jobs/{name}",
+      at_once([&controller](const Call& call) { return get(controller, call); }));
+  add("DELETE", "/v1/jobs/{name}",
+      at_once([&controller](const Call& call) { return remove(controller, call); }));
+  add("POST", "/v1/jobs/{name}/stop",
+      changing(controller, [&controller](const std::string& id, const Call& call) {
+        const auto now = says_true(call.request, "now");
+        return now ? controller.stop(id, *now, call.actor()) : Result<job::Job>(now.error());
+      }));
+  add("POST", "/v1/jobs/{name}/suspend",
+      changing(controller, [&controller](const std::string& id, const Call& call) {
+        return controller.suspend(id, call.actor());
+      }));
+  add("POST", "/v1/jobs/{name}/resume",
+      changing(controller, [&controller](const std::string& id, const Call& call) {
+        return controller.resume(id, call.actor());
+      }));
+  add("GET", "/v1/jobs/{name}/explain",
+      at_once([&controller](const Call& call) { return explain(controller, call); }));
 }
 
 }  // namespace muster::server

@@ -1,38 +1,65 @@
 #include "server/log_stream.h"
 
+#include <utility>
+
 #include "api/routes.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"
+#include "server/sight.h"
 
 namespace muster::server {
 
-LogStream::LogStream(control::Controller& controller, std::string job_name,
-                     const job::LogQuery& query)
-    : controller_(controller),
-      job_name_(std::move(job_name)),
-      follower_(controller.follow_logs(job_name_, query)) {}
+LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares& shares,
+                     access::Identity who, Start start)
+    : EventStream(std::move(life)),
+      controller_(controller),
+      who_(std::move(who)),
+      job_(std::move(start.job)),
+      place_(std::move(start.place)) {
+  if (start.query.tail && place_.empty()) tail_ = controller.follow_logs(job_, start.query);
+  start.query.tail.reset();
+  share_ = shares.share(job_, start.query);
+}
+
+std::optional<http::BodyPiece> LogStream::next() {
+  if (!piece_ && ended_) return http::BodyPiece(std::nullopt);
+  if (!piece_ && !asking_) {
+    in_next_ = true;
+    ask();
+    in_next_ = false;
+  }
+  return std::exchange(piece_, std::nullopt);
+}
+
+void LogStream::ask() {
+  asking_ = true;
+  if (tail_ != nullptr && !place_.empty() && !tail_->in_tail()) tail_.reset();
+  if (tail_ == nullptr) {
+    asked_ = share_->ask(place_, [this](const LogPiece& piece) { take(piece); });
+    return;
+  }
+  tail_->pull([this](const std::vector<job::LogRecord>& records, bool end) {
+    take(encoded_piece(records, tail_->position(), end));
+  });
+}
+
+void LogStream::take(const LogPiece& piece) {
+  asking_ = false;
+  place_ = piece.next;
+  ended_ = piece.end;
+  piece_ = ended_ ? http::BodyPiece(*piece.text + end_event()) : http::BodyPiece(piece.text);
+  if (!in_next_) wake();
+}
 
 // A job that was deleted while it was followed has no state to end with: the stream then just ends,
 // which the reader takes for a server that went away and asks again, to be told that it is gone.
-void LogStream::append_end(std::string& text) const {
-  if (const auto job = controller_.find(job_name_)) {
-    http::append_event(text, api::kEndEvent, api::job_to_json(**job));
+std::string LogStream::end_event() const {
+  std::string text;
+  if (const auto job = controller_.find(job_)) {
+    const Sight sight(controller_, who_);
+    http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(**job)));
   }
-}
-
-void LogStream::pull(Deliver deliver) {
-  if (ended_) return deliver(std::nullopt);
-  follower_->pull(
-      [this, deliver = std::move(deliver)](const std::vector<job::LogRecord>& records, bool end) {
-        std::string text;
-        for (const job::LogRecord& record : records) {
-          http::append_event(text, api::kLogEvent, api::log_record_to_json(record));
-        }
-        if (end) append_end(text);
-        ended_ = end;
-        if (text.empty()) return end ? deliver(std::nullopt) : deliver(std::string(http::kPing));
-        deliver(std::move(text));
-      });
+  return text;
 }
 
 }  // namespace muster::server

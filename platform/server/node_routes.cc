@@ -1,8 +1,10 @@
 #include <string>
+#include <vector>
 
 #include "api/node_wire.h"
 #include "server/answers.h"
 #include "server/routes.h"
+#include "server/sight.h"
 
 namespace muster::server {
 
@@ -10,35 +12,42 @@ namespace {
 
 using base::Result;
 using control::Controller;
-using http::Request;
-using http::Respond;
 
-http::Response node_answer(const Result<job::Node>& node) {
-  return node ? json_answer(200, api::node_to_json(*node)) : problem(node.error());
+Answer list(const Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  std::vector<job::Node> nodes = controller.nodes();
+  for (job::Node& node : nodes) node = sight.redacted(std::move(node));
+  return json_answer(200, api::nodes_to_json(nodes));
+}
+
+Answer get(const Controller& controller, const Call& call) {
+  MUSTER_TRY(job::Node node, controller.node(call.path.at("name")));
+  const Sight sight(controller, call.who);
+  return json_answer(200, api::node_to_json(sight.redacted(std::move(node))));
+}
+
+using Change = Result<job::Node> (Controller::*)(const std::string& name, const access::Actor& by);
+
+RouteHandler changing(Controller& controller, Change change) {
+  return at_once([&controller, change](const Call& call) -> Answer {
+    MUSTER_TRY(const job::Node node, (controller.*change)(call.path.at("name"), call.actor()));
+    return json_answer(200, api::node_to_json(node));
+  });
 }
 
 }  // namespace
 
 void add_node_routes(Router& router, Controller& controller) {
-  router.add("GET", "/v1/nodes", [&](const Request&, const PathValues&, const Respond& respond) {
-    respond(json_answer(200, api::nodes_to_json(controller.nodes())));
-  });
-  router.add("GET", "/v1/nodes/{name}",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(node_answer(controller.node(path.at("name"))));
-             });
-  router.add("POST", "/v1/nodes/{name}/cordon",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(node_answer(controller.cordon(path.at("name"))));
-             });
-  router.add("POST", "/v1/nodes/{name}/uncordon",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(node_answer(controller.uncordon(path.at("name"))));
-             });
-  router.add("POST", "/v1/nodes/{name}/drain",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(node_answer(controller.drain(path.at("name"))));
-             });
+  router.add("GET", "/v1/nodes", Permission::kSignedIn,
+             at_once([&controller](const Call& call) { return list(controller, call); }));
+  router.add("GET", "/v1/nodes/{name}", Permission::kSignedIn,
+             at_once([&controller](const Call& call) { return get(controller, call); }));
+  router.add("POST", "/v1/nodes/{name}/cordon", Permission::kServerAdmin,
+             changing(controller, &Controller::cordon));
+  router.add("POST", "/v1/nodes/{name}/uncordon", Permission::kServerAdmin,
+             changing(controller, &Controller::uncordon));
+  router.add("POST", "/v1/nodes/{name}/drain", Permission::kServerAdmin,
+             changing(controller, &Controller::drain));
 }
 
 }  // namespace muster::server

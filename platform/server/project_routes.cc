@@ -1,8 +1,12 @@
+// Projects and their quotas. What a project may claim is taken from what others may: only an admin
+// of the server decides it, not one of the project.
 #include <string>
+#include <vector>
 
 #include "api/project_wire.h"
 #include "server/answers.h"
 #include "server/routes.h"
+#include "server/sight.h"
 
 namespace muster::server {
 
@@ -10,55 +14,60 @@ namespace {
 
 using base::Result;
 using control::Controller;
-using http::Request;
-using http::Respond;
-using http::Response;
 
-Response project_answer(int status, const Result<job::ProjectStatus>& project) {
-  return project ? json_answer(status, api::project_to_json(*project)) : problem(project.error());
+Answer list(const Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  std::vector<job::ProjectStatus> visible;
+  for (job::ProjectStatus& status : controller.projects()) {
+    if (sight.sees_project(status.project.name)) {
+      visible.push_back(sight.redacted(std::move(status)));
+    }
+  }
+  return json_answer(200, api::projects_to_json(visible));
 }
 
-Response create(Controller& controller, const Request& request) {
-  const auto project = api::read_project(request.body, {});
-  if (!project) return problem(project.error());
-  return project_answer(201, controller.create_project(*project));
+Answer get(const Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  const std::string& name = call.path.at("name");
+  MUSTER_CHECK(sight.project(name, access::Role::kViewer));
+  MUSTER_TRY(job::ProjectStatus status, controller.project(name));
+  return json_answer(200, api::project_to_json(sight.redacted(std::move(status))));
+}
+
+Answer create(Controller& controller, const Call& call) {
+  MUSTER_TRY(job::Project project, api::read_project(call.request.body, {}));
+  MUSTER_TRY(const job::ProjectStatus created,
+             controller.create_project(std::move(project), call.actor()));
+  return json_answer(201, api::project_to_json(created));
 }
 
 /// Changes what the body says and leaves the rest as it is now.
-Result<job::ProjectStatus> change(Controller& controller, const Request& request,
-                                  const std::string& name) {
-  MUSTER_TRY(const job::ProjectStatus now, controller.project(name));
-  MUSTER_TRY(job::Project changed, api::read_project(request.body, now.project));
-  return controller.set_project(std::move(changed));
+Answer change(Controller& controller, const Call& call) {
+  MUSTER_TRY(const job::ProjectStatus now, controller.project(call.path.at("name")));
+  MUSTER_TRY(job::Project changed, api::read_project(call.request.body, now.project));
+  MUSTER_TRY(const job::ProjectStatus status,
+             controller.set_project(std::move(changed), call.actor()));
+  return json_answer(200, api::project_to_json(status));
 }
 
-Response remove(Controller& controller, const std::string& name) {
-  const auto removed = controller.remove_project(name);
-  return removed ? Response{.status = 204} : problem(removed.error());
+Answer remove(Controller& controller, const Call& call) {
+  MUSTER_CHECK(controller.remove_project(call.path.at("name"), call.actor()));
+  return nothing_more();
 }
 
 }  // namespace
 
 void add_project_routes(Router& router, Controller& controller) {
-  router.add("GET", "/v1/projects", [&](const Request&, const PathValues&, const Respond& respond) {
-    respond(json_answer(200, api::projects_to_json(controller.projects())));
-  });
-  router.add("POST", "/v1/projects",
-             [&](const Request& request, const PathValues&, const Respond& respond) {
-               respond(create(controller, request));
-             });
-  router.add("GET", "/v1/projects/{name}",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(project_answer(200, controller.project(path.at("name"))));
-             });
-  router.add("PATCH", "/v1/projects/{name}",
-             [&](const Request& request, const PathValues& path, const Respond& respond) {
-               respond(project_answer(200, change(controller, request, path.at("name"))));
-             });
-  router.add("DELETE", "/v1/projects/{name}",
-             [&](const Request&, const PathValues& path, const Respond& respond) {
-               respond(remove(controller, path.at("name")));
-             });
+  router.add("GET", "/v1/projects", Permission::kSignedIn,
+             at_once([&controller](const Call& call) { return list(controller, call); }));
+  router.add("GET", "/v1/projects/{name}", Permission::kSignedIn,
+             at_once([&controller](const Call& call) { return get(controller, call); }));
+  router.add("POST", "/v1/projects", Permission::kServerAdmin,
+             at_once([&controller](const Call& call) { return create(controller, call); }));
+  router.add("PATCH", "/v1/projects/{name}", Permission::kServerAdmin,
+             at_once([&controller](const Call& call) { return change(controller, call); }));
+  router.add("DELETE", "/v1/projects/{name}", Permission::kServerAdmin,
+             at_once([&controller](const Call& call) { return remove(controller, call); }));
 }
 
 }  // namespace muster::server

@@ -7,6 +7,10 @@
 
 namespace muster::server {
 
+using access::Role;
+using base::Error;
+using base::ErrorCode;
+
 namespace {
 
 std::optional<PathValues> match(const std::vector<std::string>& pattern,
@@ -23,31 +27,92 @@ std::optional<PathValues> match(const std::vector<std::string>& pattern,
   return values;
 }
 
+Error lacks_server_role(const access::Identity& who, Role needed) {
+  return {.code = ErrorCode::kRefused,
+          .what = "this takes the role '" + std::string(to_string(needed)) +
+                  "' for the server; this token of '" + who.user + "' has '" +
+                  std::string(to_string(who.over_server())) + "'",
+          .advice = "muster whoami shows what you may do; an admin of the server can do this"};
+}
+
+Error only_logs_in() {
+  return {.code = ErrorCode::kRefused,
+          .what = "an invitation is good for one login and for nothing else",
+          .advice = "muster login makes a token of it"};
+}
+
+/// Why the caller may not use a route; nothing: it may.
+std::optional<Error> refusal(Permission permission, const access::Identity& who) {
+  if (permission == Permission::kAnybody || permission == Permission::kInvited) return std::nullopt;
+  if (who.token_kind == access::TokenKind::kInvitation) return only_logs_in();
+  if (permission == Permission::kSignedIn) return std::nullopt;
+  const Role needed = permission == Permission::kServerViewer ? Role::kViewer : Role::kAdmin;
+  if (who.over_server() < needed) return lacks_server_role(who, needed);
+  return std::nullopt;
+}
+
+/// RFC 9110, 15.5.6: says which methods the path is there for.
+http::Response wrong_method(const std::string& method, const std::vector<std::string>& known) {
+  constexpr int kMethodNotAllowed = 405;
+  http::Response refused =
+      problem({.code = ErrorCode::kInvalid, .what = method + " is not allowed on this path"},
+              kMethodNotAllowed);
+  std::string& allow = refused.headers["allow"];
+  for (const std::string& each : known) allow += (allow.empty() ? "" : ", ") + each;
+  return refused;
+}
+
+Error nothing_at(const std::string& path) {
+  return {.code = ErrorCode::kNotFound, .what = "there is nothing at '" + path + "'"};
+}
+
 }  // namespace
 
-void Router::add(std::string method, std::string_view path, RouteHandler handler) {
+void Router::add(std::string method, std::string_view path, Permission permission,
+                 RouteHandler handler) {
   routes_.push_back({.method = std::move(method),
+                     .path = std::string(path),
                      .segments = base::split(path, '/'),
+                     .permission = permission,
                      .handler = std::move(handler)});
 }
 
-void Router::handle(const http::Request& request, http::Respond respond) const {
-  const std::vector<std::string> path = base::split(request.path, '/');
-  bool known_path = false;
+Router::Found Router::find(std::string_view method, std::string_view path) const {
+  const std::vector<std::string> segments = base::split(path, '/');
+  Found found;
   for (const Route& route : routes_) {
-    const auto values = match(route.segments, path);
+    auto values = match(route.segments, segments);
     if (!values) continue;
-    known_path = true;
-    if (route.method == request.method) return route.handler(request, *values, std::move(respond));
+    found.path_known = true;
+    if (route.method != method) {
+      found.methods.push_back(route.method);
+      if (route.permission == Permission::kAnybody) found.permission = Permission::kAnybody;
+      continue;
+    }
+    found.permission = route.permission;
+    found.handler = &route.handler;
+    found.route = route.path;
+    found.path = *std::move(values);
+    return found;
   }
-  if (known_path) {
-    http::Response refused = problem({.code = base::ErrorCode::kInvalid,
-                                      .what = request.method + " is not allowed on this path"});
-    refused.status = 405;
-    return respond(std::move(refused));
+  return found;
+}
+
+void Router::handle(Call call, http::Respond respond) const {
+  Found found = find(call.request.method, call.request.path);
+  if (found.handler == nullptr) {
+    return respond(found.path_known ? wrong_method(call.request.method, found.methods)
+                                    : problem(nothing_at(call.request.path)));
   }
-  respond(problem(
-      {.code = base::ErrorCode::kNotFound, .what = "there is nothing at '" + request.path + "'"}));
+  if (const auto refused = refusal(found.permission, call.who)) return respond(problem(*refused));
+  call.path = std::move(found.path);
+  (*found.handler)(call, std::move(respond));
+}
+
+std::vector<Router::RouteName> Router::routes() const {
+  std::vector<RouteName> names;
+  for (const Route& route : routes_) names.push_back({route.method, route.path, route.permission});
+  return names;
 }
 
 }  // namespace muster::server

@@ -2,36 +2,48 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+
 namespace muster::server {
 namespace {
+
+using access::Identity;
+using access::Role;
+using access::TokenKind;
 
 /// The status that a request is answered with, and the {name} its handler saw.
 struct Answer {
   int status = 0;
   std::string name;
+  std::string body;
 };
 
-Answer ask(const std::string& method, const std::string& path) {
+Answer ask(const std::string& method, const std::string& path,
+           const Identity& who = access::local_identity("ada")) {
   Answer answer;
   Router router;
-  router.add("GET", "/v1/jobs",
-             [](const http::Request&, const PathValues&, const http::Respond& respond) {
-               respond({.status = 200});
-             });
-  router.add(
-      "DELETE", "/v1/jobs/{name}",
-      [&](const http::Request&, const PathValues& path_values, const http::Respond& respond) {
-        answer.name = path_values.at("name");
-        respond({.status = 204});
-      });
-  router.handle({.method = method, .path = path},
-                [&](const http::Response& response) { answer.status = response.status; });
+  const auto ok = [&](const Call& call, const http::Respond& respond) {
+    if (call.path.contains("name")) answer.name = call.path.at("name");
+    respond({.status = 200});
+  };
+  router.add("GET", "/healthz", Permission::kAnybody, ok);
+  router.add("POST", "/v1/login", Permission::kInvited, ok);
+  router.add("GET", "/v1/jobs", Permission::kSignedIn, ok);
+  router.add("DELETE", "/v1/jobs/{name}", Permission::kSignedIn, ok);
+  router.add("GET", "/v1/users", Permission::kServerViewer, ok);
+  router.add("POST", "/v1/users", Permission::kServerAdmin, ok);
+  router.handle({.request = {.method = method, .path = path}, .who = who},
+                [&](const http::Response& response) {
+                  answer.status = response.status;
+                  answer.body = response.body;
+                });
   return answer;
 }
 
 TEST(Router, FindsTheHandlerByMethodAndPath) {
   EXPECT_EQ(ask("GET", "/v1/jobs").status, 200);
-  EXPECT_EQ(ask("DELETE", "/v1/jobs/dist").status, 204);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/dist").status, 200);
   EXPECT_EQ(ask("DELETE", "/v1/jobs/dist").name, "dist");
 }
 
@@ -39,6 +51,52 @@ TEST(Router, TellsAnUnknownPathFromAWrongMethod) {
   EXPECT_EQ(ask("GET", "/v2/jobs").status, 404);
   EXPECT_EQ(ask("GET", "/v1/jobs/a/b").status, 404);
   EXPECT_EQ(ask("PUT", "/v1/jobs").status, 405);
+}
+
+TEST(Router, LetsEachCallerUseWhatItsRoleIsGoodFor) {
+  const Identity nobody;
+  const Identity member{.user = "mia", .projects = {{"p", Role::kMember}}};
+  const Identity viewer{.user = "vic", .server_role = Role::kViewer};
+  const Identity admin{.user = "ann", .server_role = Role::kAdmin};
+  Identity reading_admin = admin;
+  reading_admin.ceiling = Role::kViewer;
+  Identity invited = admin;
+  invited.token_kind = TokenKind::kInvitation;
+  struct Case {
+    const char* method;
+    const char* path;
+    Identity who;
+    int status;
+  };
+  for (const Case& each :
+       {Case{"GET", "/healthz", nobody, 200}, Case{"POST", "/v1/login", invited, 200},
+        Case{"GET", "/v1/jobs", invited, 403}, Case{"POST", "/v1/users", invited, 403},
+        Case{"GET", "/v1/jobs", member, 200}, Case{"GET", "/v1/users", member, 403},
+        Case{"GET", "/v1/users", viewer, 200}, Case{"POST", "/v1/users", viewer, 403},
+        Case{"POST", "/v1/users", admin, 200}, Case{"GET", "/v1/users", reading_admin, 200},
+        Case{"POST", "/v1/users", reading_admin, 403}}) {
+    EXPECT_EQ(ask(each.method, each.path, each.who).status, each.status)
+        << each.method << " " << each.path << " " << each.who.user;
+  }
+}
+
+TEST(Router, SaysWhichRoleIsMissing) {
+  const Answer refused = ask("POST", "/v1/users", {.user = "vic", .server_role = Role::kViewer});
+
+  EXPECT_NE(refused.body.find("takes the role 'admin' for the server"), std::string::npos)
+      << refused.body;
+}
+
+TEST(Router, NamesItsRoutesWithWhoMayUseThem) {
+  Router router;
+  router.add("GET", "/v1/jobs/{name}", Permission::kSignedIn, nullptr);
+
+  const auto routes = router.routes();
+
+  ASSERT_EQ(routes.size(), 1U);
+  EXPECT_EQ(routes[0].method, "GET");
+  EXPECT_EQ(routes[0].path, "/v1/jobs/{name}");
+  EXPECT_EQ(routes[0].permission, Permission::kSignedIn);
 }
 
 }  // namespace

@@ -1,19 +1,49 @@
 // What the server answers on each path of api/routes.h: requests turned into calls of the
 // controller, and what it says into answers.
 //
-// On the EventLoop's thread; the controller must outlive the router.
+// On the EventLoop's thread; what the routes are given must outlive the router.
 #pragma once
 
+#include <chrono>
+#include <string>
+
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "control/accounts.h"
 #include "control/controller.h"
+#include "server/request_counts.h"
 #include "server/router.h"
 
 namespace muster::server {
 
-/// /v1/jobs and below, /v1/queue.
+/// POST /v1/jobs, one job, /v1/queue.                                 job_routes.cc
 void add_job_routes(Router& router, control::Controller& controller);
-/// /v1/projects and below.
+/// GET /v1/jobs.                                                      job_list_route.cc
+void add_job_list_route(Router& router, control::Controller& controller);
+/// /v1/jobs/{name}/logs.                                              log_routes.cc
+void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/jobs/{name}/exec.                                              exec_route.cc
+void add_exec_route(Router& router, control::Controller& controller);
+/// /v1/watch/jobs, /v1/watch/events.                                  watch_routes.cc
+void add_watch_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/projects and below, but for members and secrets.               project_routes.cc
 void add_project_routes(Router& router, control::Controller& controller);
-/// /v1/nodes and below.
+/// /v1/nodes and below.                                               node_routes.cc
 void add_node_routes(Router& router, control::Controller& controller);
+/// /v1/login, logout, whoami, /v1/users and /v1/tokens and below.     account_routes.cc
+/// `session_lifetime`: how long a login holds at most; looked at anew by each, so it must outlive
+/// the router.
+void add_account_routes(Router& router, control::Accounts& accounts,
+                        control::Controller& controller, const base::Clock& clock,
+                        const std::chrono::seconds& session_lifetime);
+/// /v1/projects/{name}/members and secrets.                           member_routes.cc
+void add_member_routes(Router& router, control::Accounts& accounts,
+                       control::Controller& controller);
+/// /v1/audit.                                                         audit_routes.cc
+void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
+/// /healthz, /readyz, /metrics, /openapi.json.                        status_routes.cc
+/// `requests` is what /metrics says of them; it must outlive the router.
+void add_status_routes(Router& router, control::Controller& controller,
+                       const RequestCounts& requests, std::string version);
 
 }  // namespace muster::server

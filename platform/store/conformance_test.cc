@@ -5,7 +5,9 @@
 #include <functional>
 
 #include "store/memory_store.h"
+#include "store/postgres_store.h"
 #include "store/sqlite_store.h"
+#include "store/test_postgres.h"
 #include "store/test_values.h"
 
 namespace muster::store {
@@ -14,6 +16,7 @@ namespace {
 using base::ErrorCode;
 using job::Job;
 using Names = std::vector<std::string>;
+using Numbers = std::vector<uint64_t>;
 
 /// A store, and the folder it is in if it is in one.
 struct Place {
@@ -48,6 +51,15 @@ Place in_sqlite() {
   return place;
 }
 
+Place in_postgres() {
+  Place place;
+  auto store = PostgresStore::open(TestPostgres::instance().new_url(), "/nonexistent");
+  EXPECT_TRUE(store) << store.error().to_string();
+  EXPECT_TRUE(*(*store)->try_to_lead("here"));
+  place.store = *std::move(store);
+  return place;
+}
+
 class StoreConformance : public testing::TestWithParam<Kind> {
  protected:
   Result<void> add(const Job& job, const std::string& key = {}) {
@@ -55,6 +67,15 @@ class StoreConformance : public testing::TestWithParam<Kind> {
   }
   Store& store() { return *place_.store; }
   Contents contents() { return *store().load(); }
+
+  /// The numbers of the audit records that a query finds.
+  Numbers audit(const access::AuditQuery& query) {
+    const auto found = store().audit(query);
+    EXPECT_TRUE(found) << found.error().to_string();
+    Numbers numbers;
+    for (const access::AuditRecord& record : *found) numbers.push_back(record.number);
+    return numbers;
+  }
 
   Names ids() {
     Names ids;
@@ -82,21 +103,45 @@ TEST_P(StoreConformance, IsEmptyAtFirstAndAfterAnEmptyBatch) {
   EXPECT_TRUE(contents().jobs.empty());
   EXPECT_TRUE(contents().projects.empty());
   EXPECT_TRUE(contents().cordoned_nodes.empty());
+  EXPECT_TRUE(contents().users.empty());
+  EXPECT_TRUE(contents().tokens.empty());
+  EXPECT_TRUE(contents().secrets.empty());
+  EXPECT_TRUE(audit({}).empty());
   EXPECT_EQ(*store().find_by_key("k"), std::nullopt);
+  EXPECT_TRUE(store().ping());
 }
 
 TEST_P(StoreConformance, RefusesAnIdANameAndAKeyThatAreTaken) {
-  Job other_project = full_job("j2", "one");
-  other_project.spec.project = "team-b";
   ASSERT_TRUE(add(full_job("j1", "one"), "k1"));
 
   EXPECT_EQ(add(full_job("j1", "two"), "k2").error().code, ErrorCode::kConflict);
   EXPECT_EQ(add(full_job("j2", "one"), "k2").error().code, ErrorCode::kConflict);
-  EXPECT_EQ(add(other_project, "k2").error().code, ErrorCode::kConflict);
   EXPECT_EQ(add(full_job("j2", "two"), "k1").error().code, ErrorCode::kConflict);
 
   EXPECT_EQ(ids(), Names{"j1"});
   EXPECT_EQ(*store().find_by_key("k2"), std::nullopt);
+}
+
+TEST_P(StoreConformance, SaysWhichJobsNameIsTaken) {
+  const Job fresh = full_job("j2", "two");
+  const Job taken = full_job("j3", "one");
+  ASSERT_TRUE(add(full_job("j1", "one")));
+
+  const auto done = store().commit({.new_jobs = {{.job = &fresh}, {.job = &taken}}});
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().what,
+            "the id, the name or the key of job 'one' is taken in project 'vision'");
+}
+
+TEST_P(StoreConformance, AJobOfAnotherProjectMayHaveTheSameName) {
+  Job other_project = full_job("j2", "one");
+  other_project.spec.project = "team-b";
+  ASSERT_TRUE(add(full_job("j1", "one"), "k1"));
+
+  EXPECT_TRUE(add(other_project, "k2"));
+
+  EXPECT_EQ(ids(), (Names{"j1", "j2"}));
 }
 
 TEST_P(StoreConformance, RefusesTwoOfOneNameInOneBatch) {
@@ -173,21 +218,33 @@ TEST_P(StoreConformance, RefusesAChangeOfWhatIsNotThereWithAllThatCameWithIt) {
                                     .changed_jobs = {&unknown},
                                     .removed_jobs = {"j1"},
                                     .projects = {full_project("team-a", 1)},
-                                    .cordoned_nodes = {"n1"}});
+                                    .cordoned_nodes = {"n1"},
+                                    .users = {full_user("ada")},
+                                    .tokens = {full_token("t1")},
+                                    .secrets = {full_secret("lab", "A")},
+                                    .audit = {full_record(1)}});
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(contents().jobs, before.jobs);
   EXPECT_TRUE(contents().projects.empty());
   EXPECT_TRUE(contents().cordoned_nodes.empty());
+  EXPECT_TRUE(contents().users.empty());
+  EXPECT_TRUE(contents().tokens.empty());
+  EXPECT_TRUE(contents().secrets.empty());
+  EXPECT_TRUE(audit({}).empty());
   EXPECT_EQ(*store().find_by_key("k1"), "j1");
   EXPECT_EQ(*store().find_by_key("k2"), std::nullopt);
   EXPECT_TRUE(add(other, "k2"));  // and it goes on
 }
 
 TEST_P(StoreConformance, RemovingWhatIsNotThereIsNoError) {
-  EXPECT_TRUE(store().commit(
-      {.removed_jobs = {"j1"}, .removed_projects = {"team-a"}, .uncordoned_nodes = {"n1"}}));
+  EXPECT_TRUE(store().commit({.removed_jobs = {"j1"},
+                              .removed_projects = {"team-a"},
+                              .uncordoned_nodes = {"n1"},
+                              .removed_users = {"ada"},
+                              .removed_tokens = {"t1"},
+                              .removed_secrets = {{.project = "lab", .name = "A"}}}));
 }
 
 TEST_P(StoreConformance, KeepsProjectsInTheOrderOfTheirSequence) {
@@ -211,6 +268,109 @@ TEST_P(StoreConformance, KeepsWhichNodesAreCordoned) {
   EXPECT_EQ(contents().cordoned_nodes, (Names{"n1", "n3"}));
 }
 
+TEST_P(StoreConformance, KeepsUsersByName) {
+  access::User ada = full_user("ada");
+  const access::User bob = full_user("bob");
+  ASSERT_TRUE(store().commit({.users = {bob, full_user("eve"), ada}}));
+  EXPECT_EQ(contents().users, (std::vector<access::User>{ada, bob, full_user("eve")}));
+
+  ada.projects.clear();
+  ada.disabled = false;
+  ASSERT_TRUE(store().commit({.users = {ada}, .removed_users = {"eve"}}));
+
+  EXPECT_EQ(contents().users, (std::vector<access::User>{ada, bob}));
+}
+
+TEST_P(StoreConformance, KeepsTokensById) {
+  access::Token one = full_token("t1");
+  ASSERT_TRUE(store().commit({.tokens = {full_token("t3"), one, full_token("t2")}}));
+
+  one.last_used.reset();
+  one.expires.reset();
+  ASSERT_TRUE(store().commit({.tokens = {one}, .removed_tokens = {"t2"}}));
+
+  EXPECT_EQ(contents().tokens, (std::vector<access::Token>{one, full_token("t3")}));
+}
+
+TEST_P(StoreConformance, KeepsSecretsByProjectAndName) {
+  access::Secret changed = full_secret("lab", "B");
+  ASSERT_TRUE(
+      store().commit({.secrets = {full_secret("vision", "A"), changed, full_secret("lab", "A")}}));
+
+  changed.sealed = "other";
+  ASSERT_TRUE(
+      store().commit({.secrets = {changed}, .removed_secrets = {{.project = "lab", .name = "A"}}}));
+
+  EXPECT_EQ(contents().secrets, (std::vector<access::Secret>{changed, full_secret("vision", "A")}));
+}
+
+TEST_P(StoreConformance, NumbersAuditRecordsInTheOrderOfTheirCommits) {
+  ASSERT_TRUE(store().commit({.audit = {full_record(1), full_record(2)}}));
+  ASSERT_TRUE(store().commit({.audit = {full_record(3)}}));
+
+  EXPECT_EQ(*store().audit({}),
+            (std::vector<access::AuditRecord>{full_record(3), full_record(2), full_record(1)}));
+}
+
+TEST_P(StoreConformance, GivesNoNumberToARecordThatWasNotCommitted) {
+  const Job unknown = full_job("j1", "one");
+  ASSERT_TRUE(store().commit({.audit = {full_record(1)}}));
+  ASSERT_FALSE(store().commit({.changed_jobs = {&unknown}, .audit = {full_record(2)}}));
+  ASSERT_TRUE(store().commit({.audit = {full_record(2)}}));
+
+  EXPECT_EQ(audit({}), (Numbers{2, 1}));
+}
+
+TEST_P(StoreConformance, FindsAuditRecordsByWhatTheySay) {
+  std::vector<access::AuditRecord> records;
+  const auto add = [&](const char* user, const char* project, const char* action) {
+    records.push_back(full_record(records.size() + 1));
+    records.back().actor.user = user;
+    records.back().project = project;
+    records.back().action = action;
+  };
+  add("ada", "lab", "job.submit");        // 1
+  add("bob", "lab", "job.stop");          // 2
+  add("ada", "vision", "jobs.submit");    // 3
+  add("ada", "", "token.revoke");         // 4
+  add("ada", "lab", "job");               // 5
+  add("ada", "lab", "job/submit");        // 6
+  add("ada", "lab", "job.submit.again");  // 7
+  ASSERT_TRUE(store().commit({.audit = records}));
+
+  EXPECT_EQ(audit({.user = "bob"}), Numbers{2});
+  EXPECT_EQ(audit({.project = "vision"}), Numbers{3});
+  EXPECT_EQ(audit({.project = ""}), Numbers{4});
+  EXPECT_EQ(audit({.action = "job"}), (Numbers{7, 5, 2, 1}));
+  EXPECT_EQ(audit({.action = "job.submit"}), (Numbers{7, 1}));
+  EXPECT_EQ(audit({.since = records[5].time}), (Numbers{7, 6}));
+  EXPECT_EQ(audit({.user = "ada", .project = "lab", .action = "job"}), (Numbers{7, 5, 1}));
+  EXPECT_TRUE(audit({.user = "eve"}).empty());
+}
+
+TEST_P(StoreConformance, GivesTheAuditLogPageByPage) {
+  std::vector<access::AuditRecord> records;
+  for (uint64_t number = 1; number <= 150; ++number) records.push_back(full_record(number));
+  ASSERT_TRUE(store().commit({.audit = records}));
+
+  EXPECT_EQ(audit({}).size(), 100U);
+  EXPECT_EQ(audit({.limit = 2}), (Numbers{150, 149}));
+  EXPECT_EQ(audit({.before = 149, .limit = 2}), (Numbers{148, 147}));
+  EXPECT_EQ(audit({.before = 2}), Numbers{1});
+  EXPECT_TRUE(audit({.before = 1}).empty());
+  EXPECT_TRUE(audit({.before = 0}).empty());
+  EXPECT_EQ(audit({.before = UINT64_MAX, .limit = 1}), Numbers{150});
+  EXPECT_TRUE(audit({.limit = 0}).empty());
+  EXPECT_TRUE(audit({.limit = -1}).empty());
+}
+
+TEST_P(StoreConformance, TakesAnyBytesForAKey) {
+  const std::string key = "ada\n" + job::kBinary;
+  ASSERT_TRUE(add(full_job("j1", "one"), key));
+
+  EXPECT_EQ(*store().find_by_key(key), "j1");
+}
+
 TEST_P(StoreConformance, KeepsAThousandJobsOfOneBatch) {
   std::vector<Job> jobs;
   Batch batch;
@@ -225,7 +385,8 @@ TEST_P(StoreConformance, KeepsAThousandJobsOfOneBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreConformance,
-                         testing::Values(Kind{"Memory", in_memory}, Kind{"Sqlite", in_sqlite}),
+                         testing::Values(Kind{"Memory", in_memory}, Kind{"Sqlite", in_sqlite},
+                                         Kind{"Postgres", in_postgres}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

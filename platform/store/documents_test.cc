@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "store/account_document.h"
 #include "store/cbor_value.h"
 #include "store/cbor_writer.h"
 #include "store/job_document.h"
@@ -43,12 +44,13 @@ TEST(JobDocument, RefusesWhatItCannotRead) {
 TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   json old = json::from_cbor(to_document(full_job("j1", "one")));
   json& spec = old["spec"];
-  for (const char* key : {"gpu_share_milli", "gpu_memory_bytes", "cpu_milli", "scheduling"}) {
+  for (const char* key :
+       {"gpu_share_milli", "gpu_memory_bytes", "cpu_milli", "scheduling", "secrets"}) {
     ASSERT_EQ(spec.erase(key), 1U) << key;
   }
   spec["cpus"] = 2;
   for (const char* key : {"reason_details", "may_start", "restarts", "retries_used",
-                          "avoided_nodes", "suspended", "eviction"}) {
+                          "avoided_nodes", "suspended", "eviction", "owner"}) {
     ASSERT_EQ(old.erase(key), 1U) << key;
   }
   for (json& task : old["tasks"]) {
@@ -61,6 +63,8 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   expected.spec.resources = {
       .gpus = known.gpus, .cpu_milli = 2000, .memory_bytes = known.memory_bytes};
   expected.spec.scheduling = {};
+  expected.spec.secrets.clear();
+  expected.owner.clear();
   expected.reason_details.clear();
   expected.may_start.reset();
   expected.restarts = expected.retries_used = 0;
@@ -89,6 +93,40 @@ TEST(ProjectDocument, RefusesWhatItCannotRead) {
   for (size_t length = 0; length < whole.size(); ++length) {
     EXPECT_FALSE(from_project_document(std::string_view(whole).substr(0, length)));
   }
+}
+
+/// Every field comes back, and no document that breaks off is taken for one.
+template <class T>
+void expect_kept(const T& value, std::string (*write)(const T&),
+                 base::Result<T> (*read)(std::string_view)) {
+  const std::string whole = write(value);
+  const auto again = read(whole);
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ(*again, value);
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(read(std::string_view(whole).substr(0, length)));
+  }
+}
+
+TEST(AccountDocuments, AreReadBackAsTheyWereWrittenInEveryField) {
+  expect_kept(full_user("ada"), to_user_document, from_user_document);
+  expect_kept(access::User{.name = "bob"}, to_user_document, from_user_document);
+  expect_kept(full_token("t1"), to_token_document, from_token_document);
+  expect_kept(access::Token{.id = "t2"}, to_token_document, from_token_document);
+  expect_kept(full_secret("lab", "A"), to_secret_document, from_secret_document);
+  expect_kept(access::Secret{}, to_secret_document, from_secret_document);
+  expect_kept(full_record(0), to_audit_document, from_audit_document);
+  expect_kept(access::AuditRecord{}, to_audit_document, from_audit_document);
+}
+
+TEST(AccountDocuments, HaveARoleAndAKindThatAreKnown) {
+  json user = json::from_cbor(to_user_document(full_user("ada")));
+  user["server_role"] = "emperor";
+  json token = json::from_cbor(to_token_document(full_token("t1")));
+  token["kind"] = "golden";
+
+  EXPECT_FALSE(from_user_document(document_of(user)));
+  EXPECT_FALSE(from_token_document(document_of(token)));
 }
 
 /// The bytes that a writer makes, as they are read by somebody else.

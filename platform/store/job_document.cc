@@ -130,6 +130,7 @@ Job read_job(const CborValue& value) {
           .submitted = time_of(value.at("submitted")),
           .tasks = list_of<job::Task>(value.at("tasks"), read_task),
           .events = list_of<job::Event>(value.at("events"), read_event)};
+  read_if_there(value, "owner", job.owner, [](const CborValue& owner) { return owner.text(); });
   read_if_there(value, "reason_details", job.reason_details, bytes_list_of);
   read_if_there(value, "may_start", job.may_start, time_of);
   read_if_there(value, "restarts", job.restarts, int_of);
@@ -150,8 +151,9 @@ Job read_job(const CborValue& value) {
 std::string to_document(const Job& job) {
   std::string document;
   CborWriter out(document);
-  out.map(20);
+  out.map(21);
   out.key("id").text(job.id);
+  out.key("owner").text(job.owner);
   out.key("spec");
   write_spec(out, job.spec);
   out.key("phase").text(job::to_string(job.phase));

@@ -1,38 +1,43 @@
 #include "store/memory_store.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "store/store_error.h"
 
 namespace muster::store {
 
-using base::Error;
-using base::ErrorCode;
 using job::Job;
 
 namespace {
 
-/// The ids, names or keys that will be taken once what goes has gone: known ones, and those of the
-/// new jobs as they are looked at.
+/// The names or keys that will be taken once what goes has gone: known ones, and those of the new
+/// jobs as they are looked at.
+template <class Name>
 class Taken {
  public:
-  Taken(const std::map<std::string, std::string>& owners, const std::set<std::string>& leaving)
+  Taken(const std::map<Name, std::string>& owners, const std::set<std::string>& leaving)
       : owners_(owners), leaving_(leaving) {}
 
   /// False: somebody has it.
-  bool take(const std::string& name) {
+  bool take(const Name& name) {
     const auto owner = owners_.find(name);
     const bool is_owned = owner != owners_.end() && !leaving_.contains(owner->second);
     return !is_owned && new_.insert(name).second;
   }
 
  private:
-  const std::map<std::string, std::string>& owners_;
+  const std::map<Name, std::string>& owners_;
   const std::set<std::string>& leaving_;
-  std::set<std::string> new_;
+  std::set<Name> new_;
 };
 
-Error taken(const Job& job) {
-  return {.code = ErrorCode::kConflict,
-          .what = "the id, the name or the key of job '" + job.spec.name + "' is taken"};
+template <class Key, class Value>
+std::vector<Value> values_of(const std::map<Key, Value>& map) {
+  std::vector<Value> values;
+  values.reserve(map.size());
+  for (const auto& [key, value] : map) values.push_back(value);
+  return values;
 }
 
 }  // namespace
@@ -40,12 +45,15 @@ Error taken(const Job& job) {
 Result<Contents> MemoryStore::load() {
   Contents contents;
   for (const auto& [number, entry] : jobs_) contents.jobs.push_back(entry.job);
-  for (const auto& [name, project] : projects_) contents.projects.push_back(project);
+  contents.projects = values_of(projects_);
   std::stable_sort(contents.projects.begin(), contents.projects.end(),
                    [](const job::Project& left, const job::Project& right) {
                      return left.sequence < right.sequence;
                    });
   contents.cordoned_nodes.assign(cordoned_nodes_.begin(), cordoned_nodes_.end());
+  contents.users = values_of(users_);
+  contents.tokens = values_of(tokens_);
+  contents.secrets = values_of(secrets_);
   return contents;
 }
 
@@ -58,7 +66,32 @@ Result<void> MemoryStore::commit(const Batch& batch) {
   for (const job::Project& project : batch.projects) projects_[project.name] = project;
   for (const std::string& name : batch.uncordoned_nodes) cordoned_nodes_.erase(name);
   for (const std::string& name : batch.cordoned_nodes) cordoned_nodes_.insert(name);
+  apply_accounts(batch);
   return {};
+}
+
+void MemoryStore::apply_accounts(const Batch& batch) {
+  for (const std::string& name : batch.removed_users) users_.erase(name);
+  for (const access::User& user : batch.users) users_[user.name] = user;
+  for (const std::string& id : batch.removed_tokens) tokens_.erase(id);
+  for (const access::Token& token : batch.tokens) tokens_[token.id] = token;
+  for (const SecretName& name : batch.removed_secrets) secrets_.erase(name);
+  for (const access::Secret& secret : batch.secrets) {
+    secrets_[{.project = secret.project, .name = secret.name}] = secret;
+  }
+  for (const access::AuditRecord& record : batch.audit) {
+    audit_.push_back(record);
+    audit_.back().number = audit_.size();
+  }
+}
+
+Result<std::vector<access::AuditRecord>> MemoryStore::audit(const access::AuditQuery& query) {
+  std::vector<access::AuditRecord> found;
+  for (auto record = audit_.rbegin(); record != audit_.rend(); ++record) {
+    if (std::cmp_greater_equal(found.size(), std::max(0, query.limit))) break;
+    if (access::matches(query, *record)) found.push_back(*record);
+  }
+  return found;
 }
 
 Result<std::optional<std::string>> MemoryStore::find_by_key(const std::string& idempotency_key) {
@@ -69,19 +102,21 @@ Result<std::optional<std::string>> MemoryStore::find_by_key(const std::string& i
 Result<void> MemoryStore::check(const Batch& batch) const {
   const std::set<std::string> leaving(batch.removed_jobs.begin(), batch.removed_jobs.end());
   std::set<std::string> new_ids;
-  Taken names(id_of_name_, leaving);
-  Taken keys(id_of_key_, leaving);
+  Taken<JobName> names(id_of_name_, leaving);
+  Taken<std::string> keys(id_of_key_, leaving);
   const auto is_there = [&](const std::string& id) {
     return new_ids.contains(id) || (by_id_.contains(id) && !leaving.contains(id));
   };
   for (const NewJob& job : batch.new_jobs) {
-    if (is_there(job.job->id) || !names.take(job.job->spec.name)) return taken(*job.job);
-    if (!job.idempotency_key.empty() && !keys.take(job.idempotency_key)) return taken(*job.job);
+    const JobName name(job.job->spec.project, job.job->spec.name);
+    if (is_there(job.job->id) || !names.take(name)) return job_is_taken(*job.job);
+    if (!job.idempotency_key.empty() && !keys.take(job.idempotency_key))
+      return job_is_taken(*job.job);
     new_ids.insert(job.job->id);
   }
   for (const Job* job : batch.changed_jobs) {
     if (is_there(job->id)) continue;
-    return Error{.code = ErrorCode::kNotFound, .what = "the store has no job " + job->id};
+    return job_is_missing(*job);
   }
   return {};
 }
@@ -89,7 +124,7 @@ Result<void> MemoryStore::check(const Batch& batch) const {
 void MemoryStore::insert(const NewJob& job) {
   const std::string& id = job.job->id;
   by_id_[id] = next_;
-  id_of_name_[job.job->spec.name] = id;
+  id_of_name_[{job.job->spec.project, job.job->spec.name}] = id;
   if (!job.idempotency_key.empty()) id_of_key_[job.idempotency_key] = id;
   jobs_[next_++] = {.job = *job.job, .idempotency_key = job.idempotency_key};
 }
@@ -98,7 +133,8 @@ void MemoryStore::remove(const std::string& id) {
   const auto found = by_id_.find(id);
   if (found == by_id_.end()) return;
   const auto entry = jobs_.find(found->second);
-  id_of_name_.erase(entry->second.job.spec.name);
+  const job::JobSpec& spec = entry->second.job.spec;
+  id_of_name_.erase({spec.project, spec.name});
   id_of_key_.erase(entry->second.idempotency_key);
   jobs_.erase(entry);
   by_id_.erase(found);

@@ -75,10 +75,25 @@ Resources read_resources(const CborValue& value) {
   return resources;
 }
 
+void write_secret_use(CborWriter& out, const job::SecretUse& use) {
+  out.map(3);
+  out.key("name").text(use.name);
+  out.key("variable").text(use.variable);
+  out.key("file").bytes(use.file);
+}
+
+std::vector<job::SecretUse> read_secret_uses(const CborValue& uses) {
+  return list_of<job::SecretUse>(uses, [](const CborValue& value) {
+    return job::SecretUse{.name = value.at("name").text(),
+                          .variable = value.at("variable").text(),
+                          .file = bytes_of(value.at("file"))};
+  });
+}
+
 }  // namespace
 
 void write_spec(CborWriter& out, const JobSpec& spec) {
-  out.map(17);
+  out.map(18);
   out.key("name").text(spec.name);
   out.key("project").text(spec.project);
   out.key("kind").text(job::to_string(spec.kind));
@@ -95,6 +110,8 @@ void write_spec(CborWriter& out, const JobSpec& spec) {
   write_scheduling(out, spec.scheduling);
   out.key("environment").list(spec.environment.size());
   for (const auto& [name, value] : spec.environment) out.list(2).text(name).bytes(value);
+  out.key("secrets").list(spec.secrets.size());
+  for (const job::SecretUse& use : spec.secrets) write_secret_use(out, use);
   out.key("folder").bytes(spec.folder);
   out.key("sandbox").text(job::to_string(spec.sandbox));
   out.key("start_timeout_ms").number(spec.start_timeout.count());
@@ -114,6 +131,7 @@ JobSpec read_spec(const CborValue& value) {
                .start_timeout = milliseconds_of(value.at("start_timeout_ms")),
                .grace = milliseconds_of(value.at("grace_ms"))};
   read_if_there(value, "scheduling", spec.scheduling, read_scheduling);
+  read_if_there(value, "secrets", spec.secrets, read_secret_uses);
   for (const CborValue& entry : value.at("environment").list()) {
     spec.environment[entry.list().at(0).text()] = bytes_of(entry.list().at(1));
   }

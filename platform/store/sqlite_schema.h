@@ -1,50 +1,31 @@
-// The tables of the database, and what each version changed.
+// The tables of the database, what each version changed, and how an older one is brought up to
+// date. PostgreSQL has the same tables (postgres_schema.h), under the same version.
+//
+// I/O.
 #pragma once
 
 #include <array>
 
+#include "store/sqlite_database.h"
+
 namespace muster::store {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
-/// kMigrations[n] makes version n + 1 of version n; version 0 is an empty database.
-///
-/// Version 2: projects and what was set for nodes. A job's name is one of all projects, as it
-/// always was for whoever asked for it.
-inline constexpr std::array<const char*, kSchemaVersion> kMigrations{
-    R"sql(
-CREATE TABLE job (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE,
-  project TEXT NOT NULL,
-  name TEXT NOT NULL,
-  idempotency_key TEXT UNIQUE,
-  document BLOB NOT NULL,
-  UNIQUE (project, name)
-) STRICT;
-PRAGMA user_version = 1;
-)sql",
-    R"sql(
-ALTER TABLE job RENAME TO old_job;
-CREATE TABLE job (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE,
-  name TEXT NOT NULL UNIQUE,
-  idempotency_key TEXT UNIQUE,
-  document BLOB NOT NULL
-) STRICT;
-INSERT INTO job SELECT sequence, id, name, idempotency_key, document FROM old_job;
-DROP TABLE old_job;
-CREATE TABLE project (
-  name TEXT PRIMARY KEY,
-  sequence INTEGER NOT NULL,
-  document BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE node_setting (
-  name TEXT PRIMARY KEY,
-  cordoned INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-PRAGMA user_version = 2;
-)sql"};
+/// The statements that make version n + 1 of version n; version 0 is an empty database.
+extern const std::array<const char*, kSchemaVersion> kSqliteMigrations;
+
+/// kConflict: not among those that this Muster knows.
+Result<int> schema_version(SqliteDatabase& database);
+
+/// All steps from what it is to `version` in one transaction. Nothing is changed where one fails.
+Result<void> migrate(SqliteDatabase& database, int version = kSchemaVersion);
+
+/// The same to the present version, and before that, where there is something to lose, a copy of
+/// the database beside it: muster.db.version-2, 0600.
+Result<void> migrate_with_backup(SqliteDatabase& database);
+
+/// That `version` is newer than what this Muster knows, and what to do.
+base::Error newer_schema(const std::string& database, int version);
 
 }  // namespace muster::store

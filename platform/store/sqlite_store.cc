@@ -1,12 +1,15 @@
 #include "store/sqlite_store.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 
-#include "base/unique_fd.h"
+#include <algorithm>
+#include <limits>
+
+#include "store/account_document.h"
 #include "store/job_document.h"
 #include "store/project_document.h"
 #include "store/sqlite_schema.h"
+#include "store/store_error.h"
 
 namespace muster::store {
 
@@ -14,243 +17,252 @@ using base::Error;
 using base::ErrorCode;
 using job::Job;
 
-namespace {
-
-// The bytes must live until the statement was run: nothing is copied.
-void bind_text(sqlite3_stmt* statement, int index, const std::string& text) {
-  sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
-}
-
-void bind_blob(sqlite3_stmt* statement, int index, const std::string& bytes) {
-  sqlite3_bind_blob(statement, index, bytes.data(), static_cast<int>(bytes.size()), SQLITE_STATIC);
-}
-
-std::string_view column_bytes(sqlite3_stmt* statement, int index) {
-  return {static_cast<const char*>(sqlite3_column_blob(statement, index)),
-          static_cast<size_t>(sqlite3_column_bytes(statement, index))};
-}
-
-}  // namespace
-
 /// Parsed once: parsing costs more than running.
 struct SqliteStore::Statements {
-  Statement insert_job, update_job, remove_job, find_job;
-  Statement put_project, remove_project;
-  Statement cordon, uncordon;
-  Statement begin, commit, rollback;
+  SqliteStatement insert_job, update_job, remove_job, find_job;
+  SqliteStatement put_project, remove_project;
+  SqliteStatement cordon, uncordon;
+  SqliteStatement put_account, remove_account;
+  SqliteStatement put_token, remove_token;
+  SqliteStatement put_secret, remove_secret;
+  SqliteStatement append_audit;
+  SqliteStatement begin, commit, rollback;
 };
 
-void SqliteStore::Close::operator()(sqlite3* database) const {
-  sqlite3_close(database);
-}
-void SqliteStore::Close::operator()(sqlite3_stmt* statement) const {
-  sqlite3_finalize(statement);
-}
-
-SqliteStore::SqliteStore(Database database) : database_(std::move(database)) {}
+SqliteStore::SqliteStore(SqliteDatabase database) : database_(std::move(database)) {}
 SqliteStore::~SqliteStore() = default;
 
-Error SqliteStore::error(const char* what) const {
-  const int number = sqlite3_errcode(database_.get());
-  const ErrorCode code = number == SQLITE_FULL         ? ErrorCode::kExhausted
-                         : number == SQLITE_CONSTRAINT ? ErrorCode::kConflict
-                         : number == SQLITE_READONLY   ? ErrorCode::kRefused
-                                                       : ErrorCode::kInternal;
-  return {.code = code,
-          .what = std::string("database: ") + what + ": " + sqlite3_errmsg(database_.get())};
-}
-
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::filesystem::path& file) {
-  // SQLite would make the file with the umask's mode; its -wal and -shm take the mode of the file.
-  const base::UniqueFd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!made) return base::system_error("cannot open '" + file.string() + "'", errno);
-  sqlite3* raw = nullptr;
-  const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr);
-  std::unique_ptr<SqliteStore> store(new SqliteStore(Database(raw)));
-  if (opened != SQLITE_OK) return store->error("cannot be opened");
-  MUSTER_CHECK(store->execute("PRAGMA journal_mode = WAL"));
-  MUSTER_CHECK(store->execute("PRAGMA synchronous = FULL"));
+  MUSTER_TRY(SqliteDatabase opened, SqliteDatabase::open(file, SqliteDatabase::Mode::kMake));
+  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(opened)));
+  SqliteDatabase& database = store->database_;
+  MUSTER_CHECK(database.execute("PRAGMA journal_mode = WAL"));
+  MUSTER_CHECK(database.execute("PRAGMA synchronous = FULL"));
   // A checkpoint syncs twice more and writes each changed page anew: the rarer, the cheaper.
-  MUSTER_CHECK(store->execute("PRAGMA wal_autocheckpoint = 8000"));
-  MUSTER_CHECK(store->execute("PRAGMA cache_size = -65536"));  // KiB
-  MUSTER_CHECK(store->bring_schema_up_to_date());
+  MUSTER_CHECK(database.execute("PRAGMA wal_autocheckpoint = 8000"));
+  MUSTER_CHECK(database.execute("PRAGMA cache_size = -65536"));  // KiB
+  MUSTER_CHECK(database.execute("PRAGMA cell_size_check = ON"));
+  MUSTER_CHECK(migrate_with_backup(database));
   MUSTER_CHECK(store->prepare_statements());
   return store;
 }
 
-Result<void> SqliteStore::bring_schema_up_to_date() {
-  int found = 0;
-  {
-    MUSTER_TRY(const Statement version, prepare("PRAGMA user_version"));
-    MUSTER_CHECK(step(version));
-    found = sqlite3_column_int(version.get(), 0);
-  }
-  if (found == kSchemaVersion) return {};
-  if (found > kSchemaVersion || found < 0) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "the database is of version " + std::to_string(found) +
-                         ", and this Muster reads version " + std::to_string(kSchemaVersion),
-                 .advice = "use the newer Muster that wrote it, or another MUSTER_STATE_DIR"};
-  }
-  MUSTER_CHECK(execute("BEGIN IMMEDIATE"));
-  for (int version = found; version < kSchemaVersion; ++version) {
-    MUSTER_CHECK(execute(kMigrations[static_cast<size_t>(version)]));  // closing it rolls back
-  }
-  return execute("COMMIT");
-}
-
 Result<void> SqliteStore::prepare_statements() {
   auto all = std::make_unique<Statements>();
-  MUSTER_TRY(all->insert_job, prepare("INSERT INTO job (id, name, idempotency_key, document) "
-                                      "VALUES (?1, ?2, nullif(?3, ''), ?4)"));
-  MUSTER_TRY(all->update_job, prepare("UPDATE job SET document = ?2 WHERE id = ?1"));
-  MUSTER_TRY(all->remove_job, prepare("DELETE FROM job WHERE id = ?1"));
-  MUSTER_TRY(all->find_job, prepare("SELECT id FROM job WHERE idempotency_key = ?1"));
-  MUSTER_TRY(all->put_project, prepare("INSERT OR REPLACE INTO project (name, sequence, document) "
-                                       "VALUES (?1, ?2, ?3)"));
-  MUSTER_TRY(all->remove_project, prepare("DELETE FROM project WHERE name = ?1"));
-  MUSTER_TRY(all->cordon,
-             prepare("INSERT OR REPLACE INTO node_setting (name, cordoned) VALUES (?1, 1)"));
-  MUSTER_TRY(all->uncordon, prepare("DELETE FROM node_setting WHERE name = ?1"));
-  MUSTER_TRY(all->begin, prepare("BEGIN IMMEDIATE"));
-  MUSTER_TRY(all->commit, prepare("COMMIT"));
-  MUSTER_TRY(all->rollback, prepare("ROLLBACK"));
+  const std::pair<SqliteStatement*, const char*> texts[] = {
+      {&all->insert_job,
+       "INSERT INTO job (id, project, name, idempotency_key, document) "
+       "VALUES (?1, ?2, ?3, nullif(?4, ''), ?5)"},
+      {&all->update_job, "UPDATE job SET document = ?2 WHERE id = ?1"},
+      {&all->remove_job, "DELETE FROM job WHERE id = ?1"},
+      {&all->find_job, "SELECT id FROM job WHERE idempotency_key = ?1"},
+      {&all->put_project,
+       "INSERT OR REPLACE INTO project (name, sequence, document) VALUES (?1, ?2, ?3)"},
+      {&all->remove_project, "DELETE FROM project WHERE name = ?1"},
+      {&all->cordon, "INSERT OR REPLACE INTO node_setting (name, cordoned) VALUES (?1, 1)"},
+      {&all->uncordon, "DELETE FROM node_setting WHERE name = ?1"},
+      {&all->put_account, "INSERT OR REPLACE INTO account (name, document) VALUES (?1, ?2)"},
+      {&all->remove_account, "DELETE FROM account WHERE name = ?1"},
+      {&all->put_token, "INSERT OR REPLACE INTO token (id, document) VALUES (?1, ?2)"},
+      {&all->remove_token, "DELETE FROM token WHERE id = ?1"},
+      {&all->put_secret,
+       "INSERT OR REPLACE INTO secret (project, name, document) VALUES (?1, ?2, ?3)"},
+      {&all->remove_secret, "DELETE FROM secret WHERE project = ?1 AND name = ?2"},
+      {&all->append_audit,
+       "INSERT INTO audit (time, actor, project, action, document) VALUES (?1, ?2, ?3, ?4, ?5)"},
+      {&all->begin, "BEGIN IMMEDIATE"},
+      {&all->commit, "COMMIT"},
+      {&all->rollback, "ROLLBACK"}};
+  for (const auto& [statement, text] : texts) {
+    MUSTER_TRY(*statement, database_.prepare(text));
+  }
   statements_ = std::move(all);
   return {};
 }
 
-Result<void> SqliteStore::execute(const char* sql) {
-  if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) return error(sql);
-  return {};
+namespace {
+
+/// Appends what `read` makes of the first column of every row.
+template <class T>
+Result<void> load_documents(SqliteDatabase& database, const char* sql, std::vector<T>& into,
+                            Result<T> (*read)(std::string_view)) {
+  return database.each_row(sql, [&](const SqliteStatement& row) -> Result<void> {
+    MUSTER_TRY(T value, read(row.bytes(0)));
+    into.push_back(std::move(value));
+    return {};
+  });
 }
 
-Result<SqliteStore::Statement> SqliteStore::prepare(const char* sql) {
-  sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(database_.get(), sql, -1, &raw, nullptr) != SQLITE_OK) return error(sql);
-  return Statement(raw);
-}
-
-Result<bool> SqliteStore::step(const Statement& statement) {
-  const int result = sqlite3_step(statement.get());
-  if (result == SQLITE_ROW) return true;
-  if (result == SQLITE_DONE) return false;
-  return error(sqlite3_sql(statement.get()));
-}
-
-Result<void> SqliteStore::run(const Statement& statement) {
-  Result<bool> done = step(statement);
-  sqlite3_reset(statement.get());
-  if (!done) return std::move(done).error();
-  return {};
-}
-
-Result<void> SqliteStore::each_row(const char* sql, const Take& take) {
-  MUSTER_TRY(const Statement select, prepare(sql));
-  while (true) {
-    MUSTER_TRY(const bool there, step(select));
-    if (!there) return {};
-    MUSTER_CHECK(take(column_bytes(select.get(), 0)));
-  }
-}
+}  // namespace
 
 Result<Contents> SqliteStore::load() {
   Contents contents;
-  MUSTER_CHECK(each_row("SELECT document FROM job ORDER BY sequence",
-                        [&](std::string_view document) -> Result<void> {
-                          MUSTER_TRY(Job job, from_document(document));
-                          contents.jobs.push_back(std::move(job));
-                          return {};
-                        }));
-  MUSTER_CHECK(each_row("SELECT document FROM project ORDER BY sequence, name",
-                        [&](std::string_view document) -> Result<void> {
-                          MUSTER_TRY(job::Project project, from_project_document(document));
-                          contents.projects.push_back(std::move(project));
-                          return {};
-                        }));
-  MUSTER_CHECK(each_row("SELECT name FROM node_setting WHERE cordoned ORDER BY name",
-                        [&](std::string_view name) -> Result<void> {
-                          contents.cordoned_nodes.emplace_back(name);
-                          return {};
-                        }));
+  MUSTER_TRY(const int64_t jobs, database_.number("SELECT count(*) FROM job"));
+  contents.jobs.reserve(static_cast<size_t>(jobs));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM job ORDER BY sequence",
+                              contents.jobs, from_document));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM project ORDER BY sequence, name",
+                              contents.projects, from_project_document));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM account ORDER BY name",
+                              contents.users, from_user_document));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM token ORDER BY id", contents.tokens,
+                              from_token_document));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM secret ORDER BY project, name",
+                              contents.secrets, from_secret_document));
+  MUSTER_CHECK(database_.each_row("SELECT name FROM node_setting WHERE cordoned ORDER BY name",
+                                  [&](const SqliteStatement& row) -> Result<void> {
+                                    contents.cordoned_nodes.emplace_back(row.bytes(0));
+                                    return {};
+                                  }));
   return contents;
 }
 
 Result<void> SqliteStore::commit(const Batch& batch) {
   if (batch.empty()) return {};
-  MUSTER_CHECK(run(statements_->begin));
+  MUSTER_CHECK(statements_->begin.run());
   Result<void> done = write(batch);
-  if (done) done = run(statements_->commit);
+  if (done) done = statements_->commit.run();
   if (done) return {};
   // SQLite has rolled back itself where the disk is full or failing; then this fails, and may.
-  (void)run(statements_->rollback);
+  (void)statements_->rollback.run();
   return done;
 }
 
 Result<void> SqliteStore::write(const Batch& batch) {
+  MUSTER_CHECK(write_jobs(batch));
+  MUSTER_CHECK(write_projects(batch));
+  return write_accounts(batch);
+}
+
+Result<void> SqliteStore::write_jobs(const Batch& batch) {
   // What goes makes room first: a name may be given anew.
   for (const std::string& id : batch.removed_jobs) {
-    MUSTER_CHECK(run_by_name(statements_->remove_job, id));
+    MUSTER_CHECK(statements_->remove_job.text(1, id).run());
   }
   for (const NewJob& job : batch.new_jobs) MUSTER_CHECK(insert(job));
   for (const Job* job : batch.changed_jobs) MUSTER_CHECK(update(*job));
+  return {};
+}
+
+Result<void> SqliteStore::write_projects(const Batch& batch) {
   for (const std::string& name : batch.removed_projects) {
-    MUSTER_CHECK(run_by_name(statements_->remove_project, name));
+    MUSTER_CHECK(statements_->remove_project.text(1, name).run());
   }
-  for (const job::Project& project : batch.projects) MUSTER_CHECK(put(project));
+  for (const job::Project& project : batch.projects) {
+    const std::string document = to_project_document(project);
+    MUSTER_CHECK(statements_->put_project.text(1, project.name)
+                     .number(2, static_cast<int64_t>(project.sequence))
+                     .blob(3, document)
+                     .run());
+  }
   for (const std::string& name : batch.uncordoned_nodes) {
-    MUSTER_CHECK(run_by_name(statements_->uncordon, name));
+    MUSTER_CHECK(statements_->uncordon.text(1, name).run());
   }
   for (const std::string& name : batch.cordoned_nodes) {
-    MUSTER_CHECK(run_by_name(statements_->cordon, name));
+    MUSTER_CHECK(statements_->cordon.text(1, name).run());
   }
+  return {};
+}
+
+Result<void> SqliteStore::write_accounts(const Batch& batch) {
+  Statements& all = *statements_;
+  for (const std::string& name : batch.removed_users) {
+    MUSTER_CHECK(all.remove_account.text(1, name).run());
+  }
+  for (const access::User& user : batch.users) {
+    const std::string document = to_user_document(user);
+    MUSTER_CHECK(all.put_account.text(1, user.name).blob(2, document).run());
+  }
+  for (const std::string& id : batch.removed_tokens) {
+    MUSTER_CHECK(all.remove_token.text(1, id).run());
+  }
+  for (const access::Token& token : batch.tokens) {
+    const std::string document = to_token_document(token);
+    MUSTER_CHECK(all.put_token.text(1, token.id).blob(2, document).run());
+  }
+  for (const SecretName& secret : batch.removed_secrets) {
+    MUSTER_CHECK(all.remove_secret.text(1, secret.project).text(2, secret.name).run());
+  }
+  for (const access::Secret& secret : batch.secrets) {
+    const std::string document = to_secret_document(secret);
+    MUSTER_CHECK(
+        all.put_secret.text(1, secret.project).text(2, secret.name).blob(3, document).run());
+  }
+  for (const access::AuditRecord& record : batch.audit) MUSTER_CHECK(append(record));
   return {};
 }
 
 Result<void> SqliteStore::insert(const NewJob& job) {
-  const Statement& insert = statements_->insert_job;
   const std::string document = to_document(*job.job);
-  bind_text(insert.get(), 1, job.job->id);
-  bind_text(insert.get(), 2, job.job->spec.name);
-  bind_text(insert.get(), 3, job.idempotency_key);
-  bind_blob(insert.get(), 4, document);
-  return run(insert);
+  Result<void> done = statements_->insert_job.text(1, job.job->id)
+                          .text(2, job.job->spec.project)
+                          .text(3, job.job->spec.name)
+                          .text(4, job.idempotency_key)
+                          .blob(5, document)
+                          .run();
+  if (done || done.error().code != ErrorCode::kConflict) return done;
+  return job_is_taken(*job.job);
 }
 
 Result<void> SqliteStore::update(const Job& job) {
-  const Statement& update = statements_->update_job;
   const std::string document = to_document(job);
-  bind_text(update.get(), 1, job.id);
-  bind_blob(update.get(), 2, document);
-  MUSTER_CHECK(run(update));
-  if (sqlite3_changes(database_.get()) == 0) {
-    return Error{.code = ErrorCode::kNotFound, .what = "the database has no job " + job.id};
-  }
+  MUSTER_CHECK(statements_->update_job.text(1, job.id).blob(2, document).run());
+  if (sqlite3_changes(database_.raw()) == 0) return job_is_missing(job);
   return {};
 }
 
-Result<void> SqliteStore::run_by_name(const Statement& statement, const std::string& name) {
-  bind_text(statement.get(), 1, name);
-  return run(statement);
-}
-
-Result<void> SqliteStore::put(const job::Project& project) {
-  const Statement& put = statements_->put_project;
-  const std::string document = to_project_document(project);
-  bind_text(put.get(), 1, project.name);
-  sqlite3_bind_int64(put.get(), 2, static_cast<sqlite3_int64>(project.sequence));
-  bind_blob(put.get(), 3, document);
-  return run(put);
+Result<void> SqliteStore::append(const access::AuditRecord& record) {
+  const std::string document = to_audit_document(record);
+  return statements_->append_audit.number(1, record.time.time_since_epoch().count())
+      .text(2, record.actor.user)
+      .text(3, record.project)
+      .text(4, record.action)
+      .blob(5, document)
+      .run();
 }
 
 Result<std::optional<std::string>> SqliteStore::find_by_key(const std::string& idempotency_key) {
-  const Statement& find = statements_->find_job;
-  bind_text(find.get(), 1, idempotency_key);
-  Result<bool> row = step(find);
+  SqliteStatement& find = statements_->find_job;
+  Result<bool> row = find.text(1, idempotency_key).step();
   std::optional<std::string> id;
-  if (row && *row) id = column_bytes(find.get(), 0);
-  sqlite3_reset(find.get());
+  if (row && *row) id = find.bytes(0);
+  find.reset();
   if (!row) return std::move(row).error();
   return id;
+}
+
+Result<std::vector<access::AuditRecord>> SqliteStore::audit(const access::AuditQuery& query) {
+  std::string sql = "SELECT number, document FROM audit WHERE number < ?1";
+  if (query.user) sql += " AND actor = ?2";
+  if (query.project) sql += " AND project = ?3";
+  // '/' is the character behind '.': this is all that begins with "job.".
+  if (query.action) sql += " AND (action = ?4 OR (action > ?4 || '.' AND action < ?4 || '/'))";
+  if (query.since) sql += " AND time >= ?5";
+  MUSTER_TRY(SqliteStatement select, database_.prepare(sql + " ORDER BY number DESC LIMIT ?6"));
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  select.number(1, static_cast<int64_t>(std::min(query.before.value_or(kLargest), kLargest)));
+  if (query.user) select.text(2, *query.user);
+  if (query.project) select.text(3, *query.project);
+  if (query.action) select.text(4, *query.action);
+  if (query.since) select.number(5, query.since->time_since_epoch().count());
+  select.number(6, std::max(0, query.limit));
+
+  std::vector<access::AuditRecord> found;
+  while (true) {
+    MUSTER_TRY(const bool there, select.step());
+    if (!there) return found;
+    MUSTER_TRY(access::AuditRecord record, from_audit_document(select.bytes(1)));
+    record.number = static_cast<uint64_t>(select.number(0));
+    found.push_back(std::move(record));
+  }
+}
+
+Result<void> SqliteStore::ping() {
+  // Takes the writer's lock, which a full disk does not prevent, but a read-only one does.
+  MUSTER_CHECK(statements_->begin.run());
+  Result<void> read = database_.execute("SELECT count(*) FROM node_setting");
+  (void)statements_->rollback.run();
+  return read;
 }
 
 }  // namespace muster::store

@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/random.h"
 #include "store/job_document.h"
+#include "store/project_document.h"
 #include "store/test_values.h"
 
 namespace muster::store {
@@ -86,6 +91,34 @@ CREATE TABLE job (
 PRAGMA user_version = 1;
 COMMIT;
 )sql";
+
+// And version 2.
+constexpr const char* kVersion2 = R"sql(
+BEGIN;
+CREATE TABLE job (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL UNIQUE,
+  idempotency_key TEXT UNIQUE,
+  document BLOB NOT NULL
+) STRICT;
+CREATE TABLE project (
+  name TEXT PRIMARY KEY,
+  sequence INTEGER NOT NULL,
+  document BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE node_setting (
+  name TEXT PRIMARY KEY,
+  cordoned INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 2;
+COMMIT;
+)sql";
+
+std::string hex(const std::string& bytes) {
+  const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
+  return "x'" + base::to_hex({begin, bytes.size()}) + "'";
+}
 
 /// A document with the keys that it had at the time of version 1, and no others.
 std::string version_1_document(const std::string& id, const std::string& name) {
@@ -191,6 +224,93 @@ TEST_F(Sqlite, BringsADatabaseOfVersion1UpToDateWithAllItsJobs) {
   EXPECT_EQ(again->projects.size(), 1U);
 }
 
+TEST_F(Sqlite, BringsADatabaseOfVersion2UpToDateWithAllThatIsInIt) {
+  nlohmann::json old = nlohmann::json::from_cbor(to_document(full_job("j1", "one")));
+  ASSERT_EQ(old.erase("owner") + old["spec"].erase("secrets"), 2U);
+  std::string document;
+  nlohmann::json::to_cbor(old, document);
+  const job::Project project = full_project("team-a", 5);
+  {
+    Raw raw(file());
+    raw.execute(kVersion2);
+    raw.execute("INSERT INTO job VALUES (7, 'j1', 'one', 'k1', " + hex(document) + ")");
+    raw.execute("INSERT INTO project VALUES ('team-a', 5, " + hex(to_project_document(project)) +
+                ")");
+    raw.execute("INSERT INTO node_setting VALUES ('n1', 1)");
+  }
+  Job expected = full_job("j1", "one");
+  expected.owner.clear();
+  expected.spec.secrets.clear();
+  Job same_name = full_job("j2", "one");
+  same_name.spec.project = "team-a";
+
+  const auto store = open();
+
+  const auto contents = store->load();
+  ASSERT_TRUE(contents) << contents.error().to_string();
+  EXPECT_EQ(contents->jobs, std::vector<Job>{expected});
+  EXPECT_EQ(contents->projects, std::vector<job::Project>{project});
+  EXPECT_EQ(contents->cordoned_nodes, std::vector<std::string>{"n1"});
+  EXPECT_EQ(*store->find_by_key("k1"), "j1");
+  const Job again = full_job("j3", "one");
+  EXPECT_EQ(store->commit({.new_jobs = {{.job = &again}}}).error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(store->commit({.new_jobs = {{.job = &same_name}}}));
+}
+
+TEST_F(Sqlite, CopiesAnOlderDatabaseBesideItBeforeItIsChanged) {
+  {
+    Raw raw(file());
+    raw.execute(kVersion1);
+    raw.insert_old_job("j1", "one", "k1", version_1_document("j1", "one"));
+  }
+  open();
+
+  const std::filesystem::path copy = file().string() + ".version-1";
+  struct stat status{};
+  ASSERT_EQ(::stat(copy.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  auto database = SqliteDatabase::open(copy, SqliteDatabase::Mode::kReadOnly);
+  ASSERT_TRUE(database);
+  EXPECT_EQ(*database->number("PRAGMA user_version"), 1);
+  EXPECT_EQ(*database->number("SELECT count(*) FROM job WHERE project = 'default'"), 1);
+}
+
+TEST_F(Sqlite, CopiesNothingWhereThereIsNothingToLose) {
+  open();
+  open();
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.path().string().find(".version"), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(Sqlite, ChangesNothingWhereTheCopyCannotBeMade) {
+  {
+    Raw(file()).execute(kVersion2);
+  }
+  std::filesystem::create_directory(file().string() + ".version-2");
+
+  EXPECT_FALSE(SqliteStore::open(file()));
+
+  auto database = SqliteDatabase::open(file(), SqliteDatabase::Mode::kReadOnly);
+  EXPECT_EQ(*database->number("PRAGMA user_version"), 2);
+}
+
+TEST_F(Sqlite, LeavesAnOldDatabaseAsItIsWhereAJobOfItCannotBeRead) {
+  {
+    Raw raw(file());
+    raw.execute(kVersion2);
+    raw.execute("INSERT INTO job VALUES (7, 'j1', 'one', 'k1', x'a0')");
+  }
+
+  const auto store = SqliteStore::open(file());
+
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().what.find("a job that cannot be read"), std::string::npos);
+  auto database = SqliteDatabase::open(file(), SqliteDatabase::Mode::kReadOnly);
+  EXPECT_EQ(*database->number("PRAGMA user_version"), 2);
+  EXPECT_EQ(*database->number("SELECT count(*) FROM job"), 1);
+}
+
 TEST_F(Sqlite, LeavesADatabaseThatCannotBeBroughtUpToDateAsItIs) {
   {
     Raw raw(file());
@@ -205,7 +325,7 @@ TEST_F(Sqlite, LeavesADatabaseThatCannotBeBroughtUpToDateAsItIs) {
 
 TEST_F(Sqlite, RefusesADatabaseOfANewerMuster) {
   open();
-  Raw(file()).execute("PRAGMA user_version = 3");
+  Raw(file()).execute("PRAGMA user_version = 4");
 
   const auto store = SqliteStore::open(file());
 
@@ -249,6 +369,178 @@ TEST_F(Sqlite, SaysThatAJobOfItCannotBeRead) {
 
   ASSERT_FALSE(contents);
   EXPECT_EQ(contents.error().code, ErrorCode::kInternal);
+}
+
+// --- bad luck ---
+
+/// The connection that a store opens while this lives, for what a store does not do with it.
+class Tapped {
+ public:
+  Tapped() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(remember)); }
+  ~Tapped() { sqlite3_reset_auto_extension(); }
+  Tapped(const Tapped&) = delete;
+  Tapped& operator=(const Tapped&) = delete;
+
+  static void execute(const char* sql) {
+    EXPECT_EQ(sqlite3_exec(database_, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  }
+
+ private:
+  static int remember(sqlite3* database, const char** /*error*/, const void* /*routines*/) {
+    database_ = database;
+    return SQLITE_OK;
+  }
+  static inline sqlite3* database_ = nullptr;
+};
+
+TEST_F(Sqlite, SaysThatThereIsNoRoomLosesNothingAndGoesOnWhenThereIs) {
+  const Tapped tapped;
+  const auto store = open();
+  std::vector<Job> kept;
+  Tapped::execute("PRAGMA max_page_count = 40");
+  base::Error error;
+  for (int number = 0; error.what.empty(); ++number) {
+    ASSERT_LT(number, 1'000);
+    const Job job = full_job("j" + std::to_string(number), "n" + std::to_string(number));
+    const auto done = store->commit({.new_jobs = {{.job = &job}}});
+    if (done) kept.push_back(job);
+    if (!done) error = done.error();
+  }
+
+  EXPECT_EQ(error.code, ErrorCode::kExhausted);
+  EXPECT_NE(error.what.find(file().string()), std::string::npos) << error.what;
+  EXPECT_NE(error.advice.find("free some space"), std::string::npos);
+  EXPECT_EQ(store->load()->jobs, kept);
+  EXPECT_EQ(open()->load()->jobs, kept);
+
+  const auto other = open();
+  const Job next = full_job("next", "next");
+  EXPECT_TRUE(other->commit({.new_jobs = {{.job = &next}}}));
+}
+
+TEST_F(Sqlite, SaysThatItIsReadOnly) {
+  const Tapped tapped;
+  const auto store = open();
+  const Job job = full_job("j1", "one");
+  ASSERT_TRUE(store->commit({.new_jobs = {{.job = &job}}}));
+  Tapped::execute("PRAGMA query_only = ON");
+
+  const Job other = full_job("j2", "two");
+  const auto done = store->commit({.new_jobs = {{.job = &other}}});
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kRefused) << done.error().what;
+  EXPECT_NE(done.error().advice.find("writable"), std::string::npos);
+  EXPECT_EQ(store->load()->jobs, std::vector<Job>{job});
+}
+
+/// A process that has the database locked, until this goes.
+class Locker {
+ public:
+  explicit Locker(const std::filesystem::path& file) {
+    EXPECT_EQ(::pipe(says_), 0);
+    EXPECT_EQ(::pipe(hears_), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      sqlite3* database = nullptr;
+      sqlite3_open(file.c_str(), &database);
+      const int locked = sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
+      char byte = locked == SQLITE_OK ? 'y' : 'n';
+      (void)!::write(says_[1], &byte, 1);
+      ::close(hears_[1]);
+      (void)!::read(hears_[0], &byte, 1);
+      ::_exit(0);
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(says_[0], &byte, 1), 1);
+    EXPECT_EQ(byte, 'y');
+  }
+  ~Locker() {
+    ::close(hears_[1]);
+    ::waitpid(child_, nullptr, 0);
+    for (const int fd : {says_[0], says_[1], hears_[0]}) ::close(fd);
+  }
+  Locker(const Locker&) = delete;
+  Locker& operator=(const Locker&) = delete;
+
+  pid_t process() const { return child_; }
+
+ private:
+  int says_[2] = {-1, -1};
+  int hears_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+TEST_F(Sqlite, SaysWhichProcessHasItLockedAndGoesOnAfterwards) {
+  const auto store = open();
+  const Job job = full_job("j1", "one");
+  {
+    const Locker locker(file());
+
+    const auto done = store->commit({.new_jobs = {{.job = &job}}});
+
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kUnavailable);
+    EXPECT_NE(done.error().what.find("process " + std::to_string(locker.process())),
+              std::string::npos)
+        << done.error().what;
+    EXPECT_EQ(store->ping().error().code, ErrorCode::kUnavailable);
+    EXPECT_TRUE(store->load()->jobs.empty());  // to read goes on
+  }
+  EXPECT_TRUE(store->commit({.new_jobs = {{.job = &job}}}));
+  EXPECT_TRUE(store->ping());
+}
+
+TEST_F(Sqlite, SaysThatItIsDamagedWhicheverPageWasOverwritten) {
+  {
+    const auto store = open();
+    for (int number = 0; number < 50; ++number) {
+      const Job job = full_job("j" + std::to_string(number), "n" + std::to_string(number));
+      ASSERT_TRUE(store->commit({.new_jobs = {{.job = &job}}, .users = {full_user("ada")}}));
+    }
+  }
+  const std::filesystem::path damaged = folder_ / "damaged.db";
+  const auto pages = static_cast<int>(std::filesystem::file_size(file()) / 4096);
+  int noticed = 0;
+  for (int page = 0; page < pages; ++page) {
+    std::filesystem::copy_file(file(), damaged, std::filesystem::copy_options::overwrite_existing);
+    std::fstream bytes(damaged, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(std::streamoff{page} * 4096);
+    bytes << std::string(4096, '\xEE') << std::flush;
+
+    const auto store = SqliteStore::open(damaged);
+    const auto contents = store ? (*store)->load() : Result<Contents>(store.error());
+
+    if (contents) {  // a page of an index, which loading does not read: all is there
+      EXPECT_EQ(contents->jobs.size(), 50U) << "page " << page;
+      continue;
+    }
+    ++noticed;
+    EXPECT_EQ(contents.error().code, ErrorCode::kInternal);
+    EXPECT_NE(contents.error().to_string().find("muster store check"), std::string::npos)
+        << contents.error().to_string();
+  }
+  EXPECT_GE(noticed, 12);
+}
+
+TEST_F(Sqlite, SaysThatAFileIsNoDatabase) {
+  std::ofstream(file()) << std::string(8192, 'x');
+
+  const auto store = SqliteStore::open(file());
+
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().what.find("not a database"), std::string::npos) << store.error().what;
+}
+
+TEST_F(Sqlite, TakesNothingFromTheAuditLog) {
+  const auto store = open();
+  ASSERT_TRUE(store->commit({.audit = {full_record(1)}}));
+  auto database = SqliteDatabase::open(file(), SqliteDatabase::Mode::kMake);
+
+  EXPECT_FALSE(database->execute("DELETE FROM audit"));
+  EXPECT_FALSE(database->execute("UPDATE audit SET actor = 'mallory'"));
+
+  EXPECT_EQ(*store->audit({}), std::vector<access::AuditRecord>{full_record(1)});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What survives: every job with all that is known of it, every project, which nodes are cordoned. A
-// call that has returned ok is on disk and survives a killed server and a power cut.
+// What survives: every job with all that is known of it, projects, which nodes are cordoned, users,
+// tokens, secrets (sealed), and the audit log. A call that has returned ok is on disk and survives
+// a killed server and a power cut.
 //
 // Threads: one, the loop's. Errors name the file.
 #pragma once
@@ -8,6 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "access/audit.h"
+#include "access/secret_box.h"
+#include "access/token.h"
+#include "access/user.h"
 #include "base/result.h"
 #include "job/job.h"
 #include "job/project.h"
@@ -22,6 +27,13 @@ struct NewJob {
   std::string idempotency_key;
 };
 
+struct SecretName {
+  std::string project;
+  std::string name;
+
+  auto operator<=>(const SecretName&) const = default;
+};
+
 /// Changes that are committed together: all of them, or none. What is pointed to must live until
 /// commit() has returned.
 struct Batch {
@@ -32,11 +44,15 @@ struct Batch {
   std::vector<std::string> removed_projects;  ///< names
   std::vector<std::string> cordoned_nodes;    ///< names
   std::vector<std::string> uncordoned_nodes;
+  std::vector<access::User> users;          ///< new ones and changed ones, by name
+  std::vector<std::string> removed_users;   ///< names
+  std::vector<access::Token> tokens;        ///< new ones and changed ones, by id
+  std::vector<std::string> removed_tokens;  ///< ids
+  std::vector<access::Secret> secrets;      ///< new ones and changed ones, by project and name
+  std::vector<SecretName> removed_secrets;
+  std::vector<access::AuditRecord> audit;  ///< appended; the store gives the numbers
 
-  bool empty() const {
-    return new_jobs.empty() && changed_jobs.empty() && removed_jobs.empty() && projects.empty() &&
-           removed_projects.empty() && cordoned_nodes.empty() && uncordoned_nodes.empty();
-  }
+  bool empty() const;
 };
 
 /// All that was ever committed and not removed.
@@ -44,6 +60,9 @@ struct Contents {
   std::vector<job::Job> jobs;          ///< oldest first
   std::vector<job::Project> projects;  ///< in the order of their sequence
   std::vector<std::string> cordoned_nodes;
+  std::vector<access::User> users;      ///< by name
+  std::vector<access::Token> tokens;    ///< by id
+  std::vector<access::Secret> secrets;  ///< by project and name
 };
 
 class Store {
@@ -53,13 +72,21 @@ class Store {
   virtual Result<Contents> load() = 0;
 
   /// One transaction, on disk when it returns. Costs one sync however much is in it: whoever has
-  /// many changes gathers them. kConflict, and nothing changed, where a new job's id, name or key
+  /// many changes gathers them. kConflict, and nothing changed, where a new job's id, its name in
+  /// its project, or its key
   /// is there already; kNotFound where a changed job is not there. Removing what is not there is no
-  /// error.
+  /// error. kUnavailable: the database does not answer, nothing was changed, and a later commit may
+  /// succeed. kRefused: it is read-only, or this server leads no more.
   virtual Result<void> commit(const Batch& batch) = 0;
 
   /// The id of the job that was submitted with this key.
   virtual Result<std::optional<std::string>> find_by_key(const std::string& idempotency_key) = 0;
+
+  /// What the query asks for, newest first, at most `limit`.
+  virtual Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query) = 0;
+
+  /// Whether the database can be read and written right now: for /readyz.
+  virtual Result<void> ping() = 0;
 };
 
 }  // namespace muster::store

@@ -4,6 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "access/audit.h"
+#include "access/secret_box.h"
+#include "access/token.h"
+#include "access/user.h"
 #include "job/project.h"
 #include "job/test_values.h"
 
@@ -16,6 +20,9 @@ inline job::Job full_job(std::string id, std::string name) {
   job::Job job = job::full_job();
   job.id = std::move(id);
   job.spec.name = std::move(name);
+  job.owner = "ada";
+  job.spec.secrets = {{.name = "TOKEN", .variable = "HF_TOKEN", .file = ""},
+                      {.name = "KEY", .variable = "", .file = "keys/id"}};
   job.tasks[0].devices = {0, 300};
   job.tasks[0].exit->code = -1;
   return job;
@@ -34,6 +41,48 @@ inline job::Project full_project(std::string name, uint64_t sequence) {
           .takes_the_rest = true,
           .sequence = sequence,
           .created = kTime};
+}
+
+inline access::User full_user(std::string name) {
+  return {.name = std::move(name),
+          .server_role = access::Role::kViewer,
+          .projects = {{"lab", access::Role::kAdmin}, {"vision", access::Role::kMember}},
+          .disabled = true,
+          .created = kTime};
+}
+
+inline access::Token full_token(std::string id) {
+  return {.id = std::move(id),
+          .user = "ada",
+          .kind = access::TokenKind::kSession,
+          .description = "of the laptop " + job::kBinary,
+          .ceiling = access::Role::kMember,
+          .projects = {"vision"},
+          .created = kTime,
+          .expires = kTime + std::chrono::hours(1),
+          .last_used = kTime + std::chrono::minutes(1),
+          .last_address = "10.0.0.7",
+          .hash = std::string("\0\xFF", 2) + std::string(30, 'h')};
+}
+
+inline access::Secret full_secret(std::string project, std::string name) {
+  return {.project = std::move(project),
+          .name = std::move(name),
+          .sealed = std::string("\0sealed\xFF", 8),
+          .created = kTime,
+          .changed = kTime + std::chrono::seconds(1),
+          .changed_by = "ada"};
+}
+
+/// `number` is the one that the store is to give.
+inline access::AuditRecord full_record(uint64_t number) {
+  return {.number = number,
+          .time = kTime + std::chrono::seconds(number),
+          .actor = {.user = "ada", .address = "10.0.0.7", .token = "abc", .request = "r1"},
+          .action = "project.set",
+          .target = "vision",
+          .project = "lab",
+          .changes = {{.field = "quota", .before = "", .after = job::kBinary}}};
 }
 
 }  // namespace muster::store

@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "engine/process/account_files.h"
 #include "engine/process/host_facts.h"
+#include "engine/process/process_exec.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
 #include "engine/process/this_node.h"
@@ -55,6 +56,17 @@ Result<void> write_account_files(const TaskFolder& folder) {
 Result<void> prepare_for_sshd() {
   if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
   return base::system_error("cannot make /run/sshd, which sshd needs", errno);
+}
+
+/// NAME=value; of a name that is in both, the second's value.
+std::vector<std::string> merged(const std::vector<std::string>& environment,
+                                const std::map<std::string, std::string>& more) {
+  std::vector<std::string> all;
+  for (const std::string& entry : environment) {
+    if (more.count(entry.substr(0, entry.find('='))) == 0) all.push_back(entry);
+  }
+  for (const auto& [name, value] : more) all.push_back(name + "=" + value);
+  return all;
 }
 
 std::optional<int> parse_number(std::string_view text) {
@@ -376,6 +388,47 @@ Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const Gang& gang,
 std::shared_ptr<void> ProcessEngine::watch_log(const Gang& gang, const std::string& task,
                                                std::function<void()> grown) {
   return files_.watch(folder_of(gang, task).log(), std::move(grown));
+}
+
+// --- programs beside the task's own
+
+Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::string& task,
+                                                  const ExecPlan& plan, ExecHandlers handlers) {
+  const Error not_running{.code = ErrorCode::kConflict,
+                          .what = "task " + task + " does not run",
+                          .advice = "programs can be run in tasks that run"};
+  const auto found = tasks_.find({gang, task});
+  if (found == tasks_.end() || found->second->start) return not_running;
+  const TaskFolder folder = folder_of(gang, task);
+  MUSTER_TRY(const std::string running, base::read_file(folder.running(), 4096));
+  MUSTER_TRY(const RunningRecord shim, decode_running(running));
+  const auto inner = inner_half_of(shim.pid);
+  if (!inner) return not_running;
+  MUSTER_TRY(const UniqueFd inner_fd, base::open_pidfd(*inner));
+  MUSTER_TRY(const std::string text, base::read_file(folder.plan()));
+  MUSTER_TRY(const ShimPlan shim_plan, decode_shim_plan(text));
+
+  InnerPlan program{.argv = plan.argv,
+                    .environment = merged(shim_plan.inner.environment, plan.environment),
+                    .folder = shim_plan.inner.folder,
+                    .own_process_tree = shim_plan.inner.own_process_tree};
+  MUSTER_CHECK(check_program(*inner, program));
+  MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(), program, inner_fd, plan,
+                                             std::move(handlers)));
+  reap(std::move(started.helper));
+  return std::move(started.exec);
+}
+
+/// When it has ended.
+void ProcessEngine::reap(base::Child helper) {
+  const pid_t pid = helper.pid;
+  const int pidfd = helper.pidfd.get();
+  Helper& kept = helpers_[pid];
+  kept.process = std::move(helper);
+  kept.end = loop_.when_readable(pidfd, [this, pid] {
+    ::waitpid(pid, nullptr, WNOHANG);
+    helpers_.erase(pid);
+  });
 }
 
 std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/event_loop.h"
+#include "base/subprocess.h"
 #include "engine/engine.h"
 #include "engine/process/file_watch.h"
 #include "engine/process/options.h"
@@ -34,6 +35,8 @@ class ProcessEngine : public Engine {
   Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang, const std::string& task) override;
   std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
                                   std::function<void()> grown) override;
+  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+                                     const ExecPlan& plan, ExecHandlers handlers) override;
   std::vector<RankPlace> ranks(const Gang& gang,
                                const std::vector<std::string>& tasks) const override;
 
@@ -41,6 +44,11 @@ class ProcessEngine : public Engine {
   struct HeldTask;
   struct Start;
   using TaskKey = std::pair<Gang, std::string>;
+  /// What holds a program of exec(), until it is reaped.
+  struct Helper {
+    base::Child process;
+    base::EventLoop::Interest end;
+  };
 
   TaskFolder folder_of(const Gang& gang, std::string_view task) const;
   Result<void> lay_out(const launch::TaskPlan& plan, const TaskFolder& folder) const;
@@ -51,6 +59,7 @@ class ProcessEngine : public Engine {
   void watch_end(HeldTask& task);
   void take_up(HeldTask& task);
   void ended(const TaskKey& key);
+  void reap(base::Child helper);
   void report(const TaskKey& key, std::variant<TaskAnswered, TaskEnded> what);
 
   base::EventLoop& loop_;
@@ -59,6 +68,7 @@ class ProcessEngine : public Engine {
   Listener listener_;
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
+  std::map<pid_t, Helper> helpers_;
 };
 
 }  // namespace muster::engine

@@ -1,11 +1,13 @@
 // muster-shim FOLDER: holds the task whose plan lies in FOLDER.
 // muster-shim --inner: the half of it inside the sandbox.
+// muster-shim --exec: runs one more program in a task that runs.
 // muster-shim --rank PROGRAM...: what mpirun starts a rank through.
 //
-// Both are started by Muster itself, on the descriptors named in shim/plan.h.
+// All but the last are started by Muster itself, on the descriptors named in shim/plan.h.
 #include <cstdio>
 #include <cstring>
 
+#include "engine/shim/exec.h"
 #include "engine/shim/inner.h"
 #include "engine/shim/outer.h"
 #include "engine/shim/rank_output.h"
@@ -17,5 +19,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (std::strcmp(argv[1], "--inner") == 0) return muster::engine::run_inner();
+  if (std::strcmp(argv[1], "--exec") == 0) return muster::engine::run_exec();
   return muster::engine::run_outer(argv[1]);
 }

@@ -95,6 +95,11 @@ inline constexpr int kInnerPlan = 4;     ///< shim -> inner: a file with InnerPl
 inline constexpr int kInnerListener =
     5;  ///< shim -> inner: the listening socket; absent without ssh
 
+inline constexpr int kExecControl =
+    3;                               ///< engine -> exec: ExitRecord comes by it; its end ends all
+inline constexpr int kExecPlan = 4;  ///< engine -> exec: a file with InnerPlan
+inline constexpr int kExecTask = 5;  ///< engine -> exec: a pidfd of the task's inner half
+
 /// What shim and inner say to each other: a line each, over a SOCK_SEQPACKET pair.
 inline constexpr std::string_view kHello = "hello";          ///< inner: I am up
 inline constexpr std::string_view kTerminate = "terminate";  ///< shim: SIGTERM to the program

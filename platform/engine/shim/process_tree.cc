@@ -27,7 +27,9 @@ pid_t parent_of(pid_t pid) {
   return static_cast<pid_t>(std::strtol(stat->c_str() + bracket + 4, nullptr, 10));
 }
 
-std::vector<pid_t> descendants() {
+}  // namespace
+
+std::vector<pid_t> descendants_of(pid_t ancestor) {
   std::multimap<pid_t, pid_t> children;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return {};
@@ -36,7 +38,7 @@ std::vector<pid_t> descendants() {
     if (pid > 0) children.emplace(parent_of(pid), pid);
   }
   std::vector<pid_t> found;
-  std::vector<pid_t> open{::getpid()};
+  std::vector<pid_t> open{ancestor};
   while (!open.empty()) {
     const pid_t parent = open.back();
     open.pop_back();
@@ -47,8 +49,6 @@ std::vector<pid_t> descendants() {
   }
   return found;
 }
-
-}  // namespace
 
 base::UniqueFd watch_children() {
   sigset_t signals;
@@ -64,7 +64,7 @@ void kill_descendants() {
   // Mostly nothing is left: that is asked first, for reading /proc costs more than all the rest.
   int options = WNOHANG;
   while (::waitpid(-1, nullptr, options) >= 0 || errno != ECHILD) {
-    for (const pid_t pid : descendants()) ::kill(pid, SIGKILL);
+    for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);
     options = 0;
   }
 }

@@ -1,0 +1,28 @@
+#   muster_embed(TARGET FILE text.json HEADER api/text.h NAMESPACE muster::api FUNCTION text)
+#
+# Compiles a file into TARGET: HEADER declares `std::string_view FUNCTION();` in NAMESPACE, which
+# returns the file's bytes. A change of the file compiles it anew.
+include_guard()
+
+# The same file, run by the build: it writes the source.
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(READ ${FILE} text)
+  file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\nstd::string_view ${FUNCTION}() {\n  static constexpr std::string_view kText = R\"muster_embed(${text})muster_embed\";\n  return kText;\n}\n\n}  // namespace ${NAMESPACE}\n")
+  return()
+endif()
+
+set(MUSTER_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
+
+function(muster_embed target)
+  cmake_parse_arguments(ARG "" "FILE;HEADER;NAMESPACE;FUNCTION" "" ${ARGN})
+  set(file ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FILE})
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${ARG_FUNCTION}.cc)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DFILE=${file} -DOUTPUT=${output} -DHEADER=${ARG_HEADER}
+            -DNAMESPACE=${ARG_NAMESPACE} -DFUNCTION=${ARG_FUNCTION} -P ${MUSTER_EMBED_SCRIPT}
+    DEPENDS ${file} ${MUSTER_EMBED_SCRIPT}
+    COMMENT "Embedding ${ARG_FILE}"
+    VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()

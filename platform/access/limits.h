@@ -1,0 +1,73 @@
+// How often somebody may try: failed logins, and requests.
+//
+// Time comes in as an argument. Not thread-safe. Memory is bounded: what was quiet for long is
+// forgotten, and of too many addresses the quietest.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.h"
+
+namespace muster::access {
+
+/// After `free_tries` failures an address has to wait a second, and twice as long after each
+/// further one, up to `longest`. Once it was quiet for `window` beyond that, its failures are
+/// forgotten.
+class FailedLogins {
+ public:
+  struct Options {
+    int free_tries = 10;
+    std::chrono::seconds window{60};
+    std::chrono::seconds longest{900};
+    size_t most_addresses = 10'000;
+  };
+  FailedLogins() : FailedLogins(Options()) {}
+  explicit FailedLogins(Options options) : options_(options) {}
+
+  /// How long `address` has to wait yet; nothing: it may try.
+  std::optional<std::chrono::seconds> wait(const std::string& address, base::Time now) const;
+  void failed(const std::string& address, base::Time now);
+  size_t remembered() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    int failures = 0;
+    base::Time last;
+    base::Time until;
+  };
+  bool is_forgotten(const Entry& entry, base::Time now) const;
+  void make_room(base::Time now);
+
+  Options options_;
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+/// A token bucket for each caller: `rate` a second, `burst` at once.
+class RequestRate {
+ public:
+  static constexpr size_t kMostCallers = 10'000;
+
+  /// REQUIRES: rate > 0, burst >= 1.
+  RequestRate(double rate, double burst) : rate_(rate), burst_(burst) {}
+
+  /// Takes one request of `caller`; where there is none left: how long to wait for the next.
+  std::optional<std::chrono::milliseconds> take(const std::string& caller, base::Time now);
+  size_t remembered() const { return buckets_.size(); }
+
+ private:
+  struct Bucket {
+    double left = 0;
+    base::Time at;
+  };
+  double filled(const Bucket& bucket, base::Time now) const;
+  void make_room(base::Time now);
+
+  double rate_;
+  double burst_;
+  std::unordered_map<std::string, Bucket> buckets_;
+};
+
+}  // namespace muster::access

@@ -1,0 +1,54 @@
+// Seals secrets for the database: AES-256-GCM (OpenSSL), a fresh nonce each. What a secret belongs
+// to is authenticated with it, so that one sealed for a project opens for no other.
+//
+// Thread-safe (the key is only read). The key is wiped when the box goes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+
+namespace muster::access {
+
+/// A secret as it is kept and listed: its value is sealed.
+struct Secret {
+  std::string project;
+  std::string name;  ///< as an environment variable is called
+  std::string sealed;
+  base::Time created;
+  base::Time changed;
+  std::string changed_by;
+
+  bool operator==(const Secret&) const = default;
+};
+
+class SecretBox {
+ public:
+  using Key = std::array<uint8_t, 32>;
+
+  explicit SecretBox(const Key& key) : key_(key) {}
+  SecretBox(const SecretBox&) = delete;
+  SecretBox& operator=(const SecretBox&) = delete;
+  ~SecretBox();
+
+  /// nonce (12 bytes), ciphertext, tag (16 bytes).
+  std::string seal(std::string_view value, std::string_view project, std::string_view name,
+                   base::RandomSource& random) const;
+  /// kRefused: sealed with another key, for another place, or damaged.
+  base::Result<std::string> open(std::string_view sealed, std::string_view project,
+                                 std::string_view name) const;
+
+ private:
+  Key key_;
+};
+
+/// The key in a text of 64 hexadecimal digits (spaces around it are no matter).
+base::Result<SecretBox::Key> parse_key(std::string_view text);
+std::string key_text(const SecretBox::Key& key);
+
+}  // namespace muster::access

@@ -1,0 +1,118 @@
+// Users, tokens, secrets and the audit log as JSON. docs/api.md shows each shape by example.
+//
+// Pure; thread-safe. Reading as in wire.h. A token's hash and a secret's value are in no shape that
+// the server sends.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "access/audit.h"
+#include "access/identity.h"
+#include "access/secret_box.h"
+#include "access/token.h"
+#include "access/user.h"
+#include "base/result.h"
+
+namespace muster::api {
+
+using base::Result;
+
+/// GET /v1/whoami
+struct WhoAmI {
+  std::string user;
+  access::Role server_role = access::Role::kNone;
+  std::map<std::string, access::Role> projects;
+  std::string token;  ///< id; empty over the unix socket
+  access::Role ceiling = access::Role::kAdmin;
+  std::optional<base::Time> expires;
+  std::string address;
+
+  bool operator==(const WhoAmI&) const = default;
+};
+std::string whoami_to_json(const WhoAmI& who);
+Result<WhoAmI> whoami_from_json(std::string_view text);
+
+std::string user_to_json(const access::User& user);
+Result<access::User> user_from_json(std::string_view text);
+std::string users_to_json(const std::vector<access::User>& users);  ///< {"users": [...]}
+Result<std::vector<access::User>> users_from_json(std::string_view text);
+
+/// PATCH /v1/users/NAME: what changes of a user. A project with kNone: it loses its role there.
+struct UserChange {
+  std::optional<access::Role> server_role;
+  std::map<std::string, access::Role> projects;
+  std::optional<bool> disabled;
+
+  bool operator==(const UserChange&) const = default;
+};
+std::string user_change_to_json(const UserChange& change);
+Result<UserChange> user_change_from_json(std::string_view text);
+access::User changed(access::User user, const UserChange& change);
+
+std::string token_to_json(const access::Token& token);
+Result<access::Token> token_from_json(std::string_view text);
+std::string tokens_to_json(const std::vector<access::Token>& tokens);  ///< {"tokens": [...]}
+Result<std::vector<access::Token>> tokens_from_json(std::string_view text);
+
+/// POST /v1/tokens, and POST /v1/login (which takes description and lifetime alone).
+struct TokenRequest {
+  std::string user;  ///< empty: of the caller
+  std::string description;
+  access::Role ceiling = access::Role::kAdmin;
+  std::vector<std::string> projects;
+  std::optional<std::chrono::seconds> lifetime;  ///< nothing: for ever; of a login: 30 days
+
+  bool operator==(const TokenRequest&) const = default;
+};
+std::string token_request_to_json(const TokenRequest& request);
+Result<TokenRequest> token_request_from_json(std::string_view text);
+
+/// The answer to both, and to what makes an invitation: the token, and its text this once.
+struct NewToken {
+  access::Token token;
+  std::string text;
+
+  bool operator==(const NewToken&) const = default;
+};
+std::string new_token_to_json(const NewToken& token);
+Result<NewToken> new_token_from_json(std::string_view text);
+
+/// POST /v1/users: the user, and an invitation to log in with.
+struct NewUser {
+  access::User user;
+  NewToken invitation;
+
+  bool operator==(const NewUser&) const = default;
+};
+std::string new_user_to_json(const NewUser& user);
+Result<NewUser> new_user_from_json(std::string_view text);
+
+/// Who has a role in a project, by user: {"members": [{"user", "role"}]}.
+std::string members_to_json(const std::map<std::string, access::Role>& members);
+Result<std::map<std::string, access::Role>> members_from_json(std::string_view text);
+/// {"role": "member"}
+std::string role_to_json(access::Role role);
+Result<access::Role> role_from_json(std::string_view text);
+
+/// Without values.
+std::string secret_to_json(const access::Secret& secret);
+Result<access::Secret> secret_from_json(std::string_view text);
+std::string secrets_to_json(const std::vector<access::Secret>& secrets);  ///< {"secrets": [...]}
+Result<std::vector<access::Secret>> secrets_from_json(std::string_view text);
+/// {"value": "..."}, or {"value": {"base64": "..."}} for bytes that are no text.
+std::string secret_value_to_json(std::string_view value);
+Result<std::string> secret_value_from_json(std::string_view text);
+
+std::string audit_to_json(const std::vector<access::AuditRecord>& records);  ///< {"records": [...]}
+Result<std::vector<access::AuditRecord>> audit_from_json(std::string_view text);
+/// ?user=&project=&action=&since=&before=&limit=
+std::map<std::string, std::string> audit_query_parameters(const access::AuditQuery& query);
+Result<access::AuditQuery> audit_query_from_parameters(
+    const std::map<std::string, std::string>& parameters);
+
+}  // namespace muster::api

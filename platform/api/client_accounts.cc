@@ -1,0 +1,157 @@
+// The client's requests on users, tokens, members, secrets and the audit log.
+#include <utility>
+
+#include "api/client.h"
+#include "api/requests.h"
+#include "api/routes.h"
+
+namespace muster::api {
+
+namespace {
+
+constexpr std::string_view kMembers = "members";
+constexpr std::string_view kSecrets = "secrets";
+
+Result<void> check_user(const std::string& name) {
+  return check_segment(name, "user", "see the names of the users: muster user list");
+}
+
+Result<void> check_project(const std::string& name) {
+  return check_segment(name, "project", "see the names of the projects: muster project list");
+}
+
+Result<void> check_secret(const std::string& project, const std::string& name) {
+  MUSTER_CHECK(check_project(project));
+  return check_segment(name, "secret", "see the names of the secrets: muster secret list");
+}
+
+Result<void> check_member(const std::string& project, const std::string& user) {
+  MUSTER_CHECK(check_project(project));
+  return check_user(user);
+}
+
+}  // namespace
+
+Result<NewToken> Client::log_in(const TokenRequest& request) {
+  MUSTER_TRY(const http::Response response,
+             call(request_for("POST", std::string(kLoginPath), token_request_to_json(request))));
+  return new_token_from_json(response.body);
+}
+
+Result<void> Client::log_out() {
+  MUSTER_CHECK(call(request_for("POST", std::string(kLogoutPath))));
+  return {};
+}
+
+Result<WhoAmI> Client::who_am_i() {
+  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kWhoAmIPath))));
+  return whoami_from_json(response.body);
+}
+
+Result<std::vector<access::User>> Client::users() {
+  MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kUsersPath))));
+  return users_from_json(response.body);
+}
+
+Result<access::User> Client::user(const std::string& name) {
+  MUSTER_CHECK(check_user(name));
+  MUSTER_TRY(const http::Response response, call(request_for("GET", user_path(name))));
+  return user_from_json(response.body);
+}
+
+Result<NewUser> Client::create_user(const access::User& user) {
+  MUSTER_TRY(const http::Response response,
+             call(request_for("POST", std::string(kUsersPath), user_to_json(user))));
+  return new_user_from_json(response.body);
+}
+
+Result<access::User> Client::patch_user(const std::string& name, const UserChange& change) {
+  MUSTER_CHECK(check_user(name));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("PATCH", user_path(name), user_change_to_json(change))));
+  return user_from_json(response.body);
+}
+
+Result<void> Client::remove_user(const std::string& name) {
+  MUSTER_CHECK(check_user(name));
+  MUSTER_CHECK(call(request_for("DELETE", user_path(name))));
+  return {};
+}
+
+Result<NewToken> Client::invite_user(const std::string& name) {
+  MUSTER_CHECK(check_user(name));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("POST", user_path(name, kInvitationAction))));
+  return new_token_from_json(response.body);
+}
+
+Result<std::vector<access::Token>> Client::tokens(const std::optional<std::string>& user) {
+  http::Request request = request_for("GET", std::string(kTokensPath));
+  if (user) request.query["user"] = *user;
+  MUSTER_TRY(const http::Response response, call(request));
+  return tokens_from_json(response.body);
+}
+
+Result<NewToken> Client::create_token(const TokenRequest& request) {
+  MUSTER_TRY(const http::Response response,
+             call(request_for("POST", std::string(kTokensPath), token_request_to_json(request))));
+  return new_token_from_json(response.body);
+}
+
+Result<void> Client::revoke_token(const std::string& id) {
+  MUSTER_CHECK(check_segment(id, "token", "see the ids of your tokens: muster token list"));
+  MUSTER_CHECK(call(request_for("DELETE", path_of(kTokensPath, id, {}))));
+  return {};
+}
+
+Result<std::map<std::string, access::Role>> Client::members(const std::string& project) {
+  MUSTER_CHECK(check_project(project));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("GET", below_project(project, kMembers))));
+  return members_from_json(response.body);
+}
+
+Result<void> Client::set_member(const std::string& project, const std::string& user,
+                                access::Role role) {
+  MUSTER_CHECK(check_member(project, user));
+  MUSTER_CHECK(
+      call(request_for("PUT", below_project(project, kMembers, user), role_to_json(role))));
+  return {};
+}
+
+Result<void> Client::remove_member(const std::string& project, const std::string& user) {
+  MUSTER_CHECK(check_member(project, user));
+  MUSTER_CHECK(call(request_for("DELETE", below_project(project, kMembers, user))));
+  return {};
+}
+
+Result<std::vector<access::Secret>> Client::secrets(const std::string& project) {
+  MUSTER_CHECK(check_project(project));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("GET", below_project(project, kSecrets))));
+  return secrets_from_json(response.body);
+}
+
+Result<access::Secret> Client::set_secret(const std::string& project, const std::string& name,
+                                          std::string_view value) {
+  MUSTER_CHECK(check_secret(project, name));
+  MUSTER_TRY(const http::Response response,
+             call(request_for("PUT", below_project(project, kSecrets, name),
+                              secret_value_to_json(value))));
+  return secret_from_json(response.body);
+}
+
+Result<void> Client::remove_secret(const std::string& project, const std::string& name) {
+  MUSTER_CHECK(check_secret(project, name));
+  MUSTER_CHECK(call(request_for("DELETE", below_project(project, kSecrets, name))));
+  return {};
+}
+
+Result<std::vector<access::AuditRecord>> Client::audit(const access::AuditQuery& query) {
+  http::Request request = request_for("GET", std::string(kAuditPath));
+  request.query = audit_query_parameters(query);
+  MUSTER_TRY(const http::Response response, call(request));
+  return audit_from_json(response.body);
+}
+
+}  // namespace muster::api

@@ -1,0 +1,221 @@
+// The streams of api::Client: logs, and what happens to jobs.
+#include <optional>
+#include <utility>
+
+#include "api/client.h"
+#include "api/job_query.h"
+#include "api/log_query.h"
+#include "api/requests.h"
+#include "api/rfc3339.h"
+#include "api/routes.h"
+#include "api/wire.h"
+#include "http/server_sent_events.h"
+
+namespace muster::api {
+
+using base::Error;
+using base::ErrorCode;
+using job::Job;
+
+namespace {
+
+Error cut_off(const std::string& what) {
+  return {.code = ErrorCode::kUnavailable,
+          .what = "the server ended " + what + " in the midst",
+          .advice = "ask for them again"};
+}
+
+/// How far a stream has come: tells each new id before what comes after it.
+class PlaceTeller {
+ public:
+  PlaceTeller(const http::EventDecoder& decoder,
+              const std::function<void(const std::string&)>& on_place)
+      : decoder_(decoder), on_place_(on_place) {}
+
+  void tell() {
+    if (!on_place_ || decoder_.last_id() == told_) return;
+    told_ = decoder_.last_id();
+    on_place_(told_);
+  }
+
+ private:
+  const http::EventDecoder& decoder_;
+  const std::function<void(const std::string&)>& on_place_;
+  std::string told_;
+};
+
+/// What the pieces of a stream of logs come to.
+class LogReader {
+ public:
+  explicit LogReader(const Client::LogHandlers& handlers)
+      : handlers_(handlers), place_(decoder_, handlers.on_place) {}
+
+  /// Returns whether it wants more.
+  bool put(std::string_view piece) {
+    const bool more = decoder_.put(piece, [this](std::string_view event, std::string_view data) {
+      place_.tell();
+      if (event == kLogEvent) return take_record(data);
+      if (event == kEndEvent) job_ = job_from_json(data);
+      return !job_;
+    });
+    if (more) place_.tell();
+    return more;
+  }
+
+  void leave() { left_ = true; }
+  bool left() const { return left_; }
+  /// The last event's job, or what was wrong with an event; nothing where neither came.
+  std::optional<Result<Job>>& job() { return job_; }
+
+ private:
+  bool take_record(std::string_view data) {
+    const auto record = log_record_from_json(data);
+    if (!record) {
+      job_ = Result<Job>(record.error());
+      return false;
+    }
+    left_ = !handlers_.on_record(*record);
+    return !left_;
+  }
+
+  const Client::LogHandlers& handlers_;
+  http::EventDecoder decoder_;
+  PlaceTeller place_;
+  std::optional<Result<Job>> job_;
+  bool left_ = false;
+};
+
+/// `wake`, with a note where it ends the stream.
+http::Wake noting(const http::Wake& wake, bool& left) {
+  if (wake.fd < 0) return wake;
+  return {.fd = wake.fd, .on_wake = [&wake, &left] {
+            left = !wake.on_wake();
+            return !left;
+          }};
+}
+
+void set_place(http::Request& request, const std::string& place) {
+  if (!place.empty()) request.headers[std::string(http::kLastEventId)] = place;
+}
+
+}  // namespace
+
+Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
+                         const std::function<bool(const job::LogRecord&)>& on_record,
+                         const http::Wake& wake) {
+  return logs(name, query, {}, {.on_record = on_record, .on_place = {}}, wake);
+}
+
+Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
+                         const std::string& place, const LogHandlers& handlers,
+                         const http::Wake& wake) {
+  MUSTER_CHECK(check_segment(name, "job", "see the names of your jobs: muster list"));
+  http::Request request = authorized(job_request("GET", name, kLogsAction));
+  request.query.merge(log_query_to_parameters(query));
+  set_place(request, place);
+
+  LogReader reader(handlers);
+  bool woken_to_leave = false;
+  MUSTER_TRY(const http::Response response,
+             http_.stream(
+                 request, [&](std::string_view piece) { return reader.put(piece); },
+                 noting(wake, woken_to_leave)));
+  if (response.status >= 400) return problem(request, response);
+  if (reader.job()) return *std::move(reader.job());
+  if (woken_to_leave || reader.left()) return get(name);
+  return cut_off("the logs of '" + name + "'");
+}
+
+Result<std::optional<Job>> Client::watch_events(
+    const EventQuery& query, std::string& place,
+    const std::function<bool(const JobEvent&)>& on_event, const http::Wake& wake) {
+  http::Request request = authorized(request_for("GET", std::string(kWatchEventsPath)));
+  if (query.name && !project_.empty()) request.query["project"] = project_;
+  if (query.project) request.query["project"] = *query.project;
+  if (query.name) request.query["name"] = *query.name;
+  if (query.since) append_rfc3339(request.query["since"], *query.since);
+  set_place(request, place);
+
+  http::EventDecoder decoder;
+  std::optional<Job> ended;
+  std::optional<Error> error;
+  bool left = false;
+  const auto take = [&](std::string_view event, std::string_view data) {
+    if (event == kEndEvent) {
+      auto job = job_from_json(data);
+      if (job) ended = *std::move(job);
+      if (!job) error = job.error();
+      return false;
+    }
+    if (event != kHistoryEvent) return true;
+    const auto happened = job_event_from_json(data);
+    if (!happened) error = happened.error();
+    if (error) return false;
+    left = !on_event(*happened);
+    place = decoder.last_id();
+    return !left;
+  };
+  MUSTER_TRY(const http::Response response,
+             http_.stream(
+                 request, [&](std::string_view piece) { return decoder.put(piece, take); },
+                 noting(wake, left)));
+  if (response.status >= 400) return problem(request, response);
+  if (error) return *error;
+  if (ended || left) return ended;
+  return cut_off("the events");
+}
+
+Result<void> Client::watch_jobs(const JobQuery& query, std::string& place,
+                                const WatchHandlers& handlers, const http::Wake& wake) {
+  http::Request request = authorized(request_for("GET", std::string(kWatchJobsPath)));
+  if (query.project) request.query["project"] = *query.project;
+  set_place(request, place);
+
+  http::EventDecoder decoder;
+  std::optional<Error> error;
+  bool left = false;
+  const auto hand_over = [&](const auto& read, const auto& handler) {
+    if (!read) error = read.error();
+    if (read && handler) left = !handler(*read);
+  };
+  const auto take = [&](std::string_view event, std::string_view data) {
+    if (event == kJobEvent) hand_over(job_from_json(data), handlers.on_job);
+    if (event == kRemovedEvent) hand_over(removed_job_from_json(data), handlers.on_removed);
+    if (event == kReadyEvent && handlers.on_ready) left = !handlers.on_ready();
+    if (event == kResetEvent && handlers.on_reset) left = !handlers.on_reset();
+    if (!error) place = decoder.last_id();
+    return !error && !left;
+  };
+  MUSTER_TRY(const http::Response response,
+             http_.stream(
+                 request, [&](std::string_view piece) { return decoder.put(piece, take); },
+                 noting(wake, left)));
+  if (response.status >= 400) return problem(request, response);
+  if (error) return *error;
+  if (left) return {};
+  return cut_off("the watch of jobs");
+}
+
+Result<JobPage> Client::list(const JobQuery& query) {
+  http::Request request = request_for("GET", std::string(kJobsPath));
+  request.query = job_query_parameters(query);
+  MUSTER_TRY(const http::Response response, call(request));
+  return job_page_from_json(response.body);
+}
+
+Result<std::vector<Job>> Client::list_all(JobQuery query) {
+  std::vector<Job> jobs;
+  query.limit = kMostJobs;
+  do {
+    MUSTER_TRY(JobPage page, list(query));
+    std::move(page.jobs.begin(), page.jobs.end(), std::back_inserter(jobs));
+    query.cursor = std::move(page.next);
+  } while (!query.cursor.empty());
+  return jobs;
+}
+
+Result<std::vector<Job>> Client::list() {
+  return list_all({});
+}
+
+}  // namespace muster::api

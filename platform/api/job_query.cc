@@ -1,0 +1,208 @@
+#include "api/job_query.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/base64.h"
+#include "api/utf8.h"
+#include "api/wire_parts.h"
+#include "base/text.h"
+
+namespace muster::api {
+
+using base::Fault;
+using Order = JobQuery::Order;
+using Parameters = std::map<std::string, std::string>;
+
+namespace {
+
+/// Stands between name and project: neither can hold it.
+constexpr char kSeparator = '\n';
+
+std::string_view name_of(Order order) {
+  switch (order) {
+    case Order::kNewestFirst:
+      return "-submitted";
+    case Order::kByName:
+      return "name";
+    default:
+      return "submitted";
+  }
+}
+
+std::optional<Order> order_of(std::string_view name) {
+  for (const Order order : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
+    if (name_of(order) == name) return order;
+  }
+  return std::nullopt;
+}
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// Base 64 as it stands in a URL without being escaped (RFC 4648, section 5).
+std::string url_base64(std::string_view bytes) {
+  std::string text;
+  append_base64(text, bytes);
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
+  while (text.ends_with('=')) text.pop_back();
+  return text;
+}
+
+std::optional<std::string> from_url_base64(std::string_view text) {
+  if (text.find_first_of("+/=") != std::string_view::npos) return std::nullopt;
+  std::string plain(text);
+  std::replace(plain.begin(), plain.end(), '-', '+');
+  std::replace(plain.begin(), plain.end(), '_', '/');
+  while (plain.size() % 4 != 0) plain += '=';
+  return from_base64(plain);
+}
+
+/// Takes each of "Running,Queued"; the first that is no phase, if any.
+std::optional<std::string> take_phases(const std::string& words, std::vector<job::Phase>& into) {
+  for (const std::string& word : base::split(words, ',')) {
+    const auto phase = job::phase_of(word);
+    if (!phase) return word;
+    into.push_back(*phase);
+  }
+  return std::nullopt;
+}
+
+std::string quoted(std::string_view text) {
+  return "'" + shortened(as_utf8(text)) + "'";
+}
+
+/// What is wrong with one parameter, or empty once it is taken into `query`.
+std::string take(JobQuery& query, const std::string& name, const std::string& value) {
+  if (name == "project" || name == "owner" || name == "prefix") {
+    (name == "project" ? query.project : name == "owner" ? query.owner : query.prefix) = value;
+    return "";
+  }
+  if (name == "cursor") {
+    query.cursor = value;
+    return "";
+  }
+  if (name == "phase") {
+    const auto wrong = take_phases(value, query.phases);
+    return wrong ? quoted(*wrong) +
+                       " is not a phase; those are Queued, Starting, Running, Succeeded, Failed "
+                       "and Stopped"
+                 : "";
+  }
+  if (name == "sort") {
+    const auto order = order_of(value);
+    query.order = order.value_or(Order::kOldestFirst);
+    return order ? "" : quoted(value) + " is none of submitted, -submitted and name";
+  }
+  if (name == "limit") {
+    const auto limit = number_of<int>(value);
+    const bool right = limit && *limit >= 1 && *limit <= kMostJobs;
+    query.limit = right ? *limit : 1;
+    return right ? "" : quoted(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
+  }
+  const std::string near = base::nearest(
+      shortened(name), {"project", "phase", "owner", "prefix", "sort", "limit", "cursor"});
+  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+}
+
+}  // namespace
+
+bool matches(const JobQuery& query, const job::Job& job) {
+  if (query.project && *query.project != job.spec.project) return false;
+  if (query.owner && *query.owner != job.owner) return false;
+  if (query.prefix && !job.spec.name.starts_with(*query.prefix)) return false;
+  return query.phases.empty() ||
+         std::find(query.phases.begin(), query.phases.end(), job.phase) != query.phases.end();
+}
+
+JobPlace place_of(Order order, const job::Job& job) {
+  if (order == Order::kByName) {
+    return {.submitted = {}, .name = job.spec.name, .project = job.spec.project};
+  }
+  return {.submitted = job.submitted, .name = {}, .project = {}};
+}
+
+std::string cursor_text(Order order, const JobPlace& place) {
+  const std::string mark = std::string(name_of(order)) + kSeparator;
+  if (order == Order::kByName) return url_base64(mark + place.name + kSeparator + place.project);
+  return url_base64(mark + std::to_string(place.submitted.time_since_epoch().count()));
+}
+
+std::optional<JobPlace> place_of_cursor(Order order, std::string_view cursor) {
+  const auto text = from_url_base64(cursor);
+  if (!text) return std::nullopt;
+  const std::vector<std::string> parts = base::split(*text, kSeparator);
+  if (parts.empty() || parts.front() != name_of(order)) return std::nullopt;
+  if (order == Order::kByName) {
+    if (parts.size() != 3) return std::nullopt;
+    return JobPlace{.submitted = {}, .name = parts[1], .project = parts[2]};
+  }
+  if (parts.size() != 2) return std::nullopt;
+  const auto submitted = number_of<int64_t>(parts[1]);
+  if (!submitted) return std::nullopt;
+  return JobPlace{
+      .submitted = base::Time(std::chrono::nanoseconds(*submitted)), .name = {}, .project = {}};
+}
+
+Parameters job_query_parameters(const JobQuery& query) {
+  Parameters parameters;
+  if (query.project) parameters["project"] = *query.project;
+  if (query.owner) parameters["owner"] = *query.owner;
+  if (query.prefix) parameters["prefix"] = *query.prefix;
+  for (const job::Phase phase : query.phases) {
+    std::string& phases = parameters["phase"];
+    phases += (phases.empty() ? "" : ",") + std::string(job::to_string(phase));
+  }
+  const JobQuery usual;
+  if (query.order != usual.order) parameters["sort"] = name_of(query.order);
+  if (query.limit != usual.limit) parameters["limit"] = std::to_string(query.limit);
+  if (!query.cursor.empty()) parameters["cursor"] = query.cursor;
+  return parameters;
+}
+
+base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
+  JobQuery query;
+  std::vector<Fault> faults;
+  for (const auto& [name, value] : parameters) {
+    std::string what = take(query, name, value);
+    if (!what.empty()) faults.push_back({.field = shortened(as_utf8(name)), .what = what});
+  }
+  if (!query.cursor.empty() && !place_of_cursor(query.order, query.cursor)) {
+    faults.push_back(
+        {.field = "cursor",
+         .what = quoted(query.cursor) + " is not the 'next' of a page with this 'sort'"});
+  }
+  if (faults.empty()) return query;
+  return base::Error{.code = base::ErrorCode::kInvalid,
+                     .what = "the query for jobs is wrong",
+                     .faults = std::move(faults)};
+}
+
+std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next) {
+  std::string text;
+  JsonWriter json(text);
+  json.open('{').key("jobs").open('[');
+  for (const job::Job* job : jobs) write_job(json, *job);
+  json.close(']');
+  if (!next.empty()) json.key("next").text(next);
+  json.close('}');
+  return text;
+}
+
+base::Result<JobPage> job_page_from_json(std::string_view text) {
+  JobPage page;
+  MUSTER_CHECK(read_document(text, "list of jobs", [&](Fields& fields) {
+    fields.each(
+        "jobs", [&](Fields& inner) { read_job(inner, page.jobs.emplace_back()); }, Need::kRequired);
+    fields.read("next", page.next);
+  }));
+  return page;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,66 @@
+// Which jobs a listing shows, in what order, and how much of it at a time.
+//
+// Pure. The cursor is opaque to whoever sends it back: it names the last job that was shown, so a
+// page is right also where jobs came or went since.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "job/job.h"
+
+namespace muster::api {
+
+/// On one page.
+inline constexpr int kMostJobs = 1000;
+
+struct JobQuery {
+  enum class Order { kOldestFirst, kNewestFirst, kByName };
+
+  std::optional<std::string> project;
+  std::vector<job::Phase> phases;  ///< any of these; empty: all
+  std::optional<std::string> owner;
+  std::optional<std::string> prefix;  ///< of the name
+  Order order = Order::kOldestFirst;
+  int limit = 500;     ///< 1 to kMostJobs
+  std::string cursor;  ///< of the page before; empty: the first page
+
+  bool operator==(const JobQuery&) const = default;
+};
+
+bool matches(const JobQuery& query, const job::Job& job);
+
+/// Behind which job a page begins, in the order of its query.
+struct JobPlace {
+  base::Time submitted;  ///< where the order is that of submission
+  std::string name;      ///< where it is that of the names: no project has two of one name
+  std::string project;
+
+  bool operator==(const JobPlace&) const = default;
+};
+JobPlace place_of(JobQuery::Order order, const job::Job& job);
+std::string cursor_text(JobQuery::Order order, const JobPlace& place);
+/// Nothing for what is no cursor of this order.
+std::optional<JobPlace> place_of_cursor(JobQuery::Order order, std::string_view cursor);
+
+/// ?project=&phase=Running,Queued&owner=&prefix=&sort=submitted|-submitted|name&limit=&cursor=
+std::map<std::string, std::string> job_query_parameters(const JobQuery& query);
+/// kInvalid with every fault.
+base::Result<JobQuery> job_query_from_parameters(
+    const std::map<std::string, std::string>& parameters);
+
+/// {"jobs": [...], "next": "CURSOR"}; without "next": that was all.
+struct JobPage {
+  std::vector<job::Job> jobs;
+  std::string next;
+};
+/// Written from pointers: a listing copies no job.
+std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next);
+base::Result<JobPage> job_page_from_json(std::string_view text);
+
+}  // namespace muster::api

@@ -1,0 +1,157 @@
+#include "api/terminal.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "api/fields.h"
+#include "api/json_writer.h"
+#include "api/utf8.h"
+#include "api/wire_parts.h"
+#include "base/text.h"
+
+namespace muster::api {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+using base::Result;
+
+namespace {
+
+/// A size that the kernel has room for.
+constexpr int kLargest = 65'535;
+
+std::optional<int> size_of(std::string_view text) {
+  int size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || size < 1 || size > kLargest) return std::nullopt;
+  return size;
+}
+
+std::optional<std::vector<std::string>> words_of(const std::string& text) {
+  const auto list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array() || list.empty()) return std::nullopt;
+  std::vector<std::string> words;
+  for (const auto& word : list) {
+    if (!word.is_string()) return std::nullopt;
+    words.push_back(word.get<std::string>());
+    if (words.back().find('\0') != std::string::npos) return std::nullopt;
+  }
+  if (words.front().empty()) return std::nullopt;
+  return words;
+}
+
+/// What is wrong with a number of rows or columns, or empty once it is taken.
+std::string take_size(int& into, const std::string& value) {
+  const auto size = size_of(value);
+  if (size) into = *size;
+  return size ? "" : "'" + shortened(as_utf8(value)) + "' is not a number from 1 to 65535";
+}
+
+/// What is wrong with one parameter, or empty once it is taken into `request`.
+std::string take(ExecRequest& request, const std::string& name, const std::string& value) {
+  if (name == "command") {
+    const auto words = words_of(value);
+    if (words) request.command = *words;
+    return words ? "" : "is not a list of words in JSON, as [\"ls\", \"-l\"]";
+  }
+  if (name == "terminal") {
+    request.terminal = value == "true";
+    if (value == "true" || value == "false") return "";
+    return "'" + shortened(as_utf8(value)) + "' is neither true nor false";
+  }
+  if (name == "rows") return take_size(request.rows, value);
+  if (name == "columns") return take_size(request.columns, value);
+  if (name == "task") {
+    request.task = value;
+    return "";
+  }
+  if (name == "project") return "";  // whose job is meant: not for this request
+  const std::string near =
+      base::nearest(shortened(name), {"command", "task", "terminal", "rows", "columns"});
+  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+}
+
+Error no_control() {
+  return {.code = ErrorCode::kInvalid,
+          .what = "the message is neither a resize nor a close_input",
+          .advice = R"(send {"resize": {"rows": 24, "columns": 80}} or {"close_input": true})"};
+}
+
+}  // namespace
+
+std::map<std::string, std::string> exec_request_to_parameters(const ExecRequest& request) {
+  std::map<std::string, std::string> parameters;
+  parameters["command"] = nlohmann::json(request.command)
+                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (!request.task.empty()) parameters["task"] = request.task;
+  if (request.terminal) {
+    parameters["terminal"] = "true";
+    parameters["rows"] = std::to_string(request.rows);
+    parameters["columns"] = std::to_string(request.columns);
+  }
+  return parameters;
+}
+
+Result<ExecRequest> exec_request_from_parameters(
+    const std::map<std::string, std::string>& parameters) {
+  ExecRequest request;
+  std::vector<Fault> faults;
+  if (parameters.count("command") == 0) {
+    faults.push_back({.field = "command", .what = "is missing"});
+  }
+  for (const auto& [name, value] : parameters) {
+    std::string what = take(request, name, value);
+    if (!what.empty()) faults.push_back({.field = shortened(as_utf8(name)), .what = what});
+  }
+  if (faults.empty()) return request;
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "what is to be run is wrong",
+               .faults = std::move(faults)};
+}
+
+std::string terminal_control_to_json(const TerminalControl& control) {
+  if (std::holds_alternative<CloseInput>(control)) return R"({"close_input":true})";
+  const auto& resize = std::get<Resize>(control);
+  return R"({"resize":{"rows":)" + std::to_string(resize.rows) + R"(,"columns":)" +
+         std::to_string(resize.columns) + "}}";
+}
+
+Result<TerminalControl> terminal_control_from_json(std::string_view text) {
+  std::optional<Resize> resize;
+  bool close_input = false;
+  const auto read = read_document(text, "message", [&](Fields& fields) {
+    fields.read("close_input", close_input);
+    fields.object("resize", [&](Fields& size) {
+      resize.emplace();
+      size.read("rows", resize->rows, Need::kRequired);
+      size.read("columns", resize->columns, Need::kRequired);
+    });
+  });
+  if (!read) return read.error();
+  const auto fits = [](int size) { return size >= 1 && size <= kLargest; };
+  if (close_input && !resize) return TerminalControl(CloseInput{});
+  if (!close_input && resize && fits(resize->rows) && fits(resize->columns)) {
+    return TerminalControl(*resize);
+  }
+  return no_control();
+}
+
+std::string terminal_exit_to_json(const job::ExitStatus& status) {
+  std::string text = "{\"exit\":";
+  JsonWriter json(text);
+  write_exit(json, status);
+  return text + "}";
+}
+
+Result<job::ExitStatus> terminal_exit_from_json(std::string_view text) {
+  job::ExitStatus status;
+  MUSTER_CHECK(read_document(text, "message", [&](Fields& fields) {
+    fields.object("exit", [&](Fields& exit) { status = read_exit(exit); }, Need::kRequired);
+  }));
+  return status;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,62 @@
+// A terminal in a task, as it goes over a WebSocket: how it is asked for, and what the two ends
+// say.
+//
+//   GET /v1/jobs/NAME/exec?task=T&command=["sh","-c","ls"]&terminal=true&rows=24&columns=80
+//
+// The client sends input as binary messages, and as text {"resize": {"rows": 50, "columns": 132}}
+// or
+// {"close_input": true}. The server sends binary messages, whose first byte says which output the
+// rest is of, and last, as text, {"exit": {"code": 0, "signal": 0, ...}}; then it closes with 1000.
+//
+// Pure; thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "job/exit_status.h"
+
+namespace muster::api {
+
+/// What is to be run, and where.
+struct ExecRequest {
+  std::vector<std::string> command;
+  std::string task;  ///< empty: the one that decides
+  bool terminal = false;
+  int rows = 24;
+  int columns = 80;
+
+  bool operator==(const ExecRequest&) const = default;
+};
+
+std::map<std::string, std::string> exec_request_to_parameters(const ExecRequest& request);
+/// kInvalid: with a fault for each parameter that is wrong or unknown.
+base::Result<ExecRequest> exec_request_from_parameters(
+    const std::map<std::string, std::string>& parameters);
+
+inline constexpr char kOutputByte = 1;
+inline constexpr char kErrorByte = 2;
+
+struct Resize {
+  int rows = 0;
+  int columns = 0;
+
+  bool operator==(const Resize&) const = default;
+};
+struct CloseInput {
+  bool operator==(const CloseInput&) const = default;
+};
+using TerminalControl = std::variant<Resize, CloseInput>;
+
+std::string terminal_control_to_json(const TerminalControl& control);
+/// kInvalid: it is none of the two.
+base::Result<TerminalControl> terminal_control_from_json(std::string_view text);
+
+std::string terminal_exit_to_json(const job::ExitStatus& status);
+base::Result<job::ExitStatus> terminal_exit_from_json(std::string_view text);
+
+}  // namespace muster::api

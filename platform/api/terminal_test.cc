@@ -1,0 +1,83 @@
+#include "api/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::api {
+namespace {
+
+using base::ErrorCode;
+
+TEST(ExecRequest, IsReadBackAsItWas) {
+  const ExecRequest whole{.command = {"sh", "-c", "echo \"a b\" 'c'\n"},
+                          .task = "worker-1",
+                          .terminal = true,
+                          .rows = 50,
+                          .columns = 132};
+  const ExecRequest small{.command = {"ls"}};
+
+  for (const ExecRequest& request : {whole, small}) {
+    const auto read = exec_request_from_parameters(exec_request_to_parameters(request));
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, request);
+  }
+}
+
+TEST(ExecRequest, IsRefusedWithAllThatIsWrongWithIt) {
+  const auto read = exec_request_from_parameters({{"command", "ls -l"},
+                                                  {"terminal", "yes"},
+                                                  {"rows", "0"},
+                                                  {"columns", "70000"},
+                                                  {"comand", "[]"},
+                                                  {"project", "vision"}});
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(read.error().to_string(),
+            "what is to be run is wrong\n"
+            "  columns: '70000' is not a number from 1 to 65535\n"
+            "  comand: is not a parameter; did you mean 'command'?\n"
+            "  command: is not a list of words in JSON, as [\"ls\", \"-l\"]\n"
+            "  rows: '0' is not a number from 1 to 65535\n"
+            "  terminal: 'yes' is neither true nor false");
+}
+
+TEST(ExecRequest, NeedsAProgram) {
+  EXPECT_FALSE(exec_request_from_parameters({}));
+  for (const char* command : {"", "[]", "[\"\"]", "[1]", "{}", "\"ls\"", "[\"a\\u0000b\"]", "[["}) {
+    EXPECT_FALSE(exec_request_from_parameters({{"command", command}})) << command;
+  }
+}
+
+TEST(TerminalControl, IsReadBackAsItWas) {
+  for (const TerminalControl& control :
+       {TerminalControl(Resize{.rows = 50, .columns = 132}), TerminalControl(CloseInput{})}) {
+    const auto read = terminal_control_from_json(terminal_control_to_json(control));
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, control);
+  }
+}
+
+TEST(TerminalControl, IsNothingElse) {
+  for (const char* text :
+       {"", "{}", "[]", "null", R"({"close_input": false})", R"({"resize": {"rows": 1}})",
+        R"({"resize": {"rows": 0, "columns": 1}})", R"({"resize": {"rows": 1, "columns": 99999}})",
+        R"({"resize": {"rows": 1, "columns": 1}, "close_input": true})", R"({"else": 1})"}) {
+    const auto read = terminal_control_from_json(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+  }
+}
+
+TEST(TerminalExit, IsReadBackAsItWas) {
+  for (const job::ExitStatus& status :
+       {job::ExitStatus{.code = 3}, job::ExitStatus{.signal = 9, .stopped = true},
+        job::ExitStatus{.code = 127, .error = "'x' was not found"}}) {
+    const auto read = terminal_exit_from_json(terminal_exit_to_json(status));
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, status);
+  }
+  EXPECT_FALSE(terminal_exit_from_json("{}"));
+}
+
+}  // namespace
+}  // namespace muster::api

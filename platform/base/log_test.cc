@@ -1,0 +1,68 @@
+#include "base/log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster::base {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+constexpr Time kNoon{std::chrono::seconds{1'700'000'000}};
+
+std::string text_of(std::string_view text, const LogFields& fields = {}) {
+  return log_line(LogFormat::kText, kNoon, "info", text, fields);
+}
+
+std::string json_of(std::string_view text, const LogFields& fields = {}) {
+  return log_line(LogFormat::kJson, kNoon, "info", text, fields);
+}
+
+TEST(LogLine, BeginsWithTimeAndLevel) {
+  EXPECT_EQ(log_line(LogFormat::kText, kNoon + 12ms, "warning", "the disk is full", {}),
+            "2023-11-14T22:13:20.012Z warning the disk is full");
+  EXPECT_EQ(log_line(LogFormat::kJson, kNoon, "error", "the disk is full", {}),
+            R"({"time":"2023-11-14T22:13:20.000Z","level":"error","text":"the disk is full"})");
+}
+
+TEST(LogLine, HasItsFieldsInOrder) {
+  const LogFields fields{{"path", "/v1/jobs"}, {"status", 200}, {"ms", 1.25}};
+
+  EXPECT_EQ(text_of("request", fields),
+            "2023-11-14T22:13:20.000Z info request path=/v1/jobs status=200 ms=1.250");
+  EXPECT_EQ(json_of("request", fields),
+            R"({"time":"2023-11-14T22:13:20.000Z","level":"info","text":"request",)"
+            R"("path":"/v1/jobs","status":200,"ms":1.25})");
+}
+
+TEST(LogLine, QuotesAValueThatWouldNotStandAsOneWord) {
+  EXPECT_TRUE(text_of("t", {{"path", "/a b"}}).ends_with(R"( path="/a b")"));
+  EXPECT_TRUE(text_of("t", {{"path", "a\"=b"}}).ends_with(R"( path="a\"=b")"));
+  EXPECT_TRUE(text_of("t", {{"path", ""}}).ends_with(R"( path="")"));
+}
+
+TEST(LogLine, StaysOneLineWhateverIsLogged) {
+  const std::string evil = "x\n2026-01-31T00:00:00.000Z info forged\r\x1b[2J\x7f\xff";
+  for (const std::string& line :
+       {text_of(evil, {{"path", evil}}), json_of(evil, {{"path", evil}})}) {
+    for (const char letter : line) EXPECT_GE(static_cast<unsigned char>(letter), ' ') << line;
+    EXPECT_EQ(line.find('\x7f'), std::string::npos) << line;
+  }
+}
+
+TEST(LogLine, IsWrittenToStandardErrorInTheChosenFormat) {
+  testing::internal::CaptureStderr();
+  log_info("in words", {{"n", 1}});
+  set_log_format(LogFormat::kJson);
+  log_warning("as JSON", {{"n", 2}});
+  set_log_format(LogFormat::kText);
+  const std::string written = testing::internal::GetCapturedStderr();
+
+  EXPECT_NE(written.find(" info in words n=1\n"), std::string::npos) << written;
+  EXPECT_NE(written.find(R"("level":"warning","text":"as JSON","n":2})"), std::string::npos)
+      << written;
+}
+
+}  // namespace
+}  // namespace muster::base

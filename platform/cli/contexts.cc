@@ -1,0 +1,153 @@
+#include "cli/contexts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/rfc3339.h"
+#include "api/server_url.h"
+#include "base/text.h"
+
+namespace muster::cli {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+bool may_stand_in_name(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
+}
+
+/// The texts of a context and what they are called in the file.
+struct TextField {
+  const char* key;
+  std::string Context::* text;
+};
+constexpr TextField kTexts[] = {{"name", &Context::name},
+                                {"server", &Context::server},
+                                {"fingerprint", &Context::fingerprint},
+                                {"ca_file", &Context::ca_file},
+                                {"user", &Context::user},
+                                {"token", &Context::token},
+                                {"project", &Context::project}};
+
+Json to_json(const Context& context) {
+  Json json = Json::object();
+  for (const auto& [key, text] : kTexts) {
+    if (!(context.*text).empty()) json[key] = context.*text;
+  }
+  if (context.expires) json["expires"] = base::to_rfc3339(*context.expires, 9);
+  return json;
+}
+
+Error damaged(std::string where) {
+  return {.code = ErrorCode::kInvalid, .what = std::move(where)};
+}
+
+Result<std::string> text_of(const Json& object, const std::string& key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end()) return std::string();
+  if (!found->is_string()) return damaged(where + "." + key + " is no text");
+  return found->get<std::string>();
+}
+
+Result<Context> context_from(const Json& json, const std::string& where) {
+  if (!json.is_object()) return damaged(where + " is no object");
+  Context context;
+  for (const auto& [key, text] : kTexts) {
+    MUSTER_TRY(context.*text, text_of(json, key, where));
+  }
+  if (!check_context_name(context.name)) return damaged(where + ".name cannot be one");
+  if (!api::parse_server_url(context.server)) return damaged(where + ".server is no address");
+  MUSTER_TRY(const std::string expires, text_of(json, "expires", where));
+  if (expires.empty()) return context;
+  context.expires = api::parse_rfc3339(expires);
+  if (!context.expires) return damaged(where + ".expires is no time");
+  return context;
+}
+
+Result<void> read_known(const Json& list, Contexts& contexts) {
+  if (!list.is_array()) return damaged("'contexts' is no list");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string where = "contexts[" + std::to_string(i) + "]";
+    MUSTER_TRY(Context context, context_from(list[i], where));
+    if (contexts.find(context.name) != nullptr) return damaged(where + ".name is there twice");
+    contexts.known.push_back(std::move(context));
+  }
+  return {};
+}
+
+}  // namespace
+
+const Context* Contexts::find(std::string_view name) const {
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const Context& context) { return context.name == name; });
+  return found == known.end() ? nullptr : &*found;
+}
+
+Context* Contexts::find(std::string_view name) {
+  return const_cast<Context*>(std::as_const(*this).find(name));
+}
+
+std::vector<std::string> Contexts::names() const {
+  std::vector<std::string> result{kLocalContext};
+  for (const Context& context : known) result.push_back(context.name);
+  return result;
+}
+
+Result<Context> context_of(const Contexts& contexts, const std::string& name) {
+  if (name == kLocalContext) return Context{};
+  if (const Context* const found = contexts.find(name)) return *found;
+  const std::string meant = base::nearest(name, contexts.names());
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "there is no context '" + name + "'" +
+                       (meant.empty() ? "" : "; did you mean '" + meant + "'?"),
+               .advice =
+                   "see which there are: muster context list; a new one: muster login "
+                   "https://HOST"};
+}
+
+Result<void> check_context_name(const std::string& name) {
+  constexpr size_t kLongest = 64;
+  const bool has_meaning = name == kLocalContext || name == kEnvironmentContext;
+  const bool well_formed = !name.empty() && name.size() <= kLongest && name.front() != '-' &&
+                           std::all_of(name.begin(), name.end(), may_stand_in_name);
+  if (well_formed && !has_meaning) return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "'" + name + "' cannot be the name of a context",
+               .advice = has_meaning ? "it has a meaning of its own: choose another"
+                                     : "it is made of letters, digits, '.', '_' and '-'"};
+}
+
+std::string context_name_for(const std::string& host, int port) {
+  std::string name = host;
+  if (port != api::kDefaultPort) name += "-" + std::to_string(port);
+  std::replace_if(name.begin(), name.end(), [](char c) { return !may_stand_in_name(c); }, '-');
+  // An IPv6 address may begin with colons, and a host be called like what has a meaning.
+  return check_context_name(name) ? name : "at-" + name;
+}
+
+std::string contexts_to_json(const Contexts& contexts) {
+  Json json{{"version", kVersion}, {"in_use", contexts.in_use}, {"contexts", Json::array()}};
+  for (const Context& context : contexts.known) json["contexts"].push_back(to_json(context));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Contexts> contexts_from_json(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return damaged("it is no JSON object");
+  if (!json.contains("version") || json["version"] != kVersion) {
+    return damaged("its 'version' is not " + std::to_string(kVersion));
+  }
+  Contexts contexts;
+  MUSTER_TRY(contexts.in_use, text_of(json, "in_use", "it"));
+  if (contexts.in_use.empty()) contexts.in_use = kLocalContext;
+  if (json.contains("contexts")) MUSTER_CHECK(read_known(json["contexts"], contexts));
+  return contexts;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,64 @@
+// All that a server can be told. What each of them means, which key of the configuration file and
+// which flag set it, stands in server_keys.cc; docs/configuration.md is made to agree with that.
+//
+// Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+/// Where a server is reached and what it keeps, then how it behaves. Paths are absolute.
+struct ServeOptions {
+  std::optional<std::filesystem::path> state_folder;  ///< unset: paths.h decides
+  std::optional<std::filesystem::path> jobs_folder;   ///< unset: jobs/ in the state folder
+  std::string store;  ///< a file or a postgres:// URL; empty: muster.db in the state folder
+  std::optional<std::filesystem::path> store_password_file;
+  std::optional<std::filesystem::path> secret_key_file;  ///< unset: secret.key in the state folder
+
+  std::string listen;     ///< "0.0.0.0:7443"; empty: only the unix socket
+  std::string advertise;  ///< "HOST:PORT" that callers are sent to; empty: made from `listen`
+  std::optional<std::filesystem::path> tls_certificate;  ///< with tls_key; unset: a self-signed one
+  std::optional<std::filesystem::path> tls_key;
+  std::vector<std::string> tls_names;  ///< for the self-signed one, beside the usual names
+
+  std::chrono::milliseconds session_lifetime{std::chrono::hours(24 * 30)};
+  double request_rate = 200;   ///< requests a second of one token
+  double request_burst = 400;  ///< and at once
+  int64_t body_bytes = 4 << 20;
+  int connections = 1000;
+  int connections_of_address = 200;
+  std::chrono::milliseconds request_timeout{30'000};
+  std::chrono::milliseconds write_timeout{300'000};
+  int failed_logins = 10;
+  std::chrono::milliseconds failed_login_window{60'000};
+  std::chrono::milliseconds failed_login_wait{900'000};
+
+  std::string log_format = "text";  ///< or "json"
+  bool log_requests = false;
+
+  std::optional<std::chrono::milliseconds> idle_exit;  ///< unset: stay until told to leave
+
+  std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
+  std::string node_pool = "default";  ///< that the server's node belongs to
+  std::map<std::string, std::string> topology;  ///< of the server's node: level -> domain
+
+  std::string packing = "fragmentation";  ///< or "pack", "spread"
+  /// How long a gang may run below its minimum; unset: for ever.
+  std::optional<std::chrono::milliseconds> stale_grace{60'000};
+  /// How long nobody is evicted for a gang that has just come.
+  std::chrono::milliseconds forbearance{1000};
+  /// How long a gang waits before room is kept free for it.
+  std::chrono::milliseconds patience{600'000};
+  double decay = 0;  ///< how much past use weighs in fair shares
+
+  int ready_fd = -1;  ///< where to write 'r' once the socket is open; -1: nowhere
+};
+
+}  // namespace muster::cli

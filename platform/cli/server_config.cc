@@ -1,0 +1,176 @@
+#include "cli/server_config.h"
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "base/files.h"
+#include "cli/paths.h"
+#include "cli/server_keys.h"
+
+namespace muster::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+
+constexpr size_t kMostConfig = kMaxYamlBytes + 1;  // one more, so that the parser says it
+
+/// "limits" of "limits.request_rate"; empty for a key of the whole.
+std::string group_of(const std::string& name) {
+  const size_t dot = name.find('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(fs::path folder, bool file_was_named, const ServeOptions& defaults)
+      : folder_(std::move(folder)), file_was_named_(file_was_named), options_(defaults) {}
+
+  Result<ServeOptions> read(const YamlValue& root, const std::string& source) {
+    if (root.type == YamlValue::Type::kMap) {
+      fields_.map(root, "", keys_of(""));
+    } else if (root.type != YamlValue::Type::kNull) {
+      fields_.fault("", "must be a map of keys and values, but is " + name_of(root.type),
+                    root.line);
+    }
+    if (fields_.ok()) return options_;
+    std::vector<Fault> faults = fields_.sorted_faults();
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "'" + source + "' has " + std::to_string(faults.size()) +
+                         (faults.size() == 1 ? " fault" : " faults"),
+                 .advice = "every key is in docs/configuration.md",
+                 .faults = std::move(faults)};
+  }
+
+ private:
+  /// The keys of a group and, for the whole, the groups.
+  YamlFields::Keys keys_of(const std::string& group) {
+    YamlFields::Keys keys;
+    for (const ServerKey& key : server_keys()) {
+      const std::string its_group = group_of(key.name);
+      if (its_group == group) {
+        const size_t skipped = group.empty() ? 0 : group.size() + 1;
+        keys.emplace_back(key.name.substr(skipped),
+                          [this, &key](const YamlValue& value) { read_key(key, value); });
+      } else if (group.empty() && (keys.empty() || keys.back().first != its_group)) {
+        keys.emplace_back(its_group, [this, its_group](const YamlValue& value) {
+          if (value.type == YamlValue::Type::kNull) return;  // all of its keys are comments
+          if (!fields_.is(its_group, value, YamlValue::Type::kMap)) return;
+          fields_.map(value, its_group + ".", keys_of(its_group));
+        });
+      }
+    }
+    return keys;
+  }
+
+  void read_key(const ServerKey& key, const YamlValue& value) {
+    if (key.only_named_files && !file_was_named_) {
+      fields_.fault(key.name,
+                    "belongs into a file that --config names: commands, which read none, would "
+                    "look for the server elsewhere; $" +
+                        key.variable + " tells them both",
+                    value.line);
+      return;
+    }
+    key.read({fields_, key.name, value, folder_}, options_);
+  }
+
+  fs::path folder_;
+  bool file_was_named_;
+  ServeOptions options_;
+  YamlFields fields_;
+};
+
+const ServerKey& key_named(const std::string& name) {
+  const auto found = std::find_if(server_keys().begin(), server_keys().end(),
+                                  [&](const ServerKey& key) { return key.name == name; });
+  return *found;
+}
+
+Result<ServeOptions> read_file_of(const ServerSource& source) {
+  std::error_code error;
+  const bool is_there = !source.file.empty() && fs::exists(source.file, error);
+  if (!is_there && !source.file_was_named) return ServeOptions{};
+  MUSTER_TRY(const std::string text, base::read_file(source.file, kMostConfig));
+  return parse_server_config(text, source.file.string(), source.file.parent_path(),
+                             source.file_was_named);
+}
+
+}  // namespace
+
+Result<ServeOptions> parse_server_config(std::string_view text, const std::string& source,
+                                         const fs::path& folder, bool file_was_named,
+                                         const ServeOptions& defaults) {
+  auto root = parse_yaml(text);
+  if (!root) {
+    Error error = std::move(root).error();
+    error.what = "'" + source + "' is no YAML that can be used";
+    return error;
+  }
+  return ConfigReader(folder, file_was_named, defaults).read(*root, source);
+}
+
+std::vector<Fault> apply_settings(const ServerSource& source, ServeOptions& options) {
+  YamlFields fields;
+  for (const ServerSetting& setting : source.settings) {
+    const YamlValue value{.type = YamlValue::Type::kScalar, .scalar = setting.text};
+    key_named(setting.key).read({fields, setting.named, value, source.folder}, options);
+  }
+  return fields.sorted_faults();
+}
+
+std::vector<Fault> contradictions(const ServeOptions& options) {
+  std::vector<Fault> faults;
+  if (options.tls_certificate.has_value() != options.tls_key.has_value()) {
+    const bool lacks_key = options.tls_certificate.has_value();
+    faults.push_back(
+        {.field = lacks_key ? "tls.certificate" : "tls.key",
+         .what = lacks_key ? "needs tls.key beside it" : "needs tls.certificate beside it"});
+  }
+  if (options.store_password_file && !options.store.starts_with("postgres")) {
+    faults.push_back({.field = "store_password_file",
+                      .what = "is for a store of the kind postgres://USER@HOST/DATABASE"});
+  }
+  return faults;
+}
+
+ServerSource with_usual_file(ServerSource source) {
+  const fs::path folder = config_folder_here();
+  if (!source.file_was_named && !folder.empty()) source.file = folder / "server.yaml";
+  return source;
+}
+
+Result<ServeOptions> read_server_options(const ServerSource& source) {
+  MUSTER_TRY(ServeOptions options, read_file_of(source));
+  std::vector<Fault> faults = apply_settings(source, options);
+  for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
+  if (faults.empty()) return options;
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the configuration of the server contradicts itself",
+               .faults = std::move(faults)};
+}
+
+ConfigChanges changes_between(const ServeOptions& before, const ServeOptions& after) {
+  ConfigChanges changes;
+  for (const ServerKey& key : server_keys()) {
+    if (key.same(before, after)) continue;
+    (key.reloads ? changes.taken_over : changes.need_restart).push_back(key.name);
+  }
+  return changes;
+}
+
+ServeOptions with_reloaded(const ServeOptions& before, const ServeOptions& after) {
+  ServeOptions result = before;
+  for (const ServerKey& key : server_keys()) {
+    if (key.reloads) key.copy(after, result);
+  }
+  return result;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,254 @@
+#include "cli/server_config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "cli/server_flags.h"
+#include "cli/server_keys.h"
+
+namespace muster::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+ServeOptions read(const std::string& text) {
+  auto options = parse_server_config(text, "muster.yaml", "/etc/muster", true);
+  EXPECT_TRUE(options) << (options ? "" : options.error().to_string());
+  return options ? *options : ServeOptions{};
+}
+
+std::string faults_of(const std::string& text, bool file_was_named = true) {
+  const auto options = parse_server_config(text, "muster.yaml", "/etc/muster", file_was_named);
+  return options ? "" : options.error().to_string();
+}
+
+/// The options that a command line with these flags, in this environment, would have.
+ServeOptions told(const std::vector<std::pair<std::string, std::string>>& flags,
+                  Environment environment, const ServeOptions& file) {
+  Arguments arguments;
+  for (const auto& [flag, value] : flags) arguments.flags[flag] = {value};
+  FlagReader reader(arguments);
+  const Caller caller{.folder = "/home/ada", .environment = std::move(environment)};
+  ServeOptions options = file;
+  EXPECT_TRUE(apply_settings(read_server_source(caller, reader), options).empty());
+  return options;
+}
+
+std::string text_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << path;
+  return text.str();
+}
+
+TEST(ServerConfig, ReadsEveryKindOfValue) {
+  const ServeOptions options = read(R"(
+state_dir: /var/lib/muster
+jobs_dir: ../../srv/jobs
+store: postgres://muster@db/muster
+listen: 0.0.0.0:7443
+tls: {certificate: tls/cert.pem, key: tls/key.pem, names: [muster, 10.0.0.7]}
+session_lifetime: 8h
+limits: {request_rate: 12.5, body_bytes: 1Mi, connections: 50, request_timeout: 10s}
+log_format: json
+log_requests: true
+gpus: 4:A100:80G
+topology: {rack: r1, block: b1}
+scheduler: {packing: spread, stale_grace: never, decay: 0.5}
+)");
+
+  EXPECT_EQ(options.state_folder, "/var/lib/muster");
+  EXPECT_EQ(options.jobs_folder, "/srv/jobs");
+  EXPECT_EQ(options.store, "postgres://muster@db/muster");
+  EXPECT_EQ(options.listen, "0.0.0.0:7443");
+  EXPECT_EQ(options.tls_certificate, "/etc/muster/tls/cert.pem");
+  EXPECT_EQ(options.tls_names, (std::vector<std::string>{"muster", "10.0.0.7"}));
+  EXPECT_EQ(options.session_lifetime, std::chrono::hours(8));
+  EXPECT_EQ(options.request_rate, 12.5);
+  EXPECT_EQ(options.body_bytes, 1 << 20);
+  EXPECT_EQ(options.connections, 50);
+  EXPECT_EQ(options.request_timeout, std::chrono::seconds(10));
+  EXPECT_EQ(options.log_format, "json");
+  EXPECT_TRUE(options.log_requests);
+  EXPECT_EQ(options.declared_gpus, "4:A100:80G");
+  EXPECT_EQ(options.topology,
+            (std::map<std::string, std::string>{{"block", "b1"}, {"rack", "r1"}}));
+  EXPECT_EQ(options.packing, "spread");
+  EXPECT_EQ(options.stale_grace, std::nullopt);
+  EXPECT_EQ(options.decay, 0.5);
+}
+
+TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
+  EXPECT_TRUE(changes_between(read(""), ServeOptions{}).need_restart.empty());
+  EXPECT_TRUE(
+      changes_between(read("limits:\n  # request_rate: 5\n"), ServeOptions{}).taken_over.empty());
+}
+
+TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
+  const std::string text = faults_of(
+      "listn: 0.0.0.0:7443\n"
+      "limits:\n"
+      "  request_rat: 5\n"
+      "  connections: many\n"
+      "log_format: xml\n"
+      "listen: nowhere\n"
+      "listen: 0.0.0.0:1\n");
+
+  EXPECT_NE(text.find("'muster.yaml' has 6 faults"), std::string::npos) << text;
+  for (const char* says :
+       {"line 1: listn: unknown key; did you mean 'listen'?",
+        "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
+        "line 4: limits.connections: 'many' is not a whole number",
+        "line 5: log_format: 'xml' is none of text json",
+        "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
+    EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
+  }
+}
+
+TEST(ServerConfig, RefusesWhatNoServerCouldBeTold) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"- listen", "must be a map of keys and values, but is a list"},
+      {"limits: 5", "must be a map, but is a single value"},
+      {"listen:", "must be a single value, but is nothing"},
+      {"listen: 0.0.0.0:70000", "is not HOST:PORT"},
+      {"store: mysql://db", "is no database that Muster knows"},
+      {"limits: {request_rate: 0}", "would let nobody in"},
+      {"limits: {body_bytes: 10}", "is not between 1Ki and 1Gi"},
+      {"limits: {request_timeout: 5ms}", "is less than a second"},
+      {"session_lifetime: 0s", "is no time at all"},
+      {"log_requests: yes", "'yes' is neither true nor false"},
+      {"node_pool: ''", "is empty"},
+      {"topology: {rack: ''}", "need names"},
+      {"scheduler: {packing: sprad}", "did you mean 'spread'?"},
+      {"listen: a:1\n---\nlisten: b:1\n", "a second document begins"},
+      {"a: &a [*a]", "too much"},
+  };
+  for (const auto& [text, says] : cases) {
+    EXPECT_NE(faults_of(text).find(says), std::string::npos) << text << "\n" << faults_of(text);
+  }
+}
+
+TEST(ServerConfig, SurvivesAYamlBomb) {
+  std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
+  for (char letter = 'b'; letter < 'k'; ++letter) {
+    const std::string before = std::string("*") + static_cast<char>(letter - 1);
+    bomb += std::string(1, letter) + ": &" + letter + " [" + before;
+    for (int i = 0; i < 9; ++i) bomb += ", " + before;
+    bomb += "]\n";
+  }
+  EXPECT_NE(faults_of(bomb).find("too much"), std::string::npos);
+}
+
+TEST(ServerConfig, AFileThatNobodyNamedDoesNotMoveTheServer) {
+  EXPECT_NE(faults_of("state_dir: /srv", false).find("MUSTER_STATE_DIR"), std::string::npos);
+  EXPECT_EQ(faults_of("listen: 0.0.0.0:1", false), "");
+}
+
+TEST(ServerConfig, FlagsWinOverTheEnvironmentAndThatOverTheFile) {
+  const ServeOptions file = read("gpus: '1'\nstore: /file.db\nlisten: a:1\n");
+
+  const ServeOptions options =
+      told({{"--declare-gpus", "3"}, {"--store", "here.db"}}, {{"MUSTER_DECLARE_GPUS", "2"}}, file);
+  EXPECT_EQ(options.declared_gpus, "3");
+  EXPECT_EQ(options.store, "/home/ada/here.db");
+  EXPECT_EQ(options.listen, "a:1");
+  EXPECT_EQ(told({}, {{"MUSTER_STORE", "postgres://a:b@c/d"}}, file).store, "postgres://a:b@c/d");
+}
+
+TEST(ServerConfig, APasswordIsNotTakenFromTheCommandLine) {
+  for (const char* url : {"postgres://ada:secret@db/muster", "postgres://db/m?password=secret",
+                          "postgres://db/m?sslmode=require&password=secret"}) {
+    ServeOptions options;
+    const auto faults = apply_settings({.settings = {{"store", "--store", url}}}, options);
+    ASSERT_EQ(faults.size(), 1U) << url;
+    EXPECT_NE(faults[0].what.find("everybody on this machine can read"), std::string::npos);
+    EXPECT_EQ(faults[0].what.find("secret"), std::string::npos);
+  }
+}
+
+TEST(ServerConfig, WhatDoesNotGoTogetherIsTold) {
+  ServeOptions options;
+  options.tls_certificate = "/cert.pem";
+  options.store_password_file = "/password";
+  const auto faults = contradictions(options);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[0].what, "needs tls.key beside it");
+  EXPECT_EQ(faults[1].field, "store_password_file");
+}
+
+TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
+  const ServeOptions before = read("listen: a:1\nlimits: {request_rate: 5}\n");
+  const ServeOptions after = read("listen: a:2\nlimits: {request_rate: 6}\nlog_format: json\n");
+
+  const ConfigChanges changes = changes_between(before, after);
+  EXPECT_EQ(changes.taken_over, (std::vector<std::string>{"limits.request_rate", "log_format"}));
+  EXPECT_EQ(changes.need_restart, std::vector<std::string>{"listen"});
+  const ServeOptions now = with_reloaded(before, after);
+  EXPECT_EQ(now.listen, "a:1");
+  EXPECT_EQ(now.request_rate, 6);
+  EXPECT_EQ(now.log_format, "json");
+}
+
+TEST(ServerKeys, EachHasANameAndAFlagOfItsOwn) {
+  std::set<std::string> names;
+  std::set<std::string> flags;
+  for (const ServerKey& key : server_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_TRUE(flags.insert(key.flag).second) << key.flag;
+    EXPECT_FALSE(key.type.empty() || key.fallback.empty() || key.help.empty()) << key.name;
+  }
+}
+
+/// "| `listen` | address | nowhere | `--listen` | no | where it serves |"
+std::string row_of(const ServerKey& key) {
+  std::string flag = "`" + key.flag + "`";
+  if (!key.variable.empty()) flag += ", `$" + key.variable + "`";
+  return "| `" + key.name + "` | " + key.type + " | " + key.fallback + " | " + flag + " | " +
+         (key.reloads ? "yes" : "no") + " | " + key.help + " |";
+}
+
+TEST(ServerKeys, StandInTheDocumentationAsTheyAre) {
+  const std::string page =
+      text_of_file(std::filesystem::path(MUSTER_SOURCE) / "docs/configuration.md");
+  std::string rows;
+  for (const ServerKey& key : server_keys()) {
+    rows += row_of(key) + "\n";
+    EXPECT_NE(page.find(row_of(key) + "\n"), std::string::npos) << "lacks\n" << row_of(key);
+  }
+  size_t rows_of_page = 0;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) rows_of_page += line.starts_with("| `");
+  EXPECT_EQ(rows_of_page, server_keys().size()) << "the table is\n" << rows;
+}
+
+/// The example, with the comment marks of its keys taken away.
+std::string uncommented(const std::string& text) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(' ');
+    const bool is_key = first + 1 < line.size() && line[first] == '#' && line[first + 1] != ' ';
+    if (is_key) line.erase(first, 1);
+    result += line + "\n";
+  }
+  return result;
+}
+
+TEST(PackagedConfig, CanBeReadAsItIsAndWithEveryKeySwitchedOn) {
+  const std::string text =
+      text_of_file(std::filesystem::path(MUSTER_SOURCE) / "packaging/muster.yaml");
+  EXPECT_EQ(faults_of(text), "");
+  const std::string all = uncommented(text);
+  EXPECT_EQ(faults_of(all), "") << all;
+  for (const ServerKey& key : server_keys()) {
+    const std::string last = key.name.substr(key.name.find('.') + 1) + ":";
+    EXPECT_NE(all.find(last), std::string::npos) << "the example lacks " << key.name;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

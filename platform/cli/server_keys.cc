@@ -1,0 +1,309 @@
+#include "cli/server_keys.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "cli/server_values.h"
+
+namespace muster::cli {
+
+namespace {
+
+/// Ties a key to the member that it sets.
+template <class Value>
+ServerKey key(ServerKey about, Value ServeOptions::* member,
+              void (*read)(const KeyValue&, std::type_identity_t<Value>&)) {
+  about.read = [member, read](const KeyValue& value, ServeOptions& options) {
+    read(value, options.*member);
+  };
+  about.same = [member](const ServeOptions& a, const ServeOptions& b) {
+    return a.*member == b.*member;
+  };
+  about.copy = [member](const ServeOptions& from, ServeOptions& to) { to.*member = from.*member; };
+  return about;
+}
+
+using Keys = std::vector<ServerKey>;
+
+Keys places() {
+  return {
+      key({.name = "state_dir",
+           .flag = "--state-dir",
+           .variable = "MUSTER_STATE_DIR",
+           .type = "folder",
+           .fallback = "$XDG_STATE_HOME/muster",
+           .help = "where it keeps jobs and logs",
+           .offer = Offer::kFolders,
+           .only_named_files = true},
+          &ServeOptions::state_folder, read_path),
+      key({.name = "jobs_dir",
+           .flag = "--jobs-dir",
+           .type = "folder",
+           .fallback = "jobs in the state folder",
+           .help = "where the folders of the jobs are; servers that share a database share this",
+           .offer = Offer::kFolders},
+          &ServeOptions::jobs_folder, read_path),
+      key({.name = "store",
+           .flag = "--store",
+           .variable = "MUSTER_STORE",
+           .type = "store",
+           .fallback = "muster.db in the state folder",
+           .help = "the database: a file, or postgres://USER@HOST/DATABASE",
+           .offer = Offer::kFiles},
+          &ServeOptions::store, read_store),
+      key({.name = "store_password_file",
+           .flag = "--store-password-file",
+           .type = "file",
+           .fallback = "none; libpq's ~/.pgpass is read, too",
+           .help = "holds the password of the PostgreSQL user, in a line of its own",
+           .offer = Offer::kFiles},
+          &ServeOptions::store_password_file, read_path),
+      key({.name = "secret_key_file",
+           .flag = "--secret-key-file",
+           .type = "file",
+           .fallback = "secret.key in the state folder",
+           .help = "holds the key that secrets are sealed with: 64 hexadecimal digits",
+           .offer = Offer::kFiles},
+          &ServeOptions::secret_key_file, read_path),
+  };
+}
+
+Keys network() {
+  return {
+      key({.name = "listen",
+           .flag = "--listen",
+           .type = "address",
+           .fallback = "nowhere but on the unix socket",
+           .help = "where it serves by TLS, as in 0.0.0.0:7443"},
+          &ServeOptions::listen, read_listen),
+      key({.name = "advertise",
+           .flag = "--advertise",
+           .type = "address",
+           .fallback = "the host's name and the port it listens on",
+           .help = "the address that a server which waits sends callers to, as in muster-1:7443"},
+          &ServeOptions::advertise, read_listen),
+      key({.name = "tls.certificate",
+           .flag = "--tls-certificate",
+           .type = "file",
+           .fallback = "a self-signed one, made in the state folder",
+           .help = "its certificate and those above it, as PEM",
+           .reloads = true,
+           .offer = Offer::kFiles},
+          &ServeOptions::tls_certificate, read_path),
+      key({.name = "tls.key",
+           .flag = "--tls-key",
+           .type = "file",
+           .fallback = "made with the self-signed certificate",
+           .help = "the certificate's key, as PEM; readable by its owner alone",
+           .reloads = true,
+           .offer = Offer::kFiles},
+          &ServeOptions::tls_key, read_path),
+      key({.name = "tls.names",
+           .flag = "--tls-names",
+           .type = "names",
+           .fallback = "none",
+           .help =
+               "more host names and addresses for the self-signed certificate, when it is made"},
+          &ServeOptions::tls_names, read_names),
+  };
+}
+
+Keys limits() {
+  return {
+      key({.name = "session_lifetime",
+           .flag = "--session-lifetime",
+           .type = "time",
+           .fallback = "30d",
+           .help = "how long a login holds",
+           .reloads = true},
+          &ServeOptions::session_lifetime, read_some_time),
+      key({.name = "limits.request_rate",
+           .flag = "--request-rate",
+           .type = "number",
+           .fallback = "200",
+           .help = "requests a second of one token; the unix socket has no limit",
+           .reloads = true},
+          &ServeOptions::request_rate, read_rate),
+      key({.name = "limits.request_burst",
+           .flag = "--request-burst",
+           .type = "number",
+           .fallback = "400",
+           .help = "requests of one token at once",
+           .reloads = true},
+          &ServeOptions::request_burst, read_rate),
+      key({.name = "limits.body_bytes",
+           .flag = "--body-bytes",
+           .type = "size",
+           .fallback = "4Mi",
+           .help = "the largest body of a request",
+           .reloads = true},
+          &ServeOptions::body_bytes, read_size),
+      key({.name = "limits.connections",
+           .flag = "--connections",
+           .type = "count",
+           .fallback = "1000",
+           .help = "connections at once; more are answered 503",
+           .reloads = true},
+          &ServeOptions::connections, read_positive),
+      key({.name = "limits.connections_of_address",
+           .flag = "--connections-of-address",
+           .type = "count",
+           .fallback = "200",
+           .help = "connections at once of one address",
+           .reloads = true},
+          &ServeOptions::connections_of_address, read_positive),
+      key({.name = "limits.request_timeout",
+           .flag = "--request-timeout",
+           .type = "time",
+           .fallback = "30s",
+           .help = "how long a client may take to send a request, and between two",
+           .reloads = true},
+          &ServeOptions::request_timeout, read_seconds),
+      key({.name = "limits.write_timeout",
+           .flag = "--write-timeout",
+           .type = "time",
+           .fallback = "5m",
+           .help = "how long a client may take nothing of an answer",
+           .reloads = true},
+          &ServeOptions::write_timeout, read_seconds),
+      key({.name = "limits.failed_logins",
+           .flag = "--failed-logins",
+           .type = "count",
+           .fallback = "10",
+           .help = "failed logins of an address before it has to wait",
+           .reloads = true},
+          &ServeOptions::failed_logins, read_positive),
+      key({.name = "limits.failed_login_window",
+           .flag = "--failed-login-window",
+           .type = "time",
+           .fallback = "1m",
+           .help = "how long a failed login counts",
+           .reloads = true},
+          &ServeOptions::failed_login_window, read_seconds),
+      key({.name = "limits.failed_login_wait",
+           .flag = "--failed-login-wait",
+           .type = "time",
+           .fallback = "15m",
+           .help = "how long an address waits at most",
+           .reloads = true},
+          &ServeOptions::failed_login_wait, read_seconds),
+  };
+}
+
+Keys habits() {
+  return {
+      key({.name = "log_format",
+           .flag = "--log-format",
+           .type = "text or json",
+           .fallback = "text",
+           .help = "how its log is written",
+           .reloads = true,
+           .choices = {"text", "json"},
+           .offer = Offer::kChoices},
+          &ServeOptions::log_format, read_log_format),
+      key({.name = "log_requests",
+           .flag = "--log-requests",
+           .type = "true or false",
+           .fallback = "false",
+           .help = "also log requests over the unix socket; those over TLS always are",
+           .reloads = true,
+           .choices = {"true", "false"},
+           .offer = Offer::kChoices},
+          &ServeOptions::log_requests, read_switch),
+      key({.name = "idle_exit",
+           .flag = "--idle-exit",
+           .type = "time",
+           .fallback = "it stays",
+           .help = "leave when nothing ran and nobody asked for so long"},
+          &ServeOptions::idle_exit, read_maybe_time),
+      key({.name = "gpus",
+           .flag = "--declare-gpus",
+           .variable = "MUSTER_DECLARE_GPUS",
+           .type = "N[:MODEL[:MEMORY]]",
+           .fallback = "those that are there",
+           .help = "have so many GPUs, whatever there is: to try the scheduler out"},
+          &ServeOptions::declared_gpus, read_text),
+      key({.name = "node_pool",
+           .flag = "--node-pool",
+           .type = "pool",
+           .fallback = "default",
+           .help = "the node pool that this machine belongs to"},
+          &ServeOptions::node_pool, read_filled_text),
+      key({.name = "topology",
+           .flag = "--topology",
+           .type = "LEVEL=DOMAIN,...",
+           .fallback = "none",
+           .help = "where this machine stands, as in rack=r1,block=b1"},
+          &ServeOptions::topology, read_topology),
+  };
+}
+
+Keys scheduling() {
+  return {
+      key({.name = "scheduler.packing",
+           .flag = "--packing",
+           .type = "how",
+           .fallback = "fragmentation",
+           .help = "where jobs go that fit in several places",
+           .choices = {"fragmentation", "pack", "spread"},
+           .offer = Offer::kChoices},
+          &ServeOptions::packing, read_packing),
+      key({.name = "scheduler.stale_grace",
+           .flag = "--stale-grace",
+           .type = "time",
+           .fallback = "1m",
+           .help = "how long a job may run with fewer tasks than it needs, or never: it is not "
+                   "ended for that"},
+          &ServeOptions::stale_grace, read_time_or_never),
+      key({.name = "scheduler.forbearance",
+           .flag = "--forbearance",
+           .type = "time",
+           .fallback = "1s",
+           .help = "nobody is evicted for a job that came so short a time ago"},
+          &ServeOptions::forbearance, read_time),
+      key({.name = "scheduler.patience",
+           .flag = "--patience",
+           .type = "time",
+           .fallback = "10m",
+           .help = "a job that has waited so long has room kept for it"},
+          &ServeOptions::patience, read_time),
+      key({.name = "scheduler.decay",
+           .flag = "--decay",
+           .type = "number",
+           .fallback = "0",
+           .help = "how much past use counts against a project"},
+          &ServeOptions::decay, read_decay),
+  };
+}
+
+std::string upper(std::string text) {
+  for (char& letter : text) {
+    if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+  }
+  return text;
+}
+
+}  // namespace
+
+const std::vector<ServerKey>& server_keys() {
+  static const Keys all = [] {
+    Keys keys;
+    for (Keys part : {places(), network(), limits(), habits(), scheduling()}) {
+      for (ServerKey& each : part) keys.push_back(std::move(each));
+    }
+    return keys;
+  }();
+  return all;
+}
+
+Flag flag_of(const ServerKey& key) {
+  // A value in words, "text or json", is better shown by its choices.
+  const bool is_word = key.type.find(' ') == std::string::npos;
+  return {.name = key.flag,
+          .value = is_word ? upper(key.type) : "VALUE",
+          .help = key.help + " (default: " + key.fallback + ")",
+          .choices = key.choices,
+          .offer = key.offer};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,263 @@
+#include "cli/server_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/text.h"
+#include "job/units.h"
+
+namespace muster::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+bool is_flag(const KeyValue& value) {
+  return value.field.starts_with("--");
+}
+
+bool is_variable(const KeyValue& value) {
+  return value.field.starts_with("MUSTER_");
+}
+
+void fault(const KeyValue& value, std::string what) {
+  value.fields.fault(value.field, std::move(what), value.value.line);
+}
+
+std::optional<std::string> text_of(const KeyValue& value) {
+  std::string text;
+  if (!value.fields.text(value.field, value.value, text)) return std::nullopt;
+  return text;
+}
+
+std::optional<milliseconds> time_of(const KeyValue& value) {
+  const auto text = text_of(value);
+  if (!text) return std::nullopt;
+  const auto parsed = job::parse_duration(*text);
+  if (parsed) return *parsed;
+  fault(value, parsed.error().what);
+  return std::nullopt;
+}
+
+std::optional<double> number_of(const KeyValue& value, const char* example) {
+  const auto text = text_of(value);
+  if (!text) return std::nullopt;
+  double number = 0;
+  const char* const last = text->data() + text->size();
+  const auto [end, error] = std::from_chars(text->data(), last, number);
+  if (error == std::errc{} && end == last && std::isfinite(number) && number >= 0) return number;
+  fault(value, "'" + *text + "' is not a number such as " + example);
+  return std::nullopt;
+}
+
+void read_word(const KeyValue& value, const std::vector<std::string>& words, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  if (std::find(words.begin(), words.end(), *text) != words.end()) {
+    target = *text;
+    return;
+  }
+  std::string what = "'" + *text + "' is none of";
+  for (const std::string& word : words) what += " " + word;
+  const std::string meant = base::nearest(*text, words);
+  fault(value, what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+}
+
+bool is_port(std::string_view text) {
+  int port = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, port);
+  return error == std::errc{} && end == last && port >= 0 && port <= 65535;
+}
+
+/// Whether a URL holds a password: "//user:password@" or "?password=".
+bool holds_password(const std::string& url) {
+  const size_t begin = url.find("://") + 3;
+  const std::string_view authority(url.data() + begin,
+                                   std::min(url.find_first_of("/?", begin), url.size()) - begin);
+  const size_t at = authority.rfind('@');
+  const bool in_user =
+      at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
+  return in_user || url.find("?password=") != std::string::npos ||
+         url.find("&password=") != std::string::npos;
+}
+
+bool is_url(const std::string& text) {
+  return text.starts_with("postgres://") || text.starts_with("postgresql://");
+}
+
+void add_topology(const KeyValue& value, const std::string& entry,
+                  std::map<std::string, std::string>& target) {
+  const size_t equals = entry.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == entry.size()) {
+    fault(value, "'" + entry + "' is not LEVEL=DOMAIN, as in rack=r1");
+    return;
+  }
+  target[entry.substr(0, equals)] = entry.substr(equals + 1);
+}
+
+void read_topology_map(const KeyValue& value, std::map<std::string, std::string>& target) {
+  for (const YamlEntry& entry : value.value.map) {
+    const std::string field = value.field + "." + entry.key;
+    std::string domain;
+    if (!value.fields.text(field, entry.value, domain)) continue;
+    if (entry.key.empty() || domain.empty()) {
+      value.fields.fault(field, "a level and its domain need names, as in rack: r1", entry.line);
+    } else if (!target.emplace(entry.key, domain).second) {
+      value.fields.fault(field, "is given twice", entry.line);
+    }
+  }
+}
+
+}  // namespace
+
+void read_text(const KeyValue& value, std::string& target) {
+  value.fields.text(value.field, value.value, target);
+}
+
+void read_filled_text(const KeyValue& value, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  if (text->empty()) return fault(value, "is empty");
+  target = *text;
+}
+
+void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  if (text->empty()) return fault(value, "is empty");
+  target = (value.folder / *text).lexically_normal();
+}
+
+void read_names(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> names;
+  value.fields.texts(value.field, value.value, names);
+  target.clear();
+  for (const std::string& entry : names) {
+    for (std::string& name : base::split(entry, ',')) {
+      if (name.empty()) {
+        fault(value, "has an empty name");
+      } else {
+        target.push_back(std::move(name));
+      }
+    }
+  }
+}
+
+void read_store(const KeyValue& value, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  if (text->empty()) return fault(value, "is empty");
+  if (!is_url(*text)) {
+    if (text->find("://") != std::string::npos) {
+      return fault(value, "is no database that Muster knows; give a file or postgres://...");
+    }
+    // A server that a command starts by itself has another folder than the command had.
+    if (is_variable(value) && !text->starts_with('/')) {
+      return fault(value, "'" + *text + "' is a relative path; write it from the root");
+    }
+    target = (value.folder / *text).lexically_normal().string();
+    return;
+  }
+  if (is_flag(value) && holds_password(*text)) {
+    return fault(value,
+                 "holds a password, which everybody on this machine can read there; "
+                 "--store-password-file, ~/.pgpass or $MUSTER_STORE keep it");
+  }
+  target = *text;
+}
+
+void read_listen(const KeyValue& value, std::string& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  const size_t colon = text->rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text->size() ||
+      !is_port(std::string_view(*text).substr(colon + 1))) {
+    return fault(value, "'" + *text + "' is not HOST:PORT, as in 0.0.0.0:7443");
+  }
+  target = *text;
+}
+
+void read_switch(const KeyValue& value, bool& target) {
+  std::optional<bool> read;
+  value.fields.flag(value.field, value.value, read);
+  target = read.value_or(target);
+}
+
+void read_time(const KeyValue& value, milliseconds& target) {
+  target = time_of(value).value_or(target);
+}
+
+void read_some_time(const KeyValue& value, milliseconds& target) {
+  const auto time = time_of(value);
+  if (!time) return;
+  if (time->count() == 0) return fault(value, "is no time at all");
+  target = *time;
+}
+
+void read_seconds(const KeyValue& value, milliseconds& target) {
+  const auto time = time_of(value);
+  if (!time) return;
+  if (*time < std::chrono::seconds(1)) return fault(value, "is less than a second");
+  target = *time;
+}
+
+void read_maybe_time(const KeyValue& value, std::optional<milliseconds>& target) {
+  if (const auto time = time_of(value)) target = time;
+}
+
+void read_time_or_never(const KeyValue& value, std::optional<milliseconds>& target) {
+  if (value.value.scalar == "never") {
+    target = std::nullopt;
+  } else {
+    read_maybe_time(value, target);
+  }
+}
+
+void read_rate(const KeyValue& value, double& target) {
+  const auto number = number_of(value, "0.5 or 200");
+  if (!number) return;
+  if (*number == 0) return fault(value, "is 0, which would let nobody in");
+  target = *number;
+}
+
+void read_decay(const KeyValue& value, double& target) {
+  target = number_of(value, "0, 0.5 or 2").value_or(target);
+}
+
+void read_positive(const KeyValue& value, int& target) {
+  int number = 0;
+  if (!value.fields.count(value.field, value.value, number)) return;
+  if (number == 0) return fault(value, "is 0, which would let nobody in");
+  target = number;
+}
+
+void read_size(const KeyValue& value, int64_t& target) {
+  constexpr int64_t kLeast = 1 << 10;
+  constexpr int64_t kMost = 1 << 30;
+  const auto text = text_of(value);
+  if (!text) return;
+  const auto parsed = job::parse_bytes(*text);
+  if (!parsed) return fault(value, parsed.error().what);
+  if (*parsed < kLeast || *parsed > kMost) return fault(value, "is not between 1Ki and 1Gi");
+  target = *parsed;
+}
+
+void read_log_format(const KeyValue& value, std::string& target) {
+  read_word(value, {"text", "json"}, target);
+}
+
+void read_packing(const KeyValue& value, std::string& target) {
+  read_word(value, {"fragmentation", "pack", "spread"}, target);
+}
+
+void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {
+  target.clear();
+  if (value.value.type == YamlValue::Type::kMap) return read_topology_map(value, target);
+  const auto text = text_of(value);
+  if (!text) return;
+  for (const std::string& entry : base::split(*text, ',')) add_topology(value, entry, target);
+}
+
+}  // namespace muster::cli

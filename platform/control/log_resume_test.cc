@@ -1,0 +1,312 @@
+// Whoever reads a log is cut off at any point and goes on where it was: not a byte is lost, and
+// none comes twice.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "control/log_follower.h"
+#include "control/test_logs.h"
+#include "control/test_parts.h"
+
+namespace muster::control {
+namespace {
+
+using Source = std::tuple<int, std::string, std::optional<int>, job::LogStream>;
+
+/// What somebody read of each source, newlines included.
+using Printed = std::map<Source, std::string>;
+
+Source source_of(const job::LogRecord& record) {
+  return {record.attempt, record.task, record.rank, record.stream};
+}
+
+/// Reads as a client does that is told a place now and then: where it is cut off, it asks again
+/// with the last place, and passes over as many bytes as it has seen since.
+class Reader {
+ public:
+  Reader(Controller& controller, std::string job, job::LogQuery query)
+      : controller_(controller), job_(std::move(job)), query_(std::move(query)) {
+    begin();
+  }
+
+  /// Asks for more, unless it has asked already.
+  void pull() {
+    if (asked_ || over_) return;
+    asked_ = true;
+    follower_->pull([this](const std::vector<job::LogRecord>& records, bool end) {
+      asked_ = false;
+      ++deliveries_;
+      const std::string place = to_string(follower_->position());
+      size_t left = cut_in_ ? *cut_in_ % (records.size() + 1) : records.size();
+      for (const job::LogRecord& record : records) {
+        if (left-- == 0) break;
+        take(record);
+      }
+      if (std::exchange(cut_in_, std::nullopt)) {
+        was_cut_ = true;
+        return;
+      }
+      reach(place);
+      over_ = end;
+    });
+  }
+
+  /// The connection breaks amid the next delivery.
+  void cut_in(unsigned where) { cut_in_ = where; }
+  /// Or now, with nothing under way.
+  void cut() { begin(); }
+  /// Comes back after a cut.
+  void come_back_if_cut() {
+    if (std::exchange(was_cut_, false)) begin();
+  }
+
+  bool over() const { return over_; }
+  int deliveries() const { return deliveries_; }
+  const Printed& printed() const { return printed_; }
+
+ private:
+  void begin() {
+    asked_ = false;
+    follower_ = controller_.follow_logs(job_, query_);
+    if (!place_.empty()) {
+      const auto place = log_position_of(place_);
+      ASSERT_TRUE(place) << place_;
+      follower_->resume(*place);
+    }
+    again_ = since_place_;
+  }
+
+  void take(job::LogRecord record) {
+    const Source source = source_of(record);
+    uint64_t& again = again_[source];
+    if (again > 0 && !job::drop_seen(record, again)) return;
+    since_place_[source] += job::printed_size(record);
+    printed_[source] += record.text + (record.continues ? "" : "\n");
+  }
+
+  void reach(const std::string& place) {
+    place_ = place;
+    since_place_ = again_;
+  }
+
+  Controller& controller_;
+  std::string job_;
+  job::LogQuery query_;
+  std::unique_ptr<LogFollower> follower_;
+  std::string place_;
+  std::map<Source, uint64_t> since_place_;
+  std::map<Source, uint64_t> again_;
+  Printed printed_;
+  std::optional<unsigned> cut_in_;
+  bool was_cut_ = false;
+  bool asked_ = false;
+  bool over_ = false;
+  int deliveries_ = 0;
+};
+
+class LogResume : public testing::Test {
+ protected:
+  LogResume() {
+    engine_.offered = {{.name = "n1", .task_slots = 100, .gpus = 8, .gpu_model = "V100"}};
+    controller_ = std::make_unique<Controller>(
+        Parts{
+            .loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
+        SiteFacts{.user = "ada"});
+  }
+
+  void settle() {
+    for (int round = 0; round < 10; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+      const auto running = engine_.running;
+      for (const auto& [gang, task] : running) {
+        if (task.starts_with("worker")) engine_.answer(gang, task);
+      }
+    }
+  }
+
+  void submit(int retries) {
+    job::JobSpec spec = mpi("dist", "default", 2);
+    spec.scheduling.retries = retries;
+    const auto job = controller_->submit(spec, "");
+    ASSERT_TRUE(job) << job.error().to_string();
+    id_ = job->id;
+    settle();
+  }
+
+  const job::Job& job() { return **controller_->find(id_); }
+  engine::Gang gang() { return {id_, job().attempt}; }
+
+  /// All tasks of the present attempt end; with a code that is not 0, another begins.
+  void end_attempt(int code) {
+    const engine::Gang ending = gang();
+    for (const char* task : {"launcher", "worker-0", "worker-1"}) {
+      engine_.end_for_good(ending, task, {.code = task[0] == 'l' ? code : 0});
+    }
+    settle();
+  }
+
+  void print(const std::string& task, std::string bytes, std::optional<int> rank = {},
+             job::LogStream stream = job::LogStream::kOutput) {
+    truth_[{gang().attempt, task, rank, stream}] += bytes;
+    engine_.append(gang(), task, {clock_.now(), stream, std::move(bytes), rank});
+  }
+
+  /// What a reader of all has to have seen in the end: a last line is ended for it.
+  Printed truth() const {
+    Printed whole = truth_;
+    for (auto& [source, bytes] : whole) {
+      if (!bytes.empty() && bytes.back() != '\n') bytes += '\n';
+    }
+    return whole;
+  }
+
+  base::EventLoop loop_;
+  MortalStore store_;
+  GrowingLogs engine_{loop_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  std::unique_ptr<Controller> controller_;
+  std::string id_;
+  Printed truth_;
+};
+
+TEST_F(LogResume, GoesOnAmidALineWhoseBeginningWasSeen) {
+  submit(0);
+  print("launcher", "begin");
+  Reader reader(*controller_, id_, {.follow = true});
+  reader.pull();
+  // The pause after which a beginning is shown.
+  while (reader.deliveries() == 0) settle();
+  reader.cut();
+  print("launcher", " and end\nanother");
+  end_attempt(0);
+  while (!reader.over()) {
+    reader.pull();
+    settle();
+  }
+
+  EXPECT_EQ(reader.printed(), truth());
+}
+
+TEST_F(LogResume, FollowsTheLastLinesThatThereWereWhenItBegan) {
+  submit(0);
+  print("launcher", "1\n2\n3\n4\n");
+  Reader reader(*controller_, id_, {.follow = true, .tail = 2});
+  reader.pull();
+  settle();  // the place
+  reader.cut_in(1);
+  reader.pull();
+  settle();
+  reader.come_back_if_cut();
+  print("launcher", "5\n6\n7\n");
+  end_attempt(0);
+  while (!reader.over()) {
+    reader.pull();
+    settle();
+  }
+
+  EXPECT_EQ(reader.printed(),
+            (Printed{{{1, "launcher", std::nullopt, job::LogStream::kOutput}, "3\n4\n5\n6\n7\n"}}));
+}
+
+TEST_F(LogResume, ReadsAgainOnlyWhatIsPending) {
+  submit(0);
+  print("worker-0", "a line that is never ended", 1);
+  for (int i = 0; i < 50; ++i) print("worker-0", std::string(60'000, 'x') + "\n", 2);
+  const auto follower = controller_->follow_logs(id_, {.follow = true});
+  LogPosition place;
+  bool caught_up = false;
+  while (!caught_up) {
+    follower->pull([&](const std::vector<job::LogRecord>&, bool) {
+      place = follower->position();
+      caught_up = place.find(1, "worker-0")->at >= 50 * 60'000;
+    });
+    settle();
+  }
+  const LogPosition::Source* const source = place.find(1, "worker-0");
+  EXPECT_LE(source->at - source->from, kFarthestPending);
+}
+
+/// One run: random tasks, ranks and streams print random pieces of lines over two attempts, while
+/// readers with all kinds of queries are cut off at random.
+class RandomLogResume : public LogResume, public testing::WithParamInterface<unsigned> {
+ protected:
+  unsigned below(unsigned limit) { return generator_() % limit; }
+
+  void print_something() {
+    static const std::vector<std::string> tasks{"launcher", "worker-0", "worker-1"};
+    clock_.advance(std::chrono::milliseconds(below(3)));
+    std::string bytes;
+    const unsigned pieces = 1 + below(4);
+    for (unsigned i = 0; i < pieces; ++i) {
+      bytes += std::string(below(20) == 0 ? 30'000 : below(30), static_cast<char>('a' + below(26)));
+      if (below(3) != 0) bytes += '\n';
+    }
+    if (bytes.empty()) return;
+    const auto rank = below(3) == 0 ? std::nullopt : std::optional(static_cast<int>(below(3)));
+    const auto stream = below(4) == 0 ? job::LogStream::kError : job::LogStream::kOutput;
+    print(tasks[below(3)], std::move(bytes), rank, stream);
+  }
+
+  /// Each query by one who is cut off, and by one who is not.
+  struct Pair {
+    std::unique_ptr<Reader> cut;
+    std::unique_ptr<Reader> whole;
+  };
+  void add_pair(const job::LogQuery& query) {
+    Pair pair{std::make_unique<Reader>(*controller_, id_, query),
+              std::make_unique<Reader>(*controller_, id_, query)};
+    pair.cut->pull();
+    pair.whole->pull();
+    settle();
+    pairs_.push_back(std::move(pair));
+  }
+
+  void step(Pair& pair) {
+    pair.whole->pull();
+    pair.cut->pull();
+    if (below(4) == 0) pair.cut->cut_in(below(1000));
+    if (below(10) == 0 && !pair.cut->over()) pair.cut->cut();
+    pair.cut->come_back_if_cut();
+  }
+
+  std::mt19937 generator_{GetParam()};
+  std::vector<Pair> pairs_;
+};
+
+TEST_P(RandomLogResume, LosesAndDoublesNotAByte) {
+  submit(1);
+  for (int i = 0; i < 20; ++i) print_something();
+  add_pair({.follow = true});
+  add_pair({.follow = true, .task = "worker-1"});
+  add_pair({.follow = true, .since = clock_.now() - std::chrono::milliseconds(10)});
+  add_pair({.follow = true, .tail = 15});
+  add_pair({.follow = true, .since = clock_.now() - std::chrono::milliseconds(10), .tail = 3});
+  add_pair({.follow = true, .tail = 0});
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    for (int i = 0; i < 80; ++i) {
+      print_something();
+      for (Pair& pair : pairs_) step(pair);
+      if (below(3) == 0) settle();
+    }
+    end_attempt(2 - attempt);
+  }
+  ASSERT_TRUE(job::is_final(job().phase));
+  for (Pair& pair : pairs_) {
+    while (!pair.whole->over() || !pair.cut->over()) {
+      step(pair);
+      settle();
+    }
+    EXPECT_EQ(pair.cut->printed(), pair.whole->printed());
+    EXPECT_GT(pair.cut->deliveries(), 0);
+  }
+  EXPECT_EQ(pairs_.front().whole->printed(), truth());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomLogResume, testing::Range(1U, 31U));
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,141 @@
+// Jobs that use secrets, from submission to the task.
+#include <gtest/gtest.h>
+
+#include "control/test_parts.h"
+
+namespace muster::control {
+namespace {
+
+using job::Phase;
+
+const std::string kValue = "s3cret value";
+
+access::SecretBox::Key key_of(uint8_t byte) {
+  access::SecretBox::Key key{};
+  key.fill(byte);
+  return key;
+}
+
+class SecretJobs : public Scheduling {
+ protected:
+  SecretJobs() {
+    make_with(box_);
+    add(project_of("red", 2));
+    EXPECT_TRUE(accounts_->set_secret("red", "KEY", kValue, {}));
+    EXPECT_TRUE(accounts_->set_secret("red", "CA", "pem", {}));
+  }
+
+  /// A server with this key, which has no jobs yet.
+  void make_with(const access::SecretBox& box) {
+    controller_ = nullptr;
+    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
+        .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box});
+    controller_ = std::make_unique<Controller>(Parts{.loop = loop_,
+                                                     .store = store_,
+                                                     .engine = engine_,
+                                                     .clock = clock_,
+                                                     .random = random_,
+                                                     .accounts = accounts_.get()},
+                                               SiteFacts{.user = "ada"});
+  }
+
+  static job::JobSpec with_secrets(job::JobSpec spec) {
+    spec.secrets = {{.name = "KEY", .variable = "API_KEY"}, {.name = "CA", .file = "ca.pem"}};
+    return spec;
+  }
+
+  const launch::TaskPlan& plan(const std::string& name, const std::string& task) {
+    return engine_.plans.at({gang(name), task});
+  }
+
+  /// All that a job is known to be, as a text to look through.
+  static std::string text_of(const job::Job& job) {
+    std::string text = job.reason;
+    for (const std::string& detail : job.reason_details) text += "\n" + detail;
+    for (const job::Event& event : job.events) text += "\n" + event.text;
+    for (const auto& [variable, value] : job.spec.environment) text += "\n" + variable + value;
+    if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
+    return text;
+  }
+
+  access::SecretBox box_{key_of(1)};
+  access::SecretBox other_box_{key_of(2)};
+  std::unique_ptr<Accounts> accounts_;
+};
+
+TEST_F(SecretJobs, EveryTaskGetsThemAndTheJobKeepsTheirNamesAlone) {
+  submit(with_secrets(mpi("dist", "red", 1)));
+  settle();
+
+  ASSERT_EQ(job("dist").phase, Phase::kRunning) << text_of(job("dist"));
+  for (const char* task : {"launcher", "worker-0"}) {
+    EXPECT_EQ(plan("dist", task).environment.at("API_KEY"), kValue);
+  }
+  EXPECT_EQ(text_of(job("dist")).find("s3cret"), std::string::npos);
+}
+
+TEST_F(SecretJobs, AJobGetsTheValueOfWhenItStarts) {
+  submit(with_secrets(single("first", "red", 2)));
+  submit(with_secrets(single("second", "red", 2)));
+  ASSERT_EQ(job("second").phase, Phase::kQueued);
+  ASSERT_TRUE(accounts_->set_secret("red", "KEY", "changed", {}));
+
+  end("first");
+
+  EXPECT_EQ(plan("first", "main").environment.at("API_KEY"), kValue);
+  EXPECT_EQ(plan("second", "main").environment.at("API_KEY"), "changed");
+}
+
+TEST_F(SecretJobs, AJobWhoseSecretWasRemovedMeanwhileFailsAndSaysWhichAndWhatToDo) {
+  submit(single("first", "red", 2));
+  submit(with_secrets(single("second", "red", 2)));
+  ASSERT_TRUE(accounts_->remove_secret("red", "CA", {}));
+
+  end("first");
+
+  ASSERT_EQ(job("second").phase, Phase::kFailed);
+  EXPECT_EQ(job("second").failure->cause, "there is no secret 'CA' in project 'red'");
+  EXPECT_EQ(job("second").failure->advice, "muster secret set CA --project red adds one");
+  EXPECT_EQ(text_of(job("second")).find("s3cret"), std::string::npos);
+}
+
+TEST_F(SecretJobs, AServerWithAnotherKeyStartsNoJobWithWhatItCannotOpen) {
+  make_with(other_box_);
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  submit(with_secrets(single("one", "red", 1)));
+
+  ASSERT_EQ(job("one").phase, Phase::kFailed);
+  EXPECT_NE(job("one").failure->cause.find("sealed with another key"), std::string::npos);
+  EXPECT_TRUE(engine_.plans.empty());
+}
+
+TEST_F(SecretJobs, TheSecretsOfAnotherProjectAreNotThere) {
+  add(project_of("blue", 1));
+
+  const auto refused = controller_->submit(with_secrets(single("one", "blue", 1)), "");
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kNotFound);
+}
+
+TEST_F(SecretJobs, AProjectTakesItsSecretsWithIt) {
+  ASSERT_TRUE(controller_->remove_project("red"));
+  add(project_of("red", 2));
+
+  EXPECT_FALSE(accounts_->has_secret("red", "KEY"));
+  EXPECT_FALSE(controller_->submit(with_secrets(single("one", "red", 1)), ""));
+}
+
+TEST_F(SecretJobs, AProjectThatCouldNotBeRemovedKeepsThem) {
+  store_.full = true;
+  EXPECT_FALSE(controller_->remove_project("red"));
+  store_.full = false;
+
+  EXPECT_TRUE(accounts_->has_secret("red", "KEY"));
+  EXPECT_EQ(*accounts_->open_secret("red", "KEY"), kValue);
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,107 @@
+// What the tests of accounts share: a server with a store that may be full, and what it says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "control/accounts.h"
+#include "control/test_parts.h"
+
+namespace muster::control {
+
+inline constexpr std::string_view kNotValid = "the token is not valid";
+
+inline access::SecretBox::Key key_of(uint8_t byte) {
+  access::SecretBox::Key key{};
+  key.fill(byte);
+  return key;
+}
+
+/// The sentence of what went wrong, or "ok".
+template <class T>
+std::string said(const Result<T>& result) {
+  return result ? "ok" : result.error().what;
+}
+
+template <class T>
+std::vector<std::string> faults_of(const Result<T>& result) {
+  if (result) return {"no error"};
+  std::vector<std::string> texts;
+  for (const base::Fault& fault : result.error().faults) {
+    texts.push_back(fault.field + " " + fault.what);
+  }
+  return texts;
+}
+
+class AccountsTest : public testing::Test {
+ protected:
+  AccountsTest() { live_again(); }
+
+  /// A server with what the store holds, as after a restart.
+  void live_again(Accounts::Options options = {}) {
+    accounts_ = std::make_unique<Accounts>(
+        Accounts::Parts{
+            .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_},
+        options);
+    auto stored = store_.load();
+    ASSERT_TRUE(stored);
+    accounts_->load(stored->users, stored->tokens, stored->secrets);
+  }
+
+  access::User add_user(const std::string& name) {
+    const auto user = accounts_->create_user({.name = name}, by_);
+    EXPECT_TRUE(user);
+    return *user;
+  }
+
+  IssuedToken issue(TokenWish wish) {
+    auto issued = accounts_->issue(wish, by_);
+    EXPECT_TRUE(issued) << said(issued);
+    return *std::move(issued);
+  }
+
+  access::AuditRecord last_record() {
+    const auto records = accounts_->audit({});
+    EXPECT_TRUE(records && !records->empty());
+    return records->front();
+  }
+  size_t records() { return accounts_->audit({})->size(); }
+
+  access::Token stored_token(const std::string& id) {
+    const auto stored = store_.load();
+    const auto found = std::find_if(stored->tokens.begin(), stored->tokens.end(),
+                                    [&](const access::Token& token) { return token.id == id; });
+    return found == stored->tokens.end() ? access::Token() : *found;
+  }
+
+  /// Runs the loop until `happened`, whose cause is a timer of the accounts'.
+  void run_until(const std::function<bool()>& happened) {
+    while (!happened()) {
+      const auto wake = loop_.after(std::chrono::milliseconds(1), [this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+  /// All that is known, in memory.
+  auto everything() {
+    return std::tuple(accounts_->users(), accounts_->tokens({}), accounts_->secrets("team"),
+                      records());
+  }
+
+  base::EventLoop loop_;
+  MortalStore store_;
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  access::SecretBox box_{key_of(1)};
+  const access::Actor by_{.user = "root", .address = "10.0.0.1", .token = "roots", .request = "r1"};
+  std::unique_ptr<Accounts> accounts_;
+};
+
+}  // namespace muster::control

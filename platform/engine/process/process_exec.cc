@@ -1,0 +1,349 @@
+#include "engine/process/process_exec.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "engine/shim/process_tree.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+using base::UniqueFd;
+
+namespace {
+
+constexpr size_t kPiece = 64 << 10;
+/// A terminal's last output takes its way through the kernel. Its end comes behind it, unless a
+/// program in the background keeps the terminal: then nothing for so long is the end.
+constexpr std::chrono::milliseconds kLastWords{500};
+/// What a terminal takes for the end of the input.
+constexpr char kEndOfInput = '\x04';
+
+/// Of all that goes to the helper, and all that stays here.
+struct Ends {
+  UniqueFd input, output, error;                    ///< ours; a terminal has one for both, twice
+  UniqueFd their_input, their_output, their_error;  ///< a terminal: the first is for all
+  UniqueFd control, their_control;
+};
+
+Error no_descriptors() {
+  return base::system_error("cannot make a pipe", errno);
+}
+
+void set_size(int terminal, int rows, int columns) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(rows);
+  size.ws_col = static_cast<unsigned short>(columns);
+  ::ioctl(terminal, TIOCSWINSZ, &size);
+}
+
+Result<void> make_terminal(Ends& ends, const ExecPlan& plan) {
+  ends.output = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  std::array<char, 64> name{};
+  if (!ends.output || ::grantpt(ends.output.get()) != 0 || ::unlockpt(ends.output.get()) != 0 ||
+      ::ptsname_r(ends.output.get(), name.data(), name.size()) != 0) {
+    return base::system_error("cannot make a terminal", errno);
+  }
+  set_size(ends.output.get(), plan.rows, plan.columns);
+  ends.their_input = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ends.input = UniqueFd(::fcntl(ends.output.get(), F_DUPFD_CLOEXEC, 0));
+  if (!ends.their_input || !ends.input) return base::system_error("cannot make a terminal", errno);
+  return {};
+}
+
+bool make_pipe(UniqueFd& reader, UniqueFd& writer) {
+  std::array<int, 2> both{-1, -1};
+  if (::pipe2(both.data(), O_CLOEXEC) != 0) return false;
+  reader = UniqueFd(both[0]);
+  writer = UniqueFd(both[1]);
+  return true;
+}
+
+Result<void> make_pipes(Ends& ends) {
+  const bool made = make_pipe(ends.their_input, ends.input) &&
+                    make_pipe(ends.output, ends.their_output) &&
+                    make_pipe(ends.error, ends.their_error);
+  if (!made) return no_descriptors();
+  return {};
+}
+
+Result<Ends> make_ends(const ExecPlan& plan) {
+  Ends ends;
+  if (plan.terminal) {
+    MUSTER_CHECK(make_terminal(ends, plan));
+  } else {
+    MUSTER_CHECK(make_pipes(ends));
+  }
+  std::array<int, 2> both{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both.data()) != 0) {
+    return no_descriptors();
+  }
+  ends.control = UniqueFd(both[0]);
+  ends.their_control = UniqueFd(both[1]);
+  for (const UniqueFd* ours : {&ends.input, &ends.output, &ends.error}) {
+    if (*ours) ::fcntl(ours->get(), F_SETFL, ::fcntl(ours->get(), F_GETFL) | O_NONBLOCK);
+  }
+  return ends;
+}
+
+class RunningExec : public std::enable_shared_from_this<RunningExec> {
+ public:
+  RunningExec(base::EventLoop& loop, Ends ends, bool terminal, ExecHandlers handlers)
+      : loop_(loop), ends_(std::move(ends)), terminal_(terminal), handlers_(std::move(handlers)) {}
+
+  void begin() {
+    hearing_ = loop_.when_readable(ends_.control.get(), calling(&RunningExec::hear));
+    listen();
+  }
+
+  void drop() {
+    for (auto* interest : {&hearing_, &output_, &error_, &writable_, &last_words_}) {
+      interest->reset();
+    }
+    handlers_ = {};
+    ends_ = {};
+  }
+
+  void write(std::string_view bytes) {
+    if (!ends_.input || input_closed_) return;
+    waiting_ += bytes;
+    send();
+  }
+
+  size_t waiting() const { return waiting_.size(); }
+
+  void close_input() {
+    if (terminal_) return write({&kEndOfInput, 1});
+    input_closed_ = true;
+    if (waiting_.empty()) ends_.input.reset();
+  }
+
+  void resize(int rows, int columns) {
+    if (terminal_ && ends_.output) set_size(ends_.output.get(), rows, columns);
+  }
+
+  void pause(bool paused) {
+    if (std::exchange(paused_, paused) == paused) return;
+    if (!paused) return listen();
+    output_.reset();
+    error_.reset();
+    last_words_.reset();
+  }
+
+ private:
+  using Method = void (RunningExec::*)();
+
+  /// Whoever is called back may drop this in the midst of it: hence the hold on it.
+  std::function<void()> calling(Method method) {
+    return [weak = weak_from_this(), method] {
+      if (const auto self = weak.lock()) ((*self).*method)();
+    };
+  }
+
+  void listen() {
+    if (ends_.output) {
+      output_ = loop_.when_readable(ends_.output.get(), calling(&RunningExec::read_output));
+    }
+    if (ends_.error) {
+      error_ = loop_.when_readable(ends_.error.get(), calling(&RunningExec::read_error));
+    }
+    if (status_) finish_if_silent();
+  }
+
+  void read_output() {
+    read(ends_.output, output_, false);
+    finish_if_silent();
+  }
+
+  void read_error() {
+    read(ends_.error, error_, true);
+    finish_if_silent();
+  }
+
+  /// Whether there may be more right now.
+  bool read(UniqueFd& fd, base::EventLoop::Interest& interest, bool is_error) {
+    if (!fd || paused_) return false;
+    std::array<char, kPiece> buffer;
+    const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
+      interest.reset();
+      fd.reset();
+      return false;
+    }
+    const auto on_output = handlers_.on_output;
+    if (on_output) on_output({buffer.data(), static_cast<size_t>(count)}, is_error);
+    return true;
+  }
+
+  void hear() {
+    std::array<char, 4096> buffer;
+    const ssize_t count = ::recv(ends_.control.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    hearing_.reset();
+    const auto record =
+        decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
+    // Without a word: its task has ended and took it along.
+    status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
+    finish_if_silent();
+  }
+
+  /// All that the program has put into a pipe is there when it ends; with a terminal one waits for
+  /// the end of it.
+  void finish_if_silent() {
+    if (!status_ || paused_) return;
+    if (terminal_ && ends_.output) {
+      last_words_ = loop_.after(kLastWords, calling(&RunningExec::finish));
+      return;
+    }
+    while (!paused_ && read(ends_.output, output_, false)) continue;
+    while (!paused_ && read(ends_.error, error_, true)) continue;
+    if (!paused_) finish();
+  }
+
+  void finish() {
+    const auto on_exit = std::exchange(handlers_.on_exit, nullptr);
+    const job::ExitStatus status = *status_;
+    drop();
+    if (on_exit) on_exit(status);
+  }
+
+  void send() {
+    writable_.reset();  // an interest holds its descriptor: it goes before that is closed
+    const bool was_full = waiting_.size() > Exec::kHigh;
+    const ssize_t count = ::write(ends_.input.get(), waiting_.data(), waiting_.size());
+    if (count >= 0) {
+      waiting_.erase(0, static_cast<size_t>(count));
+    } else if (errno != EAGAIN && errno != EINTR) {
+      waiting_.clear();  // the program reads no more
+      ends_.input.reset();
+    }
+    if (!waiting_.empty()) {
+      writable_ = loop_.when_writable(ends_.input.get(), calling(&RunningExec::send));
+    } else if (input_closed_) {
+      ends_.input.reset();
+    }
+    const auto on_drain = handlers_.on_drain;
+    if (was_full && waiting_.size() <= Exec::kHigh && on_drain) on_drain();
+  }
+
+  base::EventLoop& loop_;
+  Ends ends_;
+  bool terminal_;
+  ExecHandlers handlers_;
+  std::string waiting_;  ///< input
+  bool input_closed_ = false;
+  bool paused_ = false;
+  std::optional<job::ExitStatus> status_;
+  // After ends_: they must go first.
+  base::EventLoop::Interest hearing_;
+  base::EventLoop::Interest output_;
+  base::EventLoop::Interest error_;
+  base::EventLoop::Interest writable_;
+  base::EventLoop::Interest last_words_;
+};
+
+class ProcessExec : public Exec {
+ public:
+  explicit ProcessExec(std::shared_ptr<RunningExec> exec) : exec_(std::move(exec)) {}
+  ~ProcessExec() override { exec_->drop(); }
+  void write(std::string_view bytes) override { exec_->write(bytes); }
+  size_t waiting() const override { return exec_->waiting(); }
+  void close_input() override { exec_->close_input(); }
+  void resize(int rows, int columns) override { exec_->resize(rows, columns); }
+  void pause(bool paused) override { exec_->pause(paused); }
+
+ private:
+  std::shared_ptr<RunningExec> exec_;
+};
+
+Result<UniqueFd> in_memory_file(std::string_view content) {
+  UniqueFd file(::memfd_create("plan", MFD_CLOEXEC));
+  if (!file) return base::system_error("cannot make a file in memory", errno);
+  MUSTER_CHECK(base::write_all(file.get(), content));
+  return file;
+}
+
+}  // namespace
+
+Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
+                               const InnerPlan& inner, const UniqueFd& task, const ExecPlan& plan,
+                               ExecHandlers handlers) {
+  MUSTER_TRY(Ends ends, make_ends(plan));
+  // The environment holds secrets: it goes by a descriptor, not by argv.
+  MUSTER_TRY(const UniqueFd file, in_memory_file(encode(inner)));
+  const UniqueFd& input = ends.their_input;
+  base::SpawnOptions options{
+      .argv = {shim, "--exec"},
+      .environment = base::current_environment(),
+      .descriptors = {{input.get(), 0},
+                      {plan.terminal ? input.get() : ends.their_output.get(), 1},
+                      {plan.terminal ? input.get() : ends.their_error.get(), 2},
+                      {ends.their_control.get(), kExecControl},
+                      {file.get(), kExecPlan},
+                      {task.get(), kExecTask}},
+      .new_session = true,
+      .folder = "/"};
+  MUSTER_TRY(base::Child helper, base::spawn(options));
+  for (UniqueFd* theirs :
+       {&ends.their_input, &ends.their_output, &ends.their_error, &ends.their_control}) {
+    theirs->reset();
+  }
+  const auto running =
+      std::make_shared<RunningExec>(loop, std::move(ends), plan.terminal, std::move(handlers));
+  running->begin();
+  return StartedExec{.exec = std::make_unique<ProcessExec>(running), .helper = std::move(helper)};
+}
+
+Result<pid_t> inner_half_of(pid_t shim) {
+  static constexpr std::string_view kInnerHalf("\0--inner\0", 9);
+  for (const pid_t pid : descendants_of(shim)) {
+    const auto line = base::read_file("/proc/" + std::to_string(pid) + "/cmdline");
+    // Bubblewrap has these words among its own, too: the inner half has no others.
+    if (line && line->ends_with(kInnerHalf) &&
+        line->find('\0') + kInnerHalf.size() == line->size()) {
+      return pid;
+    }
+  }
+  return Error{.code = ErrorCode::kConflict, .what = "the task is ending"};
+}
+
+Result<void> check_program(pid_t inner, const InnerPlan& plan) {
+  const std::string root =
+      plan.own_process_tree ? "/proc/" + std::to_string(inner) + "/root" : std::string();
+  std::string name = plan.argv.front();
+  if (name.find('/') != std::string::npos) {
+    name = root + (name.starts_with('/') ? name : plan.folder + "/" + name);
+  }
+  std::vector<std::string> environment;
+  for (const std::string& entry : plan.environment) {
+    if (!entry.starts_with("PATH=")) continue;
+    std::string path = "PATH=";
+    for (const std::string& folder : base::split(entry.substr(5), ':')) {
+      path += (folder.starts_with('/') ? root + folder : root + plan.folder + "/" + folder) + ":";
+    }
+    environment.push_back(path);
+  }
+  const auto found = base::find_program(name, environment);
+  if (found) return {};
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "the task has no program '" + plan.argv.front() + "'",
+               .advice = "give its full path, or name one in the PATH of the task"};
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,159 @@
+#include "engine/shim/exec.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "engine/shim/plan.h"
+#include "engine/shim/process_tree.h"
+
+namespace muster::engine {
+
+using base::Result;
+
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
+
+/// What a program has to clean up when it is hung up on.
+constexpr std::chrono::milliseconds kGrace{2000};
+
+void tell(const job::ExitStatus& status) {
+  const std::string text = encode(ExitRecord{.status = status});
+  [[maybe_unused]] const ssize_t sent =
+      ::send(kExecControl, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+job::ExitStatus not_started(const base::Error& error) {
+  const bool missing = error.code == base::ErrorCode::kNotFound;
+  return {.code = missing ? kNotFound : kNotExecutable, .error = error.what};
+}
+
+/// Whether a namespace of the task is another than this process's own. One cannot enter the user
+/// namespace in which one is already.
+bool differs(pid_t task, const std::string& name) {
+  struct stat ours{};
+  struct stat theirs{};
+  return ::stat(("/proc/self/ns/" + name).c_str(), &ours) == 0 &&
+         ::stat(("/proc/" + std::to_string(task) + "/ns/" + name).c_str(), &theirs) == 0 &&
+         ours.st_ino != theirs.st_ino;
+}
+
+/// "Pid:" of a pidfd, in this process's numbers.
+pid_t pid_of(int pidfd) {
+  const auto text = base::read_file("/proc/self/fdinfo/" + std::to_string(pidfd));
+  const size_t at = text ? text->find("\nPid:") : std::string::npos;
+  return at == std::string::npos ? 0 : std::atoi(text->c_str() + at + 5);
+}
+
+Result<void> enter_task() {
+  const pid_t task = pid_of(kExecTask);
+  int namespaces = 0;
+  for (const auto& [name, flag] : {std::pair("user", CLONE_NEWUSER), std::pair("mnt", CLONE_NEWNS),
+                                   std::pair("uts", CLONE_NEWUTS), std::pair("ipc", CLONE_NEWIPC),
+                                   std::pair("pid", CLONE_NEWPID)}) {
+    if (differs(task, name)) namespaces |= flag;
+  }
+  // All at once: the right to enter the others comes with the user namespace.
+  if (namespaces != 0 && ::setns(kExecTask, namespaces) != 0) {
+    return base::system_error("cannot enter the task's sandbox", errno);
+  }
+  // As bubblewrap has it for the task itself.
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return {};
+}
+
+Result<base::Child> start_program(const InnerPlan& plan) {
+  if (plan.own_process_tree) MUSTER_CHECK(enter_task());
+  if (::chdir(plan.folder.c_str()) != 0) {
+    return base::system_error("cannot enter the working folder '" + plan.folder + "'", errno);
+  }
+  MUSTER_TRY(std::string path, base::find_program(plan.argv.front(), plan.environment));
+  base::SpawnOptions options{.argv = plan.argv,
+                             .program = std::move(path),
+                             .environment = plan.environment,
+                             .new_session = true,
+                             .folder = plan.folder};
+  std::array<char, 64> terminal{};
+  if (::ttyname_r(STDIN_FILENO, terminal.data(), terminal.size()) == 0) {
+    options.terminal = terminal.data();
+  } else {
+    for (const int fd : {0, 1, 2}) options.descriptors.emplace_back(fd, fd);
+  }
+  return base::spawn(options);
+}
+
+/// Lets go of the program's ends: as long as somebody holds them, their other ends do not end.
+void let_go() {
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {0, 1, 2}) ::dup2(nothing, fd);
+}
+
+/// The process between: enters the task, starts the program there and says how it ended.
+int run_between(const InnerPlan& plan) {
+  const auto program = start_program(plan);
+  let_go();
+  if (!program) {
+    tell(not_started(program.error()));
+    return 1;
+  }
+  const auto status = base::wait_for(*program);
+  if (status) {
+    tell(WIFSIGNALED(*status) ? job::ExitStatus{.signal = WTERMSIG(*status)}
+                              : job::ExitStatus{.code = WEXITSTATUS(*status)});
+  }
+  return 0;
+}
+
+void signal_descendants(int signal) {
+  for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, signal);
+}
+
+/// Until the process between has ended. When the engine hangs up, so does the terminal: the program
+/// is told, and has a moment.
+void wait_for_end(const base::UniqueFd& between) {
+  std::array<pollfd, 3> watched{
+      {{between.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
+  while (::poll(watched.data(), watched.size(), -1) < 0) continue;
+  if (watched[0].revents != 0) return;
+  if (watched[2].revents == 0) {
+    signal_descendants(SIGHUP);
+    signal_descendants(SIGCONT);
+    ::poll(watched.data(), 1, static_cast<int>(kGrace.count()));
+  }
+}
+
+}  // namespace
+
+int run_exec() {
+  for (const int fd : {kExecControl, kExecPlan, kExecTask}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const auto text = base::read_file("/proc/self/fd/" + std::to_string(kExecPlan));
+  const auto plan = text ? decode_inner_plan(*text) : Result<InnerPlan>(text.error());
+  if (!plan) {
+    tell(not_started(plan.error()));
+    return 1;
+  }
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(run_between(*plan));
+  let_go();
+  if (const auto between = base::open_pidfd(pid)) wait_for_end(*between);
+  kill_descendants();
+  return 0;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,14 @@
+// muster-shim --exec: one more program in a task that runs, beside what the task itself runs. It is
+// started by the engine with the program's input and outputs as 0, 1 and 2 (a terminal, or pipes)
+// and with the descriptors kExec... of shim/plan.h; it says by the control socket how the program
+// ended. When the engine closes that socket, or the task ends, the program is ended.
+//
+// It stays in the machine's namespaces, from where it sees everything that it has to end; a process
+// between it and the program enters those of the task.
+#pragma once
+
+namespace muster::engine {
+
+int run_exec();
+
+}  // namespace muster::engine

@@ -1,0 +1,40 @@
+// OpenSSL's objects with an owner each, and its complaints as text. Only .cc files of http/ include
+// it.
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace muster::http {
+
+template <auto Free>
+struct FreedBy {
+  template <class Object>
+  void operator()(Object* object) const {
+    Free(object);
+  }
+};
+
+using BioHandle = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
+using CertificateHandle = std::unique_ptr<X509, FreedBy<X509_free>>;
+using KeyHandle = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
+
+/// Reads from `text`, which must live longer.
+BioHandle bio_of(std::string_view text);
+
+/// What OpenSSL has complained about on this thread since the last call, e.g. "bad end line".
+std::string openssl_complaint();
+
+/// The next certificate in `pem`; nothing where there is none. Leaves no complaint behind.
+CertificateHandle read_certificate(BIO* pem);
+
+/// SHA-256 of the certificate, 64 lower-case hexadecimal digits.
+std::string fingerprint_of(const X509& certificate);
+
+}  // namespace muster::http

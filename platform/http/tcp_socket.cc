@@ -1,0 +1,187 @@
+#include "http/tcp_socket.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+namespace muster::http {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::system_error;
+using base::UniqueFd;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr int kBacklog = 1024;
+
+struct FreesAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreesAddresses>;
+
+Result<Addresses> look_up(const HostAndPort& address, int flags, ErrorCode code) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error =
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
+  if (error == 0) return Addresses(found);
+  return Error{.code = code,
+               .what = "host '" + address.host + "' has no address: " + ::gai_strerror(error),
+               .advice = "check its name, or give its address"};
+}
+
+UniqueFd new_socket(const addrinfo& address) {
+  return UniqueFd(::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                           address.ai_protocol));
+}
+
+/// 0, or the errno.
+int try_to_listen(const UniqueFd& fd, const addrinfo& address) {
+  const int yes = 1;
+  // A port whose last connections the kernel still waits out is free for a new server.
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const bool listens = ::bind(fd.get(), address.ai_addr, address.ai_addrlen) == 0 &&
+                       ::listen(fd.get(), kBacklog) == 0;
+  return listens ? 0 : errno;
+}
+
+int milliseconds_until(steady_clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
+  return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
+/// 0, or the errno.
+int try_to_connect(const UniqueFd& fd, const addrinfo& address, steady_clock::time_point end) {
+  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd waits{.fd = fd.get(), .events = POLLOUT, .revents = 0};
+  int ready = 0;
+  while ((ready = ::poll(&waits, 1, milliseconds_until(end))) < 0 && errno == EINTR) continue;
+  if (ready == 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+std::string text_of(const sockaddr_storage& address, int& port) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET6) {
+    sockaddr_in6 six{};
+    std::memcpy(&six, &address, sizeof six);
+    port = ntohs(six.sin6_port);
+    if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+      ::inet_ntop(AF_INET, &six.sin6_addr.s6_addr[12], text.data(), text.size());
+    } else {
+      ::inet_ntop(AF_INET6, &six.sin6_addr, text.data(), text.size());
+    }
+  } else {
+    sockaddr_in four{};
+    std::memcpy(&four, &address, sizeof four);
+    port = ntohs(four.sin_port);
+    ::inet_ntop(AF_INET, &four.sin_addr, text.data(), text.size());
+  }
+  return text.data();
+}
+
+}  // namespace
+
+Result<HostAndPort> parse_host_and_port(const std::string& text) {
+  const Error bad{.code = ErrorCode::kInvalid,
+                  .what = "'" + text + "' is no address to listen on or to connect to",
+                  .advice = "write HOST:PORT, e.g. 0.0.0.0:7443, [::1]:7443 or localhost:7443"};
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return bad;
+  std::string host = text.substr(0, colon);
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  if (in_brackets) host = host.substr(1, host.size() - 2);
+  if (host.empty() || host.find_first_of("[]/ ") != std::string::npos) return bad;
+  if (!in_brackets && host.find(':') != std::string::npos) return bad;
+  int port = -1;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+  if (error != std::errc() || stop != end || port < 0 || port > 65535) return bad;
+  return HostAndPort{.host = std::move(host), .port = port};
+}
+
+std::string to_string(const HostAndPort& address) {
+  const bool six = address.host.find(':') != std::string::npos;
+  return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+Result<UniqueFd> listen_on(const HostAndPort& address) {
+  MUSTER_TRY(const Addresses addresses, look_up(address, AI_PASSIVE, ErrorCode::kInvalid));
+  int error = 0;
+  for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
+    UniqueFd fd = new_socket(*next);
+    error = fd ? try_to_listen(fd, *next) : errno;
+    if (error == 0) return fd;
+  }
+  if (error == EADDRINUSE) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "another program listens on " + to_string(address),
+                 .advice = "choose another port, or end that program"};
+  }
+  if (error == EADDRNOTAVAIL) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "address '" + address.host + "' is not one of this machine's",
+                 .advice = "0.0.0.0 stands for all of them"};
+  }
+  return system_error("cannot listen on " + to_string(address), error);
+}
+
+Result<std::string> listening_at(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return system_error("cannot tell where a socket listens", errno);
+  }
+  HostAndPort here;
+  here.host = text_of(address, here.port);
+  return to_string(here);
+}
+
+Result<UniqueFd> connect_to(const HostAndPort& address, std::chrono::milliseconds patience) {
+  MUSTER_TRY(const Addresses addresses, look_up(address, 0, ErrorCode::kUnavailable));
+  const auto end = steady_clock::now() + patience;
+  int error = 0;
+  for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
+    UniqueFd fd = new_socket(*next);
+    error = fd ? try_to_connect(fd, *next, end) : errno;
+    if (error != 0) continue;
+    send_at_once(fd.get());
+    return fd;
+  }
+  return Error{.code = ErrorCode::kUnavailable,
+               .what = "no server answers at " + to_string(address) + ": " + std::strerror(error),
+               .advice = "see that it runs, and that nothing between you and it is in the way"};
+}
+
+std::string address_of_peer(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "unknown";
+  int ignored = 0;
+  return text_of(address, ignored);
+}
+
+void send_at_once(int fd) {
+  const int yes = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+}  // namespace muster::http

@@ -1,0 +1,354 @@
+// The server and the client over TLS: who is trusted, who is not, and clients that mean no good.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "http/client.h"
+#include "http/test_tls.h"
+
+namespace muster::http {
+namespace {
+
+using base::ErrorCode;
+
+void echo(const Request& request, const Respond& respond) {
+  respond({.content_type = "text/plain",
+           .body = request.method + " " + request.path + " from " + request.peer.address +
+                   (request.peer.user ? " local " : " ") + request.headers.at("host") + "\n" +
+                   request.body});
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\r'));
+}
+
+TEST(Tls, CarriesRequestsForAClientThatHasPinnedTheCertificate) {
+  TlsTestServer server(echo);
+  Client client(server.pinned());
+
+  for (int i = 0; i < 10; ++i) {
+    const auto response = client.send({.method = "POST", .path = "/a b", .body = "hello"});
+    ASSERT_TRUE(response) << response.error().to_string();
+    EXPECT_EQ(response->body,
+              "POST /a b from 127.0.0.1 127.0.0.1:" + std::to_string(server.port()) + "\nhello");
+  }
+  EXPECT_EQ(server.connections(), 1U);
+}
+
+TEST(Tls, TakesAFingerprintAsPeopleWriteIt) {
+  TlsTestServer server(echo);
+  TlsEndpoint endpoint = server.pinned();
+  endpoint.fingerprint = "SHA256:" + readable_fingerprint(endpoint.fingerprint);
+
+  EXPECT_TRUE(Client(endpoint).send({}));
+}
+
+TEST(Tls, CarriesRequestsForAClientThatTrustsTheAuthority) {
+  TlsTestServer server(echo);
+
+  for (const char* host : {"localhost", "127.0.0.1"}) {
+    const auto response = Client(server.trusted(host)).send({});
+    EXPECT_TRUE(response) << response.error().to_string();
+  }
+}
+
+TEST(Tls, RefusesACertificateThatIsNotThePinnedOne) {
+  TlsTestServer server(echo);
+  TlsEndpoint endpoint = server.pinned();
+  endpoint.fingerprint = std::string(64, '0');
+
+  const auto response = Client(endpoint).send({});
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(response.error().what,
+            "the certificate of the server at 127.0.0.1:" + std::to_string(server.port()) +
+                " is not the one that was pinned: its fingerprint is " +
+                readable_fingerprint(server.fingerprint()) + ", expected " +
+                readable_fingerprint(endpoint.fingerprint));
+}
+
+TEST(Tls, RefusesACertificateThatIsNotTheHosts) {
+  TlsTestServer server(echo, {}, identity_of({"muster.example.com", "10.1.2.3"}));
+  const std::string where = "the certificate of the server at ";
+  const std::string port = ":" + std::to_string(server.port());
+
+  const auto by_name = Client(server.trusted("localhost")).send({});
+  const auto by_address = Client(server.trusted("127.0.0.1")).send({});
+
+  ASSERT_FALSE(by_name);
+  ASSERT_FALSE(by_address);
+  EXPECT_EQ(by_name.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(by_name.error().what,
+            where + "localhost" + port + " is not to be trusted: hostname mismatch");
+  EXPECT_EQ(by_address.error().what,
+            where + "127.0.0.1" + port + " is not to be trusted: IP address mismatch");
+}
+
+TEST(Tls, RefusesACertificateOfAnotherTimeUnlessItIsPinned) {
+  const auto long_ago = base::SystemClock().now() - std::chrono::hours(24 * 100);
+  TlsTestServer server(echo, {}, identity_of({"localhost"}, long_ago));
+
+  const auto response = Client(server.trusted("localhost")).send({});
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kRefused);
+  EXPECT_TRUE(response.error().what.ends_with("certificate has expired")) << response.error().what;
+  EXPECT_TRUE(Client(server.pinned()).send({}));
+}
+
+TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
+  TlsTestServer server(echo);
+  TlsEndpoint other = server.trusted("localhost");
+  other.authorities = identity_of({"localhost"}).certificate;
+  TlsEndpoint system = server.trusted("localhost");
+  system.authorities.clear();
+
+  for (const TlsEndpoint& endpoint : {other, system}) {
+    const auto response = Client(endpoint).send({});
+    ASSERT_FALSE(response);
+    EXPECT_EQ(response.error().code, ErrorCode::kRefused);
+    EXPECT_NE(response.error().what.find("is not to be trusted: "), std::string::npos);
+  }
+}
+
+TEST(Tls, TellsOfAuthoritiesThatAreNone) {
+  const auto response = Client(TlsEndpoint{.host = "localhost", .authorities = "x"}).send({});
+
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
+}
+
+TEST(Tls, ShowsItsFingerprintToWhoeverAsks) {
+  TlsTestServer server(echo);
+
+  const auto fingerprint = fingerprint_at("127.0.0.1", server.port());
+
+  ASSERT_TRUE(fingerprint) << fingerprint.error().to_string();
+  EXPECT_EQ(*fingerprint, server.fingerprint());
+}
+
+TEST(Tls, HasAnotherCertificateForConnectionsFromNowOn) {
+  TlsTestServer server(echo);
+  Client before(server.pinned());
+  ASSERT_TRUE(before.send({}));
+  const TlsIdentity next = identity_of({"localhost"});
+
+  server.on_loop([&] {
+    EXPECT_FALSE(server.server().set_identity({.certificate = next.certificate, .key = "x"}));
+    EXPECT_TRUE(server.server().set_identity(next));
+  });
+
+  EXPECT_EQ(*fingerprint_at("127.0.0.1", server.port()), *fingerprint_of(next.certificate));
+  EXPECT_TRUE(before.send({}));
+}
+
+TEST(Tls, CarriesLargeBodiesBothWays) {
+  TlsTestServer server(
+      [](const Request& request, const Respond& respond) { respond({.body = request.body}); },
+      {.body_bytes = 16 << 20});
+  std::string body(16 << 20, 'x');
+  body.back() = 'y';
+
+  const auto response = Client(server.pinned()).send({.method = "POST", .body = body});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->body, body);
+}
+
+TEST(Tls, RefusesABodyOfAGibibyteWithoutReadingIt) {
+  TlsTestServer server(echo);
+  RawTlsClient client(server);
+
+  client.send("POST / HTTP/1.1\r\ncontent-length: 1073741824\r\n\r\n");
+
+  EXPECT_EQ(first_line(client.read_to_the_end()), "HTTP/1.1 413 Content Too Large");
+}
+
+TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
+  TlsTestServer server(echo, {.body_bytes = 1000});
+
+  const auto response =
+      Client(server.pinned()).send({.method = "POST", .body = std::string(32 << 20, 'x')});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 413);
+}
+
+TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
+  TlsTestServer server(echo);
+  RawClient client(server.tcp());
+
+  client.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+
+  EXPECT_EQ(client.read_to_the_end().find("HTTP/1.1"), std::string::npos);
+  EXPECT_TRUE(Client(server.pinned()).send({}));
+}
+
+TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
+  TlsTestServer server(echo);
+  for (const std::string_view beginning :
+       {std::string_view(), std::string_view("\x16\x03\x01", 3)}) {
+    RawClient client(server.tcp());
+    client.send(beginning);
+    client.leave();
+  }
+
+  EXPECT_TRUE(Client(server.pinned()).send({}));
+  while (server.connections() > 0) std::this_thread::yield();
+}
+
+TEST(Tls, HangsUpOnAClientThatDoesNotFinishTheHandshake) {
+  TlsTestServer server(echo, {.request_timeout = std::chrono::seconds(1)});
+  RawClient silent(server.tcp());
+  RawClient slow(server.tcp());
+
+  slow.send({"\x16\x03\x01\x02", 4});
+
+  EXPECT_EQ(silent.read_to_the_end(), "");
+  EXPECT_EQ(slow.read_to_the_end(), "");
+  EXPECT_EQ(server.connections(), 0U);
+}
+
+TEST(Tls, HangsUpOnAClientThatSendsTooSlowly) {
+  TlsTestServer server(echo, {.request_timeout = std::chrono::seconds(1)});
+  RawTlsClient client(server);
+
+  client.send("GET / HTT");
+
+  EXPECT_EQ(first_line(client.read_to_the_end()), "HTTP/1.1 408 Request Timeout");
+}
+
+/// A stream that never ends, and tells when it is dropped.
+class Endless : public BodyStream {
+ public:
+  explicit Endless(std::promise<void>& dropped) : dropped_(dropped) {}
+  ~Endless() override { dropped_.set_value(); }
+  void pull(Deliver deliver) override { deliver(std::string(1 << 16, 'x')); }
+
+ private:
+  std::promise<void>& dropped_;
+};
+
+TEST(Tls, DropsAClientThatStopsReading) {
+  std::promise<void> dropped;
+  TlsTestServer server(
+      [&](const Request&, const Respond& respond) {
+        respond({.stream = std::make_shared<Endless>(dropped)});
+      },
+      {.write_timeout = std::chrono::seconds(1)});
+  RawTlsClient client(server);
+
+  client.send("GET / HTTP/1.1\r\n\r\n");
+
+  EXPECT_EQ(dropped.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
+TEST(Tls, StreamsUntilTheReceiverHasEnough) {
+  std::promise<void> dropped;
+  TlsTestServer server([&](const Request&, const Respond& respond) {
+    respond({.stream = std::make_shared<Endless>(dropped)});
+  });
+  Client client(server.pinned());
+  size_t received = 0;
+
+  const auto response = client.stream({}, [&](std::string_view piece) {
+    received += piece.size();
+    return received < (8 << 20);
+  });
+
+  EXPECT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(dropped.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
+/// Says nothing until it is dropped.
+class Silence : public BodyStream {
+ public:
+  void pull(Deliver deliver) override { open_ = std::move(deliver); }
+
+ private:
+  Deliver open_;
+};
+
+TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
+  TlsTestServer server([](const Request&, const Respond& respond) {
+    respond({.stream = std::make_shared<Silence>()});
+  });
+  const base::UniqueFd event(::eventfd(1, EFD_CLOEXEC));
+  bool woken = false;
+
+  const auto response =
+      Client(server.pinned())
+          .stream({}, [](auto) { return true; }, {.fd = event.get(), .on_wake = [&] {
+                                                    woken = true;
+                                                    return false;
+                                                  }});
+
+  EXPECT_TRUE(response) << response.error().to_string();
+  EXPECT_TRUE(woken);
+}
+
+TEST(Tls, HasRoomForSoManyConnectionsOfOneAddress) {
+  TlsTestServer server(echo, {.connections_of_address = 2});
+  auto first = std::make_unique<Client>(server.pinned());
+  Client second(server.pinned());
+  ASSERT_TRUE(first->send({}));
+  ASSERT_TRUE(second.send({}));
+
+  const auto third = Client(server.pinned()).send({});
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::kUnavailable);
+
+  first.reset();
+  while (server.connections() > 1) std::this_thread::yield();
+  EXPECT_TRUE(Client(server.pinned()).send({}));
+  EXPECT_TRUE(Client(server.socket()).send({}));
+}
+
+TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
+  TlsTestServer server(echo, {.connections = 1});
+  Client first(server.pinned());
+  ASSERT_TRUE(first.send({}));
+
+  EXPECT_EQ(Client(server.pinned()).send({}).error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(first.send({}));
+}
+
+TEST(Tls, TellsThatSomethingElseAnswers) {
+  const auto listener = listen_on(HostAndPort{.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listener);
+  const auto address = parse_host_and_port(*listening_at(listener->get()));
+  std::thread other([fd = listener->get()] {
+    pollfd waits{.fd = fd, .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&waits, 1, 20'000), 1);
+    RawClient client(base::UniqueFd(::accept(fd, nullptr, nullptr)));
+    client.send("SSH-2.0-OpenSSH\r\n");
+    client.read_to_the_end();
+  });
+
+  const auto fingerprint = fingerprint_at(address->host, address->port);
+
+  other.join();
+  ASSERT_FALSE(fingerprint);
+  EXPECT_EQ(fingerprint.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(fingerprint.error().what,
+            "no TLS connection to the server at " + to_string(*address) + ": wrong version number");
+}
+
+TEST(Listen, RefusesWhatIsNoAddress) {
+  TestServer server(echo);
+  const TlsIdentity identity = identity_of({"localhost"});
+
+  server.on_loop([&] {
+    const auto nowhere = server.server().listen(std::string("nowhere"), identity);
+    ASSERT_FALSE(nowhere);
+    EXPECT_EQ(nowhere.error().code, ErrorCode::kInvalid);
+    const auto nobody = server.server().listen(std::string("127.0.0.1:0"), TlsIdentity{});
+    ASSERT_FALSE(nobody);
+    EXPECT_EQ(nobody.error().code, ErrorCode::kInvalid);
+  });
+}
+
+}  // namespace
+}  // namespace muster::http

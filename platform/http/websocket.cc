@@ -1,0 +1,311 @@
+#include "http/websocket.h"
+
+#include <algorithm>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
+#include <boost/beast/websocket/stream.hpp>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "http/websocket_session.h"
+
+namespace muster::http {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace websocket = beast::websocket;
+using boost::system::error_code;
+
+namespace {
+
+/// A client that sends more at once does so by mistake or with ill intent.
+constexpr size_t kLargestMessage = 1 << 20;
+/// How long the other side may take to answer a close.
+constexpr std::chrono::seconds kFarewell{5};
+constexpr size_t kLongestReason = 120;
+
+/// A ByteStream as Beast wants it, with the bytes that were read too early in front.
+class Layer {
+ public:
+  using executor_type = asio::io_context::executor_type;
+
+  Layer(asio::io_context& context, std::unique_ptr<ByteStream> stream, std::string early)
+      : executor_(context.get_executor()), stream_(std::move(stream)), early_(std::move(early)) {}
+
+  executor_type get_executor() const { return executor_; }
+  void close() { stream_->close(); }
+
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    const asio::mutable_buffer into = *asio::buffer_sequence_begin(buffers);
+    return asio::async_initiate<Token, void(error_code, size_t)>(
+        [this, into](auto handler) {
+          auto done = shared(std::move(handler));
+          if (early_.empty()) return stream_->async_read_some(into, std::move(done));
+          const size_t count = asio::buffer_copy(into, asio::buffer(early_));
+          early_.erase(0, count);
+          asio::post(executor_, [done = std::move(done), count] { done({}, count); });
+        },
+        token);
+  }
+
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    ByteStream::Pieces pieces;
+    const auto end = asio::buffer_sequence_end(buffers);
+    auto next = asio::buffer_sequence_begin(buffers);
+    for (auto& piece : pieces) {
+      if (next != end) piece = *next++;
+    }
+    return asio::async_initiate<Token, void(error_code, size_t)>(
+        [this, pieces](auto handler) {
+          stream_->async_write_some(pieces, shared(std::move(handler)));
+        },
+        token);
+  }
+
+ private:
+  /// Beast's handlers can be moved only; a std::function wants to be copied.
+  template <class Handler>
+  static ByteStream::Done shared(Handler handler) {
+    return [held = std::make_shared<Handler>(std::move(handler))](
+               const error_code& error, size_t count) { std::move (*held)(error, count); };
+  }
+
+  executor_type executor_;
+  std::unique_ptr<ByteStream> stream_;
+  std::string early_;
+};
+
+// Beast finds these by their names where it ends a stream.
+
+void beast_close_socket(Layer& layer) {
+  layer.close();
+}
+
+template <class Handler>
+void async_teardown(beast::role_type, Layer& layer, Handler&& handler) {
+  layer.close();
+  asio::post(layer.get_executor(),
+             [handler = std::forward<Handler>(handler)]() mutable { handler(error_code()); });
+}
+
+using UpgradeRequest = beast::http::request<beast::http::empty_body>;
+
+UpgradeRequest as_beast_has_it(const Request& request) {
+  UpgradeRequest upgrade(beast::http::verb::get, "/", 11);
+  for (const auto& [name, value] : request.headers) upgrade.set(name, value);
+  return upgrade;
+}
+
+class Session : public WebSocketSession, public std::enable_shared_from_this<Session> {
+ public:
+  Session(base::EventLoop& loop, std::unique_ptr<ByteStream> stream, Begin begin)
+      : begin_(std::move(begin)),
+        socket_(loop.context(), std::move(stream), std::move(begin_.early_bytes)),
+        upgrade_(as_beast_has_it(begin_.request)),
+        timer_(loop.context()) {
+    socket_.read_message_max(kLargestMessage);
+    socket_.set_option(websocket::stream_base::decorator(
+        [headers = begin_.headers](websocket::response_type& response) {
+          for (const auto& [name, value] : headers) response.set(name, value);
+        }));
+    socket_.control_callback([this](auto, auto) { heard_ = true; });
+  }
+
+  void accept() {
+    watch();
+    socket_.async_accept(upgrade_, [self = shared_from_this()](error_code error) {
+      if (error || self->dropped_) return self->drop();
+      const auto on_open = std::exchange(self->begin_.on_open, nullptr);
+      on_open(self);
+      self->read();
+    });
+  }
+
+  void set_handlers(Handlers handlers) override {
+    if (!dropped_) handlers_ = std::move(handlers);
+  }
+
+  void send(Kind kind, std::string message) override {
+    if (dropped_ || close_) return;
+    waiting_ += message.size();
+    queue_.push_back({kind, std::move(message)});
+    write();
+  }
+
+  size_t waiting() const override { return waiting_; }
+
+  void close(int code, std::string_view reason) override {
+    if (dropped_ || close_) return;
+    close_.emplace(static_cast<websocket::close_code>(code),
+                   beast::string_view(reason.data(), std::min(reason.size(), kLongestReason)));
+    write();
+  }
+
+  void pause(bool paused) override {
+    paused_ = paused;
+    if (!paused) read();
+  }
+
+  void drop() override {
+    if (std::exchange(dropped_, true)) return;
+    timer_.cancel();
+    socket_.next_layer().close();
+    begin_.on_open = nullptr;
+    // By way of the loop: whoever drops it may be in the midst of a callback of its own. What never
+    // runs is let go of, and with it whatever it keeps alive.
+    asio::post(socket_.get_executor(), [handlers = std::exchange(handlers_, {}),
+                                        on_end = std::exchange(begin_.on_end, nullptr)] {
+      if (handlers.on_close) handlers.on_close();
+      if (on_end) on_end();
+    });
+  }
+
+ private:
+  struct Message {
+    Kind kind = Kind::kText;
+    std::string bytes;
+  };
+
+  void read() {
+    if (reading_ || paused_ || dropped_) return;
+    reading_ = true;
+    socket_.async_read(input_, [self = shared_from_this()](error_code error, size_t) {
+      self->reading_ = false;
+      if (self->dropped_) return;
+      // The other side's close has been answered; ours has, or nobody is there any more.
+      if (error) return self->drop();
+      self->heard_ = true;
+      self->hand_over();
+      self->read();
+    });
+  }
+
+  void hand_over() {
+    const Kind kind = socket_.got_binary() ? Kind::kBinary : Kind::kText;
+    std::string message(static_cast<const char*>(input_.data().data()), input_.size());
+    input_.clear();
+    const auto on_message = handlers_.on_message;  // may set others
+    if (on_message && !close_) on_message(kind, std::move(message));
+  }
+
+  void write() {
+    if (writing_ || dropped_) return;
+    if (queue_.empty()) {
+      if (close_ && !std::exchange(closing_, true)) say_goodbye();
+      return;
+    }
+    writing_ = true;
+    write_began_ = ticks_;
+    socket_.binary(queue_.front().kind == Kind::kBinary);
+    socket_.async_write(asio::buffer(queue_.front().bytes),
+                        [self = shared_from_this()](error_code error, size_t) {
+                          self->writing_ = false;
+                          if (self->dropped_) return;
+                          if (error) return self->drop();
+                          self->on_written();
+                        });
+  }
+
+  void on_written() {
+    const bool was_full = waiting_ > kHigh;
+    waiting_ -= queue_.front().bytes.size();
+    queue_.pop_front();
+    write();
+    const auto on_drain = handlers_.on_drain;
+    if (was_full && waiting_ <= kHigh && on_drain) on_drain();
+  }
+
+  void say_goodbye() {
+    timer_.expires_after(kFarewell);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->drop();
+    });
+    socket_.async_close(*close_, [self = shared_from_this()](error_code) { self->drop(); });
+  }
+
+  /// Each tick, a client that has been silent since the last is asked for a sign of life; one that
+  /// gave none is gone. Not so one that we do not listen to ourselves.
+  void watch() {
+    timer_.expires_after(begin_.limits.request_timeout);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (error || self->dropped_ || self->closing_) return;
+      ++self->ticks_;
+      if (self->has_vanished()) return self->drop();
+      self->watch();
+    });
+  }
+
+  bool has_vanished() {
+    const auto stuck = (ticks_ - write_began_) * begin_.limits.request_timeout;
+    if (writing_ && stuck > begin_.limits.write_timeout) return true;
+    if (std::exchange(heard_, false) || paused_) {
+      asked_ = false;
+      return false;
+    }
+    if (std::exchange(asked_, true)) return true;
+    ask_for_sign_of_life();
+    return false;
+  }
+
+  void ask_for_sign_of_life() {
+    if (std::exchange(pinging_, true)) return;
+    socket_.async_ping({}, [self = shared_from_this()](error_code error) {
+      self->pinging_ = false;
+      if (error) self->drop();
+    });
+  }
+
+  Begin begin_;
+  websocket::stream<Layer, false> socket_;
+  UpgradeRequest upgrade_;
+  asio::steady_timer timer_;
+  beast::flat_buffer input_;
+  Handlers handlers_;
+  std::deque<Message> queue_;
+  size_t waiting_ = 0;  ///< bytes in queue_
+  std::optional<websocket::close_reason> close_;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool paused_ = false;
+  bool closing_ = false;
+  bool dropped_ = false;
+  bool heard_ = true;     ///< from the client since the last tick
+  bool asked_ = false;    ///< for a sign of life, at the last tick
+  bool pinging_ = false;  ///< a ping is being written
+  int64_t ticks_ = 0;
+  int64_t write_began_ = 0;
+};
+
+/// Whether a header that is a list holds the word.
+bool lists(const Request& request, const std::string& header, std::string_view word) {
+  const auto found = request.headers.find(header);
+  return found != request.headers.end() && beast::http::token_list(found->second).exists(word);
+}
+
+}  // namespace
+
+std::shared_ptr<WebSocketSession> WebSocketSession::start(base::EventLoop& loop,
+                                                          std::unique_ptr<ByteStream> stream,
+                                                          Begin begin) {
+  const auto session = std::make_shared<Session>(loop, std::move(stream), std::move(begin));
+  session->accept();
+  return session;
+}
+
+bool wants_websocket(const Request& request) {
+  const auto version = request.headers.find("sec-websocket-version");
+  return request.method == "GET" && request.headers.contains("sec-websocket-key") &&
+         version != request.headers.end() && version->second == "13" &&
+         lists(request, "upgrade", "websocket") && lists(request, "connection", "upgrade");
+}
+
+}  // namespace muster::http

@@ -1,0 +1,400 @@
+// WebSockets at both ends, and a server's against clients that break the rules.
+#include "http/websocket.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <deque>
+
+#include "http/test_tls.h"
+
+namespace muster::http {
+namespace {
+
+using base::ErrorCode;
+using Kind = WebSocket::Kind;
+
+/// A handler that opens a WebSocket and hands it to `on_open`.
+Handler opening(std::function<void(std::shared_ptr<WebSocket>)> on_open) {
+  return [on_open = std::move(on_open)](const Request&, const Respond& respond) {
+    respond({.headers = {{"x-extra", "1"}}, .websocket = on_open});
+  };
+}
+
+/// Sends back what comes; at "close" it closes.
+class Echo {
+ public:
+  Handler handler() {
+    return opening([this](const std::shared_ptr<WebSocket>& socket) {
+      socket->set_handlers({.on_message =
+                                [socket](Kind kind, std::string message) {
+                                  if (message == "close") return socket->close(4001, "as asked");
+                                  socket->send(kind, std::move(message));
+                                },
+                            .on_close = [this] { closed_.set_value(); },
+                            .on_drain = {}});
+    });
+  }
+  bool is_closed() { return closed_.get_future().wait_for(kPatience) == std::future_status::ready; }
+
+ private:
+  std::promise<void> closed_;
+};
+
+template <class Place>
+std::unique_ptr<WebSocketClient> client_of(const Place& place) {
+  Response refusal;
+  auto client = WebSocketClient::open(place, {.path = "/ws"}, refusal);
+  EXPECT_TRUE(client) << client.error().to_string() << refusal.body;
+  return client ? *std::move(client) : nullptr;
+}
+
+std::string received_by(WebSocketClient& client) {
+  const auto message = client.receive({});
+  EXPECT_TRUE(message) << message.error().to_string();
+  return message && *message ? (*message)->data : "nothing";
+}
+
+template <class Place>
+void expect_echo(const Place& place) {
+  const auto client = client_of(place);
+  ASSERT_NE(client, nullptr);
+  const std::string large(900'000, 'x');
+
+  ASSERT_TRUE(client->send(Kind::kText, "hello"));
+  ASSERT_TRUE(client->send(Kind::kBinary, std::string_view("\0\xFF", 2)));
+  ASSERT_TRUE(client->send(Kind::kBinary, ""));
+  ASSERT_TRUE(client->send(Kind::kBinary, large));
+
+  const auto first = client->receive({});
+  ASSERT_TRUE(first && *first);
+  EXPECT_EQ((*first)->kind, Kind::kText);
+  EXPECT_EQ((*first)->data, "hello");
+  const auto second = client->receive({});
+  ASSERT_TRUE(second && *second);
+  EXPECT_EQ((*second)->kind, Kind::kBinary);
+  EXPECT_EQ((*second)->data, std::string("\0\xFF", 2));
+  EXPECT_EQ(received_by(*client), "");
+  EXPECT_EQ(received_by(*client), large);
+}
+
+TEST(WebSocket, CarriesMessagesBothWaysOverAUnixSocket) {
+  Echo echo;
+  TestServer server(echo.handler());
+  expect_echo(server.socket());
+  EXPECT_TRUE(echo.is_closed());
+}
+
+TEST(WebSocket, CarriesMessagesBothWaysOverTls) {
+  Echo echo;
+  TlsTestServer server(echo.handler());
+  expect_echo(server.pinned());
+  EXPECT_TRUE(echo.is_closed());
+}
+
+TEST(WebSocket, TellsTheClientWhyItCloses) {
+  Echo echo;
+  TestServer server(echo.handler());
+  const auto client = client_of(server.socket());
+
+  ASSERT_TRUE(client->send(Kind::kText, "close"));
+  const auto message = client->receive({});
+
+  ASSERT_TRUE(message) << message.error().to_string();
+  EXPECT_FALSE(*message);
+  EXPECT_EQ(client->close_code(), 4001);
+  EXPECT_TRUE(echo.is_closed());
+  while (server.connections() > 0) std::this_thread::yield();
+}
+
+TEST(WebSocket, SendsWhatWaitsBeforeItCloses) {
+  const std::string large(1 << 20, 'x');
+  TestServer server(opening([&](const std::shared_ptr<WebSocket>& socket) {
+    for (int i = 0; i < 10; ++i) socket->send(Kind::kBinary, large);
+    socket->close(1000, "done");
+    socket->send(Kind::kBinary, "too late");
+  }));
+  const auto client = client_of(server.socket());
+
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(received_by(*client).size(), large.size());
+  const auto end = client->receive({});
+  ASSERT_TRUE(end) << end.error().to_string();
+  EXPECT_FALSE(*end);
+  EXPECT_EQ(client->close_code(), 1000);
+}
+
+TEST(WebSocket, TellsWhenThereIsRoomAgain) {
+  constexpr size_t kMessages = 200;
+  const std::string message(64 << 10, 'x');
+  size_t sent = 0;
+  size_t most_waiting = 0;
+  std::function<void()> send_more;
+  TestServer server(opening([&](const std::shared_ptr<WebSocket>& socket) {
+    send_more = [&, raw = socket.get()] {
+      while (sent < kMessages && raw->waiting() <= WebSocket::kHigh) {
+        raw->send(Kind::kBinary, message);
+        most_waiting = std::max(most_waiting, raw->waiting());
+        ++sent;
+      }
+      if (sent == kMessages) raw->close(1000, "");
+    };
+    socket->set_handlers({.on_message = {}, .on_close = {}, .on_drain = [&] { send_more(); }});
+    send_more();
+  }));
+  const auto client = client_of(server.socket());
+  size_t received = 0;
+
+  while (true) {
+    const auto next = client->receive({});
+    ASSERT_TRUE(next) << next.error().to_string();
+    if (!*next) break;
+    received += (*next)->data.size();
+  }
+
+  EXPECT_EQ(received, kMessages * message.size());
+  EXPECT_LE(most_waiting, WebSocket::kHigh + message.size());
+}
+
+TEST(WebSocket, DoesNotReadWhileItIsPaused) {
+  std::shared_ptr<WebSocket> open;
+  std::atomic<int> messages = 0;
+  TestServer server(opening([&](std::shared_ptr<WebSocket> socket) {
+    open = std::move(socket);
+    open->set_handlers({.on_message =
+                            [&](Kind, const std::string& message) {
+                              ++messages;
+                              open->pause(true);
+                              open->send(Kind::kText, message);
+                            },
+                        .on_close = {},
+                        .on_drain = {}});
+  }));
+  const auto client = client_of(server.socket());
+  ASSERT_TRUE(client->send(Kind::kText, "1"));
+  ASSERT_TRUE(client->send(Kind::kText, "2"));
+  EXPECT_EQ(received_by(*client), "1");
+  for (int i = 0; i < 100; ++i) server.on_loop([] {});
+  EXPECT_EQ(messages, 1);
+
+  server.on_loop([&] { open->pause(false); });
+
+  EXPECT_EQ(received_by(*client), "2");
+  server.on_loop([&] { open.reset(); });
+}
+
+TEST(WebSocket, LetsTheClientSendMoreThanItReads) {
+  Echo echo;  // whose answers fill every buffer while nobody reads them
+  TestServer server(echo.handler());
+  const auto client = client_of(server.socket());
+  const std::string message(512 << 10, 'x');
+
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(client->send(Kind::kBinary, message));
+
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(received_by(*client).size(), message.size());
+}
+
+TEST(WebSocket, ServesWakesWhileItReceives) {
+  Echo echo;
+  TestServer server(echo.handler());
+  const auto client = client_of(server.socket());
+  const base::UniqueFd event(::eventfd(1, EFD_CLOEXEC));
+  int wakes = 0;
+  const Wake wake{.fd = event.get(), .on_wake = [&] {
+                    if (++wakes == 2) return false;
+                    eventfd_t count = 0;
+                    EXPECT_EQ(::eventfd_read(event.get(), &count), 0);
+                    EXPECT_TRUE(client->send(Kind::kText, "from within"));
+                    return true;
+                  }};
+
+  const auto message = client->receive(wake);
+  ASSERT_TRUE(message && *message);
+  EXPECT_EQ((*message)->data, "from within");
+  ASSERT_EQ(::eventfd_write(event.get(), 1), 0);
+  const auto left = client->receive(wake);
+
+  ASSERT_TRUE(left) << left.error().to_string();
+  EXPECT_FALSE(*left);
+  EXPECT_EQ(wakes, 2);
+}
+
+TEST(WebSocket, IsRefusedToWhoeverMayNotHaveIt) {
+  TestServer server([](const Request& request, const Respond& respond) {
+    respond({.status = 403, .body = "not for " + request.headers.at("x-who")});
+  });
+  Response refusal;
+
+  const auto client = WebSocketClient::open(
+      server.socket(), {.path = "/a b", .headers = {{"x-who", "you"}}}, refusal);
+
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(refusal.status, 403);
+  EXPECT_EQ(refusal.body, "not for you");
+}
+
+TEST(WebSocket, IsAskedForByThoseWhoDoNot) {
+  Echo echo;
+  TestServer server(echo.handler());
+  Client client(server.socket());
+
+  const auto response = client.send({});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 426);
+  EXPECT_EQ(response->headers.at("upgrade"), "websocket");
+  EXPECT_EQ(client.send({})->status, 426);  // and the connection is still in step
+}
+
+// What follows speaks the protocol byte by byte (RFC 6455, 5.2).
+
+constexpr std::string_view kUpgrade =
+    "GET / HTTP/1.1\r\nhost: h\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
+    "sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
+
+/// A client's frame, masked with zeros: the bytes stay as they are.
+std::string frame(int first_byte, std::string_view payload) {
+  std::string bytes(1, static_cast<char>(first_byte));
+  bytes += static_cast<char>(0x80 | (payload.size() < 126 ? payload.size() : 127));
+  if (payload.size() >= 126) {
+    for (int shift = 56; shift >= 0; shift -= 8) {
+      bytes += static_cast<char>(static_cast<uint64_t>(payload.size()) >> shift & 0xff);
+    }
+  }
+  return bytes + std::string(4, '\0') + std::string(payload);
+}
+
+constexpr int kText = 0x81;
+constexpr int kTextThatGoesOn = 0x01;
+constexpr int kGoingOn = 0x00;
+constexpr int kLastPart = 0x80;
+constexpr int kPing = 0x89;
+
+TEST(WebSocket, AnswersWithTheHeadersOfTheResponse) {
+  Echo echo;
+  TestServer server(echo.handler());
+  RawClient client(server.socket());
+
+  client.send(kUpgrade);
+
+  const std::string head = client.read_to("\r\n\r\n");
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n")) << head;
+  EXPECT_NE(head.find("x-extra: 1\r\n"), std::string::npos) << head;
+  EXPECT_NE(head.find("ICX+Yqv66kxgM0FcWaLWlFLwTAI="), std::string::npos) << head;
+}
+
+TEST(WebSocket, TakesWhatCameRightBehindTheRequest) {
+  Echo echo;
+  TestServer server(echo.handler());
+  RawClient client(server.socket());
+
+  client.send(std::string(kUpgrade) + frame(kText, "early"));
+
+  EXPECT_TRUE(
+      client.read_to("early").ends_with("\x81\x05"
+                                        "early"));
+}
+
+TEST(WebSocket, JoinsMessagesThatComeInParts) {
+  Echo echo;
+  TestServer server(echo.handler());
+  RawClient client(server.socket());
+  client.send(kUpgrade);
+  client.read_to("\r\n\r\n");
+
+  client.send(frame(kTextThatGoesOn, "one "));
+  client.send(frame(kPing, "?"));
+  client.send(frame(kGoingOn, "two "));
+  client.send(frame(kLastPart, "three"));
+
+  EXPECT_EQ(client.read_to("three"), "\x8A\x01?\x81\x0Done two three");
+}
+
+TEST(WebSocket, ClosesOnAMessageThatIsTooLarge) {
+  Echo echo;
+  TestServer server(echo.handler());
+  RawClient client(server.socket());
+  client.send(kUpgrade);
+  client.read_to("\r\n\r\n");
+
+  client.send(frame(kText, std::string((1 << 20) + 1, 'x')));
+
+  EXPECT_EQ(client.read_to_the_end().substr(0, 4), "\x88\x02\x03\xF1");  // 1009
+  EXPECT_TRUE(echo.is_closed());
+}
+
+TEST(WebSocket, ClosesOnWhatIsNoProtocol) {
+  for (const std::string& rubbish :
+       {std::string("\x81\x05hello"),                   // not masked
+        frame(0x83, "?"), frame(0xF1, "?"),             // reserved
+        frame(kText, "\xFF"), frame(kGoingOn, "?")}) {  // no UTF-8; goes on with nothing
+    Echo echo;
+    TestServer server(echo.handler());
+    RawClient client(server.socket());
+    client.send(kUpgrade);
+    client.read_to("\r\n\r\n");
+
+    client.send(rubbish);
+
+    EXPECT_EQ(client.read_to_the_end().substr(0, 1), "\x88");
+    EXPECT_TRUE(echo.is_closed());
+  }
+}
+
+TEST(WebSocket, NoticesAClientThatHasGoneWithoutAWord) {
+  Echo echo;
+  TestServer server(echo.handler());
+  RawClient client(server.socket());
+  client.send(kUpgrade);
+  client.read_to("\r\n\r\n");
+
+  client.leave();
+
+  EXPECT_TRUE(echo.is_closed());
+  EXPECT_EQ(server.connections(), 0U);
+}
+
+TEST(WebSocket, NoticesAClientThatGivesNoSignOfLife) {
+  Echo echo;
+  TestServer server(echo.handler(), {.request_timeout = std::chrono::seconds(1)});
+  RawClient client(server.socket());
+  client.send(kUpgrade);
+  client.read_to("\r\n\r\n");
+
+  EXPECT_EQ(client.read_to_the_end(), std::string("\x89\x00", 2));  // a ping, and no more
+  EXPECT_TRUE(echo.is_closed());
+}
+
+TEST(WebSocket, KeepsAClientThatOnlyAnswersPings) {
+  Echo echo;
+  TestServer server(echo.handler(), {.request_timeout = std::chrono::seconds(1)});
+  RawClient client(server.socket());
+  client.send(kUpgrade);
+  client.read_to("\r\n\r\n");
+
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client.read_to(std::string_view("\x89\x00", 2)), std::string_view("\x89\x00", 2));
+    client.send(frame(0x8A, ""));
+  }
+
+  EXPECT_EQ(server.connections(), 1U);
+}
+
+TEST(WebSocket, IsClosedWhenTheServerCloses) {
+  Echo echo;
+  TestServer server(echo.handler());
+  const auto client = client_of(server.socket());
+  ASSERT_TRUE(client->send(Kind::kText, "hello"));
+  EXPECT_EQ(received_by(*client), "hello");
+
+  server.on_loop([&] { server.server().close(); });
+
+  EXPECT_TRUE(echo.is_closed());
+  const auto message = client->receive({});
+  ASSERT_FALSE(message);
+  EXPECT_EQ(message.error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace muster::http

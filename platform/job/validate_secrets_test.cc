@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include "job/validate.h"
+
+namespace muster::job {
+namespace {
+
+std::vector<std::string> faults_of(std::vector<SecretUse> secrets) {
+  const JobSpec spec{.name = "one",
+                     .command = {"true"},
+                     .environment = {{"HERE", "1"}},
+                     .secrets = std::move(secrets),
+                     .folder = "/"};
+  std::vector<std::string> texts;
+  for (const Fault& fault : validate(spec)) texts.push_back(fault.field + " " + fault.what);
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(ValidateSecrets, TakesVariablesAndFilesAndBoth) {
+  EXPECT_EQ(faults_of({{.name = "KEY", .variable = "KEY"},
+                       {.name = "KEY", .variable = "SAME_IN_ANOTHER"},
+                       {.name = "ca_2", .file = "ca.pem"},
+                       {.name = "_x", .variable = "X", .file = "tls/.a/b-c_d"},
+                       {.name = "KEY", .file = std::string(100, 'f')}}),
+            Texts{});
+}
+
+TEST(ValidateSecrets, TellsEveryFaultAtOnceByItsField) {
+  EXPECT_EQ(
+      faults_of({{.name = "1KEY", .variable = "A-B", .file = "/etc/passwd"}, {.name = "KEY"}}),
+      (Texts{"secrets[0].name '1KEY' is not the name of a secret; use letters, digits and '_'",
+             "secrets[0].variable 'A-B' is not a variable name; use letters, digits and '_'",
+             "secrets[0].file '/etc/passwd' is not a path below /generated/secrets; use at most "
+             "100 characters, as in tls/ca.pem",
+             "secrets[1] goes nowhere; give it a variable or a file"}));
+}
+
+TEST(ValidateSecrets, ANameThatIsAVariableTooIsToldOnce) {
+  EXPECT_EQ(faults_of({{.name = "1KEY", .variable = "1KEY"}}),
+            Texts{"secrets[0].name '1KEY' is not the name of a secret; use letters, digits and "
+                  "'_'"});
+}
+
+TEST(ValidateSecrets, RefusesPathsThatLeadElsewhere) {
+  for (const std::string& path :
+       {std::string("/a"), std::string(".."), std::string("../a"), std::string("a/../b"),
+        std::string("a/.."), std::string("."), std::string("./a"), std::string("a//b"),
+        std::string("a/"), std::string("a b"), std::string("a\nb"), std::string("a\0b", 3),
+        std::string("a\\b"), std::string("\xc3\xa4"), std::string(101, 'f')}) {
+    EXPECT_EQ(faults_of({{.name = "KEY", .file = path}}).size(), 1U) << path;
+  }
+}
+
+TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
+  for (const char* name : {"PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES", "MUSTER_RENDEZVOUS_KEY",
+                           "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
+    EXPECT_EQ(faults_of({{.name = "KEY", .variable = name}}),
+              Texts{"secrets[0].variable '" + std::string(name) +
+                    "' is a variable that Muster or MPI sets"});
+  }
+}
+
+TEST(ValidateSecrets, NoTwoAreInOnePlace) {
+  EXPECT_EQ(faults_of({{.name = "A", .variable = "HERE"},
+                       {.name = "A", .variable = "X", .file = "a"},
+                       {.name = "B", .variable = "X", .file = "a"},
+                       {.name = "C", .file = "a/b"},
+                       {.name = "D", .file = "ab"}}),
+            (Texts{"secrets[0].variable 'HERE' is in the environment of the job, too",
+                   "secrets[2].variable 'X' holds another secret already",
+                   "secrets[2].file 'a' is where another secret is already",
+                   "secrets[3].file 'a/b' is where another secret is already"}));
+  EXPECT_EQ(faults_of({{.name = "A", .file = "a/b"}, {.name = "B", .file = "a"}}),
+            Texts{"secrets[1].file 'a' is where another secret is already"});
+}
+
+TEST(ValidateSecrets, HundredAreEnough) {
+  EXPECT_EQ(faults_of(std::vector<SecretUse>(101, {.name = "A"})),
+            Texts{"secrets are more than 100"});
+}
+
+TEST(SecretName, IsThatOfAVariable) {
+  for (const char* name : {"KEY", "_", "a1", "API_KEY"}) EXPECT_TRUE(is_secret_name(name)) << name;
+  for (const char* name : {"", "1A", "A-B", "A.B", "A B", "../A", "\xc3\xa4"}) {
+    EXPECT_FALSE(is_secret_name(name)) << name;
+  }
+  EXPECT_TRUE(is_secret_name(std::string(128, 'A')));
+  EXPECT_FALSE(is_secret_name(std::string(129, 'A')));
+}
+
+}  // namespace
+}  // namespace muster::job

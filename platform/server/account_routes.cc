@@ -1,0 +1,288 @@
+// Logging in and out, users, and tokens.
+//
+// A token never makes one that can do more than itself: not above its ceiling, not in other
+// projects, and one for programs (kApi) none that outlives it. Whoever finds a token that was meant
+// for little cannot turn it into one for much.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/account_wire.h"
+#include "control/unknown_name.h"
+#include "server/answers.h"
+#include "server/parameters.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using access::Identity;
+using access::Role;
+using access::TokenKind;
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using control::Accounts;
+using control::Controller;
+using std::chrono::seconds;
+
+constexpr seconds kInvitationLifetime = std::chrono::days(7);
+
+bool is_server_admin(const Identity& who) {
+  return who.over_server() >= Role::kAdmin;
+}
+
+/// Is good for some projects only. Such a token learns nothing about what else its user has.
+bool is_narrow(const Identity& who) {
+  return !who.token_projects.empty();
+}
+
+std::string new_token_json(const control::IssuedToken& issued) {
+  return api::new_token_to_json({.token = issued.token, .text = issued.text});
+}
+
+// --- the caller itself
+
+/// The roles of its user, as far as this token has them.
+std::map<std::string, Role> roles_of(const Sight& sight, const Identity& who) {
+  std::map<std::string, Role> roles;
+  for (const auto& [project, role] : who.projects) {
+    if (sight.sees_project(project)) roles[project] = std::min(role, who.ceiling);
+  }
+  for (const std::string& project : who.token_projects) {
+    if (sight.sees_project(project)) roles[project] = sight.role_in(project);
+  }
+  return roles;
+}
+
+std::optional<base::Time> expiry_of(const Accounts& accounts, const Identity& who) {
+  const auto token = accounts.token(who.token);
+  return token ? token->expires : std::nullopt;
+}
+
+Answer whoami(const Accounts& accounts, const Controller& controller, const Call& call) {
+  const Identity& who = call.who;
+  return json_answer(200, api::whoami_to_json({.user = who.user,
+                                               .server_role = who.over_server(),
+                                               .projects = roles_of(Sight(controller, who), who),
+                                               .token = who.token,
+                                               .ceiling = who.ceiling,
+                                               .expires = expiry_of(accounts, who),
+                                               .address = who.address}));
+}
+
+/// As long as was asked for, but where a program's token makes another, no longer than itself.
+std::optional<seconds> bounded_lifetime(const Accounts& accounts, const base::Clock& clock,
+                                        const Identity& who, std::optional<seconds> wish) {
+  if (who.token_kind != TokenKind::kApi) return wish;
+  const auto expires = expiry_of(accounts, who);
+  if (!expires) return wish;
+  const auto left = std::chrono::floor<seconds>(*expires - clock.now());
+  return wish ? std::min(*wish, left) : left;
+}
+
+/// The token that was shown is one for programs, or a session, or an invitation, which is used up.
+Answer log_in(Accounts& accounts, seconds longest, const Call& call) {
+  if (call.who.token.empty()) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "over the unix socket there is nobody to log in",
+                 .advice = "log in to the server's address: muster login ADDRESS"};
+  }
+  MUSTER_TRY(const api::TokenRequest request, api::token_request_from_json(call.request.body));
+  const seconds lifetime = std::min(request.lifetime.value_or(longest), longest);
+  MUSTER_TRY(const control::IssuedToken issued,
+             accounts.log_in(call.who, request.description, lifetime, call.actor()));
+  return json_answer(201, new_token_json(issued));
+}
+
+Answer log_out(Accounts& accounts, const Call& call) {
+  if (call.who.token.empty()) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "over the unix socket there is no token to revoke",
+                 .advice = "it is closed to others by the permissions of its file"};
+  }
+  MUSTER_CHECK(accounts.revoke(call.who.token, call.actor()));
+  return nothing_more();
+}
+
+// --- users
+
+/// Roles are for projects that exist.
+Result<void> check_projects(const Controller& controller,
+                            const std::map<std::string, Role>& roles) {
+  for (const auto& [project, role] : roles) {
+    if (role == Role::kNone) continue;
+    const auto known = controller.project(project);
+    if (!known) return known.error();
+  }
+  return {};
+}
+
+Error no_such_user(const std::string& name) {
+  return {.code = ErrorCode::kNotFound, .what = "there is no user '" + name + "'"};
+}
+
+Answer get_user(const Accounts& accounts, const Controller& controller, const Call& call) {
+  const std::string& name = call.path.at("name");
+  const Identity& who = call.who;
+  if (who.over_server() < Role::kViewer && name != who.user) return no_such_user(name);
+  MUSTER_TRY(access::User user, accounts.user(name));
+  if (is_narrow(who)) user.projects = roles_of(Sight(controller, who), who);
+  return json_answer(200, api::user_to_json(user));
+}
+
+control::TokenWish invitation_for(const std::string& user) {
+  return {.user = user,
+          .kind = TokenKind::kInvitation,
+          .description = "invitation",
+          .lifetime = kInvitationLifetime};
+}
+
+Answer create_user(Accounts& accounts, const Controller& controller, const Call& call) {
+  MUSTER_TRY(access::User user, api::user_from_json(call.request.body));
+  MUSTER_CHECK(check_projects(controller, user.projects));
+  MUSTER_TRY(const access::User created, accounts.create_user(std::move(user), call.actor()));
+  MUSTER_TRY(const control::IssuedToken invitation,
+             accounts.issue(invitation_for(created.name), call.actor()));
+  return json_answer(
+      201,
+      api::new_user_to_json(
+          {.user = created, .invitation = {.token = invitation.token, .text = invitation.text}}));
+}
+
+Answer change_user(Accounts& accounts, const Controller& controller, const Call& call) {
+  MUSTER_TRY(access::User user, accounts.user(call.path.at("name")));
+  MUSTER_TRY(const api::UserChange change, api::user_change_from_json(call.request.body));
+  MUSTER_CHECK(check_projects(controller, change.projects));
+  MUSTER_TRY(const access::User changed,
+             accounts.set_user(api::changed(std::move(user), change), call.actor()));
+  return json_answer(200, api::user_to_json(changed));
+}
+
+Answer remove_user(Accounts& accounts, const Call& call) {
+  MUSTER_CHECK(accounts.remove_user(call.path.at("name"), call.actor()));
+  return nothing_more();
+}
+
+Answer invite(Accounts& accounts, const Call& call) {
+  MUSTER_TRY(const control::IssuedToken issued,
+             accounts.issue(invitation_for(call.path.at("name")), call.actor()));
+  return json_answer(201, new_token_json(issued));
+}
+
+// --- tokens
+
+/// Whether the caller may see and revoke it.
+bool is_own(const Identity& who, const access::Token& token) {
+  if (is_server_admin(who)) return true;
+  return token.user == who.user && (!is_narrow(who) || token.id == who.token);
+}
+
+Error others_tokens() {
+  return {.code = ErrorCode::kRefused,
+          .what = "the tokens of others take the role 'admin' for the server",
+          .advice = "muster whoami shows what you may do"};
+}
+
+Answer list_tokens(const Accounts& accounts, const Call& call) {
+  const Identity& who = call.who;
+  const std::string user = parameter(call.request, "user");
+  if (!user.empty() && user != who.user && !is_server_admin(who)) return others_tokens();
+  std::vector<access::Token> tokens =
+      accounts.tokens(user.empty() ? std::nullopt : std::optional(user));
+  std::erase_if(tokens, [&](const access::Token& token) { return !is_own(who, token); });
+  return json_answer(200, api::tokens_to_json(tokens));
+}
+
+/// `projects`, each of them one that the caller's own token is good for.
+Result<std::vector<std::string>> projects_for(const Controller& controller, const Identity& who,
+                                              const std::vector<std::string>& projects) {
+  if (projects.empty()) return who.token_projects;
+  const Sight sight(controller, who);
+  for (const std::string& project : projects) {
+    MUSTER_CHECK(sight.project(project, Role::kViewer));
+  }
+  return projects;
+}
+
+Answer create_token(Accounts& accounts, const Controller& controller, const base::Clock& clock,
+                    const Call& call) {
+  const Identity& who = call.who;
+  MUSTER_TRY(const api::TokenRequest request, api::token_request_from_json(call.request.body));
+  const std::string user = request.user.empty() ? who.user : request.user;
+  if (user != who.user && !is_server_admin(who)) return others_tokens();
+  if (who.ceiling < Role::kMember) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "this token only reads, and makes no others",
+                 .advice = "use one whose ceiling is member or admin"};
+  }
+  MUSTER_TRY(std::vector<std::string> projects, projects_for(controller, who, request.projects));
+  MUSTER_TRY(const control::IssuedToken issued,
+             accounts.issue({.user = user,
+                             .kind = TokenKind::kApi,
+                             .description = request.description,
+                             .ceiling = std::min(request.ceiling, who.ceiling),
+                             .projects = std::move(projects),
+                             .lifetime = bounded_lifetime(accounts, clock, who, request.lifetime)},
+                            call.actor()));
+  return json_answer(201, new_token_json(issued));
+}
+
+Answer revoke(Accounts& accounts, const Call& call) {
+  const std::string& id = call.path.at("id");
+  const auto token = accounts.token(id);
+  if (!token || !is_own(call.who, *token)) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "there is no token '" + id + "'",
+                 .advice = "muster token list shows yours"};
+  }
+  if (call.who.ceiling < Role::kMember && id != call.who.token) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "this token only reads, and revokes none but itself",
+                 .advice = "use one whose ceiling is member or admin"};
+  }
+  MUSTER_CHECK(accounts.revoke(id, call.actor()));
+  return nothing_more();
+}
+
+void add_user_routes(Router& router, Accounts& accounts, Controller& controller) {
+  router.add("GET", "/v1/users", Permission::kServerViewer,
+             at_once([&accounts](const Call&) -> Answer {
+               return json_answer(200, api::users_to_json(accounts.users()));
+             }));
+  router.add("POST", "/v1/users", Permission::kServerAdmin,
+             at_once([&](const Call& call) { return create_user(accounts, controller, call); }));
+  router.add("GET", "/v1/users/{name}", Permission::kSignedIn,
+             at_once([&](const Call& call) { return get_user(accounts, controller, call); }));
+  router.add("PATCH", "/v1/users/{name}", Permission::kServerAdmin,
+             at_once([&](const Call& call) { return change_user(accounts, controller, call); }));
+  router.add("DELETE", "/v1/users/{name}", Permission::kServerAdmin,
+             at_once([&accounts](const Call& call) { return remove_user(accounts, call); }));
+  router.add("POST", "/v1/users/{name}/invitation", Permission::kServerAdmin,
+             at_once([&accounts](const Call& call) { return invite(accounts, call); }));
+}
+
+}  // namespace
+
+void add_account_routes(Router& router, Accounts& accounts, Controller& controller,
+                        const base::Clock& clock, const seconds& session_lifetime) {
+  router.add("POST", "/v1/login", Permission::kInvited,
+             at_once([&](const Call& call) { return log_in(accounts, session_lifetime, call); }));
+  router.add("POST", "/v1/logout", Permission::kSignedIn,
+             at_once([&accounts](const Call& call) { return log_out(accounts, call); }));
+  router.add("GET", "/v1/whoami", Permission::kSignedIn,
+             at_once([&](const Call& call) { return whoami(accounts, controller, call); }));
+  add_user_routes(router, accounts, controller);
+  router.add("GET", "/v1/tokens", Permission::kSignedIn,
+             at_once([&accounts](const Call& call) { return list_tokens(accounts, call); }));
+  router.add("POST", "/v1/tokens", Permission::kSignedIn, at_once([&](const Call& call) {
+               return create_token(accounts, controller, clock, call);
+             }));
+  router.add("DELETE", "/v1/tokens/{id}", Permission::kSignedIn,
+             at_once([&accounts](const Call& call) { return revoke(accounts, call); }));
+}
+
+}  // namespace muster::server

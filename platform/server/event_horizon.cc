@@ -1,0 +1,49 @@
+#include "server/event_horizon.h"
+
+#include <algorithm>
+
+namespace muster::server {
+
+namespace {
+
+constexpr size_t kMostChanges = 256;
+
+base::Time last_event(const job::Job& job) {
+  return job.events.empty() ? base::Time() : job.events.back().time;
+}
+
+}  // namespace
+
+EventHorizon::EventHorizon(control::Controller& controller)
+    : controller_(controller), feed_watch_(controller.feed().watch([this] {
+        if (known_) look_at_changes();
+      })) {}
+
+base::Time EventHorizon::time() {
+  if (!known_) look_at_all();
+  return time_;
+}
+
+void EventHorizon::look_at_all() {
+  known_ = true;
+  at_ = controller_.feed().now();
+  controller_.each_job(false, std::nullopt, [this](const job::Job& job) {
+    time_ = std::max(time_, last_event(job));
+    return true;
+  });
+}
+
+void EventHorizon::look_at_changes() {
+  while (true) {
+    const auto changes = controller_.feed().after(at_, kMostChanges);
+    if (!changes) return look_at_all();
+    for (const auto& change : *changes) {
+      at_.number = change.number;
+      const auto job = change.removed ? base::Error{} : controller_.find(change.job);
+      if (job) time_ = std::max(time_, last_event(**job));
+    }
+    if (changes->size() < kMostChanges) return;
+  }
+}
+
+}  // namespace muster::server

@@ -1,0 +1,87 @@
+// GET /v1/jobs: a page at a time, and no job is copied for it but where words have to be taken out.
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "api/job_query.h"
+#include "server/answers.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using api::JobPlace;
+using api::JobQuery;
+using control::Controller;
+using job::Job;
+using Order = JobQuery::Order;
+
+/// Asked for each of 100,000 jobs.
+bool sees(const Sight& sight, const Job& job) {
+  return sight.sees_all() || sight.sees(job);
+}
+
+/// Those of the page, and one more where there is a next page.
+std::vector<const Job*> by_time(const Controller& controller, const Sight& sight,
+                                const JobQuery& query, size_t most) {
+  std::vector<const Job*> jobs;
+  std::optional<base::Time> after;
+  if (!query.cursor.empty()) after = place_of_cursor(query.order, query.cursor)->submitted;
+  controller.each_job(query.order == Order::kNewestFirst, after, [&](const Job& job) {
+    if (matches(query, job) && sees(sight, job)) jobs.push_back(&job);
+    return jobs.size() < most;
+  });
+  return jobs;
+}
+
+/// The same. Names that begin alike stand together, so no other is looked at.
+std::vector<const Job*> by_name(const Controller& controller, const Sight& sight,
+                                const JobQuery& query, size_t most) {
+  const std::string prefix = query.prefix.value_or("");
+  JobPlace from{.name = prefix};
+  if (!query.cursor.empty()) from = *place_of_cursor(query.order, query.cursor);
+  std::vector<const Job*> jobs;
+  controller.each_job_from(from.name, from.project, [&](const Job& job) {
+    if (!job.spec.name.starts_with(prefix)) return false;
+    const bool was_shown =
+        !query.cursor.empty() && job.spec.name == from.name && job.spec.project == from.project;
+    if (!was_shown && matches(query, job) && sees(sight, job)) jobs.push_back(&job);
+    return jobs.size() < most;
+  });
+  return jobs;
+}
+
+std::string page_of(const Sight& sight, std::vector<const Job*> jobs, const std::string& next) {
+  std::deque<Job> redacted;  // stay where they are
+  if (!sight.sees_all()) {
+    for (const Job*& job : jobs) job = &redacted.emplace_back(sight.redacted(*job));
+  }
+  return api::job_page_to_json(jobs, next);
+}
+
+Answer list(const Controller& controller, const Call& call) {
+  MUSTER_TRY(const JobQuery query, api::job_query_from_parameters(call.request.query));
+  const Sight sight(controller, call.who);
+  if (query.project) MUSTER_CHECK(sight.project(*query.project, access::Role::kViewer));
+  const auto limit = static_cast<size_t>(query.limit);
+  std::vector<const Job*> jobs = query.order == Order::kByName
+                                     ? by_name(controller, sight, query, limit + 1)
+                                     : by_time(controller, sight, query, limit + 1);
+  std::string next;
+  if (jobs.size() > limit) {
+    jobs.pop_back();
+    next = cursor_text(query.order, place_of(query.order, *jobs.back()));
+  }
+  return json_answer(200, page_of(sight, std::move(jobs), next));
+}
+
+}  // namespace
+
+void add_job_list_route(Router& router, Controller& controller) {
+  router.add("GET", "/v1/jobs", Permission::kSignedIn,
+             at_once([&controller](const Call& call) { return list(controller, call); }));
+}
+
+}  // namespace muster::server

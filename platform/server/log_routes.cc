@@ -1,0 +1,57 @@
+// GET /v1/jobs/{name}/logs.
+#include <algorithm>
+#include <memory>
+
+#include "api/log_query.h"
+#include "control/log_position.h"
+#include "server/answers.h"
+#include "server/log_share.h"
+#include "server/log_stream.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+base::Error wrong_place() {
+  return {.code = base::ErrorCode::kInvalid,
+          .what = "the last event's id is none of a stream of logs",
+          .advice = "send it as it came, or none to begin anew"};
+}
+
+Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& shares,
+            const Call& call) {
+  const Sight sight(controller, call.who);
+  const auto project = call.request.query.find("project");
+  const std::string& name = call.path.at("name");
+  MUSTER_TRY(const job::Job* const job,
+             sight.job(name, project == call.request.query.end() ? "" : project->second,
+                       access::Role::kViewer));
+  MUSTER_TRY(job::LogQuery query, api::log_query_from_parameters(call.request.query));
+  const bool has_task =
+      !query.task || std::any_of(job->tasks.begin(), job->tasks.end(),
+                                 [&](const job::Task& task) { return task.name == *query.task; });
+  if (!has_task) {
+    return base::Error{.code = base::ErrorCode::kNotFound,
+                       .what = "job '" + name + "' has no task '" + *query.task + "'",
+                       .advice = "muster get " + name + " shows its tasks"};
+  }
+  const std::string place = last_event_id(call.request);
+  if (!place.empty() && !control::log_position_of(place)) return wrong_place();
+  return event_answer(std::make_shared<LogStream>(
+      StreamLife{.loop = loop, .still_valid = call.still_valid}, controller, shares, call.who,
+      LogStream::Start{.job = job->id, .query = std::move(query), .place = place}));
+}
+
+}  // namespace
+
+void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller) {
+  const auto shares = std::make_shared<LogShares>(controller);
+  router.add("GET", "/v1/jobs/{name}/logs", Permission::kSignedIn,
+             at_once([&loop, &controller, shares](const Call& call) {
+               return logs(loop, controller, *shares, call);
+             }));
+}
+
+}  // namespace muster::server

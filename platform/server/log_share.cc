@@ -1,0 +1,148 @@
+#include "server/log_share.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/routes.h"
+#include "api/wire.h"
+#include "http/server_sent_events.h"
+
+namespace muster::server {
+
+using control::LogPosition;
+using job::LogRecord;
+
+namespace {
+
+// How many may stand at places of their own, so that neither descriptors nor memory run out.
+constexpr size_t kMostIdleReaders = 4;
+
+/// What a record costs beside its text, about.
+constexpr size_t kRecordOverhead = 200;
+
+std::string key_of(const std::string& job, const job::LogQuery& query) {
+  std::string key = job + (query.follow ? "\nfollow\n" : "\nread\n");
+  if (query.since) key += std::to_string(query.since->time_since_epoch().count());
+  if (query.task) key += "\n" + *query.task;
+  return key;
+}
+
+}  // namespace
+
+LogPiece encoded_piece(const std::vector<LogRecord>& records, const LogPosition& next, bool end) {
+  std::string text;
+  size_t size = 0;
+  for (const LogRecord& record : records) size += record.text.size() + kRecordOverhead;
+  text.reserve(size);
+  for (const LogRecord& record : records) {
+    // A record is one line, so it needs no look for line ends, as append_event() has it.
+    text += "event: ";
+    text += api::kLogEvent;
+    text += "\ndata: ";
+    api::append_log_record(text, record);
+    text += "\n\n";
+  }
+  LogPiece piece{.text = nullptr, .next = to_string(next), .end = end};
+  http::append_event_id(text, piece.next);
+  text.shrink_to_fit();
+  piece.text = std::make_shared<const std::string>(std::move(text));
+  return piece;
+}
+
+LogShare::LogShare(control::Controller& controller, std::string job, job::LogQuery query,
+                   std::shared_ptr<size_t> kept_of_all)
+    : controller_(controller),
+      job_(std::move(job)),
+      query_(std::move(query)),
+      kept_of_all_(std::move(kept_of_all)) {}
+
+LogShare::~LogShare() {
+  *kept_of_all_ -= kept_bytes_;
+}
+
+std::shared_ptr<void> LogShare::ask(const std::string& place, Take take) {
+  auto handle = std::make_shared<Take>(std::move(take));
+  if (const auto kept = kept_.find(place); kept != kept_.end()) {
+    const LogPiece piece = kept->second;  // outlives whatever the taker asks for next
+    (*handle)(piece);
+    return handle;
+  }
+  Reader& reader = reader_at(place);
+  reader.takers.push_back(handle);
+  pull(reader);
+  return handle;
+}
+
+LogShare::Reader& LogShare::reader_at(const std::string& place) {
+  const auto found = std::find_if(readers_.begin(), readers_.end(),
+                                  [&](const auto& reader) { return reader->place == place; });
+  if (found != readers_.end()) {
+    std::rotate(found, found + 1, readers_.end());
+    return *readers_.back();
+  }
+  if (readers_.size() >= kMostIdleReaders) {
+    std::erase_if(readers_, [](const auto& reader) {
+      return std::all_of(reader->takers.begin(), reader->takers.end(),
+                         [](const auto& taker) { return taker.expired(); });
+    });
+  }
+  auto reader = std::make_unique<Reader>(
+      Reader{.place = place, .follower = controller_.follow_logs(job_, query_), .takers = {}});
+  if (const auto from = control::log_position_of(place)) reader->follower->resume(*from);
+  readers_.push_back(std::move(reader));
+  return *readers_.back();
+}
+
+void LogShare::pull(Reader& reader) {
+  if (std::exchange(reader.pulling, true)) return;
+  reader.follower->pull([this, reader = &reader](const std::vector<LogRecord>& records, bool end) {
+    read(reader, records, end);
+  });
+}
+
+void LogShare::read(Reader* reader, const std::vector<LogRecord>& records, bool end) {
+  const bool shared = weak_from_this().use_count() > 1;
+  const auto self = shared_from_this();  // the last of those who are told may drop this
+  ++read_pieces_;
+  const LogPiece piece = encoded_piece(records, reader->follower->position(), end);
+  const auto takers = std::exchange(reader->takers, {});
+  // The end is that of the log as it was now: who comes later looks for himself.
+  if (shared && !end) keep(reader->place, piece);
+  reader->place = piece.next;
+  reader->pulling = false;
+  if (end) std::erase_if(readers_, [&](const auto& other) { return other.get() == reader; });
+  for (const auto& weak : takers) {
+    if (const auto take = weak.lock()) (*take)(piece);
+  }
+}
+
+void LogShare::keep(const std::string& place, const LogPiece& piece) {
+  const size_t bytes = piece.text->size();
+  if (bytes > kMostKept || !kept_.emplace(place, piece).second) return;
+  kept_order_.push_back(place);
+  kept_bytes_ += bytes;
+  *kept_of_all_ += bytes;
+  while (kept_bytes_ > kMostKept || (*kept_of_all_ > kMostKeptOfAll && !kept_order_.empty())) {
+    forget_oldest();
+  }
+}
+
+void LogShare::forget_oldest() {
+  const auto oldest = kept_.find(kept_order_.front());
+  const size_t bytes = oldest->second.text->size();
+  kept_bytes_ -= bytes;
+  *kept_of_all_ -= bytes;
+  kept_.erase(oldest);
+  kept_order_.pop_front();
+}
+
+std::shared_ptr<LogShare> LogShares::share(const std::string& job, const job::LogQuery& query) {
+  std::erase_if(shares_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<LogShare>& known = shares_[key_of(job, query)];
+  if (auto share = known.lock()) return share;
+  auto share = std::make_shared<LogShare>(controller_, job, query, kept_of_all_);
+  known = share;
+  return share;
+}
+
+}  // namespace muster::server

@@ -1,0 +1,196 @@
+#include "server/sight.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "control/unknown_name.h"
+
+namespace muster::server {
+
+using access::Role;
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using job::Job;
+
+namespace {
+
+// A name that stands for nothing is held against so many of the latest jobs: a wrong name must not
+// cost a look at all of them.
+constexpr size_t kMostCompared = 2000;
+
+Error lacks_role(const std::string& project, Role has, Role needed) {
+  return {.code = ErrorCode::kRefused,
+          .what = "this takes the role '" + std::string(to_string(needed)) + "' in project '" +
+                  project + "'; yours is '" + std::string(to_string(has)) + "'",
+          .advice = "an admin of the project gives it: muster project member --help"};
+}
+
+bool has_task_on(const Job& job, const std::string& node, std::optional<int> device) {
+  if (job::is_final(job.phase)) return false;
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [&](const job::Task& task) {
+    return task.node == node && (!device || std::find(task.devices.begin(), task.devices.end(),
+                                                      *device) != task.devices.end());
+  });
+}
+
+}  // namespace
+
+Role Sight::role_in(const std::string& project) const {
+  const auto known = roles_.find(project);
+  if (known != roles_.end()) return known->second;
+  const Role role = who_.in_project(controller_.line_of_project(project));
+  roles_.emplace(project, role);
+  return role;
+}
+
+bool Sight::sees(const Job& job) const {
+  return role_over(job) >= Role::kViewer;
+}
+
+/// What a deleted project left is nobody's who has a part in another of its name.
+Role Sight::role_over(const Job& job) const {
+  if (sees_all() || controller_.is_of_its_project(job)) return role_in(job.spec.project);
+  return Role::kNone;
+}
+
+bool Sight::sees_project(const std::string& project) const {
+  return role_in(project) >= Role::kViewer;
+}
+
+bool Sight::sees_job_named(const std::string& name) const {
+  const std::vector<const Job*> jobs = controller_.named(name);
+  return std::any_of(jobs.begin(), jobs.end(), [&](const Job* job) { return sees(*job); });
+}
+
+// --- what a name stands for
+
+/// Those that the caller sees and can mean: the one of this id, or those of this name.
+std::vector<const Job*> Sight::meant_by(const std::string& name, const std::string& project) const {
+  const auto is_meant = [&](const Job& job) {
+    return sees(job) && (project.empty() || job.spec.project == project);
+  };
+  if (const Job* const by_id = controller_.with_id(name); by_id != nullptr && is_meant(*by_id)) {
+    return {by_id};
+  }
+  std::vector<const Job*> jobs = controller_.named(name);
+  std::erase_if(jobs, [&](const Job* job) { return !is_meant(*job); });
+  return jobs;
+}
+
+Result<const Job*> Sight::job(const std::string& name, const std::string& project,
+                              Role needed) const {
+  const std::vector<const Job*> jobs = meant_by(name, project);
+  if (jobs.empty()) return no_such_job(name);
+  if (jobs.size() > 1) {
+    std::string projects;
+    for (const Job* job : jobs) projects += (projects.empty() ? "" : ", ") + job->spec.project;
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "several projects have a job '" + name + "': " + projects,
+                 .advice = "say whose is meant: --project NAME, or ?project=NAME"};
+  }
+  const std::string& home = jobs.front()->spec.project;
+  const Role role = role_over(*jobs.front());
+  if (role < needed) return lacks_role(home, role, needed);
+  return jobs.front();
+}
+
+Error Sight::no_such_job(const std::string& name) const {
+  std::vector<std::string> names;
+  size_t compared = 0;
+  controller_.each_job(true, std::nullopt, [&](const Job& job) {
+    if (sees(job)) names.push_back(job.spec.name);
+    return ++compared < kMostCompared;
+  });
+  return control::unknown_name("job", name, names, "muster list shows the jobs there are");
+}
+
+Error Sight::no_such_project(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const job::ProjectStatus& status : controller_.projects()) {
+    if (sees_project(status.project.name)) names.push_back(status.project.name);
+  }
+  return control::unknown_name("project", name, names, "muster project list shows those there are");
+}
+
+Result<void> Sight::project(const std::string& name, Role needed) const {
+  const bool exists = !controller_.line_of_project(name).empty();
+  if (!exists || !sees_project(name)) return no_such_project(name);
+  if (role_in(name) < needed) return lacks_role(name, role_in(name), needed);
+  return {};
+}
+
+// --- without what others have
+
+VisibleNames Sight::visible_names() const {
+  return {.project = [this](const std::string& name) { return sees_project(name); },
+          .job = [this](const std::string& name) { return sees_job_named(name); }};
+}
+
+std::string Sight::redacted(std::string sentence) const {
+  if (sees_all()) return sentence;
+  return redacted_sentence(sentence, visible_names());
+}
+
+Error Sight::redacted(Error error) const {
+  error.what = redacted(std::move(error.what));
+  error.advice = redacted(std::move(error.advice));
+  for (base::Fault& fault : error.faults) fault.what = redacted(std::move(fault.what));
+  return error;
+}
+
+Job Sight::redacted(Job job) const {
+  if (sees_all()) return job;
+  job.reason = redacted(std::move(job.reason));
+  job.reason_details = redacted_details(job.reason_details, visible_names());
+  if (job.eviction) job.eviction = redacted(*std::move(job.eviction));
+  for (job::Event& event : job.events) event.text = redacted(std::move(event.text));
+  return job;
+}
+
+job::Explanation Sight::redacted(job::Explanation explanation) const {
+  if (sees_all()) return explanation;
+  explanation.reason = redacted(std::move(explanation.reason));
+  explanation.details = redacted_details(explanation.details, visible_names());
+  for (job::Event& event : explanation.events) event.text = redacted(std::move(event.text));
+  return explanation;
+}
+
+job::Forecast Sight::redacted(job::Forecast forecast) const {
+  if (sees_all()) return forecast;
+  forecast.evictions = redacted_evictions(forecast.evictions, visible_names());
+  forecast.reason = redacted(std::move(forecast.reason));
+  forecast.details = redacted_details(forecast.details, visible_names());
+  forecast.before = redacted(std::move(forecast.before));
+  forecast.after = redacted(std::move(forecast.after));
+  return forecast;
+}
+
+/// Jobs of several projects may have one name: it stays where one of those that the caller sees is
+/// there.
+job::Node Sight::redacted(job::Node node) const {
+  if (sees_all()) return node;
+  const auto hide = [&](std::vector<std::string>& names, std::optional<int> device) {
+    std::set<std::string> kept;
+    std::erase_if(names, [&](const std::string& name) {
+      const std::vector<const Job*> jobs = controller_.named(name);
+      const bool is_there = std::any_of(jobs.begin(), jobs.end(), [&](const Job* job) {
+        return sees(*job) && has_task_on(*job, node.name, device);
+      });
+      return !is_there || !kept.insert(name).second;
+    });
+  };
+  hide(node.jobs, std::nullopt);
+  for (job::Device& device : node.devices) hide(device.jobs, device.index);
+  return node;
+}
+
+job::ProjectStatus Sight::redacted(job::ProjectStatus status) const {
+  if (!status.project.parent.empty() && !sees_project(status.project.parent)) {
+    status.project.parent.clear();
+  }
+  return status;
+}
+
+}  // namespace muster::server

@@ -1,0 +1,61 @@
+// The part of a server that leads: the control loop over store and engine, and the API over that.
+//
+// On the EventLoop's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "access/secret_box.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "control/accounts.h"
+#include "control/controller.h"
+#include "engine/engine.h"
+#include "http/server.h"
+#include "schedule/scheduler.h"
+#include "server/app.h"
+#include "service/watched_store.h"
+#include "store/leadership.h"
+#include "store/store.h"
+
+namespace muster::service {
+
+class Leader {
+ public:
+  /// Everything that is referred to must outlive the leader.
+  struct Parts {
+    base::EventLoop& loop;
+    store::Store& store;
+    store::Leadership* leadership = nullptr;
+    std::string address;
+    std::unique_ptr<engine::Engine> engine;
+    const base::Clock& clock;
+    base::RandomSource& random;
+    const access::SecretBox& box;
+    std::function<void()> lost;   ///< another has taken the lead
+    std::function<void()> leave;  ///< a caller wants it, or it has been idle for long enough
+  };
+
+  Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
+         const server::AppOptions& options);
+
+  /// Takes up the jobs that an earlier leader left. To be called once, before anything else.
+  base::Result<void> take_up() { return controller_.recover(); }
+  http::Handler handler() { return app_.handler(); }
+  void set_options(const server::AppOptions& options) { app_.set_options(options); }
+  /// Whether it still leads: calls Parts::lost where not.
+  void look() { store_.look(); }
+
+ private:
+  WatchedStore store_;
+  std::unique_ptr<engine::Engine> engine_;
+  control::Accounts accounts_;
+  control::Controller controller_;
+  server::App app_;
+};
+
+}  // namespace muster::service

@@ -1,0 +1,324 @@
+#include "service/service.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "cli/server_config.h"
+#include "http/server.h"
+#include "schedule/scheduler.h"
+#include "server/app.h"
+#include "service/front_door.h"
+#include "service/leader.h"
+#include "service/notify.h"
+#include "service/secret_key.h"
+#include "service/settings.h"
+#include "service/signals.h"
+#include "service/standby.h"
+#include "service/tls_files.h"
+
+namespace muster::service {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+/// How often a server that waits tries to take the lead, and a leader looks whether it still has
+/// it.
+constexpr std::chrono::milliseconds kTryPause{500};
+/// How long requests under way may take when the server ends.
+constexpr std::chrono::seconds kFarewell{5};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+base::LogFormat log_format_of(const cli::ServeOptions& options) {
+  return options.log_format == "json" ? base::LogFormat::kJson : base::LogFormat::kText;
+}
+
+class Service {
+ public:
+  Service(const cli::ServeOptions& options, const cli::Hooks::ReadAgain& read_again,
+          const Makers& makers)
+      : options_(options), read_again_(read_again), makers_(makers) {}
+
+  Result<void> run() {
+    const base::UniqueFd signals = watch_signals();
+    notify_socket_ = take_notify_socket();
+    base::set_log_format(log_format_of(options_));
+    MUSTER_CHECK(open());
+    const auto heard =
+        loop_.when_readable(signals.get(), [this, &signals] { hear(signals.get()); });
+    makers_.ready();
+    notify(notify_socket_, std::string("READY=1\nSTATUS=") + (leader_ ? "leads" : "waits"));
+    loop_.run();
+    server_->close();
+    base::log_info("leaves; what runs goes on without it");
+    return outcome_;
+  }
+
+ private:
+  // Whatever may fail before anybody is served.
+  Result<void> open() {
+    MUSTER_TRY(paths_, cli::paths_here(options_.state_folder));
+    MUSTER_CHECK(cli::make_folders(paths_));
+    MUSTER_CHECK(take_lock());
+    jobs_folder_ = options_.jobs_folder.value_or(paths_.state_folder / "jobs");
+    MUSTER_CHECK(base::make_private_folder(jobs_folder_));
+    MUSTER_TRY(const access::SecretBox::Key key, find_secret_key(key_places(), random_));
+    box_ = std::make_unique<access::SecretBox>(key);
+    MUSTER_TRY(const std::string place, store_place(options_, paths_));
+    MUSTER_TRY(store_, makers_.open_store(place, paths_));
+    MUSTER_CHECK(listen());
+    if (store_.leadership == nullptr) return lead();
+    try_to_lead();
+    return outcome_;
+  }
+
+  Result<void> take_lock() {
+    auto lock = base::lock_file(paths_.server_lock());
+    if (!lock) {
+      return Error{
+          .code = lock.error().code,
+          .what = "another server uses '" + paths_.state_folder.string() + "'",
+          .advice = "muster server --stop ends it; MUSTER_STATE_DIR chooses another folder"};
+    }
+    lock_ = *std::move(lock);
+    return {};
+  }
+
+  SecretKeyPlaces key_places() const {
+    return {.variable = take_secret_key_variable(),
+            .named_file = options_.secret_key_file,
+            .own_file = paths_.secret_key()};
+  }
+
+  Result<http::TlsIdentity> identity() const {
+    return find_tls_identity(
+        {.given_certificate = options_.tls_certificate,
+         .given_key = options_.tls_key,
+         .own_certificate = paths_.certificate(),
+         .own_key = paths_.certificate_key(),
+         .names = certificate_names(host_name(), {options_.listen, options_.advertise},
+                                    options_.tls_names)},
+        clock_.now());
+  }
+
+  Result<void> listen() {
+    server_ = std::make_unique<http::Server>(loop_, door_.handler(), http_limits(options_));
+    std::string listening;
+    if (!options_.listen.empty()) {
+      MUSTER_TRY(const http::TlsIdentity own, identity());
+      MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
+      MUSTER_TRY(listening, server_->listen(options_.listen, own));
+      base::log_info("serves on https://" + listening + ", fingerprint sha256 " +
+                     http::readable_fingerprint(fingerprint));
+    }
+    // Last, for commands take it as a sign that the server is there.
+    MUSTER_CHECK(server_->listen(paths_.socket));
+    base::log_info("serves on " + paths_.socket.string());
+    address_ = own_address(options_, host_name(), listening, paths_);
+    return {};
+  }
+
+  // Taking the lead, and losing it.
+
+  void try_to_lead() {
+    const auto leads = store_.leadership->try_to_lead(address_);
+    if (leads && *leads) {
+      const auto led = lead_if_the_jobs_are_free();
+      if (!led) return end(led.error());
+      if (*led) return;
+    }
+    wait_for_the_lead(leads);
+  }
+
+  void wait_for_the_lead(const Result<bool>& tried) {
+    const std::string state = tried ? "waits for its turn to lead" : tried.error().to_string();
+    if (std::exchange(waits_for_, state) != state) {
+      tried ? base::log_info(state) : base::log_warning(state);
+      door_.let_answer(standby_handler({.version = makers_.version,
+                                        .state_folder = paths_.state_folder.string(),
+                                        .leader = [this] { return known_leader_; },
+                                        .leave = [this] { leave(); }}));
+    }
+    const auto leader = store_.leadership->leader();
+    if (leader) known_leader_ = *leader;
+    timer_ = loop_.after(kTryPause, [this] { try_to_lead(); });
+  }
+
+  /// False: a server that led before has not left yet, and its engine still watches the jobs.
+  Result<bool> lead_if_the_jobs_are_free() {
+    auto lock = base::lock_file(jobs_folder_ / "leader.lock");
+    if (!lock && lock.error().code == ErrorCode::kConflict) return false;
+    if (!lock) return std::move(lock).error();
+    jobs_lock_ = *std::move(lock);
+    MUSTER_CHECK(start_leading());
+    return true;
+  }
+
+  Result<void> lead() {
+    MUSTER_TRY(const bool led, lead_if_the_jobs_are_free());
+    if (led) return {};
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "another server uses '" + jobs_folder_.string() + "'",
+                 .advice = "servers share a folder of jobs only where they share a PostgreSQL"};
+  }
+
+  Result<void> start_leading() {
+    MUSTER_TRY(const auto scheduling, scheduler_options(options_));
+    MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
+    leader_ = std::make_unique<Leader>(Leader::Parts{.loop = loop_,
+                                                     .store = *store_.store,
+                                                     .leadership = store_.leadership,
+                                                     .address = address_,
+                                                     .engine = std::move(engine),
+                                                     .clock = clock_,
+                                                     .random = random_,
+                                                     .box = *box_,
+                                                     .lost = [this] { lost_the_lead(); },
+                                                     .leave = [this] { leave(); }},
+                                       makers_.site, scheduling,
+                                       app_options(options_, paths_, makers_.version));
+    MUSTER_CHECK(leader_->take_up());
+    door_.let_answer(leader_->handler());
+    if (store_.leadership != nullptr) {
+      base::log_info("leads, as " + address_);
+      notify(notify_socket_, "STATUS=leads");
+      look_again();
+    }
+    return {};
+  }
+
+  void look_again() {
+    timer_ = loop_.after(kTryPause, [this] {
+      leader_->look();
+      look_again();
+    });
+  }
+
+  /// What it knows of the jobs is out of date, and only a fresh start mends that.
+  void lost_the_lead() {
+    end({.code = ErrorCode::kConflict,
+         .what = "another server has taken the lead",
+         .advice = "started again, this one waits for its turn"});
+  }
+
+  void end(Error error) {
+    base::log_error(error.to_string());
+    outcome_ = std::move(error);
+    // Not from within a commit: whoever made it goes on after it.
+    loop_.post([this] { loop_.stop(); });
+  }
+
+  // Being told something.
+
+  void hear(int signals) {
+    switch (next_wish(signals)) {
+      case Wish::kEnd:
+        return leave();
+      case Wish::kReload:
+        return reload();
+      case Wish::kNone:
+        return;
+    }
+  }
+
+  /// Takes no new requests, answers those under way, and leaves; the second call at once.
+  void leave() {
+    notify(notify_socket_, "STOPPING=1");
+    if (std::exchange(leaving_, true)) return loop_.stop();
+    timer_.reset();  // who leaves does not take the lead
+    server_->finish([this] { loop_.stop(); });
+    farewell_ = loop_.after(kFarewell, [this] { loop_.stop(); });
+  }
+
+  void reload() {
+    notify(notify_socket_, "RELOADING=1");
+    const Result<void> reloaded = take_over_options();
+    if (!reloaded) {
+      base::log_error("the configuration stays as it was: " + reloaded.error().to_string());
+    }
+    notify(notify_socket_, "READY=1");
+  }
+
+  Result<void> take_over_options() {
+    MUSTER_TRY(const cli::ServeOptions read, read_again_());
+    const cli::ConfigChanges changes = cli::changes_between(options_, read);
+    const cli::ServeOptions before = std::exchange(options_, cli::with_reloaded(options_, read));
+    if (!options_.listen.empty()) {
+      // Also where no key changed: the files may have.
+      const auto own = identity();
+      const Result<void> set = own ? server_->set_identity(*own) : Result<void>(own.error());
+      if (!set) {
+        options_ = before;
+        return set;
+      }
+    }
+    base::set_log_format(log_format_of(options_));
+    server_->set_limits(http_limits(options_));
+    if (leader_) leader_->set_options(app_options(options_, paths_, makers_.version));
+    tell(changes);
+    return {};
+  }
+
+  static void tell(const cli::ConfigChanges& changes) {
+    base::log_info("read the configuration again; " +
+                   (changes.taken_over.empty() ? "no setting changed"
+                                               : "took over " + listed(changes.taken_over)));
+    if (changes.need_restart.empty()) return;
+    base::log_warning("changed, but only taken over by a restart: " + listed(changes.need_restart));
+  }
+
+  cli::ServeOptions options_;
+  const cli::Hooks::ReadAgain& read_again_;
+  const Makers& makers_;
+
+  cli::Paths paths_;
+  std::filesystem::path jobs_folder_;
+  std::string notify_socket_;
+  base::UniqueFd lock_;
+  base::UniqueFd jobs_lock_;
+  base::EventLoop loop_;
+  const base::SystemClock clock_;
+  base::SystemRandom random_;
+  std::unique_ptr<access::SecretBox> box_;
+  OpenedStore store_;
+  std::string address_;
+  FrontDoor door_;
+  std::unique_ptr<Leader> leader_;
+  std::unique_ptr<http::Server> server_;  ///< goes before the leader whose routes it calls
+  std::optional<std::string> known_leader_;
+  std::string waits_for_;  ///< what was said last of why it waits
+  base::EventLoop::Interest timer_;
+  base::EventLoop::Interest farewell_;
+  bool leaving_ = false;
+  Result<void> outcome_;
+};
+
+}  // namespace
+
+Result<void> serve(const cli::ServeOptions& options, const cli::Hooks::ReadAgain& read_again,
+                   const Makers& makers) {
+  return Service(options, read_again, makers).run();
+}
+
+}  // namespace muster::service

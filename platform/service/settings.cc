@@ -1,0 +1,107 @@
+#include "service/settings.h"
+
+#include <map>
+
+#include "service/secret_key.h"
+#include "service/tls_files.h"
+
+namespace muster::service {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+std::chrono::seconds whole_seconds(std::chrono::milliseconds time) {
+  return std::chrono::ceil<std::chrono::seconds>(time);
+}
+
+bool is_url(const std::string& place) {
+  return place.starts_with("postgres://") || place.starts_with("postgresql://");
+}
+
+/// The file's first line, which is the password.
+Result<std::string> password_in(const std::filesystem::path& file) {
+  constexpr unsigned kAllButOwner = 0077;
+  MUSTER_TRY(std::string password, read_key_file(file, kAllButOwner));
+  password.resize(std::min(password.size(), password.find_first_of("\r\n")));
+  if (!password.empty()) return password;
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "'" + file.string() + "' has no password in its first line"};
+}
+
+}  // namespace
+
+http::Limits http_limits(const cli::ServeOptions& options) {
+  http::Limits limits;
+  limits.body_bytes = static_cast<size_t>(options.body_bytes);
+  limits.connections = static_cast<size_t>(options.connections);
+  limits.connections_of_address = static_cast<size_t>(options.connections_of_address);
+  limits.request_timeout = whole_seconds(options.request_timeout);
+  limits.write_timeout = whole_seconds(options.write_timeout);
+  return limits;
+}
+
+server::AppOptions app_options(const cli::ServeOptions& options, const cli::Paths& paths,
+                               const std::string& version) {
+  server::AppOptions result;
+  result.version = version;
+  result.state_folder = paths.state_folder.string();
+  result.idle_exit = options.idle_exit;
+  result.request_rate = options.request_rate;
+  result.request_burst = options.request_burst;
+  result.failed_logins.free_tries = options.failed_logins;
+  result.failed_logins.window = whole_seconds(options.failed_login_window);
+  result.failed_logins.longest = whole_seconds(options.failed_login_wait);
+  result.session_lifetime = whole_seconds(options.session_lifetime);
+  result.log_requests = options.log_requests;
+  return result;
+}
+
+Result<schedule::Options> scheduler_options(const cli::ServeOptions& options) {
+  using schedule::Packing;
+  const std::map<std::string, Packing> packings{{"fragmentation", Packing::kFragmentation},
+                                                {"pack", Packing::kPack},
+                                                {"spread", Packing::kSpread}};
+  const auto packing = packings.find(options.packing);
+  if (packing == packings.end()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "'" + options.packing + "' is no way of packing",
+                 .advice = "it is one of fragmentation, pack and spread"};
+  }
+  return schedule::Options{.packing = packing->second,
+                           .stale_grace = options.stale_grace,
+                           .decay = options.decay,
+                           .patience = options.patience,
+                           .forbearance = options.forbearance};
+}
+
+Result<std::string> store_place(const cli::ServeOptions& options, const cli::Paths& paths) {
+  if (options.store.empty()) return paths.database().string();
+  if (!is_url(options.store) || !options.store_password_file) return options.store;
+  MUSTER_TRY(const std::string password, password_in(*options.store_password_file));
+  const char* const joint = options.store.find('?') == std::string::npos ? "?" : "&";
+  return options.store + joint + "password=" + http::url_encoded(password);
+}
+
+std::string shown_store(const std::string& place) {
+  if (!is_url(place)) return place;
+  const size_t begin = place.find("://") + 3;
+  // Options may hold a password, and say little to a reader of the log.
+  const std::string url = place.substr(0, place.find('?'));
+  const size_t at = url.find('@', begin);
+  if (at == std::string::npos) return url;
+  const std::string user = url.substr(begin, at - begin);
+  return url.substr(0, begin) + user.substr(0, user.find(':')) + url.substr(at);
+}
+
+std::string own_address(const cli::ServeOptions& options, const std::string& host_name,
+                        const std::string& listening, const cli::Paths& paths) {
+  if (!options.advertise.empty()) return options.advertise;
+  if (listening.empty()) return host_name + ":" + paths.socket.string();
+  const bool is_anywhere = is_wildcard(host_of(listening));
+  return is_anywhere ? host_name + listening.substr(listening.rfind(':')) : listening;
+}
+
+}  // namespace muster::service

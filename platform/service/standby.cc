@@ -1,0 +1,50 @@
+#include "service/standby.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "api/routes.h"
+#include "api/wire.h"
+#include "server/answers.h"
+
+namespace muster::service {
+
+namespace {
+
+base::Error waits(const std::optional<std::string>& leader) {
+  if (leader) {
+    return {.code = base::ErrorCode::kUnavailable,
+            .what = "this server waits; " + *leader + " leads",
+            .advice = "ask that one, or this one again: it takes over when the other ends"};
+  }
+  return {.code = base::ErrorCode::kUnavailable,
+          .what = "this server waits, and none leads",
+          .advice = "ask again: one of them takes over within seconds"};
+}
+
+}  // namespace
+
+http::Handler standby_handler(Standby standby) {
+  return [standby = std::move(standby)](const http::Request& request,
+                                        const http::Respond& respond) {
+    const bool is_owner = request.peer.user.has_value();
+    const bool asks = request.method == "GET";
+    if (asks && request.path == api::kHealthPath) {
+      respond(server::json_answer(200, "{\"status\":\"waits\"}"));
+    } else if (is_owner && asks && request.path == api::kInfoPath) {
+      respond(server::json_answer(200, api::info_to_json({.version = standby.version,
+                                                          .pid = ::getpid(),
+                                                          .state_folder = standby.state_folder})));
+    } else if (is_owner && request.method == "POST" && request.path == api::kShutdownPath) {
+      respond({.status = 202});
+      standby.leave();
+    } else {
+      http::Response response = server::problem(waits(standby.leader()));
+      response.headers["retry-after"] = "1";
+      respond(std::move(response));
+    }
+  };
+}
+
+}  // namespace muster::service

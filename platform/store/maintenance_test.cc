@@ -1,0 +1,253 @@
+#include "store/maintenance.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/files.h"
+#include "store/postgres_store.h"
+#include "store/sqlite_store.h"
+#include "store/test_postgres.h"
+#include "store/test_values.h"
+
+namespace muster::store {
+namespace {
+
+using base::ErrorCode;
+
+class Maintenance : public testing::Test {
+ protected:
+  Maintenance() {
+    std::string pattern = testing::TempDir() + "storeXXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~Maintenance() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const char* name) const { return folder_ / name; }
+
+  std::filesystem::path folder_;
+};
+
+std::unique_ptr<Store> open(const std::string& where) {
+  if (!is_postgres_url(where)) return *SqliteStore::open(where);
+  auto store = *PostgresStore::open(where, "/nonexistent");
+  while (!*store->try_to_lead("here")) {  // until a store that has gone has given back the lock
+  }
+  return store;
+}
+
+/// Something of everything, with gaps where something was removed.
+void fill(Store& store) {
+  const job::Job one = full_job("j1", "one");
+  const job::Job two = full_job("j2", "two");
+  const job::Job three = full_job("j3", "three");
+  ASSERT_TRUE(store.commit({.new_jobs = {{.job = &one, .idempotency_key = "k\xFF"},
+                                         {.job = &two},
+                                         {.job = &three, .idempotency_key = "k3"}},
+                            .projects = {full_project("lab", 1), full_project("vision", 2)},
+                            .cordoned_nodes = {"n1", "n2"},
+                            .users = {full_user("ada"), full_user("bob"), full_user("eve")},
+                            .tokens = {full_token("t1"), full_token("t2")},
+                            .secrets = {full_secret("lab", "A")},
+                            .audit = {full_record(1), full_record(2), full_record(3)}}));
+  ASSERT_TRUE(store.commit({.removed_jobs = {"j2"}, .audit = {full_record(4)}}));
+}
+
+constexpr StoreSummary kFilled{.schema_version = 3,
+                               .jobs = 2,
+                               .projects = 2,
+                               .users = 3,
+                               .tokens = 2,
+                               .secrets = 1,
+                               .audit_records = 4};
+
+void expect_filled(const std::string& where) {
+  const auto store = open(where);
+  const auto contents = store->load();
+  ASSERT_TRUE(contents) << contents.error().to_string();
+  EXPECT_EQ(contents->jobs,
+            (std::vector<job::Job>{full_job("j1", "one"), full_job("j3", "three")}));
+  EXPECT_EQ(contents->projects,
+            (std::vector<job::Project>{full_project("lab", 1), full_project("vision", 2)}));
+  EXPECT_EQ(contents->cordoned_nodes, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(contents->users,
+            (std::vector<access::User>{full_user("ada"), full_user("bob"), full_user("eve")}));
+  EXPECT_EQ(contents->tokens, (std::vector<access::Token>{full_token("t1"), full_token("t2")}));
+  EXPECT_EQ(contents->secrets, std::vector<access::Secret>{full_secret("lab", "A")});
+  EXPECT_EQ(*store->audit({}), (std::vector<access::AuditRecord>{full_record(4), full_record(3),
+                                                                 full_record(2), full_record(1)}));
+  EXPECT_EQ(*store->find_by_key("k\xFF"), "j1");
+  // And it goes on where it was.
+  const job::Job next = full_job("j4", "four");
+  ASSERT_TRUE(store->commit({.new_jobs = {{.job = &next}}, .audit = {full_record(5)}}));
+  EXPECT_EQ(store->load()->jobs.back().id, "j4");
+  EXPECT_EQ(store->audit({})->front(), full_record(5));
+}
+
+TEST_F(Maintenance, ABackupWanderedThroughBothDatabasesIsWhatItWas) {
+  fill(*open(file("muster.db")));
+
+  const std::string postgres = TestPostgres::instance().new_url();
+  const auto first = backup_store(file("muster.db"), file("first"));
+  ASSERT_TRUE(first) << first.error().to_string();
+  EXPECT_EQ(*first, kFilled);
+  const auto into_postgres = restore_store(file("first"), postgres);
+  ASSERT_TRUE(into_postgres) << into_postgres.error().to_string();
+  EXPECT_EQ(*into_postgres, kFilled);
+  const auto second = backup_store(postgres, file("second"));
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_EQ(*second, kFilled);
+  const auto back = restore_store(file("second"), file("again.db"));
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(*back, kFilled);
+
+  expect_filled(postgres);
+  expect_filled(file("again.db"));
+}
+
+TEST_F(Maintenance, BacksUpWhatAServerUses) {
+  for (const std::string& where : {file("muster.db"), TestPostgres::instance().new_url()}) {
+    const auto store = open(where);
+    fill(*store);
+    const std::string backup = file(is_postgres_url(where) ? "postgres" : "sqlite");
+
+    const auto done = backup_store(where, backup);
+
+    ASSERT_TRUE(done) << done.error().to_string();
+    EXPECT_EQ(*done, kFilled);
+    EXPECT_TRUE(store->commit({.audit = {full_record(5)}}));
+    EXPECT_EQ(check_store(backup)->summary, kFilled);
+    struct stat status{};
+    ASSERT_EQ(::stat(backup.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600U);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 3)
+      << "muster.db, two backups, and nothing half-made";
+}
+
+TEST_F(Maintenance, OverwritesNoFile) {
+  fill(*open(file("muster.db")));
+  ASSERT_TRUE(base::write_file(file("mine"), "precious"));
+
+  EXPECT_EQ(backup_store(file("muster.db"), file("mine")).error().code, ErrorCode::kConflict);
+
+  EXPECT_EQ(*base::read_file(file("mine")), "precious");
+}
+
+TEST_F(Maintenance, BacksUpNothingThatIsNoStore) {
+  EXPECT_EQ(backup_store(file("missing.db"), file("b")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(backup_store(TestPostgres::instance().new_url(), file("b")).error().code,
+            ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(file("b")));
+  EXPECT_FALSE(std::filesystem::exists(file("b.partial")));
+}
+
+TEST_F(Maintenance, RestoresIntoNothingButAnEmptyStore) {
+  fill(*open(file("muster.db")));
+  ASSERT_TRUE(backup_store(file("muster.db"), file("backup")));
+  for (const std::string& where : {file("other.db"), TestPostgres::instance().new_url()}) {
+    ASSERT_TRUE(open(where)->commit({.cordoned_nodes = {"mine"}}));
+
+    Result<StoreSummary> done = restore_store(file("backup"), where);
+
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+    EXPECT_EQ(open(where)->load()->cordoned_nodes, std::vector<std::string>{"mine"});
+    EXPECT_TRUE(open(where)->load()->jobs.empty());
+  }
+}
+
+TEST_F(Maintenance, RestoresIntoNoStoreThatAServerUses) {
+  fill(*open(file("muster.db")));
+  ASSERT_TRUE(backup_store(file("muster.db"), file("backup")));
+  for (const std::string& where : {file("other.db"), TestPostgres::instance().new_url()}) {
+    const auto in_use = open(where);
+
+    const auto done = restore_store(file("backup"), where);
+
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+    EXPECT_NE(done.error().what.find("a server"), std::string::npos) << done.error().what;
+    EXPECT_TRUE(in_use->load()->jobs.empty());
+  }
+}
+
+TEST_F(Maintenance, RestoresNothingThatIsNoBackup) {
+  ASSERT_TRUE(base::write_file(file("text"), std::string(10'000, 'x')));
+  ASSERT_TRUE(base::write_file(file("empty"), ""));
+
+  EXPECT_EQ(restore_store(file("text"), file("a.db")).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(restore_store(file("empty"), file("a.db")).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(restore_store(file("missing"), file("a.db")).error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(file("a.db")));
+}
+
+/// Overwrites a page, but not the first, with what no page can be.
+void damage_page(const std::string& database, std::streamoff page) {
+  std::fstream bytes(database, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekp(page * 4096);
+  bytes << std::string(4096, '\xEE');
+}
+
+TEST_F(Maintenance, RestoresNoBackupThatIsDamaged) {
+  fill(*open(file("muster.db")));
+  ASSERT_TRUE(backup_store(file("muster.db"), file("backup")));
+  damage_page(file("backup"), 2);
+
+  EXPECT_EQ(restore_store(file("backup"), file("a.db")).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(Maintenance, FindsNoFaultInAStoreThatHasNone) {
+  for (const std::string& where : {file("muster.db"), TestPostgres::instance().new_url()}) {
+    fill(*open(where));
+
+    const auto check = check_store(where);
+
+    ASSERT_TRUE(check) << check.error().to_string();
+    EXPECT_EQ(check->faults, std::vector<std::string>{});
+    EXPECT_EQ(check->summary, kFilled);
+  }
+}
+
+TEST_F(Maintenance, FindsAPageThatIsDamaged) {
+  fill(*open(file("muster.db")));
+  ASSERT_TRUE(backup_store(file("muster.db"), file("copy")));
+  const auto size = std::filesystem::file_size(file("copy"));
+  for (std::streamoff page = 1; page < static_cast<std::streamoff>(size / 4096); ++page) {
+    const std::string damaged = file("damaged");
+    std::filesystem::copy_file(file("copy"), damaged,
+                               std::filesystem::copy_options::overwrite_existing);
+    damage_page(damaged, page);
+
+    const auto check = check_store(damaged);
+
+    EXPECT_TRUE(!check || !check->faults.empty()) << "page " << page;
+  }
+}
+
+TEST_F(Maintenance, NamesTheRowWhoseDocumentCannotBeRead) {
+  const std::string url = TestPostgres::instance().new_url();
+  fill(*open(url));
+  TestPostgres::instance().execute(url,
+                                   "UPDATE job SET document = '\\xa0' WHERE id = 'j1';"
+                                   "UPDATE account SET name = 'mallory' WHERE name = 'ada'");
+
+  const auto check = check_store(url);
+
+  ASSERT_TRUE(check) << check.error().to_string();
+  ASSERT_EQ(check->faults.size(), 2U);
+  EXPECT_EQ(
+      check->faults[0].find("job j1 vision/one: the database holds a job that cannot be read"), 0U)
+      << check->faults[0];
+  EXPECT_EQ(check->faults[1], "user mallory: its row holds the document of ada");
+}
+
+TEST_F(Maintenance, SaysWhereThereIsNothingToCheck) {
+  EXPECT_EQ(check_store(file("missing.db")).error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(file("missing.db")));
+}
+
+}  // namespace
+}  // namespace muster::store

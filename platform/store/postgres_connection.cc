@@ -1,0 +1,321 @@
+#include "store/postgres_connection.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "store/postgres_error.h"
+
+namespace muster::store {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+constexpr int kBinary = 1;
+
+void say_nothing(void* /*nobody*/, const char* /*notice*/) {}
+
+/// One line: libpq's messages end with a newline and may have several.
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    text.replace(at, 1, "; ");
+  }
+  return text;
+}
+
+std::string sqlstate_of(const PGresult* result) {
+  const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  return state == nullptr ? "" : state;
+}
+
+}  // namespace
+
+void PostgresRows::Clear::operator()(pg_result* result) const {
+  PQclear(result);
+}
+
+int PostgresRows::size() const {
+  return PQntuples(result_.get());
+}
+
+int PostgresRows::columns() const {
+  return PQnfields(result_.get());
+}
+
+std::string_view PostgresRows::bytes(int row, int column) const {
+  return {PQgetvalue(result_.get(), row, column),
+          static_cast<size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+int64_t PostgresRows::number(int row, int column) const {
+  uint64_t number = 0;
+  for (const char byte : bytes(row, column)) {
+    number = number << 8U | static_cast<unsigned char>(byte);
+  }
+  return static_cast<int64_t>(number);
+}
+
+bool PostgresRows::is_null(int row, int column) const {
+  return PQgetisnull(result_.get(), row, column) == 1;
+}
+
+bool PostgresRows::is_number(int column) const {
+  constexpr Oid kInt8 = 20;
+  return PQftype(result_.get(), column) == kInt8;
+}
+
+int64_t PostgresRows::changed() const {
+  return std::atoll(PQcmdTuples(result_.get()));
+}
+
+void PostgresConnection::Finish::operator()(pg_conn* connection) const {
+  PQfinish(connection);
+}
+
+PostgresConnection::PostgresConnection(PostgresUrl url, pg_conn* connection,
+                                       const Timeouts& timeouts)
+    : url_(std::move(url)), connection_(connection), timeouts_(timeouts) {}
+PostgresConnection::~PostgresConnection() = default;
+
+Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const PostgresUrl& url,
+                                                                     const std::string& name,
+                                                                     const Timeouts& timeouts) {
+  const std::string patience = std::to_string(timeouts.connect.count());
+  // Later ones win: those before the URL are defaults, those behind it are not for the URL to say.
+  const std::pair<const char*, const char*> options[] = {{"connect_timeout", patience.c_str()},
+                                                         {"keepalives_idle", "3"},
+                                                         {"keepalives_interval", "1"},
+                                                         {"keepalives_count", "3"},
+                                                         {"tcp_user_timeout", "5000"},
+                                                         {"dbname", url.text.c_str()},
+                                                         {"application_name", name.c_str()},
+                                                         {"client_encoding", "UTF8"},
+                                                         {nullptr, nullptr}};
+  std::vector<const char*> keywords;
+  std::vector<const char*> values;
+  for (const auto& [keyword, value] : options) {
+    keywords.push_back(keyword);
+    values.push_back(value);
+  }
+  std::unique_ptr<PostgresConnection> opened(new PostgresConnection(
+      url, PQconnectdbParams(keywords.data(), values.data(), /*expand_dbname=*/1), timeouts));
+  PGconn* connection = opened->connection_.get();
+  if (PQstatus(connection) != CONNECTION_OK) {
+    // A failed attempt has no SQLSTATE, only words: those of the server begin with its severity.
+    const std::string said = one_line(PQerrorMessage(connection));
+    const bool by_server = said.find("FATAL: ") != std::string::npos;
+    Error error{
+        .code = ErrorCode::kUnavailable,
+        .what = "the database " + url.shown + " cannot be reached: " + url.without_password(said),
+        .advice = "see that the database server runs and that the URL names it"};
+    if (by_server && said.find("authentication failed") != std::string::npos) {
+      error.code = ErrorCode::kRefused;
+    }
+    if (by_server && said.find("pg_hba.conf") != std::string::npos)
+      error.code = ErrorCode::kRefused;
+    return error;
+  }
+  PQsetNoticeProcessor(connection, say_nothing, nullptr);
+  PQsetnonblocking(connection, 1);
+  MUSTER_CHECK(opened->set_up());
+  return opened;
+}
+
+Result<void> PostgresConnection::set_up() {
+  // The keepalives are the server's: of a leader that lost its power it should know within seconds,
+  // for as long as the session stands, so does its lock. They do nothing on a unix socket.
+  return execute(
+      "SELECT set_config('synchronous_commit', 'on', false)"
+      "  WHERE current_setting('synchronous_commit') = 'off';"
+      "SET statement_timeout = " +
+      std::to_string(timeouts_.statement.count()) +
+      ";"
+      "SET lock_timeout = " +
+      std::to_string(timeouts_.statement.count() / 2) +
+      ";"
+      "SET idle_in_transaction_session_timeout = 30000;"
+      "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2;"
+      "SET tcp_user_timeout = 4000; SET client_min_messages = error");
+}
+
+bool PostgresConnection::is_broken() const {
+  return is_broken_ || PQstatus(connection_.get()) != CONNECTION_OK;
+}
+
+Error PostgresConnection::lost() {
+  is_broken_ = true;
+  if (was_silent_) {
+    return {.code = ErrorCode::kUnavailable,
+            .what = "the database " + url_.shown + " did not answer within " +
+                    std::to_string(timeouts_.silence.count() / 1000) + " s",
+            .advice = "see how the database server does; the next request tries again"};
+  }
+  return {.code = ErrorCode::kUnavailable,
+          .what = "the connection to the database " + url_.shown + " was lost: " +
+                  url_.without_password(one_line(PQerrorMessage(connection_.get()))),
+          .advice = "see that the database server runs; the next request tries again"};
+}
+
+Error PostgresConnection::error(const PGresult* result) {
+  const std::string state = sqlstate_of(result);
+  if (ends_the_session(state)) is_broken_ = true;
+  const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  return postgres_error(url_.shown, state,
+                        url_.without_password(one_line(message == nullptr ? "" : message)));
+}
+
+Error PostgresConnection::lost_or(const PGresult* result) {
+  if (sqlstate_of(result).empty()) return lost();
+  return error(result);
+}
+
+/// False: lost, or silent for too long.
+bool PostgresConnection::wait_readable() {
+  const int unsent = PQflush(connection_.get());
+  if (unsent < 0) return false;
+  pollfd waited{.fd = PQsocket(connection_.get()),
+                .events = static_cast<short>(unsent == 1 ? POLLIN | POLLOUT : POLLIN),
+                .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&waited, 1, static_cast<int>(timeouts_.silence.count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) was_silent_ = true;
+  if (ready <= 0) return false;
+  return (waited.revents & ~POLLOUT) == 0 || PQconsumeInput(connection_.get()) == 1;
+}
+
+PGresult* PostgresConnection::next_result() {
+  while (!is_broken_ && PQisBusy(connection_.get()) == 1) {
+    if (!wait_readable()) is_broken_ = true;
+  }
+  // Of a server that was silent libpq would wait for more.
+  return was_silent_ ? nullptr : PQgetResult(connection_.get());
+}
+
+/// The last answer of the statement that was sent; an error where any is one.
+Result<PostgresRows> PostgresConnection::last_of_statement() {
+  std::unique_ptr<PGresult, decltype(&PQclear)> last(nullptr, PQclear);
+  bool has_failed = false;
+  while (PGresult* result = next_result()) {
+    const ExecStatusType status = PQresultStatus(result);
+    if (has_failed) {
+      PQclear(result);
+      continue;
+    }
+    last.reset(result);
+    has_failed = status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK;
+  }
+  if (!last) return lost();
+  if (has_failed) return lost_or(last.get());
+  return PostgresRows(last.release());
+}
+
+Result<void> PostgresConnection::execute(const std::string& sql) {
+  if (is_broken() || PQsendQuery(connection_.get(), sql.c_str()) != 1) return lost();
+  const Result<PostgresRows> done = last_of_statement();
+  if (!done) return done.error();
+  return {};
+}
+
+bool PostgresConnection::send(const PostgresStep& step) {
+  const PostgresParameters& parameters = step.parameters;
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    values.push_back(parameters.data(i));
+    lengths.push_back(parameters.length(i));
+  }
+  const std::vector<int> formats(parameters.size(), kBinary);
+  const auto count = static_cast<int>(parameters.size());
+  PGconn* connection = connection_.get();
+  return (step.is_prepared
+              ? PQsendQueryPrepared(connection, step.statement.c_str(), count, values.data(),
+                                    lengths.data(), formats.data(), kBinary)
+              : PQsendQueryParams(connection, step.statement.c_str(), count, nullptr, values.data(),
+                                  lengths.data(), formats.data(), kBinary)) == 1;
+}
+
+Result<PostgresRows> PostgresConnection::query(const std::string& sql,
+                                               const PostgresParameters& parameters) {
+  if (is_broken() || !send({.statement = sql, .parameters = parameters, .is_prepared = false})) {
+    return lost();
+  }
+  return last_of_statement();
+}
+
+Result<void> PostgresConnection::each_row(const std::string& sql, const Take& take) {
+  if (is_broken() || !send({.statement = sql, .parameters = {}, .is_prepared = false})) {
+    return lost();
+  }
+  PQsetSingleRowMode(connection_.get());
+  // After an error the rest is still read: the connection goes on.
+  Result<void> done;
+  bool is_complete = false;
+  while (PGresult* result = next_result()) {
+    const ExecStatusType status = PQresultStatus(result);
+    const PostgresRows row(result);
+    is_complete = is_complete || status == PGRES_TUPLES_OK;
+    if (!done || status == PGRES_TUPLES_OK) continue;
+    done = status == PGRES_SINGLE_TUPLE ? take(row) : Result<void>(lost_or(result));
+  }
+  if (done && !is_complete) return lost();
+  return done;
+}
+
+Result<void> PostgresConnection::prepare(std::span<const Prepared> statements) {
+  for (const Prepared& statement : statements) {
+    if (is_broken() ||
+        PQsendPrepare(connection_.get(), statement.name, statement.sql, 0, nullptr) != 1) {
+      return lost();
+    }
+    const Result<PostgresRows> done = last_of_statement();
+    if (!done) return done.error();
+  }
+  return {};
+}
+
+Result<std::vector<PostgresRows>> PostgresConnection::pipeline(std::span<const PostgresStep> steps,
+                                                               size_t* failed) {
+  PGconn* connection = connection_.get();
+  if (is_broken() || PQenterPipelineMode(connection) != 1) return lost();
+  for (const PostgresStep& step : steps) {
+    if (!send(step)) return lost();
+  }
+  if (PQpipelineSync(connection) != 1) return lost();
+
+  std::vector<PostgresRows> answers;
+  answers.reserve(steps.size());
+  std::optional<Error> first_error;
+  while (true) {
+    PGresult* result = next_result();
+    if (result == nullptr) {  // between two statements, or lost
+      if (is_broken()) break;
+      continue;
+    }
+    PostgresRows rows(result);
+    const ExecStatusType status = PQresultStatus(result);
+    if (status == PGRES_PIPELINE_SYNC) break;
+    if (first_error) continue;
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
+      answers.push_back(std::move(rows));
+      continue;
+    }
+    if (failed != nullptr) *failed = answers.size();
+    first_error = lost_or(result);
+  }
+  if (first_error) {
+    if (!is_broken()) PQexitPipelineMode(connection);
+    return *std::move(first_error);
+  }
+  if (is_broken()) return lost();
+  PQexitPipelineMode(connection);
+  return answers;
+}
+
+}  // namespace muster::store

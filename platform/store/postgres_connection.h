@@ -1,0 +1,121 @@
+// One session with a PostgreSQL server: as much of libpq as the store uses, never waiting longer
+// than a stated time for an answer, with errors that say what to do and hold no password.
+//
+// Threads: one at a time. A connection that broke stays broken; its owner opens another.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "store/postgres_parameters.h"
+#include "store/postgres_url.h"
+
+struct pg_conn;
+struct pg_result;
+
+namespace muster::store {
+
+using base::Result;
+
+/// The rows of an answer; of each column its bytes in binary format.
+class PostgresRows {
+ public:
+  explicit PostgresRows(pg_result* result) : result_(result) {}
+
+  int size() const;
+  int columns() const;
+  std::string_view bytes(int row, int column) const;
+  int64_t number(int row, int column) const;  ///< of an int8
+  bool is_null(int row, int column) const;
+  bool is_number(int column) const;
+  /// How many rows an INSERT, UPDATE or DELETE changed.
+  int64_t changed() const;
+
+ private:
+  struct Clear {
+    void operator()(pg_result* result) const;
+  };
+  std::unique_ptr<pg_result, Clear> result_;
+};
+
+/// One of a pipeline's statements.
+struct PostgresStep {
+  std::string statement;  ///< the name of a prepared one, or SQL
+  PostgresParameters parameters;
+  bool is_prepared = true;
+};
+
+class PostgresConnection {
+ public:
+  struct Timeouts {
+    std::chrono::seconds connect{3};
+    std::chrono::milliseconds statement{5'000};  ///< the server gives up on a statement
+    std::chrono::milliseconds silence{8'000};    ///< this side gives up on the server
+  };
+
+  /// kUnavailable: nobody answers. kRefused: the server lets this user not in. kNotFound: it has no
+  /// such database. `name` is what the server lists the session as.
+  static Result<std::unique_ptr<PostgresConnection>> open(const PostgresUrl& url,
+                                                          const std::string& name,
+                                                          const Timeouts& timeouts);
+  static Result<std::unique_ptr<PostgresConnection>> open(const PostgresUrl& url,
+                                                          const std::string& name) {
+    return open(url, name, Timeouts());
+  }
+  ~PostgresConnection();
+  PostgresConnection(const PostgresConnection&) = delete;
+  PostgresConnection& operator=(const PostgresConnection&) = delete;
+
+  /// Statements without parameters and without rows, ';' between them.
+  Result<void> execute(const std::string& sql);
+  Result<PostgresRows> query(const std::string& sql, const PostgresParameters& parameters = {});
+  /// Hands over the rows as they come: never more than one is in memory.
+  using Take = std::function<Result<void>(const PostgresRows& one)>;
+  Result<void> each_row(const std::string& sql, const Take& take);
+
+  struct Prepared {
+    const char* name;
+    const char* sql;
+  };
+  Result<void> prepare(std::span<const Prepared> statements);
+
+  /// All in one round trip. The answers in order; where one fails, the rest is not run, and
+  /// `*failed` is its index.
+  Result<std::vector<PostgresRows>> pipeline(std::span<const PostgresStep> steps,
+                                             size_t* failed = nullptr);
+
+  /// Whether it was lost: no later call succeeds.
+  bool is_broken() const;
+  const PostgresUrl& url() const { return url_; }
+
+ private:
+  PostgresConnection(PostgresUrl url, pg_conn* connection, const Timeouts& timeouts);
+  Result<void> set_up();
+  bool send(const PostgresStep& step);
+  /// The next answer, or nullptr at the end of one statement's.
+  pg_result* next_result();
+  bool wait_readable();
+  Result<PostgresRows> last_of_statement();
+  base::Error error(const pg_result* result);
+  base::Error lost();
+  base::Error lost_or(const pg_result* result);
+
+  struct Finish {
+    void operator()(pg_conn* connection) const;
+  };
+  PostgresUrl url_;
+  std::unique_ptr<pg_conn, Finish> connection_;
+  Timeouts timeouts_;
+  bool is_broken_ = false;
+  bool was_silent_ = false;
+};
+
+}  // namespace muster::store

@@ -1,0 +1,117 @@
+#include "store/postgres_maintenance.h"
+
+#include "store/document_check.h"
+#include "store/postgres_copy.h"
+#include "store/postgres_schema.h"
+#include "store/sqlite_schema.h"
+
+namespace muster::store {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+using Connection = std::unique_ptr<PostgresConnection>;
+
+Result<Connection> connect(const std::string& url) {
+  MUSTER_TRY(const PostgresUrl parsed, PostgresUrl::parse(url));
+  return PostgresConnection::open(parsed, "muster store");
+}
+
+/// All as of one moment, however long it takes.
+Result<Connection> connect_to_read(const std::string& url) {
+  MUSTER_TRY(Connection connection, connect(url));
+  MUSTER_TRY(const int version, schema_version(*connection));
+  const std::string database = "the database " + connection->url().shown;
+  if (version > kSchemaVersion) return newer_schema(database, version);
+  if (version == 0)
+    return Error{.code = ErrorCode::kNotFound, .what = database + " holds no store"};
+  MUSTER_CHECK(
+      connection->execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                          "SET LOCAL statement_timeout = 0"));
+  return connection;
+}
+
+Result<StoreSummary> summary_of(PostgresConnection& connection) {
+  MUSTER_TRY(const PostgresRows rows,
+             connection.query("SELECT (SELECT version FROM schema_version),"
+                              " (SELECT count(*) FROM job), (SELECT count(*) FROM project),"
+                              " (SELECT count(*) FROM account), (SELECT count(*) FROM token),"
+                              " (SELECT count(*) FROM secret), (SELECT count(*) FROM audit)"));
+  const auto count = [&](int column) { return static_cast<uint64_t>(rows.number(0, column)); };
+  return StoreSummary{.schema_version = static_cast<int>(rows.number(0, 0)),
+                      .jobs = count(1),
+                      .projects = count(2),
+                      .users = count(3),
+                      .tokens = count(4),
+                      .secrets = count(5),
+                      .audit_records = count(6)};
+}
+
+Result<void> check_documents(PostgresConnection& connection, Faults& faults) {
+  for (const DocumentTable& table : kDocumentTables) {
+    MUSTER_CHECK(connection.each_row(table.query(), [&](const PostgresRows& row) -> Result<void> {
+      faults.check(table, row.bytes(0, 0), row.bytes(0, 1));
+      return {};
+    }));
+  }
+  return {};
+}
+
+Result<void> refuse_where_somebody_leads(PostgresConnection& connection) {
+  MUSTER_TRY(const PostgresRows lock,
+             connection.query(std::string("SELECT pg_try_advisory_lock(") + kLeaderLock + ")"));
+  if (lock.number(0, 0) == 1) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "a server leads on the database " + connection.url().shown,
+               .advice = "stop it first"};
+}
+
+Result<void> refuse_what_is_not_empty(PostgresConnection& connection) {
+  MUSTER_TRY(const StoreSummary found, summary_of(connection));
+  MUSTER_TRY(const PostgresRows nodes, connection.query("SELECT count(*) FROM node_setting"));
+  if (found == StoreSummary{.schema_version = found.schema_version} && nodes.number(0, 0) == 0) {
+    return {};
+  }
+  return Error{.code = ErrorCode::kConflict,
+               .what = "the database " + connection.url().shown + " is not empty",
+               .advice = "name another database or schema: nothing is overwritten"};
+}
+
+}  // namespace
+
+Result<void> copy_out_of_postgres(const std::string& url, SqliteDatabase& copy) {
+  MUSTER_TRY(const Connection connection, connect_to_read(url));
+  MUSTER_TRY(const int version, schema_version(*connection));
+  MUSTER_CHECK(migrate(copy, version));
+  MUSTER_CHECK(copy_to_sqlite(*connection, copy));
+  return migrate(copy);
+}
+
+Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
+                                const std::filesystem::path& backup_folder) {
+  MUSTER_TRY(const Connection connection, connect(url));
+  MUSTER_CHECK(migrate(*connection, kPostgresMigrations, backup_folder));
+  MUSTER_CHECK(refuse_where_somebody_leads(*connection));
+  // Closing the connection takes back what was not committed.
+  MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
+  MUSTER_CHECK(refuse_what_is_not_empty(*connection));
+  MUSTER_CHECK(copy_to_postgres(backup, *connection));
+  return connection->execute("COMMIT");
+}
+
+Result<StoreCheck> check_postgres(const std::string& url) {
+  MUSTER_TRY(const Connection connection, connect_to_read(url));
+  StoreCheck check;
+  MUSTER_TRY(check.summary, summary_of(*connection));
+  Faults faults;
+  if (const auto done = check_documents(*connection, faults); !done) {
+    if (connection->is_broken()) return done.error();
+    faults.add(done.error().what);
+  }
+  check.faults = faults.take();
+  return check;
+}
+
+}  // namespace muster::store

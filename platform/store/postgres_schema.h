@@ -1,0 +1,42 @@
+// The tables of the store in PostgreSQL: those of SQLite under the same version (sqlite_schema.h),
+// and two of its own: schema_version, and leader, with one row each.
+//
+// I/O.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "store/postgres_connection.h"
+
+namespace muster::store {
+
+/// SQL that makes version `to` of the one before it in the list, or of an empty database.
+struct PostgresMigration {
+  int to = 0;
+  const char* sql = nullptr;
+};
+
+extern const std::span<const PostgresMigration> kPostgresMigrations;
+
+/// 0: there is none.
+Result<int> schema_version(PostgresConnection& connection);
+
+/// All steps that are missing, in one transaction; before that, where there is something to lose,
+/// a backup (a SQLite file) into `backup_folder`. kConflict: the version is newer than the last
+/// of the list, or a server leads on the older one.
+Result<void> migrate(PostgresConnection& connection, std::span<const PostgresMigration> migrations,
+                     const std::filesystem::path& backup_folder);
+
+/// SQL: the two keys of the advisory lock that the leader's session holds, as pg_locks shows them.
+/// The second is the table's own number, so that each schema of a database has its own leader.
+inline constexpr const char* kLeaderLock =
+    "(1297437524::int8 << 32) | 'leader'::regclass::oid::int8";
+inline constexpr const char* kLeaderLockHolders =
+    "SELECT l.pid::int8, a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+    " AND l.classid = 1297437524 AND l.objid = 'leader'::regclass::oid"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+}  // namespace muster::store

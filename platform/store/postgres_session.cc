@@ -1,0 +1,233 @@
+#include "store/postgres_session.h"
+
+#include "base/random.h"
+#include "store/postgres_schema.h"
+#include "store/postgres_statements.h"
+#include "store/store_error.h"
+
+namespace muster::store {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+std::string unique_name() {
+  base::SystemRandom random;
+  return "muster " + base::random_name(random, 16);
+}
+
+PostgresStep sql(std::string text) {
+  return {.statement = std::move(text), .parameters = {}, .is_prepared = false};
+}
+
+}  // namespace
+
+PostgresSession::PostgresSession(PostgresUrl url, std::filesystem::path backup_folder)
+    : url_(std::move(url)), backup_folder_(std::move(backup_folder)), name_(unique_name()) {}
+
+Error PostgresSession::leads_no_more() const {
+  return {.code = ErrorCode::kRefused,
+          .what = has_led_ ? "another server leads on the database " + url_.shown
+                           : "this server does not lead on the database " + url_.shown,
+          .advice = "ask the server that leads; this one waits until it is its turn"};
+}
+
+Result<void> PostgresSession::connect() {
+  if (is_connected()) return {};
+  connection_.reset();
+  // Whoever waits for a dead server would do nothing else: after a failure as much time goes to
+  // other work as went into the attempt. (A refusal takes none.)
+  const auto start = SteadyClock::now();
+  if (last_failure_ && start < next_attempt_) return *last_failure_;
+  Result<void> done = connect_now();
+  last_failure_.reset();
+  if (done) return done;
+  connection_.reset();
+  const auto now = SteadyClock::now();
+  if (now - start > std::chrono::seconds(2)) {
+    last_failure_ = done.error();
+    next_attempt_ = now + (now - start);
+  }
+  return done;
+}
+
+Result<void> PostgresSession::connect_now() {
+  MUSTER_TRY(connection_, PostgresConnection::open(url_, name_));
+  MUSTER_CHECK(migrate(*connection_, kPostgresMigrations, backup_folder_));
+  MUSTER_CHECK(connection_->prepare(kPostgresStatements));
+  return leads_ ? lead_again() : Result<void>();
+}
+
+/// No error where it leads no more: it can still read.
+Result<void> PostgresSession::lead_again() {
+  MUSTER_TRY(const Lock lock, take_lock());
+  if (lock == Lock::kTaken) {
+    MUSTER_TRY(const PostgresRows leader, connection_->query("SELECT generation FROM leader"));
+    if (leader.number(0, 0) == generation_) return {};
+    MUSTER_CHECK(connection_->query(std::string("SELECT pg_advisory_unlock(") + kLeaderLock + ")"));
+  }
+  leads_ = false;
+  unsettled_.reset();  // another has led on with what it found
+  return {};
+}
+
+Result<PostgresSession::Lock> PostgresSession::take_lock() {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    MUSTER_TRY(const PostgresRows taken,
+               connection_->query(std::string("SELECT pg_try_advisory_lock(") + kLeaderLock + ")"));
+    if (taken.number(0, 0) == 1) return Lock::kTaken;
+    MUSTER_TRY(const PostgresRows holders, connection_->query(kLeaderLockHolders));
+    if (holders.size() == 0) continue;  // it went just now
+    if (holders.bytes(0, 1) != name_) return Lock::kHeldByOther;
+    MUSTER_CHECK(end_own_session(holders.number(0, 0)));
+  }
+  return Error{.code = ErrorCode::kUnavailable,
+               .what = "the database " + url_.shown + " does not give the leader's lock back",
+               .advice = "an earlier session of this server still ends; try again"};
+}
+
+/// The server has not noticed yet that a connection of this store is gone.
+Result<void> PostgresSession::end_own_session(int64_t process) {
+  constexpr int64_t kPatienceMs = 2'000;
+  const auto ended = connection_->query("SELECT pg_terminate_backend($1::int8::int4, $2::int8)",
+                                        PostgresParameters().number(process).number(kPatienceMs));
+  if (!ended) return ended.error();
+  return {};
+}
+
+Result<bool> PostgresSession::took_place() {
+  MUSTER_TRY(const PostgresRows leader, connection_->query("SELECT commit_number FROM leader"));
+  return leader.number(0, 0) == unsettled_->number;
+}
+
+Result<void> PostgresSession::ready() {
+  MUSTER_CHECK(connect());
+  if (!leads_ || !unsettled_) return {};
+  MUSTER_TRY(const bool is_there, took_place());
+  if (is_there) MUSTER_CHECK(undo());
+  unsettled_.reset();
+  return {};
+}
+
+Result<void> PostgresSession::undo() {
+  std::vector<PostgresStep> steps;
+  steps.push_back(sql("BEGIN ISOLATION LEVEL READ COMMITTED"));
+  // Gives the row the number of before: should this COMMIT, too, be lost, the number still tells.
+  steps.push_back({.statement = "fence",
+                   .parameters = PostgresParameters().number(commit_number_).number(generation_)});
+  steps.insert(steps.end(), unsettled_->undo.begin(), unsettled_->undo.end());
+  steps.push_back(sql("COMMIT"));
+  size_t failed = 0;
+  const auto done = connection_->pipeline(steps, &failed);
+  if (done) return {};
+  if (is_connected()) (void)connection_->execute("ROLLBACK");
+  return done.error();
+}
+
+Result<PostgresConnection*> PostgresSession::reader() {
+  MUSTER_CHECK(ready());
+  return connection_.get();
+}
+
+Result<void> PostgresSession::commit(const Batch& batch) {
+  MUSTER_CHECK(ready());
+  Result<void> done;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (!leads_) return leads_no_more();
+    done = try_commit(batch);
+    if (done || is_connected()) return done;
+    // Lost on the way. Where a new connection is to be had at once, nobody need notice.
+    MUSTER_CHECK(connect());
+    if (!unsettled_) continue;
+    MUSTER_TRY(const bool is_there, took_place());
+    const int64_t number = unsettled_->number;
+    unsettled_.reset();
+    if (!is_there) continue;
+    commit_number_ = number;
+    return {};
+  }
+  return done;
+}
+
+/// Sets `unsettled_` where the connection is lost during COMMIT, and only there.
+Result<void> PostgresSession::try_commit(const Batch& batch) {
+  std::vector<PostgresStep> undo;
+  Result<void> done = write(batch, undo);
+  if (!done) {
+    if (is_connected()) MUSTER_CHECK(connection_->execute("ROLLBACK"));
+    return done;
+  }
+  done = connection_->execute("COMMIT");
+  if (done) {
+    ++commit_number_;
+  } else if (!is_connected()) {
+    unsettled_ = {.number = commit_number_ + 1, .undo = std::move(undo)};
+  }
+  return done;
+}
+
+/// All but COMMIT, in one round trip.
+Result<void> PostgresSession::write(const Batch& batch, std::vector<PostgresStep>& undo) {
+  std::vector<PostgresStep> steps;
+  steps.push_back(sql("BEGIN ISOLATION LEVEL READ COMMITTED"));
+  steps.push_back(
+      {.statement = "fence",
+       .parameters = PostgresParameters().number(commit_number_ + 1).number(generation_)});
+  const size_t first_read = steps.size();
+  for (PostgresStep& read : reads_before(batch)) steps.push_back(std::move(read));
+  const size_t first_write = steps.size();
+  PostgresWrites writes = writes_of(batch);
+  for (PostgresStep& write : writes.steps) steps.push_back(std::move(write));
+
+  size_t failed = 0;
+  auto answers = connection_->pipeline(steps, &failed);
+  if (!answers) {
+    if (answers.error().code != ErrorCode::kConflict) return answers.error();
+    for (const auto& [step, job] : writes.inserts) {
+      if (first_write + step == failed) return job_is_taken(*job);
+    }
+    return answers.error();
+  }
+  if ((*answers)[1].changed() != 1) {
+    leads_ = false;
+    return leads_no_more();
+  }
+  for (const auto& [step, job] : writes.updates) {
+    if ((*answers)[first_write + step].changed() == 0) return job_is_missing(*job);
+  }
+  answers->erase(answers->begin() + static_cast<std::ptrdiff_t>(first_write), answers->end());
+  answers->erase(answers->begin(), answers->begin() + static_cast<std::ptrdiff_t>(first_read));
+  undo = undo_of(batch, *answers);
+  return {};
+}
+
+Result<bool> PostgresSession::try_to_lead(const std::string& address) {
+  MUSTER_CHECK(ready());
+  if (leads_) return true;
+  Result<bool> done = lead(address);
+  if (done || is_connected()) return done;
+  MUSTER_CHECK(ready());  // that the connection was lost may have shown only now
+  return lead(address);
+}
+
+Result<bool> PostgresSession::lead(const std::string& address) {
+  MUSTER_TRY(const Lock lock, take_lock());
+  if (lock == Lock::kHeldByOther) return false;
+  Result<PostgresRows> leader = connection_->query(
+      "UPDATE leader SET address = $1::text, generation = generation + 1"
+      " RETURNING generation, commit_number",
+      PostgresParameters().text(address));
+  if (!leader) {
+    connection_.reset();  // and with it the lock
+    return leader.error();
+  }
+  generation_ = leader->number(0, 0);
+  commit_number_ = leader->number(0, 1);
+  leads_ = has_led_ = true;
+  return true;
+}
+
+}  // namespace muster::store

@@ -1,0 +1,181 @@
+#include "store/postgres_store.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "store/account_document.h"
+#include "store/job_document.h"
+#include "store/postgres_schema.h"
+#include "store/postgres_session.h"
+#include "store/project_document.h"
+
+namespace muster::store {
+
+using base::Error;
+using base::ErrorCode;
+
+struct PostgresStore::Impl {
+  PostgresSession session;
+
+  /// What `read` makes of a connection; where that was lost meanwhile, of a new one.
+  template <class Read>
+  auto read(Read read) -> decltype(read(std::declval<PostgresConnection&>())) {
+    MUSTER_TRY(PostgresConnection * connection, session.reader());
+    auto done = read(*connection);
+    if (done || !connection->is_broken()) return done;
+    MUSTER_TRY(connection, session.reader());
+    return read(*connection);
+  }
+};
+
+PostgresStore::PostgresStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PostgresStore::~PostgresStore() = default;
+
+Result<std::unique_ptr<PostgresStore>> PostgresStore::open(
+    const std::string& url, const std::filesystem::path& backup_folder) {
+  MUSTER_TRY(PostgresUrl parsed, PostgresUrl::parse(url));
+  auto impl = std::make_unique<Impl>(PostgresSession(std::move(parsed), backup_folder));
+  MUSTER_CHECK(impl->session.reader());
+  return std::unique_ptr<PostgresStore>(new PostgresStore(std::move(impl)));
+}
+
+namespace {
+
+/// Appends what `read` makes of the first column of every row.
+template <class T>
+Result<void> load_documents(PostgresConnection& connection, const char* sql, std::vector<T>& into,
+                            Result<T> (*read)(std::string_view)) {
+  return connection.each_row(sql, [&](const PostgresRows& row) -> Result<void> {
+    MUSTER_TRY(T value, read(row.bytes(0, 0)));
+    into.push_back(std::move(value));
+    return {};
+  });
+}
+
+Result<Contents> load_all(PostgresConnection& connection) {
+  Contents contents;
+  MUSTER_TRY(const PostgresRows jobs, connection.query("SELECT count(*) FROM job"));
+  contents.jobs.reserve(static_cast<size_t>(jobs.number(0, 0)));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM job ORDER BY sequence",
+                              contents.jobs, from_document));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM project ORDER BY sequence, name",
+                              contents.projects, from_project_document));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM account ORDER BY name",
+                              contents.users, from_user_document));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM token ORDER BY id", contents.tokens,
+                              from_token_document));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM secret ORDER BY project, name",
+                              contents.secrets, from_secret_document));
+  MUSTER_CHECK(connection.each_row("SELECT name FROM node_setting WHERE cordoned = 1 ORDER BY name",
+                                   [&](const PostgresRows& row) -> Result<void> {
+                                     contents.cordoned_nodes.emplace_back(row.bytes(0, 0));
+                                     return {};
+                                   }));
+  return contents;
+}
+
+/// $1, $2 ... as they are asked for.
+class Conditions {
+ public:
+  std::string text(std::string_view value) {
+    parameters_.text(value);
+    return next() + "::text";
+  }
+  std::string number(int64_t value) {
+    parameters_.number(value);
+    return next() + "::int8";
+  }
+  const PostgresParameters& parameters() const { return parameters_; }
+
+ private:
+  std::string next() const { return "$" + std::to_string(parameters_.size()); }
+  PostgresParameters parameters_;
+};
+
+Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connection,
+                                                    const access::AuditQuery& query) {
+  constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+  const uint64_t before = std::min(query.before.value_or(kLargest), kLargest);
+  Conditions values;
+  std::string sql = "SELECT number, document FROM audit WHERE number < " +
+                    values.number(static_cast<int64_t>(before));
+  if (query.user) sql += " AND actor = " + values.text(*query.user);
+  if (query.project) sql += " AND project = " + values.text(*query.project);
+  if (query.action) {
+    // '/' is the character behind '.': this is all that begins with "job.".
+    const std::string kind = values.text(*query.action);
+    sql += " AND (action = " + kind + " OR (action > " + kind + " || '.' AND action < " + kind +
+           " || '/'))";
+  }
+  if (query.since) sql += " AND time >= " + values.number(query.since->time_since_epoch().count());
+  sql += " ORDER BY number DESC LIMIT " + values.number(std::max(0, query.limit));
+
+  MUSTER_TRY(const PostgresRows rows, connection.query(sql, values.parameters()));
+  std::vector<access::AuditRecord> found;
+  for (int row = 0; row < rows.size(); ++row) {
+    MUSTER_TRY(access::AuditRecord record, from_audit_document(rows.bytes(row, 1)));
+    record.number = static_cast<uint64_t>(rows.number(row, 0));
+    found.push_back(std::move(record));
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<Contents> PostgresStore::load() {
+  return impl_->read([](PostgresConnection& connection) -> Result<Contents> {
+    // However long it takes to read them all.
+    MUSTER_CHECK(
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                           "SET LOCAL statement_timeout = 0"));
+    Result<Contents> contents = load_all(connection);
+    const Result<void> ended = connection.execute("ROLLBACK");
+    if (contents && !ended) return ended.error();
+    return contents;
+  });
+}
+
+Result<void> PostgresStore::commit(const Batch& batch) {
+  return batch.empty() ? Result<void>() : impl_->session.commit(batch);
+}
+
+Result<std::optional<std::string>> PostgresStore::find_by_key(const std::string& idempotency_key) {
+  using Id = std::optional<std::string>;
+  return impl_->read([&](PostgresConnection& connection) -> Result<Id> {
+    MUSTER_TRY(const PostgresRows rows,
+               connection.query("SELECT id FROM job WHERE idempotency_key = $1::bytea",
+                                PostgresParameters().bytes(idempotency_key)));
+    return rows.size() == 0 ? Id() : Id(rows.bytes(0, 0));
+  });
+}
+
+Result<std::vector<access::AuditRecord>> PostgresStore::audit(const access::AuditQuery& query) {
+  return impl_->read([&](PostgresConnection& connection) { return read_audit(connection, query); });
+}
+
+Result<void> PostgresStore::ping() {
+  return impl_->read([&](PostgresConnection& connection) -> Result<void> {
+    MUSTER_TRY(const PostgresRows state,
+               connection.query("SELECT current_setting('transaction_read_only') = 'on'"));
+    if (state.number(0, 0) == 0) return {};
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "the database " + impl_->session.url().shown + " is read-only",
+                 .advice = "it is a standby, or was made read-only: name the primary server"};
+  });
+}
+
+Result<bool> PostgresStore::try_to_lead(const std::string& address) {
+  return impl_->session.try_to_lead(address);
+}
+
+Result<std::optional<std::string>> PostgresStore::leader() {
+  using Address = std::optional<std::string>;
+  return impl_->read([](PostgresConnection& connection) -> Result<Address> {
+    MUSTER_TRY(const PostgresRows holders, connection.query(kLeaderLockHolders));
+    if (holders.size() == 0) return Address();
+    MUSTER_TRY(const PostgresRows leader, connection.query("SELECT address FROM leader"));
+    return Address(leader.bytes(0, 0));
+  });
+}
+
+}  // namespace muster::store

@@ -1,0 +1,513 @@
+// What is PostgreSQL's own; conformance_test.cc has what every store keeps to.
+#include "store/postgres_store.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "store/postgres_connection.h"
+#include "store/postgres_error.h"
+#include "store/postgres_schema.h"
+#include "store/sqlite_schema.h"
+#include "store/test_postgres.h"
+#include "store/test_proxy.h"
+#include "store/test_values.h"
+
+namespace muster::store {
+namespace {
+
+using base::ErrorCode;
+using job::Job;
+using Cut = TestProxy::Cut;
+using Names = std::vector<std::string>;
+
+class Postgres : public testing::Test {
+ protected:
+  Postgres() {
+    std::string pattern = testing::TempDir() + "storeXXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~Postgres() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<PostgresStore> open(const std::string& url) const {
+    auto store = PostgresStore::open(url, folder_);
+    EXPECT_TRUE(store) << store.error().to_string();
+    return *std::move(store);
+  }
+  std::unique_ptr<PostgresStore> leading(const std::string& url) const {
+    auto store = open(url);
+    EXPECT_TRUE(*store->try_to_lead("here"));
+    return store;
+  }
+
+  TestPostgres& server_ = TestPostgres::instance();
+  std::string url_ = server_.new_url();
+  std::filesystem::path folder_;
+};
+
+Result<void> add(PostgresStore& store, const Job& job) {
+  return store.commit({.new_jobs = {{.job = &job, .idempotency_key = job.id}}});
+}
+
+/// Again while the database does not answer.
+template <class Call>
+auto once_available(Call call) -> decltype(call()) {
+  while (true) {
+    auto done = call();
+    if (done || done.error().code != ErrorCode::kUnavailable) return done;
+  }
+}
+
+Names ids(PostgresStore& store) {
+  const auto contents = once_available([&] { return store.load(); });
+  EXPECT_TRUE(contents) << contents.error().to_string();
+  Names ids;
+  for (const Job& job : contents->jobs) ids.push_back(job.id);
+  return ids;
+}
+
+TEST_F(Postgres, GivesBackEverythingAfterItWasOpenedAgain) {
+  const Job job = full_job("j1", "one");
+  ASSERT_TRUE(leading(url_)->commit({.new_jobs = {{.job = &job, .idempotency_key = "k1"}},
+                                     .projects = {full_project("team-a", 1)},
+                                     .cordoned_nodes = {"n1"},
+                                     .users = {full_user("ada")},
+                                     .tokens = {full_token("t1")},
+                                     .secrets = {full_secret("lab", "A")},
+                                     .audit = {full_record(1)}}));
+
+  const auto again = open(url_);
+  const auto contents = again->load();
+
+  ASSERT_TRUE(contents);
+  EXPECT_EQ(contents->jobs, std::vector<Job>{job});
+  EXPECT_EQ(contents->projects, std::vector<job::Project>{full_project("team-a", 1)});
+  EXPECT_EQ(contents->cordoned_nodes, Names{"n1"});
+  EXPECT_EQ(contents->users, std::vector<access::User>{full_user("ada")});
+  EXPECT_EQ(contents->tokens, std::vector<access::Token>{full_token("t1")});
+  EXPECT_EQ(contents->secrets, std::vector<access::Secret>{full_secret("lab", "A")});
+  EXPECT_EQ(*again->audit({}), std::vector<access::AuditRecord>{full_record(1)});
+  EXPECT_EQ(*again->find_by_key("k1"), "j1");
+}
+
+// --- who leads ---
+
+TEST_F(Postgres, OneServerLeadsAndTheOthersAreToldWhere) {
+  const auto first = open(url_);
+  const auto second = open(url_);
+  EXPECT_EQ(*first->leader(), std::nullopt);
+
+  EXPECT_TRUE(*first->try_to_lead("https://first"));
+  EXPECT_TRUE(*first->try_to_lead("https://first"));
+  EXPECT_FALSE(*second->try_to_lead("https://second"));
+
+  EXPECT_EQ(*second->leader(), "https://first");
+  EXPECT_EQ(*first->leader(), "https://first");
+}
+
+TEST_F(Postgres, ServersOfOtherSchemasLeadBesideIt) {
+  const auto first = leading(url_);
+  EXPECT_TRUE(*open(server_.new_url())->try_to_lead("there"));
+}
+
+TEST_F(Postgres, WhoeverDoesNotLeadCannotCommitButCanRead) {
+  const Job job = full_job("j1", "one");
+  const auto first = leading(url_);
+  const auto second = open(url_);
+  ASSERT_TRUE(add(*first, job));
+
+  const auto refused = add(*second, full_job("j2", "two"));
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(ids(*second), Names{"j1"});
+  EXPECT_TRUE(second->ping());
+}
+
+TEST_F(Postgres, AnotherTakesOverWhenTheLeaderIsGone) {
+  auto first = leading(url_);
+  const auto second = open(url_);
+  ASSERT_TRUE(add(*first, full_job("j1", "one")));
+
+  first.reset();
+
+  // The lock goes when the server has seen the connection go.
+  while (!*second->try_to_lead("https://second")) {
+  }
+  EXPECT_TRUE(add(*second, full_job("j2", "two")));
+  EXPECT_EQ(ids(*second), (Names{"j1", "j2"}));
+}
+
+TEST_F(Postgres, ALeaderThatLostItsConnectionLeadsOnWhereNobodyElseHas) {
+  const auto store = leading(url_);
+  ASSERT_TRUE(add(*store, full_job("j1", "one")));
+  server_.stop_at_once();
+  server_.start();
+
+  EXPECT_TRUE(add(*store, full_job("j2", "two")));
+  EXPECT_EQ(ids(*store), (Names{"j1", "j2"}));
+}
+
+TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedOnceAnotherHasLed) {
+  TestProxy proxy(folder_, server_.socket());
+  const auto first = leading(server_.through(url_, folder_));
+  const auto second = open(url_);
+  ASSERT_TRUE(add(*first, full_job("j1", "one")));
+  server_.stop_at_once();
+  server_.start();
+  ASSERT_TRUE(*second->try_to_lead("https://second"));
+  const auto added = add(*second, full_job("j2", "two"));
+  ASSERT_TRUE(added) << added.error().to_string();
+
+  const auto refused = add(*first, full_job("j3", "three"));
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_NE(refused.error().what.find("another server leads"), std::string::npos);
+  EXPECT_EQ(ids(*first), (Names{"j1", "j2"}));
+  EXPECT_FALSE(*first->try_to_lead("https://first"));
+}
+
+TEST_F(Postgres, ACommitFailsInTheDatabaseWhereAnotherGenerationLeads) {
+  const auto store = leading(url_);
+  server_.execute(url_, "UPDATE leader SET generation = generation + 1");
+
+  EXPECT_EQ(add(*store, full_job("j1", "one")).error().code, ErrorCode::kRefused);
+  EXPECT_TRUE(ids(*store).empty());
+}
+
+TEST_F(Postgres, EndsItsOwnOldSessionThatTheServerStillTakesForAlive) {
+  TestProxy proxy(folder_, server_.socket());
+  const auto store = leading(server_.through(url_, folder_));
+  // Its session at the server waits within a statement, and so does not see the connection go.
+  server_.execute(url_,
+                  "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS "
+                  "'BEGIN IF nextval(''turn'') = 1 THEN PERFORM pg_sleep(600); END IF; "
+                  "RETURN NULL; END';"
+                  "CREATE SEQUENCE turn;"
+                  "CREATE CONSTRAINT TRIGGER hangs AFTER INSERT ON project "
+                  "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()");
+  std::jthread cutter([&] {
+    const auto url = PostgresUrl::parse(url_);
+    const auto connection = PostgresConnection::open(*url, "test");
+    while ((*connection)
+               ->query("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+               ->number(0, 0) == 0) {
+    }
+    proxy.drop_all();
+  });
+
+  const auto done = store->commit({.projects = {full_project("team-a", 1)}});
+
+  // The first attempt was ended, so that it could not come in later; the second took place.
+  EXPECT_TRUE(done) << done.error().to_string();
+  EXPECT_EQ(store->load()->projects, std::vector<job::Project>{full_project("team-a", 1)});
+}
+
+// --- a connection that breaks ---
+
+struct Break {
+  const char* name;
+  Cut cut;
+  bool is_gone_for_a_while;
+};
+
+class PostgresBreaks : public Postgres, public testing::WithParamInterface<Break> {};
+
+TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
+  const Break& how = GetParam();
+  TestProxy proxy(folder_, server_.socket());
+  const auto store = leading(server_.through(url_, folder_));
+  Job known = full_job("j1", "one");
+  const Job goes = full_job("j2", "two");
+  const Job fresh = full_job("j3", "three");
+  ASSERT_TRUE(store->commit({.new_jobs = {{.job = &known}, {.job = &goes, .idempotency_key = "k2"}},
+                             .projects = {full_project("a", 1), full_project("b", 2)},
+                             .cordoned_nodes = {"n1", "n2"},
+                             .users = {full_user("ada"), full_user("bob")},
+                             .tokens = {full_token("t1"), full_token("t2")},
+                             .secrets = {full_secret("lab", "A"), full_secret("lab", "B")},
+                             .audit = {full_record(1)}}));
+  const Contents before = *store->load();
+  known.attempt = 77;
+  access::User ada = full_user("ada");
+  ada.projects.clear();
+  const Batch batch{.new_jobs = {{.job = &fresh, .idempotency_key = "k3"}},
+                    .changed_jobs = {&known},
+                    .removed_jobs = {"j2"},
+                    .projects = {full_project("a", 7), full_project("c", 3)},
+                    .removed_projects = {"b"},
+                    .cordoned_nodes = {"n3"},
+                    .uncordoned_nodes = {"n1"},
+                    .users = {ada, full_user("eve")},
+                    .removed_users = {"bob"},
+                    .tokens = {full_token("t3")},
+                    .removed_tokens = {"t1"},
+                    .secrets = {full_secret("vision", "A")},
+                    .removed_secrets = {{.project = "lab", .name = "A"}},
+                    .audit = {full_record(2), full_record(3)}};
+
+  proxy.cut(how.cut, how.is_gone_for_a_while);
+  const auto done = store->commit(batch);
+  proxy.refuse(false);
+
+  const Contents after = *store->load();
+  if (how.is_gone_for_a_while) {
+    // Reported as failed: so nothing of it is there, whatever became of it.
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(after.jobs, before.jobs);
+    EXPECT_EQ(after.projects, before.projects);
+    EXPECT_EQ(after.cordoned_nodes, before.cordoned_nodes);
+    EXPECT_EQ(after.users, before.users);
+    EXPECT_EQ(after.tokens, before.tokens);
+    EXPECT_EQ(after.secrets, before.secrets);
+    EXPECT_EQ(store->audit({})->size(), 1U);
+    EXPECT_EQ(*store->find_by_key("k2"), "j2");
+    EXPECT_EQ(*store->find_by_key("k3"), std::nullopt);
+    ASSERT_TRUE(store->commit(batch));  // and a later one succeeds
+  } else {
+    ASSERT_TRUE(done) << done.error().to_string();
+  }
+  const Contents final = *store->load();
+  EXPECT_EQ(final.jobs, (std::vector<Job>{known, fresh}));
+  EXPECT_EQ(final.users, (std::vector<access::User>{ada, full_user("eve")}));
+  EXPECT_EQ(final.projects.size(), 2U);
+  EXPECT_EQ(final.cordoned_nodes, (Names{"n2", "n3"}));
+  EXPECT_EQ(*store->audit({}),
+            (std::vector<access::AuditRecord>{full_record(3), full_record(2), full_record(1)}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PostgresBreaks,
+                         testing::Values(Break{"BeforeCommit", Cut::kBeforeCommit, false},
+                                         Break{"AfterCommit", Cut::kAfterCommit, false},
+                                         Break{"BeforeCommitForAWhile", Cut::kBeforeCommit, true},
+                                         Break{"AfterCommitForAWhile", Cut::kAfterCommit, true}),
+                         [](const auto& how) { return std::string(how.param.name); });
+
+TEST_F(Postgres, LeavesACommitOfUnknownFateToWhoeverHasLedSince) {
+  TestProxy proxy(folder_, server_.socket());
+  const auto first = leading(server_.through(url_, folder_));
+  const auto second = open(url_);
+  proxy.cut(Cut::kAfterCommit, true);
+  ASSERT_FALSE(add(*first, full_job("j1", "one")));
+  while (!*second->try_to_lead("https://second")) {
+  }
+
+  proxy.refuse(false);
+
+  EXPECT_EQ(ids(*second), Names{"j1"});  // it took place, and the second went on with it
+  EXPECT_EQ(ids(*first), Names{"j1"});
+  EXPECT_EQ(add(*first, full_job("j2", "two")).error().code, ErrorCode::kRefused);
+}
+
+TEST_F(Postgres, KeepsWhatItReportedWhileTheServerIsRestartedUnderLoad) {
+  constexpr int kJobs = 40;
+  const auto store = leading(url_);
+  std::atomic<int> reported = 0;
+  std::string wrong;
+  std::jthread client([&] {
+    for (int number = 0; number < kJobs && wrong.empty(); ++number) {
+      const Job job = full_job("j" + std::to_string(number), "n" + std::to_string(number));
+      // Reported as failed it is not there: were it doubled, its id would be taken.
+      const auto done = once_available([&] { return add(*store, job); });
+      if (!done) wrong = done.error().to_string();
+      ++reported;
+      reported.notify_all();
+    }
+    reported = kJobs;
+    reported.notify_all();
+  });
+
+  for (const int restart_at : {5, 15, 25}) {
+    for (int now = reported; now < restart_at; now = reported) reported.wait(now);
+    server_.stop_at_once();
+    server_.start();
+  }
+  client.join();
+
+  EXPECT_EQ(wrong, "");
+  Names expected;
+  for (int number = 0; number < kJobs; ++number) expected.push_back("j" + std::to_string(number));
+  EXPECT_EQ(ids(*store), expected);
+}
+
+TEST_F(Postgres, GivesUpOnAServerThatIsSilent) {
+  PostgresConnection::Timeouts timeouts;
+  timeouts.silence = std::chrono::milliseconds(200);
+  timeouts.statement = std::chrono::milliseconds(600'000);
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test", timeouts);
+  ASSERT_TRUE(connection);
+
+  const auto silent = (*connection)->execute("SELECT pg_sleep(600)");
+
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE((*connection)->is_broken());
+  EXPECT_FALSE((*connection)->execute("SELECT 1"));
+}
+
+TEST_F(Postgres, GivesUpOnAStatementThatTakesTooLong) {
+  PostgresConnection::Timeouts timeouts;
+  timeouts.statement = std::chrono::milliseconds(50);
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test", timeouts);
+
+  EXPECT_EQ((*connection)->execute("SELECT pg_sleep(600)").error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE((*connection)->execute("SELECT 1"));
+}
+
+// --- what is wrong with the database ---
+
+TEST_F(Postgres, SaysThatNobodyAnswersAndKeepsThePasswordToItself) {
+  const auto store =
+      PostgresStore::open("postgres://ada:hunter2@/muster?host=" + folder_.string(), folder_);
+
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(store.error().what.find("postgres://ada@"), std::string::npos);
+  EXPECT_EQ(store.error().to_string().find("hunter2"), std::string::npos);
+}
+
+TEST_F(Postgres, RepeatsNothingOfAUrlThatCannotBeRead) {
+  const auto store = PostgresStore::open("postgres://ada:hunter2%zz@host/muster", folder_);
+
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(store.error().to_string().find("hunter"), std::string::npos);
+}
+
+TEST(PostgresUrlTest, ShowsNoPasswordAndNoOptions) {
+  const auto url = PostgresUrl::parse("postgres://ada:hunter2@db:6000/muster?options=-cx%3Dy");
+
+  ASSERT_TRUE(url);
+  EXPECT_EQ(url->shown, "postgres://ada@db:6000/muster");
+  EXPECT_EQ(url->without_password("no hunter2, hunter2"), "no (password), (password)");
+}
+
+TEST(PostgresUrlTest, IsToldFromAFile) {
+  EXPECT_TRUE(is_postgres_url("postgres://h/d"));
+  EXPECT_TRUE(is_postgres_url("postgresql://h/d"));
+  EXPECT_FALSE(is_postgres_url("/var/lib/muster/muster.db"));
+  EXPECT_FALSE(is_postgres_url("postgres"));
+}
+
+TEST_F(Postgres, SaysThatTheDatabaseDoesNotExist) {
+  std::string url = url_;
+  url.replace(url.find("/postgres?"), 10, "/nothing?");
+
+  const auto store = PostgresStore::open(url, folder_);
+
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().what.find("\"nothing\" does not exist"), std::string::npos);
+}
+
+TEST_F(Postgres, RefusesToWriteWhereTheDatabaseIsReadOnly) {
+  open(url_);
+  const auto read_only = open(url_ + "%20-cdefault_transaction_read_only%3Don");
+
+  EXPECT_EQ(read_only->ping().error().code, ErrorCode::kRefused);
+  EXPECT_EQ(read_only->try_to_lead("here").error().code, ErrorCode::kRefused);
+  EXPECT_TRUE(read_only->load());
+}
+
+TEST(PostgresErrorTest, SaysWhatTheStatesOfTheServerMean) {
+  EXPECT_EQ(postgres_error("d", "23505", "m").code, ErrorCode::kConflict);
+  EXPECT_EQ(postgres_error("d", "25006", "m").code, ErrorCode::kRefused);
+  EXPECT_EQ(postgres_error("d", "53100", "m").code, ErrorCode::kExhausted);
+  EXPECT_EQ(postgres_error("d", "53300", "m").code, ErrorCode::kUnavailable);
+  EXPECT_EQ(postgres_error("d", "57P01", "m").code, ErrorCode::kUnavailable);
+  EXPECT_EQ(postgres_error("d", "XX001", "m").code, ErrorCode::kInternal);
+  EXPECT_EQ(postgres_error("d", "", "m").code, ErrorCode::kInternal);
+}
+
+TEST_F(Postgres, SaysThatADocumentCannotBeReadAndGoesOn) {
+  const auto store = leading(url_);
+  ASSERT_TRUE(add(*store, full_job("j1", "one")));
+  server_.execute(url_, "UPDATE job SET document = '\\xa0'");
+
+  EXPECT_EQ(store->load().error().code, ErrorCode::kInternal);
+  EXPECT_TRUE(store->ping());
+}
+
+// --- versions of the tables ---
+
+TEST_F(Postgres, RefusesTablesOfANewerMuster) {
+  open(url_);
+  server_.execute(url_, "UPDATE schema_version SET version = 99");
+
+  const auto store = PostgresStore::open(url_, folder_);
+
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kConflict);
+  EXPECT_NE(store.error().what.find("version 99"), std::string::npos);
+}
+
+TEST_F(Postgres, LeavesTablesOfSomebodyElseAlone) {
+  server_.execute(url_, "CREATE TABLE token (theirs text); INSERT INTO token VALUES ('x')");
+
+  const auto store = PostgresStore::open(url_, folder_);
+
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kConflict);
+  server_.execute(url_, "SELECT theirs FROM token");
+  server_.execute(url_, "DROP TABLE token");
+  EXPECT_TRUE(PostgresStore::open(url_, folder_));  // nothing half-made is in the way
+}
+
+/// The present tables, and those of a version to come.
+std::vector<PostgresMigration> with_next_version() {
+  std::vector<PostgresMigration> all(kPostgresMigrations.begin(), kPostgresMigrations.end());
+  all.push_back({kSchemaVersion + 1, "ALTER TABLE job ADD COLUMN next text"});
+  return all;
+}
+
+TEST_F(Postgres, IsBackedUpBeforeItsTablesChange) {
+  ASSERT_TRUE(add(*leading(url_), full_job("j1", "one")));
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
+
+  Result<void> done;
+  do {  // until the lock of the store that has gone is free
+    done = migrate(**connection, with_next_version(), folder_);
+  } while (!done && done.error().code == ErrorCode::kConflict);
+
+  ASSERT_TRUE(done) << done.error().to_string();
+  EXPECT_EQ(*schema_version(**connection), kSchemaVersion + 1);
+  auto backup =
+      SqliteDatabase::open(folder_ / ("postgres.version-" + std::to_string(kSchemaVersion)),
+                           SqliteDatabase::Mode::kReadOnly);
+  ASSERT_TRUE(backup);
+  EXPECT_EQ(*backup->number("SELECT count(*) FROM job WHERE id = 'j1'"), 1);
+}
+
+TEST_F(Postgres, ChangesNoTablesWhileAServerLeads) {
+  const auto leader = leading(url_);
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
+
+  EXPECT_EQ(migrate(**connection, with_next_version(), folder_).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(*schema_version(**connection), kSchemaVersion);
+}
+
+TEST_F(Postgres, ChangesNoTablesWhereTheBackupFails) {
+  open(url_);
+  const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
+
+  EXPECT_FALSE(migrate(**connection, with_next_version(), folder_ / "missing"));
+  EXPECT_EQ(*schema_version(**connection), kSchemaVersion);
+}
+
+TEST_F(Postgres, ManyServersMayMakeTheTablesAtOnce) {
+  std::vector<std::string> errors(4);
+  std::vector<std::jthread> threads;
+  for (std::string& error : errors) {
+    threads.emplace_back([&] {
+      const auto store = PostgresStore::open(url_, folder_);
+      if (!store) error = store.error().to_string();
+    });
+  }
+  threads.clear();
+
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
+}  // namespace
+}  // namespace muster::store

@@ -1,0 +1,208 @@
+#include "store/sqlite_database.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+
+#include "base/unique_fd.h"
+#include "store/lock_holder.h"
+
+namespace muster::store {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+// Long enough for a backup's or a shell's short write, short enough for the server's loop.
+constexpr int kBusyTimeoutMs = 1'000;
+
+std::string file_of(sqlite3* database) {
+  const char* file = database == nullptr ? nullptr : sqlite3_db_filename(database, "main");
+  return file == nullptr ? std::string() : file;
+}
+
+std::string subject(const std::string& file) {
+  return file.empty() ? "the database" : "the database '" + file + "'";
+}
+
+Error busy(const std::string& file) {
+  // The lock of a writer is on the -shm file, that of whoever wants all for himself on the other.
+  auto holder = lock_holder(file + "-shm");
+  if (!holder) holder = lock_holder(file);
+  return {.code = ErrorCode::kUnavailable,
+          .what = subject(file) + " is locked by " + holder.value_or("another process"),
+          .advice = holder ? "end it, or wait until it is done"
+                           : "end it, or wait until it is done; `fuser " + file + "` names it"};
+}
+
+Error damaged(const std::string& file, const std::string& detail) {
+  return {.code = ErrorCode::kInternal,
+          .what = subject(file) + " is damaged: " + detail,
+          .advice =
+              "`muster store check` says what is; stop the server, move the file away and put "
+              "the last backup in its place with `muster store restore`"};
+}
+
+}  // namespace
+
+Error sqlite_error(sqlite3* database, const std::string& what) {
+  const std::string file = file_of(database);
+  const std::string message = database == nullptr ? "out of memory" : sqlite3_errmsg(database);
+  const std::string sentence = subject(file) + ": " + what + ": " + message;
+  switch (database == nullptr ? SQLITE_NOMEM : sqlite3_errcode(database)) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return busy(file);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return damaged(file, message);
+    case SQLITE_FULL:
+      return {.code = ErrorCode::kExhausted,
+              .what = subject(file) + " has no room to grow: " + message,
+              .advice = "free some space where it lies; nothing was lost, and it goes on then"};
+    case SQLITE_READONLY:
+      return {.code = ErrorCode::kRefused,
+              .what = subject(file) + " cannot be written: " + message,
+              .advice = "make the file and its folder writable for the server's user"};
+    case SQLITE_CONSTRAINT:
+      return {.code = ErrorCode::kConflict, .what = sentence};
+    case SQLITE_IOERR:
+      return {.code = ErrorCode::kInternal,
+              .what = sentence,
+              .advice = "the disk it lies on failed to read or write; see the kernel's log"};
+    case SQLITE_NOMEM:
+      return {.code = ErrorCode::kExhausted, .what = sentence};
+    default:
+      return {.code = ErrorCode::kInternal, .what = sentence};
+  }
+}
+
+void SqliteStatement::Finalize::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
+
+SqliteStatement& SqliteStatement::text(int index, std::string_view text) {
+  // A null pointer would bind NULL.
+  sqlite3_bind_text(statement_.get(), index, text.empty() ? "" : text.data(),
+                    static_cast<int>(text.size()), SQLITE_STATIC);
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::blob(int index, std::string_view bytes) {
+  sqlite3_bind_blob(statement_.get(), index, bytes.empty() ? "" : bytes.data(),
+                    static_cast<int>(bytes.size()), SQLITE_STATIC);
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::number(int index, int64_t number) {
+  sqlite3_bind_int64(statement_.get(), index, number);
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::null(int index) {
+  sqlite3_bind_null(statement_.get(), index);
+  return *this;
+}
+
+Result<bool> SqliteStatement::step() {
+  const int result = sqlite3_step(statement_.get());
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  return sqlite_error(sqlite3_db_handle(statement_.get()), sqlite3_sql(statement_.get()));
+}
+
+Result<void> SqliteStatement::run() {
+  Result<bool> done = step();
+  reset();
+  if (!done) return std::move(done).error();
+  return {};
+}
+
+void SqliteStatement::reset() {
+  sqlite3_reset(statement_.get());
+}
+
+std::string_view SqliteStatement::bytes(int column) const {
+  return {static_cast<const char*>(sqlite3_column_blob(statement_.get(), column)),
+          static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+int64_t SqliteStatement::number(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
+
+bool SqliteStatement::is_null(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+void SqliteDatabase::Close::operator()(sqlite3* database) const {
+  sqlite3_close(database);
+}
+
+Result<SqliteDatabase> SqliteDatabase::open(const std::filesystem::path& file, Mode mode) {
+  // SQLite would make the file with the umask's mode; its -wal and -shm take the mode of the file.
+  // It would also open one that is write-protected as read-only and say so at the first commit.
+  const int flags = mode == Mode::kMake ? O_RDWR | O_CREAT : O_RDONLY;
+  const base::UniqueFd made(::open(file.c_str(), flags | O_CLOEXEC, 0600));
+  if (!made) return base::system_error("cannot open the database '" + file.string() + "'", errno);
+  return open_raw(file.string(),
+                  mode == Mode::kMake ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
+}
+
+Result<SqliteDatabase> SqliteDatabase::temporary() {
+  return open_raw("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+Result<SqliteDatabase> SqliteDatabase::open_raw(const std::string& name, int flags) {
+  sqlite3* raw = nullptr;
+  SqliteDatabase opened;
+  const int result = sqlite3_open_v2(name.c_str(), &raw, flags, nullptr);
+  opened.database_.reset(raw);
+  if (result != SQLITE_OK) return opened.error("cannot be opened");
+  sqlite3_busy_timeout(raw, kBusyTimeoutMs);
+  return opened;
+}
+
+Result<void> SqliteDatabase::execute(const std::string& sql) {
+  if (sqlite3_exec(raw(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return error(sql);
+  return {};
+}
+
+Result<SqliteStatement> SqliteDatabase::prepare(const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(raw(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) {
+    return error(sql);
+  }
+  return SqliteStatement(statement);
+}
+
+Result<void> SqliteDatabase::each_row(const std::string& sql, const Take& take) {
+  MUSTER_TRY(SqliteStatement select, prepare(sql));
+  while (true) {
+    MUSTER_TRY(const bool there, select.step());
+    if (!there) return {};
+    MUSTER_CHECK(take(select));
+  }
+}
+
+Result<int64_t> SqliteDatabase::number(const std::string& sql) {
+  MUSTER_TRY(SqliteStatement select, prepare(sql));
+  MUSTER_CHECK(select.step());
+  return select.number(0);
+}
+
+std::string SqliteDatabase::file() const {
+  return file_of(raw());
+}
+
+Result<void> SqliteDatabase::copy_to(SqliteDatabase& target) const {
+  sqlite3_backup* backup = sqlite3_backup_init(target.raw(), "main", raw(), "main");
+  if (backup == nullptr) return target.error("cannot be overwritten");
+  const int stepped = sqlite3_backup_step(backup, -1);
+  const int finished = sqlite3_backup_finish(backup);
+  if (stepped == SQLITE_DONE && finished == SQLITE_OK) return {};
+  // The error is kept with the target, also that of reading here.
+  return target.error("copying '" + file() + "'");
+}
+
+}  // namespace muster::store

@@ -1,0 +1,27 @@
+// Backup, restoring and checks as far as they concern a SQLite file; maintenance.h has the whole.
+//
+// I/O, blocking.
+#pragma once
+
+#include <filesystem>
+
+#include "store/maintenance.h"
+#include "store/sqlite_database.h"
+
+namespace muster::store {
+
+/// How much is in it; 0 of what its version does not have yet.
+Result<StoreSummary> summary_of(SqliteDatabase& database);
+
+/// The backup `file` as a database of the present schema that goes with the connection; the file
+/// stays as it is. kInvalid: it is no backup, or is damaged.
+Result<SqliteDatabase> open_backup(const std::filesystem::path& file);
+
+Result<void> copy_out_of_sqlite(const std::filesystem::path& file, SqliteDatabase& copy);
+
+/// kConflict: it is not empty, or somebody uses it.
+Result<void> copy_into_sqlite(SqliteDatabase& backup, const std::filesystem::path& file);
+
+Result<StoreCheck> check_sqlite(const std::filesystem::path& file);
+
+}  // namespace muster::store

@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""Writes the generated part of the Python client from the API's document.
+
+    python/generate_client.py            writes python/muster/_generated.py and _version.py
+    python/generate_client.py --check    writes nothing; fails where they are not what it would write
+
+Each schema that an answer or a request is made of becomes a dataclass (those with an `enum` a
+Literal), each operation a method. One extension of the document is read: `x-null`, a property whose null means
+something, and is not the same as its absence.
+"""
+
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "platform" / "api" / "openapi.json"
+PACKAGE = ROOT / "python" / "muster"
+WIDTH = 118
+
+HEAD = '''\
+"""Made by generate_client.py from the API's document: edit that, not this.
+
+The shapes of the API as dataclasses, and its operations as methods.
+"""
+
+from __future__ import annotations
+
+import abc
+import datetime
+from dataclasses import dataclass, field
+from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple,
+                    TypeVar, Union)
+from urllib.parse import quote
+
+from ._tables import Record
+from ._wire import UNSET, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
+
+__all__ = [@ALL@]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StreamEvent(Generic[T]):
+    """One event of a stream. `id` says where to go on when the stream breaks."""
+
+    kind: str
+    data: T
+    id: Optional[str]
+'''
+
+OPERATIONS = '''
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+class Operations(abc.ABC):
+    """The API, operation by operation. How a request travels is the subclass's business."""
+
+    @abc.abstractmethod
+    def _call(self, method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+              body: Any) -> Tuple[int, Any]:
+        """The status and the body: JSON, text, or None where there is none."""
+
+    @abc.abstractmethod
+    def _events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+                kinds: Mapping[str, Callable[[Any], Any]]) -> Iterator[StreamEvent[Any]]:
+        """The events of a stream, each read by the function of its kind, until the stream ends."""
+'''
+
+
+class Types:
+    """What a schema is in Python, and how it is read from JSON."""
+
+    def __init__(self, schemas):
+        self.schemas = schemas
+
+    def resolved(self, schema):
+        while "$ref" in schema:
+            schema = self.schemas[schema["$ref"].rsplit("/", 1)[1]]
+        return schema
+
+    def is_nullable(self, schema):
+        kind = schema.get("type")
+        return (isinstance(kind, list) and "null" in kind) or {"type": "null"} in schema.get("anyOf", ())
+
+    def without_null(self, schema):
+        if "anyOf" in schema:
+            rest = [each for each in schema["anyOf"] if each != {"type": "null"}]
+            assert len(rest) == 1, schema
+            return rest[0]
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            rest = [each for each in kind if each != "null"]
+            assert len(rest) == 1, schema
+            schema = dict(schema, type=rest[0])
+            if "enum" in schema:
+                schema["enum"] = [each for each in schema["enum"] if each is not None]
+        return schema
+
+    def python(self, schema, request=False):
+        """The type without its Optional."""
+        schema = self.without_null(schema)
+        if "$ref" in schema:
+            name = schema["$ref"].rsplit("/", 1)[1]
+            special = {"Time": "datetime.datetime", "Text": "Text", "Sentence": "str"}.get(name)
+            if special:
+                return f"Union[{special}, str]" if request and name == "Time" else special
+            target = self.schemas[name]
+            if target.get("type") == "object" and "properties" not in target:
+                return "Dict[str, Any]"
+            if request and target.get("type") == "object":
+                return f"Union[{name}, Mapping[str, Any]]"
+            return name
+        if "oneOf" in schema:
+            return "Text"
+        if "enum" in schema:
+            return f"Literal[{', '.join(json.dumps(each) for each in schema['enum'])}]"
+        kind = schema.get("type")
+        if kind == "array":
+            inner = self.optional(schema["items"], request)
+            return f"Sequence[{inner}]" if request else f"List[{inner}]"
+        if kind == "object":
+            if "additionalProperties" not in schema:
+                return "Dict[str, Any]"
+            inner = self.optional(schema["additionalProperties"], request)
+            return f"Mapping[str, {inner}]" if request else f"Dict[str, {inner}]"
+        return {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}.get(kind, "Any")
+
+    def optional(self, schema, request=False):
+        inner = self.python(schema, request)
+        return f"Optional[{inner}]" if self.is_nullable(schema) else inner
+
+    def reader(self, schema):
+        """A function that makes the value of JSON that is not null."""
+        schema = self.without_null(schema)
+        if "$ref" in schema:
+            name = schema["$ref"].rsplit("/", 1)[1]
+            special = {"Time": "time_of", "Text": "text_of", "Sentence": "sentence_of"}.get(name)
+            return special or (f"{name}.from_wire" if "properties" in self.schemas[name] else "same")
+        if "oneOf" in schema:
+            return "text_of"
+        if schema.get("type") == "array":
+            inner = self.reader(schema["items"])
+            return "same" if inner == "same" else f"lambda each: list_of(each, {inner})"
+        if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
+            inner = self.reader(schema["additionalProperties"])
+            return "same" if inner == "same" else f"lambda each: dict_of(each, {inner})"
+        return "same"
+
+    def read(self, schema, wire, is_required):
+        """An expression for the value of a property."""
+        got = f'wire["{wire}"]' if is_required else f'wire.get("{wire}")'
+        plain = self.without_null(schema)
+        if is_required and not self.is_nullable(schema):
+            for kind, function, inner in (("array", "list_of", plain.get("items")),
+                                          ("object", "dict_of", plain.get("additionalProperties"))):
+                if plain.get("type") == kind and isinstance(inner, dict):
+                    return f"{function}({got}, {self.reader(inner)})"
+        reader = self.reader(schema)
+        if reader == "same":
+            return got
+        if is_required and not self.is_nullable(schema):
+            return f"{reader}({got})"
+        return f"optional({got}, {reader})"
+
+
+def reachable(document, roots):
+    """The names of all schemas that these are made of."""
+    found, todo = set(), list(roots)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            target = value.get("$ref", "")
+            if isinstance(target, str) and target.startswith("#/components/schemas/"):
+                name = target.rsplit("/", 1)[1]
+                if name not in found:
+                    found.add(name)
+                    todo.append(document["components"]["schemas"][name])
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+    return found
+
+
+def operations(document):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def answers(operation):
+    """status -> (media type, schema) of each success, schema None where there is no body."""
+    found = {}
+    for status, response in operation["responses"].items():
+        if status.startswith("2") and "$ref" not in response:
+            content = next(iter(response.get("content", {}).items()), None)
+            found[int(status)] = (content[0], content[1]["schema"]) if content else (None, None)
+    return found
+
+
+def event_kinds(operation):
+    """kind of event -> what its data is; empty where the operation is no stream."""
+    media, schema = answers(operation).get(200, (None, None))
+    if media != "text/event-stream":
+        return {}
+    return {each["properties"]["event"]["const"]: each["properties"]["data"]["contentSchema"]
+            for each in schema["oneOf"]}
+
+
+def bodies(operation):
+    content = operation.get("requestBody", {}).get("content", {})
+    return [each["schema"] for each in content.values()]
+
+
+def paragraph(text, indent):
+    pad = " " * indent
+    return textwrap.fill(text, 100, initial_indent=pad, subsequent_indent=pad, break_long_words=False)
+
+
+def doc(text, indent):
+    lines = paragraph(text.replace("\\", "\\\\"), indent).lstrip()
+    closing = '"""' if "\n" not in lines else "\n" + " " * indent + '"""'
+    return f'{" " * indent}"""{lines}{closing}'
+
+
+def comment(schema, indent=4):
+    text = schema.get("description")
+    return textwrap.fill(text, 100, initial_indent=" " * indent + "#: ", subsequent_indent=" " * indent + "#: ",
+                         break_long_words=False) + "\n" if text else ""
+
+
+def write_class(name, schema, types, is_answer, is_request):
+    required = set(schema.get("required", ()))
+    properties = schema["properties"]
+    # Python wants those without a default first.
+    order = sorted(properties, key=lambda each: each not in required)
+    base = "(Record)" if is_answer else ""
+    out = [f"\n\n@dataclass{'(frozen=True)' if is_answer else ''}\nclass {name}{base}:"]
+    out.append(doc(schema.get("description", f"See the API's document: {name}."), 4) + "\n")
+    for prop in order:
+        each = properties[prop]
+        line = comment(each)
+        plain = types.python(each, is_request and not is_answer)
+        nullable = types.is_nullable(each)
+        if prop in required:
+            line += f"    {prop}: {f'Optional[{plain}]' if nullable else plain}"
+        elif each.get("x-null"):
+            line += f'    {prop}: Union[{plain}, None, Unset] = field(default=UNSET, metadata={{"null": True}})'
+        else:
+            line += f"    {prop}: Optional[{plain}] = None" if plain != "Any" else f"    {prop}: Any = None"
+        out.append(line)
+    if is_answer:
+        out.append(f'\n    @classmethod\n    def from_wire(cls, wire: Mapping[str, Any]) -> "{name}":')
+        out.append("        return cls(")
+        out.extend(f"            {prop}={types.read(properties[prop], prop, prop in required)}," for prop in order)
+        out.append("        )")
+    return "\n".join(out) + "\n"
+
+
+def write_schemas(document, types):
+    asked = reachable(document, [b for _, _, op in operations(document) for b in bodies(op)])
+    told = reachable(document, [s for _, _, op in operations(document) for _, s in answers(op).values() if s])
+    asked |= reachable(document, [p["schema"] for _, _, op in operations(document) for p in parameters(document, op)])
+    out = []
+    aliases = [(n, s) for n, s in document["components"]["schemas"].items() if "enum" in s and n in asked | told]
+    for name, schema in aliases:
+        out.append("\n" + comment(schema, 0) + f"{name} = {types.python(schema)}")
+    out = ["\n".join(out) + "\n"]
+    for name, schema in document["components"]["schemas"].items():
+        if name in asked | told and "properties" in schema:
+            out.append(write_class(name, schema, types, name in told, name in asked))
+    return "".join(out)
+
+
+def parameters(document, operation):
+    for each in operation.get("parameters", ()):
+        if "$ref" in each:
+            each = document["components"]["parameters"][each["$ref"].rsplit("/", 1)[1]]
+        yield each
+
+
+def python_name(name):
+    return name.lower().replace("-", "_")
+
+
+def wrapped(head, items, tail, indent):
+    """`head` item, item, ... `tail`; what does not fit goes on below the first item."""
+    lines, line = [], " " * indent + head
+    pad = " " * len(line)
+    for index, item in enumerate(items):
+        piece = item + (", " if index + 1 < len(items) else tail)
+        if len(line) + len(piece.rstrip()) > WIDTH and line.strip():
+            lines.append(line.rstrip())
+            line = pad
+        line += piece
+    return "\n".join([*lines, line if items else line + tail])
+
+
+def write_operation(path, method, operation, document, types):
+    # A header that can be given as a parameter, too, is one argument.
+    found = list({python_name(each["name"]): each for each in reversed(list(parameters(document, operation)))}.values())[::-1]
+    arguments, keywords = ["self"], []
+    for each in found:
+        plain = types.python(each["schema"], request=True)
+        if each["in"] == "path":
+            arguments.append(f"{python_name(each['name'])}: {plain}")
+        else:
+            keywords.append(f"{python_name(each['name'])}: Optional[{plain}] = None")
+    body = bodies(operation)
+    if body:
+        arguments.append(f"body: {types.python(body[0], request=True)}")
+    if keywords:
+        arguments += ["*", *keywords]
+
+    url = re.sub(r"{(\w+)}", r"{_segment(\1)}", path)
+    url = f'f"{url}"' if url != path else f'"{url}"'
+    by_place = {place: "{" + ", ".join(f'"{each["name"]}": {python_name(each["name"])}' for each in found
+                                       if each["in"] == place) + "}" for place in ("query", "header")}
+    results = answers(operation)
+    words = operation["summary"] + "." + ("\n" + operation["description"] if "description" in operation else "")
+
+    kinds = event_kinds(operation)
+    if kinds:
+        union = ", ".join(dict.fromkeys(types.python(schema) for schema in kinds.values()))
+        union = f"Union[{union}]" if "," in union else union
+        returns = f"Iterator[StreamEvent[{union}]]"
+        readers = "{" + ", ".join(f'"{kind}": {types.reader(schema)}' for kind, schema in kinds.items()) + "}"
+        lines = [wrapped("return self._events(", [url, by_place["query"], by_place["header"], readers], ")", 8)]
+    else:
+        asked = [f'"{method.upper()}"', url, by_place["query"], by_place["header"], "body" if body else "None"]
+        with_body = {status: schema for status, (_, schema) in results.items() if schema}
+        returns = ", ".join(dict.fromkeys(types.python(schema) for schema in with_body.values())) or "None"
+        returns = f"Union[{returns}]" if len(with_body) > 1 else returns
+        if not with_body:
+            lines = [wrapped("self._call(", asked, ")", 8)]
+        elif len(with_body) == 1:
+            reader = types.reader(next(iter(with_body.values())))
+            lines = [wrapped("_, answer = self._call(", asked, ")", 8)]
+            if reader == "same":
+                lines += [f"        result: {returns} = answer", "        return result"]
+            else:
+                lines += [f"        return {reader}(answer)"]
+        else:
+            lines = [wrapped("status, answer = self._call(", asked, ")", 8)]
+            *first, last = with_body.items()
+            for status, schema in first:
+                lines += [f"        if status == {status}:", f"            return {types.reader(schema)}(answer)"]
+            lines.append(f"        return {types.reader(last[1])}(answer)")
+    head = "\n" + wrapped(f"def {operation['operationId']}(", arguments, f") -> {returns}:", 4)
+    return "\n".join([head, doc_of(words), *lines]) + "\n"
+
+
+def doc_of(words):
+    first, *more = words.split("\n")
+    if not more:
+        return doc(first, 8)
+    return f'        """{first}\n\n' + paragraph(" ".join(more), 8) + '\n        """'
+
+
+def generated():
+    document = json.loads(DOCUMENT.read_text())
+    types = Types(document["components"]["schemas"])
+    schemas = write_schemas(document, types)
+    names = re.findall(r"^(?:class )?([A-Z]\w+)(?:[(:]| = )", schemas, re.MULTILINE)
+    listing = textwrap.fill(", ".join(f'"{name}"' for name in sorted([*names, "StreamEvent", "Operations"])), 110,
+                            subsequent_indent=" " * 11)
+    out = [HEAD.replace("@ALL@", listing), "\n", schemas, OPERATIONS]
+    for path, method, operation in operations(document):
+        if "101" not in operation["responses"]:
+            out.append(write_operation(path, method, operation, document, types))
+    return "".join(out)
+
+
+def version():
+    found = re.search(r"project\(muster VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
+    return f'"""Made by generate_client.py: the version of the project."""\n\n__version__ = "{found.group(1)}"\n'
+
+
+def main():
+    stale = []
+    for name, text in (("_generated.py", generated()), ("_version.py", version())):
+        path = PACKAGE / name
+        if path.exists() and path.read_text() == text:
+            continue
+        if "--check" in sys.argv[1:]:
+            stale.append(name)
+        else:
+            path.write_text(text)
+    if stale:
+        sys.exit(f"{', '.join(stale)} in python/muster: not what the document makes of it; run python/generate_client.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1619 @@
+"""Made by generate_client.py from the API's document: edit that, not this.
+
+The shapes of the API as dataclasses, and its operations as methods.
+"""
+
+from __future__ import annotations
+
+import abc
+import datetime
+from dataclasses import dataclass, field
+from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple,
+                    TypeVar, Union)
+from urllib.parse import quote
+
+from ._tables import Record
+from ._wire import UNSET, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
+
+__all__ = ["AcceptedResources", "AcceptedRetryRule", "AcceptedScheduling", "AcceptedSecretUse", "AcceptedSpec",
+           "Amounts", "AuditPage", "AuditRecord", "Device", "Event", "ExitStatus", "Explanation", "Failure",
+           "FieldChange", "Forecast", "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs", "Kind",
+           "LogRecord", "LoginRequest", "Member", "MemberRole", "Members", "NewToken", "NewUser", "Node",
+           "Nodes", "Operations", "Packing", "Phase", "Placing", "Project", "ProjectChange", "ProjectRequest",
+           "ProjectUse", "Projects", "Purpose", "Quota", "QuotaChange", "RemovedJob", "Resources",
+           "RetryAction", "RetryRule", "Role", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
+           "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Task", "Token", "TokenKind",
+           "TokenRequest", "Tokens", "User", "UserChange", "UserRequest", "Users", "WhoAmI"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StreamEvent(Generic[T]):
+    """One event of a stream. `id` says where to go on when the stream breaks."""
+
+    kind: str
+    data: T
+    id: Optional[str]
+
+
+#: Each may do all of the one before: a viewer reads, a member works, an admin decides.
+Role = Literal["none", "viewer", "member", "admin"]
+
+#: An invitation is good for one login; a session was made by a login; `api` is made for programs.
+TokenKind = Literal["invitation", "session", "api"]
+
+Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
+
+#: How the tasks of a job find each other: `single` is one task that runs the command; `mpi` is a
+#: launcher that runs it, and workers that it reaches by ssh.
+Kind = Literal["single", "mpi"]
+
+#: `bubblewrap`: each task has its own host name, process tree and /generated.
+Sandbox = Literal["bubblewrap", "none"]
+
+#: How important the job is and whether it may be evicted, unless it says so itself.
+Purpose = Literal["train", "build", "inference"]
+
+#: How tasks are laid out on nodes.
+Packing = Literal["auto", "pack", "spread"]
+
+RetryAction = Literal["retry", "fail", "avoid-node"]
+
+
+@dataclass(frozen=True)
+class ServerInfo(Record):
+    """See the API's document: ServerInfo."""
+
+    version: str
+    #: 0 for callers who do not have the role admin over the server.
+    pid: int
+    #: Empty for the same.
+    state_folder: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ServerInfo":
+        return cls(
+            version=wire["version"],
+            pid=wire["pid"],
+            state_folder=wire["state_folder"],
+        )
+
+
+@dataclass(frozen=True)
+class Health(Record):
+    """See the API's document: Health."""
+
+    status: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Health":
+        return cls(
+            status=wire["status"],
+        )
+
+
+@dataclass(frozen=True)
+class WhoAmI(Record):
+    """See the API's document: WhoAmI."""
+
+    user: str
+    server_role: Role
+    #: The user's roles by project; each holds for the projects below, too.
+    projects: Dict[str, Role]
+    #: The id of the token that was shown; empty over the unix socket.
+    token: str
+    #: The token can do no more than this.
+    ceiling: Role
+    #: Where the request came from; `local` over the unix socket.
+    address: str
+    #: When the token ends; absent: never.
+    expires: Optional[datetime.datetime] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "WhoAmI":
+        return cls(
+            user=wire["user"],
+            server_role=wire["server_role"],
+            projects=dict_of(wire["projects"], same),
+            token=wire["token"],
+            ceiling=wire["ceiling"],
+            address=wire["address"],
+            expires=optional(wire.get("expires"), time_of),
+        )
+
+
+@dataclass(frozen=True)
+class User(Record):
+    """See the API's document: User."""
+
+    name: str
+    server_role: Role
+    projects: Dict[str, Role]
+    #: None of the user's tokens is taken.
+    disabled: bool
+    created: datetime.datetime
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "User":
+        return cls(
+            name=wire["name"],
+            server_role=wire["server_role"],
+            projects=dict_of(wire["projects"], same),
+            disabled=wire["disabled"],
+            created=time_of(wire["created"]),
+        )
+
+
+@dataclass(frozen=True)
+class Users(Record):
+    """See the API's document: Users."""
+
+    users: List[User]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Users":
+        return cls(
+            users=list_of(wire["users"], User.from_wire),
+        )
+
+
+@dataclass
+class UserRequest:
+    """See the API's document: UserRequest."""
+
+    #: 1 to 64 of a-z, 0-9, `.`, `_`, `-` and `@`, a letter or digit first.
+    name: str
+    #: In every project; an admin's: over the server itself, too.
+    server_role: Optional[Role] = None
+    #: Roles in these projects and those below them.
+    projects: Optional[Mapping[str, Role]] = None
+    disabled: Optional[bool] = None
+    #: Passed over: the server sets it.
+    created: Optional[Union[datetime.datetime, str]] = None
+
+
+@dataclass
+class UserChange:
+    """What is absent or null stays as it is."""
+
+    server_role: Optional[Role] = None
+    #: What changes; `none` takes the role away.
+    projects: Optional[Mapping[str, Role]] = None
+    disabled: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class Token(Record):
+    """A token as it is listed. Its text is known to nobody but its holder."""
+
+    #: Names the token; no secret.
+    id: str
+    user: str
+    kind: TokenKind
+    description: str
+    #: The token can do no more than this, whatever its user may do.
+    ceiling: Role
+    #: It is good for these and those below them alone; empty: for all of its user's.
+    projects: List[str]
+    created: datetime.datetime
+    #: Absent: never.
+    expires: Optional[datetime.datetime] = None
+    #: With a delay of up to a minute; absent: never.
+    last_used: Optional[datetime.datetime] = None
+    last_address: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Token":
+        return cls(
+            id=wire["id"],
+            user=wire["user"],
+            kind=wire["kind"],
+            description=sentence_of(wire["description"]),
+            ceiling=wire["ceiling"],
+            projects=list_of(wire["projects"], same),
+            created=time_of(wire["created"]),
+            expires=optional(wire.get("expires"), time_of),
+            last_used=optional(wire.get("last_used"), time_of),
+            last_address=wire.get("last_address"),
+        )
+
+
+@dataclass(frozen=True)
+class Tokens(Record):
+    """See the API's document: Tokens."""
+
+    #: Newest first.
+    tokens: List[Token]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Tokens":
+        return cls(
+            tokens=list_of(wire["tokens"], Token.from_wire),
+        )
+
+
+@dataclass
+class TokenRequest:
+    """See the API's document: TokenRequest."""
+
+    #: Whose it is; absent or empty: the caller's.
+    user: Optional[str] = None
+    description: Optional[Text] = None
+    #: The token can do no more than this; absent: no bound.
+    ceiling: Optional[Role] = None
+    #: Good for these and those below them alone; empty: for all.
+    projects: Optional[Sequence[str]] = None
+    #: In seconds; absent: for ever.
+    lifetime_s: Optional[int] = None
+
+
+@dataclass
+class LoginRequest:
+    """See the API's document: LoginRequest."""
+
+    #: Of no matter here.
+    user: Optional[str] = None
+    ceiling: Optional[Role] = None
+    projects: Optional[Sequence[str]] = None
+    #: Where the session is, for the listing of tokens.
+    description: Optional[Text] = None
+    #: In seconds; absent, or longer than the server lets a session live (30 days): as long as that.
+    lifetime_s: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class NewToken(Record):
+    """See the API's document: NewToken."""
+
+    token: Token
+    #: The token itself, this once: nobody can show it again.
+    text: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "NewToken":
+        return cls(
+            token=Token.from_wire(wire["token"]),
+            text=wire["text"],
+        )
+
+
+@dataclass(frozen=True)
+class NewUser(Record):
+    """See the API's document: NewUser."""
+
+    user: User
+    invitation: NewToken
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "NewUser":
+        return cls(
+            user=User.from_wire(wire["user"]),
+            invitation=NewToken.from_wire(wire["invitation"]),
+        )
+
+
+@dataclass(frozen=True)
+class Member(Record):
+    """See the API's document: Member."""
+
+    user: str
+    role: Role
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Member":
+        return cls(
+            user=wire["user"],
+            role=wire["role"],
+        )
+
+
+@dataclass(frozen=True)
+class Members(Record):
+    """See the API's document: Members."""
+
+    members: List[Member]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Members":
+        return cls(
+            members=list_of(wire["members"], Member.from_wire),
+        )
+
+
+@dataclass
+class MemberRole:
+    """See the API's document: MemberRole."""
+
+    role: Literal["viewer", "member", "admin"]
+
+
+@dataclass(frozen=True)
+class Secret(Record):
+    """A secret as it is listed: its value leaves the server in the tasks of jobs alone."""
+
+    project: str
+    name: str
+    created: datetime.datetime
+    changed: datetime.datetime
+    changed_by: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Secret":
+        return cls(
+            project=wire["project"],
+            name=wire["name"],
+            created=time_of(wire["created"]),
+            changed=time_of(wire["changed"]),
+            changed_by=wire["changed_by"],
+        )
+
+
+@dataclass(frozen=True)
+class Secrets(Record):
+    """See the API's document: Secrets."""
+
+    #: By name.
+    secrets: List[Secret]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Secrets":
+        return cls(
+            secrets=list_of(wire["secrets"], Secret.from_wire),
+        )
+
+
+@dataclass
+class SecretValue:
+    """See the API's document: SecretValue."""
+
+    #: 1 byte to 64 KiB. Text; or, for bytes that are no UTF-8, those in base64.
+    value: Text
+
+
+@dataclass(frozen=True)
+class FieldChange(Record):
+    """Empty: it was not there before, or is gone."""
+
+    field: str
+    before: str
+    after: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "FieldChange":
+        return cls(
+            field=wire["field"],
+            before=sentence_of(wire["before"]),
+            after=sentence_of(wire["after"]),
+        )
+
+
+@dataclass(frozen=True)
+class AuditRecord(Record):
+    """See the API's document: AuditRecord."""
+
+    #: Counts from 1 in the order of commits.
+    number: int
+    time: datetime.datetime
+    user: str
+    address: str
+    token: str
+    request: str
+    #: `job.submit`, `project.set`, `token.revoke`, ...
+    action: str
+    #: The name of what was changed.
+    target: str
+    #: The one it belongs to; empty: the server.
+    project: str
+    changes: List[FieldChange]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AuditRecord":
+        return cls(
+            number=wire["number"],
+            time=time_of(wire["time"]),
+            user=wire["user"],
+            address=wire["address"],
+            token=wire["token"],
+            request=wire["request"],
+            action=wire["action"],
+            target=wire["target"],
+            project=wire["project"],
+            changes=list_of(wire["changes"], FieldChange.from_wire),
+        )
+
+
+@dataclass(frozen=True)
+class AuditPage(Record):
+    """See the API's document: AuditPage."""
+
+    #: Newest first.
+    records: List[AuditRecord]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AuditPage":
+        return cls(
+            records=list_of(wire["records"], AuditRecord.from_wire),
+        )
+
+
+@dataclass
+class Resources:
+    """What each worker, or the single task, needs of a node. 0: no claim."""
+
+    #: Whole ones.
+    gpus: Optional[int] = None
+    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    gpu_share: Optional[float] = None
+    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    gpu_memory_bytes: Optional[int] = None
+    #: Thousandths count.
+    cpus: Optional[float] = None
+    memory_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class AcceptedResources(Record):
+    """Resources, with every default filled in."""
+
+    #: Whole ones.
+    gpus: int
+    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    gpu_share: float
+    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    gpu_memory_bytes: int
+    #: Thousandths count.
+    cpus: float
+    memory_bytes: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedResources":
+        return cls(
+            gpus=wire["gpus"],
+            gpu_share=wire["gpu_share"],
+            gpu_memory_bytes=wire["gpu_memory_bytes"],
+            cpus=wire["cpus"],
+            memory_bytes=wire["memory_bytes"],
+        )
+
+
+@dataclass
+class RetryRule:
+    """What to do when a task fails in this way; the first rule that matches counts. `exit_code`,
+    `log_pattern` or both say what it matches.
+    """
+
+    #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
+    action: RetryAction
+    #: Of the task at fault, as a shell shows it (137: SIGKILL).
+    exit_code: Optional[int] = None
+    #: A regular expression (ECMAScript), found in its last lines; empty: any.
+    log_pattern: Optional[Text] = None
+
+
+@dataclass(frozen=True)
+class AcceptedRetryRule(Record):
+    """See the API's document: AcceptedRetryRule."""
+
+    #: A regular expression (ECMAScript), found in its last lines; empty: any.
+    log_pattern: Text
+    #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
+    action: RetryAction
+    #: Of the task at fault, as a shell shows it (137: SIGKILL).
+    exit_code: Optional[int] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedRetryRule":
+        return cls(
+            log_pattern=text_of(wire["log_pattern"]),
+            action=wire["action"],
+            exit_code=wire.get("exit_code"),
+        )
+
+
+@dataclass
+class Scheduling:
+    """What decides when and where a job runs, beside what its tasks need."""
+
+    purpose: Optional[Purpose] = None
+    #: Absent: 50, 75, 100 or 125 by purpose.
+    priority: Optional[int] = None
+    #: Absent: below priority 100.
+    preemptible: Optional[bool] = None
+    #: Elastic: starts with so many of `workers`.
+    min_workers: Optional[int] = None
+    #: Tried in this order; empty: any that the project has.
+    node_pools: Optional[Sequence[str]] = None
+    #: Any of these; empty: any.
+    gpu_models: Optional[Sequence[str]] = None
+    packing: Optional[Packing] = None
+    #: A level such as `rack`: all tasks within one; empty: anywhere.
+    required_topology: Optional[str] = None
+    #: Within one if there is room.
+    preferred_topology: Optional[str] = None
+    #: The job is ended then; absent: never.
+    time_limit_ms: Optional[int] = None
+    #: How often it may start again after a fault of its own.
+    retries: Optional[int] = None
+    retry_rules: Optional[Sequence[Union[RetryRule, Mapping[str, Any]]]] = None
+
+
+@dataclass(frozen=True)
+class AcceptedScheduling(Record):
+    """Scheduling, with every default filled in."""
+
+    purpose: Purpose
+    #: Tried in this order; empty: any that the project has.
+    node_pools: List[str]
+    #: Any of these; empty: any.
+    gpu_models: List[str]
+    packing: Packing
+    #: A level such as `rack`: all tasks within one; empty: anywhere.
+    required_topology: str
+    #: Within one if there is room.
+    preferred_topology: str
+    #: How often it may start again after a fault of its own.
+    retries: int
+    retry_rules: List[AcceptedRetryRule]
+    #: Absent: 50, 75, 100 or 125 by purpose.
+    priority: Optional[int] = None
+    #: Absent: below priority 100.
+    preemptible: Optional[bool] = None
+    #: Elastic: starts with so many of `workers`.
+    min_workers: Optional[int] = None
+    #: The job is ended then; absent: never.
+    time_limit_ms: Optional[int] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedScheduling":
+        return cls(
+            purpose=wire["purpose"],
+            node_pools=list_of(wire["node_pools"], same),
+            gpu_models=list_of(wire["gpu_models"], same),
+            packing=wire["packing"],
+            required_topology=wire["required_topology"],
+            preferred_topology=wire["preferred_topology"],
+            retries=wire["retries"],
+            retry_rules=list_of(wire["retry_rules"], AcceptedRetryRule.from_wire),
+            priority=wire.get("priority"),
+            preemptible=wire.get("preemptible"),
+            min_workers=wire.get("min_workers"),
+            time_limit_ms=wire.get("time_limit_ms"),
+        )
+
+
+@dataclass
+class SecretUse:
+    """A secret that the tasks get: as a variable, as a file, or both."""
+
+    #: Of a secret of the project.
+    name: str
+    #: Of the environment; empty: not there.
+    variable: Optional[str] = None
+    #: Below /generated/secrets; empty: not there.
+    file: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class AcceptedSecretUse(Record):
+    """See the API's document: AcceptedSecretUse."""
+
+    name: str
+    variable: str
+    file: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSecretUse":
+        return cls(
+            name=wire["name"],
+            variable=wire["variable"],
+            file=wire["file"],
+        )
+
+
+@dataclass
+class JobSpec:
+    """What is submitted. What is absent or null has its default."""
+
+    #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
+    name: str
+    #: argv of the launcher, or of the single task. No word holds a NUL byte, and the first is not
+    #: empty.
+    command: Sequence[Text]
+    #: Working directory of every task: an absolute path.
+    folder: Text
+    project: Optional[str] = None
+    kind: Optional[Kind] = None
+    #: Of kind `mpi`: 1 to 1000; of `single`: 0.
+    workers: Optional[int] = None
+    #: Ranks that a worker takes.
+    slots_per_worker: Optional[int] = None
+    resources: Optional[Union[Resources, Mapping[str, Any]]] = None
+    scheduling: Optional[Union[Scheduling, Mapping[str, Any]]] = None
+    environment: Optional[Mapping[str, Text]] = None
+    secrets: Optional[Sequence[Union[SecretUse, Mapping[str, Any]]]] = None
+    sandbox: Optional[Sandbox] = None
+    #: Until every worker answers.
+    start_timeout_ms: Optional[int] = None
+    #: Between SIGTERM and SIGKILL.
+    grace_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class AcceptedSpec(Record):
+    """A spec as the server took it, with every default filled in."""
+
+    #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
+    name: str
+    project: str
+    kind: Kind
+    #: argv of the launcher, or of the single task. No word holds a NUL byte, and the first is not
+    #: empty.
+    command: List[Text]
+    #: Of kind `mpi`: 1 to 1000; of `single`: 0.
+    workers: int
+    #: Ranks that a worker takes.
+    slots_per_worker: int
+    resources: AcceptedResources
+    scheduling: AcceptedScheduling
+    environment: Dict[str, Text]
+    #: By name alone: values come in when a gang starts.
+    secrets: List[AcceptedSecretUse]
+    #: Working directory of every task: an absolute path.
+    folder: Text
+    sandbox: Sandbox
+    #: Until every worker answers.
+    start_timeout_ms: int
+    #: Between SIGTERM and SIGKILL.
+    grace_ms: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSpec":
+        return cls(
+            name=wire["name"],
+            project=wire["project"],
+            kind=wire["kind"],
+            command=list_of(wire["command"], text_of),
+            workers=wire["workers"],
+            slots_per_worker=wire["slots_per_worker"],
+            resources=AcceptedResources.from_wire(wire["resources"]),
+            scheduling=AcceptedScheduling.from_wire(wire["scheduling"]),
+            environment=dict_of(wire["environment"], text_of),
+            secrets=list_of(wire["secrets"], AcceptedSecretUse.from_wire),
+            folder=text_of(wire["folder"]),
+            sandbox=wire["sandbox"],
+            start_timeout_ms=wire["start_timeout_ms"],
+            grace_ms=wire["grace_ms"],
+        )
+
+
+@dataclass(frozen=True)
+class ExitStatus(Record):
+    """See the API's document: ExitStatus."""
+
+    #: The program's exit code; 0 when a signal ended it.
+    code: int
+    #: The signal that ended it, or 0.
+    signal: int
+    #: The kernel's out-of-memory killer ended a process meanwhile.
+    out_of_memory: bool
+    #: The task was told to stop before it ended.
+    stopped: bool
+    #: Nobody saw the end.
+    lost: bool
+    #: Why the program could not be started; empty: it was.
+    error: str
+    #: All of this in a sentence.
+    explanation: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ExitStatus":
+        return cls(
+            code=wire["code"],
+            signal=wire["signal"],
+            out_of_memory=wire["out_of_memory"],
+            stopped=wire["stopped"],
+            lost=wire["lost"],
+            error=sentence_of(wire["error"]),
+            explanation=wire["explanation"],
+        )
+
+
+@dataclass(frozen=True)
+class Task(Record):
+    """See the API's document: Task."""
+
+    #: `launcher`, `worker-0`, `main`.
+    name: str
+    role: Literal["launcher", "worker", "single"]
+    hostname: str
+    #: Where it was placed; empty while it waits.
+    node: str
+    #: Its GPUs there.
+    devices: List[int]
+    #: Of each of them: 1, or a part of one.
+    gpu_share: float
+    phase: Literal["Pending", "Starting", "Running", "Ended"]
+    exit: Optional[ExitStatus] = None
+    started: Optional[datetime.datetime] = None
+    ended: Optional[datetime.datetime] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Task":
+        return cls(
+            name=wire["name"],
+            role=wire["role"],
+            hostname=wire["hostname"],
+            node=wire["node"],
+            devices=list_of(wire["devices"], same),
+            gpu_share=wire["gpu_share"],
+            phase=wire["phase"],
+            exit=optional(wire.get("exit"), ExitStatus.from_wire),
+            started=optional(wire.get("started"), time_of),
+            ended=optional(wire.get("ended"), time_of),
+        )
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """See the API's document: Failure."""
+
+    #: The first task at fault.
+    task: str
+    cause: str
+    advice: str
+    #: Its last lines.
+    last_lines: List[str]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Failure":
+        return cls(
+            task=wire["task"],
+            cause=sentence_of(wire["cause"]),
+            advice=sentence_of(wire["advice"]),
+            last_lines=list_of(wire["last_lines"], sentence_of),
+        )
+
+
+@dataclass(frozen=True)
+class Event(Record):
+    """See the API's document: Event."""
+
+    #: No two events of one server have the same.
+    time: datetime.datetime
+    text: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Event":
+        return cls(
+            time=time_of(wire["time"]),
+            text=sentence_of(wire["text"]),
+        )
+
+
+@dataclass(frozen=True)
+class Job(Record):
+    """See the API's document: Job."""
+
+    #: Never given again.
+    id: str
+    spec: AcceptedSpec
+    #: Who submitted it.
+    owner: str
+    phase: Phase
+    #: Why it waits, or what it does right now.
+    reason: str
+    #: Who holds what it needs, and what would help.
+    reason_details: List[str]
+    #: How often its gang was started.
+    attempt: int
+    #: How often an attempt was given up for another.
+    restarts: int
+    retries_used: int
+    #: By its retry rules.
+    avoided_nodes: List[str]
+    #: It waits for `resume`, and for nothing else.
+    suspended: bool
+    stop_requested: bool
+    submitted: datetime.datetime
+    tasks: List[Task]
+    events: List[Event]
+    #: While it waits: when room is expected to be free.
+    may_start: Optional[datetime.datetime] = None
+    #: It is being evicted, and why.
+    eviction: Optional[str] = None
+    #: When it entered Running.
+    started: Optional[datetime.datetime] = None
+    ended: Optional[datetime.datetime] = None
+    #: Of the task that decides, once the job has ended.
+    exit_code: Optional[int] = None
+    failure: Optional[Failure] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Job":
+        return cls(
+            id=wire["id"],
+            spec=AcceptedSpec.from_wire(wire["spec"]),
+            owner=wire["owner"],
+            phase=wire["phase"],
+            reason=sentence_of(wire["reason"]),
+            reason_details=list_of(wire["reason_details"], sentence_of),
+            attempt=wire["attempt"],
+            restarts=wire["restarts"],
+            retries_used=wire["retries_used"],
+            avoided_nodes=list_of(wire["avoided_nodes"], same),
+            suspended=wire["suspended"],
+            stop_requested=wire["stop_requested"],
+            submitted=time_of(wire["submitted"]),
+            tasks=list_of(wire["tasks"], Task.from_wire),
+            events=list_of(wire["events"], Event.from_wire),
+            may_start=optional(wire.get("may_start"), time_of),
+            eviction=optional(wire.get("eviction"), sentence_of),
+            started=optional(wire.get("started"), time_of),
+            ended=optional(wire.get("ended"), time_of),
+            exit_code=wire.get("exit_code"),
+            failure=optional(wire.get("failure"), Failure.from_wire),
+        )
+
+
+@dataclass(frozen=True)
+class JobPage(Record):
+    """See the API's document: JobPage."""
+
+    jobs: List[Job]
+    #: The `cursor` of the next page; absent: that was all.
+    next: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "JobPage":
+        return cls(
+            jobs=list_of(wire["jobs"], Job.from_wire),
+            next=wire.get("next"),
+        )
+
+
+@dataclass(frozen=True)
+class Jobs(Record):
+    """See the API's document: Jobs."""
+
+    jobs: List[Job]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Jobs":
+        return cls(
+            jobs=list_of(wire["jobs"], Job.from_wire),
+        )
+
+
+@dataclass(frozen=True)
+class Explanation(Record):
+    """See the API's document: Explanation."""
+
+    name: str
+    phase: Phase
+    #: A word for programs (`room`, `quota`, ...); empty where nothing holds the job back.
+    constraint: str
+    reason: str
+    details: List[str]
+    #: In the queue, from 1; 0: it does not wait.
+    position: int
+    events: List[Event]
+    may_start: Optional[datetime.datetime] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Explanation":
+        return cls(
+            name=wire["name"],
+            phase=wire["phase"],
+            constraint=wire["constraint"],
+            reason=sentence_of(wire["reason"]),
+            details=list_of(wire["details"], sentence_of),
+            position=wire["position"],
+            events=list_of(wire["events"], Event.from_wire),
+            may_start=optional(wire.get("may_start"), time_of),
+        )
+
+
+@dataclass(frozen=True)
+class Placing(Record):
+    """See the API's document: Placing."""
+
+    task: str
+    node: str
+    devices: List[int]
+    gpu_share: float
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Placing":
+        return cls(
+            task=wire["task"],
+            node=wire["node"],
+            devices=list_of(wire["devices"], same),
+            gpu_share=wire["gpu_share"],
+        )
+
+
+@dataclass(frozen=True)
+class Forecast(Record):
+    """See the API's document: Forecast."""
+
+    starts_now: bool
+    #: Where it starts now.
+    placing: List[Placing]
+    #: Who would be evicted for it, and why.
+    evictions: List[str]
+    #: Why it would wait.
+    reason: str
+    details: List[str]
+    #: The project without the job.
+    before: Project
+    #: And with it.
+    after: Project
+    may_start: Optional[datetime.datetime] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Forecast":
+        return cls(
+            starts_now=wire["starts_now"],
+            placing=list_of(wire["placing"], Placing.from_wire),
+            evictions=list_of(wire["evictions"], sentence_of),
+            reason=sentence_of(wire["reason"]),
+            details=list_of(wire["details"], sentence_of),
+            before=Project.from_wire(wire["before"]),
+            after=Project.from_wire(wire["after"]),
+            may_start=optional(wire.get("may_start"), time_of),
+        )
+
+
+@dataclass(frozen=True)
+class LogRecord(Record):
+    """See the API's document: LogRecord."""
+
+    #: When it was printed.
+    time: datetime.datetime
+    task: str
+    #: Of the task, or of the rank where one is known.
+    host: str
+    #: `notice`: Muster's own words.
+    stream: Literal["output", "error", "notice"]
+    #: Of the job: which start of its gang printed this; absent: not known.
+    attempt: Optional[int] = None
+    #: The MPI rank that printed it, where one is known.
+    rank: Optional[int] = None
+    #: A line, without its newline; absent where `base64` is there.
+    text: Optional[str] = None
+    #: A line that is no UTF-8.
+    base64: Optional[str] = None
+    #: A long line was cut here; the next record of its source goes on.
+    continues: Optional[bool] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "LogRecord":
+        return cls(
+            time=time_of(wire["time"]),
+            task=wire["task"],
+            host=wire["host"],
+            stream=wire["stream"],
+            attempt=wire.get("attempt"),
+            rank=wire.get("rank"),
+            text=wire.get("text"),
+            base64=wire.get("base64"),
+            continues=wire.get("continues"),
+        )
+
+
+@dataclass(frozen=True)
+class RemovedJob(Record):
+    """A job that is gone."""
+
+    id: str
+    name: str
+    project: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "RemovedJob":
+        return cls(
+            id=wire["id"],
+            name=wire["name"],
+            project=wire["project"],
+        )
+
+
+@dataclass(frozen=True)
+class JobEvent(Record):
+    """What happened to a job."""
+
+    #: No two events of one server have the same.
+    time: datetime.datetime
+    #: Its name.
+    job: str
+    project: str
+    job_id: str
+    text: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "JobEvent":
+        return cls(
+            time=time_of(wire["time"]),
+            job=wire["job"],
+            project=wire["project"],
+            job_id=wire["job_id"],
+            text=wire["text"],
+        )
+
+
+@dataclass(frozen=True)
+class Share(Record):
+    """null: no bound in a limit, all there is in a quota."""
+
+    gpus: Optional[float]
+    cpus: Optional[float]
+    memory_bytes: Optional[int]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Share":
+        return cls(
+            gpus=wire["gpus"],
+            cpus=wire["cpus"],
+            memory_bytes=wire["memory_bytes"],
+        )
+
+
+@dataclass
+class ShareChange:
+    """What is absent stays; null takes the bound away."""
+
+    gpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
+    cpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
+    memory_bytes: Union[int, None, Unset] = field(default=UNSET, metadata={"null": True})
+
+
+@dataclass(frozen=True)
+class Quota(Record):
+    """See the API's document: Quota."""
+
+    #: What the project can always claim.
+    deserved: Share
+    #: What it never exceeds.
+    limit: Share
+    #: The part of what others leave unused.
+    weight: float
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Quota":
+        return cls(
+            deserved=Share.from_wire(wire["deserved"]),
+            limit=Share.from_wire(wire["limit"]),
+            weight=wire["weight"],
+        )
+
+
+@dataclass
+class QuotaChange:
+    """See the API's document: QuotaChange."""
+
+    deserved: Optional[Union[ShareChange, Mapping[str, Any]]] = None
+    limit: Optional[Union[ShareChange, Mapping[str, Any]]] = None
+    #: The part of what others leave unused.
+    weight: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Amounts(Record):
+    """See the API's document: Amounts."""
+
+    gpus: float
+    cpus: float
+    memory_bytes: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Amounts":
+        return cls(
+            gpus=wire["gpus"],
+            cpus=wire["cpus"],
+            memory_bytes=wire["memory_bytes"],
+        )
+
+
+@dataclass(frozen=True)
+class ProjectUse(Record):
+    """See the API's document: ProjectUse."""
+
+    #: The quota in force.
+    deserved: Share
+    allocated: Amounts
+    allocated_non_preemptible: Amounts
+    #: What runs and what waits.
+    requested: Amounts
+    fair_share: Share
+    #: Jobs, those of projects below included.
+    running: int
+    waiting: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ProjectUse":
+        return cls(
+            deserved=Share.from_wire(wire["deserved"]),
+            allocated=Amounts.from_wire(wire["allocated"]),
+            allocated_non_preemptible=Amounts.from_wire(wire["allocated_non_preemptible"]),
+            requested=Amounts.from_wire(wire["requested"]),
+            fair_share=Share.from_wire(wire["fair_share"]),
+            running=wire["running"],
+            waiting=wire["waiting"],
+        )
+
+
+@dataclass(frozen=True)
+class Project(Record):
+    """See the API's document: Project."""
+
+    name: str
+    #: Empty: at the top.
+    parent: str
+    #: In every pool that is not in `pools`.
+    quota: Quota
+    pools: Dict[str, Quota]
+    #: Larger ones are served first of what others leave unused.
+    priority: int
+    reclaim_min_runtime_ms: int
+    preempt_min_runtime_ms: int
+    #: It deserves what no other was promised.
+    takes_the_rest: bool
+    #: The order of creation.
+    sequence: int
+    created: datetime.datetime
+    status: ProjectUse
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Project":
+        return cls(
+            name=wire["name"],
+            parent=wire["parent"],
+            quota=Quota.from_wire(wire["quota"]),
+            pools=dict_of(wire["pools"], Quota.from_wire),
+            priority=wire["priority"],
+            reclaim_min_runtime_ms=wire["reclaim_min_runtime_ms"],
+            preempt_min_runtime_ms=wire["preempt_min_runtime_ms"],
+            takes_the_rest=wire["takes_the_rest"],
+            sequence=wire["sequence"],
+            created=time_of(wire["created"]),
+            status=ProjectUse.from_wire(wire["status"]),
+        )
+
+
+@dataclass(frozen=True)
+class Projects(Record):
+    """See the API's document: Projects."""
+
+    #: Parents first.
+    projects: List[Project]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Projects":
+        return cls(
+            projects=list_of(wire["projects"], Project.from_wire),
+        )
+
+
+@dataclass
+class ProjectRequest:
+    """What is absent has its default."""
+
+    #: 1 to 63 of a-z, 0-9 and `-`, a letter or digit at both ends.
+    name: str
+    #: Empty: at the top.
+    parent: Optional[str] = None
+    quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
+    #: null in the place of a pool takes its own quota away.
+    pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
+    priority: Optional[int] = None
+    reclaim_min_runtime_ms: Optional[int] = None
+    preempt_min_runtime_ms: Optional[int] = None
+    takes_the_rest: Optional[bool] = None
+    #: Passed over, so that a project that was read can be sent back.
+    sequence: Any = None
+    #: Passed over.
+    created: Any = None
+    #: Passed over.
+    status: Any = None
+
+
+@dataclass
+class ProjectChange:
+    """What is absent stays as it is."""
+
+    #: As in the path: a project cannot be called otherwise later.
+    name: Optional[str] = None
+    #: Empty: at the top.
+    parent: Optional[str] = None
+    quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
+    #: null in the place of a pool takes its own quota away.
+    pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
+    priority: Optional[int] = None
+    reclaim_min_runtime_ms: Optional[int] = None
+    preempt_min_runtime_ms: Optional[int] = None
+    takes_the_rest: Optional[bool] = None
+    #: Passed over, so that a project that was read can be sent back.
+    sequence: Any = None
+    #: Passed over.
+    created: Any = None
+    #: Passed over.
+    status: Any = None
+
+
+@dataclass(frozen=True)
+class Device(Record):
+    """See the API's document: Device."""
+
+    index: int
+    model: str
+    #: 0: unknown.
+    memory_bytes: int
+    #: What is free of it, of 1.
+    free: float
+    #: Whose tasks are on it, as far as the caller sees them.
+    jobs: List[str]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Device":
+        return cls(
+            index=wire["index"],
+            model=wire["model"],
+            memory_bytes=wire["memory_bytes"],
+            free=wire["free"],
+            jobs=list_of(wire["jobs"], same),
+        )
+
+
+@dataclass(frozen=True)
+class Node(Record):
+    """See the API's document: Node."""
+
+    name: str
+    pool: str
+    #: `draining`: cordoned, and something still runs.
+    state: Literal["ready", "cordoned", "draining", "gone"]
+    cpus: float
+    cpus_free: float
+    memory_bytes: int
+    memory_bytes_free: int
+    devices: List[Device]
+    #: That have a task there, as far as the caller sees them.
+    jobs: List[str]
+    #: Level to domain.
+    topology: Dict[str, str]
+    labels: Dict[str, str]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Node":
+        return cls(
+            name=wire["name"],
+            pool=wire["pool"],
+            state=wire["state"],
+            cpus=wire["cpus"],
+            cpus_free=wire["cpus_free"],
+            memory_bytes=wire["memory_bytes"],
+            memory_bytes_free=wire["memory_bytes_free"],
+            devices=list_of(wire["devices"], Device.from_wire),
+            jobs=list_of(wire["jobs"], same),
+            topology=dict_of(wire["topology"], same),
+            labels=dict_of(wire["labels"], same),
+        )
+
+
+@dataclass(frozen=True)
+class Nodes(Record):
+    """See the API's document: Nodes."""
+
+    #: By name.
+    nodes: List[Node]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Nodes":
+        return cls(
+            nodes=list_of(wire["nodes"], Node.from_wire),
+        )
+
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+class Operations(abc.ABC):
+    """The API, operation by operation. How a request travels is the subclass's business."""
+
+    @abc.abstractmethod
+    def _call(self, method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+              body: Any) -> Tuple[int, Any]:
+        """The status and the body: JSON, text, or None where there is none."""
+
+    @abc.abstractmethod
+    def _events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+                kinds: Mapping[str, Callable[[Any], Any]]) -> Iterator[StreamEvent[Any]]:
+        """The events of a stream, each read by the function of its kind, until the stream ends."""
+
+    def check_health(self) -> Health:
+        """Whether the server runs."""
+        _, answer = self._call("GET", "/healthz", {}, {}, None)
+        return Health.from_wire(answer)
+
+    def check_readiness(self) -> Health:
+        """Whether the server takes requests."""
+        _, answer = self._call("GET", "/readyz", {}, {}, None)
+        return Health.from_wire(answer)
+
+    def get_contract(self) -> Dict[str, Any]:
+        """This document."""
+        _, answer = self._call("GET", "/openapi.json", {}, {}, None)
+        result: Dict[str, Any] = answer
+        return result
+
+    def get_metrics(self) -> str:
+        """Figures for Prometheus."""
+        _, answer = self._call("GET", "/metrics", {}, {}, None)
+        result: str = answer
+        return result
+
+    def get_info(self) -> ServerInfo:
+        """What the server is."""
+        _, answer = self._call("GET", "/v1/info", {}, {}, None)
+        return ServerInfo.from_wire(answer)
+
+    def shut_down(self) -> None:
+        """Tells the server to end; jobs go on.
+
+        Over the unix socket only.
+        """
+        self._call("POST", "/v1/shutdown", {}, {}, None)
+
+    def log_in(self, body: Union[LoginRequest, Mapping[str, Any]]) -> NewToken:
+        """Exchanges an invitation, or any token, for a session.
+
+        The invitation is used up; any other token stays. Over the unix socket there is nobody to
+        log in: 409.
+        """
+        _, answer = self._call("POST", "/v1/login", {}, {}, body)
+        return NewToken.from_wire(answer)
+
+    def log_out(self) -> None:
+        """Revokes the token that is shown.
+
+        Over the unix socket there is none: 409.
+        """
+        self._call("POST", "/v1/logout", {}, {}, None)
+
+    def who_am_i(self) -> WhoAmI:
+        """Who the caller is, and what it may do."""
+        _, answer = self._call("GET", "/v1/whoami", {}, {}, None)
+        return WhoAmI.from_wire(answer)
+
+    def list_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
+                  owner: Optional[str] = None, prefix: Optional[str] = None,
+                  sort: Optional[Literal["submitted", "-submitted", "name"]] = None, limit: Optional[int] = None,
+                  cursor: Optional[str] = None) -> JobPage:
+        """Lists jobs, page by page."""
+        _, answer = self._call("GET", "/v1/jobs",
+                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "sort": sort, "limit": limit, "cursor": cursor},
+                               {}, None)
+        return JobPage.from_wire(answer)
+
+    def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
+                   idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
+        """Submits a job, or says what would become of it."""
+        status, answer = self._call("POST", "/v1/jobs", {"dry_run": dry_run}, {"Idempotency-Key": idempotency_key},
+                                    body)
+        if status == 201:
+            return Job.from_wire(answer)
+        return Forecast.from_wire(answer)
+
+    def get_job(self, name: str, *, project: Optional[str] = None) -> Job:
+        """One job."""
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, None)
+        return Job.from_wire(answer)
+
+    def delete_job(self, name: str, *, project: Optional[str] = None) -> None:
+        """Forgets an ended job and its logs.
+
+        409 while it has not ended.
+        """
+        self._call("DELETE", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, None)
+
+    def stop_job(self, name: str, *, project: Optional[str] = None, now: Optional[bool] = None) -> Job:
+        """Asks a job to end.
+
+        SIGTERM and its grace. A job that has ended is answered as it is.
+        """
+        _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/stop", {"project": project, "now": now}, {}, None)
+        return Job.from_wire(answer)
+
+    def suspend_job(self, name: str, *, project: Optional[str] = None) -> Job:
+        """Frees the job's room and holds it back."""
+        _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/suspend", {"project": project}, {}, None)
+        return Job.from_wire(answer)
+
+    def resume_job(self, name: str, *, project: Optional[str] = None) -> Job:
+        """Lets a suspended job run again."""
+        _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Job.from_wire(answer)
+
+    def explain_job(self, name: str, *, project: Optional[str] = None) -> Explanation:
+        """Why a job waits, or what was done to it."""
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/explain", {"project": project}, {}, None)
+        return Explanation.from_wire(answer)
+
+    def stream_logs(self, name: str, *, project: Optional[str] = None, follow: Optional[bool] = None,
+                    task: Optional[str] = None, since: Optional[Union[datetime.datetime, str]] = None,
+                    tail: Optional[int] = None,
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[LogRecord, Job]]]:
+        """A job's merged log, line by line.
+
+        `log` events, each with a LogRecord, and at the end one `end` event with the Job. Comments
+        come while nothing is said. An id stands alone, now and then, and names the place that the
+        log has reached: whoever was cut off asks again with `Last-Event-ID` and is sent all that
+        stands behind that place, to the byte. It may be cut into records in other places than
+        before; where it was read behind the last id, as many bytes of each source (a stream of a
+        rank of a task in an attempt; a line's newline counts) are to be dropped.
+        """
+        return self._events(f"/v1/jobs/{_segment(name)}/logs",
+                            {"project": project, "follow": follow, "task": task, "since": since, "tail": tail},
+                            {"Last-Event-ID": last_event_id}, {"log": LogRecord.from_wire, "end": Job.from_wire})
+
+    def list_queue(self) -> Jobs:
+        """The jobs that wait, in the order they would be served."""
+        _, answer = self._call("GET", "/v1/queue", {}, {}, None)
+        return Jobs.from_wire(answer)
+
+    def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, Dict[str, Any], RemovedJob]]]:
+        """Jobs as they are, and each change of them.
+
+        First a `job` event for each job there is, then `ready`, then `job` and `removed` events as
+        things change. Of a job that changed often while nobody read, only its last state comes.
+        Whoever was cut off goes on with `Last-Event-ID`; where what happened since is not known any
+        more, `reset` says that everything comes anew.
+        """
+        return self._events("/v1/watch/jobs", {"project": project, "name": name}, {"Last-Event-ID": last_event_id},
+                            {"job": Job.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+
+    def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
+                      since: Optional[Union[datetime.datetime, str]] = None,
+                      last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[JobEvent, Job]]]:
+        """What happens to jobs, as it happens.
+
+        `event` events in the order of time. With `name`, an `end` event with the Job comes once it
+        has ended.
+        """
+        return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
+                            {"Last-Event-ID": last_event_id}, {"event": JobEvent.from_wire, "end": Job.from_wire})
+
+    def list_projects(self) -> Projects:
+        """The projects that the caller sees."""
+        _, answer = self._call("GET", "/v1/projects", {}, {}, None)
+        return Projects.from_wire(answer)
+
+    def create_project(self, body: Union[ProjectRequest, Mapping[str, Any]]) -> Project:
+        """Makes a project."""
+        _, answer = self._call("POST", "/v1/projects", {}, {}, body)
+        return Project.from_wire(answer)
+
+    def get_project(self, name: str) -> Project:
+        """One project."""
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}", {}, {}, None)
+        return Project.from_wire(answer)
+
+    def change_project(self, name: str, body: Union[ProjectChange, Mapping[str, Any]]) -> Project:
+        """Changes what is given of a project."""
+        _, answer = self._call("PATCH", f"/v1/projects/{_segment(name)}", {}, {}, body)
+        return Project.from_wire(answer)
+
+    def delete_project(self, name: str) -> None:
+        """Removes a project.
+
+        With its secrets and the roles in it. 409 while it has jobs that have not ended, or projects
+        below it.
+        """
+        self._call("DELETE", f"/v1/projects/{_segment(name)}", {}, {}, None)
+
+    def list_members(self, name: str) -> Members:
+        """Who has a role in the project."""
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/members", {}, {}, None)
+        return Members.from_wire(answer)
+
+    def set_member(self, name: str, user: str, body: Union[MemberRole, Mapping[str, Any]]) -> None:
+        """Gives a user a role in the project."""
+        self._call("PUT", f"/v1/projects/{_segment(name)}/members/{_segment(user)}", {}, {}, body)
+
+    def remove_member(self, name: str, user: str) -> None:
+        """Takes a user's role in the project away."""
+        self._call("DELETE", f"/v1/projects/{_segment(name)}/members/{_segment(user)}", {}, {}, None)
+
+    def list_secrets(self, name: str) -> Secrets:
+        """The project's secrets, without their values."""
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/secrets", {}, {}, None)
+        return Secrets.from_wire(answer)
+
+    def set_secret(self, name: str, secret: str, body: Union[SecretValue, Mapping[str, Any]]) -> Secret:
+        """Sets a secret."""
+        _, answer = self._call("PUT", f"/v1/projects/{_segment(name)}/secrets/{_segment(secret)}", {}, {}, body)
+        return Secret.from_wire(answer)
+
+    def delete_secret(self, name: str, secret: str) -> None:
+        """Removes a secret."""
+        self._call("DELETE", f"/v1/projects/{_segment(name)}/secrets/{_segment(secret)}", {}, {}, None)
+
+    def list_users(self) -> Users:
+        """The users."""
+        _, answer = self._call("GET", "/v1/users", {}, {}, None)
+        return Users.from_wire(answer)
+
+    def create_user(self, body: Union[UserRequest, Mapping[str, Any]]) -> NewUser:
+        """Makes a user, and an invitation to log in with."""
+        _, answer = self._call("POST", "/v1/users", {}, {}, body)
+        return NewUser.from_wire(answer)
+
+    def get_user(self, name: str) -> User:
+        """One user."""
+        _, answer = self._call("GET", f"/v1/users/{_segment(name)}", {}, {}, None)
+        return User.from_wire(answer)
+
+    def change_user(self, name: str, body: Union[UserChange, Mapping[str, Any]]) -> User:
+        """Changes what is given of a user."""
+        _, answer = self._call("PATCH", f"/v1/users/{_segment(name)}", {}, {}, body)
+        return User.from_wire(answer)
+
+    def delete_user(self, name: str) -> None:
+        """Removes a user with all of its tokens."""
+        self._call("DELETE", f"/v1/users/{_segment(name)}", {}, {}, None)
+
+    def invite_user(self, name: str) -> NewToken:
+        """Makes a new invitation for a user."""
+        _, answer = self._call("POST", f"/v1/users/{_segment(name)}/invitation", {}, {}, None)
+        return NewToken.from_wire(answer)
+
+    def list_tokens(self, *, user: Optional[str] = None) -> Tokens:
+        """The caller's tokens, or those of another user."""
+        _, answer = self._call("GET", "/v1/tokens", {"user": user}, {}, None)
+        return Tokens.from_wire(answer)
+
+    def create_token(self, body: Union[TokenRequest, Mapping[str, Any]]) -> NewToken:
+        """Makes a token for programs."""
+        _, answer = self._call("POST", "/v1/tokens", {}, {}, body)
+        return NewToken.from_wire(answer)
+
+    def revoke_token(self, id: str) -> None:
+        """Revokes a token."""
+        self._call("DELETE", f"/v1/tokens/{_segment(id)}", {}, {}, None)
+
+    def list_audit(self, *, user: Optional[str] = None, project: Optional[str] = None, action: Optional[str] = None,
+                   since: Optional[Union[datetime.datetime, str]] = None, before: Optional[int] = None,
+                   limit: Optional[int] = None) -> AuditPage:
+        """What was changed, by whom, newest first."""
+        _, answer = self._call("GET", "/v1/audit",
+                               {"user": user, "project": project, "action": action, "since": since, "before": before, "limit": limit},
+                               {}, None)
+        return AuditPage.from_wire(answer)
+
+    def list_nodes(self) -> Nodes:
+        """The nodes."""
+        _, answer = self._call("GET", "/v1/nodes", {}, {}, None)
+        return Nodes.from_wire(answer)
+
+    def get_node(self, name: str) -> Node:
+        """One node."""
+        _, answer = self._call("GET", f"/v1/nodes/{_segment(name)}", {}, {}, None)
+        return Node.from_wire(answer)
+
+    def cordon_node(self, name: str) -> Node:
+        """Keeps new tasks off a node."""
+        _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/cordon", {}, {}, None)
+        return Node.from_wire(answer)
+
+    def uncordon_node(self, name: str) -> Node:
+        """Lets tasks onto a node again."""
+        _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/uncordon", {}, {}, None)
+        return Node.from_wire(answer)
+
+    def drain_node(self, name: str) -> Node:
+        """Cordons a node and evicts what runs there."""
+        _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/drain", {}, {}, None)
+        return Node.from_wire(answer)

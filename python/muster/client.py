@@ -1,0 +1,277 @@
+"""The client: every operation of the API (see Operations), and on top of them what people want to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import time
+import uuid
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple, Union
+from urllib.parse import quote
+
+from . import _contexts
+from ._events import EventDecoder, RawEvent
+from ._generated import Forecast, Job, JobEvent, JobSpec, LogRecord, Operations, Phase, RemovedJob, StreamEvent
+from ._log_lines import LogLines
+from ._tables import Table
+from ._transport import Answer, Request, Transport
+from ._wire import query_text, to_wire
+from .errors import Exhausted, JobFailed, NotFound, Unavailable
+
+__all__ = ["Client", "FINAL"]
+
+#: The phases in which a job has ended.
+FINAL: Tuple[Phase, ...] = ("Succeeded", "Failed", "Stopped")
+
+JobName = Union[str, Job]
+
+
+class Client(Operations):
+    """A connection to a Muster server, chosen as the command line chooses it, or given here:
+
+        Client()                                     the context in use, $MUSTER_SERVER, or the local server
+        Client("lab")                                the context of that name
+        Client(server="https://lab:7443", token=..., fingerprint=...)
+        Client(socket="/run/user/1000/muster/muster.sock")
+
+    Requests that change nothing, and submits, are sent again where the server cannot be reached for a
+    moment; streams go on where they broke. `patience`: for how many seconds. Thread-safe.
+    """
+
+    def __init__(self, context: Optional[str] = None, *, server: Optional[str] = None, token: str = "",
+                 fingerprint: str = "", ca_file: str = "", socket: Optional[str] = None, timeout: float = 60.0,
+                 patience: float = 30.0) -> None:
+        if server is not None:
+            host, port = _contexts.parse_server(server)
+            endpoint = _contexts.Endpoint(host=host, port=port, token=token, ca_file=ca_file,
+                                          fingerprint=_contexts.parse_fingerprint(fingerprint) if fingerprint else "")
+        elif socket is not None:
+            endpoint = _contexts.Endpoint(socket=socket)
+        else:
+            endpoint = _contexts.choose(context)
+        #: Of the context; new jobs go there unless their spec says where.
+        self.project = endpoint.project
+        self._patience = patience
+        self._transport = Transport(endpoint, timeout)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<muster.Client of {self._transport.endpoint.name}>"
+
+    def close(self) -> None:
+        self._transport.close()
+
+    # --- jobs
+
+    def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Job:
+        """Submits a job once, however often it has to ask. A key of your own makes that hold over
+        restarts of your program, too."""
+        key = idempotency_key or uuid.uuid4().hex
+        job = self.submit_job(self._placed(spec), idempotency_key=key)
+        assert isinstance(job, Job)
+        return job
+
+    def forecast(self, spec: Union[JobSpec, Mapping[str, Any]]) -> Forecast:
+        """What would become of this job now; nothing is stored."""
+        forecast = self.submit_job(self._placed(spec), dry_run=True)
+        assert isinstance(forecast, Forecast)
+        return forecast
+
+    def iter_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
+                  owner: Optional[str] = None, prefix: Optional[str] = None,
+                  sort: Optional[Any] = None, page: int = 500) -> Iterator[Job]:
+        """The jobs, page by page as they are asked for."""
+        cursor: Optional[str] = None
+        while True:
+            found = self.list_jobs(project=project, phase=phase, owner=owner, prefix=prefix, sort=sort, limit=page,
+                                   cursor=cursor)
+            yield from found.jobs
+            if not found.next:
+                return
+            cursor = found.next
+
+    def jobs(self, **filters: Any) -> Table[Job]:
+        """The same as a list, which a notebook shows as a table."""
+        return Table(self.iter_jobs(**filters))
+
+    def wait(self, job: JobName, *, timeout: Optional[float] = None, check: bool = True,
+             project: Optional[str] = None) -> Job:
+        """Waits until the job has ended and returns it. JobFailed, unless `check` is false, where it did
+        not succeed; TimedOut after `timeout` seconds (the job runs on)."""
+        name, project = _named(job, project)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        ended = self.get_job(name, project=project)
+        if ended.phase not in FINAL:
+            ended = self._end_of(ended, deadline)
+        if check and ended.phase != "Succeeded":
+            raise _failed(ended)
+        return ended
+
+    def watch_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None) -> Iterator[Union[Job, RemovedJob]]:
+        """The jobs there are, then each as it changes or is removed; without end. Goes on where it broke, also
+        over a restart of the server: then all come again, and what is gone by then comes as RemovedJob."""
+        return self._watch({"project": project, "name": name}, None)
+
+    def events(self, *, project: Optional[str] = None, name: Optional[str] = None,
+               since: Optional[Union[datetime.datetime, str]] = None) -> Iterator[JobEvent]:
+        """What happens to jobs, line by line, from now on or `since`. With `name` until that job has ended."""
+        def broke(last_id: Optional[str]) -> None:
+            if last_id is None and since is None:
+                raise Unavailable("the connection to the server broke before it said where it was",
+                                  "ask again; with `since` nothing is missed")
+
+        for event in self._raw_events("/v1/watch/events", {"project": project, "name": name, "since": since}, {}, broke):
+            if event.kind == "event":
+                yield JobEvent.from_wire(json.loads(event.data))
+
+    def logs(self, job: JobName, *, follow: bool = False, task: Optional[str] = None, since: Optional[Any] = None,
+             tail: Optional[int] = None, project: Optional[str] = None) -> Iterator[LogRecord]:
+        """The job's log, line by line; with `follow` until it has ended. Each line comes once and in
+        order, byte for byte, also where the connection broke meanwhile. `text` is always set; a line that
+        is no UTF-8 has its bytes in `base64`."""
+        name, project = _named(job, project)
+        query = {"project": project, "follow": follow or None, "task": task, "since": since, "tail": tail}
+        lines = LogLines()
+
+        def broke(last_id: Optional[str]) -> None:
+            # The last lines of a log are others each time that one asks.
+            if tail is not None and last_id is None and lines.has_handed_over:
+                raise Unavailable("the connection to the server broke among the last lines", "ask for them again")
+            lines.broke()
+
+        for event in self._raw_events(f"/v1/jobs/{quote(name, safe='')}/logs", query, {}, broke):
+            if event.kind == "":
+                lines.id_came()
+            elif event.kind == "log":
+                record = lines.take(LogRecord.from_wire(json.loads(event.data)))
+                if record is not None:
+                    yield record
+
+    # --- how requests travel
+
+    def _call(self, method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+              body: Any) -> Tuple[int, Any]:
+        request = _request(method, path, query, headers)
+        if body is not None:
+            request.body = json.dumps(to_wire(body)).encode()
+            request.headers = {**request.headers, "content-type": "application/json"}
+        may_repeat = method == "GET" or "Idempotency-Key" in request.headers
+        answer = self._repeated(lambda: self._transport.send(request)) if may_repeat else self._transport.send(request)
+        return answer.status, _content_of(answer)
+
+    def _watch(self, query: Mapping[str, Any], deadline: Optional[float]) -> Iterator[Union[Job, RemovedJob]]:
+        known: Dict[str, RemovedJob] = {}
+        listed: Optional[Set[str]] = set()  # None: the listing is over
+
+        def broke(last_id: Optional[str]) -> None:
+            nonlocal listed
+            if last_id is None:
+                listed = set()  # it begins anew
+
+        for event in self._raw_events("/v1/watch/jobs", query, {}, broke, deadline):
+            if event.kind == "job":
+                job = Job.from_wire(json.loads(event.data))
+                known[job.id] = RemovedJob(job.id, job.spec.name, job.spec.project)
+                if listed is not None:
+                    listed.add(job.id)
+                yield job
+            elif event.kind == "removed":
+                removed = RemovedJob.from_wire(json.loads(event.data))
+                known.pop(removed.id, None)
+                yield removed
+            elif event.kind == "reset":
+                listed = set()
+            elif event.kind == "ready" and listed is not None:
+                gone, listed = known.keys() - listed, None
+                for each in gone:
+                    yield known.pop(each)
+
+    def _end_of(self, job: Job, deadline: Optional[float]) -> Job:
+        for change in self._watch({"project": job.spec.project, "name": job.spec.name}, deadline):
+            if isinstance(change, Job) and change.id == job.id and change.phase in FINAL:
+                return change
+            if isinstance(change, RemovedJob) and change.id == job.id:
+                break
+        raise NotFound(f"job '{job.spec.name}' was deleted before it had ended")
+
+    def _events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+                kinds: Mapping[str, Callable[[Any], Any]]) -> Iterator[StreamEvent[Any]]:
+        for raw in self._raw_events(path, query, headers):
+            read = kinds.get(raw.kind)
+            if read is not None:  # else: an id alone, or of a newer server
+                yield StreamEvent(raw.kind, read(json.loads(raw.data)), raw.id)
+
+    def _raw_events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
+                    broke: Callable[[Optional[str]], None] = lambda last_id: None,
+                    deadline: Optional[float] = None) -> Iterator[RawEvent]:
+        """Goes on behind the last id where the stream broke, until an `end` event says that this was
+        all. `broke` is called whenever a new connection goes on."""
+        last_id: Optional[str] = headers.get("Last-Event-ID")
+        while True:
+            request = _request("GET", path, query, {**headers, "Last-Event-ID": last_id})
+            stream = self._repeated(lambda: self._transport.stream(request), deadline)
+            decoder = EventDecoder(last_id)
+            try:
+                with stream:
+                    for piece in stream.pieces(deadline):
+                        for event in decoder.put(piece):
+                            last_id = event.id
+                            yield event
+                            if event.kind == "end":
+                                return
+            except Unavailable:
+                pass  # asked for again below
+            broke(last_id)
+
+    def _repeated(self, send: Callable[[], Any], deadline: Optional[float] = None) -> Any:
+        """Asks again where the server cannot be reached or has no time, for as long as patience lasts."""
+        until = time.monotonic() + self._patience
+        until = until if deadline is None else min(until, deadline)
+        pause = 0.05
+        while True:
+            try:
+                return send()
+            except (Unavailable, Exhausted) as error:
+                wait = max(pause, error.retry_after or 0.0)
+                if error.status == 507 or time.monotonic() + wait > until:
+                    raise
+                time.sleep(wait)
+                pause = min(pause * 2, 2.0)
+
+    def _placed(self, spec: Union[JobSpec, Mapping[str, Any]]) -> Union[JobSpec, Mapping[str, Any]]:
+        if not self.project:
+            return spec
+        if isinstance(spec, JobSpec):
+            return spec if spec.project is not None else dataclasses.replace(spec, project=self.project)
+        return spec if spec.get("project") is not None else {**spec, "project": self.project}
+
+
+def _request(method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any]) -> Request:
+    return Request(method, path, {name: query_text(value) for name, value in query.items() if value is not None},
+                   {name: query_text(value) for name, value in headers.items() if value is not None})
+
+
+def _content_of(answer: Answer) -> Any:
+    kind = answer.headers.get("content-type", "").split(";")[0].strip()
+    if not answer.body:
+        return None
+    return json.loads(answer.body) if kind == "application/json" else answer.body.decode("utf-8", "replace")
+
+
+def _named(job: JobName, project: Optional[str]) -> Tuple[str, Optional[str]]:
+    return (job, project) if isinstance(job, str) else (job.id, None)
+
+
+def _failed(job: Job) -> JobFailed:
+    what = f"job '{job.spec.name}' {job.phase.lower()}"
+    if job.failure is None:
+        return JobFailed(what, job)
+    lines = "".join(f"\n    {line}" for line in job.failure.last_lines)
+    last = f"\n  last lines of {job.failure.task}:{lines}" if lines else ""
+    return JobFailed(f"{what}: {job.failure.cause}{last}", job, job.failure.advice)

@@ -1,0 +1,106 @@
+"""The client against a server that answers as it is told."""
+
+import json
+import unittest
+
+import muster
+from scripted_server import ScriptedServer, answer, stream
+
+INFO = {"version": "1", "pid": 1, "state_folder": "/s"}
+PROBLEM = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": "the spec has 2 faults",
+           "code": "invalid", "advice": "read the docs",
+           "faults": [{"field": "workers", "what": "is missing"}, {"field": "", "what": "x", "line": 3}]}
+LINE = 'event: log\ndata: {"time":"2026-01-31T12:00:00Z","task":"main","host":"h","stream":"output","text":"%s"}\n\n'
+END = "event: end\ndata: {}\n\n"
+
+
+class Client(unittest.TestCase):
+    def serve(self, *answers, patience=20.0):
+        self.server = ScriptedServer(answers)
+        self.addCleanup(self.server.close)
+        client = muster.Client(socket=self.server.path, timeout=20.0, patience=patience)
+        self.addCleanup(client.close)
+        return client
+
+    def asked(self):
+        return [line for line, _, _ in self.server.requests]
+
+    def test_a_problem_becomes_the_exception_of_its_code_with_all_it_says(self):
+        client = self.serve(answer(400, PROBLEM))
+        with self.assertRaises(muster.Invalid) as caught:
+            client.get_info()
+        self.assertEqual(caught.exception.status, 400)
+        self.assertEqual(caught.exception.faults, [muster.Fault("workers", "is missing"), muster.Fault("", "x", 3)])
+        self.assertEqual(str(caught.exception),
+                         "the spec has 2 faults\n  workers: is missing\n  x\n  read the docs")
+
+    def test_an_answer_that_is_no_problem_becomes_the_error_of_its_status(self):
+        for status, kind in ((401, muster.Refused), (404, muster.NotFound), (418, muster.Invalid), (502, muster.Internal)):
+            with self.assertRaises(kind, msg=status) as caught:
+                self.serve(answer(status, b"<html>")).get_info()
+            self.assertIn(str(status), str(caught.exception))
+
+    def test_what_changes_nothing_is_asked_again_until_the_server_is_back(self):
+        client = self.serve(b"", answer(503, {}), answer(429, {}, retry_after="0"), answer(200, INFO))
+        self.assertEqual(client.get_info().version, "1")
+
+    def test_patience_ends(self):
+        client = self.serve(answer(503, PROBLEM), patience=0.0)
+        with self.assertRaises(muster.MusterError):
+            client.get_info()
+
+    def test_nobody_there_is_unavailable_with_advice(self):
+        with self.assertRaisesRegex(muster.Unavailable, "no server answers at /nowhere\n  start one"):
+            muster.Client(socket="/nowhere", patience=0.0).get_info()
+
+    def test_a_submit_is_sent_again_with_the_same_key(self):
+        client = self.serve(b"", b"", answer(400, PROBLEM))
+        with self.assertRaises(muster.Invalid):
+            client.submit(muster.JobSpec("one", ["true"], "/"))
+        keys = {headers["idempotency-key"] for _, headers, _ in self.server.requests}
+        self.assertEqual(len(keys), 1)
+        self.assertEqual({body for _, _, body in self.server.requests},
+                         {json.dumps({"name": "one", "command": ["true"], "folder": "/"}).encode()})
+
+    def test_what_changes_something_is_sent_once(self):
+        client = self.serve(b"")
+        with self.assertRaises(muster.Unavailable):
+            client.stop_job("one")
+        self.assertEqual(self.asked(), ["POST /v1/jobs/one/stop"])
+
+    def test_names_and_parameters_are_escaped(self):
+        client = self.serve(answer(404, {}))
+        with self.assertRaises(muster.NotFound):
+            client.get_job("a/b?c", project="x y&z")
+        self.assertEqual(self.asked(), ["GET /v1/jobs/a%2Fb%3Fc?project=x%20y%26z"])
+
+    def test_a_connection_that_the_server_has_closed_is_not_used_again(self):
+        client = self.serve(answer(200, INFO), answer(204))
+        client.get_info()
+        client.delete_job("one")
+        self.assertEqual(self.asked(), ["GET /v1/info", "DELETE /v1/jobs/one"])
+
+    def test_a_log_that_breaks_goes_on_behind_the_last_id_without_repeating_a_line(self):
+        client = self.serve(stream(LINE % "a", "id: p1\n\n", LINE % "b"), b"", stream(LINE % "b", LINE % "c", "id: p2\n\n", END))
+        self.assertEqual([record.text for record in client.logs("one", follow=True)], ["a", "b", "c"])
+        self.assertEqual([headers.get("last-event-id") for _, headers, _ in self.server.requests], [None, "p1", "p1"])
+
+    def test_the_last_lines_cannot_be_asked_for_twice(self):
+        client = self.serve(stream(LINE % "a"))
+        with self.assertRaisesRegex(muster.Unavailable, "broke"):
+            list(client.logs("one", tail=1))
+
+    def test_a_log_of_a_job_that_is_gone_meanwhile_ends_with_that(self):
+        client = self.serve(stream(LINE % "a", whole=True), answer(404, {}))
+        with self.assertRaises(muster.NotFound):
+            list(client.logs("one", follow=True))
+
+    def test_pages_are_asked_for_as_they_are_needed(self):
+        client = self.serve(answer(200, {"jobs": [], "next": "C"}), answer(200, {"jobs": []}))
+        self.assertEqual(client.jobs(phase=["Running", "Queued"], page=2), [])
+        self.assertEqual(self.asked(), ["GET /v1/jobs?phase=Running%2CQueued&limit=2",
+                                        "GET /v1/jobs?phase=Running%2CQueued&limit=2&cursor=C"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+"""What the contract test tells schemathesis beside the document: what must not be run as it was made up,
+and checks of what the document says in words only.
+
+Loaded by schemathesis (SCHEMATHESIS_HOOKS), in a process of its own.
+"""
+
+import json
+import os
+
+import jsonschema_rs
+import schemathesis
+
+#: Of the user that asks: its user and its token are not to be taken away from under the test.
+OWN_USER = os.environ["CONTRACT_USER"]
+OWN_TOKEN = os.environ["CONTRACT_TOKEN_ID"]
+#: A token each, for the operation that revokes the one it is shown.
+SPARE_TOKENS = json.loads(os.environ["CONTRACT_SPARE_TOKENS"])
+DOCUMENT = json.load(open(os.environ["CONTRACT_DOCUMENT"], encoding="utf-8"))
+
+
+def operation_id(case):
+    return case.operation.definition.raw.get("operationId")
+
+
+@schemathesis.auth()
+class Bearer:
+    """The tester's token; for the operation that revokes what it is shown, one of its others."""
+
+    def get(self, case, context):
+        return os.environ["CONTRACT_TOKEN"]
+
+    def set(self, case, token, context):
+        token = SPARE_TOKENS.pop() if operation_id(case) == "log_out" else token
+        case.headers = {**(case.headers or {}), "Authorization": f"Bearer {token}"}
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """No made-up command is ever run, and the test does not saw off the branch it sits on."""
+    if operation_id(case) == "submit_job":
+        tame(case)
+    parameters = case.path_parameters or {}
+    if parameters.get("id") == OWN_TOKEN:
+        parameters["id"] = "a" * 12
+    for key in ("name", "user"):
+        if parameters.get(key) == OWN_USER:
+            parameters[key] = "ada"
+
+
+def tame(case):
+    """A job that is made up is only forecast; and if that should not be heeded, it runs /bin/true once."""
+    case.query = {**(case.query or {}), "dry_run": "true"}
+    body = case.body
+    if not isinstance(body, dict):
+        return
+    if isinstance(body.get("command"), list) and body["command"]:
+        body["command"] = ["/bin/true"]
+    if case.meta is not None and case.meta.generation.mode.is_positive:
+        agree(body)
+
+
+def agree(spec):
+    """What a schema cannot say of a spec: which of its fields go together."""
+    workers = 2 if spec.get("kind") == "mpi" else 0
+    spec["workers"] = workers
+    spec["folder"] = "/"
+    spec["secrets"] = []
+    resources = spec.get("resources")
+    if isinstance(resources, dict):
+        for field in ("gpu_share", "gpu_memory_bytes"):
+            resources.pop(field, None)
+        if resources.get("cpus") is not None:
+            resources["cpus"] = round(resources["cpus"], 3)
+    scheduling = spec.get("scheduling")
+    if isinstance(scheduling, dict):
+        scheduling.pop("min_workers", None)
+        for rule in scheduling.get("retry_rules") or []:
+            rule["exit_code"], rule["log_pattern"] = 1, "Xid [0-9]+"
+
+
+def schema_of_event(operation, kind):
+    """The schema of the data of an event of this kind, as the document has it."""
+    answer = operation.definition.raw["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    for each in answer["oneOf"]:
+        if each["properties"]["event"]["const"] == kind:
+            return {"components": DOCUMENT["components"], **each["properties"]["data"]["contentSchema"]}
+    return None
+
+
+@schemathesis.check
+def events_conform(context, response, case):
+    """The data of each event of a stream is what the document says of its kind."""
+    if response.status_code != 200 or "text/event-stream" not in response.headers.get("content-type", [""])[0]:
+        return
+    for block in response.text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
+        if "data" not in fields:
+            continue
+        schema = schema_of_event(case.operation, fields["event"])
+        assert schema is not None, f"the document knows no event '{fields['event']}' of this stream"
+        problems = [error.message for error in jsonschema_rs.Draft202012Validator(schema).iter_errors(json.loads(fields["data"]))]
+        assert not problems, f"'{fields['event']}' event: {problems[:3]}"
+
+
+@schemathesis.check
+def problems_conform(context, response, case):
+    """Whatever goes wrong is told as a problem, with the status of the answer in it."""
+    if response.status_code < 400 or case.operation.method.upper() == "HEAD" or not response.content:
+        return
+    assert response.headers["content-type"][0].startswith("application/problem+json"), response.headers
+    assert response.json()["status"] == response.status_code
+    assert response.json()["detail"], "an error without words"
+
+
+@schemathesis.check
+def requests_have_ids(context, response, case):
+    """Each answer says the id by which the server's log and the audit log know it. (What is refused before it
+    is looked at, as a path with encoded slashes, has none; nor has it a code.)"""
+    if response.status_code >= 400 and response.content and "code" not in response.json():
+        return
+    assert response.headers.get("x-request-id"), "no x-request-id"

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The server against its own document: schemathesis asks every route of openapi.json for what the document
+allows and for what it forbids, and holds each answer against it.
+
+The requests go over TLS with a token, as a team's do. Of each kind of thing there is something: projects,
+users, secrets, tokens, and jobs in every phase. Prints schemathesis' own summary.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from muster_harness import BOUND, ROOT, MusterTest, main
+
+sys.path.insert(0, str(ROOT / "python"))
+import muster  # noqa: E402
+
+VENV = ROOT / "build" / "venv"
+TESTS = Path(__file__).resolve().parent
+# Enough for every answer of the whole run to come at once: limits are tested elsewhere.
+LIMITS = ("--request-rate", "1000000", "--request-burst", "1000000", "--failed-logins", "1000000")
+
+
+def tightened(document):
+    """The document as a test wants it: what an answer holds that the document does not know is a fault. (A
+    client is to pass it over; that is why the document itself leaves answers open.)"""
+    document = json.loads(json.dumps(document))
+    schemas = document["components"]["schemas"]
+    for schema in schemas.values():
+        if schema.get("type") == "object" and "properties" in schema:
+            schema.setdefault("additionalProperties", False)
+    return document
+
+
+class Contract(MusterTest):
+    def setUp(self):
+        super().setUp()
+        made = subprocess.run([ROOT / "scripts" / "python_env.sh"], capture_output=True, text=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.server = self.muster.start_server("--listen", "127.0.0.1:0", *LIMITS)
+        self.url = re.search(r"https://127\.0\.0\.1:\d+", self.until_logged("https://127.0.0.1:")).group()
+        self.client = muster.Client(socket=str(self.muster.state / "muster.sock"))
+        self.addCleanup(self.client.close)
+        self.fill()
+
+    def until_logged(self, words):
+        deadline = time.monotonic() + BOUND
+        while words not in (text := self.server.errors):
+            self.assertLess(time.monotonic(), deadline, text)
+            self.assertIsNone(self.server.process.poll(), text)
+        return text
+
+    def fill(self):
+        """The names are those of the document's examples, so that those find something."""
+        client = self.client
+        for name in ("team-a", "spare"):
+            client.create_project({"name": name})
+        for name in ("ada", "bob"):
+            client.create_user({"name": name, "projects": {"team-a": "member"}})
+        client.create_user({"name": "tester", "server_role": "admin"})
+        client.set_secret("team-a", "API_KEY", {"value": "s3same"})
+        client.set_secret("team-a", "BYTES", {"value": b"\xff\x00"})
+
+        gate = self.muster.gate()
+        self.gate = gate
+        self.submit("done", ["/bin/sh", "-c", "printf 'a\\377b\\n'; echo two"])
+        self.submit("failed", ["/bin/sh", "-c", "echo no >&2; exit 3"])
+        self.submit("dist", ["/bin/sh", "-c", f"echo ready; {gate.wait}"])
+        self.submit("stopped", ["/bin/sh", "-c", gate.wait])
+        client.stop_job("stopped", now=True)
+        for name in ("done", "failed", "stopped"):
+            client.wait(name, check=False, timeout=BOUND)
+        self.submit("held", ["true"], resources={"cpus": 0})
+        self.submit("waiting", ["true"])
+        client.suspend_job("waiting")
+        next(iter(client.logs("dist", follow=True)))
+
+    def submit(self, name, command, **fields):
+        self.client.submit({"name": name, "command": command, "folder": "/", "sandbox": "none", **fields})
+
+    def test_every_route_answers_as_the_document_says(self):
+        new = [self.client.create_token({"user": "tester", "description": "contract"}) for _ in range(100)]
+        own, *spare = new
+        document = self.muster.work / "openapi.json"
+        document.write_text(json.dumps(tightened(self.client.get_contract())))
+        environment = self.muster.environment | {
+            "SCHEMATHESIS_HOOKS": "contract_hooks", "PYTHONPATH": str(TESTS),
+            "PYTHONDONTWRITEBYTECODE": "1", "CONTRACT_USER": "tester", "CONTRACT_TOKEN": own.text,
+            "CONTRACT_TOKEN_ID": own.token.id, "CONTRACT_DOCUMENT": str(document),
+            "CONTRACT_SPARE_TOKENS": json.dumps([each.text for each in spare])}
+        ran = subprocess.run(
+            [VENV / "bin" / "st", "--no-color", "--config-file", TESTS / "contract.toml", "run", document,
+             "--url", self.url, "--tls-verify", "false"],
+            env=environment, cwd=self.muster.work, capture_output=True, text=True, timeout=600)
+        print(ran.stdout, ran.stderr, sep="\n", flush=True)
+        self.gate.open(8)
+        self.assertEqual(ran.returncode, 0, "schemathesis found what the document does not say; see above")
+        self.assertIsNone(self.server.process.poll(), "the server has ended")
+
+
+if __name__ == "__main__":
+    main()

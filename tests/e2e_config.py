@@ -1,0 +1,359 @@
+"""A server and its configuration: what it is told and refuses, what it takes over while it runs, how
+it ends, and its store in a backup."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+from muster_harness import BOUND, MusterTest, main, mode_of
+
+
+class ServerTest(MusterTest):
+
+    def config(self, text, name="muster.yaml"):
+        path = self.muster.work / name
+        path.write_text(text)
+        return path
+
+    def serve(self, text, **options):
+        self.path = self.config(text)
+        return self.muster.start_server("--config", self.path, **options)
+
+    def until_logged(self, server, words):
+        """Waits until the server's log holds `words`."""
+        deadline = time.monotonic() + BOUND
+        while words not in (text := server.errors):
+            self.assertIsNone(server.process.poll(), text)
+            self.assertLess(time.monotonic(), deadline, text)
+            select_for_a_moment()
+        return text
+
+    def reload(self, server, text, says):
+        self.path.write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        return self.until_logged(server, says)
+
+    def port(self, server):
+        return int(re.search(r"serves on https://127\.0\.0\.1:(\d+)", server.errors).group(1))
+
+    def certificate_at(self, port):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection(("127.0.0.1", port), BOUND) as plain:
+            with context.wrap_socket(plain) as secure:
+                return secure.getpeercert(binary_form=True)
+
+    def answer(self, request, body=b""):
+        """Status and body of a request over the unix socket."""
+        connection = UnixConnection(self.muster.state / "muster.sock")
+        method, path = request.split()
+        try:
+            connection.request(method, path, body)
+        except BrokenPipeError:
+            pass  # refused before all of it was sent; the answer says why
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, text
+
+
+class UnixConnection(http.client.HTTPConnection):
+
+    def __init__(self, path):
+        super().__init__("muster", timeout=BOUND)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(BOUND)
+        self.sock.connect(self.path)
+
+
+def select_for_a_moment():
+    """Lets the server have the processor."""
+    time.sleep(0)
+
+
+class Faults(ServerTest):
+
+    def test_every_fault_of_the_file_is_told_at_once_and_nothing_is_started(self):
+        path = self.config("listn: 127.0.0.1:0\nlimits:\n  connections: many\n  request_rat: 5\n")
+
+        ran = self.muster.run("server", "--config", path, code=2)
+
+        self.assertIn("has 3 faults", ran.stderr)
+        self.assertIn("line 1: listn: unknown key; did you mean 'listen'?", ran.stderr)
+        self.assertIn("line 3: limits.connections: 'many' is not a whole number", ran.stderr)
+        self.assertIn("line 4: limits.request_rat: unknown key; did you mean 'request_rate'?", ran.stderr)
+        self.assertFalse(self.muster.state.exists())
+
+    def test_a_file_that_was_named_has_to_be_there(self):
+        ran = self.muster.run("server", "--config", "missing.yaml", code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("missing.yaml", ran.stderr)
+
+    def test_a_yaml_bomb_is_refused_at_once(self):
+        levels = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+        levels += [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in zip("abcdefghi", "bcdefghij")]
+
+        ran = self.muster.run("server", "--config", self.config("\n".join(levels)), code=2)
+
+        self.assertIn("too much", ran.stderr)
+
+    def test_a_password_among_the_arguments_is_refused_and_not_repeated(self):
+        ran = self.muster.run("server", "--store", "postgres://ada:hidden@nowhere/m", code=2)
+
+        self.assertIn("everybody on this machine can read", ran.stderr)
+        self.assertNotIn("hidden", ran.stderr)
+
+    def test_keys_that_others_can_read_are_refused(self):
+        key = self.muster.work / "secret.key"
+        key.write_text("a" * 64)
+        key.chmod(0o644)
+
+        ran = self.muster.run("server", "--secret-key-file", key, code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn(f"others than its owner can read the key in '{key}'", ran.stderr)
+        self.assertNotIn("a" * 64, ran.stderr)
+
+    def test_an_address_that_is_taken_is_named(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            ran = self.muster.run("server", "--listen", address, code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn(address, ran.stderr)
+
+    def test_the_usual_file_is_read_also_by_a_server_that_a_command_starts(self):
+        folder = self.muster.home / ".config" / "muster"
+        folder.mkdir(parents=True)
+        (folder / "server.yaml").write_text("gpus: 3:A100\n")
+
+        self.muster.run("list")
+
+        self.assertIn("A100", self.muster.run("node", "list").stdout)
+
+
+class Tls(ServerTest):
+
+    def test_the_certificate_it_makes_is_kept_and_its_fingerprint_shown(self):
+        first = self.muster.start_server("--listen", "127.0.0.1:0")
+        certificate = self.certificate_at(self.port(first))
+        shown = self.muster.run("server", "--fingerprint").stdout.strip()
+        self.assertIn(shown, first.errors)
+        folder = self.muster.state / "tls"
+        self.assertEqual([mode_of(folder), mode_of(folder / "key.pem")], [0o700, 0o600])
+        self.muster.run("server", "--stop")
+        self.assertEqual(first.finish(), 0)
+
+        second = self.muster.start_server("--listen", "127.0.0.1:0")
+
+        self.assertEqual(self.certificate_at(self.port(second)), certificate)
+
+    def test_it_answers_by_tls_with_the_names_it_was_told(self):
+        server = self.serve("listen: 127.0.0.1:0\ntls: {names: [muster.test]}\n")
+        context = ssl.create_default_context(cafile=str(self.muster.state / "tls" / "cert.pem"))
+        with socket.create_connection(("127.0.0.1", self.port(server)), BOUND) as plain:
+            with context.wrap_socket(plain, server_hostname="muster.test") as secure:
+                secure.sendall(b"GET /healthz HTTP/1.1\r\nhost: muster.test\r\nconnection: close\r\n\r\n")
+                self.assertIn(b" 200 ", secure.recv(4096))
+
+    def test_jobs_get_neither_its_key_nor_the_socket_of_systemd(self):
+        self.serve("", environment={"MUSTER_SECRET_KEY": "b" * 64, "NOTIFY_SOCKET": "/nowhere"})
+
+        ran = self.muster.run("run", "--", "env")
+
+        self.assertNotIn("b" * 64, ran.stdout)
+        self.assertNotIn("NOTIFY_SOCKET", ran.stdout)
+
+
+class Reload(ServerTest):
+
+    def test_limits_are_taken_over(self):
+        server = self.serve("limits: {body_bytes: 1Ki}\n")
+        body = b"x" * 2000
+        self.assertEqual(self.answer("POST /v1/jobs", body)[0], 413)
+
+        self.reload(server, "limits: {body_bytes: 1Mi}\n", "took over limits.body_bytes")
+
+        self.assertEqual(self.answer("POST /v1/jobs", body)[0], 400)
+
+    def test_a_renewed_certificate_is_taken_over(self):
+        for name in ("one", "two"):
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                 "-nodes", "-subj", f"/CN={name}", "-days", "2", "-out", f"{name}.pem", "-keyout",
+                 f"{name}.key"], cwd=self.muster.work, check=True, capture_output=True)
+        text = "listen: 127.0.0.1:0\ntls: {certificate: used.pem, key: used.key}\n"
+        self.use("one")
+        server = self.serve(text)
+        self.assertEqual(self.certificate_at(self.port(server)), self.der("one"))
+
+        self.use("two")
+        self.reload(server, text, "read the configuration again")
+
+        self.assertEqual(self.certificate_at(self.port(server)), self.der("two"))
+        for path in self.muster.work.glob("*.key"):
+            path.unlink()
+
+    def use(self, name):
+        for suffix in (".pem", ".key"):
+            used = self.muster.work / ("used" + suffix)
+            used.write_bytes((self.muster.work / (name + suffix)).read_bytes())
+            used.chmod(0o600)
+
+    def der(self, name):
+        return ssl.PEM_cert_to_DER_cert((self.muster.work / f"{name}.pem").read_text())
+
+    def test_a_broken_file_changes_nothing_and_is_said(self):
+        server = self.serve("limits: {body_bytes: 1Ki}\n")
+
+        log = self.reload(server, "limits: {body_bytes: 1Mi}\nlog_format: xml\n",
+                          "the configuration stays as it was")
+
+        self.assertIn("log_format: 'xml' is none of text json", log)
+        self.assertEqual(self.answer("POST /v1/jobs", b"x" * 2000)[0], 413)
+
+    def test_what_needs_a_restart_is_named(self):
+        server = self.serve("node_pool: a\n")
+
+        log = self.reload(server, "node_pool: b\nlimits: {request_rate: 7}\n", "only taken over by a restart")
+
+        self.assertIn("took over limits.request_rate", log)
+        self.assertRegex(log, "only taken over by a restart: node_pool\n")
+
+    def test_a_flag_goes_on_to_win_over_the_file(self):
+        self.path = self.config("")
+        server = self.muster.start_server("--config", self.path, "--body-bytes", "1Ki")
+
+        self.reload(server, "limits: {body_bytes: 1Mi}\n", "no setting changed")
+
+        self.assertEqual(self.answer("POST /v1/jobs", b"x" * 2000)[0], 413)
+
+    def test_the_log_becomes_json(self):
+        server = self.serve("log_format: text\n")
+
+        log = self.reload(server, "log_format: json\n", '"text":"read the configuration again')
+
+        self.assertEqual(json.loads(log.splitlines()[-1])["level"], "info")
+
+
+class Ending(ServerTest):
+
+    def test_a_request_under_way_is_answered_to_its_end(self):
+        server = self.serve("")
+        value = "v" * 100_000
+        spec = {"name": "big", "kind": "single", "command": ["true"], "folder": "/",
+                "environment": {f"V{i}": value for i in range(20)}}
+        status, text = self.answer("POST /v1/jobs", json.dumps(spec).encode())
+        self.assertEqual(status, 201, text[:500])
+        connection = UnixConnection(self.muster.state / "muster.sock")
+        connection.request("GET", "/v1/jobs/big")
+        answer = connection.getresponse()  # its head; the body is larger than any socket holds
+
+        server.process.send_signal(signal.SIGTERM)
+        self.until_nobody_listens()
+
+        job = json.loads(answer.read())
+        self.assertEqual(len(job["spec"]["environment"]), 20)
+        self.assertEqual(server.finish(), 0)
+
+    def until_nobody_listens(self):
+        path = self.muster.state / "muster.sock"
+        deadline = time.monotonic() + BOUND
+        while True:
+            self.assertLess(time.monotonic(), deadline)
+            try:
+                UnixConnection(path).connect()
+            except OSError:
+                return
+
+    def test_those_who_only_watch_do_not_hold_it_up(self):
+        gate = self.muster.gate()
+        server = self.serve("")
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; echo two")
+        connection = UnixConnection(self.muster.state / "muster.sock")
+        connection.request("GET", "/v1/jobs/job/logs?follow=true")
+        answer = connection.getresponse()
+        self.assertIn(b"one", self.until_event(answer))
+
+        server.process.send_signal(signal.SIGTERM)
+
+        self.assertEqual(server.finish(), 0)
+        gate.open()
+        self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
+        self.assertEqual(self.muster.logs("job"), "[main] one\n[main] two\n")
+
+    @staticmethod
+    def until_event(answer):
+        text = b""
+        while b"one" not in text:
+            text += answer.readline()
+        return text
+
+    def test_it_tells_systemd_what_it_does(self):
+        path = self.muster.work / "notify"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.bind(str(path))
+            systemd.settimeout(BOUND)
+            server = self.serve("", environment={"NOTIFY_SOCKET": str(path)})
+            self.assertEqual(systemd.recv(4096), b"READY=1\nSTATUS=leads")
+            server.process.send_signal(signal.SIGHUP)
+            self.assertEqual([systemd.recv(4096), systemd.recv(4096)], [b"RELOADING=1", b"READY=1"])
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(systemd.recv(4096), b"STOPPING=1")
+            self.assertEqual(server.finish(), 0)
+
+
+class StoreTools(ServerTest):
+
+    def counts(self, *words):
+        return json.loads(self.muster.run("store", *words, "-o", "json").stdout)["counts"]
+
+    def test_a_backup_is_made_while_the_server_runs_and_restored_into_an_empty_store(self):
+        self.muster.run("run", "--name", "kept", "--", "true")
+
+        self.assertEqual(self.counts("backup", "all.db")["jobs"], 1)
+
+        self.assertEqual(mode_of(self.muster.work / "all.db"), 0o600)
+        self.muster.run("server", "--stop")
+        (self.muster.state / "muster.db").unlink()
+        for rest in self.muster.state.glob("muster.db-*"):
+            rest.unlink()
+        self.assertEqual(self.counts("restore", "all.db")["jobs"], 1)
+        self.assertEqual(self.counts("check")["jobs"], 1)
+        self.assertEqual(self.muster.job("kept")["phase"], "Succeeded")
+
+    def test_a_store_that_a_server_uses_is_not_restored_into(self):
+        self.muster.run("list")
+        self.muster.run("store", "backup", "all.db")
+
+        ran = self.muster.run("store", "restore", "all.db", code=4)
+
+        self.assertIn("a server uses", ran.stderr)
+        self.assertIn("muster server --stop", ran.stderr)
+
+    def test_a_damaged_store_is_told(self):
+        self.muster.run("run", "--", "true")
+        self.muster.run("server", "--stop")
+        path = self.muster.state / "muster.db"
+        data = bytearray(path.read_bytes())
+        data[4096:8192] = b"\xff" * 4096
+        path.write_bytes(data)
+
+        ran = self.muster.run("store", "check", code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertRegex(ran.stdout + ran.stderr, "damaged|malformed|corrupt")
+        path.unlink()  # nothing could be listed from it when the test ends
+
+
+if __name__ == "__main__":
+    main()

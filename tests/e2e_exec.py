@@ -1,0 +1,140 @@
+"""Programs that are run in a task of a job: `muster exec`, through a real server."""
+
+import os
+import pty
+import select
+import struct
+import fcntl
+import termios
+import time
+
+from muster_harness import BOUND, MusterTest, await_no_process, main
+
+
+class Typed:
+    """A command on a terminal of its own, at which the test sits."""
+
+    def __init__(self, muster, *words, rows=24, columns=80):
+        self._pid, self._terminal = pty.fork()
+        if self._pid == 0:
+            os.chdir(muster.work)
+            os.execve(muster.binary, muster.argv(*words), muster.environment)
+        self.resize(rows, columns)
+        self.text = b""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text):
+        os.write(self._terminal, text)
+
+    def until(self, words):
+        deadline = time.monotonic() + BOUND
+        while words not in self.text:
+            left = max(0, deadline - time.monotonic())
+            if not select.select([self._terminal], [], [], left)[0] or not self._read():
+                raise AssertionError(f"no {words!r} came, but {self.text!r}")
+
+    def echoes(self):
+        """Whether the terminal itself shows what is typed, as it does before and afterwards."""
+        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
+
+    def finish(self):
+        while self._read():
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def close(self):
+        os.close(self._terminal)
+
+    def _read(self):
+        try:
+            more = os.read(self._terminal, 1 << 16)
+        except OSError:  # its other end is closed
+            return False
+        self.text += more
+        return bool(more)
+
+
+class RunningProgramsInTasks(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        self.gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--env", "COLOUR=blue", "--", "sh", "-c",
+                        f"echo up; {self.gate.wait}")
+        self.assertEqual(self.muster.stream("logs", "job", "-f").line(), "[main] up")
+
+    def exec(self, *words, **options):
+        return self.muster.run("exec", "job", *words, **options)
+
+    def test_the_program_runs_in_the_tasks_place_and_its_end_is_the_commands(self):
+        ran = self.exec("--", "sh", "-c", "hostname; echo $COLOUR; pwd; echo err >&2; exit 7", code=7)
+
+        self.assertEqual(ran.stdout, f"job-main\nblue\n{self.muster.work}\n")
+        self.assertEqual(ran.stderr, "err\n")
+        self.exec("--", "sh", "-c", "kill -9 $$", code=137)
+
+    def test_every_byte_of_its_input_and_output_arrives(self):
+        data = os.urandom(5_000_000)
+
+        ran = self.exec("--", "cat", input=data, text=False)
+
+        self.assertEqual(len(ran.stdout), len(data))
+        self.assertEqual(ran.stdout, data)
+
+    def test_its_input_may_be_a_file(self):
+        path = self.muster.script("input", "one\ntwo\n")
+
+        with open(path, "rb") as file:
+            lines = self.muster.stream("exec", "job", "--", "wc", "-l", stdin=file)
+            self.assertEqual(lines.line().strip(), "2")
+            self.assertEqual(lines.finish(), 0)
+
+    def test_what_cannot_be_run_is_told(self):
+        self.assertIn("the task has no program 'no-such-program'",
+                      self.exec("--", "no-such-program", code=3).stderr)
+        self.assertIn("has no task 'worker-9'",
+                      self.exec("--task", "worker-9", "--", "true", code=3).stderr)
+        self.assertIn("say which program to run", self.exec(code=2).stderr)
+        self.gate.open()
+        self.muster.ended("job")
+        self.assertIn("does not run", self.exec("--", "true", code=4).stderr)
+
+    def test_a_shell_on_a_terminal_is_as_if_it_ran_here(self):
+        typed = Typed(self.muster, "exec", "-t", "job", "--", "sh", rows=33, columns=101)
+        self.addCleanup(typed.close)
+        typed.type(b"stty size\n")
+        typed.until(b"33 101\r\n")
+        self.assertFalse(typed.echoes())
+
+        typed.resize(50, 132)
+        typed.type(b"stty size; sleep 1000; echo $?\n")
+        typed.until(b"50 132\r\n")
+        typed.type(b"\x03")  # Ctrl-C ends the sleep there, and not the command here
+        typed.type(b"exit 5\n")
+
+        self.assertEqual(typed.finish(), 5, typed.text)
+
+    def test_the_program_ends_when_the_command_does(self):
+        mark = "1234567890.125"
+        command = self.muster.stream("exec", "job", "--", "sh", "-c", f"echo up; sleep {mark}")
+        self.assertEqual(command.line(), "up")
+
+        command.process.kill()
+        command.close()
+
+        await_no_process(f"sleep\0{mark}", BOUND)
+        self.assertEqual(self.muster.job("job")["phase"], "Running")
+
+    def test_the_program_ends_when_the_job_does(self):
+        command = self.muster.stream("exec", "job", "--", "sh", "-c", "echo up; sleep 1000000")
+        self.assertEqual(command.line(), "up")
+
+        self.muster.run("stop", "--now", "job")
+
+        self.assertEqual(command.finish(), 137)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The store, from outside: on PostgreSQL and on SQLite, backed up, restored, checked, and broken."""
+
+import sqlite3
+
+from muster_harness import MusterTest, main
+from postgres_harness import Postgres
+
+
+class StoreTest(MusterTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.postgres = Postgres()
+        cls.addClassCleanup(cls.postgres.close)
+
+    def setUp(self):
+        super().setUp()
+        self.url = self.postgres.new_url()
+
+    def use_postgres(self):
+        """From now on every server of this test, also one that a command starts, is on PostgreSQL."""
+        folder = self.muster.home / ".config" / "muster"
+        folder.mkdir(parents=True)
+        (folder / "server.yaml").write_text(f"store: {self.url}\n")
+
+    def database(self):
+        return self.muster.state / "muster.db"
+
+    def test_a_job_on_postgresql_runs_on_while_server_and_database_are_killed(self):
+        self.use_postgres()
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "steady", "--",
+                        "sh", "-c", f"echo began; {gate.wait}; echo ended")
+        following = self.muster.stream("logs", "steady", "--follow")
+        following.until("began")
+        self.muster.kill_server()
+        self.postgres.restart_at_once()
+        gate.open()
+
+        job = self.muster.ended("steady")
+
+        self.assertEqual(job["phase"], "Succeeded")
+        self.assertEqual(job["attempt"], 1)
+        self.assertEqual(self.muster.logs("steady").splitlines(), ["[main] began", "[main] ended"])
+        self.assertFalse(self.database().exists())
+        self.muster.run("delete", "steady")
+
+    def test_a_backup_of_a_running_server_is_restored_into_the_other_database(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        backup = self.muster.work / "backup"
+
+        self.muster.run("store", "backup", backup)
+        self.muster.run("server", "--stop")
+        self.muster.run("store", "restore", backup, "--store", self.url)
+        self.muster.run("store", "check", "--store", self.url)
+
+        self.use_postgres()
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
+        self.assertEqual(self.muster.job("kept")["phase"], "Succeeded")
+
+    def test_a_store_that_holds_something_is_not_overwritten(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        backup = self.muster.work / "backup"
+        self.muster.run("store", "backup", backup)
+
+        again = self.muster.run("store", "backup", backup, code=None)
+        in_use = self.muster.run("store", "restore", backup, code=None)
+        self.muster.run("server", "--stop")
+        restored = self.muster.run("store", "restore", backup, code=None)
+
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn("there already", again.stderr)
+        self.assertNotEqual(restored.returncode, 0)
+        self.assertIn("is not empty", restored.stderr)
+        self.assertNotEqual(in_use.returncode, 0)
+        self.assertIn("a server uses", in_use.stderr)
+        self.assertEqual(self.muster.job("kept")["phase"], "Succeeded")
+
+    def test_a_damaged_database_is_named_with_what_to_do(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        backup = self.muster.work / "backup"
+        self.muster.run("store", "backup", backup)
+        damaged = self.muster.work / "damaged.db"
+        pages = bytearray(backup.read_bytes())
+        pages[4096:8192] = b"\xee" * 4096
+        damaged.write_bytes(pages)
+        self.muster.run("server", "--stop")
+
+        check = self.muster.run("store", "check", "--store", damaged, code=None)
+        restored = self.muster.run("store", "restore", damaged, "--store", self.url, code=None)
+
+        self.assertEqual(check.returncode, 1, check.stderr)
+        self.assertNotEqual(restored.returncode, 0)
+        self.assertIn("is no backup", restored.stderr)
+
+    def test_a_database_of_a_newer_muster_is_refused_and_left_alone(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        self.muster.run("store", "backup", self.muster.work / "newer.db")
+        with sqlite3.connect(self.muster.work / "newer.db") as newer:
+            newer.execute("PRAGMA user_version = 99")
+        newer.close()
+        before = (self.muster.work / "newer.db").read_bytes()
+
+        refused = self.muster.run("store", "check", "--store", self.muster.work / "newer.db",
+                                  code=None)
+
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("version 99", refused.stderr)
+        self.assertEqual((self.muster.work / "newer.db").read_bytes(), before)
+
+    def test_a_password_of_the_url_is_in_no_error(self):
+        password = self.muster.work / "password"
+        password.write_text("hunter2")
+        password.chmod(0o600)
+        url = f"postgres://ada@/nothing?host={self.muster.work}"
+
+        failed = self.muster.run("store", "check", "--store", url, "--store-password-file",
+                                 password, code=None)
+
+        self.assertNotEqual(failed.returncode, 0)
+        self.assertIn("cannot be reached", failed.stderr)
+        self.assertNotIn("hunter2", failed.stdout + failed.stderr)
+
+
+if __name__ == "__main__":
+    main()

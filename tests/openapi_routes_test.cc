@@ -1,0 +1,97 @@
+// The document of the API against the server's routes: neither has one that the other has not, and
+// who may ask without a token is the same in both.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "access/secret_box.h"
+#include "api/openapi.h"
+#include "control/accounts.h"
+#include "control/controller.h"
+#include "engine/fake_engine.h"
+#include "server/app.h"
+#include "store/memory_store.h"
+
+namespace muster::server {
+namespace {
+
+using Json = nlohmann::json;
+
+/// "GET /v1/jobs/{name}" -> whether it is for anybody.
+using Routes = std::map<std::string, bool>;
+
+std::string in_capitals(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char letter) { return std::toupper(letter); });
+  return word;
+}
+
+Json document() {
+  return Json::parse(api::openapi_document());
+}
+
+Routes routes_of_document() {
+  Routes routes;
+  for (const auto& [path, methods] : document()["paths"].items()) {
+    for (const auto& [method, operation] : methods.items()) {
+      const bool anybody = operation.contains("security") && operation["security"].empty();
+      routes[in_capitals(method) + " " + path] = anybody;
+    }
+  }
+  return routes;
+}
+
+Routes routes_of_server() {
+  base::EventLoop loop;
+  store::MemoryStore store;
+  engine::FakeEngine engine(loop);
+  base::FakeClock clock;
+  base::FakeRandom random;
+  const access::SecretBox box(access::SecretBox::Key{});
+  control::Accounts accounts(
+      {.loop = loop, .store = store, .clock = clock, .random = random, .box = box});
+  control::Controller controller(
+      {.loop = loop, .store = store, .engine = engine, .clock = clock, .random = random}, {});
+  const App app({.loop = loop,
+                 .controller = controller,
+                 .accounts = accounts,
+                 .clock = clock,
+                 .random = random,
+                 .owner = "ada"},
+                {}, [] {});
+  Routes routes;
+  for (const Router::RouteName& route : app.router().routes()) {
+    routes[route.method + " " + route.path] = route.permission == Permission::kAnybody;
+  }
+  return routes;
+}
+
+TEST(OpenApiDocument, HasTheRoutesOfTheServerAndNoOthers) {
+  EXPECT_EQ(routes_of_document(), routes_of_server());
+}
+
+TEST(OpenApiDocument, NamesEachOperationOnce) {
+  std::set<std::string> names;
+  for (const auto& [path, methods] : document()["paths"].items()) {
+    for (const auto& [method, operation] : methods.items()) {
+      EXPECT_TRUE(names.insert(operation["operationId"]).second) << path << " " << method;
+    }
+  }
+}
+
+TEST(OpenApiDocument, RefersOnlyToWhatItHolds) {
+  const Json whole = document();
+  for (const auto& [pointer, value] : whole.flatten().items()) {
+    if (!pointer.ends_with("/$ref")) continue;
+    const std::string target = value.get<std::string>().substr(1);
+    EXPECT_TRUE(whole.contains(Json::json_pointer(target))) << pointer << ": " << target;
+  }
+}
+
+}  // namespace
+}  // namespace muster::server

@@ -1,0 +1,140 @@
+"""A PostgreSQL server of a test's own: on a unix socket in a temporary folder.
+
+    with Postgres() as postgres:
+        url = postgres.new_url()        # of an empty schema that nobody else uses
+        postgres.restart_at_once()      # as after a crash
+
+PostgreSQL refuses to run as root; then it runs as the user `postgres` or `nobody`. The server tells
+a socket that it is ready, as it would tell systemd: nothing here waits by the clock.
+"""
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+# How long it may take to start: a bound that only a hang meets.
+BOUND = 60
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Postgres:
+    def __init__(self, durable=False):
+        """`durable`: as in earnest, for measurements; a test loses nothing that a crash leaves."""
+        self._fsync = "on" if durable else "off"
+        self.folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        self._user = self._unprivileged_user()
+        if self._user:
+            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        self._ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._ready.bind(str(self.folder / "ready"))
+        os.chmod(self.folder / "ready", 0o777)
+        self._ready.settimeout(BOUND)
+        self._process = None
+        self._schemas = 0
+        made = self._spawn("initdb", "--no-sync", "--auth=trust", "--username=muster",
+                           "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata", self.folder / "data")
+        if made.wait(BOUND) != 0:
+            raise RuntimeError("initdb failed:\n" + self.log())
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if self._process:
+            self.stop_at_once()
+        self._ready.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_url(self):
+        self._schemas += 1
+        schema = f"s{self._schemas}"
+        self.sql(f"CREATE SCHEMA {schema}")
+        return f"{self._url()}&options=-csearch_path%3D{schema}"
+
+    def sql(self, text, url=None):
+        """The rows of `text`, as psql prints them, one a line and '|' between their fields."""
+        ran = subprocess.run([PROGRAMS / "psql", "--no-psqlrc", "--quiet", "--tuples-only",
+                              "--no-align", "--set=ON_ERROR_STOP=1", "--command", text,
+                              url or self._url()],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=BOUND, check=False)
+        if ran.returncode != 0:
+            raise RuntimeError(ran.stderr)
+        return ran.stdout.splitlines()
+
+    def start(self):
+        """The server ends with the thread that starts it: call this from the test's own."""
+        self._process = self._spawn(
+            "postgres", "-D", self.folder / "data", "-k", self.folder, "-c", "listen_addresses=",
+            "-c", f"fsync={self._fsync}", "-c", "shared_buffers=16MB", "-c", "max_connections=50")
+        while b"READY=1" not in self._ready.recv(4096):
+            pass
+
+    def stop(self):
+        self._stop_by(signal.SIGINT)
+
+    def stop_at_once(self):
+        """Every connection breaks, and the next start recovers from the log."""
+        self._stop_by(signal.SIGQUIT)
+
+    def restart_at_once(self):
+        self.stop_at_once()
+        self.start()
+
+    def end_sessions_of_leaders(self):
+        """Cuts the connection of every server that leads."""
+        self.sql("SELECT pg_terminate_backend(pid, 10000) FROM pg_locks"
+                 " WHERE locktype = 'advisory' AND granted")
+
+    def log(self):
+        return (self.folder / "log").read_text(errors="replace")
+
+    def _url(self):
+        return f"postgres://muster@/postgres?host={self.folder}"
+
+    def _stop_by(self, number):
+        self._process.send_signal(number)
+        self._process.wait(BOUND)
+        self._process = None
+
+    def _spawn(self, program, *words):
+        parent = os.getpid()
+        libc = ctypes.CDLL(None)
+
+        def prepare():
+            # Even of a test that is killed nothing is left.
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+            if os.getppid() != parent:
+                os._exit(125)
+
+        as_user = {}
+        if self._user:
+            as_user = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+        with open(self.folder / "log", "ab") as log:
+            return subprocess.Popen(
+                [PROGRAMS / program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={"NOTIFY_SOCKET": str(self.folder / "ready"), "LC_ALL": "C.UTF-8"}, cwd="/",
+                start_new_session=True, preexec_fn=prepare, **as_user)
+
+    @staticmethod
+    def _unprivileged_user():
+        if os.geteuid() != 0:
+            return None
+        for name in ("postgres", "nobody"):
+            try:
+                return pwd.getpwnam(name)
+            except KeyError:
+                pass
+        raise RuntimeError("PostgreSQL does not run as root, and there is no other user")

@@ -1,0 +1,191 @@
+// A server of a team, for tests of who may see and do what: two projects under one roof, velvet and
+// green, on one machine whose GPUs they contend for. All of it is real but for the tasks, which
+// only pretend, and the store, which forgets.
+//
+// Each thing of velvet bears a name that occurs nowhere else, so that a test can tell whether an
+// answer to somebody else holds any of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "access/secret_box.h"
+#include "control/accounts.h"
+#include "control/controller.h"
+#include "engine/fake_engine.h"
+#include "server/app.h"
+#include "store/memory_store.h"
+
+namespace muster::server {
+
+/// Velvet's names and values, and that of what stands above both projects: none of them is the
+/// business of who has no role there.
+inline const std::vector<std::string> kVelvetWords{
+    "velvet",      "umbrella", "quicksilver", "obsidian",  "garnet", "hyacinth",
+    "jasper",      "beryl",    "amber",       "MOONSTONE", "opal",   "sardonyx",
+    "chrysoprase", "azurite",  "porphyry",    "tourmaline"};
+
+class TeamServer {
+ public:
+  struct Ask {
+    std::string method = "GET";
+    std::string path;
+    std::map<std::string, std::string> query;
+    std::string body;
+    std::string token;  ///< empty: none
+    std::map<std::string, std::string> headers;
+    bool over_unix_socket = false;
+  };
+
+  TeamServer() {
+    engine_.offered = {engine::fake_node("gpu-1", 4)};
+    engine_.logs["launcher"] = "tourmaline\n";
+    engine_.logs["main"] = "green line\n";
+    controller_ = std::make_unique<control::Controller>(control::Parts{.loop = loop_,
+                                                                       .store = store_,
+                                                                       .engine = engine_,
+                                                                       .clock = clock_,
+                                                                       .random = random_,
+                                                                       .accounts = &accounts_},
+                                                        control::SiteFacts{.user = "ada"});
+    EXPECT_TRUE(controller_->recover());
+    app_ = std::make_unique<App>(App::Parts{.loop = loop_,
+                                            .controller = *controller_,
+                                            .accounts = accounts_,
+                                            .clock = clock_,
+                                            .random = random_,
+                                            .owner = "ada"},
+                                 AppOptions{.version = "1.2.3", .state_folder = "/porphyry/state"},
+                                 [this] { left = true; });
+    handler_ = app_->handler();
+  }
+
+  /// Whatever was set off comes to rest.
+  void settle() {
+    constexpr int kRounds = 30;
+    for (int round = 0; round < kRounds; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+      const auto running = engine_.running;
+      for (const auto& [gang, task] : running) {
+        if (task.starts_with("worker")) engine_.answer(gang, task);
+      }
+    }
+  }
+
+  /// The answer, once whatever the request set off has come to rest; of a stream, what of it comes
+  /// without anything more happening.
+  http::Response ask(const Ask& ask) {
+    http::Response answer{.status = 0};
+    http::Request request{.method = ask.method,
+                          .path = ask.path,
+                          .query = ask.query,
+                          .headers = {{"x-request-id", "r1"}},
+                          .body = ask.body,
+                          .peer = {.address = "10.0.0.7"}};
+    for (const auto& [name, value] : ask.headers) request.headers[name] = value;
+    if (ask.over_unix_socket) request.peer = {.user = 0, .address = "local"};
+    if (!ask.token.empty()) request.headers["authorization"] = "Bearer " + ask.token;
+    handler_(std::move(request), [&](http::Response response) { answer = std::move(response); });
+    settle();
+    if (answer.stream) answer.body += read(answer.stream);
+    return answer;
+  }
+
+  /// What the stream has to say by now. Its end is marked.
+  std::string read(const std::shared_ptr<http::BodyStream>& stream) {
+    std::string text;
+    constexpr int kMostPieces = 20;
+    for (int piece = 0; piece < kMostPieces; ++piece) {
+      // A pull stays open until it is answered, over several calls of this.
+      auto& open = pulls_[stream];
+      if (open == nullptr) {
+        open = std::make_shared<std::optional<http::BodyPiece>>();
+        stream->pull([pull = open](http::BodyPiece bytes) { *pull = std::move(bytes); });
+      }
+      settle();
+      if (!*open) return text;
+      const std::optional<http::BodyPiece> delivered = *std::exchange(open, nullptr);
+      if (delivered->is_end()) return text + "(end)";
+      text += delivered->bytes();
+    }
+    return text;
+  }
+
+  void add_project(const std::string& name, const std::string& parent, int64_t gpus,
+                   std::optional<int64_t> limit = std::nullopt) {
+    job::Project project{.name = name, .parent = parent};
+    project.quota.deserved.gpu_milli = gpus * 1000;
+    if (limit) project.quota.limit.gpu_milli = *limit * 1000;
+    const auto added = controller_->create_project(project);
+    ASSERT_TRUE(added) << added.error().to_string();
+  }
+
+  void add_user(const std::string& name, const std::map<std::string, access::Role>& projects,
+                access::Role server_role = access::Role::kNone) {
+    const auto added = accounts_.create_user(
+        {.name = name, .server_role = server_role, .projects = projects}, kNobody);
+    ASSERT_TRUE(added) << added.error().to_string();
+  }
+
+  /// The text of a new token.
+  std::string token(const control::TokenWish& wish) {
+    auto issued = accounts_.issue(wish, kNobody);
+    EXPECT_TRUE(issued);
+    return issued ? issued->text : "";
+  }
+
+  const job::Job& submit(const job::JobSpec& spec, const std::string& user) {
+    const auto job = controller_->submit(spec, "", {.user = user, .address = "10.0.0.9"});
+    EXPECT_TRUE(job) << job.error().to_string();
+    settle();
+    return **controller_->find(job->id);
+  }
+
+  void end(const std::string& name) {
+    const job::Job& job = **controller_->find(name);
+    engine_.end({job.id, job.attempt}, job.tasks.front().name, {});
+    settle();
+  }
+
+  control::Controller& controller() { return *controller_; }
+  control::Accounts& accounts() { return accounts_; }
+  engine::FakeEngine& engine() { return engine_; }
+  base::FakeClock& clock() { return clock_; }
+  const App& app() const { return *app_; }
+
+  bool left = false;
+
+ private:
+  inline static const access::Actor kNobody{.user = "ada", .address = "local"};
+
+  base::EventLoop loop_;
+  store::MemoryStore store_;
+  engine::FakeEngine engine_{loop_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  access::SecretBox box_{access::SecretBox::Key{}};
+  control::Accounts accounts_{
+      {.loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_}};
+  std::unique_ptr<control::Controller> controller_;
+  std::unique_ptr<App> app_;
+  http::Handler handler_;
+  std::map<std::shared_ptr<http::BodyStream>, std::shared_ptr<std::optional<http::BodyPiece>>>
+      pulls_;
+};
+
+inline job::JobSpec single_job(const std::string& name, const std::string& project, int gpus) {
+  return {.name = name,
+          .project = project,
+          .command = {"train"},
+          .resources = {.gpus = gpus},
+          .folder = "/"};
+}
+
+}  // namespace muster::server
