@@ -128,7 +128,7 @@ class Tricks(Api):
     def test_no_path_leads_to_another_route_by_tricks(self):
         self.submit("victim", ["true"])
         for target in ("/v1/jobs/../jobs/victim", "/v1/jobs/%2e%2e/jobs/victim", "/v1/jobs%2fvictim",
-                       "/v1//jobs/victim", "/v1/jobs/victim%00", "/v1/jobs/victim/", "/v1/jobs/./victim",
+                       "/v1//jobs/victim", "/v1/jobs/victim%00", "/v1/jobs/./victim",
                        "//v1/jobs/victim", "/v1/jobs/victim%2Flogs", "/%76%31/jobs/victim%0a"):
             answer, body = self.ask("GET", target)
             self.assertIn(answer.status, (400, 404, 405), target)

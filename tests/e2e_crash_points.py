@@ -96,7 +96,7 @@ class CrashPoints(MusterTest):
             ran = muster.run("delete", "job", code=None)
             self.assertIn(ran.returncode, (0, 3), ran.stderr)
             self.assertEqual(muster.jobs(), [])
-            self.assertEqual(list((muster.state / "jobs").iterdir()), [])
+            self.assertEqual(muster.job_folders(), [])
 
         self.each_crash_point(scenario)
 

@@ -1,14 +1,18 @@
 """Programs that are run in a task of a job: `muster exec`, through a real server."""
 
+import fcntl
 import os
 import pty
 import select
 import struct
-import fcntl
 import termios
 import time
 
 from muster_harness import BOUND, MusterTest, await_no_process, main
+
+
+def set_size(terminal, rows, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 class Typed:
@@ -17,13 +21,13 @@ class Typed:
     def __init__(self, muster, *words, rows=24, columns=80):
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
+            set_size(0, rows, columns)
             os.chdir(muster.work)
             os.execve(muster.binary, muster.argv(*words), muster.environment)
-        self.resize(rows, columns)
         self.text = b""
 
     def resize(self, rows, columns):
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        set_size(self._terminal, rows, columns)
 
     def type(self, text):
         os.write(self._terminal, text)

@@ -97,7 +97,7 @@ class Keys(MusterTest):
         self.assertIn("[1@dist-worker-1] here", self.muster.logs("dist"))
         self.muster.run("delete", "dist")
 
-        self.assertEqual(list((self.muster.state / "jobs").iterdir()), [])
+        self.assertEqual(self.muster.job_folders(), [])
         self.assertEqual(self.muster.jobs(), [])
 
     def test_private_keys_go_when_a_job_fails_or_is_stopped_too(self):

@@ -232,6 +232,10 @@ class Muster:
     def task_folder(self, job, task):
         return self.state / "jobs" / job["id"] / str(job["attempt"]) / task
 
+    def job_folders(self):
+        """One for each job that was ever started and not deleted."""
+        return [path for path in (self.state / "jobs").iterdir() if path.is_dir()]
+
     def shim_of(self, job, task):
         """The pid of the process that holds a task."""
         folder = str(self.task_folder(job, task))

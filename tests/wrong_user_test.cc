@@ -193,7 +193,7 @@ std::vector<Row> exec_rows() {
                      {"sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="}};
   const std::string route = "GET /v1/jobs/{name}/exec";
   return {{route, exec, 404, 403, 400, 400, 403, 400},
-          {route, upgrade, 404, 403, 200, 200, 403, 200}};
+          {route, upgrade, 404, 403, 101, 101, 403, 101}};
 }
 
 std::vector<Row> project_rows() {

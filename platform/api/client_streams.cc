@@ -147,6 +147,7 @@ Result<std::optional<Job>> Client::watch_events(
       if (!job) error = job.error();
       return false;
     }
+    if (event == kReadyEvent) place = decoder.last_id();
     if (event != kHistoryEvent) return true;
     const auto happened = job_event_from_json(data);
     if (!happened) error = happened.error();

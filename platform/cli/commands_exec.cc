@@ -93,6 +93,7 @@ class Session {
 
   Result<int> run() {
     const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
+    tell_size();  // it may have changed before anybody looked out for it
     while (true) {
       MUSTER_TRY(const auto message, socket_.receive(wake));
       if (interrupted_) return 128 + interrupted_;

@@ -20,11 +20,18 @@ class ExecConformance : public Conformance {
  protected:
   ExecConformance() { ::signal(SIGPIPE, SIG_IGN); }
 
+  void TearDown() override {
+    if (!started_) return;
+    bench_->engine().stop(gang_, {"main"}, StopMode::kNow);
+    bench_->wait_for_end("main");
+  }
+
   /// A task that runs until it is stopped.
   void start_task() {
     TaskPlan plan = script("echo up; sleep " + marker_);
     plan.environment["SECRET"] = "of the task";
     ASSERT_TRUE(bench_->start(gang_, {plan}));
+    started_ = true;
     wait_for_output("main");
   }
 
@@ -73,6 +80,9 @@ class ExecConformance : public Conformance {
     wait_for_exit(heard);
     return heard;
   }
+
+ private:
+  bool started_ = false;
 };
 
 TEST_P(ExecConformance, TellsOutputsApartAndTheExitCode) {

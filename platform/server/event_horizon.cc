@@ -39,8 +39,8 @@ void EventHorizon::look_at_changes() {
     if (!changes) return look_at_all();
     for (const auto& change : *changes) {
       at_.number = change.number;
-      const auto job = change.removed ? base::Error{} : controller_.find(change.job);
-      if (job) time_ = std::max(time_, last_event(**job));
+      const job::Job* const job = controller_.with_id(change.job);
+      if (job != nullptr) time_ = std::max(time_, last_event(*job));
     }
     if (changes->size() < kMostChanges) return;
   }

@@ -27,10 +27,18 @@ EventWatch::EventWatch(StreamLife life, control::Controller& controller,
       who_(std::move(who)),
       start_(std::move(start)),
       last_(start_.after.value_or(horizon_->time())),
+      told_where_(start_.after.has_value()),
       feed_watch_(controller.feed().watch([this] { wake(); })) {}
 
 std::optional<http::BodyPiece> EventWatch::next() {
   if (ended_) return http::BodyPiece(std::nullopt);
+  // A client that has seen no event yet must know, too, where to go on.
+  if (!std::exchange(told_where_, true)) {
+    std::string text;
+    http::append_event(text, api::kReadyEvent, "{}",
+                       std::to_string(last_.time_since_epoch().count()));
+    return http::BodyPiece(std::move(text));
+  }
   const Sight sight(controller_, who_);
   const base::Time horizon = horizon_->time();
   while (last_ < horizon) {
@@ -92,8 +100,8 @@ bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
   const auto changes = controller_.feed().after(at_, kMostChanges);
   if (!changes || changes->size() == kMostChanges) return false;
   for (const auto& change : *changes) {
-    const auto job = change.removed ? base::Error{} : controller_.find(change.job);
-    if (job) find_in(sight, **job, horizon, found);
+    const Job* const job = controller_.with_id(change.job);
+    if (job != nullptr) find_in(sight, *job, horizon, found);
   }
   if (found.size() >= kMostEvents) return false;
   if (!changes->empty()) at_.number = changes->back().number;
@@ -114,13 +122,13 @@ void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
 
 std::optional<http::BodyPiece> EventWatch::end_if_over(const Sight& sight) {
   if (!start_.job) return std::nullopt;
-  const auto job = controller_.find(*start_.job);
-  if (!job) return http::BodyPiece(std::nullopt);
-  const bool told = (*job)->events.empty() || (*job)->events.back().time <= last_;
-  if (!job::is_final((*job)->phase) || !told) return std::nullopt;
+  const Job* const job = controller_.with_id(*start_.job);
+  if (job == nullptr) return http::BodyPiece(std::nullopt);
+  const bool told = job->events.empty() || job->events.back().time <= last_;
+  if (!job::is_final(job->phase) || !told) return std::nullopt;
   ended_ = true;
   std::string text;
-  http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(**job)));
+  http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(*job)));
   return http::BodyPiece(std::move(text));
 }
 

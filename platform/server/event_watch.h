@@ -56,6 +56,7 @@ class EventWatch : public EventStream {
   base::Time last_;         ///< all up to it was sent, or is not shown
   bool caught_up_ = false;  ///< only what changes after at_ can have later ones
   control::FeedPosition at_;
+  bool told_where_;  ///< the client knows an id to go on from
   bool ended_ = false;
   std::shared_ptr<void> feed_watch_;
 };

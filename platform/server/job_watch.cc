@@ -99,8 +99,8 @@ void JobWatch::append_change(std::string& text, const Sight& sight,
         id);
   }
   // One that is gone by now is told as removed by a later change.
-  const auto job = controller_.find(change.job);
-  if (job && filter_.takes(sight, **job)) append_job(text, sight, **job, id);
+  const Job* const job = controller_.with_id(change.job);
+  if (job != nullptr && filter_.takes(sight, *job)) append_job(text, sight, *job, id);
 }
 
 }  // namespace muster::server

@@ -55,9 +55,9 @@ void LogStream::take(const LogPiece& piece) {
 // which the reader takes for a server that went away and asks again, to be told that it is gone.
 std::string LogStream::end_event() const {
   std::string text;
-  if (const auto job = controller_.find(job_)) {
+  if (const job::Job* const job = controller_.with_id(job_)) {
     const Sight sight(controller_, who_);
-    http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(**job)));
+    http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(*job)));
   }
   return text;
 }

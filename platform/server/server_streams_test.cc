@@ -477,7 +477,7 @@ TEST_F(Streams, MetricsCountWhatTheControllerHas) {
   EXPECT_EQ(value("muster_gpus{pool=default,state=used}"), 0);
   EXPECT_EQ(value("muster_http_requests_total{route=GET /v1/jobs/{name},status=4xx}"), 1);
   EXPECT_GT(value("process_resident_memory_bytes"), 1 << 20);
-  EXPECT_GT(value("process_cpu_seconds_total"), 0);
+  EXPECT_GE(value("process_cpu_seconds_total"), 0);
   EXPECT_GT(value("process_open_fds"), 2);
   EXPECT_GT(value("process_start_time_seconds"), 1.6e9);
 }

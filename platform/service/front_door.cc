@@ -2,14 +2,17 @@
 
 #include <utility>
 
+#include "server/answers.h"
+
 namespace muster::service {
 
 http::Handler FrontDoor::handler() const {
   return [weak = std::weak_ptr(who_)](http::Request request, http::Respond respond) {
     const auto who = weak.lock();
     if (who == nullptr || !*who) {
-      respond({.status = 503, .content_type = "text/plain", .body = "the server starts\n"});
-      return;
+      return respond(server::problem({.code = base::ErrorCode::kUnavailable,
+                                      .what = "the server starts",
+                                      .advice = "ask again in a moment"}));
     }
     // A copy: who answers may be replaced by the answer itself.
     const http::Handler answer = *who;

@@ -1477,14 +1477,15 @@ class Operations(abc.ABC):
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
-                      last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[JobEvent, Job]]]:
+                      last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Dict[str, Any], JobEvent, Job]]]:
         """What happens to jobs, as it happens.
 
-        `event` events in the order of time. With `name`, an `end` event with the Job comes once it
-        has ended.
+        First a `ready` event, whose id is a place to go on from. Then `event` events in the order
+        of time. With `name`, an `end` event with the Job comes once it has ended.
         """
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
-                            {"Last-Event-ID": last_event_id}, {"event": JobEvent.from_wire, "end": Job.from_wire})
+                            {"Last-Event-ID": last_event_id},
+                            {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
 
     def list_projects(self) -> Projects:
         """The projects that the caller sees."""
