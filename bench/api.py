@@ -105,15 +105,18 @@ class OwnServer:
         self.process.kill()
         self.process.wait()
 
+    def end_jobs(self):
+        """Those that wait go with the folder; nothing new may start in the place of those that run."""
+        for node in json.loads(self.muster("node", "list", "--output", "json"))["nodes"]:
+            self.muster("node", "cordon", node["name"])
+        while running := [job["id"] for job in self.jobs() if job["phase"] in ("Starting", "Running")]:
+            self.muster("stop", "--now", *running)
+
     def __exit__(self, *ignored):
         if self.process and self.process.poll() is not None:
             self.start()
         if self.process:
-            names = [job["id"] for job in self.jobs() if job["ended"] is None]
-            for first in range(0, len(names), 100):
-                self.muster("stop", "--now", *names[first:first + 100])
-            while any(job["ended"] is None for job in self.jobs()):
-                time.sleep(0.1)
+            self.end_jobs()
             self.process.send_signal(signal.SIGTERM)
             self.process.wait()
         self.folder.cleanup()
@@ -138,8 +141,8 @@ def submits(rounds):
             row("  one submit, p50", [figure["p50_ms"] for figure in figures], "ms", 2)]
 
 
-def filled():
-    server = OwnServer()
+def filled(*flags):
+    server = OwnServer(*flags)
     subprocess.run([LOAD, "fill", pathlib.Path(server.folder.name) / "muster.db", str(JOBS)], check=True)
     return server
 
@@ -159,7 +162,7 @@ def listing(rounds):
 
 
 def memory(_rounds):
-    with filled() as server:
+    with filled("--task-slots", str(RUNNING)) as server:
         server.start()
         only_jobs = server.rss_mib()
         running = server.start_jobs(RUNNING)
@@ -175,7 +178,7 @@ def memory(_rounds):
 
 
 def watchers(_rounds):
-    with OwnServer() as server:
+    with OwnServer("--connections", str(2 * WATCHERS)) as server:
         server.start()
         # It begins when it is told to: all readers are there by then.
         gate = pathlib.Path(server.folder.name) / "gate"
@@ -203,7 +206,7 @@ def watchers(_rounds):
 
 def kill(rounds):
     times, lost, doubled = [], 0, 0
-    with OwnServer() as server:
+    with OwnServer("--task-slots", str(RUNNING)) as server:
         server.start()
         before = {job["id"]: job["attempt"] for job in server.start_jobs(RUNNING)}
         for _ in range(rounds):

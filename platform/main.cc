@@ -51,13 +51,33 @@ Result<muster::service::OpenedStore> open_store(const std::string& place, const 
   return muster::service::OpenedStore{.store = std::move(store), .leadership = leadership};
 }
 
+/// What the jobs of a server that is shared must not get at: with the unix socket, the key or the
+/// database they could do all that the server can. Who has a server alone could do that anyway, and
+/// their jobs may well submit others.
+Result<std::vector<std::filesystem::path>> hidden_from_jobs(
+    const std::filesystem::path& jobs_folder, const ServeOptions& options) {
+  if (options.listen.empty()) return std::vector<std::filesystem::path>();
+  MUSTER_TRY(const Paths paths, muster::cli::paths_here(options.state_folder));
+  std::vector<std::filesystem::path> hidden{paths.socket.parent_path(), paths.state_folder,
+                                            jobs_folder};
+  for (const auto& file : {options.secret_key_file, options.tls_key, options.store_password_file}) {
+    if (file) hidden.push_back(*file);
+  }
+  if (!options.store.empty() && !muster::store::is_postgres_url(options.store)) {
+    for (const char* ending : {"", "-wal", "-shm"}) hidden.emplace_back(options.store + ending);
+  }
+  return hidden;
+}
+
 Result<std::unique_ptr<muster::engine::Engine>> make_engine(
     muster::base::EventLoop& loop, const std::filesystem::path& jobs_folder,
     const ServeOptions& options) {
   muster::engine::ProcessEngineOptions how{.folder = jobs_folder,
                                            .shim = shim_path(),
+                                           .task_slots = options.task_slots,
                                            .node_pool = options.node_pool,
                                            .topology = options.topology};
+  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
   }

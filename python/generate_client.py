@@ -79,11 +79,6 @@ class Types:
     def __init__(self, schemas):
         self.schemas = schemas
 
-    def resolved(self, schema):
-        while "$ref" in schema:
-            schema = self.schemas[schema["$ref"].rsplit("/", 1)[1]]
-        return schema
-
     def is_nullable(self, schema):
         kind = schema.get("type")
         return (isinstance(kind, list) and "null" in kind) or {"type": "null"} in schema.get("anyOf", ())

@@ -7,14 +7,11 @@ users, secrets, tokens, and jobs in every phase. Prints schemathesis' own summar
 """
 
 import json
-import os
-import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from muster_harness import BOUND, ROOT, MusterTest, main
+from muster_harness import BOUND, ROOT, MusterTest, main, tls_port
 
 sys.path.insert(0, str(ROOT / "python"))
 import muster  # noqa: E402
@@ -42,17 +39,10 @@ class Contract(MusterTest):
         made = subprocess.run([ROOT / "scripts" / "python_env.sh"], capture_output=True, text=True)
         self.assertEqual(made.returncode, 0, made.stderr)
         self.server = self.muster.start_server("--listen", "127.0.0.1:0", *LIMITS)
-        self.url = re.search(r"https://127\.0\.0\.1:\d+", self.until_logged("https://127.0.0.1:")).group()
+        self.url = f"https://127.0.0.1:{tls_port(self.server)}"
         self.client = muster.Client(socket=str(self.muster.state / "muster.sock"))
         self.addCleanup(self.client.close)
         self.fill()
-
-    def until_logged(self, words):
-        deadline = time.monotonic() + BOUND
-        while words not in (text := self.server.errors):
-            self.assertLess(time.monotonic(), deadline, text)
-            self.assertIsNone(self.server.process.poll(), text)
-        return text
 
     def fill(self):
         """The names are those of the document's examples, so that those find something."""

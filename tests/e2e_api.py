@@ -1,24 +1,12 @@
 """The HTTP API against clients that mean ill or have bad luck: over the unix socket, as the command line
 speaks to it."""
 
-import http.client
 import json
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
-from muster_harness import MusterTest, main
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("muster", timeout=60)
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+from muster_harness import MusterTest, UnixConnection, main
 
 
 class Api(MusterTest):

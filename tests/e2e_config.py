@@ -1,16 +1,15 @@
 """A server and its configuration: what it is told and refuses, what it takes over while it runs, how
 it ends, and its store in a backup."""
 
-import http.client
 import json
-import re
+import os
 import signal
 import socket
 import ssl
 import subprocess
 import time
 
-from muster_harness import BOUND, MusterTest, main, mode_of
+from muster_harness import BOUND, MusterTest, UnixConnection, main, mode_of, tls_port
 
 
 class ServerTest(MusterTest):
@@ -30,16 +29,13 @@ class ServerTest(MusterTest):
         while words not in (text := server.errors):
             self.assertIsNone(server.process.poll(), text)
             self.assertLess(time.monotonic(), deadline, text)
-            select_for_a_moment()
+            os.sched_yield()
         return text
 
     def reload(self, server, text, says):
         self.path.write_text(text)
         server.process.send_signal(signal.SIGHUP)
         return self.until_logged(server, says)
-
-    def port(self, server):
-        return int(re.search(r"serves on https://127\.0\.0\.1:(\d+)", server.errors).group(1))
 
     def certificate_at(self, port):
         context = ssl.create_default_context()
@@ -60,23 +56,6 @@ class ServerTest(MusterTest):
         text = answer.read()
         connection.close()
         return answer.status, text
-
-
-class UnixConnection(http.client.HTTPConnection):
-
-    def __init__(self, path):
-        super().__init__("muster", timeout=BOUND)
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(BOUND)
-        self.sock.connect(self.path)
-
-
-def select_for_a_moment():
-    """Lets the server have the processor."""
-    time.sleep(0)
 
 
 class Faults(ServerTest):
@@ -132,9 +111,7 @@ class Faults(ServerTest):
         self.assertIn(address, ran.stderr)
 
     def test_the_usual_file_is_read_also_by_a_server_that_a_command_starts(self):
-        folder = self.muster.home / ".config" / "muster"
-        folder.mkdir(parents=True)
-        (folder / "server.yaml").write_text("gpus: 3:A100\n")
+        self.muster.configure("gpus: 3:A100\n")
 
         self.muster.run("list")
 
@@ -145,7 +122,7 @@ class Tls(ServerTest):
 
     def test_the_certificate_it_makes_is_kept_and_its_fingerprint_shown(self):
         first = self.muster.start_server("--listen", "127.0.0.1:0")
-        certificate = self.certificate_at(self.port(first))
+        certificate = self.certificate_at(tls_port(first))
         shown = self.muster.run("server", "--fingerprint").stdout.strip()
         self.assertIn(shown, first.errors)
         folder = self.muster.state / "tls"
@@ -155,12 +132,12 @@ class Tls(ServerTest):
 
         second = self.muster.start_server("--listen", "127.0.0.1:0")
 
-        self.assertEqual(self.certificate_at(self.port(second)), certificate)
+        self.assertEqual(self.certificate_at(tls_port(second)), certificate)
 
     def test_it_answers_by_tls_with_the_names_it_was_told(self):
         server = self.serve("listen: 127.0.0.1:0\ntls: {names: [muster.test]}\n")
         context = ssl.create_default_context(cafile=str(self.muster.state / "tls" / "cert.pem"))
-        with socket.create_connection(("127.0.0.1", self.port(server)), BOUND) as plain:
+        with socket.create_connection(("127.0.0.1", tls_port(server)), BOUND) as plain:
             with context.wrap_socket(plain, server_hostname="muster.test") as secure:
                 secure.sendall(b"GET /healthz HTTP/1.1\r\nhost: muster.test\r\nconnection: close\r\n\r\n")
                 self.assertIn(b" 200 ", secure.recv(4096))
@@ -172,6 +149,23 @@ class Tls(ServerTest):
 
         self.assertNotIn("b" * 64, ran.stdout)
         self.assertNotIn("NOTIFY_SOCKET", ran.stdout)
+
+    def test_a_job_of_a_shared_server_finds_nothing_of_the_servers(self):
+        key = self.muster.work / "own.key"
+        key.write_text("c" * 64)
+        key.chmod(0o600)
+        store = self.muster.work / "own.db"
+        self.serve(f"listen: 127.0.0.1:0\nsecret_key_file: {key}\n",
+                   environment={"MUSTER_STORE": str(store)})
+
+        ran = self.muster.run("run", "--", "/bin/sh", "-c",
+                              f"ls -A '{self.muster.state}'; cat '{key}'; wc -c < '{store}'; "
+                              "tr '\\0' '\\n' < /proc/1/environ; ls -A /generated > /dev/null && echo done")
+
+        self.assertIn("done", ran.stdout)
+        for word in ("muster.sock", "c" * 64, "MUSTER_STORE"):
+            self.assertNotIn(word, ran.stdout)
+        self.assertNotRegex(ran.stdout, r"(?m)^[1-9][0-9]*$")
 
 
 class Reload(ServerTest):
@@ -194,12 +188,12 @@ class Reload(ServerTest):
         text = "listen: 127.0.0.1:0\ntls: {certificate: used.pem, key: used.key}\n"
         self.use("one")
         server = self.serve(text)
-        self.assertEqual(self.certificate_at(self.port(server)), self.der("one"))
+        self.assertEqual(self.certificate_at(tls_port(server)), self.der("one"))
 
         self.use("two")
         self.reload(server, text, "read the configuration again")
 
-        self.assertEqual(self.certificate_at(self.port(server)), self.der("two"))
+        self.assertEqual(self.certificate_at(tls_port(server)), self.der("two"))
         for path in self.muster.work.glob("*.key"):
             path.unlink()
 

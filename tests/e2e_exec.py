@@ -113,10 +113,13 @@ class RunningProgramsInTasks(MusterTest):
         self.assertFalse(typed.echoes())
 
         typed.resize(50, 132)
-        typed.type(b"stty size; sleep 1000; echo $?\n")
+        typed.type(b"stty size\n")
         typed.until(b"50 132\r\n")
+        typed.type(b"sh -c 'echo sleeps; exec sleep 1000'\n")
+        typed.until(b"sleeps\r\n")
         typed.type(b"\x03")  # Ctrl-C ends the sleep there, and not the command here
-        typed.type(b"exit 5\n")
+        typed.type(b"echo again\nexit 5\n")
+        typed.until(b"again\r\n")
 
         self.assertEqual(typed.finish(), 5, typed.text)
 

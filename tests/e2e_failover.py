@@ -1,28 +1,14 @@
 """Two servers on one PostgreSQL: one leads, the other waits, and when the first dies the second goes
 on with its jobs."""
 
-import http.client
 import json
 import os
 import re
 import signal
-import socket
 import time
 
-from muster_harness import BOUND, MusterTest, main
+from muster_harness import BOUND, MusterTest, UnixConnection, main
 from postgres_harness import Postgres
-
-
-class UnixConnection(http.client.HTTPConnection):
-
-    def __init__(self, path):
-        super().__init__("muster", timeout=BOUND)
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(BOUND)
-        self.sock.connect(self.path)
 
 
 class TwoServers(MusterTest):
@@ -34,11 +20,8 @@ class TwoServers(MusterTest):
 
     def setUp(self):
         super().setUp()
-        # The usual file, so that a server which a command starts is one of these, too.
-        folder = self.muster.home / ".config" / "muster"
-        folder.mkdir(parents=True)
         self.jobs = self.muster.folder / "jobs"
-        (folder / "server.yaml").write_text(
+        self.muster.configure(
             f"store: {self.postgres.new_url()}\njobs_dir: {self.jobs}\nlisten: 127.0.0.1:0\n")
         self.states = {"a": self.muster.state, "b": self.muster.folder / "state-b"}
         self.servers = {}

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from muster_harness import BOUND, MUSTER, MusterTest, main, read_bytes
+from muster_harness import BOUND, MUSTER, MusterTest, main, read_bytes, tls_port
 
 TOKEN = re.compile(r"muster_[a-z2-7]{12}_[a-z2-7]{52}")
 
@@ -85,17 +85,10 @@ class SharedServerTest(MusterTest):
     def setUp(self):
         super().setUp()
         server = self.muster.start_server("--listen", "127.0.0.1:0")
-        self.port = int(re.search(r"serves on https://127\.0\.0\.1:(\d+)", server.errors).group(1))
+        self.port = tls_port(server)
         self.url = f"https://127.0.0.1:{self.port}"
         shown = self.muster.run("server", "--fingerprint").stdout.split()[-1]
         self.fingerprint = shown.replace(":", "").lower()
-
-    def tearDown(self):
-        # The server's own key stays as long as its folder does; what is looked for are keys of jobs.
-        self.muster.run("server", "--stop", code=None)
-        for path in (self.muster.state / "tls").glob("key*"):
-            path.unlink()
-        super().tearDown()
 
     def admin(self, *words, **options):
         return self.muster.run(*words, **options)

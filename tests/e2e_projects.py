@@ -46,9 +46,6 @@ class ProjectTest(MusterTest):
     def project(self, name):
         return json.loads(self.muster.run("project", "get", name, "-o", "json").stdout)
 
-    def devices_of(self, name):
-        return sorted(device for task in self.muster.job(name)["tasks"] for device in task["devices"])
-
     def assert_never_started(self, name):
         job = self.muster.job(name)
         self.assertEqual((job["phase"], job["attempt"]), ("Queued", 0), job)

@@ -2,12 +2,11 @@
 return."""
 
 import hashlib
-import re
 import ssl
 import sys
 import time
 
-from muster_harness import BOUND, ROOT, MusterTest, main
+from muster_harness import BOUND, ROOT, MusterTest, main, tls_port
 
 sys.path.insert(0, str(ROOT / "python"))
 import muster  # noqa: E402
@@ -146,7 +145,7 @@ class OverTls(PythonClient):
 
     def connect(self, **options):
         if not hasattr(self, "token"):
-            self.port = int(self.logged(r"https://127\.0\.0\.1:(\d+)").group(1))
+            self.port = tls_port(self.server)
             certificate = ssl.get_server_certificate(("127.0.0.1", self.port))
             self.fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).hexdigest()
             with muster.Client(socket=str(self.muster.state / "muster.sock")) as local:
@@ -154,12 +153,6 @@ class OverTls(PythonClient):
                 self.token = local.create_token({"user": "ada"}).text
         return super().connect(**{"server": f"https://127.0.0.1:{self.port}", "token": self.token,
                                   "fingerprint": self.fingerprint, **options})
-
-    def logged(self, pattern):
-        deadline = time.monotonic() + BOUND
-        while not (found := re.search(pattern, self.server.errors)):
-            self.assertLess(time.monotonic(), deadline, self.server.errors)
-        return found
 
     def test_another_certificate_is_refused_before_the_token_is_shown(self):
         client = self.connect(fingerprint="ab" * 32)

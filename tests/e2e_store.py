@@ -17,10 +17,7 @@ class StoreTest(MusterTest):
         self.url = self.postgres.new_url()
 
     def use_postgres(self):
-        """From now on every server of this test, also one that a command starts, is on PostgreSQL."""
-        folder = self.muster.home / ".config" / "muster"
-        folder.mkdir(parents=True)
-        (folder / "server.yaml").write_text(f"store: {self.url}\n")
+        self.muster.configure(f"store: {self.url}\n")
 
     def database(self):
         return self.muster.state / "muster.db"

@@ -12,6 +12,7 @@ No test sleeps until something has probably happened: it reads a stream until th
 for a process by its pidfd, or holds a job at a Gate. Each wait has a bound, which only a hang meets.
 """
 
+import http.client
 import json
 import os
 import re
@@ -141,6 +142,19 @@ class Gate:
         os.close(self._descriptor)
 
 
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over the socket of a server."""
+
+    def __init__(self, path):
+        super().__init__("muster", timeout=BOUND)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(BOUND)
+        self.sock.connect(self.path)
+
+
 class Muster:
     """A state folder, the commands that use it, and whatever they started."""
 
@@ -198,6 +212,12 @@ class Muster:
             if not select.select([ready], [], [], BOUND)[0] or ready.read(1) != b"r":
                 raise AssertionError(f"the server did not get ready: {server.errors}")
         return server
+
+    def configure(self, text):
+        """Writes the usual file: for every server from now on, also one that a command starts."""
+        folder = self.home / ".config" / "muster"
+        folder.mkdir(parents=True)
+        (folder / "server.yaml").write_text(text)
 
     def gate(self, name="gate"):
         gate = Gate(self.work / name)
@@ -338,6 +358,11 @@ def read_bytes(path, most=-1):
             return file.read(most)
     except OSError:
         return b""
+
+
+def tls_port(server):
+    """Where a server that is ready serves over TLS: it has said so by then."""
+    return int(re.search(r"serves on https://127\.0\.0\.1:(\d+)", server.errors).group(1))
 
 
 def mode_of(path):

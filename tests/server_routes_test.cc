@@ -68,6 +68,30 @@ class Routes : public testing::Test {
   Router router_;
 };
 
+TEST_F(Routes, APageOfLargeJobsHoldsFewerAndSaysWhereItGoesOn) {
+  constexpr int kJobs = 40;
+  job::JobSpec large{.project = "default", .command = {"train"}, .folder = "/"};
+  large.command.emplace_back(200 << 10, 'x');
+  for (int i = 0; i < kJobs; ++i) {
+    large.name = "large-" + std::to_string(i);
+    ASSERT_TRUE(controller_->submit(large, ""));
+  }
+
+  size_t seen = 0;
+  std::map<std::string, std::string> query{{"limit", "1000"}};
+  while (true) {
+    const http::Response answer = ask("GET", "/v1/jobs", "", query);
+    ASSERT_EQ(answer.status, 200);
+    EXPECT_LT(answer.body.size(), size_t{5} << 20);
+    const auto page = api::job_page_from_json(answer.body);
+    ASSERT_FALSE(page->jobs.empty());
+    seen += page->jobs.size();
+    if (page->next.empty()) break;
+    query["cursor"] = page->next;
+  }
+  EXPECT_EQ(seen, static_cast<size_t>(kJobs));
+}
+
 TEST_F(Routes, ASubmittedJobIsAnsweredOnceItIsStored) {
   const http::Response submitted = submit("one", 1);
 

@@ -544,7 +544,7 @@ TEST_F(Tokens, ASessionMadeOfANarrowOneIsAsNarrow) {
 
   const access::Token session = made(request(narrow, {.ceiling = Role::kAdmin}, "/v1/login"));
 
-  EXPECT_EQ(session.kind, TokenKind::kSession);
+  EXPECT_EQ(session.kind, TokenKind::kApi);
   EXPECT_EQ(session.ceiling, Role::kViewer);
   EXPECT_EQ(session.projects, std::vector<std::string>{"velvet"});
 }
@@ -556,7 +556,12 @@ TEST_F(Tokens, OneMadeByAProgramsDoesNotOutliveIt) {
 
   EXPECT_LE(*made(request(shortlived, {})).expires, end);
   EXPECT_LE(*made(request(shortlived, {.lifetime = std::chrono::hours(9999)})).expires, end);
-  EXPECT_LE(*made(request(shortlived, {}, "/v1/login")).expires, end);
+  const http::Response login = request(shortlived, {}, "/v1/login");
+  EXPECT_LE(*made(login).expires, end);
+  const std::string session = api::new_token_from_json(login.body)->text;
+  const access::Token grandchild = made(request(session, {}));
+  ASSERT_TRUE(grandchild.expires) << "by way of a login it lives for ever";
+  EXPECT_LE(*grandchild.expires, end);
 }
 
 TEST_F(Tokens, ANarrowOneSeesAndRevokesItselfAlone) {
@@ -585,6 +590,91 @@ TEST_F(Tokens, AnInvitationIsGoodForOneLogin) {
 
   EXPECT_EQ(request(invitation, {}, "/v1/login").status, 401);
   EXPECT_EQ(team_.ask({.path = "/v1/users", .token = session}).status, 200);
+}
+
+// --- without a sandbox a job is as good as the server
+
+TEST(WrongUser, OnlyAnAdminOfTheServerRunsAJobWithoutASandbox) {
+  Team team;
+  job::JobSpec spec = velvet_spec("bare", 0);
+  spec.sandbox = job::Sandbox::kNone;
+  for (const std::string dry_run : {"true", "false"}) {
+    for (const auto& [caller, status] : std::map<std::string, int>{
+             {"stranger", 404}, {"viewer", 403}, {"member", 403}, {"admin", 403}}) {
+      EXPECT_EQ(team.ask({.method = "POST",
+                          .path = "/v1/jobs",
+                          .query = {{"dry_run", dry_run}},
+                          .body = api::spec_to_json(spec),
+                          .token = team.token_of(caller)})
+                    .status,
+                status)
+          << caller;
+    }
+  }
+  EXPECT_EQ(team.ask({.method = "POST",
+                      .path = "/v1/jobs",
+                      .body = api::spec_to_json(spec),
+                      .token = team.token_of("server admin")})
+                .status,
+            201);
+
+  Row exec = exec_rows().back();
+  exec.ask.path = "/v1/jobs/bare/exec";
+  exec.ask.query["task"] = "main";
+  EXPECT_EQ(ask_as(team, exec, "member").status, 403);
+  EXPECT_EQ(ask_as(team, exec, "server admin").status, 101);
+  exec.ask.token.clear();
+  exec.ask.over_unix_socket = true;
+  EXPECT_EQ(team.ask(exec.ask).status, 101);
+}
+
+// --- what was before a project, and what becomes of it
+
+TEST(WrongUser, AnAdminOfAProjectReadsNothingOfOneThatBoreItsName) {
+  Team team;
+  const access::Actor rudi{.user = "rudi"};
+  const auto records = [&](const std::string& caller) {
+    return team
+        .ask({.path = "/v1/audit",
+              .query = {{"project", "velvet-spare"}},
+              .token = team.token_of(caller)})
+        .body;
+  };
+  ASSERT_TRUE(team.accounts().set_secret("velvet-spare", "OLD", "x", rudi));
+  team.clock().advance(std::chrono::seconds(1));
+  ASSERT_TRUE(team.controller().remove_project("velvet-spare", rudi));
+  team.clock().advance(std::chrono::seconds(1));
+  ASSERT_TRUE(team.controller().create_project({.name = "velvet-spare"}, rudi));
+  access::User jasper = *team.accounts().user("jasper");
+  jasper.projects["velvet-spare"] = Role::kAdmin;
+  ASSERT_TRUE(team.accounts().set_user(jasper, rudi));
+  ASSERT_TRUE(team.accounts().set_secret("velvet-spare", "NEW", "x", rudi));
+
+  EXPECT_EQ(records("admin").find("OLD"), std::string::npos) << records("admin");
+  EXPECT_NE(records("admin").find("NEW"), std::string::npos);
+  EXPECT_NE(records("server viewer").find("OLD"), std::string::npos);
+}
+
+TEST(WrongUser, AStreamEndsWhenItsProjectIsMovedAway) {
+  for (const char* const path : {"/v1/jobs/quicksilver/logs", "/v1/watch/events"}) {
+    Team team;
+    team.add_user("onyx", {{"umbrella", Role::kViewer}});
+    TeamServer::Ask ask = get(path);
+    ask.query[path == std::string("/v1/watch/events") ? "name" : "follow"] =
+        path == std::string("/v1/watch/events") ? "quicksilver" : "true";
+    ask.token = team.token({.user = "onyx"});
+    const http::Response answer = team.ask(ask);
+    ASSERT_EQ(answer.status, 200) << path << answer.body;
+
+    job::Project velvet = team.controller().project("velvet")->project;
+    velvet.parent.clear();
+    ASSERT_TRUE(team.controller().set_project(velvet, {.user = "rudi"}));
+    team.engine().logs["launcher"] += "azurite\n";
+    ASSERT_TRUE(team.controller().stop("quicksilver", true));
+    team.settle();
+
+    EXPECT_EQ(team.read(answer.stream), "(end)") << path;
+  }
 }
 
 // --- two projects may have jobs of one name

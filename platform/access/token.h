@@ -23,7 +23,7 @@ namespace muster::access {
 enum class TokenKind {
   kInvitation,  ///< good for one login and nothing else
   kSession,     ///< made by `muster login`
-  kApi,         ///< made by `muster token create`: for programs
+  kApi,         ///< made by `muster token create`, or by a login with such a one: for programs
 };
 
 std::string_view to_string(TokenKind kind);  ///< "invitation", "session", "api"

@@ -2,15 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_faults.h"
+
 namespace muster::access {
 namespace {
 
 std::vector<std::string> faults_of(const User& user) {
-  std::vector<std::string> texts;
-  for (const base::Fault& fault : validate_user(user)) {
-    texts.push_back(fault.field + " " + fault.what);
-  }
-  return texts;
+  return base::texts_of(validate_user(user));
 }
 
 TEST(ValidateUser, TakesNamesAsPeopleAndProgramsHaveThem) {

@@ -16,6 +16,7 @@
 #include "access/secret_box.h"
 #include "access/token.h"
 #include "access/user.h"
+#include "api/query_parameters.h"
 #include "base/result.h"
 
 namespace muster::api {
@@ -54,8 +55,6 @@ std::string user_change_to_json(const UserChange& change);
 Result<UserChange> user_change_from_json(std::string_view text);
 access::User changed(access::User user, const UserChange& change);
 
-std::string token_to_json(const access::Token& token);
-Result<access::Token> token_from_json(std::string_view text);
 std::string tokens_to_json(const std::vector<access::Token>& tokens);  ///< {"tokens": [...]}
 Result<std::vector<access::Token>> tokens_from_json(std::string_view text);
 
@@ -111,8 +110,7 @@ Result<std::string> secret_value_from_json(std::string_view text);
 std::string audit_to_json(const std::vector<access::AuditRecord>& records);  ///< {"records": [...]}
 Result<std::vector<access::AuditRecord>> audit_from_json(std::string_view text);
 /// ?user=&project=&action=&since=&before=&limit=
-std::map<std::string, std::string> audit_query_parameters(const access::AuditQuery& query);
-Result<access::AuditQuery> audit_query_from_parameters(
-    const std::map<std::string, std::string>& parameters);
+Parameters audit_query_parameters(const access::AuditQuery& query);
+Result<access::AuditQuery> audit_query_from_parameters(const Parameters& parameters);
 
 }  // namespace muster::api

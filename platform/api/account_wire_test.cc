@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/test_values.h"
+#include "base/test_faults.h"
 
 namespace muster::api {
 namespace {
@@ -14,15 +15,6 @@ using access::TokenKind;
 using access::User;
 
 using Texts = std::vector<std::string>;
-
-template <class T>
-Texts faults_of(const Result<T>& result) {
-  if (result) return {"no error"};
-  Texts texts;
-  for (const auto& fault : result.error().faults) texts.push_back(fault.field + " " + fault.what);
-  if (texts.empty()) texts.push_back(result.error().what);
-  return texts;
-}
 
 User full_user() {
   return {.name = "ada@example.org",
@@ -131,7 +123,6 @@ TEST(UserChange, TakesNoNewName) {
 }
 
 TEST(TokenWire, IsReadBackAsItWasWrittenInEveryField) {
-  EXPECT_EQ(*token_from_json(token_to_json(full_token())), full_token());
   const std::vector<Token> tokens{full_token(), {.id = "x", .user = "bob"}};
   EXPECT_EQ(*tokens_from_json(tokens_to_json(tokens)), tokens);
   EXPECT_EQ(tokens_to_json({}), R"({"tokens":[]})");
@@ -140,14 +131,14 @@ TEST(TokenWire, IsReadBackAsItWasWrittenInEveryField) {
 TEST(TokenWire, HoldsNothingOfItsHash) {
   Token token = full_token();
   token.hash = "0123456789abcdef0123456789abcdef";
-  const std::string expected = token_to_json(full_token());
-  EXPECT_EQ(token_to_json(token), expected);
+  const std::string expected = tokens_to_json({full_token()});
+  EXPECT_EQ(tokens_to_json({token}), expected);
   EXPECT_EQ(expected,
-            R"({"id":"abcdefghijkl","user":"ada","kind":"session",)"
+            R"({"tokens":[{"id":"abcdefghijkl","user":"ada","kind":"session",)"
             R"("description":{"base64":"bGFwdG9wIP8="},"ceiling":"member",)"
             R"("projects":["speech","vision"],"created":"1970-01-01T00:00:00.000000001Z",)"
             R"("expires":"1970-01-01T00:00:00.000000002Z",)"
-            R"("last_used":"1970-01-01T00:00:00.000000003Z","last_address":"10.0.0.7"})");
+            R"("last_used":"1970-01-01T00:00:00.000000003Z","last_address":"10.0.0.7"}]})");
 }
 
 TEST(TokenRequest, IsReadBackAsItWasWrittenInEveryField) {

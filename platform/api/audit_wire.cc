@@ -1,11 +1,9 @@
-#include <charconv>
-
 #include "api/account_wire.h"
 #include "api/fields.h"
 #include "api/json_writer.h"
+#include "api/query_parameters.h"
 #include "api/rfc3339.h"
-#include "api/utf8.h"
-#include "base/text.h"
+#include "base/number.h"
 
 namespace muster::api {
 
@@ -13,6 +11,7 @@ using access::AuditQuery;
 using access::AuditRecord;
 using access::FieldChange;
 using base::Fault;
+using base::number_of;
 
 namespace {
 
@@ -57,17 +56,8 @@ void read_record(Fields& fields, AuditRecord& record) {
   });
 }
 
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// What is wrong with one parameter, or empty once it is taken into `query`.
 std::string take(AuditQuery& query, const std::string& name, const std::string& value) {
-  const std::string quoted = "'" + shortened(as_utf8(value)) + "'";
   const auto plain = [&](std::optional<std::string>& into) {
     into = value;
     return std::string();
@@ -77,20 +67,18 @@ std::string take(AuditQuery& query, const std::string& name, const std::string& 
   if (name == "action") return plain(query.action);
   if (name == "since") {
     query.since = parse_rfc3339(value);
-    return query.since ? "" : quoted + " is not a time; write it as 2026-01-31T12:34:56Z";
+    return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
   }
   if (name == "before") {
     query.before = number_of<uint64_t>(value);
-    return query.before ? "" : quoted + " is not the number of a record";
+    return query.before.value_or(0) > 0 ? "" : in_quotes(value) + " is not the number of a record";
   }
   if (name == "limit") {
     query.limit = number_of<int>(value).value_or(0);
     const bool good = query.limit >= 1 && query.limit <= kMostRecords;
-    return good ? "" : quoted + " is not a number of records; give 1 to 1000";
+    return good ? "" : in_quotes(value) + " is not a number of records; give 1 to 1000";
   }
-  const std::string near =
-      base::nearest(shortened(name), {"user", "project", "action", "since", "before", "limit"});
-  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+  return unknown_parameter(name, {"user", "project", "action", "since", "before", "limit"});
 }
 
 }  // namespace
@@ -114,8 +102,8 @@ Result<std::vector<AuditRecord>> audit_from_json(std::string_view text) {
   return records;
 }
 
-std::map<std::string, std::string> audit_query_parameters(const AuditQuery& query) {
-  std::map<std::string, std::string> parameters;
+Parameters audit_query_parameters(const AuditQuery& query) {
+  Parameters parameters;
   if (query.user) parameters["user"] = *query.user;
   if (query.project) parameters["project"] = *query.project;
   if (query.action) parameters["action"] = *query.action;
@@ -125,18 +113,13 @@ std::map<std::string, std::string> audit_query_parameters(const AuditQuery& quer
   return parameters;
 }
 
-Result<AuditQuery> audit_query_from_parameters(
-    const std::map<std::string, std::string>& parameters) {
+Result<AuditQuery> audit_query_from_parameters(const Parameters& parameters) {
   AuditQuery query;
-  std::vector<Fault> faults;
-  for (const auto& [name, value] : parameters) {
-    std::string what = take(query, name, value);
-    if (!what.empty()) faults.push_back({.field = shortened(as_utf8(name)), .what = what});
-  }
+  std::vector<Fault> faults = read_parameters(
+      parameters,
+      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
   if (faults.empty()) return query;
-  return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = "the query for the audit log is wrong",
-                     .faults = std::move(faults)};
+  return wrong_query("the query for the audit log is wrong", std::move(faults));
 }
 
 }  // namespace muster::api

@@ -1,6 +1,5 @@
 #include "api/client.h"
 
-#include <optional>
 #include <utility>
 
 #include "api/forecast_wire.h"

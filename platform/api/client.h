@@ -82,10 +82,6 @@ class Client {
                         const std::function<bool(const job::LogRecord&)>& on_record,
                         const http::Wake& wake = {});
 
-  /// Runs a program in a task of a job that runs. What is said then: api/terminal.h.
-  Result<std::unique_ptr<http::WebSocketClient>> exec(const std::string& name,
-                                                      const ExecRequest& request);
-
   struct LogHandlers {
     std::function<bool(const job::LogRecord&)> on_record;  ///< false: no more
     /// All that came before stands in front of this place: ask with it to go on from there.
@@ -95,6 +91,10 @@ class Client {
   Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
                         const std::string& place, const LogHandlers& handlers,
                         const http::Wake& wake = {});
+
+  /// Runs a program in a task of a job that runs. What is said then: api/terminal.h.
+  Result<std::unique_ptr<http::WebSocketClient>> exec(const std::string& name,
+                                                      const ExecRequest& request);
 
   struct EventQuery {
     std::optional<std::string> project;

@@ -1,5 +1,4 @@
 // The client's requests on users, tokens, members, secrets and the audit log.
-#include <utility>
 
 #include "api/client.h"
 #include "api/requests.h"

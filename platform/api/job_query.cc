@@ -1,18 +1,17 @@
 #include "api/job_query.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "api/base64.h"
-#include "api/utf8.h"
 #include "api/wire_parts.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace muster::api {
 
 using base::Fault;
+using base::number_of;
 using Order = JobQuery::Order;
-using Parameters = std::map<std::string, std::string>;
 
 namespace {
 
@@ -35,14 +34,6 @@ std::optional<Order> order_of(std::string_view name) {
     if (name_of(order) == name) return order;
   }
   return std::nullopt;
-}
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 /// Base 64 as it stands in a URL without being escaped (RFC 4648, section 5).
@@ -74,10 +65,6 @@ std::optional<std::string> take_phases(const std::string& words, std::vector<job
   return std::nullopt;
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + shortened(as_utf8(text)) + "'";
-}
-
 /// What is wrong with one parameter, or empty once it is taken into `query`.
 std::string take(JobQuery& query, const std::string& name, const std::string& value) {
   if (name == "project" || name == "owner" || name == "prefix") {
@@ -90,7 +77,7 @@ std::string take(JobQuery& query, const std::string& name, const std::string& va
   }
   if (name == "phase") {
     const auto wrong = take_phases(value, query.phases);
-    return wrong ? quoted(*wrong) +
+    return wrong ? in_quotes(*wrong) +
                        " is not a phase; those are Queued, Starting, Running, Succeeded, Failed "
                        "and Stopped"
                  : "";
@@ -98,17 +85,17 @@ std::string take(JobQuery& query, const std::string& name, const std::string& va
   if (name == "sort") {
     const auto order = order_of(value);
     query.order = order.value_or(Order::kOldestFirst);
-    return order ? "" : quoted(value) + " is none of submitted, -submitted and name";
+    return order ? "" : in_quotes(value) + " is none of submitted, -submitted and name";
   }
   if (name == "limit") {
     const auto limit = number_of<int>(value);
     const bool right = limit && *limit >= 1 && *limit <= kMostJobs;
     query.limit = right ? *limit : 1;
-    return right ? "" : quoted(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
+    return right ? ""
+                 : in_quotes(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
   }
-  const std::string near = base::nearest(
-      shortened(name), {"project", "phase", "owner", "prefix", "sort", "limit", "cursor"});
-  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+  return unknown_parameter(name,
+                           {"project", "phase", "owner", "prefix", "sort", "limit", "cursor"});
 }
 
 }  // namespace
@@ -168,20 +155,16 @@ Parameters job_query_parameters(const JobQuery& query) {
 
 base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
   JobQuery query;
-  std::vector<Fault> faults;
-  for (const auto& [name, value] : parameters) {
-    std::string what = take(query, name, value);
-    if (!what.empty()) faults.push_back({.field = shortened(as_utf8(name)), .what = what});
-  }
+  std::vector<Fault> faults = read_parameters(
+      parameters,
+      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
   if (!query.cursor.empty() && !place_of_cursor(query.order, query.cursor)) {
     faults.push_back(
         {.field = "cursor",
-         .what = quoted(query.cursor) + " is not the 'next' of a page with this 'sort'"});
+         .what = in_quotes(query.cursor) + " is not the 'next' of a page with this 'sort'"});
   }
   if (faults.empty()) return query;
-  return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = "the query for jobs is wrong",
-                     .faults = std::move(faults)};
+  return wrong_query("the query for jobs is wrong", std::move(faults));
 }
 
 std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next) {

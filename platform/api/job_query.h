@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/query_parameters.h"
 #include "base/result.h"
 #include "job/job.h"
 
@@ -49,10 +49,9 @@ std::string cursor_text(JobQuery::Order order, const JobPlace& place);
 std::optional<JobPlace> place_of_cursor(JobQuery::Order order, std::string_view cursor);
 
 /// ?project=&phase=Running,Queued&owner=&prefix=&sort=submitted|-submitted|name&limit=&cursor=
-std::map<std::string, std::string> job_query_parameters(const JobQuery& query);
+Parameters job_query_parameters(const JobQuery& query);
 /// kInvalid with every fault.
-base::Result<JobQuery> job_query_from_parameters(
-    const std::map<std::string, std::string>& parameters);
+base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters);
 
 /// {"jobs": [...], "next": "CURSOR"}; without "next": that was all.
 struct JobPage {

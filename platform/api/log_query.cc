@@ -1,12 +1,11 @@
 #include "api/log_query.h"
 
-#include <charconv>
+#include <optional>
 #include <vector>
 
 #include "api/rfc3339.h"
 #include "api/routes.h"
-#include "api/utf8.h"
-#include "base/text.h"
+#include "base/number.h"
 
 namespace muster::api {
 
@@ -22,20 +21,16 @@ std::optional<bool> flag_of(std::string_view text) {
 }
 
 std::optional<int> count_of(std::string_view text) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool whole = end == text.data() + text.size();
-  if (error != std::errc() || !whole || count < 0) return std::nullopt;
-  return count;
+  const auto count = base::number_of<int>(text);
+  return count && *count >= 0 ? count : std::nullopt;
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `query`.
 std::string take(LogQuery& query, const std::string& name, const std::string& value) {
-  const std::string quoted = "'" + shortened(as_utf8(value)) + "'";
   if (name == "follow") {
     const auto follow = flag_of(value);
     query.follow = follow.value_or(false);
-    return follow ? "" : quoted + " is neither true nor false";
+    return follow ? "" : in_quotes(value) + " is neither true nor false";
   }
   if (name == "task") {
     query.task = value;
@@ -43,16 +38,15 @@ std::string take(LogQuery& query, const std::string& name, const std::string& va
   }
   if (name == "since") {
     query.since = parse_rfc3339(value);
-    return query.since ? "" : quoted + " is not a time; write it as 2026-01-31T12:34:56Z";
+    return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
   }
   if (name == "tail") {
     query.tail = count_of(value);
-    return query.tail ? "" : quoted + " is not a number of lines";
+    return query.tail ? "" : in_quotes(value) + " is not a number of lines";
   }
   // Whose job is meant, and from where on: not for this query.
   if (name == "project" || name == kLastEventIdParameter) return "";
-  const std::string near = base::nearest(shortened(name), {"follow", "task", "since", "tail"});
-  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+  return unknown_parameter(name, {"follow", "task", "since", "tail"});
 }
 
 }  // namespace
@@ -68,15 +62,11 @@ Parameters log_query_to_parameters(const LogQuery& query) {
 
 base::Result<LogQuery> log_query_from_parameters(const Parameters& parameters) {
   LogQuery query;
-  std::vector<Fault> faults;
-  for (const auto& [name, value] : parameters) {
-    std::string what = take(query, name, value);
-    if (!what.empty()) faults.push_back({.field = shortened(as_utf8(name)), .what = what});
-  }
+  std::vector<Fault> faults = read_parameters(
+      parameters,
+      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
   if (faults.empty()) return query;
-  return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = "the query for logs is wrong",
-                     .faults = std::move(faults)};
+  return wrong_query("the query for logs is wrong", std::move(faults));
 }
 
 }  // namespace muster::api

@@ -3,15 +3,11 @@
 // Pure; thread-safe.
 #pragma once
 
-#include <map>
-#include <string>
-
+#include "api/query_parameters.h"
 #include "base/result.h"
 #include "job/log_record.h"
 
 namespace muster::api {
-
-using Parameters = std::map<std::string, std::string>;
 
 Parameters log_query_to_parameters(const job::LogQuery& query);
 

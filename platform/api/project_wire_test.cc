@@ -3,19 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "api/test_cluster_values.h"
+#include "base/test_faults.h"
 
 namespace muster::api {
 namespace {
 
 using job::Project;
 using job::ProjectStatus;
-
-std::vector<std::string> faults_of(const Result<Project>& result) {
-  if (result) return {"no error"};
-  std::vector<std::string> texts;
-  for (const auto& fault : result.error().faults) texts.push_back(fault.field + " " + fault.what);
-  return texts;
-}
 
 TEST(ProjectWire, IsReadBackAsItWasWrittenInEveryField) {
   for (const ProjectStatus& project :

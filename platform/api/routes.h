@@ -20,7 +20,7 @@
 //   GET    /v1/jobs/NAME/exec        -> WebSocket (terminal.h); ?task=T&command=…
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N
-//   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N
+//   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
 //   GET    /v1/projects              -> {"projects": [project, ...]}
 //   POST   /v1/projects              project -> 201 project
 //   GET    /v1/projects/NAME         -> project
@@ -49,8 +49,8 @@
 //   POST   /v1/nodes/NAME/drain      -> node
 //   POST   /v1/shutdown              -> 202
 //
-// A job's name is one of its project's: where NAME is that of several jobs which the caller sees,
-// ?project=P says whose is meant, else the answer is 409.
+// A job's NAME is its id, or its name within its project: where several jobs that the caller sees
+// have that name, ?project=P says whose is meant, else the answer is 409.
 //
 // The stream of logs holds "log" events, each with a record, and last an "end" event with the job.
 #pragma once
@@ -98,9 +98,9 @@ inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job, as it is now
 inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
-inline constexpr std::string_view kReadyEvent = "ready";      ///< all that there were have been sent
-inline constexpr std::string_view kResetEvent = "reset";      ///< what was sent is void
-inline constexpr std::string_view kHistoryEvent = "event";    ///< JobEvent
+inline constexpr std::string_view kReadyEvent = "ready";    ///< all that there were have been sent
+inline constexpr std::string_view kResetEvent = "reset";    ///< what was sent is void
+inline constexpr std::string_view kHistoryEvent = "event";  ///< JobEvent
 inline constexpr std::string_view kEndEvent = "end";
 inline constexpr std::string_view kProblemType = "application/problem+json";
 

@@ -1,8 +1,9 @@
 #include "api/server_url.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "base/number.h"
 
 namespace muster::api {
 
@@ -33,11 +34,8 @@ bool is_ipv6(std::string_view text) {
 
 std::optional<int> parse_port(std::string_view text) {
   constexpr int kLargest = 65535;
-  int port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || port < 1 || port > kLargest) return std::nullopt;
-  return port;
+  const auto port = base::number_of<int>(text);
+  return port && *port >= 1 && *port <= kLargest ? port : std::nullopt;
 }
 
 }  // namespace

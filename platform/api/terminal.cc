@@ -1,14 +1,13 @@
 #include "api/terminal.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "api/fields.h"
 #include "api/json_writer.h"
-#include "api/utf8.h"
+#include "api/query_parameters.h"
 #include "api/wire_parts.h"
-#include "base/text.h"
+#include "base/number.h"
 
 namespace muster::api {
 
@@ -22,12 +21,8 @@ namespace {
 /// A size that the kernel has room for.
 constexpr int kLargest = 65'535;
 
-std::optional<int> size_of(std::string_view text) {
-  int size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || size < 1 || size > kLargest) return std::nullopt;
-  return size;
+bool fits(int size) {
+  return size >= 1 && size <= kLargest;
 }
 
 std::optional<std::vector<std::string>> words_of(const std::string& text) {
@@ -45,9 +40,10 @@ std::optional<std::vector<std::string>> words_of(const std::string& text) {
 
 /// What is wrong with a number of rows or columns, or empty once it is taken.
 std::string take_size(int& into, const std::string& value) {
-  const auto size = size_of(value);
-  if (size) into = *size;
-  return size ? "" : "'" + shortened(as_utf8(value)) + "' is not a number from 1 to 65535";
+  const auto size = base::number_of<int>(value);
+  if (!size || !fits(*size)) return api::in_quotes(value) + " is not a number from 1 to 65535";
+  into = *size;
+  return "";
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `request`.
@@ -60,7 +56,7 @@ std::string take(ExecRequest& request, const std::string& name, const std::strin
   if (name == "terminal") {
     request.terminal = value == "true";
     if (value == "true" || value == "false") return "";
-    return "'" + shortened(as_utf8(value)) + "' is neither true nor false";
+    return api::in_quotes(value) + " is neither true nor false";
   }
   if (name == "rows") return take_size(request.rows, value);
   if (name == "columns") return take_size(request.columns, value);
@@ -69,9 +65,7 @@ std::string take(ExecRequest& request, const std::string& name, const std::strin
     return "";
   }
   if (name == "project") return "";  // whose job is meant: not for this request
-  const std::string near =
-      base::nearest(shortened(name), {"command", "task", "terminal", "rows", "columns"});
-  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+  return unknown_parameter(name, {"command", "task", "terminal", "rows", "columns"});
 }
 
 Error no_control() {
@@ -82,8 +76,8 @@ Error no_control() {
 
 }  // namespace
 
-std::map<std::string, std::string> exec_request_to_parameters(const ExecRequest& request) {
-  std::map<std::string, std::string> parameters;
+Parameters exec_request_to_parameters(const ExecRequest& request) {
+  Parameters parameters;
   parameters["command"] = nlohmann::json(request.command)
                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (!request.task.empty()) parameters["task"] = request.task;
@@ -95,21 +89,17 @@ std::map<std::string, std::string> exec_request_to_parameters(const ExecRequest&
   return parameters;
 }
 
-Result<ExecRequest> exec_request_from_parameters(
-    const std::map<std::string, std::string>& parameters) {
+Result<ExecRequest> exec_request_from_parameters(const Parameters& parameters) {
   ExecRequest request;
-  std::vector<Fault> faults;
+  std::vector<Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take(request, name, value);
+      });
   if (parameters.count("command") == 0) {
-    faults.push_back({.field = "command", .what = "is missing"});
-  }
-  for (const auto& [name, value] : parameters) {
-    std::string what = take(request, name, value);
-    if (!what.empty()) faults.push_back({.field = shortened(as_utf8(name)), .what = what});
+    faults.insert(faults.begin(), {.field = "command", .what = "is missing"});
   }
   if (faults.empty()) return request;
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "what is to be run is wrong",
-               .faults = std::move(faults)};
+  return wrong_query("what is to be run is wrong", std::move(faults));
 }
 
 std::string terminal_control_to_json(const TerminalControl& control) {
@@ -131,7 +121,6 @@ Result<TerminalControl> terminal_control_from_json(std::string_view text) {
     });
   });
   if (!read) return read.error();
-  const auto fits = [](int size) { return size >= 1 && size <= kLargest; };
   if (close_input && !resize) return TerminalControl(CloseInput{});
   if (!close_input && resize && fits(resize->rows) && fits(resize->columns)) {
     return TerminalControl(*resize);

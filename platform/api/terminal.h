@@ -3,20 +3,20 @@
 //
 //   GET /v1/jobs/NAME/exec?task=T&command=["sh","-c","ls"]&terminal=true&rows=24&columns=80
 //
-// The client sends input as binary messages, and as text {"resize": {"rows": 50, "columns": 132}}
-// or
-// {"close_input": true}. The server sends binary messages, whose first byte says which output the
-// rest is of, and last, as text, {"exit": {"code": 0, "signal": 0, ...}}; then it closes with 1000.
+// The client sends input as binary messages, and as text {"close_input": true} or
+// {"resize": {"rows": 50, "columns": 132}}. The server sends binary messages, whose first byte says
+// which output the rest is of, and last, as text, {"exit": {"code": 0, "signal": 0, ...}}; then it
+// closes with 1000.
 //
 // Pure; thread-safe.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "api/query_parameters.h"
 #include "base/result.h"
 #include "job/exit_status.h"
 
@@ -33,10 +33,9 @@ struct ExecRequest {
   bool operator==(const ExecRequest&) const = default;
 };
 
-std::map<std::string, std::string> exec_request_to_parameters(const ExecRequest& request);
+Parameters exec_request_to_parameters(const ExecRequest& request);
 /// kInvalid: with a fault for each parameter that is wrong or unknown.
-base::Result<ExecRequest> exec_request_from_parameters(
-    const std::map<std::string, std::string>& parameters);
+base::Result<ExecRequest> exec_request_from_parameters(const Parameters& parameters);
 
 inline constexpr char kOutputByte = 1;
 inline constexpr char kErrorByte = 2;

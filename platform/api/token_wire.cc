@@ -51,19 +51,6 @@ void read_new_token(Fields& fields, NewToken& token) {
   fields.read("text", token.text, Need::kRequired);
 }
 
-std::string token_to_json(const Token& token) {
-  std::string text;
-  JsonWriter json(text);
-  write_token(json, token);
-  return text;
-}
-
-Result<Token> token_from_json(std::string_view text) {
-  Token token;
-  MUSTER_CHECK(read_document(text, "token", [&](Fields& fields) { read_token(fields, token); }));
-  return token;
-}
-
 std::string tokens_to_json(const std::vector<Token>& tokens) {
   std::string text;
   JsonWriter json(text);

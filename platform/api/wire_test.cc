@@ -4,26 +4,16 @@
 
 #include "api/test_values.h"
 #include "api/utf8.h"
+#include "base/test_faults.h"
 
 namespace muster::api {
 namespace {
 
 using base::ErrorCode;
-using base::Fault;
 using job::Job;
 using job::JobSpec;
 
 constexpr std::string_view kSmallestSpec = R"({"name":"a","command":["b"],"folder":"/c"})";
-
-/// The faults as "field what", or the error itself where there are none.
-template <class T>
-std::vector<std::string> faults_of(const Result<T>& result) {
-  if (result) return {"no error"};
-  std::vector<std::string> texts;
-  for (const Fault& fault : result.error().faults) texts.push_back(fault.field + " " + fault.what);
-  if (texts.empty()) texts.push_back(result.error().what);
-  return texts;
-}
 
 using Texts = std::vector<std::string>;
 

@@ -5,24 +5,20 @@
 
 #include <fstream>
 
+#include "base/test_folder.h"
+
 namespace muster::base {
 namespace {
 
 class Files : public testing::Test {
  protected:
-  Files() {
-    std::string pattern = testing::TempDir() + "filesXXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Files() override { std::filesystem::remove_all(folder_); }
-
   static mode_t mode_of(const std::filesystem::path& path) {
     struct stat status{};
     ::stat(path.c_str(), &status);
     return status.st_mode & 07777;
   }
 
-  std::filesystem::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(Files, PrivateFoldersAreClosedToOthersWithAllTheParentsTheyNeed) {

@@ -53,6 +53,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
+    // At least so many have to be inserted: whoever sends a long word is not compared at length.
+    const size_t apart =
+        std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
+    if (apart >= best_distance) continue;
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best = candidate;

@@ -74,6 +74,17 @@ int for_each_name(const std::vector<std::string>& names,
   return code;
 }
 
+int delete_each(const std::vector<std::string>& names, bool ignore_missing,
+                const std::function<Result<void>(const std::string&)>& remove) {
+  return for_each_name(names, [&](const std::string& name) -> Result<void> {
+    auto removed = remove(name);
+    const bool missing = !removed && removed.error().code == base::ErrorCode::kNotFound;
+    if (missing && ignore_missing) return {};
+    MUSTER_CHECK(std::move(removed));
+    return show("deleted " + name + "\n");
+  });
+}
+
 std::string names_of(const std::vector<job::Job>& jobs) {
   std::string text;
   for (const job::Job& job : jobs) text += job.spec.name + "\n";

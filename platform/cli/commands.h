@@ -80,6 +80,10 @@ void note_what_goes_before();
 int for_each_name(const std::vector<std::string>& names,
                   const std::function<Result<void>(const std::string&)>& act);
 
+/// The same for what goes away, and says so. `ignore_missing`: one that is not there is no failure.
+int delete_each(const std::vector<std::string>& names, bool ignore_missing,
+                const std::function<Result<void>(const std::string&)>& remove);
+
 /// The names of jobs, one a line.
 std::string names_of(const std::vector<job::Job>& jobs);
 

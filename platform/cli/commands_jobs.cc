@@ -76,12 +76,8 @@ Result<int> execute(const StopCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
-    auto removed = remove(connection, name, command.force);
-    const bool missing = !removed && removed.error().code == base::ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) return {};
-    MUSTER_CHECK(std::move(removed));
-    return show("deleted " + name + "\n");
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return remove(connection, name, command.force);
   });
 }
 

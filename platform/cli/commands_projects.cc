@@ -54,12 +54,8 @@ Result<int> execute(const ProjectGetCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const ProjectDeleteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
-    auto removed = connection.client().remove_project(name);
-    const bool missing = !removed && removed.error().code == base::ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) return {};
-    MUSTER_CHECK(std::move(removed));
-    return show("deleted " + name + "\n");
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return connection.client().remove_project(name);
   });
 }
 

@@ -84,12 +84,8 @@ Result<int> execute(const SecretListCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const SecretDeleteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
-    auto removed = connection.client().remove_secret(command.project, name);
-    const bool missing = !removed && removed.error().code == base::ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) return {};
-    MUSTER_CHECK(std::move(removed));
-    return show("deleted " + name + "\n");
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return connection.client().remove_secret(command.project, name);
   });
 }
 

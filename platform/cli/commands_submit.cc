@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <iostream>
-#include <optional>
 
 #include "api/forecast_wire.h"
 #include "api/wire.h"

@@ -28,7 +28,8 @@ Result<int> execute(const TokenCreateCommand& command, const Hooks& hooks) {
   // Alone on its line, for a script that keeps it; what there is to know goes beside.
   MUSTER_CHECK(show(command.output, created.text + "\n", api::new_token_to_json(created)));
   if (command.output == Output::kTable) {
-    std::cerr << "  it is shown this once, and good until " << until(created.token.expires)
+    std::cerr << "  it is shown this once, and good "
+              << (created.token.expires ? "until " + until(created.token.expires) : "for ever")
               << "; to end it: muster token revoke " << created.token.id << std::endl;
   }
   return kExitDone;

@@ -58,12 +58,8 @@ Result<int> execute(const UserSetCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const UserDeleteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
-    auto removed = connection.client().remove_user(name);
-    const bool missing = !removed && removed.error().code == base::ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) return {};
-    MUSTER_CHECK(std::move(removed));
-    return show("deleted " + name + "\n");
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return connection.client().remove_user(name);
   });
 }
 

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <array>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
 #include <vector>
+
+#include "base/test_folder.h"
 
 namespace muster::cli {
 namespace {
@@ -17,13 +17,6 @@ namespace fs = std::filesystem;
 
 class ContextsFile : public testing::Test {
  protected:
-  void SetUp() override {
-    std::array<char, 32> name{"/tmp/muster-contexts-XXXXXX"};
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = fs::path(name.data()) / "config";
-  }
-  void TearDown() override { fs::remove_all(folder_.parent_path()); }
-
   static Result<void> add(const fs::path& folder, const std::string& name) {
     return change_contexts(folder, [&](Contexts& contexts) -> Result<void> {
       contexts.known.push_back({.name = name, .server = "https://lab:7443", .token = "sesame"});
@@ -49,7 +42,8 @@ class ContextsFile : public testing::Test {
     return ::stat((folder_ / file).c_str(), &status) == 0 ? status.st_mode & 0777 : 0;
   }
 
-  fs::path folder_;
+  const base::TestFolder outer_;
+  const fs::path folder_ = outer_ / "config";
 };
 
 TEST_F(ContextsFile, ThatIsNotThereHoldsNone) {

@@ -1,9 +1,9 @@
 #include "cli/flag_reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/time_words.h"
 #include "job/units.h"
@@ -23,10 +23,7 @@ std::vector<std::string> FlagReader::texts(const std::string& flag) const {
 int FlagReader::number(const std::string& flag, int fallback) {
   if (!has(flag)) return fallback;
   const std::string value = text(flag);
-  int number = 0;
-  const char* const last = value.data() + value.size();
-  const auto [end, error] = std::from_chars(value.data(), last, number);
-  if (error == std::errc{} && end == last) return number;
+  if (const auto number = base::number_of<int>(value)) return *number;
   fault(flag, "'" + value + "' is not a whole number");
   return fallback;
 }

@@ -1,7 +1,6 @@
 // The commands on contexts, users, tokens, secrets and the audit log.
 #include <array>
 #include <filesystem>
-#include <utility>
 
 #include "api/server_url.h"
 #include "cli/contexts.h"

@@ -1,13 +1,12 @@
 // Command lines on contexts, users, tokens, secrets and the audit log, as typed commands.
 #include <gtest/gtest.h>
 
-#include "cli/invocation.h"
+#include "cli/test_invocation.h"
 
 namespace muster::cli {
 namespace {
 
 using access::Role;
-using Words = std::vector<std::string>;
 
 Caller caller() {
   return {.folder = "/home/ada",
@@ -16,24 +15,13 @@ Caller caller() {
           .project = "team-a"};
 }
 
-Result<Invocation> parse(const Words& words) {
-  base::FakeRandom random;
-  return parse_invocation(words, caller(), random);
-}
-
 template <class Command>
 Command parsed(const Words& words) {
-  const auto invocation = parse(words);
-  if (!invocation) {
-    ADD_FAILURE() << invocation.error().to_string();
-    return {};
-  }
-  return std::get<Command>(*invocation);
+  return parsed_by<Command>(caller(), words);
 }
 
 std::string refusal(const Words& words) {
-  const auto invocation = parse(words);
-  return invocation ? "accepted" : invocation.error().to_string();
+  return refusal_by(caller(), words);
 }
 
 TEST(Login, TakesAServerAndHowItIsKnown) {

@@ -1,36 +1,24 @@
 // Command lines on projects, nodes, the queue and the server, as typed commands.
 #include <gtest/gtest.h>
 
-#include "cli/invocation.h"
+#include "cli/test_invocation.h"
 
 namespace muster::cli {
 namespace {
 
-using Words = std::vector<std::string>;
 using std::chrono::milliseconds;
 
 Caller caller() {
   return {.folder = "/home/ada", .environment = {}, .now = base::FakeClock().now()};
 }
 
-Result<Invocation> parse(const Words& words, const Caller& by = caller()) {
-  base::FakeRandom random;
-  return parse_invocation(words, by, random);
-}
-
 template <class Command>
 Command parsed(const Words& words, const Caller& by = caller()) {
-  const auto invocation = parse(words, by);
-  if (!invocation) {
-    ADD_FAILURE() << invocation.error().to_string();
-    return {};
-  }
-  return std::get<Command>(*invocation);
+  return parsed_by<Command>(by, words);
 }
 
 std::string refusal(const Words& words, const Caller& by = caller()) {
-  const auto invocation = parse(words, by);
-  return invocation ? "accepted" : invocation.error().to_string();
+  return refusal_by(by, words);
 }
 
 TEST(ProjectCreate, EveryFlagArrivesInItsField) {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/test_invocation.h"
+
 namespace muster::cli {
 namespace {
-
-using Words = std::vector<std::string>;
 
 Caller caller() {
   return {.folder = "/home/ada",
@@ -14,24 +14,13 @@ Caller caller() {
           .now = base::FakeClock().now()};
 }
 
-Result<Invocation> parse(const Words& words, const Caller& by = caller()) {
-  base::FakeRandom random;
-  return parse_invocation(words, by, random);
-}
-
 template <class Command>
 Command parsed(const Words& words, const Caller& by = caller()) {
-  const auto invocation = parse(words, by);
-  if (!invocation) {
-    ADD_FAILURE() << invocation.error().to_string();
-    return {};
-  }
-  return std::get<Command>(*invocation);
+  return parsed_by<Command>(by, words);
 }
 
 std::string refusal(const Words& words) {
-  const auto invocation = parse(words);
-  return invocation ? "accepted" : invocation.error().to_string();
+  return refusal_by(caller(), words);
 }
 
 TEST(SubmitMpi, TheDocumentsLineBecomesASpec) {
@@ -223,8 +212,8 @@ TEST(BadUsage, IsToldInASentence) {
 
 TEST(BadUsage, ReportsTheFaultsOfFlagsAndOfTheSpecTogether) {
   const auto invocation =
-      parse({"submit", "mpi", "Bad_Name", "--workers", "two", "--memory", "lots", "--grace", "2d",
-             "--folow", "--env", "1X=1", "--env", "2Y=1"});
+      parse_by(caller(), {"submit", "mpi", "Bad_Name", "--workers", "two", "--memory", "lots",
+                          "--grace", "2d", "--folow", "--env", "1X=1", "--env", "2Y=1"});
 
   ASSERT_FALSE(invocation);
   std::vector<std::string> fields;

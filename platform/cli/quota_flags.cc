@@ -1,11 +1,11 @@
 #include "cli/quota_flags.h"
 
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/number.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -31,10 +31,8 @@ Amount read_amount(const std::string& flag, Parser parse, FlagReader& reader) {
 std::optional<double> read_weight(FlagReader& reader) {
   if (!reader.has("--weight")) return std::nullopt;
   const std::string text = reader.text("--weight");
-  double weight = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, weight);
-  if (error == std::errc{} && end == last && std::isfinite(weight) && weight >= 0) return weight;
+  const auto weight = base::number_of<double>(text);
+  if (weight && std::isfinite(*weight) && *weight >= 0) return weight;
   reader.fault("--weight", "'" + text + "' is not a weight such as 1, 2.5 or 0");
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 #include "cli/scheduling_flags.h"
 
-#include <charconv>
+#include "base/number.h"
 
 namespace muster::cli {
 
@@ -8,21 +8,13 @@ namespace {
 
 using job::RetryRule;
 
-std::optional<int> whole_number(const std::string& text) {
-  int number = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number);
-  if (error != std::errc{} || end != last) return std::nullopt;
-  return number;
-}
-
 /// A number, or a word that says what the job is for.
 void read_priority(FlagReader& reader, job::Scheduling& scheduling) {
   if (!reader.has("--priority")) return;
   const std::string text = reader.text("--priority");
   if (const auto purpose = job::purpose_of(text)) {
     scheduling.purpose = *purpose;
-  } else if (const auto number = whole_number(text)) {
+  } else if (const auto number = base::number_of<int>(text)) {
     scheduling.priority = number;
   } else {
     reader.fault("--priority", "'" + text + "' is neither a number nor train, build or inference");
@@ -70,7 +62,7 @@ void read_rules(FlagReader& reader, std::vector<RetryRule>& rules) {
     RetryRule rule;
     const auto code = split_rule("--on-exit", text, rule, reader);
     if (!code) continue;
-    rule.exit_code = whole_number(*code);
+    rule.exit_code = base::number_of<int>(*code);
     if (rule.exit_code) {
       rules.push_back(rule);
     } else {

@@ -47,6 +47,7 @@ struct ServeOptions {
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
   std::string node_pool = "default";  ///< that the server's node belongs to
+  int task_slots = 256;               ///< how many tasks may run at once, whatever they ask for
   std::map<std::string, std::string> topology;  ///< of the server's node: level -> domain
 
   std::string packing = "fragmentation";  ///< or "pack", "spread"

@@ -12,8 +12,6 @@
 namespace muster::cli {
 namespace {
 
-using std::chrono::milliseconds;
-
 ServeOptions read(const std::string& text) {
   auto options = parse_server_config(text, "muster.yaml", "/etc/muster", true);
   EXPECT_TRUE(options) << (options ? "" : options.error().to_string());

@@ -1,9 +1,9 @@
 #include "cli/server_values.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "job/units.h"
 
@@ -43,10 +43,8 @@ std::optional<milliseconds> time_of(const KeyValue& value) {
 std::optional<double> number_of(const KeyValue& value, const char* example) {
   const auto text = text_of(value);
   if (!text) return std::nullopt;
-  double number = 0;
-  const char* const last = text->data() + text->size();
-  const auto [end, error] = std::from_chars(text->data(), last, number);
-  if (error == std::errc{} && end == last && std::isfinite(number) && number >= 0) return number;
+  const auto number = base::number_of<double>(*text);
+  if (number && std::isfinite(*number) && *number >= 0) return number;
   fault(value, "'" + *text + "' is not a number such as " + example);
   return std::nullopt;
 }
@@ -65,10 +63,8 @@ void read_word(const KeyValue& value, const std::vector<std::string>& words, std
 }
 
 bool is_port(std::string_view text) {
-  int port = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, port);
-  return error == std::errc{} && end == last && port >= 0 && port <= 65535;
+  const auto port = base::number_of<int>(text);
+  return port && *port >= 0 && *port <= 65535;
 }
 
 /// Whether a URL holds a password: "//user:password@" or "?password=".

@@ -1,8 +1,8 @@
 #include "cli/yaml_fields.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace muster::cli {
@@ -80,15 +80,13 @@ void YamlFields::texts(const std::string& field, const YamlValue& value,
 bool YamlFields::count(const std::string& field, const YamlValue& value, int& target) {
   std::string written;
   if (!text(field, value, written)) return false;
-  int number = 0;
-  const char* const last = written.data() + written.size();
-  const auto [end, error] = std::from_chars(written.data(), last, number);
-  if (error != std::errc{} || end != last) {
+  const auto number = base::number_of<int>(written);
+  if (!number) {
     fault(field, "'" + written + "' is not a whole number", value.line);
-  } else if (number < 0) {
+  } else if (*number < 0) {
     fault(field, written + " is negative", value.line);
   } else {
-    target = number;
+    target = *number;
     return true;
   }
   return false;

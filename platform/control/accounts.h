@@ -92,10 +92,11 @@ class Accounts {
 
   // Tokens.
 
-  /// kNotFound for an unknown user; kInvalid for a lifetime that is none.
+  /// kNotFound for an unknown user; kInvalid for a lifetime that is none; kExhausted where the user
+  /// has so many that no more are kept.
   Result<IssuedToken> issue(const TokenWish& wish, const access::Actor& by);
   /// A session for the user of an invitation (which is used up) or of any other token (which
-  /// stays).
+  /// stays). Of a token for programs it makes another of these.
   Result<IssuedToken> log_in(const access::Identity& who, const std::string& description,
                              std::chrono::seconds lifetime, const access::Actor& by);
   /// Those of `user`, or all; newest first. Expired ones are kept for 30 days, for people to see.
@@ -130,6 +131,7 @@ class Accounts {
   void note_use(access::Token& token, const std::string& address, base::Time now);
   void keep_uses_soon();
   void drop_long_expired();
+  Result<void> check_room_for_token(const std::string& user) const;
   Result<IssuedToken> make(const TokenWish& wish, std::optional<base::Time> until,
                            const std::string& action, std::vector<std::string> gone,
                            const access::Actor& by);

@@ -22,6 +22,7 @@ namespace {
 constexpr seconds kLongestLifetime = std::chrono::hours(24 * 365 * 100);
 constexpr size_t kLongestDescription = 200;
 constexpr size_t kMostProjects = 100;
+constexpr int64_t kMostTokens = 1000;  // of one user: they are all kept in memory
 
 std::vector<Fault> faults_of(const TokenWish& wish) {
   std::vector<Fault> faults;
@@ -55,8 +56,10 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
   const auto found = tokens_.find(who.token);
   if (found == tokens_.end()) return not_valid();
   const Token& shown = found->second;
+  // What a program's token is made into stays one: a session may make tokens that outlive it.
+  const bool is_program = shown.kind == TokenKind::kApi;
   TokenWish wish{.user = shown.user,
-                 .kind = TokenKind::kSession,
+                 .kind = is_program ? TokenKind::kApi : TokenKind::kSession,
                  .description = description,
                  .ceiling = shown.ceiling,
                  .projects = shown.projects,
@@ -70,6 +73,19 @@ Result<IssuedToken> Accounts::log_in(const Identity& who, const std::string& des
   return make(wish, until, "token.login", std::move(gone), by);
 }
 
+Result<void> Accounts::check_room_for_token(const std::string& user) const {
+  const base::Time now = parts_.clock.now();
+  const auto count = std::count_if(tokens_.begin(), tokens_.end(), [&](const auto& entry) {
+    return entry.second.user == user && !access::is_expired(entry.second, now);
+  });
+  if (count < kMostTokens) return {};
+  return Error{.code = ErrorCode::kExhausted,
+               .what = "user '" + user + "' has " + std::to_string(count) + " tokens already",
+               .advice =
+                   "muster token list shows them, muster token revoke ends those that are "
+                   "not needed"};
+}
+
 /// `until`: it expires then at the latest; `gone`: tokens that it takes the place of.
 Result<IssuedToken> Accounts::make(const TokenWish& wish, std::optional<base::Time> until,
                                    const std::string& action, std::vector<std::string> gone,
@@ -79,6 +95,7 @@ Result<IssuedToken> Accounts::make(const TokenWish& wish, std::optional<base::Ti
                  .what = "no such token can be made",
                  .faults = std::move(faults)};
   }
+  MUSTER_CHECK(check_room_for_token(wish.user));
   access::NewToken made = access::make_token(parts_.random);
   while (tokens_.contains(made.id)) made = access::make_token(parts_.random);
 

@@ -162,6 +162,32 @@ TEST_F(AccountsTest, ASessionIsWorthNoMoreThanTheTokenItWasMadeFromAndLivesNoLon
   EXPECT_EQ(shorter->token.expires, clock_.now() + minutes(1));
 }
 
+TEST_F(AccountsTest, WhatIsMadeOfAProgramsTokenIsOneForPrograms) {
+  ASSERT_TRUE(accounts_->create_user({.name = "ada"}, by_));
+  const IssuedToken program = issue({.user = "ada", .lifetime = hours(1)});
+
+  const auto made =
+      accounts_->log_in(*accounts_->identify(program.text, "local"), "", hours(24), by_);
+
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->token.kind, TokenKind::kApi);
+}
+
+TEST_F(AccountsTest, AUserHasSoManyTokensAndNoMore) {
+  ASSERT_TRUE(accounts_->create_user({.name = "ada"}, by_));
+  ASSERT_TRUE(accounts_->create_user({.name = "ben"}, by_));
+  const IssuedToken first = issue({.user = "ada", .lifetime = hours(1)});
+  for (int i = 1; i < 1000; ++i) issue({.user = "ada"});
+
+  const auto one_more = accounts_->issue({.user = "ada"}, by_);
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(one_more.error().code, base::ErrorCode::kExhausted);
+  EXPECT_TRUE(accounts_->issue({.user = "ben"}, by_));
+
+  clock_.advance(hours(2));
+  EXPECT_TRUE(accounts_->issue({.user = "ada"}, by_)) << "an expired one does not count";
+}
+
 TEST_F(AccountsTest, WhoComesByTheUnixSocketNeedsNoSession) {
   EXPECT_EQ(said(accounts_->log_in(access::local_identity("root"), "", hours(1), by_)), kNotValid);
 }

@@ -1,8 +1,8 @@
 #include "control/audit_changes.h"
 
-#include <map>
 #include <string>
 
+#include "control/field_changes.h"
 #include "job/units.h"
 
 namespace muster::control {
@@ -10,8 +10,6 @@ namespace muster::control {
 using access::FieldChange;
 
 namespace {
-
-using FieldTexts = std::map<std::string, std::string>;
 
 std::string amount(const std::optional<int64_t>& milli) {
   return milli ? job::format_milli(*milli) : "unlimited";
@@ -60,30 +58,14 @@ FieldTexts fields_of(const job::Job& job) {
           {"stop_requested", in_words(job.stop_requested)}};
 }
 
-template <class Thing>
-std::vector<FieldChange> differences(const Thing* before, const Thing* after) {
-  const FieldTexts old = before == nullptr ? FieldTexts() : fields_of(*before);
-  const FieldTexts present = after == nullptr ? FieldTexts() : fields_of(*after);
-  std::vector<FieldChange> changes;
-  for (const auto& [field, text] : old) {
-    const auto now = present.find(field);
-    const std::string then = now == present.end() ? "" : now->second;
-    if (text != then) changes.push_back({.field = field, .before = text, .after = then});
-  }
-  for (const auto& [field, text] : present) {
-    if (old.count(field) == 0 && !text.empty()) changes.push_back({.field = field, .after = text});
-  }
-  return changes;
-}
-
 }  // namespace
 
 std::vector<FieldChange> changes_of(const job::Project* before, const job::Project* after) {
-  return differences(before, after);
+  return differences(before, after, [](const auto& thing) { return fields_of(thing); });
 }
 
 std::vector<FieldChange> changes_of(const job::Job* before, const job::Job* after) {
-  return differences(before, after);
+  return differences(before, after, [](const auto& thing) { return fields_of(thing); });
 }
 
 }  // namespace muster::control

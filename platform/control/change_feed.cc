@@ -1,20 +1,10 @@
 #include "control/change_feed.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/number.h"
 
 namespace muster::control {
-
-namespace {
-
-std::optional<uint64_t> number_of(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-}  // namespace
 
 std::string to_string(const FeedPosition& position) {
   return std::to_string(position.epoch) + "." + std::to_string(position.number);
@@ -23,8 +13,8 @@ std::string to_string(const FeedPosition& position) {
 std::optional<FeedPosition> feed_position_of(std::string_view text) {
   const size_t dot = text.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
-  const auto epoch = number_of(text.substr(0, dot));
-  const auto number = number_of(text.substr(dot + 1));
+  const auto epoch = base::number_of<uint64_t>(text.substr(0, dot));
+  const auto number = base::number_of<uint64_t>(text.substr(dot + 1));
   if (!epoch || !number) return std::nullopt;
   return FeedPosition{*epoch, *number};
 }

@@ -18,6 +18,12 @@ static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthes
 // How long a line without its newline is held back in the hope of the rest.
 constexpr std::chrono::milliseconds kPartialPause{150};
 constexpr std::chrono::milliseconds kRetryPause{200};
+// The last lines are held until the log's end is found: of more than this, the last ones.
+constexpr size_t kMostTailBytes = 16 << 20;
+
+size_t cost_of(const LogRecord& record) {
+  return record.text.size() + sizeof(LogRecord);
+}
 
 }  // namespace
 
@@ -267,20 +273,23 @@ void LogFollower::take(Source& source, LogRecord record) {
     }
   }
   if (!in_tail_) return ready_.push_back(std::move(record));
+  tail_bytes_ += cost_of(record);
   tail_.push_back({.record = std::move(record), .source = &source});
-  if (tail_.size() > static_cast<size_t>(std::max(0, *query_.tail))) drop_first_of_tail();
+  const auto most = static_cast<size_t>(std::max(0, *query_.tail));
+  while (tail_.size() > most || tail_bytes_ > kMostTailBytes) drop_first_of_tail();
 }
 
 void LogFollower::drop_first_of_tail() {
   const auto& [record, source] = tail_.front();
   source->dropped[{record.rank, record.stream}] += job::printed_size(record);
+  tail_bytes_ -= cost_of(record);
   tail_.pop_front();
 }
 
 void LogFollower::deliver_tail() {
   size_t bytes = 0;
   while (!tail_.empty() && bytes < kStepBytes) {
-    bytes += tail_.front().record.text.size() + sizeof(LogRecord);
+    bytes += cost_of(tail_.front().record);
     ready_.push_back(tail_.front().record);
     drop_first_of_tail();
   }

@@ -80,6 +80,7 @@ class LogFollower {
   int settled_attempts_ = 0;  ///< of which all was delivered
   std::vector<std::unique_ptr<Source>> sources_;
   std::deque<TailRecord> tail_;  ///< while the last lines are looked for
+  size_t tail_bytes_ = 0;
   bool in_tail_ = false;
   bool all_read_ = false;  ///< only what stands in tail_ is yet to come
   std::vector<job::LogRecord> ready_;

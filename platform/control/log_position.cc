@@ -1,10 +1,12 @@
 #include "control/log_position.h"
 
-#include <charconv>
 #include <cstdint>
+
+#include "base/number.h"
 
 namespace muster::control {
 
+using base::number_of;
 using Part = LogPosition::Part;
 using Source = LogPosition::Source;
 
@@ -12,14 +14,6 @@ namespace {
 
 constexpr std::string_view kStreams = "oen";  // in the order of job::LogStream
 constexpr std::string_view kWhats = "-~+";    // in the order of Part::What
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 /// The text up to `separator`, which is taken off with it.
 std::string_view take_until(std::string_view& rest, char separator) {

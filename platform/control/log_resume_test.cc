@@ -212,6 +212,26 @@ TEST_F(LogResume, FollowsTheLastLinesThatThereWereWhenItBegan) {
             (Printed{{{1, "launcher", std::nullopt, job::LogStream::kOutput}, "3\n4\n5\n6\n7\n"}}));
 }
 
+TEST_F(LogResume, HoldsNoMoreOfTheLastLinesThanItHasRoomFor) {
+  submit(0);
+  constexpr int kLines = 400;
+  constexpr size_t kLength = 60'000;
+  for (int i = 0; i < kLines; ++i) print("launcher", std::string(kLength, 'x') + "\n");
+  print("launcher", "the last\n");
+  end_attempt(0);
+
+  Reader reader(*controller_, id_, {.tail = 1'000'000'000});
+  while (!reader.over()) {
+    reader.pull();
+    settle();
+  }
+
+  const std::string& printed = reader.printed().begin()->second;
+  EXPECT_TRUE(printed.ends_with("the last\n"));
+  EXPECT_LE(printed.size(), size_t{16} << 20);
+  EXPECT_GE(printed.size(), size_t{15} << 20);
+}
+
 TEST_F(LogResume, ReadsAgainOnlyWhatIsPending) {
   submit(0);
   print("worker-0", "a line that is never ended", 1);

@@ -9,8 +9,8 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
+#include "base/test_faults.h"
 #include "control/accounts.h"
 #include "control/test_parts.h"
 
@@ -28,16 +28,6 @@ inline access::SecretBox::Key key_of(uint8_t byte) {
 template <class T>
 std::string said(const Result<T>& result) {
   return result ? "ok" : result.error().what;
-}
-
-template <class T>
-std::vector<std::string> faults_of(const Result<T>& result) {
-  if (result) return {"no error"};
-  std::vector<std::string> texts;
-  for (const base::Fault& fault : result.error().faults) {
-    texts.push_back(fault.field + " " + fault.what);
-  }
-  return texts;
 }
 
 class AccountsTest : public testing::Test {

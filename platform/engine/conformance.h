@@ -27,10 +27,12 @@ inline constexpr std::chrono::seconds kBound{60};
 /// An engine, its loop, and what it has reported.
 class Bench {
  public:
-  explicit Bench(std::filesystem::path folder)
-      : engine_(loop_, {.folder = std::move(folder),
+  /// What a server hides is hidden in all tests: nothing that a task does needs it.
+  explicit Bench(const std::filesystem::path& folder)
+      : engine_(loop_, {.folder = folder,
                         .shim = MUSTER_SHIM,
-                        .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"}}) {
+                        .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"},
+                        .hidden = {folder, folder.parent_path() / "key"}}) {
     engine_.listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;

@@ -347,6 +347,16 @@ TEST_P(Sandboxed, HasItsOwnNameProcessesAndGeneratedFolder) {
   EXPECT_FALSE(std::filesystem::exists("/generated"));
 }
 
+TEST_P(Sandboxed, FindsNothingOfTheServersFilesAndOfOtherJobs) {
+  ASSERT_TRUE(base::write_file(folder_ / "key", "sesame"));
+  ASSERT_TRUE(base::make_private_folder(folder_ / "jobs" / "other"));
+
+  run(script("ls -A jobs; cat key; cat jobs/*/*/main/plan key; ls -d /generated"));
+
+  EXPECT_EQ(log_of("main"), "/generated\n");
+  EXPECT_EQ(*base::read_file(folder_ / "key"), "sesame");
+}
+
 TEST_P(Sandboxed, LeavesNoMountBehind) {
   run(script("true"));
 

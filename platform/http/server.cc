@@ -110,17 +110,18 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
                         (peer ? "user " + std::to_string(*peer) : peer.error().what));
       return;
     }
-    if (connections.size() >= limits.connections) return refuse(socket);
+    if (connections.size() - from_afar >= limits.connections) return refuse(socket);
     open(plain_stream(loop, std::move(socket)), {.user = *peer});
   }
 
   /// There is no word of refusal before the handshake, and none is worth one.
   void welcome_from_afar(base::UniqueFd socket) {
     Peer peer{.user = std::nullopt, .address = address_of_peer(socket.get())};
-    if (connections.size() >= limits.connections) return;
+    if (from_afar >= limits.connections) return;
     const auto already = of_address.find(peer.address);
     if (already != of_address.end() && already->second >= limits.connections_of_address) return;
     ++of_address[peer.address];
+    ++from_afar;
     send_at_once(socket.get());
     open(tls_stream(loop, std::move(socket), tls), std::move(peer));
   }
@@ -137,6 +138,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     connections.erase(connection);
     tell_if_finished();
     if (connection->peer().user) return;
+    --from_afar;
     const auto count = of_address.find(connection->peer().address);
     if (count != of_address.end() && --count->second == 0) of_address.erase(count);
   }
@@ -179,6 +181,7 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   std::unordered_set<std::shared_ptr<Connection>> connections;
   std::function<void()> finished;                      ///< to be called when no connection is left
   std::unordered_map<std::string, size_t> of_address;  ///< open connections over TLS
+  size_t from_afar = 0;                                ///< all of them
 };
 
 Server::Server(base::EventLoop& loop, Handler handler, Limits limits)

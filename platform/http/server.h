@@ -27,7 +27,9 @@ using Handler = std::function<void(Request, Respond)>;
 struct Limits {
   size_t header_bytes = 64 << 10;
   size_t body_bytes = 4 << 20;
-  size_t connections = 1000;                 ///< more are answered 503; over TLS, hung up on
+  /// Over TLS, more are hung up on. The unix socket has as many of its own, for strangers must not
+  /// lock its owner out; more are answered 503.
+  size_t connections = 1000;
   std::chrono::seconds request_timeout{30};  ///< to send a whole request, or between two
   /// How long a client may take nothing of an answer that is on its way to it.
   std::chrono::seconds write_timeout{300};

@@ -301,7 +301,7 @@ TEST(Server, MayBeClosedByItsOwnHandler) {
 }
 
 TEST(Client, SaysThatNobodyAnswers) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
 
   const auto response = Client(folder / "none").send({});
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include <chrono>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "base/event_loop.h"
+#include "base/test_folder.h"
 #include "base/unique_fd.h"
 #include "http/server.h"
 #include "http/unix_socket.h"
@@ -21,26 +21,6 @@ namespace muster::http {
 
 /// Long enough for a loaded machine; only a test that fails waits so long.
 inline constexpr std::chrono::seconds kPatience{20};
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "muster-http-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 class TestServer {
  public:
@@ -79,7 +59,7 @@ class TestServer {
   Server& server() { return server_; }
 
  private:
-  TemporaryFolder folder_;
+  base::TestFolder folder_;
   base::EventLoop loop_;
   Server server_;
   std::thread thread_;

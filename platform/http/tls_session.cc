@@ -113,10 +113,6 @@ void TlsSession::say_goodbye() {
   ERR_clear_error();
 }
 
-bool TlsSession::has_pending() const {
-  return SSL_has_pending(ssl_.get()) == 1;
-}
-
 std::string TlsSession::fingerprint() const {
   const X509* certificate = SSL_get0_peer_certificate(ssl_.get());
   return certificate == nullptr ? std::string() : fingerprint_of(*certificate);

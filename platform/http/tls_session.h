@@ -4,7 +4,6 @@
 // Not thread-safe. Does not own the socket.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,8 +46,6 @@ class TlsSession {
   /// Tells the other side that nothing more comes. Tried once: it matters little.
   void say_goodbye();
 
-  /// Whether bytes are here that no wait on the socket will tell of.
-  bool has_pending() const;
   /// Of the other side's certificate, once the handshake is done.
   std::string fingerprint() const;
   /// What the other side's certificate lacks, once the handshake has failed for it.

@@ -315,6 +315,18 @@ TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
   EXPECT_TRUE(first.send({}));
 }
 
+TEST(Tls, StrangersDoNotTakeTheRoomOfTheUnixSocketsOwner) {
+  TlsTestServer server(echo, {.connections = 1});
+  Client stranger(server.pinned());
+  ASSERT_TRUE(stranger.send({}));
+
+  Client owner(server.socket());
+  const auto response = owner.send({});
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(Client(server.socket()).send({})->status, 503) << "which has its own limit";
+}
+
 TEST(Tls, TellsThatSomethingElseAnswers) {
   const auto listener = listen_on(HostAndPort{.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(listener);

@@ -28,7 +28,7 @@ void leave_stale_socket(const fs::path& path) {
 }
 
 TEST(UnixSocket, IsOpenToItsOwnerAlone) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   const mode_t before = ::umask(0);
 
   const auto listener = listen_on(folder / "s");
@@ -41,7 +41,7 @@ TEST(UnixSocket, IsOpenToItsOwnerAlone) {
 }
 
 TEST(UnixSocket, IsNotInheritedByChildren) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   const auto listener = listen_on(folder / "s");
   ASSERT_TRUE(listener);
   const auto client = connect_to(folder / "s");
@@ -52,7 +52,7 @@ TEST(UnixSocket, IsNotInheritedByChildren) {
 }
 
 TEST(UnixSocket, ReplacesOneThatNobodyAnswersOn) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   leave_stale_socket(folder / "s");
   ASSERT_EQ(connect_to(folder / "s").error().code, ErrorCode::kUnavailable);
 
@@ -63,7 +63,7 @@ TEST(UnixSocket, ReplacesOneThatNobodyAnswersOn) {
 }
 
 TEST(UnixSocket, LeavesOneThatSomebodyAnswersOn) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   const auto first = listen_on(folder / "s");
   ASSERT_TRUE(first);
 
@@ -76,7 +76,7 @@ TEST(UnixSocket, LeavesOneThatSomebodyAnswersOn) {
 }
 
 TEST(UnixSocket, LeavesAFileThatIsNoSocket) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   std::ofstream(folder / "s") << "precious";
 
   const auto listener = listen_on(folder / "s");
@@ -87,7 +87,7 @@ TEST(UnixSocket, LeavesAFileThatIsNoSocket) {
 }
 
 TEST(UnixSocket, OfManyServersThatStartAtOnceOneListens) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   leave_stale_socket(folder / "s");
   std::vector<base::Result<Listener>> results;
   for (int i = 0; i < 8; ++i) results.emplace_back(base::Error{});
@@ -103,7 +103,7 @@ TEST(UnixSocket, OfManyServersThatStartAtOnceOneListens) {
 }
 
 TEST(UnixSocket, RemovesItsFileWhenItClosesButNoOtherServers) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   auto first = listen_on(folder / "s");
   ASSERT_TRUE(first);
   fs::remove(folder / "s");
@@ -128,14 +128,14 @@ TEST(UnixSocket, SaysHowLongAPathMayBe) {
 }
 
 TEST(UnixSocket, TakesAPathOfTheGreatestLength) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   const size_t taken = (folder / "").string().size();
 
   EXPECT_TRUE(listen_on(folder / std::string(107 - taken, 'x')));
 }
 
 TEST(UnixSocket, KnowsTheUserAtTheOtherEnd) {
-  const TemporaryFolder folder;
+  const base::TestFolder folder;
   const auto listener = listen_on(folder / "s");
   ASSERT_TRUE(listener);
   const auto client = connect_to(folder / "s");

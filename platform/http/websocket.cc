@@ -10,7 +10,6 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <boost/beast/websocket/stream.hpp>
-#include <cstring>
 #include <deque>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 
 #include <atomic>
-#include <deque>
 
 #include "http/test_tls.h"
 

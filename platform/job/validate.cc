@@ -13,6 +13,9 @@ namespace {
 // Linux host names hold 64 bytes and DNS labels 63; "-launcher" and "-worker-999" must fit behind.
 constexpr size_t kMaxName = 48;
 
+// Jobs are kept in memory and told whole: what they are given in files is not in them.
+constexpr size_t kMostText = 256 << 10;
+
 bool has_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;
 }
@@ -53,6 +56,16 @@ void check_environment(const JobSpec& spec, Checker& check) {
   }
 }
 
+void check_size(const JobSpec& spec, Checker& check) {
+  size_t size = spec.folder.size();
+  for (const std::string& word : spec.command) size += word.size() + 1;
+  for (const auto& [name, value] : spec.environment) size += name.size() + value.size() + 2;
+  check.require(size <= kMostText, "command",
+                "is " + std::to_string(size) +
+                    " bytes long together with the environment; at most " +
+                    std::to_string(kMostText) + " are kept: put the rest into a file");
+}
+
 void check_places_and_times(const JobSpec& spec, Checker& check) {
   check.require(spec.folder.starts_with('/') && !has_nul(spec.folder), "folder",
                 "'" + spec.folder + "' is not an absolute path");
@@ -76,6 +89,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_shape(spec, check);
   check_scheduling(spec, check);
   check_environment(spec, check);
+  check_size(spec, check);
   check_secrets(spec, check);
   check_places_and_times(spec, check);
   return check.take();

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/test_faults.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -11,9 +12,7 @@ std::vector<std::string> faults_of(std::vector<SecretUse> secrets) {
                      .environment = {{"HERE", "1"}},
                      .secrets = std::move(secrets),
                      .folder = "/"};
-  std::vector<std::string> texts;
-  for (const Fault& fault : validate(spec)) texts.push_back(fault.field + " " + fault.what);
-  return texts;
+  return base::texts_of(validate(spec));
 }
 
 using Texts = std::vector<std::string>;

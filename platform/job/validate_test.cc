@@ -50,6 +50,16 @@ TEST(Validate, RefusesBytesThatNoExecCouldPass) {
   EXPECT_EQ(fields_of(validate(spec)), (std::vector<std::string>{"command[2]", "environment.A"}));
 }
 
+TEST(Validate, RefusesMoreThanAServerKeepsOfManyJobs) {
+  constexpr size_t kMuch = 128 << 10;
+  JobSpec spec = good();
+  spec.command.emplace_back(kMuch, 'x');
+  EXPECT_TRUE(validate(spec).empty());
+  spec.environment["MUCH"] = std::string(kMuch, 'x');
+
+  EXPECT_EQ(fields_of(validate(spec)), std::vector<std::string>{"command"});
+}
+
 TEST(JobName, IsADnsLabelThatLeavesRoomForTheTask) {
   for (const char* name : {"a", "dist", "resnet-50", "0", "a-1"}) EXPECT_TRUE(is_job_name(name));
   for (const char* name : {"", "-a", "a-", "A", "a_b", "a.b", "../a", "a b"}) {

@@ -1,5 +1,6 @@
 #include "server/answers.h"
 
+#include "api/routes.h"
 #include "api/wire.h"
 
 namespace muster::server {
@@ -14,7 +15,7 @@ http::Response problem(const base::Error& error) {
 
 http::Response problem(const base::Error& error, int status) {
   return {.status = status,
-          .content_type = "application/problem+json",
+          .content_type = std::string(api::kProblemType),
           .body = api::problem_to_json(error, status)};
 }
 

@@ -123,7 +123,7 @@ void EventWatch::find_in(const Sight& sight, const Job& job, base::Time horizon,
 std::optional<http::BodyPiece> EventWatch::end_if_over(const Sight& sight) {
   if (!start_.job) return std::nullopt;
   const Job* const job = controller_.with_id(*start_.job);
-  if (job == nullptr) return http::BodyPiece(std::nullopt);
+  if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
   const bool told = job->events.empty() || job->events.back().time <= last_;
   if (!job::is_final(job->phase) || !told) return std::nullopt;
   ended_ = true;

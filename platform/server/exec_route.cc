@@ -127,11 +127,22 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   std::shared_ptr<WebSocket> socket_;
 };
 
+/// Whether the caller is who it was, and its job's project still one of its own.
+std::function<bool()> may_stay(const control::Controller& controller, const Call& call,
+                               const std::string& id) {
+  return [&controller, still_valid = call.still_valid, who = call.who, id] {
+    if (still_valid && !still_valid()) return false;
+    const job::Job* const job = controller.with_id(id);
+    return job == nullptr || Sight(controller, who).job(id, "", access::Role::kMember);
+  };
+}
+
 Answer exec(control::Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(
       const job::Job* const job,
       sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kMember));
+  MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
   MUSTER_TRY(const api::ExecRequest asked, api::exec_request_from_parameters(call.request.query));
   if (!http::wants_websocket(call.request)) {
     return Error{.code = ErrorCode::kInvalid,
@@ -140,7 +151,7 @@ Answer exec(control::Controller& controller, const Call& call) {
   }
   std::map<std::string, std::string> environment;
   if (asked.terminal) environment["TERM"] = "xterm-256color";  // what today's terminals understand
-  const auto terminal = std::make_shared<Terminal>(call.still_valid);
+  const auto terminal = std::make_shared<Terminal>(may_stay(controller, call, job->id));
   MUSTER_TRY(auto program, controller.exec(job->id, asked.task,
                                            {.argv = asked.command,
                                             .environment = std::move(environment),

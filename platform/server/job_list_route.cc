@@ -18,6 +18,8 @@ using control::Controller;
 using job::Job;
 using Order = JobQuery::Order;
 
+constexpr size_t kMostBytes = 4 << 20;  // of a page, about
+
 /// Asked for each of 100,000 jobs.
 bool sees(const Sight& sight, const Job& job) {
   return sight.sees_all() || sight.sees(job);
@@ -53,6 +55,27 @@ std::vector<const Job*> by_name(const Controller& controller, const Sight& sight
   return jobs;
 }
 
+/// What of a job may be large.
+size_t size_of(const Job& job) {
+  size_t size = 0;
+  for (const std::string& word : job.spec.command) size += word.size();
+  for (const auto& [name, value] : job.spec.environment) size += name.size() + value.size();
+  return size;
+}
+
+/// A page is held whole until its reader has taken it, so that of large jobs it holds fewer; one in
+/// any case, or nobody would get on. Whether some were left off.
+bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
+  size_t size = 0;
+  size_t count = 0;
+  while (count < jobs.size() && (count == 0 || size + size_of(*jobs[count]) <= kMostBytes)) {
+    size += size_of(*jobs[count++]);
+  }
+  const bool too_much = count < jobs.size();
+  jobs.resize(count);
+  return too_much;
+}
+
 std::string page_of(const Sight& sight, std::vector<const Job*> jobs, const std::string& next) {
   std::deque<Job> redacted;  // stay where they are
   if (!sight.sees_all()) {
@@ -70,8 +93,10 @@ Answer list(const Controller& controller, const Call& call) {
                                      ? by_name(controller, sight, query, limit + 1)
                                      : by_time(controller, sight, query, limit + 1);
   std::string next;
-  if (jobs.size() > limit) {
-    jobs.pop_back();
+  bool has_next = jobs.size() > limit;
+  if (has_next) jobs.pop_back();
+  has_next = leave_off_what_is_too_much(jobs) || has_next;
+  if (has_next) {
     next = cursor_text(query.order, place_of(query.order, *jobs.back()));
   }
   return json_answer(200, page_of(sight, std::move(jobs), next));

@@ -69,6 +69,8 @@ void submit(Controller& controller, const Call& call, const Respond& respond) {
   const Sight sight(controller, call.who);
   const auto allowed = sight.project(spec->project, Role::kMember);
   if (!allowed) return respond(problem(allowed.error()));
+  const auto may_run = sight.may_run_in(spec->sandbox);
+  if (!may_run) return respond(problem(may_run.error()));
   const auto dry_run = says_true(call.request, api::kDryRun);
   if (!dry_run) return respond(problem(dry_run.error()));
   if (*dry_run) {

@@ -21,7 +21,14 @@ LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares
   share_ = shares.share(job_, start.query);
 }
 
+/// Its project may have been moved below another, or deleted, while its log is followed.
+bool LogStream::still_sees() const {
+  const job::Job* const job = controller_.with_id(job_);
+  return job == nullptr || Sight(controller_, who_).sees(*job);
+}
+
 std::optional<http::BodyPiece> LogStream::next() {
+  if (!still_sees()) return http::BodyPiece(std::nullopt);
   if (!piece_ && ended_) return http::BodyPiece(std::nullopt);
   if (!piece_ && !asking_) {
     in_next_ = true;

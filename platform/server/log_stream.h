@@ -31,6 +31,7 @@ class LogStream : public EventStream {
   std::optional<http::BodyPiece> next() override;
 
  private:
+  bool still_sees() const;
   void ask();
   void take(const LogPiece& piece);
   std::string end_event() const;

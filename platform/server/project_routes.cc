@@ -12,7 +12,6 @@ namespace muster::server {
 
 namespace {
 
-using base::Result;
 using control::Controller;
 
 Answer list(const Controller& controller, const Call& call) {

@@ -1,5 +1,5 @@
 // The sentences come from schedule/reason.cc, explain.cc and holders.cc, and from control/
-// scheduling.cc; redaction_scheduler_test.cc has them made by the scheduler itself.
+// scheduling.cc; tests/stranger_sentences_test.cc has them made by the scheduler itself.
 #include "server/redaction.h"
 
 #include <cctype>

@@ -24,7 +24,7 @@ Error lacks_role(const std::string& project, Role has, Role needed) {
   return {.code = ErrorCode::kRefused,
           .what = "this takes the role '" + std::string(to_string(needed)) + "' in project '" +
                   project + "'; yours is '" + std::string(to_string(has)) + "'",
-          .advice = "an admin of the project gives it: muster project member --help"};
+          .advice = "an admin of the project gives it: muster project grant"};
 }
 
 bool has_task_on(const Job& job, const std::string& node, std::optional<int> device) {
@@ -112,6 +112,16 @@ Error Sight::no_such_project(const std::string& name) const {
     if (sees_project(status.project.name)) names.push_back(status.project.name);
   }
   return control::unknown_name("project", name, names, "muster project list shows those there are");
+}
+
+Result<void> Sight::may_run_in(job::Sandbox sandbox) const {
+  if (sandbox != job::Sandbox::kNone || who_.over_server() >= Role::kAdmin) return {};
+  return Error{.code = ErrorCode::kRefused,
+               .what =
+                   "without a sandbox a job can do what the server can: that takes the role "
+                   "'admin' for the server; yours is '" +
+                   std::string(to_string(who_.over_server())) + "'",
+               .advice = "run it in one: --sandbox bubblewrap"};
 }
 
 Result<void> Sight::project(const std::string& name, Role needed) const {

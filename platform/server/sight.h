@@ -35,6 +35,9 @@ class Sight {
   /// change, kRefused. `project` is that of ?project=, or empty.
   base::Result<const job::Job*> job(const std::string& name, const std::string& project,
                                     access::Role needed) const;
+  /// Without a sandbox a job can do whatever the server's account can, reading its database and
+  /// what other projects have included: kRefused for whoever is not the server's admin.
+  base::Result<void> may_run_in(job::Sandbox sandbox) const;
   /// kNotFound for one that it does not see; kRefused where its role there is too small.
   base::Result<void> project(const std::string& name, access::Role needed) const;
 

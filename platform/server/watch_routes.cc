@@ -1,11 +1,11 @@
 // GET /v1/watch/jobs and /v1/watch/events.
-#include <charconv>
+#include <algorithm>
 #include <memory>
-#include <set>
 
+#include "api/query_parameters.h"
 #include "api/rfc3339.h"
 #include "api/routes.h"
-#include "api/utf8.h"
+#include "base/number.h"
 #include "server/answers.h"
 #include "server/event_watch.h"
 #include "server/job_watch.h"
@@ -18,38 +18,28 @@ namespace muster::server {
 namespace {
 
 using base::Error;
-using base::ErrorCode;
 using base::Fault;
 using base::Result;
 using control::Controller;
 
-std::string in_quotes(std::string_view text) {
-  return "'" + api::shortened(api::as_utf8(text)) + "'";
-}
-
 Error wrong_query(std::vector<Fault> faults) {
-  return {.code = ErrorCode::kInvalid,
-          .what = "the query for what happens is wrong",
-          .advice = {},
-          .faults = std::move(faults)};
+  return api::wrong_query("the query for what happens is wrong", std::move(faults));
 }
 
 /// What is not among `known`, each as a fault.
 std::vector<Fault> unknown_parameters(const http::Request& request,
-                                      const std::set<std::string>& known) {
-  std::vector<Fault> faults;
-  for (const auto& [name, value] : request.query) {
-    if (known.contains(name)) continue;
-    faults.push_back({.field = api::shortened(api::as_utf8(name)), .what = "is not a parameter"});
-  }
-  return faults;
+                                      const std::vector<std::string>& known) {
+  return api::read_parameters(
+      request.query, [&](const std::string& name, const std::string& /*value*/) {
+        const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+        return is_known ? "" : api::unknown_parameter(name, known);
+      });
 }
 
 std::optional<base::Time> time_of_id(const std::string& id) {
-  int64_t nanoseconds = 0;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), nanoseconds);
-  if (error != std::errc() || end != id.data() + id.size()) return std::nullopt;
-  return base::Time(std::chrono::nanoseconds(nanoseconds));
+  const auto nanoseconds = base::number_of<int64_t>(id);
+  if (!nanoseconds) return std::nullopt;
+  return base::Time(std::chrono::nanoseconds(*nanoseconds));
 }
 
 Result<WatchFilter> filter_of(const Sight& sight, const http::Request& request) {
@@ -67,7 +57,7 @@ Answer watch_jobs(base::EventLoop& loop, Controller& controller, const Call& cal
   const std::string id = last_event_id(request);
   const auto from = control::feed_position_of(id);
   if (!id.empty() && !from) {
-    faults.push_back({.field = "last-event-id", .what = in_quotes(id) + " is no event's id"});
+    faults.push_back({.field = "last-event-id", .what = api::in_quotes(id) + " is no event's id"});
   }
   if (!faults.empty()) return wrong_query(std::move(faults));
   MUSTER_TRY(WatchFilter filter, filter_of(Sight(controller, call.who), request));
@@ -88,14 +78,15 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     if (!after) {
       faults.push_back(
           {.field = "since",
-           .what = in_quotes(since) + " is not a time; write it as 2026-01-31T12:34:56Z"});
+           .what = api::in_quotes(since) + " is not a time; write it as 2026-01-31T12:34:56Z"});
     }
   }
   const std::string id = last_event_id(request);
   if (!id.empty()) {
     after = time_of_id(id);
     if (!after) {
-      faults.push_back({.field = "last-event-id", .what = in_quotes(id) + " is no event's id"});
+      faults.push_back(
+          {.field = "last-event-id", .what = api::in_quotes(id) + " is no event's id"});
     }
   }
   if (!faults.empty()) return wrong_query(std::move(faults));

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/test_folder.h"
 #include "base/unique_fd.h"
-#include "service/test_folder.h"
 
 namespace muster::service {
 namespace {
@@ -33,7 +33,7 @@ std::string heard_by(const base::UniqueFd& fd) {
 }
 
 TEST(Notify, ReachesASocketInTheFileSystem) {
-  const TestFolder folder;
+  const base::TestFolder folder;
   const std::string name = (folder / "notify").string();
   const base::UniqueFd systemd = listening_at(name);
   EXPECT_TRUE(notify(name, "READY=1\nSTATUS=leads"));
@@ -41,7 +41,7 @@ TEST(Notify, ReachesASocketInTheFileSystem) {
 }
 
 TEST(Notify, ReachesAnAbstractSocket) {
-  const TestFolder folder;
+  const base::TestFolder folder;
   const std::string name = "@" + (folder / "notify").string();
   const base::UniqueFd systemd = listening_at(name);
   EXPECT_TRUE(notify(name, "STOPPING=1"));

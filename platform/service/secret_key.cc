@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -34,12 +35,21 @@ Result<access::SecretBox::Key> key_in_file(const std::filesystem::path& file) {
   return key_in(text, "'" + file.string() + "'");
 }
 
+/// Secrets that are sealed with a key are there at once, and it must not come later.
+Result<void> to_disk(const std::filesystem::path& path) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd && ::fsync(fd.get()) == 0) return {};
+  return base::system_error("cannot keep '" + path.string() + "'", errno);
+}
+
+/// Whole or not at all. REQUIRES: there is none, or what it sealed could not be opened any more.
 Result<access::SecretBox::Key> make_key(const std::filesystem::path& file,
                                         base::RandomSource& random) {
   access::SecretBox::Key key{};
   random.fill(key);
-  // Never over a key that is there: what it sealed could not be opened any more.
-  MUSTER_CHECK(base::write_new_file(file, access::key_text(key) + "\n", 0600));
+  MUSTER_CHECK(base::write_file(file, access::key_text(key) + "\n", 0600));
+  MUSTER_CHECK(to_disk(file));
+  MUSTER_CHECK(to_disk(file.parent_path()));
   return key;
 }
 

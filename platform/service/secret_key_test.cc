@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
-#include "service/test_folder.h"
+#include "base/test_folder.h"
 
 namespace muster::service {
 namespace {
@@ -22,7 +22,7 @@ class SecretKey : public testing::Test {
   }
   SecretKeyPlaces own() const { return {.own_file = folder_ / "secret.key"}; }
 
-  TestFolder folder_;
+  base::TestFolder folder_;
   base::FakeRandom random_;
 };
 

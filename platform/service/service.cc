@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -86,6 +87,8 @@ class Service {
     MUSTER_TRY(const access::SecretBox::Key key, find_secret_key(key_places(), random_));
     box_ = std::make_unique<access::SecretBox>(key);
     MUSTER_TRY(const std::string place, store_place(options_, paths_));
+    // It may hold a password, and every process of a job could read it in its parent's environment.
+    ::unsetenv("MUSTER_STORE");
     MUSTER_TRY(store_, makers_.open_store(place, paths_));
     MUSTER_CHECK(listen());
     if (store_.leadership == nullptr) return lead();
@@ -126,6 +129,9 @@ class Service {
     server_ = std::make_unique<http::Server>(loop_, door_.handler(), http_limits(options_));
     std::string listening;
     if (!options_.listen.empty()) {
+      if (::geteuid() == 0) {
+        base::log_warning("it runs as root, who can undo a sandbox: jobs can reach its files");
+      }
       MUSTER_TRY(const http::TlsIdentity own, identity());
       MUSTER_TRY(const std::string fingerprint, http::fingerprint_of(own.certificate));
       MUSTER_TRY(listening, server_->listen(options_.listen, own));

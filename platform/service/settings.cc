@@ -4,6 +4,7 @@
 
 #include "service/secret_key.h"
 #include "service/tls_files.h"
+#include "store/postgres_store.h"
 
 namespace muster::service {
 
@@ -15,10 +16,6 @@ using base::Result;
 
 std::chrono::seconds whole_seconds(std::chrono::milliseconds time) {
   return std::chrono::ceil<std::chrono::seconds>(time);
-}
-
-bool is_url(const std::string& place) {
-  return place.starts_with("postgres://") || place.starts_with("postgresql://");
 }
 
 /// The file's first line, which is the password.
@@ -79,21 +76,10 @@ Result<schedule::Options> scheduler_options(const cli::ServeOptions& options) {
 
 Result<std::string> store_place(const cli::ServeOptions& options, const cli::Paths& paths) {
   if (options.store.empty()) return paths.database().string();
-  if (!is_url(options.store) || !options.store_password_file) return options.store;
+  if (!store::is_postgres_url(options.store) || !options.store_password_file) return options.store;
   MUSTER_TRY(const std::string password, password_in(*options.store_password_file));
   const char* const joint = options.store.find('?') == std::string::npos ? "?" : "&";
   return options.store + joint + "password=" + http::url_encoded(password);
-}
-
-std::string shown_store(const std::string& place) {
-  if (!is_url(place)) return place;
-  const size_t begin = place.find("://") + 3;
-  // Options may hold a password, and say little to a reader of the log.
-  const std::string url = place.substr(0, place.find('?'));
-  const size_t at = url.find('@', begin);
-  if (at == std::string::npos) return url;
-  const std::string user = url.substr(begin, at - begin);
-  return url.substr(0, begin) + user.substr(0, user.find(':')) + url.substr(at);
 }
 
 std::string own_address(const cli::ServeOptions& options, const std::string& host_name,

@@ -26,9 +26,6 @@ base::Result<schedule::Options> scheduler_options(const cli::ServeOptions& optio
 /// The file or the URL of the store, with the password in it. Never to be shown.
 base::Result<std::string> store_place(const cli::ServeOptions& options, const cli::Paths& paths);
 
-/// The same to be shown: without a password.
-std::string shown_store(const std::string& place);
-
 /// Where callers of a server that waits are sent to: `advertise`, or the host's name and the port
 /// of `listening` (what http::Server::listen() said; empty: it listens nowhere), or the socket.
 std::string own_address(const cli::ServeOptions& options, const std::string& host_name,

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "service/test_folder.h"
+#include "base/test_folder.h"
 
 namespace muster::service {
 namespace {
@@ -21,7 +21,7 @@ TEST(StorePlace, IsTheDatabaseOfTheStateFolderUnlessToldOtherwise) {
 }
 
 TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
-  const TestFolder folder;
+  const base::TestFolder folder;
   cli::ServeOptions options{.store = "postgres://muster@db/m?sslmode=require",
                             .store_password_file = folder / "password"};
   ASSERT_TRUE(base::write_file(folder / "password", "p&w 1\nnot this\n"));
@@ -32,12 +32,6 @@ TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
   EXPECT_EQ(store_place(options, kPaths).error().code, base::ErrorCode::kRefused);
   ASSERT_TRUE(base::write_file(folder / "password", "\n"));
   EXPECT_NE(store_place(options, kPaths).error().what.find("no password"), std::string::npos);
-}
-
-TEST(ShownStore, HoldsNoPassword) {
-  EXPECT_EQ(shown_store("/srv/a.db"), "/srv/a.db");
-  EXPECT_EQ(shown_store("postgres://ada:secret@db/m?password=secret"), "postgres://ada@db/m");
-  EXPECT_EQ(shown_store("postgres://db/m"), "postgres://db/m");
 }
 
 TEST(OwnAddress, IsOneThatCallersCanReach) {

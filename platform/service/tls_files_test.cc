@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "service/test_folder.h"
+#include "base/test_folder.h"
 
 namespace muster::service {
 namespace {
@@ -17,7 +17,7 @@ class TlsFilesTest : public testing::Test {
             .names = {"localhost"}};
   }
 
-  TestFolder folder_;
+  base::TestFolder folder_;
   const base::Time now_ = base::SystemClock().now();
 };
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <functional>
 
 #include "store/memory_store.h"
 #include "store/postgres_store.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 
+#include "base/test_folder.h"
 #include "store/sqlite_store.h"
 #include "store/test_values.h"
 
@@ -151,15 +151,8 @@ void run_until_killed(const std::filesystem::path& file, const Kind& kind, int w
 
 class CrashPoints : public testing::TestWithParam<Kind> {
  protected:
-  CrashPoints() {
-    std::string pattern = testing::TempDir() + "storeXXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    sqlite3_auto_extension(reinterpret_cast<void (*)()>(watch_commits));
-  }
-  ~CrashPoints() override {
-    sqlite3_reset_auto_extension();
-    std::filesystem::remove_all(folder_);
-  }
+  CrashPoints() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(watch_commits)); }
+  ~CrashPoints() override { sqlite3_reset_auto_extension(); }
 
   /// What the first `count` commits leave where nobody is killed.
   State after(int count) const {
@@ -168,7 +161,7 @@ class CrashPoints : public testing::TestWithParam<Kind> {
     return state_of(**store);
   }
 
-  std::filesystem::path folder_;
+  const base::TestFolder folder_;
 };
 
 TEST_P(CrashPoints, LeaveExactlyWhatWasCommitted) {

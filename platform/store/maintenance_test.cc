@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/test_folder.h"
 #include "store/postgres_store.h"
 #include "store/sqlite_store.h"
 #include "store/test_postgres.h"
@@ -19,15 +20,9 @@ using base::ErrorCode;
 
 class Maintenance : public testing::Test {
  protected:
-  Maintenance() {
-    std::string pattern = testing::TempDir() + "storeXXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Maintenance() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const char* name) const { return folder_ / name; }
 
-  std::filesystem::path folder_;
+  const base::TestFolder folder_;
 };
 
 std::unique_ptr<Store> open(const std::string& where) {

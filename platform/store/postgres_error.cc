@@ -52,7 +52,10 @@ Error postgres_error(const std::string& database, std::string_view sqlstate,
 }
 
 bool ends_the_session(std::string_view sqlstate) {
-  return sqlstate.starts_with("57P") || sqlstate.starts_with("08") || sqlstate == "25P03";
+  // A session keeps what it was told about writing when it began: only another one can learn that
+  // the database may be written again.
+  return sqlstate.starts_with("57P") || sqlstate.starts_with("08") || sqlstate == "25P03" ||
+         sqlstate == "25006";
 }
 
 }  // namespace muster::store

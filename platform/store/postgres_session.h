@@ -52,7 +52,6 @@ class PostgresSession {
   Result<void> undo();
   Result<void> try_commit(const Batch& batch);
   Result<void> write(const Batch& batch, std::vector<PostgresStep>& undo);
-  Result<void> transact(std::span<const PostgresStep> steps);
   bool is_connected() const { return connection_ != nullptr && !connection_->is_broken(); }
   base::Error leads_no_more() const;
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
+#include "base/test_folder.h"
 #include "store/postgres_connection.h"
 #include "store/postgres_error.h"
 #include "store/postgres_schema.h"
@@ -25,12 +25,6 @@ using Names = std::vector<std::string>;
 
 class Postgres : public testing::Test {
  protected:
-  Postgres() {
-    std::string pattern = testing::TempDir() + "storeXXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Postgres() override { std::filesystem::remove_all(folder_); }
-
   std::unique_ptr<PostgresStore> open(const std::string& url) const {
     auto store = PostgresStore::open(url, folder_);
     EXPECT_TRUE(store) << store.error().to_string();
@@ -44,7 +38,7 @@ class Postgres : public testing::Test {
 
   TestPostgres& server_ = TestPostgres::instance();
   std::string url_ = server_.new_url();
-  std::filesystem::path folder_;
+  const base::TestFolder folder_;
 };
 
 Result<void> add(PostgresStore& store, const Job& job) {
@@ -359,8 +353,8 @@ TEST_F(Postgres, GivesUpOnAStatementThatTakesTooLong) {
 // --- what is wrong with the database ---
 
 TEST_F(Postgres, SaysThatNobodyAnswersAndKeepsThePasswordToItself) {
-  const auto store =
-      PostgresStore::open("postgres://ada:hunter2@/muster?host=" + folder_.string(), folder_);
+  const auto store = PostgresStore::open(
+      "postgres://ada:hunter2@/muster?host=" + folder_.path().string(), folder_);
 
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kUnavailable);

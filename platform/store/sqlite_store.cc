@@ -13,7 +13,6 @@
 
 namespace muster::store {
 
-using base::Error;
 using base::ErrorCode;
 using job::Job;
 

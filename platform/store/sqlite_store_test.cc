@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "base/test_folder.h"
 #include "store/job_document.h"
 #include "store/project_document.h"
 #include "store/test_values.h"
@@ -24,12 +25,6 @@ using job::Job;
 
 class Sqlite : public testing::Test {
  protected:
-  Sqlite() {
-    std::string pattern = testing::TempDir() + "storeXXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Sqlite() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path file() const { return folder_ / "muster.db"; }
 
   std::unique_ptr<SqliteStore> open() const {
@@ -38,7 +33,7 @@ class Sqlite : public testing::Test {
     return *std::move(store);
   }
 
-  std::filesystem::path folder_;
+  const base::TestFolder folder_;
 };
 
 /// The database by SQLite's own means, for what a store does not do.

@@ -2,7 +2,7 @@
 // tokens, secrets (sealed), and the audit log. A call that has returned ok is on disk and survives
 // a killed server and a power cut.
 //
-// Threads: one, the loop's. Errors name the file.
+// Threads: one, the loop's. Errors name the file, or the server of the database.
 #pragma once
 
 #include <optional>
@@ -72,11 +72,11 @@ class Store {
   virtual Result<Contents> load() = 0;
 
   /// One transaction, on disk when it returns. Costs one sync however much is in it: whoever has
-  /// many changes gathers them. kConflict, and nothing changed, where a new job's id, its name in
-  /// its project, or its key
-  /// is there already; kNotFound where a changed job is not there. Removing what is not there is no
-  /// error. kUnavailable: the database does not answer, nothing was changed, and a later commit may
-  /// succeed. kRefused: it is read-only, or this server leads no more.
+  /// many changes gathers them. Removing what is not there is no error.
+  /// kConflict, and nothing changed: a new job's id, its name in its project, or its key is there
+  /// already. kNotFound: a changed job is not there. kUnavailable: the database does not answer,
+  /// nothing was changed, and a later commit may succeed. kRefused: it is read-only, or this server
+  /// leads no more.
   virtual Result<void> commit(const Batch& batch) = 0;
 
   /// The id of the job that was submitted with this key.

@@ -599,15 +599,15 @@ class AcceptedSecretUse(Record):
     """See the API's document: AcceptedSecretUse."""
 
     name: str
-    variable: str
-    file: str
+    variable: Optional[str] = None
+    file: Optional[str] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSecretUse":
         return cls(
             name=wire["name"],
-            variable=wire["variable"],
-            file=wire["file"],
+            variable=wire.get("variable"),
+            file=wire.get("file"),
         )
 
 

@@ -47,6 +47,12 @@ class Wire(unittest.TestCase):
         info = muster.ServerInfo.from_wire({"version": "9", "pid": 1, "state_folder": "", "colour": "red"})
         self.assertEqual(info.version, "9")
 
+    def test_the_secret_of_a_job_is_a_variable_or_a_file(self):
+        read = muster.AcceptedSecretUse.from_wire
+        variable, file = read({"name": "A", "variable": "X"}), read({"name": "B", "file": "b.pem"})
+        self.assertEqual((variable.variable, variable.file), ("X", None))
+        self.assertEqual((file.variable, file.file), (None, "b.pem"))
+
 
 if __name__ == "__main__":
     unittest.main()

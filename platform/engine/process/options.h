@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/process/declared_gpus.h"
 
@@ -18,6 +19,9 @@ struct ProcessEngineOptions {
   std::string node_pool = "default";            ///< of which nodes it is one
   std::map<std::string, std::string> topology;  ///< level -> domain: rack -> r1
   std::map<std::string, std::string> labels;    ///< beside those that were found; these win
+  /// Files and folders that no task in a sandbox finds: it runs as the account of the server, which
+  /// can read them all.
+  std::vector<std::filesystem::path> hidden;
 };
 
 }  // namespace muster::engine

@@ -142,7 +142,7 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
                 .address = plan.address,
                 .grace = plan.grace};
   if (plan.sandbox == job::Sandbox::kBubblewrap) {
-    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder));
+    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, options_.hidden));
   }
   shim.wrapper.insert(shim.wrapper.end(), {options_.shim.string(), "--inner"});
   for (const auto& [name, value] : plan.environment) {

@@ -66,6 +66,15 @@ void show_run(Words& words) {
   append(words, {"--dir", "/run/sshd"});
 }
 
+/// By their real names: bubblewrap would follow a link within the new root.
+void hide(Words& words, const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return;
+  if (fs::is_directory(real, error)) return append(words, {"--tmpfs", real.string()});
+  append(words, {"--ro-bind", "/dev/null", real.string()});
+}
+
 }  // namespace
 
 std::string sandbox_advice() {
@@ -74,7 +83,8 @@ std::string sandbox_advice() {
          "run without a sandbox: --sandbox none";
 }
 
-base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFolder& folder) {
+base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFolder& folder,
+                                    const std::vector<fs::path>& hidden) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -86,6 +96,7 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
   append(words, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
   if (fs::is_directory("/dev/shm")) append(words, {"--tmpfs", "/dev/shm"});
   show_run(words);
+  for (const fs::path& path : hidden) hide(words, path);
   append(words, {"--bind", folder.generated().string(), "/generated"});
   show_hosts(words, folder.hosts());
   if (plan.ssh) {

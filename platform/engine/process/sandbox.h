@@ -3,6 +3,7 @@
 // Pure but for looking at which folders the machine has.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,12 @@
 namespace muster::engine {
 
 /// Everything up to the command: own hostname, process tree, /generated, /dev/shm, /etc/hosts; the
-/// rest of the machine as it is. kNotFound where bubblewrap is not installed, with what to install.
-base::Result<std::vector<std::string>> sandbox_command(const launch::TaskPlan& plan,
-                                                       const TaskFolder& folder);
+/// rest of the machine as it is, but for `hidden`: of those folders it finds empty ones, of those
+/// files nothing. (One that is not there is left out: to hide it would be to make it.) kNotFound
+/// where bubblewrap is not installed, with what to install.
+base::Result<std::vector<std::string>> sandbox_command(
+    const launch::TaskPlan& plan, const TaskFolder& folder,
+    const std::vector<std::filesystem::path>& hidden);
 
 /// What to do about a sandbox that could not be made.
 std::string sandbox_advice();

@@ -12,7 +12,6 @@
 
 #include <array>
 #include <chrono>
-#include <optional>
 #include <string>
 
 #include "base/files.h"

@@ -5,13 +5,14 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
-namespace muster::service {
+namespace muster::base {
 
 class TestFolder {
  public:
   TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "muster-service-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "muster-test-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
   TestFolder(const TestFolder&) = delete;
@@ -21,10 +22,12 @@ class TestFolder {
     std::filesystem::remove_all(path_, ignored);
   }
 
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+  operator const std::filesystem::path&() const { return path_; }  // NOLINT: it is one
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
 
  private:
   std::filesystem::path path_;
 };
 
-}  // namespace muster::service
+}  // namespace muster::base

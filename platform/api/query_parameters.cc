@@ -1,0 +1,38 @@
+#include "api/query_parameters.h"
+
+#include <utility>
+
+#include "api/utf8.h"
+#include "base/text.h"
+
+namespace muster::api {
+
+std::vector<base::Fault> read_parameters(
+    const Parameters& parameters,
+    const std::function<std::string(const std::string& name, const std::string& value)>& take) {
+  std::vector<base::Fault> faults;
+  for (const auto& [name, value] : parameters) {
+    std::string what = take(name, value);
+    if (what.empty()) continue;
+    faults.push_back({.field = shortened(as_utf8(name)), .what = std::move(what)});
+  }
+  return faults;
+}
+
+std::string unknown_parameter(const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = base::nearest(shortened(name), known);
+  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+}
+
+std::string in_quotes(std::string_view text) {
+  return "'" + shortened(as_utf8(text)) + "'";
+}
+
+base::Error wrong_query(std::string what, std::vector<base::Fault> faults) {
+  return {.code = base::ErrorCode::kInvalid,
+          .what = std::move(what),
+          .advice = {},
+          .faults = std::move(faults)};
+}
+
+}  // namespace muster::api

@@ -1,0 +1,27 @@
+// What is wrong with an input, in the few words that a test compares.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/result.h"
+
+namespace muster::base {
+
+/// Each as "field what".
+inline std::vector<std::string> texts_of(const std::vector<Fault>& faults) {
+  std::vector<std::string> texts;
+  for (const Fault& fault : faults) texts.push_back(fault.field + " " + fault.what);
+  return texts;
+}
+
+/// The faults, or the error itself where it has none.
+template <class T>
+std::vector<std::string> faults_of(const Result<T>& result) {
+  if (result) return {"no error"};
+  const Error& error = result.error();
+  return error.faults.empty() ? std::vector{error.what} : texts_of(error.faults);
+}
+
+}  // namespace muster::base
