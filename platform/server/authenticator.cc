@@ -95,11 +95,11 @@ base::Result<Identity, Response> Authenticator::by_token(const http::Request& re
   const base::Time now = parts_.clock.now();
   const auto token = token_of(request);
   if (!token) return no_token();
+  auto who = parts_.accounts.identify(*token, address);
+  if (who) return *std::move(who);
   if (const auto wait = failed_logins_.wait(address, now)) {
     return too_often("too many wrong tokens came from this address", *wait);
   }
-  auto who = parts_.accounts.identify(*token, address);
-  if (who) return *std::move(who);
   failed_logins_.failed(address, now);
   return wrong_token(who.error());
 }

@@ -2,8 +2,9 @@
 //
 // Over the unix socket the kernel says who it is: the owner of the server. Over TLS a request shows
 // a token (RFC 6750: `authorization: Bearer TOKEN`). An address that showed too many wrong ones has
-// to wait (429), and while it does its right ones are not taken either: else the wait would tell a
-// guess that is right from one that is wrong. A request without any token is no guess.
+// to wait (429) before it hears of another that it is wrong. A right one is taken all the same: 256
+// random bits are not guessed, but behind one address may be a whole team and one broken script. A
+// request without any token is no guess.
 //
 // On the EventLoop's thread; accounts and clock must outlive it.
 #pragma once
