@@ -12,7 +12,9 @@
 
 #include <array>
 #include <chrono>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -118,22 +120,27 @@ int run_between(const InnerPlan& plan) {
   return 0;
 }
 
-void signal_descendants(int signal) {
-  for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, signal);
+/// Tells the program that nobody listens any more, gives it a moment, and ends it. What it forks as
+/// it dies is an orphan of the task's process tree, out of reach but for its session.
+void hang_up(pid_t between, pollfd& between_ends) {
+  const std::vector<pid_t> all = descendants_of(::getpid());
+  std::set<pid_t> sessions = sessions_of(all);
+  for (const int signal : {SIGHUP, SIGCONT}) {
+    for (const pid_t pid : all) {
+      if (pid != between) ::kill(pid, signal);  // it is to see the program end
+    }
+  }
+  ::poll(&between_ends, 1, static_cast<int>(kGrace.count()));
+  sessions.merge(sessions_of(descendants_of(::getpid())));
+  kill_sessions(sessions);
 }
 
-/// Until the process between has ended. When the engine hangs up, so does the terminal: the program
-/// is told, and has a moment.
-void wait_for_end(const base::UniqueFd& between) {
+/// Until the process between has ended, or the engine has hung up.
+void wait_for_end(pid_t between, const base::UniqueFd& pidfd) {
   std::array<pollfd, 3> watched{
-      {{between.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
+      {{pidfd.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0) continue;
-  if (watched[0].revents != 0) return;
-  if (watched[2].revents == 0) {
-    signal_descendants(SIGHUP);
-    signal_descendants(SIGCONT);
-    ::poll(watched.data(), 1, static_cast<int>(kGrace.count()));
-  }
+  if (watched[0].revents == 0 && watched[2].revents == 0) hang_up(between, watched[0]);
 }
 
 }  // namespace
@@ -150,7 +157,7 @@ int run_exec() {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(run_between(*plan));
   let_go();
-  if (const auto between = base::open_pidfd(pid)) wait_for_end(*between);
+  if (const auto between = base::open_pidfd(pid)) wait_for_end(pid, *between);
   kill_descendants();
   return 0;
 }

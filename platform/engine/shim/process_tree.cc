@@ -27,16 +27,22 @@ pid_t parent_of(pid_t pid) {
   return static_cast<pid_t>(std::strtol(stat->c_str() + bracket + 4, nullptr, 10));
 }
 
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> all;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
+  if (proc == nullptr) return all;
+  while (const dirent* entry = ::readdir(proc.get())) {
+    const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (pid > 0) all.push_back(pid);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<pid_t> descendants_of(pid_t ancestor) {
   std::multimap<pid_t, pid_t> children;
-  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
-  if (proc == nullptr) return {};
-  while (const dirent* entry = ::readdir(proc.get())) {
-    const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (pid > 0) children.emplace(parent_of(pid), pid);
-  }
+  for (const pid_t pid : all_processes()) children.emplace(parent_of(pid), pid);
   std::vector<pid_t> found;
   std::vector<pid_t> open{ancestor};
   while (!open.empty()) {
@@ -48,6 +54,29 @@ std::vector<pid_t> descendants_of(pid_t ancestor) {
     }
   }
   return found;
+}
+
+std::set<pid_t> sessions_of(const std::vector<pid_t>& processes) {
+  std::set<pid_t> sessions;
+  for (const pid_t pid : processes) {
+    if (const pid_t session = ::getsid(pid); session > 0) sessions.insert(session);
+  }
+  sessions.erase(::getsid(0));
+  return sessions;
+}
+
+// What is forked meanwhile is in the session, too: over when a look at all finds nothing new.
+void kill_sessions(const std::set<pid_t>& sessions) {
+  std::set<pid_t> killed;
+  bool found = !sessions.empty();
+  while (found) {
+    found = false;
+    for (const pid_t pid : all_processes()) {
+      if (sessions.count(::getsid(pid)) == 0 || !killed.insert(pid).second) continue;
+      ::kill(pid, SIGKILL);
+      found = true;
+    }
+  }
 }
 
 base::UniqueFd watch_children() {
