@@ -1,6 +1,6 @@
 // What the readers of a command line share: invocation.cc reads the commands on jobs and on muster
-// itself, invocation_cluster.cc those on projects, nodes and the queue, invocation_accounts.cc those
-// on who may do what.
+// itself, invocation_cluster.cc those on projects, nodes and the queue, invocation_accounts.cc
+// those on who may do what.
 //
 // Pure; for those two files alone.
 #pragma once

@@ -125,7 +125,7 @@ struct JobSpec {
   Scheduling scheduling;
   std::map<std::string, std::string> environment;
   std::vector<SecretUse> secrets;  ///< their names alone: values come in when a gang starts
-  std::string folder;  ///< working directory of every task, absolute
+  std::string folder;              ///< working directory of every task, absolute
   Sandbox sandbox = Sandbox::kBubblewrap;
   std::chrono::milliseconds start_timeout{30'000};  ///< until every worker answers
   std::chrono::milliseconds grace{10'000};          ///< between SIGTERM and SIGKILL

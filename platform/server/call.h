@@ -28,9 +28,9 @@ struct Call {
 
 /// Who may use a route at all. What of it they see and may change is then decided by project.
 enum class Permission {
-  kAnybody,       ///< also without a token: gives away nothing
-  kInvited,       ///< anybody with a token, an invitation included: to log in
-  kSignedIn,      ///< anybody with a token that is no invitation; its handler looks at the project
+  kAnybody,   ///< also without a token: gives away nothing
+  kInvited,   ///< anybody with a token, an invitation included: to log in
+  kSignedIn,  ///< anybody with a token that is no invitation; its handler looks at the project
   kServerViewer,
   kServerAdmin,
 };
