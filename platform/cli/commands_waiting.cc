@@ -1,7 +1,5 @@
 // queue, explain, events, suspend, resume: why jobs wait, and making them wait.
-#include <chrono>
 #include <optional>
-#include <thread>
 
 #include "api/forecast_wire.h"
 #include "api/wire.h"
@@ -41,17 +39,13 @@ class EventFollower {
   }
 
   Result<int> run() {
-    constexpr int kMostFailures = 5;
     while (true) {
       const auto ended = read();
       if (interrupted_) return kExitInterrupted;
       if (pipe_closed_) return kExitBrokenPipe;
       if (ended && *ended) return kExitDone;
       if (!ended && ended.error().code != base::ErrorCode::kUnavailable) return ended.error();
-      if (++failures_ > kMostFailures) return ended.error();
-      // A server that dies at once again and again is given longer each time.
-      std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
-      MUSTER_CHECK(connection_.reopen());
+      MUSTER_CHECK(connection_.come_back());
     }
   }
 
@@ -66,7 +60,7 @@ class EventFollower {
   }
 
   bool print(const api::JobEvent& event) {
-    failures_ = 0;
+    connection_.is_well();
     pipe_closed_ = !show(event_line({event.job, {event.time, event.text}}));
     return !pipe_closed_;
   }
@@ -77,7 +71,6 @@ class EventFollower {
   std::string place_;
   bool interrupted_ = false;
   bool pipe_closed_ = false;
-  int failures_ = 0;  ///< of the server, since the last event
 };
 
 using Act = Result<job::Job> (api::Client::*)(const std::string&);

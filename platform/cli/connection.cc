@@ -1,6 +1,8 @@
 #include "cli/connection.h"
 
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "api/server_url.h"
 #include "base/files.h"
@@ -42,6 +44,19 @@ Result<void> Connection::reopen() {
   if (!is_shared()) MUSTER_CHECK(ensure_server(paths_));
   client_ = second_client();
   return {};
+}
+
+Result<void> Connection::come_back() {
+  // Who runs a shared server brings it back, or lets another take over, within seconds.
+  const int most_failures = is_shared() ? 15 : 5;
+  if (++failures_ > most_failures) {
+    return base::Error{.code = base::ErrorCode::kUnavailable,
+                       .what = "the server keeps going away",
+                       .advice = "jobs go on; the server's log may say more"};
+  }
+  // A server that dies at once again and again is given longer each time.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
+  return reopen();
 }
 
 void Connection::set_project(const std::string& project) {

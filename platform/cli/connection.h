@@ -27,6 +27,12 @@ class Connection {
   /// Finds or starts a server anew. Of a shared one nothing is asked yet.
   Result<void> reopen();
 
+  /// The same for whoever reads a stream that broke off: at once, and later each time until
+  /// is_well(). kUnavailable once it has broken off too often.
+  Result<void> come_back();
+  /// The stream has brought something.
+  void is_well() { failures_ = 0; }
+
   /// As api::Client::set_project(), for this connection and those it is reopened as.
   void set_project(const std::string& project);
 
@@ -56,6 +62,7 @@ class Connection {
   std::string token_;
   std::string project_;
   std::unique_ptr<api::Client> client_;
+  int failures_ = 0;  ///< of the server, since a stream of it brought something
 };
 
 /// Where a context's server is, and how it is known. Reads the context's CA file. REQUIRES: it is

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <iostream>
 #include <optional>
-#include <thread>
 
 #include "cli/log_cursor.h"
 #include "cli/log_printer.h"
@@ -61,14 +60,14 @@ class Follower {
     auto job = connection_.client().logs(request_.name, request_.query, place, handlers, wake);
     // A server that stood for a while is no failure, be the job silent for ever so long.
     constexpr std::chrono::seconds kWhile{10};
-    if (std::chrono::steady_clock::now() - begin > kWhile) failures_ = 0;
+    if (std::chrono::steady_clock::now() - begin > kWhile) connection_.is_well();
     return job;
   }
 
   bool on_record(const job::LogRecord& record) {
     const job::LogRecord* const unseen = cursor_.unseen(record);
     if (unseen == nullptr) return true;
-    failures_ = 0;
+    connection_.is_well();
     if (output_error_) return true;
     printer_.print(*unseen, output_.buffer());
     return check_output(output_.commit());
@@ -145,19 +144,8 @@ class Follower {
 
   /// Finds or starts a server after one went away.
   Result<void> come_back() {
-    // Who runs a shared server brings it back, or lets another take over, within seconds.
-    const int most_failures = connection_.is_shared() ? 15 : 5;
-    if (++failures_ > most_failures) {
-      return base::Error{
-          .code = base::ErrorCode::kUnavailable,
-          .what = "the server keeps going away while job '" + request_.name + "' is followed",
-          .advice = "the job goes on; its server's log may say more"};
-    }
     static_cast<void>(output_.flush());
-    // A server that dies at once again and again is given longer each time; the first try is at
-    // once.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100 * (failures_ - 1)));
-    MUSTER_CHECK(connection_.reopen());
+    MUSTER_CHECK(connection_.come_back());
     if (interruptions_ > 0 || output_error_) ask_to_stop();
     return {};
   }
@@ -172,7 +160,6 @@ class Follower {
   std::optional<base::Error> output_error_;  ///< once set, nothing more is printed
   bool left_ = false;                        ///< before the end
   int interruptions_ = 0;
-  int failures_ = 0;  ///< of the server, since the last record
 };
 
 }  // namespace
