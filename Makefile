@@ -13,7 +13,7 @@ export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-dev deps-bench deps-fuzz build programs quickstart test test-sanitize fuzz bench bench-launch \
-        bench-throughput bench-scheduler bench-collective bench-api format lint install clean
+        bench-throughput bench-scheduler bench-collective bench-api bench-logs test-documents format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -42,6 +42,9 @@ quickstart: programs ## train on two MPI workers under Muster and show the resul
 test: build ## run every unit, conformance and end-to-end test
 	@scripts/run_tests.sh release
 
+test-documents: programs ## paste every command of the five documents into a shell
+	@python3 tests/documents_test.py
+
 test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
 	@set -e; for preset in asan tsan; do \
 	  cmake --preset $$preset; \
@@ -57,7 +60,7 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 	@cmake --build --preset fuzz
 	@scripts/fuzz.sh
 
-bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api ## run every benchmark
+bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
 
 bench-launch: deps-bench build ## time from submit to the first line of rank 0, against bare mpirun
 	@cmake --build --preset release --target bench_programs
@@ -75,6 +78,9 @@ bench-scheduler: build ## Kueue's workloads in real time, and a plan for 10,000 
 bench-api: build ## submits, listings, watchers and memory of a busy server, and its return after kill -9
 	@cmake --build --preset release --target bench_api
 	@python3 bench/api.py $(BENCH_FLAGS)
+
+bench-logs: build ## list and get as whole processes, in every dialect
+	@python3 bench/logs.py
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch and the machine's limit

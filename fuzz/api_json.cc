@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "api/forecast_wire.h"
+#include "api/label_wire.h"
+#include "api/machine_wire.h"
 #include "api/node_wire.h"
 #include "api/project_wire.h"
 #include "api/wire.h"
@@ -26,6 +28,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto node = node_from_json(text)) {
     const auto again = node_from_json(node_to_json(*node));
     if (!again || *again != *node) std::abort();
+  }
+  if (const auto types = machine_types_from_json(text)) {
+    const auto again = machine_types_from_json(machine_types_to_json(*types));
+    if (!again || *again != *types) std::abort();
+  }
+  if (const auto labels = label_changes_from_json(text)) {
+    const auto again = label_changes_from_json(label_changes_to_json(*labels));
+    if (!again || *again != *labels) std::abort();
   }
   [[maybe_unused]] const auto change = read_project(text, {.name = "default"});
   [[maybe_unused]] const auto forecast = forecast_from_json(text);

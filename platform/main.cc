@@ -20,6 +20,7 @@
 #include "store/maintenance.h"
 #include "store/postgres_store.h"
 #include "store/sqlite_store.h"
+#include "workspace/tree_store.h"
 
 namespace {
 
@@ -78,6 +79,13 @@ Result<std::unique_ptr<muster::engine::Engine>> make_engine(
                                            .node_pool = options.node_pool,
                                            .topology = options.topology};
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  how.storage_folder =
+      options.storage_folder.value_or(muster::cli::storage_folder(jobs_folder));
+  how.unpack_tree = [trees = muster::workspace::TreeStore(muster::cli::trees_folder(jobs_folder))](
+                        const std::string& project, const std::string& tree,
+                        const std::filesystem::path& folder) {
+    return trees.unpack(project, tree, folder);
+  };
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
   }
@@ -154,10 +162,18 @@ Result<StoreReport> check_store(const ServeOptions& options) {
   return report;
 }
 
+/// `gradient` and `runai` are this program under another name: theirs is the first word then.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename() : "";
+  if (name == "gradient" || name == "runai") words.insert(words.begin(), name);
+  return words;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::vector<std::string> arguments = words_of(argc, argv);
   return muster::cli::run(arguments, {.serve = serve,
                                       .version = kVersion,
                                       .backup_store = backup_store,

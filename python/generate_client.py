@@ -36,7 +36,7 @@ from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mappi
 from urllib.parse import quote
 
 from ._tables import Record
-from ._wire import UNSET, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
+from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
 
 __all__ = [@ALL@]
 
@@ -116,6 +116,8 @@ class Types:
         if "enum" in schema:
             return f"Literal[{', '.join(json.dumps(each) for each in schema['enum'])}]"
         kind = schema.get("type")
+        if schema.get("format") == "binary":
+            return "bytes"
         if kind == "array":
             inner = self.optional(schema["items"], request)
             return f"Sequence[{inner}]" if request else f"List[{inner}]"
@@ -283,6 +285,12 @@ def python_name(name):
     return name.lower().replace("-", "_")
 
 
+def argument(parameter):
+    """What is handed on of it: a list of which each is a parameter of its own, or one text."""
+    name = python_name(parameter["name"])
+    return f"Each.of({name})" if parameter.get("explode") else name
+
+
 def wrapped(head, items, tail, indent):
     """`head` item, item, ... `tail`; what does not fit goes on below the first item."""
     lines, line = [], " " * indent + head
@@ -314,7 +322,7 @@ def write_operation(path, method, operation, document, types):
 
     url = re.sub(r"{(\w+)}", r"{_segment(\1)}", path)
     url = f'f"{url}"' if url != path else f'"{url}"'
-    by_place = {place: "{" + ", ".join(f'"{each["name"]}": {python_name(each["name"])}' for each in found
+    by_place = {place: "{" + ", ".join(f'"{each["name"]}": {argument(each)}' for each in found
                                        if each["in"] == place) + "}" for place in ("query", "header")}
     results = answers(operation)
     words = operation["summary"] + "." + ("\n" + operation["description"] if "description" in operation else "")

@@ -1,63 +1,8 @@
 """Programs that are run in a task of a job: `muster exec`, through a real server."""
 
-import fcntl
 import os
-import pty
-import select
-import struct
-import termios
-import time
 
-from muster_harness import BOUND, MusterTest, await_no_process, main
-
-
-def set_size(terminal, rows, columns):
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-class Typed:
-    """A command on a terminal of its own, at which the test sits."""
-
-    def __init__(self, muster, *words, rows=24, columns=80):
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:
-            set_size(0, rows, columns)
-            os.chdir(muster.work)
-            os.execve(muster.binary, muster.argv(*words), muster.environment)
-        self.text = b""
-
-    def resize(self, rows, columns):
-        set_size(self._terminal, rows, columns)
-
-    def type(self, text):
-        os.write(self._terminal, text)
-
-    def until(self, words):
-        deadline = time.monotonic() + BOUND
-        while words not in self.text:
-            left = max(0, deadline - time.monotonic())
-            if not select.select([self._terminal], [], [], left)[0] or not self._read():
-                raise AssertionError(f"no {words!r} came, but {self.text!r}")
-
-    def echoes(self):
-        """Whether the terminal itself shows what is typed, as it does before and afterwards."""
-        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
-
-    def finish(self):
-        while self._read():
-            pass
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-
-    def close(self):
-        os.close(self._terminal)
-
-    def _read(self):
-        try:
-            more = os.read(self._terminal, 1 << 16)
-        except OSError:  # its other end is closed
-            return False
-        self.text += more
-        return bool(more)
+from muster_harness import MusterTest, Typed, await_no_process, main
 
 
 class RunningProgramsInTasks(MusterTest):

@@ -12,18 +12,22 @@ No test sleeps until something has probably happened: it reads a stream until th
 for a process by its pidfd, or holds a job at a Gate. Each wait has a bound, which only a hang meets.
 """
 
+import fcntl
 import http.client
 import json
 import os
+import pty
 import re
 import select
 import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -155,6 +159,56 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+def set_size(terminal, rows, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+class Typed:
+    """A command on a terminal of its own, at which the test sits. `argv`: of another program."""
+
+    def __init__(self, muster, *words, rows=24, columns=80, argv=None):
+        self._pid, self._terminal = pty.fork()
+        if self._pid == 0:
+            set_size(0, rows, columns)
+            os.chdir(muster.work)
+            argv = argv or muster.argv(*words)
+            os.execve(argv[0], argv, muster.environment)
+        self.text = b""
+
+    def resize(self, rows, columns):
+        set_size(self._terminal, rows, columns)
+
+    def type(self, text):
+        os.write(self._terminal, text)
+
+    def until(self, words):
+        deadline = time.monotonic() + BOUND
+        while words not in self.text:
+            left = max(0, deadline - time.monotonic())
+            if not select.select([self._terminal], [], [], left)[0] or not self._read():
+                raise AssertionError(f"no {words!r} came, but {self.text!r}")
+
+    def echoes(self):
+        """Whether the terminal itself shows what is typed, as it does before and afterwards."""
+        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
+
+    def finish(self):
+        while self._read():
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def close(self):
+        os.close(self._terminal)
+
+    def _read(self):
+        try:
+            more = os.read(self._terminal, 1 << 16)
+        except OSError:  # its other end is closed
+            return False
+        self.text += more
+        return bool(more)
+
+
 class Muster:
     """A state folder, the commands that use it, and whatever they started."""
 
@@ -254,7 +308,9 @@ class Muster:
 
     def job_folders(self):
         """One for each job that was ever started and not deleted."""
-        return [path for path in (self.state / "jobs").iterdir() if path.is_dir()]
+        others = ("trees", "storage")
+        return [path for path in (self.state / "jobs").iterdir()
+                if path.is_dir() and path.name not in others]
 
     def shim_of(self, job, task):
         """The pid of the process that holds a task."""

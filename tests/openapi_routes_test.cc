@@ -16,6 +16,7 @@
 #include "engine/fake_engine.h"
 #include "server/app.h"
 #include "store/memory_store.h"
+#include "workspace/tree_store.h"
 
 namespace muster::server {
 namespace {
@@ -53,6 +54,7 @@ Routes routes_of_server() {
   engine::FakeEngine engine(loop);
   base::FakeClock clock;
   base::FakeRandom random;
+  workspace::TreeStore trees("/nowhere");
   const access::SecretBox box(access::SecretBox::Key{});
   control::Accounts accounts(
       {.loop = loop, .store = store, .clock = clock, .random = random, .box = box});
@@ -63,7 +65,8 @@ Routes routes_of_server() {
                  .accounts = accounts,
                  .clock = clock,
                  .random = random,
-                 .owner = "ada"},
+                 .owner = "ada",
+                 .trees = trees},
                 {}, [] {});
   Routes routes;
   for (const Router::RouteName& route : app.router().routes()) {

@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "access/secret_box.h"
+#include "base/test_folder.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "engine/fake_engine.h"
 #include "server/app.h"
 #include "store/memory_store.h"
+#include "workspace/tree_store.h"
 
 namespace muster::server {
 
@@ -60,7 +62,8 @@ class TeamServer {
                                             .accounts = accounts_,
                                             .clock = clock_,
                                             .random = random_,
-                                            .owner = "ada"},
+                                            .owner = "ada",
+                                            .trees = trees_},
                                  AppOptions{.version = "1.2.3", .state_folder = "/porphyry/state"},
                                  [this] { left = true; });
     handler_ = app_->handler();
@@ -94,6 +97,8 @@ class TeamServer {
     if (!ask.token.empty()) request.headers["authorization"] = "Bearer " + ask.token;
     handler_(std::move(request), [&](http::Response response) { answer = std::move(response); });
     settle();
+    // What blocks is done on another thread, and answered when that is through.
+    while (answer.status == 0) settle();
     if (answer.stream) answer.body += read(answer.stream);
     return answer;
   }
@@ -157,6 +162,7 @@ class TeamServer {
   control::Controller& controller() { return *controller_; }
   control::Accounts& accounts() { return accounts_; }
   engine::FakeEngine& engine() { return engine_; }
+  workspace::TreeStore& trees() { return trees_; }
   base::FakeClock& clock() { return clock_; }
   const App& app() const { return *app_; }
 
@@ -168,6 +174,8 @@ class TeamServer {
   base::EventLoop loop_;
   store::MemoryStore store_;
   engine::FakeEngine engine_{loop_};
+  base::TestFolder folder_;
+  workspace::TreeStore trees_{folder_.path() / "trees"};
   base::FakeClock clock_;
   base::FakeRandom random_;
   access::SecretBox box_{access::SecretBox::Key{}};

@@ -12,9 +12,11 @@
 
 #include "api/account_wire.h"
 #include "api/project_wire.h"
+#include "api/tree_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "team_server.h"
+#include "workspace/manifest.h"
 
 namespace muster::server {
 namespace {
@@ -47,7 +49,22 @@ class Team : public TeamServer {
   const std::string& token_of(const std::string& caller) const { return tokens_.at(caller); }
   const std::string& amber_token_id() const { return amber_token_id_; }
 
+  /// Velvet's tree: one without files.
+  static std::string manifest() { return workspace::encode({}); }
+  static std::string tree() { return workspace::tree_id(manifest()); }
+
+  /// As a TeamServer; but who asks for the tree finds it kept.
+  http::Response ask(const Ask& ask) {
+    if (ask.path.find("/trees/") != std::string::npos) keep_tree();
+    return TeamServer::ask(ask);
+  }
+
  private:
+  void keep_tree() {
+    EXPECT_TRUE(trees().put_chunk("velvet", manifest()));
+    EXPECT_TRUE(trees().keep("velvet", tree(), {workspace::chunk_id(manifest())}));
+  }
+
   void add_users() {
     add_user("sam", {{"green", Role::kMember}});
     add_user("beryl", {{"velvet", Role::kViewer}});
@@ -165,6 +182,8 @@ std::vector<Row> job_rows() {
       {"GET /v1/jobs/{name}", get(job), 404, 200, 200, 200, 200, 200},
       {"GET /v1/jobs/{name}", get(job, {{"project", "velvet"}}), 404, 200, 200, 200, 200, 200},
       {"DELETE /v1/jobs/{name}", send("DELETE", "/v1/jobs/garnet"), 404, 403, 204, 204, 403, 204},
+      {"PATCH /v1/jobs/{name}", send("PATCH", job, R"({"labels": {"colour": "red"}})"), 404, 403,
+       200, 200, 403, 200},
       {"POST /v1/jobs/{name}/stop", send("POST", job + "/stop"), 404, 403, 200, 200, 403, 200},
       {"POST /v1/jobs/{name}/suspend", send("POST", job + "/suspend"), 404, 403, 200, 200, 403,
        200},
@@ -222,6 +241,22 @@ std::vector<Row> project_rows() {
   };
 }
 
+std::vector<Row> tree_rows() {
+  const std::string velvet = "/v1/projects/velvet";
+  const std::string tree = velvet + "/trees/" + Team::tree();
+  const std::string ids = api::chunk_ids_to_json({workspace::chunk_id(Team::manifest())});
+  TeamServer::Ask chunks = send("PUT", velvet + "/chunks");
+  chunks.headers = {{"content-type", std::string(api::kChunksType)}};
+  api::append_chunk(chunks.body, "azurite");
+  return {
+      {"GET /v1/projects/{name}/trees/{id}", get(tree), 404, 403, 200, 200, 403, 200},
+      {"PUT /v1/projects/{name}/trees/{id}", send("PUT", tree, ids), 404, 403, 200, 200, 403, 200},
+      {"POST /v1/projects/{name}/chunks/missing", send("POST", velvet + "/chunks/missing", ids),
+       404, 403, 200, 200, 403, 200},
+      {"PUT /v1/projects/{name}/chunks", chunks, 404, 403, 204, 204, 403, 204},
+  };
+}
+
 std::vector<Row> account_rows(const Team& team) {
   const std::string of_amber = api::token_request_to_json({.user = "amber"});
   const std::string user = "/v1/users/amber";
@@ -272,6 +307,7 @@ std::vector<Row> server_rows() {
       for_anybody("/openapi.json"),
       {"GET /metrics", get("/metrics"), 403, 403, 403, 403, 200, 200},
       {"GET /v1/info", get("/v1/info"), 200, 200, 200, 200, 200, 200},
+      {"GET /v1/machine-types", get("/v1/machine-types"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/nodes", get("/v1/nodes"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/nodes/{name}", get(node), 200, 200, 200, 200, 200, 200},
       {"POST /v1/nodes/{name}/cordon", send("POST", node + "/cordon"), 403, 403, 403, 403, 403,
@@ -286,7 +322,8 @@ std::vector<Row> server_rows() {
 std::vector<Row> rows() {
   const Team team;
   std::vector<Row> all = job_rows();
-  for (const auto& more : {exec_rows(), project_rows(), account_rows(team), server_rows()}) {
+  for (const auto& more :
+       {exec_rows(), project_rows(), tree_rows(), account_rows(team), server_rows()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

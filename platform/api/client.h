@@ -20,6 +20,7 @@
 #include "api/job_query.h"
 #include "api/project_wire.h"
 #include "api/terminal.h"
+#include "api/tree_wire.h"
 #include "api/wire.h"
 #include "base/result.h"
 #include "http/client.h"
@@ -27,6 +28,7 @@
 #include "job/forecast.h"
 #include "job/job.h"
 #include "job/log_record.h"
+#include "job/machine_type.h"
 #include "job/node.h"
 #include "job/project.h"
 
@@ -118,6 +120,23 @@ class Client {
   /// empty, all jobs are handed over anew, and those that are not among them are gone.
   Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
                           const http::Wake& wake = {});
+
+  /// Sets the labels that have a value, and takes away those that have none. Tags: "" as the value.
+  Result<job::Job> set_labels(const std::string& name,
+                              const std::map<std::string, std::optional<std::string>>& labels);
+
+  // Files for jobs (tree_wire.h), and machines by name.                client_trees.cc
+
+  /// kNotFound where the server does not have it.
+  Result<TreeInfo> tree(const std::string& project, const std::string& id);
+  /// Those of `chunks` that the server lacks; as many as there are, in several requests.
+  Result<std::vector<std::string>> missing_chunks(const std::string& project,
+                                                  const std::vector<std::string>& chunks);
+  /// `body`: chunks_in() of tree_wire.h, at most kMostChunkBytes.
+  Result<void> put_chunks(const std::string& project, std::string body);
+  Result<TreeInfo> keep_tree(const std::string& project, const std::string& id,
+                             const std::vector<std::string>& manifest_chunks);
+  Result<job::MachineTypes> machine_types();
 
   Result<std::vector<job::ProjectStatus>> projects();
   Result<job::ProjectStatus> project(const std::string& name);

@@ -131,6 +131,22 @@ void Fields::read(std::string_view name, std::map<std::string, std::string>& int
   }
 }
 
+void Fields::read(std::string_view name, std::map<std::string, std::optional<std::string>>& into,
+                  Need need) {
+  const Json* value = find(name, need);
+  if (value == nullptr) return;
+  const std::string path = path_ + std::string(name);
+  if (!value->is_object()) return expected("an object of texts", *value, path);
+  into.clear();
+  for (const auto& [key, entry] : value->items()) {
+    if (entry.is_null()) {
+      into[key].reset();
+    } else if (auto bytes = bytes_of(entry, path + "." + shortened(key))) {
+      into[key] = *std::move(bytes);
+    }
+  }
+}
+
 void Fields::read_base64(std::string_view name, std::string& into) {
   const Json* value = find(name, Need::kOptional);
   if (value == nullptr) return;

@@ -49,6 +49,9 @@ class Fields {
   void read(std::string_view name, std::vector<std::string>& into, Need need = Need::kOptional);
   void read(std::string_view name, std::vector<int>& into);
   void read(std::string_view name, std::map<std::string, std::string>& into);
+  /// The same, in which null means something.
+  void read(std::string_view name, std::map<std::string, std::optional<std::string>>& into,
+            Need need);
   template <class T>
   void read(std::string_view name, std::optional<T>& into) {
     if (!has(name)) return;

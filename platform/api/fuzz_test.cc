@@ -6,6 +6,8 @@
 #include <random>
 
 #include "api/forecast_wire.h"
+#include "api/label_wire.h"
+#include "api/machine_wire.h"
 #include "api/node_wire.h"
 #include "api/project_wire.h"
 #include "api/test_cluster_values.h"
@@ -37,6 +39,10 @@ std::vector<Reader> readers() {
        [](auto text) { return explanation_from_json(text).ok(); }},
       {log_record_to_json(full_record()),
        [](auto text) { return log_record_from_json(text).ok(); }},
+      {label_changes_to_json({{"a", "b"}, {"c", std::nullopt}}),
+       [](auto text) { return label_changes_from_json(text).ok(); }},
+      {machine_types_to_json(job::usual_machine_types()),
+       [](auto text) { return machine_types_from_json(text).ok(); }},
       {info_to_json({.version = "1", .pid = 1}),
        [](auto text) { return info_from_json(text).ok(); }},
   };

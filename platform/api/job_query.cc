@@ -65,6 +65,14 @@ std::optional<std::string> take_phases(const std::string& words, std::vector<job
   return std::nullopt;
 }
 
+/// `wanted`: "NAME" or "NAME=VALUE"; no name holds a '='.
+bool has_label(const job::JobSpec& spec, const std::string& wanted) {
+  const size_t end = wanted.find('=');
+  const auto found = spec.labels.find(wanted.substr(0, end));
+  if (found == spec.labels.end()) return false;
+  return end == std::string::npos || found->second == wanted.substr(end + 1);
+}
+
 /// What is wrong with one parameter, or empty once it is taken into `query`.
 std::string take(JobQuery& query, const std::string& name, const std::string& value) {
   if (name == "project" || name == "owner" || name == "prefix") {
@@ -74,6 +82,12 @@ std::string take(JobQuery& query, const std::string& name, const std::string& va
   if (name == "cursor") {
     query.cursor = value;
     return "";
+  }
+  if (name == "label") {
+    query.labels.push_back(value);
+    return value.empty() || value.starts_with('=')
+               ? in_quotes(value) + " is neither NAME nor NAME=VALUE"
+               : "";
   }
   if (name == "phase") {
     const auto wrong = take_phases(value, query.phases);
@@ -94,8 +108,8 @@ std::string take(JobQuery& query, const std::string& name, const std::string& va
     return right ? ""
                  : in_quotes(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
   }
-  return unknown_parameter(name,
-                           {"project", "phase", "owner", "prefix", "sort", "limit", "cursor"});
+  return unknown_parameter(
+      name, {"project", "phase", "owner", "prefix", "label", "sort", "limit", "cursor"});
 }
 
 }  // namespace
@@ -104,6 +118,10 @@ bool matches(const JobQuery& query, const job::Job& job) {
   if (query.project && *query.project != job.spec.project) return false;
   if (query.owner && *query.owner != job.owner) return false;
   if (query.prefix && !job.spec.name.starts_with(*query.prefix)) return false;
+  if (!std::all_of(query.labels.begin(), query.labels.end(),
+                   [&](const std::string& label) { return has_label(job.spec, label); })) {
+    return false;
+  }
   return query.phases.empty() ||
          std::find(query.phases.begin(), query.phases.end(), job.phase) != query.phases.end();
 }
@@ -146,6 +164,7 @@ Parameters job_query_parameters(const JobQuery& query) {
     std::string& phases = parameters["phase"];
     phases += (phases.empty() ? "" : ",") + std::string(job::to_string(phase));
   }
+  for (const std::string& label : query.labels) parameters.add("label", label);
   const JobQuery usual;
   if (query.order != usual.order) parameters["sort"] = name_of(query.order);
   if (query.limit != usual.limit) parameters["limit"] = std::to_string(query.limit);

@@ -26,6 +26,8 @@ struct JobQuery {
   std::vector<job::Phase> phases;  ///< any of these; empty: all
   std::optional<std::string> owner;
   std::optional<std::string> prefix;  ///< of the name
+  /// "NAME" or "NAME=VALUE": it has all of these labels.
+  std::vector<std::string> labels;
   Order order = Order::kOldestFirst;
   int limit = 500;     ///< 1 to kMostJobs
   std::string cursor;  ///< of the page before; empty: the first page
@@ -48,7 +50,7 @@ std::string cursor_text(JobQuery::Order order, const JobPlace& place);
 /// Nothing for what is no cursor of this order.
 std::optional<JobPlace> place_of_cursor(JobQuery::Order order, std::string_view cursor);
 
-/// ?project=&phase=Running,Queued&owner=&prefix=&sort=submitted|-submitted|name&limit=&cursor=
+/// ?project=&phase=Running,Queued&owner=&prefix=&label=NAME&label=NAME=VALUE&sort=submitted|-submitted|name&limit=&cursor=
 Parameters job_query_parameters(const JobQuery& query);
 /// kInvalid with every fault.
 base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters);

@@ -23,6 +23,7 @@ TEST(JobQuery, IsReadBackAsItWasWritten) {
                  .phases = {job::Phase::kRunning, job::Phase::kQueued},
                  .owner = "ada",
                  .prefix = "train-",
+                 .labels = {"nightly", "team=a=b", "team"},
                  .order = Order::kNewestFirst,
                  .limit = 7};
   query.cursor = cursor_text(query.order, place_of(query.order, full_job()));
@@ -45,6 +46,8 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
                                                {"sort", "age"},
                                                {"limit", "1001"},
                                                {"cursor", "forged"},
+                                               {"label", "nightly"},
+                                               {"label", "=b"},
                                                {"projects", "x"}});
 
   ASSERT_FALSE(read);
@@ -52,6 +55,7 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
   EXPECT_EQ(
       read.error().to_string(),
       "the query for jobs is wrong\n"
+      "  label: '=b' is neither NAME nor NAME=VALUE\n"
       "  limit: '1001' is not a number from 1 to 1000\n"
       "  phase: 'Done' is not a phase; those are Queued, Starting, Running, Succeeded, Failed "
       "and Stopped\n"
@@ -73,6 +77,18 @@ TEST(JobQuery, ShowsJobsThatAreAllOfWhatIsAskedFor) {
   EXPECT_FALSE(matches({.phases = {job::Phase::kFailed}}, job));
   EXPECT_FALSE(matches({.owner = "bob"}, job));
   EXPECT_FALSE(matches({.prefix = "rain"}, job));
+}
+
+TEST(JobQuery, ShowsJobsThatHaveAllOfTheLabels) {
+  job::Job job;
+  job.spec.labels = {{"nightly", ""}, {"team", "a=b"}};
+
+  const std::vector<std::string> shown[] = {
+      {"nightly"}, {"nightly="}, {"team"}, {"team=a=b"}, {"team", "nightly"}};
+  for (const auto& labels : shown) EXPECT_TRUE(matches({.labels = labels}, job)) << labels[0];
+  const std::vector<std::string> hidden[] = {
+      {"night"}, {"nightly=x"}, {"team=a"}, {"team="}, {"nightly", "other"}};
+  for (const auto& labels : hidden) EXPECT_FALSE(matches({.labels = labels}, job)) << labels[0];
 }
 
 TEST(JobCursor, NamesThePlaceOfAJobInEachOrder) {

@@ -58,8 +58,10 @@ void write_task(JsonWriter& json, const Task& task) {
 Task read_task(Fields& fields) {
   Task task;
   fields.read("name", task.name, Need::kRequired);
-  fields.choose("role", task.role, {Role::kLauncher, Role::kWorker, Role::kSingle}, job::to_string,
-                Need::kRequired);
+  fields.choose("role", task.role,
+                {Role::kLauncher, Role::kWorker, Role::kSingle, Role::kChief,
+                 Role::kParameterServer, Role::kMaster},
+                job::to_string, Need::kRequired);
   fields.read("hostname", task.hostname);
   fields.read("node", task.node);
   fields.read("devices", task.devices);

@@ -4,16 +4,16 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "http/query.h"
 
 namespace muster::api {
 
-using Parameters = std::map<std::string, std::string>;
+using Parameters = http::Query;
 
 /// Hands over each parameter; `take` says what is wrong with it, or nothing once it is taken.
 std::vector<base::Fault> read_parameters(

@@ -12,6 +12,7 @@
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
 //   GET    /v1/jobs/NAME             -> job
 //   DELETE /v1/jobs/NAME             -> 204
+//   PATCH  /v1/jobs/NAME             {"labels": {"NAME": "VALUE" or null}} -> job
 //   POST   /v1/jobs/NAME/stop        -> job; ?now=true
 //   POST   /v1/jobs/NAME/suspend     -> job
 //   POST   /v1/jobs/NAME/resume      -> job
@@ -32,6 +33,11 @@
 //   GET    /v1/projects/NAME/secrets            -> {"secrets": [...]}, without values
 //   PUT    /v1/projects/NAME/secrets/SECRET     {"value"} -> secret
 //   DELETE /v1/projects/NAME/secrets/SECRET     -> 204
+//   GET    /v1/projects/NAME/trees/ID           -> TreeInfo (tree_wire.h)
+//   POST   /v1/projects/NAME/chunks/missing     {"chunks"} -> {"chunks"}: those that are not here
+//   PUT    /v1/projects/NAME/chunks             chunks (application/octet-stream) -> 204
+//   PUT    /v1/projects/NAME/trees/ID           {"chunks"} of its manifest -> TreeInfo
+//   GET    /v1/machine-types         -> {"machine_types": [...]} (machine_wire.h)
 //   GET    /v1/users                 -> {"users": [user, ...]}
 //   POST   /v1/users                 user -> 201 NewUser
 //   GET    /v1/users/NAME            -> user
@@ -66,6 +72,7 @@ inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
 inline constexpr std::string_view kNodesPath = "/v1/nodes";
 inline constexpr std::string_view kShutdownPath = "/v1/shutdown";
+inline constexpr std::string_view kMachineTypesPath = "/v1/machine-types";
 inline constexpr std::string_view kUsersPath = "/v1/users";
 inline constexpr std::string_view kTokensPath = "/v1/tokens";
 inline constexpr std::string_view kAuditPath = "/v1/audit";

@@ -8,24 +8,6 @@ using job::JobSpec;
 
 namespace {
 
-void write_resources(JsonWriter& json, const job::Resources& resources) {
-  json.open('{');
-  json.key("gpus").number(resources.gpus);
-  json.key("gpu_share").milli(resources.gpu_share_milli);
-  json.key("gpu_memory_bytes").number(resources.gpu_memory_bytes);
-  json.key("cpus").milli(resources.cpu_milli);
-  json.key("memory_bytes").number(resources.memory_bytes);
-  json.close('}');
-}
-
-void read_resources(Fields& fields, job::Resources& resources) {
-  fields.read("gpus", resources.gpus);
-  fields.read_milli("gpu_share", resources.gpu_share_milli);
-  fields.read("gpu_memory_bytes", resources.gpu_memory_bytes);
-  fields.read_milli("cpus", resources.cpu_milli);
-  fields.read("memory_bytes", resources.memory_bytes);
-}
-
 void write_secrets(JsonWriter& json, const std::vector<job::SecretUse>& secrets) {
   json.open('[');
   for (const job::SecretUse& use : secrets) {
@@ -49,6 +31,36 @@ void read_secrets(Fields& fields, std::vector<job::SecretUse>& secrets) {
   });
 }
 
+/// What most jobs say nothing of, and is not told then.
+void write_programs(JsonWriter& json, const JobSpec& spec) {
+  if (!spec.image.empty()) json.key("image").text(spec.image);
+  json.key("command").texts(spec.command);
+  if (!spec.arguments.empty()) json.key("arguments").texts(spec.arguments);
+  if (!spec.worker_command.empty()) json.key("worker_command").texts(spec.worker_command);
+}
+
+void write_roles(JsonWriter& json, const JobSpec& spec) {
+  write_role_if_any(json, "leader", spec.leader);
+  if (spec.leader_slots != 0) json.key("leader_slots").number(spec.leader_slots);
+  if (spec.parameter_servers != 0) json.key("parameter_servers").number(spec.parameter_servers);
+  write_role_if_any(json, "parameter_server", spec.parameter_server);
+}
+
+void write_marks(JsonWriter& json, const JobSpec& spec) {
+  if (spec.held) json.key("held").flag(true);
+  if (!spec.labels.empty()) write_pairs(json, "labels", spec.labels);
+  if (!spec.annotations.empty()) write_pairs(json, "annotations", spec.annotations);
+}
+
+void read_roles(Fields& fields, JobSpec& spec) {
+  fields.read("worker_command", spec.worker_command);
+  fields.object("leader", [&](Fields& inner) { read_role(inner, spec.leader); });
+  fields.read("leader_slots", spec.leader_slots);
+  fields.read("parameter_servers", spec.parameter_servers);
+  fields.object("parameter_server",
+                [&](Fields& inner) { read_role(inner, spec.parameter_server); });
+}
+
 }  // namespace
 
 void write_spec(JsonWriter& json, const JobSpec& spec) {
@@ -56,16 +68,17 @@ void write_spec(JsonWriter& json, const JobSpec& spec) {
   json.key("name").text(spec.name);
   json.key("project").text(spec.project);
   json.key("kind").text(to_string(spec.kind));
-  json.key("command").texts(spec.command);
+  write_programs(json, spec);
   json.key("workers").number(spec.workers);
   json.key("slots_per_worker").number(spec.slots_per_worker);
   json.key("resources");
   write_resources(json, spec.resources);
+  write_roles(json, spec);
+  write_volumes_if_any(json, spec.volumes);
+  write_marks(json, spec);
   json.key("scheduling");
   write_scheduling(json, spec.scheduling);
-  json.key("environment").open('{');
-  for (const auto& [name, value] : spec.environment) json.key(name).text(value);
-  json.close('}');
+  write_pairs(json, "environment", spec.environment);
   json.key("secrets");
   write_secrets(json, spec.secrets);
   json.key("folder").text(spec.folder);
@@ -78,11 +91,20 @@ void write_spec(JsonWriter& json, const JobSpec& spec) {
 void read_spec(Fields& fields, JobSpec& spec) {
   fields.read("name", spec.name, Need::kRequired);
   fields.read("project", spec.project);
-  fields.choose("kind", spec.kind, {job::Kind::kSingle, job::Kind::kMpi}, job::to_string);
+  fields.choose("kind", spec.kind,
+                {job::Kind::kSingle, job::Kind::kMpi, job::Kind::kGrpc, job::Kind::kTorch},
+                job::to_string);
+  fields.read("image", spec.image);
   fields.read("command", spec.command, Need::kRequired);
+  fields.read("arguments", spec.arguments);
   fields.read("workers", spec.workers);
   fields.read("slots_per_worker", spec.slots_per_worker);
   fields.object("resources", [&](Fields& inner) { read_resources(inner, spec.resources); });
+  read_roles(fields, spec);
+  read_volumes(fields, spec.volumes);
+  fields.read("held", spec.held);
+  fields.read("labels", spec.labels);
+  fields.read("annotations", spec.annotations);
   fields.object("scheduling", [&](Fields& inner) { read_scheduling(inner, spec.scheduling); });
   fields.read("environment", spec.environment);
   read_secrets(fields, spec.secrets);

@@ -1,5 +1,10 @@
-// A spec within other documents: what spec.cc and job.cc of the wire share.
+// A spec within other documents: what the files of the wire that are about specs and jobs share.
 #pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/fields.h"
 #include "api/json_writer.h"
@@ -12,5 +17,21 @@ void read_spec(Fields& fields, job::JobSpec& spec);
 
 void write_scheduling(JsonWriter& json, const job::Scheduling& scheduling);
 void read_scheduling(Fields& fields, job::Scheduling& scheduling);
+
+// role_wire.cc
+
+void write_pairs(JsonWriter& json, std::string_view name,
+                 const std::map<std::string, std::string>& pairs);
+
+void write_resources(JsonWriter& json, const job::Resources& resources);
+void read_resources(Fields& fields, job::Resources& resources);
+
+/// Nothing where all has its default.
+void write_role_if_any(JsonWriter& json, std::string_view name, const job::RoleSpec& role);
+void read_role(Fields& fields, job::RoleSpec& role);
+
+void write_volumes_if_any(JsonWriter& json, const std::vector<job::Volume>& volumes);
+/// The field "volumes" of `fields`.
+void read_volumes(Fields& fields, std::vector<job::Volume>& volumes);
 
 }  // namespace muster::api

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "api/test_values.h"
-#include "api/utf8.h"
 #include "base/test_faults.h"
 
 namespace muster::api {
@@ -60,7 +59,7 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
   EXPECT_EQ(
       faults_of(read),
       (Texts{"name must be text, not a whole number",
-             "kind 'mpii' is none of single, mpi; did you mean 'mpi'?",
+             "kind 'mpii' is none of single, mpi, grpc, torch; did you mean 'mpi'?",
              "command[1] must be text, not a whole number", "command[2].base64 is no base64",
              "command[3] must be text, or an object with base64",
              "command[3].base46 is not a field; did you mean 'base64'?",
@@ -242,25 +241,6 @@ TEST(InfoWire, IsReadBackAndMayHoldMore) {
   EXPECT_EQ(*info_from_json(info_to_json(info)), info);
   EXPECT_TRUE(info_from_json(R"({"version":"9","pid":1,"state_folder":"/","newer":[]})"));
   EXPECT_EQ(faults_of(info_from_json("{}")), (Texts{"version is missing", "pid is missing"}));
-}
-
-TEST(Utf8, IsWhatTheStandardSaysItIs) {
-  for (const std::string_view good : {"", "plain", "é", "漢字", "🚀", "\xF4\x8F\xBF\xBF", "\x7F"}) {
-    EXPECT_TRUE(is_utf8(good)) << good;
-    EXPECT_TRUE(is_utf8("in the midst of ASCII " + std::string(good) + " and more of it"));
-  }
-  for (const std::string_view bad :
-       {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
-        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3", "\xE6\xBC", "\xF0\x9F\x9A", "\xC3("}) {
-    EXPECT_FALSE(is_utf8(bad));
-    EXPECT_FALSE(is_utf8("in the midst of ASCII " + std::string(bad)));
-  }
-}
-
-TEST(Utf8, IsCutBetweenCharactersOnly) {
-  EXPECT_EQ(shortened("aé漢", 60), "aé漢");
-  EXPECT_EQ(shortened("aé漢", 2), "a...");
-  EXPECT_EQ(shortened("aé漢", 3), "aé...");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ void fill(CLI::App& app, const Command& command) {
   // Without this bound a job named like a command ("muster get list") would be taken for one.
   app.require_subcommand(0, 1);
   for (const Flag& flag : command.flags) {
-    if (flag.is_switch()) {
+    if (flag.is_switch() || flag.value_optional) {
       app.add_flag(spelled(flag));
     } else {
       app.add_option(spelled(flag), CLI::callback_t{})

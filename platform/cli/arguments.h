@@ -16,7 +16,7 @@ namespace muster::cli {
 
 struct Arguments {
   std::vector<std::string> path;  ///< the command: {"submit", "mpi"}; aliases by their full name
-  std::map<std::string, std::vector<std::string>> flags;  ///< --env -> values; switches: {"true"}
+  std::map<std::string, std::vector<std::string>> flags;  ///< --env -> values; without: {"true"}
   std::vector<std::string> names;                         ///< what is neither command nor flag
   bool has_program = false;                               ///< whether "--" was there
   std::vector<std::string> program;                       ///< what came after it

@@ -6,7 +6,9 @@
 #include <iostream>
 
 #include "cli/commands.h"
+#include "cli/gradient/gradient.h"
 #include "cli/report.h"
+#include "cli/runai/runai.h"
 #include "cli/terminal.h"
 
 namespace muster::cli {
@@ -32,11 +34,19 @@ int run_or_throw(const std::vector<std::string>& args, const Hooks& hooks) {
   return code ? *code : tell(code.error());
 }
 
+/// A dialect has commands of its own behind its name.
+int run_dialect_or_own(const std::vector<std::string>& args, const Hooks& hooks) {
+  const std::string first = args.empty() ? "" : args.front();
+  if (first != "gradient" && first != "runai") return run_or_throw(args, hooks);
+  const std::vector<std::string> words(args.begin() + 1, args.end());
+  return first == "gradient" ? gradient::run(words, hooks) : runai::run(words, hooks);
+}
+
 }  // namespace
 
 int run(const std::vector<std::string>& args, const Hooks& hooks) {
   try {
-    return run_or_throw(args, hooks);
+    return run_dialect_or_own(args, hooks);
   } catch (const std::exception& error) {
     // Out of memory, or a defect: nothing above may throw by contract.
     return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"});

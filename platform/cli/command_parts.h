@@ -29,6 +29,13 @@ Flags resource_flags();
 Flags importance_flags();
 Flags elastic_flags();
 
+/// What a job finds: its image, its files, its volumes; and what it is called by.
+Flags content_flags();
+/// How log lines are dressed.
+Flags look_flags();
+Command submit();
+Command run_in_foreground();
+
 /// project, node, queue, top.
 std::vector<Command> commands_on_the_cluster();
 /// login, logout, whoami, context, user, token, secret, audit; and of `project` those on members.

@@ -33,7 +33,8 @@ struct Flag {
   std::vector<std::string> choices = {};  ///< the values it takes; empty: any
   Offer offer = Offer::kNothing;
   bool repeats = false;
-  bool hidden = false;  ///< understood, but in no help and no completion
+  bool value_optional = false;  ///< --flag alone, or --flag=VALUE in one word
+  bool hidden = false;          ///< understood, but in no help and no completion
 
   bool is_switch() const { return value.empty(); }
 };

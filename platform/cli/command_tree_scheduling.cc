@@ -66,4 +66,35 @@ Flags importance_flags() {
   };
 }
 
+Flags content_flags() {
+  return {
+      {.name = "--image",
+       .value = "IMAGE",
+       .help = "what it runs in, where the engine runs images, or its stand-in"},
+      {.name = "--workspace",
+       .value = "FROM",
+       .help = "send a folder, a .zip or a git URL: the working folder of every task",
+       .offer = Offer::kFolders},
+      {.name = "--workspace-ref",
+       .value = "REF",
+       .help = "of the git URL: a branch, a tag or a commit"},
+      {.name = "--ignore",
+       .value = "PATTERN",
+       .help = "leave these files out, beside those of .gitignore",
+       .repeats = true},
+      {.name = "--volume",
+       .letter = "-v",
+       .value = "FROM:TO[:ro]",
+       .help = "a path of the node at another of the tasks; storage/NAME is the project's own "
+               "folder of that name, artifacts the job's",
+       .repeats = true},
+      {.name = "--label",
+       .letter = "-l",
+       .value = "NAME[=VALUE]",
+       .help = "to select it by",
+       .repeats = true},
+      {.name = "--hold", .help = "register it; 'muster resume' starts it"},
+  };
+}
+
 }  // namespace muster::cli

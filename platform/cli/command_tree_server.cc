@@ -9,7 +9,9 @@ namespace {
 /// A flag for each key of the configuration.
 Flags key_flags() {
   Flags flags;
-  for (const ServerKey& key : server_keys()) flags.push_back(flag_of(key));
+  for (const ServerKey& key : server_keys()) {
+    if (!key.flag.empty()) flags.push_back(flag_of(key));
+  }
   return flags;
 }
 

@@ -8,6 +8,7 @@
 #include "api/wire.h"
 #include "base/files.h"
 #include "cli/commands.h"
+#include "cli/content_flags.h"
 #include "cli/follow.h"
 #include "cli/job_view.h"
 #include "cli/report.h"
@@ -66,6 +67,17 @@ Result<job::Job> submit(Connection& connection, const job::JobSpec& spec, const 
   return with_origin_of_project(std::move(job).error(), spec, hooks);
 }
 
+/// Sends the files that the job is to work in, where it brings some.
+Result<void> send_files(const std::optional<WorkspaceWish>& wish, job::JobSpec& spec,
+                        const Hooks& hooks) {
+  if (!wish) return {};
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const SentWorkspace sent, send_workspace(connection, spec.project, *wish));
+  work_in(sent.tree, spec);
+  if (!sent.commit.empty()) spec.annotations["muster/commit"] = sent.commit;
+  return {};
+}
+
 void show_detached(const std::string& name) {
   // The terminal has just shown "^C".
   if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
@@ -119,6 +131,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
     MUSTER_TRY(spec, read_spec_file(*command.file, hooks));
   }
   if (command.dry_run) return show_forecast(spec, command.output, hooks);
+  MUSTER_CHECK(send_files(command.workspace, spec, hooks));
   if (command.follow) {
     return submit_and_follow(spec, command.idempotency_key, command.look, OnInterrupt::kDetach,
                              hooks);
@@ -133,8 +146,9 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const RunCommand& command, const Hooks& hooks) {
-  return submit_and_follow(command.spec, command.idempotency_key, command.look, OnInterrupt::kStop,
-                           hooks);
+  job::JobSpec spec = command.spec;
+  MUSTER_CHECK(send_files(command.workspace, spec, hooks));
+  return submit_and_follow(spec, command.idempotency_key, command.look, OnInterrupt::kStop, hooks);
 }
 
 Result<int> execute(const LogsCommand& command, const Hooks& hooks) {

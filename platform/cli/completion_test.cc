@@ -63,7 +63,7 @@ TEST(BashCompletion, OffersWhatMayStandAtTheCursor) {
   const std::pair<std::string, std::string> cases[] = {
       {"muster sub", "submit\n"},
       {"muster submit m", "mpi\n"},
-      {"muster submit mpi dist --wo", "--workers\n"},
+      {"muster submit mpi dist --worke", "--workers\n"},
       {"muster submit mpi dist --sandbox n", "none\n"},
       {"muster ls --output j", "json\n"},
       {"muster ls -o n", "names\n"},

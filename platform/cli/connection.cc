@@ -64,6 +64,10 @@ void Connection::set_project(const std::string& project) {
   client_->set_project(project);
 }
 
+std::string Connection::url() const {
+  return endpoint_ ? api::server_url(endpoint_->host, endpoint_->port) : "";
+}
+
 std::unique_ptr<api::Client> Connection::second_client() const {
   auto client = endpoint_ ? std::make_unique<api::Client>(*endpoint_, token_)
                           : std::make_unique<api::Client>(paths_.socket);

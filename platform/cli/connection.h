@@ -44,6 +44,9 @@ class Connection {
   /// Whether it is somebody else's to bring back when it goes away.
   bool is_shared() const { return endpoint_.has_value(); }
 
+  /// https://HOST:PORT of a shared server; empty: it is the local one.
+  std::string url() const;
+
   /// attempt(client()), and once more on a new connection where the server went away. Only for
   /// requests that may be sent twice: reads, stop, and submit with its idempotency key.
   template <class Attempt>

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <future>
@@ -12,11 +13,15 @@
 #include "api/event_wire.h"
 #include "api/forecast_wire.h"
 #include "api/job_query.h"
+#include "api/label_wire.h"
+#include "api/machine_wire.h"
 #include "api/routes.h"
+#include "api/terminal.h"
 #include "api/wire.h"
 #include "cli/fake_accounts.h"
 #include "cli/fake_cluster.h"
 #include "http/server_sent_events.h"
+#include "http/websocket.h"
 
 namespace muster::cli {
 
@@ -62,7 +67,9 @@ struct FakeServer::State {
       : script(std::move(behaviour)),
         server(loop, [this](const http::Request& request, const http::Respond& respond) {
           respond(answer(request));
-        }) {}
+        }) {
+    for (const job::Job& job : script.jobs) jobs[job.spec.name] = job;
+  }
 
   http::Response answer(const http::Request& request) {
     const std::string what = request.method + " " + request.path;
@@ -75,22 +82,37 @@ struct FakeServer::State {
     requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
     if (auto answered = accounts.answer(request)) return *std::move(answered);
     if (auto answered = cluster.answer(request)) return *std::move(answered);
+    if (request.path == api::kMachineTypesPath) {
+      return {.body = api::machine_types_to_json(job::usual_machine_types())};
+    }
     if (what == "GET /v1/queue") return {.body = api::jobs_to_json(waiting())};
     if (what == "GET /v1/jobs") return list(request);
     if (request.path == api::kWatchEventsPath) return watch_events(request);
+    if (request.path == api::kWatchJobsPath) return watch_jobs(request);
     if (what == "POST /v1/jobs") return submit(request);
     const std::string rest = request.path.substr(api::kJobsPath.size() + 1);
-    const std::string name = rest.substr(0, rest.find('/'));
+    const std::string name = name_of(rest.substr(0, rest.find('/')));
+    if (what == script.vanishes_at) jobs.erase(name);
     if (!jobs.contains(name)) {
       return problem(base::ErrorCode::kNotFound, "there is no job '" + name + "'");
     }
     job::Job& job = jobs[name];
     if (rest.ends_with("/logs")) return logs(job);
+    if (rest.ends_with("/exec")) return exec(request);
     if (rest.ends_with("/stop")) return stop(job);
     if (rest.ends_with("/explain")) return explain(job);
     if (rest.ends_with("/suspend") || rest.ends_with("/resume")) return hold(job, rest);
     if (request.method == "DELETE") return remove(job);
+    if (request.method == "PATCH") return set_labels(job, request.body);
     return {.body = api::job_to_json(job)};
+  }
+
+  /// Of a job, by its name or its id.
+  std::string name_of(const std::string& name_or_id) const {
+    for (const auto& [name, job] : jobs) {
+      if (job.id == name_or_id) return name;
+    }
+    return name_or_id;
   }
 
   std::vector<job::Job> all() const {
@@ -108,7 +130,23 @@ struct FakeServer::State {
     for (const auto& [name, job] : jobs) {
       if (matches(*query, job)) page.push_back(&job);
     }
-    return {.body = api::job_page_to_json(page, "")};
+    if (query->order == api::JobQuery::Order::kNewestFirst) {
+      std::stable_sort(page.begin(), page.end(),
+                       [](const auto* a, const auto* b) { return a->submitted > b->submitted; });
+    }
+    return {.body = one_page(*query, std::move(page))};
+  }
+
+  /// From the cursor on, as many as are asked for.
+  static std::string one_page(const api::JobQuery& query, std::vector<const job::Job*> all) {
+    const auto begin = std::find_if(all.begin(), all.end(), [&](const job::Job* job) {
+      return api::cursor_text(query.order, api::place_of(query.order, *job)) == query.cursor;
+    });
+    if (begin != all.end()) all.erase(all.begin(), begin + 1);
+    if (std::cmp_less_equal(all.size(), query.limit)) return api::job_page_to_json(all, "");
+    all.resize(static_cast<size_t>(query.limit));
+    return api::job_page_to_json(
+        all, api::cursor_text(query.order, api::place_of(query.order, *all.back())));
   }
 
   /// Of one job, which has ended.
@@ -127,6 +165,51 @@ struct FakeServer::State {
     return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(tape)};
   }
 
+  /// All jobs as they are, and what becomes of them.
+  http::Response watch_jobs(const http::Request& request) {
+    const auto query = api::job_query_from_parameters(request.query);
+    auto told = std::make_shared<Tape>(Tape{.stays_open = true});
+    const auto tell = [&](const job::Job& job) {
+      if (matches(*query, job)) {
+        told->pieces.push_back(event(api::kJobEvent, api::job_to_json(job)));
+      }
+    };
+    for (const auto& [name, job] : jobs) tell(job);
+    told->pieces.push_back(event(api::kReadyEvent, "{}"));
+    if (script.settles_when_watched) {
+      for (auto& [name, job] : jobs) {
+        settle(job);
+        tell(job);
+      }
+    }
+    return {.content_type = "text/event-stream", .stream = std::make_shared<TapeStream>(told)};
+  }
+
+  void settle(job::Job& job) const {
+    if (job::is_final(job.phase)) return;
+    if (job.stop_requested) {
+      end(job, job::Phase::kStopped);
+      return;
+    }
+    job.phase = job::Phase::kRunning;
+    for (job::Task& task : job.tasks) task.phase = job::TaskPhase::kRunning;
+  }
+
+  /// A program that prints what it was asked for, and ends with code 7.
+  http::Response exec(const http::Request& request) {
+    const auto wish = api::exec_request_from_parameters(request.query);
+    if (!wish) return problem(wish.error().code, wish.error().what);
+    std::string text = wish->task + (wish->terminal ? " with a terminal:" : ":");
+    for (const std::string& word : wish->command) text += " [" + word + "]";
+    http::Response response;
+    response.websocket = [text](const std::shared_ptr<http::WebSocket>& socket) {
+      socket->send(http::WebSocket::Kind::kBinary, api::kOutputByte + text + "\n");
+      socket->send(http::WebSocket::Kind::kText, api::terminal_exit_to_json({.code = 7}));
+      socket->close(1000, "");
+    };
+    return response;
+  }
+
   std::vector<job::Job> waiting() const {
     std::vector<job::Job> list = all();
     std::erase_if(list, [](const job::Job& job) { return job.phase != job::Phase::kQueued; });
@@ -140,6 +223,10 @@ struct FakeServer::State {
       return problem(base::ErrorCode::kNotFound, "there is no project '" + spec->project + "'");
     }
     if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
+    if (spec->name == script.rival) jobs[spec->name].spec = *spec;
+    if (script.unique_names && jobs.contains(spec->name)) {
+      return problem(base::ErrorCode::kConflict, "there is a job '" + spec->name + "' already");
+    }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.tasks = job::tasks_of(*spec);
     jobs[spec->name] = job;
@@ -162,8 +249,21 @@ struct FakeServer::State {
                                               .position = job.suspended ? 0 : 1})};
   }
 
+  static http::Response set_labels(job::Job& job, const std::string& body) {
+    const auto changes = api::label_changes_from_json(body);
+    if (!changes) return problem(changes.error().code, changes.error().what);
+    for (const auto& [name, value] : *changes) {
+      if (value) job.spec.labels[name] = *value;
+      if (!value) job.spec.labels.erase(name);
+    }
+    return {.body = api::job_to_json(job)};
+  }
+
   /// Suspends or resumes; what was resumed waits.
   static http::Response hold(job::Job& job, const std::string& path) {
+    if (job::is_final(job.phase)) {
+      return problem(base::ErrorCode::kConflict, "job '" + job.spec.name + "' has ended");
+    }
     job.phase = job::Phase::kQueued;
     job.suspended = path.ends_with("/suspend");
     job.reason = job.suspended ? "is suspended" : "waits for room";
@@ -198,6 +298,7 @@ struct FakeServer::State {
 
   http::Response stop(job::Job& job) {
     job.stop_requested = true;
+    if (script.settles_when_watched) return {.body = api::job_to_json(job)};
     const std::string last = end(job, job::Phase::kStopped);
     if (tape && tape->waiting) {
       tape->pieces.push_back(last);

@@ -25,7 +25,13 @@ struct Script {
   job::Phase end = job::Phase::kSucceeded;
   int exit_code = 0;
   std::string version = "1";
-  bool tls = false;  ///< listens on TLS, too
+  bool tls = false;                 ///< listens on TLS, too
+  std::vector<job::Job> jobs = {};  ///< that it has from the beginning
+  bool unique_names = false;        ///< a name that is taken is refused
+  std::string rival = {};           ///< a job of this name is there just before one is submitted
+  std::string vanishes_at = {};  ///< "POST /v1/jobs/a/stop": somebody removes the job before that
+  /// Only once somebody watches, what was told to end has ended, and what waits runs.
+  bool settles_when_watched = false;
 };
 
 class FakeServer {

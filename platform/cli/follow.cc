@@ -35,7 +35,7 @@ class Follower {
       : connection_(connection),
         interrupts_(interrupts),
         request_(request),
-        printer_(request.look, terminal_of(STDOUT_FILENO)),
+        printer_(request.look, terminal_of(STDOUT_FILENO), request.head),
         output_(STDOUT_FILENO),
         wake_fd_(either(interrupts.fd(), output_.timer_fd())) {}
 

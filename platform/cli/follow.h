@@ -4,6 +4,7 @@
 // Blocking; one at a time.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cli/connection.h"
@@ -25,6 +26,7 @@ struct FollowRequest {
   job::LogQuery query;
   LogLook look;
   OnInterrupt on_interrupt = OnInterrupt::kDetach;
+  std::function<void(std::string&)> head = {};  ///< as LogPrinter's
 };
 
 struct FollowEnd {

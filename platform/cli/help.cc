@@ -47,12 +47,18 @@ Rows command_rows(const Command& command) {
   return rows;
 }
 
+/// " N", or "=N" where it may be left out.
+std::string value_of(const Flag& flag) {
+  if (flag.is_switch()) return "";
+  return flag.value_optional ? "[=" + flag.value + "]" : " " + flag.value;
+}
+
 Rows flag_rows(const Command& command) {
   Rows rows;
   for (const Flag& flag : command.flags) {
     if (flag.hidden) continue;
     const std::string letter = flag.letter.empty() ? "    " : flag.letter + ", ";
-    rows.emplace_back(letter + flag.name + (flag.is_switch() ? "" : " " + flag.value), flag.help);
+    rows.emplace_back(letter + flag.name + value_of(flag), flag.help);
   }
   return rows;
 }

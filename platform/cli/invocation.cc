@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/content_flags.h"
 #include "cli/invocation_reading.h"
 #include "cli/report.h"
 #include "cli/server_flags.h"
@@ -31,6 +32,7 @@ Invocation read_submit_kind(Reading& in, job::Kind kind) {
   SubmitCommand command;
   if (in.reader.has("--file")) in.reader.fault("--file", "has a kind and a name of its own");
   command.spec = read_submit_spec(kind, in.arguments, in.caller, in.reader);
+  command.workspace = read_workspace_flags(in.reader);
   return read_submit(in, std::move(command));
 }
 
@@ -38,7 +40,8 @@ Invocation read_submit_file(Reading& in) {
   SubmitCommand command;
   command.file = in.reader.text("--file");
   if (!in.reader.has("--file") && in.reader.ok()) {
-    in.reader.fault("", "say what to submit: 'submit mpi', 'submit single' or 'submit -f FILE'");
+    in.reader.fault("", "say what to submit: 'submit mpi', 'submit grpc', 'submit torch', 'submit single' or "
+                        "'submit -f FILE'");
   }
   return read_submit(in, std::move(command));
 }
@@ -48,6 +51,7 @@ Invocation read_run(Reading& in) {
   const std::string name = "run-" + base::random_name(in.random, kSuffix);
   RunCommand command;
   command.spec = read_run_spec(in.arguments, in.caller, name, in.reader);
+  command.workspace = read_workspace_flags(in.reader);
   command.idempotency_key = in.idempotency_key();
   command.look = in.look();
   return command;
@@ -135,10 +139,12 @@ Invocation read_help(Reading& in) {
   return HelpCommand{.path = in.arguments.names};
 }
 
-constexpr std::array<InvocationReader, 18> kReaders{{
+constexpr std::array<InvocationReader, 20> kReaders{{
     {"run", read_run},
     {"submit", read_submit_file},
     {"submit mpi", [](Reading& in) { return read_submit_kind(in, job::Kind::kMpi); }},
+    {"submit grpc", [](Reading& in) { return read_submit_kind(in, job::Kind::kGrpc); }},
+    {"submit torch", [](Reading& in) { return read_submit_kind(in, job::Kind::kTorch); }},
     {"submit single", [](Reading& in) { return read_submit_kind(in, job::Kind::kSingle); }},
     {"list",
      [](Reading& in) -> Invocation {

@@ -17,6 +17,7 @@
 #include "cli/account_commands.h"
 #include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/send_workspace.h"
 #include "cli/server_config.h"
 #include "cli/simulate_flags.h"
 #include "job/log_record.h"
@@ -37,6 +38,7 @@ struct LogLook {
 struct SubmitCommand {
   std::optional<std::string> file;  ///< the spec is in this YAML file ("-": standard input)
   job::JobSpec spec;                ///< valid, unless `file` is set
+  std::optional<WorkspaceWish> workspace;  ///< sent before the job is
   std::string idempotency_key;
   bool follow = false;
   bool dry_run = false;  ///< only ask what would become of it
@@ -46,6 +48,7 @@ struct SubmitCommand {
 
 struct RunCommand {
   job::JobSpec spec;  ///< valid
+  std::optional<WorkspaceWish> workspace;
   std::string idempotency_key;
   LogLook look;
 };

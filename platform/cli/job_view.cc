@@ -40,7 +40,14 @@ std::string shape_of(const job::JobSpec& spec) {
   const auto counted = [](int count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   };
-  return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot");
+  if (spec.kind == job::Kind::kMpi) {
+    return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot");
+  }
+  const std::string servers = spec.parameter_servers == 0
+                                  ? ""
+                                  : ", " + counted(spec.parameter_servers, "parameter server");
+  return (spec.kind == job::Kind::kGrpc ? "chief, " : "master, ") +
+         counted(spec.workers, "worker") + servers;
 }
 
 /// "0,1", or "0 (0.5 of it)"; "-" where it has none.

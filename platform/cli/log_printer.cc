@@ -54,6 +54,7 @@ void LogPrinter::finish(std::string& out) {
 }
 
 void LogPrinter::begin_line(const job::LogRecord& record, std::string& out) {
+  if (head_) head_(out);
   if (look_.timestamps) out += base::to_rfc3339(record.time) + " ";
   if (look_.prefix) out += prefix_;
   if (record.stream == job::LogStream::kNotice) out += "muster: ";

@@ -8,8 +8,10 @@
 // Pure: text in, text out. Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/invocation.h"
 #include "cli/terminal.h"
@@ -19,7 +21,9 @@ namespace muster::cli {
 
 class LogPrinter {
  public:
-  LogPrinter(LogLook look, Terminal terminal) : look_(look), terminal_(terminal) {}
+  /// `head`: appends what stands in front of each line, before all else; empty: nothing.
+  LogPrinter(LogLook look, Terminal terminal, std::function<void(std::string&)> head = {})
+      : look_(look), terminal_(terminal), head_(std::move(head)) {}
 
   /// Appends `record` to `out`. A record that continues leaves its line open: the next of the same
   /// source goes on there; one of another source ends it first and begins a line of its own.
@@ -43,6 +47,7 @@ class LogPrinter {
 
   LogLook look_;
   Terminal terminal_;
+  std::function<void(std::string&)> head_;
   Source source_;       ///< of the last record
   std::string prefix_;  ///< of source_, with its colour
   bool known_ = false;  ///< whether there was a last record

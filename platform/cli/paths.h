@@ -40,6 +40,16 @@ struct PathInputs {
   std::function<bool(const std::filesystem::path&)> is_own_folder;
 };
 
+/// What was sent for jobs (workspace/tree_store.h), and the folders of projects that outlive their
+/// jobs. Beside the jobs' own, for servers that share those share these. Pure. (A job's folder has a
+/// longer name.)
+inline std::filesystem::path trees_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "trees";
+}
+inline std::filesystem::path storage_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "storage";
+}
+
 /// The state folder, first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,
 /// ~/.local/state/muster. The socket is in it, but for the last two, where it goes to
 /// $XDG_RUNTIME_DIR/muster if that folder exists and is the user's. Relative paths in XDG's

@@ -33,12 +33,12 @@ int exit_code_of(const job::Job& job) {
   return code == 0 ? kExitFailed : code;
 }
 
-std::string error_text(const Error& error) {
-  return "muster: " + error.to_string() + "\n";
+std::string error_text(const Error& error, const std::string& program) {
+  return program + ": " + error.to_string() + "\n";
 }
 
-std::string failure_text(const job::Job& job) {
-  const std::string head = "muster: job '" + job.spec.name + "' ";
+std::string failure_text(const job::Job& job, const std::string& program) {
+  const std::string head = program + ": job '" + job.spec.name + "' ";
   if (job.phase == Phase::kStopped) return head + "was stopped\n";
   if (job.phase != Phase::kFailed) return "";
   if (!job.failure) return head + "failed" + (job.reason.empty() ? "" : ": " + job.reason) + "\n";
@@ -51,9 +51,10 @@ std::string failure_text(const job::Job& job) {
   return text;
 }
 
-Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults) {
+Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults,
+                  const std::string& program) {
   Error error{.code = ErrorCode::kInvalid};
-  std::string command = "muster";
+  std::string command = program;
   for (const std::string& word : path) command += " " + word;
   error.advice = "see: " + command + " --help";
   if (faults.size() == 1) {

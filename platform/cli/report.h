@@ -26,13 +26,16 @@ int exit_code_of(const base::Error& error);
 /// none (or a misleading 0: a worker died, and the launcher did not mind).
 int exit_code_of(const job::Job& job);
 
+// `program`: who says so. A dialect speaks under its own name.
+
 /// "muster: what", then faults and advice, indented; ends with a newline.
-std::string error_text(const base::Error& error);
+std::string error_text(const base::Error& error, const std::string& program = "muster");
 
 /// Why a job failed or was stopped: cause, last lines, advice. Empty where it succeeded.
-std::string failure_text(const job::Job& job);
+std::string failure_text(const job::Job& job, const std::string& program = "muster");
 
 /// The faults of a command line as one error. A single fault becomes the error's sentence.
-base::Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults);
+base::Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults,
+                        const std::string& program = "muster");
 
 }  // namespace muster::cli

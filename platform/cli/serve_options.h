@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "job/machine_type.h"
+
 namespace muster::cli {
 
 /// Where a server is reached and what it keeps, then how it behaves. Paths are absolute.
@@ -21,6 +23,9 @@ struct ServeOptions {
   std::string store;  ///< a file or a postgres:// URL; empty: muster.db in the state folder
   std::optional<std::filesystem::path> store_password_file;
   std::optional<std::filesystem::path> secret_key_file;  ///< unset: secret.key in the state folder
+
+  std::optional<std::filesystem::path> storage_folder;  ///< unset: storage/ in the state folder
+  int64_t workspace_bytes = int64_t{4} << 30;           ///< the most that the files of a job have
 
   std::string listen;     ///< "0.0.0.0:7443"; empty: only the unix socket
   std::string advertise;  ///< "HOST:PORT" that callers are sent to; empty: made from `listen`
@@ -49,6 +54,9 @@ struct ServeOptions {
   std::string node_pool = "default";  ///< that the server's node belongs to
   int task_slots = 256;               ///< how many tasks may run at once, whatever they ask for
   std::map<std::string, std::string> topology;  ///< of the server's node: level -> domain
+
+  job::MachineTypes machine_types;  ///< over the usual ones
+  job::ImageStandIns images;        ///< what runs in the place of images
 
   std::string packing = "fragmentation";  ///< or "pack", "spread"
   /// How long a gang may run below its minimum; unset: for ever.

@@ -17,7 +17,7 @@ ServerSource read_server_source(const Caller& caller, const FlagReader& reader) 
     }
   }
   for (const ServerKey& key : server_keys()) {
-    if (reader.has(key.flag)) {
+    if (!key.flag.empty() && reader.has(key.flag)) {
       source.settings.push_back({key.name, key.flag, reader.text(key.flag)});
     }
   }

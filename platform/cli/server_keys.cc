@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cli/server_tables.h"
 #include "cli/server_values.h"
 
 namespace muster::cli {
@@ -43,6 +44,13 @@ Keys places() {
            .help = "where the folders of the jobs are; servers that share a database share this",
            .offer = Offer::kFolders},
           &ServeOptions::jobs_folder, read_path),
+      key({.name = "storage_dir",
+           .flag = "--storage-dir",
+           .type = "folder",
+           .fallback = "storage in the folder of the jobs",
+           .help = "where the folders of projects are that outlive their jobs (/storage)",
+           .offer = Offer::kFolders},
+          &ServeOptions::storage_folder, read_path),
       key({.name = "store",
            .flag = "--store",
            .variable = "MUSTER_STORE",
@@ -138,6 +146,12 @@ Keys limits() {
            .help = "the largest body of a request",
            .reloads = true},
           &ServeOptions::body_bytes, read_size),
+      key({.name = "limits.workspace_bytes",
+           .flag = "--workspace-bytes",
+           .type = "size",
+           .fallback = "4Gi",
+           .help = "how large the files may be that are sent with a job"},
+          &ServeOptions::workspace_bytes, read_large_size),
       key({.name = "limits.connections",
            .flag = "--connections",
            .type = "count",
@@ -241,6 +255,17 @@ Keys habits() {
            .fallback = "none",
            .help = "where this machine stands, as in rack=r1,block=b1"},
           &ServeOptions::topology, read_topology),
+      key({.name = "machine_types",
+           .type = "table",
+           .fallback = "those of Gradient's documents",
+           .help = "what a task claims that asks for a machine by this name",
+           .reloads = true},
+          &ServeOptions::machine_types, read_machine_types),
+      key({.name = "images",
+           .type = "table",
+           .fallback = "none",
+           .help = "what stands in for an image where none can be run"},
+          &ServeOptions::images, read_images),
   };
 }
 

@@ -26,7 +26,7 @@ struct KeyValue {
 
 struct ServerKey {
   std::string name;      ///< "limits.request_rate": a key in the map of a group, or of the whole
-  std::string flag;      ///< "--request-rate"
+  std::string flag;      ///< "--request-rate"; empty: tables stand in the file alone
   std::string variable;  ///< of the environment; empty: none. It wins over the file, a flag over it
   std::string type;      ///< as in docs/configuration.md and, in capitals, in the help
   std::string fallback;  ///< what it is when nothing is said, for people

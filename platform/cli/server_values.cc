@@ -13,6 +13,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr int64_t kLeastSize = 1 << 10;
+
 bool is_flag(const KeyValue& value) {
   return value.field.starts_with("--");
 }
@@ -229,14 +231,22 @@ void read_positive(const KeyValue& value, int& target) {
   target = number;
 }
 
+void read_large_size(const KeyValue& value, int64_t& target) {
+  const auto text = text_of(value);
+  if (!text) return;
+  const auto parsed = job::parse_bytes(*text);
+  if (!parsed) return fault(value, parsed.error().what);
+  if (*parsed < kLeastSize) return fault(value, "is less than 1Ki");
+  target = *parsed;
+}
+
 void read_size(const KeyValue& value, int64_t& target) {
-  constexpr int64_t kLeast = 1 << 10;
   constexpr int64_t kMost = 1 << 30;
   const auto text = text_of(value);
   if (!text) return;
   const auto parsed = job::parse_bytes(*text);
   if (!parsed) return fault(value, parsed.error().what);
-  if (*parsed < kLeast || *parsed > kMost) return fault(value, "is not between 1Ki and 1Gi");
+  if (*parsed < kLeastSize || *parsed > kMost) return fault(value, "is not between 1Ki and 1Gi");
   target = *parsed;
 }
 

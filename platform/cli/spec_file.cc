@@ -1,11 +1,11 @@
 #include "cli/spec_file.h"
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/spec_file_roles.h"
 #include "cli/spec_file_scheduling.h"
 #include "cli/spec_file_secrets.h"
 #include "cli/yaml_document.h"
@@ -46,20 +46,28 @@ class SpecReader {
   using Value = const YamlValue&;
 
   YamlFields::Keys keys() {
+    YamlFields::Keys keys = role_keys(fields_, spec_, spec_.folder);
+    for (auto& key : own_keys()) keys.push_back(std::move(key));
+    return keys;
+  }
+
+  YamlFields::Keys own_keys() {
     return {
         {"name", [this](Value value) { fields_.text("name", value, spec_.name); }},
         {"project", [this](Value value) { fields_.text("project", value, spec_.project); }},
         {"kind",
          [this](Value value) {
-           fields_.word("kind", value, {"mpi", "single"}, job::kind_of, spec_.kind);
+           fields_.word("kind", value, {"mpi", "grpc", "torch", "single"}, job::kind_of, spec_.kind);
          }},
-        {"command", [this](Value value) { read_command(value); }},
+        {"command",
+         [this](Value value) { read_command(fields_, "command", value, spec_.command); }},
         {"workers", [this](Value value) { fields_.count("workers", value, spec_.workers); }},
         {"slots_per_worker",
          [this](Value value) { fields_.count("slots_per_worker", value, spec_.slots_per_worker); }},
-        {"resources", [this](Value value) { read_resources(fields_, value, spec_.resources); }},
+        {"resources", [this](Value value) { read_resources(fields_, "resources", value, spec_.resources); }},
         {"scheduling", [this](Value value) { read_scheduling(fields_, value, spec_.scheduling); }},
-        {"environment", [this](Value value) { read_environment(value); }},
+        {"environment",
+         [this](Value value) { read_texts(fields_, "environment", value, spec_.environment); }},
         {"secrets", [this](Value value) { read_secrets(fields_, value, spec_.secrets); }},
         {"folder", [this](Value value) { read_folder(value); }},
         {"sandbox",
@@ -81,34 +89,9 @@ class SpecReader {
     spec_.folder = (std::filesystem::path(spec_.folder) / folder).lexically_normal().string();
   }
 
-  void read_command(Value value) {
-    if (value.type != YamlValue::Type::kScalar) {
-      fields_.texts("command", value, spec_.command);
-      return;
-    }
-    spec_.command = {"sh", "-c", value.scalar};
-    if (value.scalar.empty()) fields_.fault("command", "is empty; say what to run", value.line);
-  }
-
-  void read_environment(Value value) {
-    if (!fields_.is("environment", value, YamlValue::Type::kMap)) return;
-    std::set<std::string> seen;
-    for (const YamlEntry& entry : value.map) {
-      const std::string field = "environment." + entry.key;
-      fields_.came_from(field, entry.line);
-      if (!seen.insert(entry.key).second) fields_.fault(field, "is given twice", entry.line);
-      std::string text;
-      if (entry.value.type == YamlValue::Type::kNull) {
-        fields_.fault(field, "has no value; write \"\" for an empty one", entry.line);
-      } else if (fields_.text(field, entry.value, text)) {
-        spec_.environment[entry.key] = text;
-      }
-    }
-  }
-
   void report_missing() {
     if (!fields_.has("name")) fields_.fault("name", "is missing", 1);
-    if (!fields_.has("command")) {
+    if (!fields_.has("command") && !fields_.has("image")) {
       fields_.fault("command", "is missing; say what to run, as in: [python3, train.py]", 1);
     }
     const bool is_mpi = spec_.kind == job::Kind::kMpi;

@@ -1,7 +1,7 @@
 // A job as a YAML file:
 //
 //   name: dist
-//   kind: mpi                    # or single, the default
+//   kind: mpi                    # or grpc, torch, or single, the default
 //   workers: 2
 //   slots_per_worker: 1
 //   command: [mpirun, -np, "2", ./train]    # or a text, which sh -c runs
@@ -13,9 +13,12 @@
 //   grace: 10s
 //   project: default
 //
+// Roles, volumes and labels: spec_file_roles.h.
+//
 // Pure.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/result.h"

@@ -9,8 +9,8 @@ namespace {
 using job::RetryRule;
 using job::Scheduling;
 
-void read_share(YamlFields& fields, const YamlValue& value, int& share_milli) {
-  const std::string field = "resources.gpu_share";
+void read_share(YamlFields& fields, const std::string& field, const YamlValue& value,
+                int& share_milli) {
   int64_t milli = 0;
   fields.with(field, value, job::parse_milli, milli);
   if (fields.is_at_fault(field)) return;
@@ -109,23 +109,25 @@ void add_places(YamlFields& fields, Scheduling& scheduling, MapKeys& keys) {
 
 }  // namespace
 
-void read_resources(YamlFields& fields, const YamlValue& value, job::Resources& resources) {
-  if (!fields.is("resources", value, YamlValue::Type::kMap)) return;
-  fields.map(
-      value, "resources.",
-      {{"gpus", [&](Value inner) { fields.count("resources.gpus", inner, resources.gpus); }},
-       {"gpu_share", [&](Value inner) { read_share(fields, inner, resources.gpu_share_milli); }},
-       {"gpu_memory",
-        [&](Value inner) {
-          fields.with("resources.gpu_memory", inner, job::parse_bytes, resources.gpu_memory_bytes);
-        }},
-       {"cpus",
-        [&](Value inner) {
-          fields.with("resources.cpus", inner, job::parse_cpus, resources.cpu_milli);
-        }},
-       {"memory", [&](Value inner) {
-          fields.with("resources.memory", inner, job::parse_bytes, resources.memory_bytes);
-        }}});
+void read_resources(YamlFields& fields, const std::string& field, const YamlValue& value,
+                    job::Resources& resources) {
+  if (!fields.is(field, value, YamlValue::Type::kMap)) return;
+  using Path = const std::string&;
+  using Value = const YamlValue&;
+  MapKeys keys(field + ".");
+  keys.add("gpus", [&](Path path, Value inner) { fields.count(path, inner, resources.gpus); });
+  keys.add("gpu_share",
+           [&](Path path, Value inner) { read_share(fields, path, inner, resources.gpu_share_milli); });
+  keys.add("gpu_memory", [&](Path path, Value inner) {
+    fields.with(path, inner, job::parse_bytes, resources.gpu_memory_bytes);
+  });
+  keys.add("cpus", [&](Path path, Value inner) {
+    fields.with(path, inner, job::parse_cpus, resources.cpu_milli);
+  });
+  keys.add("memory", [&](Path path, Value inner) {
+    fields.with(path, inner, job::parse_bytes, resources.memory_bytes);
+  });
+  fields.map(value, field + ".", keys.all());
 }
 
 void read_scheduling(YamlFields& fields, const YamlValue& value, Scheduling& scheduling) {

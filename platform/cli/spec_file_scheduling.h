@@ -8,7 +8,8 @@
 
 namespace muster::cli {
 
-void read_resources(YamlFields& fields, const YamlValue& value, job::Resources& resources);
+void read_resources(YamlFields& fields, const std::string& field, const YamlValue& value,
+                    job::Resources& resources);
 void read_scheduling(YamlFields& fields, const YamlValue& value, job::Scheduling& scheduling);
 
 }  // namespace muster::cli

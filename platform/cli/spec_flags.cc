@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/content_flags.h"
 #include "cli/scheduling_flags.h"
 #include "job/validate.h"
 
@@ -13,7 +14,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -34,6 +35,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kFlagOfF
      {"scheduling.retries", "--retries"},
      {"scheduling.retry_rules", "--on-exit"},
      {"environment", "--env"},
+     {"image", "--image"},
+     {"labels", "--label"},
+     {"volumes", "--volume"},
+     {"parameter_servers", "--parameter-servers"},
+     {"parameter_server", "--parameter-server-command"},
      {"folder", "--folder"},
      {"sandbox", "--sandbox"},
      {"start_timeout", "--start-timeout"},
@@ -99,7 +105,15 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   spec.grace = reader.duration("--grace", spec.grace);
   read_environment(caller, reader, spec);
   read_secrets(reader, spec);
+  read_content_flags(caller, reader, spec);
   return spec;
+}
+
+void read_parameter_servers(FlagReader& reader, job::JobSpec& spec) {
+  spec.parameter_servers = reader.number("--parameter-servers", 0);
+  if (reader.has("--parameter-server-command")) {
+    spec.parameter_server.command = {"sh", "-c", reader.text("--parameter-server-command")};
+  }
 }
 
 /// The flag of a fault of "secrets[2].name".
@@ -164,10 +178,12 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
   } else {
     spec.name = arguments.names.front();
   }
-  if (kind == job::Kind::kMpi) {
-    spec.workers = read_workers(reader);
-    spec.slots_per_worker = reader.number("--slots-per-worker", 1);
+  if (kind != job::Kind::kSingle) spec.workers = read_workers(reader);
+  if (kind == job::Kind::kMpi) spec.slots_per_worker = reader.number("--slots-per-worker", 1);
+  if (kind == job::Kind::kGrpc || kind == job::Kind::kTorch) {
+    spec.leader.resources = spec.resources;  // it works as the others do
   }
+  if (kind == job::Kind::kGrpc) read_parameter_servers(reader, spec);
   check(spec, reader);
   return spec;
 }

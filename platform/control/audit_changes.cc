@@ -1,5 +1,6 @@
 #include "control/audit_changes.h"
 
+#include <map>
 #include <string>
 
 #include "control/field_changes.h"
@@ -46,16 +47,54 @@ FieldTexts fields_of(const job::Project& project) {
   return fields;
 }
 
+std::string gpus_of(const job::Resources& resources) {
+  return job::format_milli(resources.gpus * int64_t{1000} + resources.gpu_share_milli);
+}
+
+/// "nightly, team=vision".
+std::string in_words(const std::map<std::string, std::string>& labels) {
+  std::string words;
+  for (const auto& [name, value] : labels) {
+    words += (words.empty() ? "" : ", ") + name + (value.empty() ? "" : "=" + value);
+  }
+  return words;
+}
+
+/// What of the machine's own files the tasks see.
+std::string host_paths_of(const job::JobSpec& spec) {
+  std::string paths;
+  for (const job::Volume& volume : spec.volumes) {
+    if (volume.kind != job::Volume::Kind::kHostPath) continue;
+    paths += (paths.empty() ? "" : ", ") + volume.source;
+  }
+  return paths;
+}
+
+/// What most jobs do not have; nothing is told of it then.
+void add_extras(FieldTexts& fields, const job::JobSpec& spec) {
+  fields["image"] = spec.image;
+  if (spec.leader.resources != job::Resources()) {
+    fields["leader.gpus"] = gpus_of(spec.leader.resources);
+  }
+  if (spec.parameter_servers > 0) {
+    fields["parameter_servers"] = std::to_string(spec.parameter_servers);
+    fields["parameter_server.gpus"] = gpus_of(spec.parameter_server.resources);
+  }
+  fields["host_paths"] = host_paths_of(spec);
+  fields["labels"] = in_words(spec.labels);
+}
+
 FieldTexts fields_of(const job::Job& job) {
   const job::JobSpec& spec = job.spec;
-  return {{"id", job.id},
-          {"kind", std::string(job::to_string(spec.kind))},
-          {"workers", std::to_string(spec.workers)},
-          {"gpus",
-           job::format_milli(spec.resources.gpus * int64_t{1000} + spec.resources.gpu_share_milli)},
-          {"phase", std::string(job::to_string(job.phase))},
-          {"suspended", in_words(job.suspended)},
-          {"stop_requested", in_words(job.stop_requested)}};
+  FieldTexts fields{{"id", job.id},
+                    {"kind", std::string(job::to_string(spec.kind))},
+                    {"workers", std::to_string(spec.workers)},
+                    {"gpus", gpus_of(spec.resources)},
+                    {"phase", std::string(job::to_string(job.phase))},
+                    {"suspended", in_words(job.suspended)},
+                    {"stop_requested", in_words(job.stop_requested)}};
+  add_extras(fields, spec);
+  return fields;
 }
 
 }  // namespace

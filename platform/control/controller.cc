@@ -42,12 +42,6 @@ uint64_t epoch_from(base::RandomSource& random) {
   return epoch;
 }
 
-Error name_taken(const std::string& name) {
-  return {.code = ErrorCode::kConflict,
-          .what = "there is a job " + quoted(name) + " already",
-          .advice = "choose another name, or remove it: muster delete " + name};
-}
-
 }  // namespace
 
 Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
@@ -78,39 +72,6 @@ void Controller::soon(std::function<void()> action) {
 }
 
 // --- what callers ask for
-
-Result<void> Controller::check_submission(const job::JobSpec& spec) const {
-  if (auto faults = job::validate(spec); !faults.empty()) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the job cannot be run as it is",
-                 .faults = std::move(faults)};
-  }
-  MUSTER_CHECK(projects_.find(spec.project));
-  if (projects_.has_children(spec.project)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "project " + quoted(spec.project) +
-                         " has projects below it, and jobs "
-                         "belong to those",
-                 .advice = "muster project list shows them"};
-  }
-  MUSTER_CHECK(check_secrets(spec));
-  if (by_name(name_of(spec)) != nullptr) return name_taken(spec.name);
-  return {};
-}
-
-Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
-  Error error{.code = ErrorCode::kNotFound,
-              .what = "project " + quoted(spec.project) + " has not all of the job's secrets",
-              .advice = "muster secret set NAME --project " + spec.project + " adds one"};
-  for (size_t i = 0; i < spec.secrets.size(); ++i) {
-    const std::string& name = spec.secrets[i].name;
-    if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) continue;
-    error.faults.push_back({.field = "secrets[" + std::to_string(i) + "].name",
-                            .what = "there is no secret " + quoted(name)});
-  }
-  if (error.faults.empty()) return {};
-  return error;
-}
 
 /// The gang of a new job, unless nothing could ever start it.
 Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence) const {
@@ -153,6 +114,10 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
                 .submitted = stamp(),
                 .tasks = job::tasks_of(spec)};
   if (const auto gang = admissible(entry->job, entry->sequence); !gang) return done(gang.error());
+  if (spec.held) {
+    entry->job.suspended = true;
+    entry->job.reason = suspended_reason(entry->job);
+  }
   ++next_sequence_;
   note(entry->job, "submitted");
   const Job& job = entry->job;
@@ -170,7 +135,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
         admit(kept);
         tell(kept.job);
         ++metrics_.submitted[name.second];
-        scheduler_.submit(gang_of(kept));
+        if (!kept.job.suspended) scheduler_.submit(gang_of(kept));
         wake();
         done(kept.job);
       },
@@ -282,6 +247,44 @@ Result<Job> Controller::resume(const std::string& name, const access::Actor& by)
     queue_anew(*entry);
     wake();
   });
+}
+
+Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& changes,
+                                   const access::Actor& by) {
+  MUSTER_TRY(Entry* const entry, entry_of(name));
+  job::JobSpec changed = entry->job.spec;
+  for (const auto& [label, value] : changes) {
+    if (value) {
+      changed.labels[label] = *value;
+    } else {
+      changed.labels.erase(label);
+    }
+  }
+  if (changed.labels == entry->job.spec.labels) return entry->job;
+  auto faults = job::validate(changed);
+  std::erase_if(faults, [](const auto& fault) { return !fault.field.starts_with("labels"); });
+  if (!faults.empty()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "these labels cannot be given to job " + quoted(entry->job.spec.name),
+                 .faults = std::move(faults)};
+  }
+  return act(*entry, by, "job.label", [&] {
+    entry->job.spec.labels = std::move(changed.labels);
+    change(*entry);
+  });
+}
+
+std::set<std::pair<std::string, std::string>> Controller::trees_in_use() const {
+  std::set<std::pair<std::string, std::string>> trees;
+  for (const auto& [sequence, entry] : entries_) {
+    const job::JobSpec& spec = entry->job.spec;
+    for (const job::Volume& volume : spec.volumes) {
+      if (volume.kind == job::Volume::Kind::kTree && !volume.source.empty()) {
+        trees.emplace(spec.project, volume.source);
+      }
+    }
+  }
+  return trees;
 }
 
 Result<void> Controller::remove(const std::string& name, const access::Actor& by) {
@@ -491,7 +494,14 @@ Controller::Entry* Controller::by_name(const JobName& name) const {
 }
 
 std::string suspended_reason(const Job& job) {
-  return "is suspended; muster resume " + job.spec.name + " lets it go on";
+  const bool waits_for_its_start = job.spec.held && job.attempt == 0;
+  return (waits_for_its_start ? "is held until it is started; muster resume "
+                              : "is suspended; muster resume ") +
+         job.spec.name + (waits_for_its_start ? " starts it" : " lets it go on");
+}
+
+bool leads(const Job& job, const Task& task) {
+  return task.name == job::deciding_task(job).name;
 }
 
 std::vector<std::string> live_tasks(const Job& job) {

@@ -55,6 +55,9 @@ struct SiteFacts {
   std::string sshd = "/usr/sbin/sshd";
   std::string user;
   std::string rank_agent;
+  job::ImageStandIns images;  ///< where the engine runs none
+  /// Whether these files were sent for the project. Not set: none ever were.
+  std::function<bool(const std::string& project, const std::string& tree)> has_tree;
 };
 
 class LogFollower;
@@ -95,6 +98,12 @@ class Controller {
   /// jobs are no error; kConflict for ended ones.
   Result<job::Job> suspend(const std::string& name, const access::Actor& by = {});
   Result<job::Job> resume(const std::string& name, const access::Actor& by = {});
+
+  /// Sets the labels that have a value, and takes away those that have none. Also of ended jobs.
+  /// kInvalid: what comes of it are no labels.
+  using LabelChanges = std::map<std::string, std::optional<std::string>>;
+  Result<job::Job> set_labels(const std::string& name, const LabelChanges& changes,
+                              const access::Actor& by = {});
 
   /// Forgets an ended job and its logs. kConflict while it has not ended.
   Result<void> remove(const std::string& name, const access::Actor& by = {});
@@ -165,6 +174,9 @@ class Controller {
   /// Nothing waits and nothing runs.
   bool idle() const;
 
+  /// {project, id} of every tree that a job has.
+  std::set<std::pair<std::string, std::string>> trees_in_use() const;
+
   const Metrics& metrics() const { return metrics_; }
   ChangeFeed& feed() { return feed_; }
   const ChangeFeed& feed() const { return feed_; }
@@ -193,11 +205,15 @@ class Controller {
   /// By node: the tasks there, those of one job in a row.
   using Tenants = std::map<std::string, std::vector<std::pair<const job::Job*, const job::Task*>>>;
 
+  // submission.cc: what a new job must be
+  Result<void> check_submission(const job::JobSpec& spec) const;
+  Result<void> check_secrets(const job::JobSpec& spec) const;
+  Result<void> check_trees(const job::JobSpec& spec) const;
+  Result<void> check_programs(const job::JobSpec& spec) const;
+
   // controller.cc: jobs, and what callers ask of them
   using JobName = std::pair<std::string, std::string>;  ///< name, and its project
   static JobName name_of(const job::JobSpec& spec) { return {spec.name, spec.project}; }
-  Result<void> check_submission(const job::JobSpec& spec) const;
-  Result<void> check_secrets(const job::JobSpec& spec) const;
   void judge_committed(const JobName& name, const std::string& key);
   Result<schedule::Gang> admissible(const job::Job& job, uint64_t sequence) const;
   void admit(Entry& entry);
@@ -236,6 +252,7 @@ class Controller {
   // starting.cc
   launch::Site site_of(const job::Job& job) const;
   Result<launch::GangPlan> plan_of(const job::Job& job);
+  void tell_what_stands_in(job::Job& job);
   void begin(Entry& entry);
   void start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks);
   void stage_started(const std::string& id, int attempt, const Result<void>& started);
@@ -250,6 +267,7 @@ class Controller {
   void react_to_end(Entry& entry, const job::Task& task);
   void fail(Entry& entry, job::Failure failure);
   void fail_by(Entry& entry, const job::Task& culprit);
+  void end_what_was_led(Entry& entry);
   void end_gang(Entry& entry, engine::StopMode mode);
   void end_gang_gently(Entry& entry);
   void finish_if_over(Entry& entry);

@@ -27,9 +27,42 @@ std::vector<std::string> all_tasks(const Job& job) {
   return names;
 }
 
-/// A worker does its part until it is told to stop: any other end of it is a loss.
-bool is_lost_worker(const Task& task) {
-  return task.role == Role::kWorker && task.exit && !task.exit->stopped;
+// Workers of one program end within moments of each other.
+constexpr std::chrono::seconds kFarewell{2};
+
+/// Whether a launcher starts and ends what the workers run.
+bool is_reached_by_its_leader(const Job& job) {
+  return job.spec.kind == job::Kind::kMpi;
+}
+
+/// Whether this end of a task is none that its job can do with. Workers that a launcher reaches,
+/// and parameter servers, do their part until they are told to stop; those that run the program
+/// themselves may have come to its end before their leader.
+bool is_loss(const Job& job, const Task& task) {
+  if (leads(job, task) || !task.exit || task.exit->stopped) return false;
+  const bool runs_the_program = task.role == Role::kWorker && !is_reached_by_its_leader(job);
+  return !(runs_the_program && task.exit->succeeded());
+}
+
+/// Of a gang that ended without a word from the control loop: who began it.
+const Task& task_at_fault(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  for (const Task& task : job.tasks) {
+    // A launcher fails because a worker was lost, whichever was noticed first. Where all run the
+    // program, those that end later do so because the first has left them.
+    const bool is_first = is_reached_by_its_leader(job) || task.ended < leader.ended;
+    if (is_loss(job, task) && is_first) return task;
+  }
+  return leader;
+}
+
+/// Whether others may still be at the last lines of what their leader has brought to its end.
+bool others_come_to_their_end(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  return !job.failure && leader.exit && leader.exit->succeeded() &&
+         std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded && !task.node.empty();
+         });
 }
 
 }  // namespace
@@ -55,17 +88,37 @@ void Controller::ended(Entry& entry, Task& task, const TaskEnded& end) {
 
 void Controller::react_to_end(Entry& entry, const Task& task) {
   Run& run = *entry.run;
-  if (&task == &job::deciding_task(entry.job)) {
-    end_gang(entry, StopMode::kNow);
-  } else if (!run.ending && !task.exit->stopped) {
+  if (leads(entry.job, task)) {
+    end_what_was_led(entry);
+  } else if (!run.ending && is_loss(entry.job, task)) {
     fail_by(entry, task);
     end_gang_gently(entry);
+    if (!is_reached_by_its_leader(entry.job)) return finish_if_over(entry);
     run.last_words_timer = parts_.loop.after(kLastWords, [this, id = entry.job.id] {
       Entry* const late = by_id(id);
       if (late != nullptr && late->run) end_gang(*late, StopMode::kNow);
     });
+  } else if (run.led_to_the_end && !others_come_to_their_end(entry.job)) {
+    end_gang(entry, StopMode::kGraceful);
   }
   finish_if_over(entry);
+}
+
+/// The leader has ended, and with it the job. Workers that a launcher reaches have nothing more to
+/// do; those that ran the program beside their leader may end by themselves, and parameter servers
+/// once nobody asks them any more.
+void Controller::end_what_was_led(Entry& entry) {
+  Run& run = *entry.run;
+  if (is_reached_by_its_leader(entry.job)) return end_gang(entry, StopMode::kNow);
+  if (run.ending || !others_come_to_their_end(entry.job)) {
+    return end_gang(entry, StopMode::kGraceful);
+  }
+  run.ending = true;
+  run.led_to_the_end = true;
+  run.last_words_timer = parts_.loop.after(kFarewell, [this, id = entry.job.id] {
+    Entry* const late = by_id(id);
+    if (late != nullptr && late->run) end_gang(*late, StopMode::kGraceful);
+  });
 }
 
 void Controller::fail(Entry& entry, job::Failure failure) {
@@ -88,9 +141,11 @@ void Controller::end_gang(Entry& entry, StopMode mode) {
   parts_.engine.stop(engine_gang(entry.job), live_tasks(entry.job), mode);
 }
 
-/// The launcher is asked first: it takes its ranks down in good order. The workers follow when it
-/// has ended; where there is no launcher yet, they are all there is.
+/// A launcher is asked first: it takes its ranks down in good order. The workers follow when it
+/// has ended; where there is no launcher yet, they are all there is. Where each task runs the
+/// program itself, each is asked.
 void Controller::end_gang_gently(Entry& entry) {
+  if (!is_reached_by_its_leader(entry.job)) return end_gang(entry, StopMode::kGraceful);
   const Task& deciding = job::deciding_task(entry.job);
   const bool up = deciding.phase == TaskPhase::kStarting || deciding.phase == TaskPhase::kRunning;
   if (!up) return end_gang(entry, StopMode::kNow);
@@ -124,8 +179,7 @@ void Controller::conclude(Entry& entry) {
                    .advice = "give mpirun --hostfile /generated/hostfile and no --host"});
     }
   } else if (!job.failure && !job.stop_requested) {
-    const auto lost = std::find_if(job.tasks.begin(), job.tasks.end(), is_lost_worker);
-    fail_by(entry, lost == job.tasks.end() ? deciding : *lost);
+    fail_by(entry, task_at_fault(job));
   }
   if (job.failure && start_again(entry)) return;
   finish(entry, job.failure ? Phase::kFailed : succeeded ? Phase::kSucceeded : Phase::kStopped);

@@ -25,10 +25,11 @@ double weight_of(const job::Job& job, base::Time now, std::chrono::nanoseconds h
 std::array<double, 3> held_by(const job::Job& job) {
   std::array<double, 3> held{};
   for (const job::Task& task : job.tasks) {
-    if (task.node.empty() || task.role == job::Role::kLauncher) continue;
+    if (task.node.empty()) continue;
+    const job::Resources& claim = job::resources_of(job.spec, task.role);
     held[0] += static_cast<double>(task.devices.size()) * task.gpu_share_milli;
-    held[1] += static_cast<double>(job.spec.resources.cpu_milli);
-    held[2] += static_cast<double>(job.spec.resources.memory_bytes);
+    held[1] += static_cast<double>(claim.cpu_milli);
+    held[2] += static_cast<double>(claim.memory_bytes);
   }
   return held;
 }

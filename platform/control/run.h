@@ -29,6 +29,7 @@ struct Controller::Run {
   std::vector<std::string> culprit_lines;  ///< the last it printed
   base::EventLoop::Interest start_timer;
   base::EventLoop::Interest last_words_timer;
+  bool led_to_the_end = false;  ///< the leader has ended well, and the others may end by themselves
   base::EventLoop::Interest limit_timer;
 };
 
@@ -36,5 +37,7 @@ struct Controller::Run {
 std::vector<std::string> live_tasks(const job::Job& job);
 job::Task* find_task(job::Job& job, const std::string& name);
 std::string suspended_reason(const job::Job& job);
+/// Whether the end of this task is the end of the job.
+bool leads(const job::Job& job, const job::Task& task);
 
 }  // namespace muster::control

@@ -38,7 +38,15 @@ std::vector<schedule::TaskGroup> groups_of(const job::JobSpec& spec, std::option
   if (spec.kind == job::Kind::kSingle) return {{.claim = claim}};
   const int count = workers.value_or(spec.workers);
   const int minimum = std::min(count, spec.scheduling.min_workers.value_or(spec.workers));
-  return {{.launcher = true}, {.claim = claim, .count = count, .minimum = minimum}};
+  std::vector<schedule::TaskGroup> groups{
+      {.claim = claim_of(spec.leader.resources), .launcher = true}};
+  if (count > 0) groups.push_back({.claim = claim, .count = count, .minimum = minimum});
+  if (spec.parameter_servers > 0) {
+    groups.push_back({.claim = claim_of(spec.parameter_server.resources),
+                      .count = spec.parameter_servers,
+                      .minimum = spec.parameter_servers});
+  }
+  return groups;
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ void Controller::prepare(Entry& entry, Places places) {
   const Places closed = closed_up(std::move(places));
   ++job.attempt;
   job.phase = Phase::kStarting;
-  job.reason = job.spec.kind == job::Kind::kMpi ? "starts its workers" : "starts";
+  job.reason = job.tasks.size() > 1 ? "starts its workers" : "starts";
   job.reason_details.clear();
   job.may_start.reset();
   job.tasks = job::tasks_of(job.spec);

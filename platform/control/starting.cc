@@ -13,7 +13,6 @@ using base::ErrorCode;
 using engine::StopMode;
 using job::Job;
 using job::Phase;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
 
@@ -54,13 +53,22 @@ launch::Site Controller::site_of(const Job& job) const {
               [this](const std::string& name) {
                 const engine::Node* const node = node_named(name);
                 return node ? gpu_names(*node) : std::vector<std::string>();
-              }};
+              },
+          .images = site_.images};
 }
 
 Result<launch::GangPlan> Controller::plan_of(const Job& job) {
   launch::Site site = site_of(job);
   MUSTER_TRY(site.secrets, secrets_of(job, parts_.accounts));
   return launch::plan_gang(job, launch::make_seed(parts_.random), site);
+}
+
+/// Of an image that is not run, whoever wonders at what the tasks find is told; once.
+void Controller::tell_what_stands_in(Job& job) {
+  if (job.spec.image.empty() || job.attempt > 1 || parts_.engine.runs_images()) return;
+  const bool has_stand_in = job::find_stand_in(site_.images, job.spec.image) != nullptr;
+  note(job, "this engine runs no images: instead of '" + job.spec.image + "' its tasks see the " +
+                "machine's own files" + (has_stand_in ? " and run what stands in for it" : ""));
 }
 
 void Controller::begin(Entry& entry) {
@@ -78,11 +86,9 @@ void Controller::begin(Entry& entry) {
     return finish_if_over(entry);
   }
   run.plan = *std::move(plan);
+  tell_what_stands_in(job);
   for (const launch::TaskPlan& task : run.plan.first) run.unanswered.insert(task.task);
   if (run.plan.first.empty()) return start_stage(entry, std::exchange(run.plan.then, {}));
-  run.start_timer = parts_.loop.after(
-      job.spec.start_timeout,
-      [this, id = job.id, attempt = job.attempt] { start_timed_out(id, attempt); });
   start_stage(entry, std::exchange(run.plan.first, {}));
 }
 
@@ -111,12 +117,16 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
   if (started) {
     // A stop that came while the engine was at it.
     if (run.ending) parts_.engine.stop(engine_gang(job), live_tasks(job), StopMode::kNow);
+    // From here: what it took to bring the job's files there is not the workers' fault.
+    if (!run.unanswered.empty()) {
+      run.start_timer = parts_.loop.after(
+          job.spec.start_timeout, [this, id, attempt] { start_timed_out(id, attempt); });
+    }
     return finish_if_over(*entry);  // all of it may have been lost meanwhile
   }
   for (Task& task : job.tasks) {
     const bool of_this_stage =
-        task.phase == TaskPhase::kStarting &&
-        (run.plan.then.empty() ? task.role != Role::kWorker : task.role == Role::kWorker);
+        task.phase == TaskPhase::kStarting && leads(job, task) == run.plan.then.empty();
     if (of_this_stage) task.phase = TaskPhase::kPending;
   }
   if (started.error().code == ErrorCode::kConflict && job.attempt - job.restarts < kStartAttempts) {
@@ -132,11 +142,11 @@ void Controller::answered(Entry& entry, Task& task) {
   Job& job = entry.job;
   Run& run = *entry.run;
   task.phase = TaskPhase::kRunning;
-  if (task.role == Role::kWorker) {
+  if (!leads(job, task)) {
     const bool was_awaited = run.unanswered.erase(task.name) > 0;
     if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
     run.start_timer.reset();
-    note(job, "every worker answers; the launcher starts");
+    note(job, "every worker answers; the " + job::deciding_task(job).name + " starts");
     change(entry);
     return start_stage(entry, std::exchange(run.plan.then, {}));
   }

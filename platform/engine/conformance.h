@@ -32,7 +32,12 @@ class Bench {
       : engine_(loop_, {.folder = folder,
                         .shim = MUSTER_SHIM,
                         .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"},
-                        .hidden = {folder, folder.parent_path() / "key"}}) {
+                        .hidden = {folder, folder.parent_path() / "key"},
+                        .storage_folder = folder.parent_path() / "storage",
+                        .unpack_tree = [this](const std::string& project, const std::string& tree,
+                                              const std::filesystem::path& into) {
+                          return unpack(project, tree, into);
+                        }}) {
     engine_.listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
@@ -44,6 +49,15 @@ class Bench {
   }
 
   ProcessEngine& engine() { return engine_; }
+  base::EventLoop& loop() { return loop_; }
+
+  /// What is in each tree: a file "files" that says which it is. On another thread.
+  std::function<Result<void>(const std::string& project, const std::string& tree,
+                             const std::filesystem::path& folder)>
+      unpack = [](const std::string& project, const std::string& tree,
+                  const std::filesystem::path& folder) {
+        return base::write_new_file(folder / "files", project + " " + tree + "\n");
+      };
 
   Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
     std::optional<Result<void>> result;

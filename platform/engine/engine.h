@@ -123,6 +123,10 @@ class Engine {
 
   virtual ~Engine() = default;
 
+  /// Whether TaskPlan::image is what a task runs in. Where it is not, tasks see the machine's own
+  /// files.
+  virtual bool runs_images() const { return false; }
+
   /// The machines there are now.
   virtual std::vector<Node> nodes() = 0;
 
@@ -137,7 +141,9 @@ class Engine {
                                        job::Sandbox sandbox) const = 0;
 
   /// Starts all of `tasks` or none: after an error whatever had started is gone. `done` is called
-  /// once, later. Refuses (kConflict) a task of this gang that was ever started before.
+  /// once, later; what the gang's volumes hold may have to be brought first, and a stop() of one of
+  /// `tasks` during that is an error of the start (kUnavailable). Refuses (kConflict) a task of
+  /// this gang that was ever started before.
   virtual void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
 
   /// Ends these tasks; a TaskEnded follows for each that runs. Idempotent; ended or unknown tasks
@@ -150,7 +156,8 @@ class Engine {
   /// Removes what must not outlive the gang: keys, environment, temporary files. Logs stay.
   virtual void scrub(const Gang& gang) = 0;
 
-  /// Removes everything of every attempt, logs included. REQUIRES: no task of it runs.
+  /// Removes everything of every attempt, logs and artifacts included; the storage of its project
+  /// stays. REQUIRES: no task of it runs.
   virtual Result<void> remove(const std::string& job_id) = 0;
 
   /// Reads a task's log from its beginning. kNotFound where the task never started.

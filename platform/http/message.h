@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "http/query.h"
+
 namespace muster::http {
 
 /// Header names are in lower case.
@@ -24,8 +26,8 @@ struct Peer {
 
 struct Request {
   std::string method = "GET";
-  std::string path;                          ///< decoded, without the query: /v1/jobs/dist
-  std::map<std::string, std::string> query;  ///< decoded
+  std::string path;  ///< decoded, without the query: /v1/jobs/dist
+  Query query;       ///< decoded
   Headers headers;
   std::string body;
   Peer peer;

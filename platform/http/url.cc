@@ -58,15 +58,15 @@ std::pair<std::string_view, std::string_view> cut(std::string_view text, char se
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-std::optional<std::map<std::string, std::string>> parse_query(std::string_view text) {
-  std::map<std::string, std::string> query;
+std::optional<Query> parse_query(std::string_view text) {
+  Query query;
   while (!text.empty()) {
     const auto [pair, rest] = cut(text, '&');
     const auto [raw_name, raw_value] = cut(pair, '=');
     const auto name = url_decoded(raw_name, Plus::kIsSpace);
     const auto value = url_decoded(raw_value, Plus::kIsSpace);
     if (!name || !value) return std::nullopt;
-    if (!pair.empty()) query[*name] = *value;
+    if (!pair.empty()) query.add(*name, *value);
     text = rest;
   }
   return query;
@@ -91,7 +91,7 @@ bool is_plain(std::string_view raw, std::string_view decoded) {
   return true;
 }
 
-bool has_nul(const std::map<std::string, std::string>& query) {
+bool has_nul(const Query& query) {
   return std::any_of(query.begin(), query.end(), [](const auto& pair) {
     return pair.first.find('\0') != std::string::npos ||
            pair.second.find('\0') != std::string::npos;
@@ -131,7 +131,7 @@ std::optional<Target> parse_target(std::string_view text) {
   return Target{.path = *std::move(path), .query = *std::move(query)};
 }
 
-std::string format_target(std::string_view path, const std::map<std::string, std::string>& query) {
+std::string format_target(std::string_view path, const Query& query) {
   std::string target = path.starts_with('/') ? "" : "/";
   for (const char letter : path) {
     if (is_unreserved(letter) || letter == '/') {

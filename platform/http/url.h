@@ -4,16 +4,17 @@
 // Pure; thread-safe. url_encoded() is in http/message.h.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "http/query.h"
+
 namespace muster::http {
 
 struct Target {
-  std::string path;                          ///< decoded
-  std::map<std::string, std::string> query;  ///< decoded; of a name that repeats, the last counts
+  std::string path;  ///< decoded
+  Query query;       ///< decoded
 
   bool operator==(const Target&) const = default;
 };
@@ -25,6 +26,6 @@ struct Target {
 std::optional<Target> parse_target(std::string_view text);
 
 /// The reverse. A '/' in the path stays one: it separates segments. An empty path is the root.
-std::string format_target(std::string_view path, const std::map<std::string, std::string>& query);
+std::string format_target(std::string_view path, const Query& query);
 
 }  // namespace muster::http

@@ -31,12 +31,10 @@ TEST(ParseTarget, TakesAPlusForASpaceInTheQueryOnly) {
 }
 
 TEST(ParseTarget, TakesQueriesOfEveryShape) {
-  using Query = std::map<std::string, std::string>;
   EXPECT_EQ(parse_target("/")->query, Query{});
   EXPECT_EQ(parse_target("/?")->query, Query{});
   EXPECT_EQ(parse_target("/?follow")->query, (Query{{"follow", ""}}));
   EXPECT_EQ(parse_target("/?a=1&&b=")->query, (Query{{"a", "1"}, {"b", ""}}));
-  EXPECT_EQ(parse_target("/?a=1&a=2")->query, (Query{{"a", "2"}}));
   EXPECT_EQ(parse_target("/?a=b=c?d")->query, (Query{{"a", "b=c?d"}}));
 }
 
@@ -65,6 +63,26 @@ TEST(ParseTarget, LeavesDotsThatClimbNowhere) {
   EXPECT_EQ(parse_target("/v1/jobs/a..b/.../.c")->path, "/v1/jobs/a..b/.../.c");
   EXPECT_EQ(parse_target("/v1/exec?command=%5B%22a%2F..%0A%22%5D")->query.at("command"),
             "[\"a/..\n\"]");
+}
+
+TEST(ParseTarget, KeepsEachValueOfANameThatRepeatsAndTheLastCounts) {
+  Query query = parse_target("/?a=1&b=x&a=2")->query;
+
+  EXPECT_EQ(query, (Query{{"a", "1"}, {"a", "2"}, {"b", "x"}}));
+  EXPECT_EQ(query.at("a"), "2");
+  EXPECT_EQ(query.find("a")->second, "2");
+  EXPECT_EQ(query.find("c"), query.end());
+  query["a"] = "3";
+  query["c"] = "new";
+  EXPECT_EQ(format_target("/", query), "/?a=1&a=3&b=x&c=new");
+}
+
+TEST(Query, TakesOverOnlyWhatItDoesNotHave) {
+  Query query{{"a", "1"}};
+
+  query.merge({{"a", "2"}, {"b", "3"}, {"b", "4"}});
+
+  EXPECT_EQ(query, (Query{{"a", "1"}, {"b", "3"}, {"b", "4"}}));
 }
 
 TEST(FormatTarget, IsReadBackAsItWas) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "job/units.h"
 
 namespace muster::job {
@@ -39,6 +40,11 @@ class Checker {
  private:
   std::vector<base::Fault> faults_;
 };
+
+/// What somebody wrote, as a sentence repeats it: as text, and not all of a long one.
+inline std::string in_quotes(std::string_view text) {
+  return "'" + base::shortened(base::as_utf8(text)) + "'";
+}
 
 inline bool is_dns_label(std::string_view text, size_t longest) {
   const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };

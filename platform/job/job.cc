@@ -13,8 +13,12 @@ constexpr Names<Phase, 6> kPhases{{{Phase::kQueued, "Queued"},
                                    {Phase::kFailed, "Failed"},
                                    {Phase::kStopped, "Stopped"}}};
 
-constexpr Names<Role, 3> kRoles{
-    {{Role::kLauncher, "launcher"}, {Role::kWorker, "worker"}, {Role::kSingle, "single"}}};
+constexpr Names<Role, 6> kRoles{{{Role::kLauncher, "launcher"},
+                                 {Role::kWorker, "worker"},
+                                 {Role::kSingle, "single"},
+                                 {Role::kChief, "chief"},
+                                 {Role::kParameterServer, "ps"},
+                                 {Role::kMaster, "master"}}};
 
 constexpr Names<TaskPhase, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
                                            {TaskPhase::kStarting, "Starting"},
@@ -23,6 +27,20 @@ constexpr Names<TaskPhase, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
 
 Task make_task(const JobSpec& spec, const std::string& name, Role role) {
   return {.name = name, .role = role, .hostname = spec.name + "-" + name};
+}
+
+Task leader_of(const JobSpec& spec) {
+  switch (spec.kind) {
+    case Kind::kMpi:
+      return make_task(spec, "launcher", Role::kLauncher);
+    case Kind::kGrpc:
+      return make_task(spec, "chief", Role::kChief);
+    case Kind::kTorch:
+      return make_task(spec, "master", Role::kMaster);
+    case Kind::kSingle:
+      break;
+  }
+  return make_task(spec, "main", Role::kSingle);
 }
 
 }  // namespace
@@ -53,12 +71,31 @@ bool is_final(Phase phase) {
 }
 
 std::vector<Task> tasks_of(const JobSpec& spec) {
-  if (spec.kind == Kind::kSingle) return {make_task(spec, "main", Role::kSingle)};
-  std::vector<Task> tasks{make_task(spec, "launcher", Role::kLauncher)};
+  std::vector<Task> tasks{leader_of(spec)};
+  if (spec.kind == Kind::kSingle) return tasks;
   for (int i = 0; i < spec.workers; ++i) {
     tasks.push_back(make_task(spec, "worker-" + std::to_string(i), Role::kWorker));
   }
+  if (spec.kind != Kind::kGrpc) return tasks;
+  for (int i = 0; i < spec.parameter_servers; ++i) {
+    tasks.push_back(make_task(spec, "ps-" + std::to_string(i), Role::kParameterServer));
+  }
   return tasks;
+}
+
+const Resources& resources_of(const JobSpec& spec, Role role) {
+  switch (role) {
+    case Role::kSingle:
+    case Role::kWorker:
+      break;
+    case Role::kLauncher:
+    case Role::kChief:
+    case Role::kMaster:
+      return spec.leader.resources;
+    case Role::kParameterServer:
+      return spec.parameter_server.resources;
+  }
+  return spec.resources;
 }
 
 const Task& deciding_task(const Job& job) {

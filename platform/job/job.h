@@ -25,7 +25,14 @@ std::optional<Phase> phase_of(std::string_view name);
 /// Succeeded, Failed or Stopped: nothing of the job runs and nothing will.
 bool is_final(Phase phase);
 
-enum class Role { kLauncher, kWorker, kSingle };
+enum class Role {
+  kLauncher,
+  kWorker,
+  kSingle,
+  kChief,            ///< of a kGrpc job: its first worker, which leads
+  kParameterServer,  ///< "ps"
+  kMaster,           ///< of a kTorch job: rank 0
+};
 
 std::string_view to_string(Role role);
 std::optional<Role> role_of(std::string_view name);
@@ -36,7 +43,7 @@ std::string_view to_string(TaskPhase phase);
 std::optional<TaskPhase> task_phase_of(std::string_view name);
 
 struct Task {
-  std::string name;  ///< launcher, worker-0, main
+  std::string name;  ///< launcher, chief, master, worker-0, ps-0, main
   Role role = Role::kSingle;
   std::string hostname;      ///< dist-worker-0
   std::string node;          ///< where it was placed; empty while it waits
@@ -94,10 +101,14 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
-/// The tasks that a spec asks for, in the order they are listed: launcher first, then workers.
+/// The tasks that a spec asks for, in the order they are listed: the leader first, then workers,
+/// then parameter servers.
 std::vector<Task> tasks_of(const JobSpec& spec);
 
-/// The task whose end ends the job: the launcher, or the single task.
+/// What the tasks of a role need.
+const Resources& resources_of(const JobSpec& spec, Role role);
+
+/// The task whose end ends the job: its leader, or the single task.
 const Task& deciding_task(const Job& job);
 
 }  // namespace muster::job

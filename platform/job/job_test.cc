@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace muster::job {
 namespace {
 
@@ -22,12 +24,57 @@ TEST(TasksOf, ASingleJobHasOneTask) {
   EXPECT_EQ(tasks[0].name, "main");
 }
 
+TEST(TasksOf, AGrpcJobHasAChiefThenWorkersThenParameterServers) {
+  const auto tasks =
+      tasks_of({.name = "tf", .kind = Kind::kGrpc, .workers = 1, .parameter_servers = 2});
+
+  ASSERT_EQ(tasks.size(), 4U);
+  EXPECT_EQ(tasks[0], (Task{.name = "chief", .role = Role::kChief, .hostname = "tf-chief"}));
+  EXPECT_EQ(tasks[1].hostname, "tf-worker-0");
+  EXPECT_EQ(tasks[2],
+            (Task{.name = "ps-0", .role = Role::kParameterServer, .hostname = "tf-ps-0"}));
+  EXPECT_EQ(tasks[3].name, "ps-1");
+}
+
+TEST(TasksOf, ATorchJobHasAMasterAndWorkers) {
+  const auto tasks = tasks_of({.name = "t", .kind = Kind::kTorch, .workers = 1});
+
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_EQ(tasks[0], (Task{.name = "master", .role = Role::kMaster, .hostname = "t-master"}));
+  EXPECT_EQ(tasks[1].role, Role::kWorker);
+}
+
+TEST(ResourcesOf, AreThoseOfTheRole) {
+  const JobSpec spec{.resources = {.gpus = 1},
+                     .leader = {.resources = {.gpus = 2}},
+                     .parameter_server = {.resources = {.gpus = 3}}};
+  const std::pair<Role, int> gpus[] = {{Role::kSingle, 1},   {Role::kWorker, 1},
+                                       {Role::kLauncher, 2}, {Role::kChief, 2},
+                                       {Role::kMaster, 2},   {Role::kParameterServer, 3}};
+  for (const auto& [role, count] : gpus) {
+    EXPECT_EQ(resources_of(spec, role).gpus, count) << to_string(role);
+  }
+}
+
+TEST(Names, OfKindsReadBack) {
+  for (const Kind kind : {Kind::kSingle, Kind::kMpi, Kind::kGrpc, Kind::kTorch}) {
+    EXPECT_EQ(kind_of(to_string(kind)), kind);
+  }
+  for (const auto kind : {Volume::Kind::kHostPath, Volume::Kind::kTree, Volume::Kind::kStorage,
+                          Volume::Kind::kArtifacts}) {
+    EXPECT_EQ(volume_kind_of(to_string(kind)), kind);
+  }
+  EXPECT_EQ(kind_of("spark"), std::nullopt);
+  EXPECT_EQ(volume_kind_of("nfs"), std::nullopt);
+}
+
 TEST(Names, OfPhasesAndRolesReadBack) {
   for (const Phase phase : {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
                             Phase::kFailed, Phase::kStopped}) {
     EXPECT_EQ(phase_of(to_string(phase)), phase);
   }
-  for (const Role role : {Role::kLauncher, Role::kWorker, Role::kSingle}) {
+  for (const Role role : {Role::kLauncher, Role::kWorker, Role::kSingle, Role::kChief,
+                          Role::kParameterServer, Role::kMaster}) {
     EXPECT_EQ(role_of(to_string(role)), role);
   }
   for (const TaskPhase phase :

@@ -1,15 +1,37 @@
 #include "job/spec.h"
 
+#include "job/enum_names.h"
+
 namespace muster::job {
 
+namespace {
+
+constexpr Names<Kind, 4> kKinds{{{Kind::kSingle, "single"},
+                                 {Kind::kMpi, "mpi"},
+                                 {Kind::kGrpc, "grpc"},
+                                 {Kind::kTorch, "torch"}}};
+
+constexpr Names<Volume::Kind, 4> kVolumeKinds{{{Volume::Kind::kHostPath, "host_path"},
+                                               {Volume::Kind::kTree, "tree"},
+                                               {Volume::Kind::kStorage, "storage"},
+                                               {Volume::Kind::kArtifacts, "artifacts"}}};
+
+}  // namespace
+
 std::string_view to_string(Kind kind) {
-  return kind == Kind::kMpi ? "mpi" : "single";
+  return name_in(kKinds, kind);
 }
 
 std::optional<Kind> kind_of(std::string_view name) {
-  if (name == "single") return Kind::kSingle;
-  if (name == "mpi") return Kind::kMpi;
-  return std::nullopt;
+  return value_in(kKinds, name);
+}
+
+std::string_view to_string(Volume::Kind kind) {
+  return name_in(kVolumeKinds, kind);
+}
+
+std::optional<Volume::Kind> volume_kind_of(std::string_view name) {
+  return value_in(kVolumeKinds, name);
 }
 
 std::string_view to_string(Sandbox sandbox) {

@@ -18,6 +18,8 @@ namespace muster::job {
 enum class Kind {
   kSingle,  ///< one task, which runs the command
   kMpi,     ///< a launcher that runs the command, and workers it reaches by ssh
+  kGrpc,    ///< a TensorFlow cluster: a chief, workers and parameter servers; each runs the command
+  kTorch,   ///< a master and workers; each runs the command, told its rank and the master's address
 };
 
 std::string_view to_string(Kind kind);
@@ -114,14 +116,60 @@ struct SecretUse {
   bool operator==(const SecretUse&) const = default;
 };
 
+/// Something that tasks find at a path of theirs.
+struct Volume {
+  enum class Kind {
+    kHostPath,   ///< `source`: a file or folder of the node
+    kTree,       ///< `source`: the id of files that were sent (workspace/tree_store.h), of which
+                 ///< each job has a copy; empty: an empty folder
+    kStorage,    ///< `source`: the name of a folder of the project, which outlives its jobs
+    kArtifacts,  ///< a folder of the job, kept as long as the job is; without source
+  };
+  Kind kind = Kind::kHostPath;
+  std::string source;
+  std::string target;  ///< absolute
+  bool read_only = false;
+
+  bool operator==(const Volume&) const = default;
+};
+
+std::string_view to_string(Volume::Kind kind);
+std::optional<Volume::Kind> volume_kind_of(std::string_view name);
+
+/// What the tasks of one role run and need, beside what the job says of its workers.
+struct RoleSpec {
+  std::string image;                               ///< empty: the job's
+  std::vector<std::string> command;                ///< empty: the job's, with its arguments
+  std::vector<std::string> arguments;              ///< where `command` is empty: behind the job's
+  Resources resources;                             ///< none of the job's are taken over
+  std::map<std::string, std::string> environment;  ///< on top of the job's
+
+  bool operator==(const RoleSpec&) const = default;
+};
+
 struct JobSpec {
   std::string name;
   std::string project = "default";
   Kind kind = Kind::kSingle;
-  std::vector<std::string> command;  ///< argv: of the launcher, or of the single task
-  int workers = 0;                   ///< kMpi: how many workers; kSingle: 0
-  int slots_per_worker = 1;          ///< ranks that a worker takes (hostfile slots)
-  Resources resources;               ///< of each worker, or of the single task
+  /// What an image holds; an engine that runs none has a stand-in for it, or the machine's own
+  /// files.
+  std::string image;
+  /// argv: of the single task, of the launcher, or of every worker of a kGrpc or kTorch job. Empty:
+  /// what the image runs.
+  std::vector<std::string> command;
+  std::vector<std::string> arguments;  ///< behind the command
+  int workers = 0;           ///< those beside the leader (launcher, chief, master); kSingle: 0
+  int slots_per_worker = 1;  ///< ranks that a worker takes (hostfile slots)
+  Resources resources;       ///< of each worker, or of the single task
+  std::vector<std::string> worker_command;  ///< kMpi: what workers run beside answering ssh
+  RoleSpec leader;            ///< of the launcher (without a command of its own), chief or master
+  int leader_slots = 0;       ///< kMpi: ranks that the launcher takes; it is last in the hostfile
+  int parameter_servers = 0;  ///< kGrpc
+  RoleSpec parameter_server;
+  std::vector<Volume> volumes;
+  bool held = false;                               ///< waits for resume() from the beginning
+  std::map<std::string, std::string> labels;       ///< to select by; one without value is a tag
+  std::map<std::string, std::string> annotations;  ///< kept for whoever submitted it
   Scheduling scheduling;
   std::map<std::string, std::string> environment;
   std::vector<SecretUse> secrets;  ///< their names alone: values come in when a gang starts

@@ -31,11 +31,21 @@ inline Scheduling full_scheduling() {
                       {.log_pattern = "CUDA " + kBinary, .action = RetryRule::Action::kAvoidNode}}};
 }
 
+inline RoleSpec full_role(const std::string& program) {
+  return {.image = program + ":1",
+          .command = {program, kBinary},
+          .arguments = {"-v", ""},
+          .resources = {.gpus = 1, .cpu_milli = 500, .memory_bytes = 70'000},
+          .environment = {{"ROLE", program}, {"RAW", kBinary}}};
+}
+
 inline JobSpec full_spec() {
   return {.name = "dist",
           .project = "vision",
           .kind = Kind::kMpi,
+          .image = "nvcr.io/nvidia/tensorflow:24.01",
           .command = {"mpirun", "python3", "train \"it\"\n\\", "", kBinary, "Zoë 漢字 🚀"},
+          .arguments = {"--epochs", kBinary},
           .workers = 4,
           .slots_per_worker = 2,
           .resources = {.gpus = 8,
@@ -43,6 +53,19 @@ inline JobSpec full_spec() {
                         .gpu_memory_bytes = int64_t{8} << 30,
                         .cpu_milli = 15'500,
                         .memory_bytes = int64_t{64} << 30},
+          .worker_command = {"sleep", "infinity"},
+          .leader = full_role("lead"),
+          .leader_slots = 3,
+          .parameter_servers = 2,
+          .parameter_server = full_role("serve"),
+          .volumes = {{.kind = Volume::Kind::kTree,
+                       .source = std::string(64, 'a'),
+                       .target = "/data/" + kBinary,
+                       .read_only = true},
+                      {.kind = Volume::Kind::kArtifacts, .target = "/artifacts"}},
+          .held = true,
+          .labels = {{"nightly", ""}, {"team", "Zoë"}},
+          .annotations = {{"gradient/command", "a\n" + kBinary}},
           .scheduling = full_scheduling(),
           .environment = {{"A", "1"}, {"RAW", kBinary}, {"QUOTED", "\"\x01\x7F\t"}},
           .secrets = {{.name = "API_KEY", .variable = "KEY"},

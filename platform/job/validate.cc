@@ -3,8 +3,12 @@
 #include <string>
 
 #include "job/checker.h"
+#include "job/text_size.h"
+#include "job/validate_labels.h"
+#include "job/validate_roles.h"
 #include "job/validate_scheduling.h"
 #include "job/validate_secrets.h"
+#include "job/validate_volumes.h"
 
 namespace muster::job {
 
@@ -28,41 +32,11 @@ void check_names(const JobSpec& spec, Checker& check) {
                 "'" + spec.project + "' is not a project name; use a-z, 0-9 and '-'");
 }
 
-void check_command(const JobSpec& spec, Checker& check) {
-  check.require(!spec.command.empty() && !spec.command.front().empty(), "command",
-                "is empty; say what to run, as in: -- python3 train.py");
-  for (size_t i = 0; i < spec.command.size(); ++i) {
-    check.require(!has_nul(spec.command[i]), "command[" + std::to_string(i) + "]",
-                  "holds a NUL byte");
-  }
-}
-
-void check_shape(const JobSpec& spec, Checker& check) {
-  if (spec.kind == Kind::kMpi) {
-    check.require_range(spec.workers, 1, kMaxWorkers, "workers");
-  } else {
-    check.require(spec.workers == 0, "workers",
-                  "a single job has no workers; leave it out or use kind mpi");
-  }
-  check.require_range(spec.slots_per_worker, 1, kMaxSlotsPerWorker, "slots_per_worker");
-  check_resources(spec.resources, check);
-}
-
-void check_environment(const JobSpec& spec, Checker& check) {
-  for (const auto& [name, value] : spec.environment) {
-    check.require(is_variable_name(name), "environment",
-                  "'" + name + "' is not a variable name; use letters, digits and '_'");
-    check.require(!has_nul(value), "environment." + name, "its value holds a NUL byte");
-  }
-}
-
 void check_size(const JobSpec& spec, Checker& check) {
-  size_t size = spec.folder.size();
-  for (const std::string& word : spec.command) size += word.size() + 1;
-  for (const auto& [name, value] : spec.environment) size += name.size() + value.size() + 2;
+  const size_t size = text_size(spec);
   check.require(size <= kMostText, "command",
                 "is " + std::to_string(size) +
-                    " bytes long together with the environment; at most " +
+                    " bytes long together with the environment and all else; at most " +
                     std::to_string(kMostText) + " are kept: put the rest into a file");
 }
 
@@ -85,12 +59,14 @@ bool is_job_name(std::string_view text) {
 std::vector<Fault> validate(const JobSpec& spec) {
   Checker check;
   check_names(spec, check);
-  check_command(spec, check);
+  check_programs(spec, check);
   check_shape(spec, check);
   check_scheduling(spec, check);
-  check_environment(spec, check);
+  check_environments(spec, check);
   check_size(spec, check);
   check_secrets(spec, check);
+  check_volumes(spec, check);
+  check_labels(spec, check);
   check_places_and_times(spec, check);
   return check.take();
 }

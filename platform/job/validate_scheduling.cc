@@ -36,8 +36,12 @@ void check_min_workers(const JobSpec& spec, Checker& check) {
   const std::optional<int> minimum = spec.scheduling.min_workers;
   if (!minimum) return;
   const std::string field = "scheduling.min_workers";
-  if (spec.kind != Kind::kMpi) {
+  if (spec.kind == Kind::kSingle) {
     return check.require(false, field, "a single job has no workers; leave it out");
+  }
+  if (spec.kind != Kind::kMpi) {
+    return check.require(false, field,
+                         "only an mpi job can start with some of its workers; leave it out");
   }
   check.require(*minimum >= 1 && *minimum <= spec.workers, field,
                 std::to_string(*minimum) + " is out of range; give 1 to " +
@@ -66,20 +70,20 @@ void check_retries(const Scheduling& scheduling, Checker& check) {
 
 }  // namespace
 
-void check_resources(const Resources& resources, Checker& check) {
-  check.require_range(resources.gpus, 0, kMaxGpus, "resources.gpus");
+void check_resources(const Resources& resources, const std::string& field, Checker& check) {
+  check.require_range(resources.gpus, 0, kMaxGpus, field + ".gpus");
   const bool has_share = resources.gpu_share_milli != 0;
   const bool has_memory = resources.gpu_memory_bytes != 0;
-  if (has_share) check.require_milli(resources.gpu_share_milli, 1, 999, "resources.gpu_share");
-  check.require(resources.gpu_memory_bytes >= 0, "resources.gpu_memory", "is negative");
-  check.require(!has_share || resources.gpus == 0, "resources.gpu_share",
+  if (has_share) check.require_milli(resources.gpu_share_milli, 1, 999, field + ".gpu_share");
+  check.require(resources.gpu_memory_bytes >= 0, field + ".gpu_memory", "is negative");
+  check.require(!has_share || resources.gpus == 0, field + ".gpu_share",
                 "is a part of one GPU, and does not go with whole ones");
-  check.require(!has_memory || resources.gpus == 0, "resources.gpu_memory",
+  check.require(!has_memory || resources.gpus == 0, field + ".gpu_memory",
                 "is a part of one GPU, and does not go with whole ones");
-  check.require(!has_memory || !has_share, "resources.gpu_memory",
+  check.require(!has_memory || !has_share, field + ".gpu_memory",
                 "does not go with a share of one; give one of them");
-  check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, "resources.cpus");
-  check.require(resources.memory_bytes >= 0, "resources.memory", "is negative");
+  check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, field + ".cpus");
+  check.require(resources.memory_bytes >= 0, field + ".memory", "is negative");
 }
 
 void check_scheduling(const JobSpec& spec, Checker& check) {

@@ -8,7 +8,8 @@
 
 namespace muster::job {
 
-void check_resources(const Resources& resources, Checker& check);
+/// `field`: where they stand, "resources".
+void check_resources(const Resources& resources, const std::string& field, Checker& check);
 void check_scheduling(const JobSpec& spec, Checker& check);
 
 }  // namespace muster::job

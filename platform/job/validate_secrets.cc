@@ -63,8 +63,10 @@ class Places {
     }
     check_.require(!is_reserved(variable), field,
                    quoted + " is a variable that Muster or MPI sets");
-    check_.require(!spec_.environment.contains(variable), field,
-                   quoted + " is in the environment of the job, too");
+    check_.require(!spec_.environment.contains(variable) &&
+                       !spec_.leader.environment.contains(variable) &&
+                       !spec_.parameter_server.environment.contains(variable),
+                   field, quoted + " is in the environment of the job, too");
     check_.require(variables_.insert(variable).second, field,
                    quoted + " holds another secret already");
   }

@@ -16,6 +16,11 @@ std::string decimal(int milli) {
   return std::to_string(milli / kWhole) + "." + digits;
 }
 
+/// Of each of its devices.
+int share_of(const job::Task& task) {
+  return task.gpu_share_milli > 0 ? task.gpu_share_milli : kWhole;
+}
+
 std::string joined(const job::Task& task, const std::vector<std::string>& names) {
   std::string text;
   for (const int device : task.devices) {
@@ -36,7 +41,7 @@ std::map<std::string, std::string> device_environment(const job::Task& task,
   };
   if (task.devices.empty()) return variables;
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  const int share = task.gpu_share_milli > 0 ? task.gpu_share_milli : kWhole;
+  const int share = share_of(task);
   variables["MUSTER_GPU_SHARE"] = decimal(share);
   if (share < kWhole) {
     // A whole number, rounded down: the parts of one GPU must not come to more than all of it.
@@ -45,9 +50,16 @@ std::map<std::string, std::string> device_environment(const job::Task& task,
   return variables;
 }
 
+std::string gpus_text(const job::Task& task) {
+  return decimal(static_cast<int>(task.devices.size()) * share_of(task));
+}
+
 bool asks_for_gpus(const job::JobSpec& spec) {
-  const job::Resources& claim = spec.resources;
-  return claim.gpus > 0 || claim.gpu_share_milli > 0 || claim.gpu_memory_bytes > 0;
+  const auto claims = [](const job::Resources& claim) {
+    return claim.gpus > 0 || claim.gpu_share_milli > 0 || claim.gpu_memory_bytes > 0;
+  };
+  return claims(spec.resources) || claims(spec.leader.resources) ||
+         claims(spec.parameter_server.resources);
 }
 
 }  // namespace muster::launch

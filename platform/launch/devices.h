@@ -27,6 +27,9 @@ namespace muster::launch {
 std::map<std::string, std::string> device_environment(const job::Task& task,
                                                       const std::vector<std::string>& names);
 
+/// How many GPUs a task was given: "0", "2"; a part of one: "0.5".
+std::string gpus_text(const job::Task& task);
+
 /// Whether any task of the job claims a GPU, or a part of one.
 bool asks_for_gpus(const job::JobSpec& spec);
 

@@ -29,4 +29,17 @@ std::map<std::string, std::string> open_mpi_environment(const std::string& folde
   return variables;
 }
 
+std::map<std::string, std::string> hydra_environment(const std::string& folder) {
+  const std::string hostfile = folder + "/hostfile.intel";
+  const std::string ssh_arguments = "-F " + folder + "/ssh/config";
+  return {{"I_MPI_HYDRA_HOST_FILE", hostfile},
+          {"I_MPI_HYDRA_BOOTSTRAP", "ssh"},
+          {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", ssh_arguments},
+          {"HYDRA_HOST_FILE", hostfile},
+          {"HYDRA_LAUNCHER", "ssh"},
+          // Ranks have the environment of the task that they are in, with its devices.
+          {"HYDRA_ENV", "none"},
+          {"HYDRA_LAUNCHER_EXTRA_ARGS", ssh_arguments}};
+}
+
 }  // namespace muster::launch

@@ -30,12 +30,12 @@ bool is_output_option(std::string_view word) {
 
 }  // namespace
 
-bool is_plain_mpirun(const job::JobSpec& spec) {
-  if (spec.kind != job::Kind::kMpi || spec.command.empty()) return false;
-  const std::string_view program = spec.command.front();
+bool is_plain_mpirun(const std::vector<std::string>& argv) {
+  if (argv.empty()) return false;
+  const std::string_view program = argv.front();
   const std::string_view name = program.substr(program.rfind('/') + 1);
   return std::find(kLaunchers.begin(), kLaunchers.end(), name) != kLaunchers.end() &&
-         std::none_of(spec.command.begin(), spec.command.end(), is_output_option);
+         std::none_of(argv.begin(), argv.end(), is_output_option);
 }
 
 }  // namespace muster::launch

@@ -30,6 +30,13 @@ GangNetwork make_network(const std::array<uint8_t, 8>& random, size_t tasks) {
   const int second = (random[4] << 8 | random[5]) % (kPorts - 1);
   network.ssh_port = kFirstPort + first;
   network.rendezvous_port = kFirstPort + (second < first ? second : second + 1);
+  int port = (random[6] << 8 | random[7]) % kPorts;
+  while (network.service_ports.size() < tasks) {
+    port = (port + 1) % kPorts;
+    const int candidate = kFirstPort + port;
+    if (candidate == network.ssh_port || candidate == network.rendezvous_port) continue;
+    network.service_ports.push_back(candidate);
+  }
   return network;
 }
 

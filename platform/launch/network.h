@@ -16,6 +16,9 @@ struct GangNetwork {
   std::vector<std::string> addresses;  ///< by task
   int ssh_port = 0;
   int rendezvous_port = 0;  ///< where rank 0 gathers the others, on the first worker's address
+  /// By task: where it serves others. Each its own, for servers there are that ask for an address
+  /// and bind every one (TensorFlow's does).
+  std::vector<int> service_ports;
 };
 
 /// Follows from `random` alone. Ports lie below the ephemeral range, so that no outgoing connection

@@ -45,5 +45,17 @@ TEST(Network, ChoosesTwoPortsBelowTheEphemeralRange) {
   }
 }
 
+TEST(Network, ChoosesAPortForEachTaskThatNobodyElseHas) {
+  for (int number = 0; number < 256; ++number) {
+    const GangNetwork network = make_network(bytes(number), 1001);
+    std::set<int> ports(network.service_ports.begin(), network.service_ports.end());
+    EXPECT_EQ(ports.size(), 1001U);
+    EXPECT_GE(*ports.begin(), 10'000);
+    EXPECT_LT(*ports.rbegin(), 32'768);
+    EXPECT_FALSE(ports.contains(network.ssh_port));
+    EXPECT_FALSE(ports.contains(network.rendezvous_port));
+  }
+}
+
 }  // namespace
 }  // namespace muster::launch

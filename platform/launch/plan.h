@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "job/job.h"
+#include "job/machine_type.h"
 #include "launch/task_plan.h"
 
 namespace muster::launch {
@@ -40,9 +41,12 @@ struct Site {
   /// What CUDA_VISIBLE_DEVICES calls each GPU of a node; empty where the node has none. Not set: no
   /// node has any.
   std::function<std::vector<std::string>(const std::string& node)> gpus_of;
+  job::ImageStandIns images;                   ///< for an engine that runs none
   std::map<std::string, std::string> secrets;  ///< name -> value, of those that the job uses
 };
 
+/// (What each task runs: launch/program.h.)
+///
 /// Plans the tasks that were placed. An elastic gang may have fewer workers than its spec asks for:
 /// the others are in no hostfile, and nobody is told of them. kInternal where the task that decides
 /// has no place; kNotFound where the site lacks a secret of the job; kInvalid where a secret cannot

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/base64.h"
+
 namespace muster::launch {
 
 namespace {
@@ -28,15 +30,6 @@ void append_string(std::string& blob, std::string_view text) {
 
 std::string_view as_text(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::string base64(std::string_view blob) {
-  std::string text((blob.size() + 2) / 3 * 4 + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                     reinterpret_cast<const unsigned char*>(blob.data()),
-                                     static_cast<int>(blob.size()));
-  text.resize(static_cast<size_t>(length));
-  return text;
 }
 
 std::string public_blob(std::string_view public_key) {

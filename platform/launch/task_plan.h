@@ -45,11 +45,17 @@ struct TaskPlan {
   std::vector<std::string> argv;  ///< empty: the task only answers ssh
   std::map<std::string, std::string> environment;
   std::string folder;
+  std::string image;                 ///< for an engine that runs images
+  std::string project;               ///< whose kStorage volumes are meant
+  std::vector<job::Volume> volumes;  ///< what it finds where; the same for all of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};
   std::vector<PlannedFile> files;
   std::vector<std::string> folders;  ///< empty folders of /generated, 0700
   std::optional<SshService> ssh;
+  /// Files of /generated that are found at another path, too: hostfile -> /etc/mpi/hostfile. Only
+  /// in a sandbox.
+  std::map<std::string, std::string> also_at;
   bool own_rank_output = false;  ///< ranks in it print into its own log, not through mpirun
   std::vector<std::pair<std::string, std::string>> hosts;  ///< name -> address, for /etc/hosts
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "api/tree_wire.h"
 #include "api/wire.h"
 #include "base/log.h"
 #include "server/answers.h"
@@ -24,20 +25,27 @@ Authenticator::Options limits_of(const AppOptions& options) {
           .failed_logins = options.failed_logins};
 }
 
-bool is_json_or_unsaid(const http::Request& request) {
-  const auto type = request.headers.find("content-type");
-  if (type == request.headers.end()) return true;
-  const std::string& value = type->second;
-  std::string media = value.substr(0, value.find(';'));
-  while (!media.empty() && media.back() == ' ') media.pop_back();
-  return media == "application/json";
+/// Of the body that a route takes.
+std::string_view media_type_of(std::string_view route) {
+  return route.ends_with("/chunks") ? api::kChunksType : "application/json";
 }
 
-Response wrong_type() {
+bool is_of_type_or_unsaid(const http::Request& request, std::string_view type) {
+  const auto said = request.headers.find("content-type");
+  if (said == request.headers.end()) return true;
+  const std::string& value = said->second;
+  std::string media = value.substr(0, value.find(';'));
+  while (!media.empty() && media.back() == ' ') media.pop_back();
+  return media == type;
+}
+
+Response wrong_type(std::string_view type) {
   constexpr int kUnsupportedMediaType = 415;
+  const std::string right(type);
   return problem({.code = base::ErrorCode::kInvalid,
-                  .what = "the body of a request is JSON",
-                  .advice = "send 'content-type: application/json', or none"},
+                  .what = "the body of this request is " +
+                          (type == api::kChunksType ? "bytes (" + right + ")" : "JSON"),
+                  .advice = "send 'content-type: " + right + "', or none"},
                  kUnsupportedMediaType);
 }
 
@@ -54,6 +62,7 @@ App::App(Parts parts, AppOptions options, std::function<void()> leave)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       leave_(std::move(leave)),
+      background_(parts_.loop),
       authenticator_({parts_.accounts, parts_.clock, parts_.owner}, limits_of(options_)) {
   add_routes();
   touch();
@@ -72,6 +81,7 @@ void App::set_options(const AppOptions& options) {
   options_.failed_logins = options.failed_logins;
   options_.log_requests = options.log_requests;
   options_.session_lifetime = options.session_lifetime;
+  options_.machine_types = options.machine_types;
   authenticator_.set_options(limits_of(options_));
 }
 
@@ -87,9 +97,10 @@ void App::take(http::Request request, Respond respond) {
   if (!call.who.token.empty()) {
     call.still_valid = [this, who = call.who] { return authenticator_.still_is(who); };
   }
+  const std::string_view type = media_type_of(found.route);
   respond = answering(call, found.route, std::move(respond));
   if (!who) return respond(who.error());
-  if (!is_json_or_unsaid(call.request)) return respond(wrong_type());
+  if (!is_of_type_or_unsaid(call.request, type)) return respond(wrong_type(type));
   router_.handle(std::move(call), std::move(respond));
 }
 
@@ -133,6 +144,8 @@ void App::add_routes() {
   add_project_routes(router_, parts_.controller);
   add_member_routes(router_, parts_.accounts, parts_.controller);
   add_node_routes(router_, parts_.controller);
+  add_machine_route(router_, options_.machine_types);
+  add_tree_routes(router_, parts_.loop, parts_.controller, parts_.trees, background_);
   add_account_routes(router_, parts_.accounts, parts_.controller, parts_.clock,
                      options_.session_lifetime);
   add_audit_routes(router_, parts_.accounts, parts_.controller);

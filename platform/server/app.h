@@ -11,15 +11,18 @@
 #include <string>
 
 #include "access/limits.h"
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "http/server.h"
+#include "job/machine_type.h"
 #include "server/authenticator.h"
 #include "server/request_counts.h"
 #include "server/router.h"
+#include "workspace/tree_store.h"
 
 namespace muster::server {
 
@@ -33,6 +36,7 @@ struct AppOptions {
   double request_burst = 400;
   access::FailedLogins::Options failed_logins;
   std::chrono::seconds session_lifetime = std::chrono::days(30);  ///< at most
+  job::MachineTypes machine_types;  ///< all of them
   bool log_requests = false;  ///< those over the unix socket, too; over TLS always
 };
 
@@ -45,6 +49,7 @@ class App {
     const base::Clock& clock;
     base::RandomSource& random;
     std::string owner;  ///< who the unix socket belongs to
+    workspace::TreeStore& trees;
   };
 
   /// `leave` is called, once, when the server should end.
@@ -66,6 +71,7 @@ class App {
   AppOptions options_;
   std::function<void()> leave_;
   Router router_;
+  base::Background background_;  ///< for what blocks
   RequestCounts requests_;
   Authenticator authenticator_;
   bool leaving_ = false;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/job_query.h"
+#include "job/text_size.h"
 #include "server/answers.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -55,21 +56,14 @@ std::vector<const Job*> by_name(const Controller& controller, const Sight& sight
   return jobs;
 }
 
-/// What of a job may be large.
-size_t size_of(const Job& job) {
-  size_t size = 0;
-  for (const std::string& word : job.spec.command) size += word.size();
-  for (const auto& [name, value] : job.spec.environment) size += name.size() + value.size();
-  return size;
-}
-
 /// A page is held whole until its reader has taken it, so that of large jobs it holds fewer; one in
 /// any case, or nobody would get on. Whether some were left off.
 bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
   size_t size = 0;
   size_t count = 0;
-  while (count < jobs.size() && (count == 0 || size + size_of(*jobs[count]) <= kMostBytes)) {
-    size += size_of(*jobs[count++]);
+  while (count < jobs.size() &&
+         (count == 0 || size + job::text_size(jobs[count]->spec) <= kMostBytes)) {
+    size += job::text_size(jobs[count++]->spec);
   }
   const bool too_much = count < jobs.size();
   jobs.resize(count);

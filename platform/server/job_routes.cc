@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/forecast_wire.h"
+#include "api/label_wire.h"
 #include "api/routes.h"
 #include "api/wire.h"
 #include "server/answers.h"
@@ -112,6 +113,12 @@ RouteHandler changing(Controller& controller, Change change) {
   });
 }
 
+/// Labels are for whoever works with the job, and say nothing to the scheduler.
+Result<job::Job> set_labels(Controller& controller, const std::string& id, const Call& call) {
+  MUSTER_TRY(const auto changes, api::label_changes_from_json(call.request.body));
+  return controller.set_labels(id, changes, call.actor());
+}
+
 // --- the queue
 
 std::vector<const job::Job*> visible_queue(Controller& controller, const Sight& sight) {
@@ -160,6 +167,10 @@ void add_job_routes(Router& router, Controller& controller) {
       at_once([&controller](const Call& call) { return get(controller, call); }));
   add("DELETE", "/v1/jobs/{name}",
       at_once([&controller](const Call& call) { return remove(controller, call); }));
+  add("PATCH", "/v1/jobs/{name}",
+      changing(controller, [&controller](const std::string& id, const Call& call) {
+        return set_labels(controller, id, call);
+      }));
   add("POST", "/v1/jobs/{name}/stop",
       changing(controller, [&controller](const std::string& id, const Call& call) {
         const auto now = says_true(call.request, "now");

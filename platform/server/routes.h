@@ -7,12 +7,15 @@
 #include <chrono>
 #include <string>
 
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "control/accounts.h"
 #include "control/controller.h"
+#include "job/machine_type.h"
 #include "server/request_counts.h"
 #include "server/router.h"
+#include "workspace/tree_store.h"
 
 namespace muster::server {
 
@@ -28,6 +31,8 @@ void add_exec_route(Router& router, control::Controller& controller);
 void add_watch_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/projects and below, but for members and secrets.               project_routes.cc
 void add_project_routes(Router& router, control::Controller& controller);
+/// /v1/machine-types. `types` is looked at anew by each request; it must outlive the router.
+void add_machine_route(Router& router, const job::MachineTypes& types);  ///< machine_route.cc
 /// /v1/nodes and below.                                               node_routes.cc
 void add_node_routes(Router& router, control::Controller& controller);
 /// /v1/login, logout, whoami, /v1/users and /v1/tokens and below.     account_routes.cc
@@ -39,6 +44,10 @@ void add_account_routes(Router& router, control::Accounts& accounts,
 /// /v1/projects/{name}/members and secrets.                           member_routes.cc
 void add_member_routes(Router& router, control::Accounts& accounts,
                        control::Controller& controller);
+/// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
+/// The parts must outlive the router; `trees` is used on the background's thread.
+void add_tree_routes(Router& router, base::EventLoop& loop, control::Controller& controller,
+                     workspace::TreeStore& trees, base::Background& background);
 /// /v1/audit.                                                         audit_routes.cc
 void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
 /// /healthz, /readyz, /metrics, /openapi.json.                        status_routes.cc

@@ -1,12 +1,26 @@
 #include "service/leader.h"
 
+#include <chrono>
 #include <utility>
+
+#include "base/log.h"
 
 namespace muster::service {
 
+namespace {
+
+constexpr std::chrono::hours kPauseOfCollecting{1};
+constexpr std::chrono::days kUnusedTreesAreKept{7};
+
+}  // namespace
+
 Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
                const server::AppOptions& options)
-    : store_(parts.store, parts.leadership, std::move(parts.address), std::move(parts.lost)),
+    : loop_(parts.loop),
+      clock_(parts.clock),
+      trees_(parts.trees),
+      background_(parts.loop),
+      store_(parts.store, parts.leadership, std::move(parts.address), std::move(parts.lost)),
       engine_(std::move(parts.engine)),
       accounts_({.loop = parts.loop,
                  .store = store_,
@@ -25,7 +39,25 @@ Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Opti
             .accounts = accounts_,
             .clock = parts.clock,
             .random = parts.random,
-            .owner = site.user},
+            .owner = site.user,
+            .trees = parts.trees},
            options, std::move(parts.leave)) {}
+
+base::Result<void> Leader::take_up() {
+  MUSTER_CHECK(controller_.recover());
+  collect_trees();
+  return {};
+}
+
+/// Files that no job has are kept for a while: whoever sends the same again need not.
+void Leader::collect_trees() {
+  auto collect = [this, used = controller_.trees_in_use(), before = clock_.now() - kUnusedTreesAreKept] {
+    const auto freed = trees_.collect(used, before);
+    if (!freed) base::log_warning(freed.error().to_string());
+  };
+  background_.run(std::move(collect), [this] {
+    collect_timer_ = loop_.after(kPauseOfCollecting, [this] { collect_trees(); });
+  });
+}
 
 }  // namespace muster::service

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "access/secret_box.h"
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/random.h"
@@ -21,6 +22,7 @@
 #include "service/watched_store.h"
 #include "store/leadership.h"
 #include "store/store.h"
+#include "workspace/tree_store.h"
 
 namespace muster::service {
 
@@ -36,6 +38,7 @@ class Leader {
     const base::Clock& clock;
     base::RandomSource& random;
     const access::SecretBox& box;
+    workspace::TreeStore& trees;
     std::function<void()> lost;   ///< another has taken the lead
     std::function<void()> leave;  ///< a caller wants it, or it has been idle for long enough
   };
@@ -44,13 +47,20 @@ class Leader {
          const server::AppOptions& options);
 
   /// Takes up the jobs that an earlier leader left. To be called once, before anything else.
-  base::Result<void> take_up() { return controller_.recover(); }
+  base::Result<void> take_up();
   http::Handler handler() { return app_.handler(); }
   void set_options(const server::AppOptions& options) { app_.set_options(options); }
   /// Whether it still leads: calls Parts::lost where not.
   void look() { store_.look(); }
 
  private:
+  void collect_trees();
+
+  base::EventLoop& loop_;
+  const base::Clock& clock_;
+  workspace::TreeStore& trees_;
+  base::Background background_;
+  base::EventLoop::Interest collect_timer_;
   WatchedStore store_;
   std::unique_ptr<engine::Engine> engine_;
   control::Accounts accounts_;

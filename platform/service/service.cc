@@ -192,6 +192,13 @@ class Service {
   Result<void> start_leading() {
     MUSTER_TRY(const auto scheduling, scheduler_options(options_));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
+    trees_ = std::make_unique<workspace::TreeStore>(cli::trees_folder(jobs_folder_),
+                                                    options_.workspace_bytes);
+    control::SiteFacts site = makers_.site;
+    site.images = options_.images;
+    site.has_tree = [this](const std::string& project, const std::string& tree) {
+      return static_cast<bool>(trees_->info(project, tree));
+    };
     leader_ = std::make_unique<Leader>(Leader::Parts{.loop = loop_,
                                                      .store = *store_.store,
                                                      .leadership = store_.leadership,
@@ -200,9 +207,10 @@ class Service {
                                                      .clock = clock_,
                                                      .random = random_,
                                                      .box = *box_,
+                                                     .trees = *trees_,
                                                      .lost = [this] { lost_the_lead(); },
                                                      .leave = [this] { leave(); }},
-                                       makers_.site, scheduling,
+                                       site, scheduling,
                                        app_options(options_, paths_, makers_.version));
     MUSTER_CHECK(leader_->take_up());
     door_.let_answer(leader_->handler());
@@ -310,6 +318,7 @@ class Service {
   OpenedStore store_;
   std::string address_;
   FrontDoor door_;
+  std::unique_ptr<workspace::TreeStore> trees_;
   std::unique_ptr<Leader> leader_;
   std::unique_ptr<http::Server> server_;  ///< goes before the leader whose routes it calls
   std::optional<std::string> known_leader_;

@@ -53,6 +53,7 @@ server::AppOptions app_options(const cli::ServeOptions& options, const cli::Path
   result.failed_logins.longest = whole_seconds(options.failed_login_wait);
   result.session_lifetime = whole_seconds(options.session_lifetime);
   result.log_requests = options.log_requests;
+  result.machine_types = job::machine_types_with(options.machine_types);
   return result;
 }
 

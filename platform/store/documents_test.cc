@@ -80,6 +80,67 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   EXPECT_EQ(*read, expected);
 }
 
+TEST(JobDocument, OfAnEarlierMusterHasTheDefaultsOfEveryFieldThatItNeedNotHold) {
+  json old = json::from_cbor(to_document(full_job("j1", "one")));
+  for (const char* key :
+       {"image", "arguments", "worker_command", "leader", "leader_slots", "parameter_servers",
+        "parameter_server", "volumes", "held", "labels", "annotations"}) {
+    ASSERT_EQ(old["spec"].erase(key), 1U) << key;
+  }
+
+  job::Job expected = full_job("j1", "one");
+  job::JobSpec& spec = expected.spec;
+  spec.image.clear();
+  spec.arguments = spec.worker_command = {};
+  spec.leader = spec.parameter_server = {};
+  spec.leader_slots = spec.parameter_servers = 0;
+  spec.volumes.clear();
+  spec.held = false;
+  spec.labels = spec.annotations = {};
+  const auto read = from_document(document_of(old));
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(*read, expected);
+}
+
+TEST(JobDocument, HoldsNothingOfWhatTheSpecDoesNotSay) {
+  const json document = json::from_cbor(to_document({.id = "j", .spec = {.name = "a"}}));
+
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : document["spec"].items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"command", "cpu_milli", "environment", "folder",
+                                            "gpu_memory_bytes", "gpu_share_milli", "gpus",
+                                            "grace_ms", "kind", "memory_bytes", "name", "project",
+                                            "sandbox", "scheduling", "secrets", "slots_per_worker",
+                                            "start_timeout_ms", "workers"}));
+}
+
+TEST(JobDocument, IsReadBackForEachKindOfJobAndVolumeAndEachRole) {
+  job::Job job = full_job("j1", "one");
+  for (const job::Kind kind :
+       {job::Kind::kSingle, job::Kind::kMpi, job::Kind::kGrpc, job::Kind::kTorch}) {
+    job.spec.kind = kind;
+    EXPECT_EQ(*from_document(to_document(job)), job);
+  }
+  for (const auto kind : {job::Volume::Kind::kHostPath, job::Volume::Kind::kTree,
+                          job::Volume::Kind::kStorage, job::Volume::Kind::kArtifacts}) {
+    job.spec.volumes = {{.kind = kind}};
+    EXPECT_EQ(*from_document(to_document(job)), job);
+  }
+  for (const job::Role role :
+       {job::Role::kLauncher, job::Role::kWorker, job::Role::kSingle, job::Role::kChief,
+        job::Role::kParameterServer, job::Role::kMaster}) {
+    job.tasks[0].role = role;
+    EXPECT_EQ(*from_document(to_document(job)), job);
+  }
+}
+
+TEST(JobDocument, HasRolesAndVolumesThatAreKnown) {
+  json document = json::from_cbor(to_document(full_job("j1", "one")));
+  document["spec"]["volumes"][0]["kind"] = "nfs";
+
+  EXPECT_FALSE(from_document(document_of(document)));
+}
+
 TEST(ProjectDocument, IsReadBackAsItWasWrittenInEveryField) {
   for (const job::Project& project : {full_project("team-a", 7), job::Project{.name = "b"}}) {
     const auto read = from_project_document(to_project_document(project));

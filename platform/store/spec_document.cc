@@ -1,5 +1,7 @@
 #include "store/spec_document.h"
 
+#include "store/role_document.h"
+
 namespace muster::store {
 
 using job::JobSpec;
@@ -93,7 +95,8 @@ std::vector<job::SecretUse> read_secret_uses(const CborValue& uses) {
 }  // namespace
 
 void write_spec(CborWriter& out, const JobSpec& spec) {
-  out.map(18);
+  const SparseMap extras = extras_of(spec);
+  out.map(18 + extras.count());
   out.key("name").text(spec.name);
   out.key("project").text(spec.project);
   out.key("kind").text(job::to_string(spec.kind));
@@ -108,14 +111,15 @@ void write_spec(CborWriter& out, const JobSpec& spec) {
   out.key("memory_bytes").number(spec.resources.memory_bytes);
   out.key("scheduling");
   write_scheduling(out, spec.scheduling);
-  out.key("environment").list(spec.environment.size());
-  for (const auto& [name, value] : spec.environment) out.list(2).text(name).bytes(value);
+  out.key("environment");
+  write_pairs(out, spec.environment);
   out.key("secrets").list(spec.secrets.size());
   for (const job::SecretUse& use : spec.secrets) write_secret_use(out, use);
   out.key("folder").bytes(spec.folder);
   out.key("sandbox").text(job::to_string(spec.sandbox));
   out.key("start_timeout_ms").number(spec.start_timeout.count());
   out.key("grace_ms").number(spec.grace.count());
+  extras.write(out);
 }
 
 JobSpec read_spec(const CborValue& value) {
@@ -132,9 +136,8 @@ JobSpec read_spec(const CborValue& value) {
                .grace = milliseconds_of(value.at("grace_ms"))};
   read_if_there(value, "scheduling", spec.scheduling, read_scheduling);
   read_if_there(value, "secrets", spec.secrets, read_secret_uses);
-  for (const CborValue& entry : value.at("environment").list()) {
-    spec.environment[entry.list().at(0).text()] = bytes_of(entry.list().at(1));
-  }
+  spec.environment = pairs_of(value.at("environment"));
+  read_extras(value, spec);
   return spec;
 }
 

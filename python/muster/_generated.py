@@ -13,17 +13,19 @@ from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mappi
 from urllib.parse import quote
 
 from ._tables import Record
-from ._wire import UNSET, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
+from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
 
-__all__ = ["AcceptedResources", "AcceptedRetryRule", "AcceptedScheduling", "AcceptedSecretUse", "AcceptedSpec",
-           "Amounts", "AuditPage", "AuditRecord", "Device", "Event", "ExitStatus", "Explanation", "Failure",
-           "FieldChange", "Forecast", "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs", "Kind",
-           "LogRecord", "LoginRequest", "Member", "MemberRole", "Members", "NewToken", "NewUser", "Node",
+__all__ = ["AcceptedResources", "AcceptedRetryRule", "AcceptedRoleSpec", "AcceptedScheduling", "AcceptedSecretUse",
+           "AcceptedSpec", "AcceptedVolume", "Amounts", "AuditPage", "AuditRecord", "ChunkIds", "Device",
+           "Event", "ExitStatus", "Explanation", "Failure", "FieldChange", "Forecast", "Health", "Job",
+           "JobEvent", "JobPage", "JobSpec", "Jobs", "Kind", "LabelChanges", "LogRecord", "LoginRequest",
+           "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "NewToken", "NewUser", "Node",
            "Nodes", "Operations", "Packing", "Phase", "Placing", "Project", "ProjectChange", "ProjectRequest",
            "ProjectUse", "Projects", "Purpose", "Quota", "QuotaChange", "RemovedJob", "Resources",
-           "RetryAction", "RetryRule", "Role", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
-           "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Task", "Token", "TokenKind",
-           "TokenRequest", "Tokens", "User", "UserChange", "UserRequest", "Users", "WhoAmI"]
+           "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse",
+           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Task", "Token",
+           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
+           "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -46,8 +48,10 @@ TokenKind = Literal["invitation", "session", "api"]
 Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
 
 #: How the tasks of a job find each other: `single` is one task that runs the command; `mpi` is a
-#: launcher that runs it, and workers that it reaches by ssh.
-Kind = Literal["single", "mpi"]
+#: launcher that runs it, and workers that it reaches by ssh; `grpc` is a TensorFlow cluster: a
+#: chief, workers and parameter servers, each of which runs it; `torch` is a master and workers,
+#: each of which runs it and is told its rank and the master's address.
+Kind = Literal["single", "mpi", "grpc", "torch"]
 
 #: `bubblewrap`: each task has its own host name, process tree and /generated.
 Sandbox = Literal["bubblewrap", "none"]
@@ -59,6 +63,9 @@ Purpose = Literal["train", "build", "inference"]
 Packing = Literal["auto", "pack", "spread"]
 
 RetryAction = Literal["retry", "fail", "avoid-node"]
+
+#: Where a volume comes from.
+VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 
 
 @dataclass(frozen=True)
@@ -439,7 +446,7 @@ class AuditPage(Record):
 
 @dataclass
 class Resources:
-    """What each worker, or the single task, needs of a node. 0: no claim."""
+    """What a task needs of a node: each worker, or the single task. 0: no claim."""
 
     #: Whole ones.
     gpus: Optional[int] = None
@@ -612,23 +619,126 @@ class AcceptedSecretUse(Record):
 
 
 @dataclass
+class Volume:
+    """Something that tasks find at a path of theirs."""
+
+    kind: VolumeKind
+    #: Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
+    #: `/generated`, or below these.
+    target: Text
+    #: Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of files that were
+    #: sent, of which each job has a copy; empty: an empty folder. Of `storage`: the name of a
+    #: folder of the project, which outlives its jobs. Of `artifacts`, a folder that is kept as long
+    #: as the job: nothing.
+    source: Optional[Text] = None
+    read_only: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class AcceptedVolume(Record):
+    """Something that tasks find at a path of theirs."""
+
+    kind: VolumeKind
+    target: Text
+    #: Absent: empty.
+    source: Optional[Text] = None
+    #: Absent: false.
+    read_only: Optional[bool] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedVolume":
+        return cls(
+            kind=wire["kind"],
+            target=text_of(wire["target"]),
+            source=optional(wire.get("source"), text_of),
+            read_only=wire.get("read_only"),
+        )
+
+
+@dataclass
+class RoleSpec:
+    """What the tasks of one role run and need, beside what the job says of its workers."""
+
+    #: Empty: the job's.
+    image: Optional[str] = None
+    #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
+    #: job's.
+    command: Optional[Sequence[Text]] = None
+    #: Where `command` is empty: behind the job's.
+    arguments: Optional[Sequence[Text]] = None
+    #: None of the job's are taken over.
+    resources: Optional[Union[Resources, Mapping[str, Any]]] = None
+    #: On top of the job's.
+    environment: Optional[Mapping[str, Text]] = None
+
+
+@dataclass(frozen=True)
+class AcceptedRoleSpec(Record):
+    """What the tasks of one role run and need, beside what the job says of its workers. What is absent
+    has its default.
+    """
+
+    #: Empty: the job's.
+    image: Optional[str] = None
+    #: Empty: the job's, with its arguments.
+    command: Optional[List[Text]] = None
+    #: Where `command` is empty: behind the job's.
+    arguments: Optional[List[Text]] = None
+    resources: Optional[AcceptedResources] = None
+    #: On top of the job's.
+    environment: Optional[Dict[str, Text]] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedRoleSpec":
+        return cls(
+            image=wire.get("image"),
+            command=optional(wire.get("command"), lambda each: list_of(each, text_of)),
+            arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
+            resources=optional(wire.get("resources"), AcceptedResources.from_wire),
+            environment=optional(wire.get("environment"), lambda each: dict_of(each, text_of)),
+        )
+
+
+@dataclass
 class JobSpec:
     """What is submitted. What is absent or null has its default."""
 
     #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
     name: str
-    #: argv of the launcher, or of the single task. No word holds a NUL byte, and the first is not
-    #: empty.
+    #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
+    #: Empty: what the image runs. No word holds a NUL byte, and the first is not empty.
     command: Sequence[Text]
     #: Working directory of every task: an absolute path.
     folder: Text
     project: Optional[str] = None
     kind: Optional[Kind] = None
-    #: Of kind `mpi`: 1 to 1000; of `single`: 0.
+    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
+    #: files.
+    image: Optional[str] = None
+    #: Behind the command.
+    arguments: Optional[Sequence[Text]] = None
+    #: Of kind `mpi`: what workers run beside answering ssh.
+    worker_command: Optional[Sequence[Text]] = None
+    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
     workers: Optional[int] = None
     #: Ranks that a worker takes.
     slots_per_worker: Optional[int] = None
     resources: Optional[Union[Resources, Mapping[str, Any]]] = None
+    #: Of the launcher (which has no command of its own), the chief or the master.
+    leader: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
+    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
+    leader_slots: Optional[int] = None
+    #: Of kind `grpc`, and at most 1000 together with the workers.
+    parameter_servers: Optional[int] = None
+    parameter_server: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
+    volumes: Optional[Sequence[Union[Volume, Mapping[str, Any]]]] = None
+    #: It waits for `resume` from the beginning.
+    held: Optional[bool] = None
+    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
+    #: `=`, a value at most 256 bytes; at most 64.
+    labels: Optional[Mapping[str, str]] = None
+    #: Kept for whoever submitted it: at most 64 KiB together.
+    annotations: Optional[Mapping[str, Text]] = None
     scheduling: Optional[Union[Scheduling, Mapping[str, Any]]] = None
     environment: Optional[Mapping[str, Text]] = None
     secrets: Optional[Sequence[Union[SecretUse, Mapping[str, Any]]]] = None
@@ -641,16 +751,18 @@ class JobSpec:
 
 @dataclass(frozen=True)
 class AcceptedSpec(Record):
-    """A spec as the server took it, with every default filled in."""
+    """A spec as the server took it. Most defaults are filled in; of what is not required, what is
+    absent has its default.
+    """
 
     #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
     name: str
     project: str
     kind: Kind
-    #: argv of the launcher, or of the single task. No word holds a NUL byte, and the first is not
-    #: empty.
+    #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
+    #: Empty: what the image runs. No word holds a NUL byte, and the first is not empty.
     command: List[Text]
-    #: Of kind `mpi`: 1 to 1000; of `single`: 0.
+    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
     workers: int
     #: Ranks that a worker takes.
     slots_per_worker: int
@@ -666,6 +778,28 @@ class AcceptedSpec(Record):
     start_timeout_ms: int
     #: Between SIGTERM and SIGKILL.
     grace_ms: int
+    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
+    #: files.
+    image: Optional[str] = None
+    #: Behind the command.
+    arguments: Optional[List[Text]] = None
+    #: Of kind `mpi`: what workers run beside answering ssh.
+    worker_command: Optional[List[Text]] = None
+    #: Of the launcher (which has no command of its own), the chief or the master.
+    leader: Optional[AcceptedRoleSpec] = None
+    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
+    leader_slots: Optional[int] = None
+    #: Of kind `grpc`, and at most 1000 together with the workers.
+    parameter_servers: Optional[int] = None
+    parameter_server: Optional[AcceptedRoleSpec] = None
+    volumes: Optional[List[AcceptedVolume]] = None
+    #: It waits for `resume` from the beginning.
+    held: Optional[bool] = None
+    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
+    #: `=`, a value at most 256 bytes; at most 64.
+    labels: Optional[Dict[str, str]] = None
+    #: Kept for whoever submitted it: at most 64 KiB together.
+    annotations: Optional[Dict[str, Text]] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSpec":
@@ -684,7 +818,26 @@ class AcceptedSpec(Record):
             sandbox=wire["sandbox"],
             start_timeout_ms=wire["start_timeout_ms"],
             grace_ms=wire["grace_ms"],
+            image=wire.get("image"),
+            arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
+            worker_command=optional(wire.get("worker_command"), lambda each: list_of(each, text_of)),
+            leader=optional(wire.get("leader"), AcceptedRoleSpec.from_wire),
+            leader_slots=wire.get("leader_slots"),
+            parameter_servers=wire.get("parameter_servers"),
+            parameter_server=optional(wire.get("parameter_server"), AcceptedRoleSpec.from_wire),
+            volumes=optional(wire.get("volumes"), lambda each: list_of(each, AcceptedVolume.from_wire)),
+            held=wire.get("held"),
+            labels=wire.get("labels"),
+            annotations=optional(wire.get("annotations"), lambda each: dict_of(each, text_of)),
         )
+
+
+@dataclass
+class LabelChanges:
+    """What becomes of labels; one that is not named stays."""
+
+    #: Each gets its value, or is taken away where that is null.
+    labels: Mapping[str, Optional[str]]
 
 
 @dataclass(frozen=True)
@@ -723,9 +876,9 @@ class ExitStatus(Record):
 class Task(Record):
     """See the API's document: Task."""
 
-    #: `launcher`, `worker-0`, `main`.
+    #: `launcher`, `chief`, `master`, `worker-0`, `ps-0`, `main`.
     name: str
-    role: Literal["launcher", "worker", "single"]
+    role: Literal["launcher", "worker", "single", "chief", "ps", "master"]
     hostname: str
     #: Where it was placed; empty while it waits.
     node: str
@@ -1315,6 +1468,81 @@ class Nodes(Record):
         )
 
 
+@dataclass(frozen=True)
+class MachineType(Record):
+    """A machine by the name that clouds sell it under, and what a task claims that asks for one. 0: no
+    claim.
+    """
+
+    #: Taken in any case: `p2.xlarge`, `V100`.
+    name: str
+    gpus: int
+    #: That part of one GPU.
+    gpu_share: float
+    #: As much of one GPU as has this memory.
+    gpu_memory_bytes: int
+    #: For people: where a task runs is not decided by it.
+    gpu_model: str
+    cpus: float
+    memory_bytes: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "MachineType":
+        return cls(
+            name=wire["name"],
+            gpus=wire["gpus"],
+            gpu_share=wire["gpu_share"],
+            gpu_memory_bytes=wire["gpu_memory_bytes"],
+            gpu_model=wire["gpu_model"],
+            cpus=wire["cpus"],
+            memory_bytes=wire["memory_bytes"],
+        )
+
+
+@dataclass(frozen=True)
+class MachineTypes(Record):
+    """See the API's document: MachineTypes."""
+
+    machine_types: List[MachineType]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "MachineTypes":
+        return cls(
+            machine_types=list_of(wire["machine_types"], MachineType.from_wire),
+        )
+
+
+@dataclass(frozen=True)
+class Tree(Record):
+    """Files that were sent for jobs."""
+
+    #: The hash of what it holds: the same files have the same id.
+    id: str
+    bytes: int
+    files: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Tree":
+        return cls(
+            id=wire["id"],
+            bytes=wire["bytes"],
+            files=wire["files"],
+        )
+
+
+@dataclass(frozen=True)
+class ChunkIds(Record):
+    """Pieces of files, each by the SHA-256 of its content."""
+
+    chunks: List[str]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ChunkIds":
+        return cls(
+            chunks=list_of(wire["chunks"], same),
+        )
+
+
 def _segment(text: str) -> str:
     return quote(text, safe="")
 
@@ -1388,12 +1616,12 @@ class Operations(abc.ABC):
         return WhoAmI.from_wire(answer)
 
     def list_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
-                  owner: Optional[str] = None, prefix: Optional[str] = None,
+                  owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
                   sort: Optional[Literal["submitted", "-submitted", "name"]] = None, limit: Optional[int] = None,
                   cursor: Optional[str] = None) -> JobPage:
         """Lists jobs, page by page."""
         _, answer = self._call("GET", "/v1/jobs",
-                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "sort": sort, "limit": limit, "cursor": cursor},
+                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "sort": sort, "limit": limit, "cursor": cursor},
                                {}, None)
         return JobPage.from_wire(answer)
 
@@ -1417,6 +1645,12 @@ class Operations(abc.ABC):
         409 while it has not ended.
         """
         self._call("DELETE", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, None)
+
+    def set_labels(self, name: str, body: Union[LabelChanges, Mapping[str, Any]], *,
+                   project: Optional[str] = None) -> Job:
+        """Sets and takes away labels of a job."""
+        _, answer = self._call("PATCH", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, body)
+        return Job.from_wire(answer)
 
     def stop_job(self, name: str, *, project: Optional[str] = None, now: Optional[bool] = None) -> Job:
         """Asks a job to end.
@@ -1542,6 +1776,36 @@ class Operations(abc.ABC):
         """Removes a secret."""
         self._call("DELETE", f"/v1/projects/{_segment(name)}/secrets/{_segment(secret)}", {}, {}, None)
 
+    def get_tree(self, name: str, id: str) -> Tree:
+        """Files that were sent.
+
+        404 where the server does not have them.
+        """
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/trees/{_segment(id)}", {}, {}, None)
+        return Tree.from_wire(answer)
+
+    def keep_tree(self, name: str, id: str, body: Union[ChunkIds, Mapping[str, Any]]) -> Tree:
+        """Makes a tree of chunks that were sent.
+
+        The chunks of the body, in their order, are the tree's manifest; the server has to have all
+        that it names. Repeating it does no harm.
+        """
+        _, answer = self._call("PUT", f"/v1/projects/{_segment(name)}/trees/{_segment(id)}", {}, {}, body)
+        return Tree.from_wire(answer)
+
+    def missing_chunks(self, name: str, body: Union[ChunkIds, Mapping[str, Any]]) -> ChunkIds:
+        """Which of these chunks the server does not have."""
+        _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/chunks/missing", {}, {}, body)
+        return ChunkIds.from_wire(answer)
+
+    def put_chunks(self, name: str, body: bytes) -> None:
+        """Sends chunks.
+
+        Each chunk stands behind its length: four bytes, the most significant first. A body has at
+        most 3.5 MiB, frames included. One that is there already does no harm.
+        """
+        self._call("PUT", f"/v1/projects/{_segment(name)}/chunks", {}, {}, body)
+
     def list_users(self) -> Users:
         """The users."""
         _, answer = self._call("GET", "/v1/users", {}, {}, None)
@@ -1618,3 +1882,11 @@ class Operations(abc.ABC):
         """Cordons a node and evicts what runs there."""
         _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/drain", {}, {}, None)
         return Node.from_wire(answer)
+
+    def list_machine_types(self) -> MachineTypes:
+        """Machines by name.
+
+        What a task claims that asks for one by its name.
+        """
+        _, answer = self._call("GET", "/v1/machine-types", {}, {}, None)
+        return MachineTypes.from_wire(answer)

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from urllib.parse import quote
 
 from ._contexts import Endpoint
@@ -27,7 +27,7 @@ _IDLE_SECONDS = 20.0
 class Request:
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Sequence[Tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Optional[bytes] = None
 
@@ -186,7 +186,7 @@ class Transport:
             headers["authorization"] = f"Bearer {self.endpoint.token}"
         target = request.path
         if request.query:
-            target += "?" + "&".join(f"{quote(name, '')}={quote(value, '')}" for name, value in request.query.items())
+            target += "?" + "&".join(f"{quote(name, '')}={quote(value, '')}" for name, value in request.query)
         connection.request(request.method, target, body=request.body, headers=headers)
         connected: socket.socket = connection.sock  # an answer that ends the connection takes it away
         return connection.getresponse(), connected

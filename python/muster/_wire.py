@@ -106,6 +106,20 @@ def _fields_of(value: Any) -> List[Tuple[dataclasses.Field[Any], Any]]:
             if each is not UNSET and (each is not None or field.metadata.get("null"))]
 
 
+class Each(Tuple[Any, ...]):
+    """Values of which each is a parameter of its own, all of one name."""
+
+    @classmethod
+    def of(cls, values: Optional[Sequence[Any]]) -> Optional[Each]:
+        return None if values is None else cls(values)
+
+
+def query_pairs(query: Mapping[str, Any]) -> List[Tuple[str, str]]:
+    """The parameters of a URL; what is None is not there."""
+    return [(name, query_text(each)) for name, value in query.items() if value is not None
+            for each in (value if isinstance(value, Each) else [value])]
+
+
 def query_text(value: Any) -> str:
     """A parameter of a URL or a header."""
     if isinstance(value, bool):

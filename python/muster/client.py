@@ -16,7 +16,7 @@ from ._generated import Forecast, Job, JobEvent, JobSpec, LogRecord, Operations,
 from ._log_lines import LogLines
 from ._tables import Table
 from ._transport import Answer, Request, Transport
-from ._wire import query_text, to_wire
+from ._wire import query_pairs, query_text, to_wire
 from .errors import Exhausted, JobFailed, NotFound, Unavailable
 
 __all__ = ["Client", "FINAL"]
@@ -84,13 +84,13 @@ class Client(Operations):
         return forecast
 
     def iter_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
-                  owner: Optional[str] = None, prefix: Optional[str] = None,
+                  owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
                   sort: Optional[Any] = None, page: int = 500) -> Iterator[Job]:
         """The jobs, page by page as they are asked for."""
         cursor: Optional[str] = None
         while True:
-            found = self.list_jobs(project=project, phase=phase, owner=owner, prefix=prefix, sort=sort, limit=page,
-                                   cursor=cursor)
+            found = self.list_jobs(project=project, phase=phase, owner=owner, prefix=prefix, label=label, sort=sort,
+                                   limit=page, cursor=cursor)
             yield from found.jobs
             if not found.next:
                 return
@@ -159,8 +159,9 @@ class Client(Operations):
               body: Any) -> Tuple[int, Any]:
         request = _request(method, path, query, headers)
         if body is not None:
-            request.body = json.dumps(to_wire(body)).encode()
-            request.headers = {**request.headers, "content-type": "application/json"}
+            is_raw = isinstance(body, bytes)
+            request.body = body if is_raw else json.dumps(to_wire(body)).encode()
+            request.headers = {**request.headers, "content-type": f"application/{'octet-stream' if is_raw else 'json'}"}
         may_repeat = method == "GET" or "Idempotency-Key" in request.headers
         answer = self._repeated(lambda: self._transport.send(request)) if may_repeat else self._transport.send(request)
         return answer.status, _content_of(answer)
@@ -253,7 +254,7 @@ class Client(Operations):
 
 
 def _request(method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any]) -> Request:
-    return Request(method, path, {name: query_text(value) for name, value in query.items() if value is not None},
+    return Request(method, path, query_pairs(query),
                    {name: query_text(value) for name, value in headers.items() if value is not None})
 
 

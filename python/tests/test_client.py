@@ -62,6 +62,28 @@ class Client(unittest.TestCase):
         self.assertEqual({body for _, _, body in self.server.requests},
                          {json.dumps({"name": "one", "command": ["true"], "folder": "/"}).encode()})
 
+    def test_a_parameter_that_may_repeat_stands_there_once_for_each_value(self):
+        client = self.serve(answer(200, {"jobs": []}), answer(200, {"jobs": []}))
+        client.list_jobs(label=["nightly", "team=a b"], phase=["Running", "Queued"])
+        client.list_jobs(label=[])
+        self.assertEqual(self.asked(), [
+            "GET /v1/jobs?phase=Running%2CQueued&label=nightly&label=team%3Da%20b", "GET /v1/jobs"])
+
+    def test_bytes_are_sent_as_they_are(self):
+        client = self.serve(answer(204))
+        client.put_chunks("team-a", b"\0\0\0\1\xff")
+        (line, headers, body), = self.server.requests
+        self.assertEqual((line, headers["content-type"], body),
+                         ("PUT /v1/projects/team-a/chunks", "application/octet-stream", b"\0\0\0\1\xff"))
+
+    def test_a_label_that_is_none_is_taken_away(self):
+        client = self.serve(answer(400, PROBLEM))
+        with self.assertRaises(muster.Invalid):
+            client.set_labels("one", muster.LabelChanges(labels={"a": "b", "c": None}))
+        (line, _, body), = self.server.requests
+        self.assertEqual((line, json.loads(body)),
+                         ("PATCH /v1/jobs/one", {"labels": {"a": "b", "c": None}}))
+
     def test_what_changes_something_is_sent_once(self):
         client = self.serve(b"")
         with self.assertRaises(muster.Unavailable):

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "engine/process/declared_gpus.h"
 
 namespace muster::engine {
@@ -22,6 +24,12 @@ struct ProcessEngineOptions {
   /// Files and folders that no task in a sandbox finds: it runs as the account of the server, which
   /// can read them all.
   std::vector<std::filesystem::path> hidden;
+  std::filesystem::path storage_folder;  ///< where the kStorage folders of projects lie; made 0700
+  /// Writes the files of a tree of the project into the folder, which is empty. Called on another
+  /// thread.
+  std::function<base::Result<void>(const std::string& project, const std::string& tree,
+                                   const std::filesystem::path& folder)>
+      unpack_tree;
 };
 
 }  // namespace muster::engine

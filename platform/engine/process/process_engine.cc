@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -69,6 +70,11 @@ std::vector<std::string> merged(const std::vector<std::string>& environment,
   return all;
 }
 
+Error start_error(const std::string& task, Error error) {
+  error.what = "cannot start " + task + ": " + error.what;
+  return error;
+}
+
 std::optional<int> parse_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -80,6 +86,7 @@ std::optional<int> parse_number(std::string_view text) {
 /// One call of start(), until every shim has said whether its task is up.
 struct ProcessEngine::Start {
   Gang gang;
+  std::vector<launch::TaskPlan> plans;
   Done done;
   int unheard = 0;  ///< shims that have said neither
   int alive = 0;    ///< shims that have not ended
@@ -105,7 +112,17 @@ struct ProcessEngine::HeldTask {
 };
 
 ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
-    : loop_(loop), options_(std::move(options)), node_(this_node(options_)), files_(loop) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      node_(this_node(options_)),
+      files_(loop),
+      trees_(loop, options_.folder, options_.unpack_tree) {
+  // Only what is there can be hidden.
+  if (options_.storage_folder.empty()) return;
+  if (const auto made = base::make_private_folder(options_.storage_folder); !made) {
+    base::log_error(made.error().what);
+  }
+}
 
 ProcessEngine::~ProcessEngine() = default;
 
@@ -124,7 +141,27 @@ std::string ProcessEngine::generated_folder(const Gang& gang, std::string_view t
 
 // --- starting
 
-Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFolder& folder) const {
+VolumeFolders ProcessEngine::volume_folders(const std::string& job_id) const {
+  std::vector<fs::path> hidden = options_.hidden;
+  hidden.push_back(options_.folder);
+  hidden.push_back(options_.storage_folder);
+  return {.job = options_.folder / job_id,
+          .storage = options_.storage_folder,
+          .hidden = real_paths(hidden)};
+}
+
+/// Before anything large is unpacked.
+Result<void> ProcessEngine::check_volumes(const Start& start) const {
+  for (const launch::TaskPlan& plan : start.plans) {
+    if (const auto found = find_volumes(plan, volume_folders(start.gang.job_id)); !found) {
+      return start_error(plan.task, found.error());
+    }
+  }
+  return {};
+}
+
+Result<void> ProcessEngine::lay_out(const Gang& gang, const launch::TaskPlan& plan,
+                                    const TaskFolder& folder) const {
   MUSTER_CHECK(base::make_private_folder(folder.generated()));
   for (const std::string& name : plan.folders) {
     MUSTER_CHECK(base::make_private_folder(folder.generated() / name));
@@ -142,7 +179,9 @@ Result<void> ProcessEngine::lay_out(const launch::TaskPlan& plan, const TaskFold
                 .address = plan.address,
                 .grace = plan.grace};
   if (plan.sandbox == job::Sandbox::kBubblewrap) {
-    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, options_.hidden));
+    const VolumeFolders folders = volume_folders(gang.job_id);
+    MUSTER_TRY(const std::vector<Mount> volumes, find_volumes(plan, folders));
+    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, volumes, folders.hidden));
   }
   shim.wrapper.insert(shim.wrapper.end(), {options_.shim.string(), "--inner"});
   for (const auto& [name, value] : plan.environment) {
@@ -168,7 +207,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
     return Error{.code = ErrorCode::kConflict,
                  .what = "task " + plan.task + " of this attempt was started before"};
   }
-  MUSTER_CHECK(lay_out(plan, folder));
+  MUSTER_CHECK(lay_out(start->gang, plan, folder));
   // The lock goes to the shim as an open descriptor: held without a gap from before it exists.
   // docs/decisions/0002.
   MUSTER_TRY(const UniqueFd lock, base::lock_file(folder.lock()));
@@ -205,16 +244,56 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
 void ProcessEngine::start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done) {
   auto start = std::make_shared<Start>();
   start->gang = gang;
+  start->plans = std::move(plans);
   start->done = std::move(done);
-  for (const launch::TaskPlan& plan : plans) {
+  if (auto checked = check_volumes(*start); !checked) {
+    fail_start(start, std::move(checked).error());
+    return loop_.post([this, start] { settle(start); });
+  }
+  // The tasks of a gang have the same volumes, for they share them.
+  const bool waits =
+      !start->plans.empty() && !trees_.are_here(gang.job_id, start->plans.front().volumes);
+  if (!waits) return launch_all(start);
+  unpacking_.push_back(start);
+  const launch::TaskPlan& any = start->plans.front();
+  trees_.unpack(gang.job_id, any.project, any.volumes, [this, start](Result<void> unpacked) {
+    trees_unpacked(start, std::move(unpacked));
+  });
+}
+
+void ProcessEngine::trees_unpacked(const std::shared_ptr<Start>& start, Result<void> unpacked) {
+  if (std::erase(unpacking_, start) == 0) return;  // stopped meanwhile
+  if (unpacked) return launch_all(start);
+  fail_start(start, start_error(start->plans.front().task, std::move(unpacked).error()));
+  settle(start);
+}
+
+void ProcessEngine::launch_all(const std::shared_ptr<Start>& start) {
+  for (const launch::TaskPlan& plan : start->plans) {
     if (auto launched = launch(start, plan); !launched) {
-      Error error = std::move(launched).error();
-      error.what = "cannot start " + plan.task + ": " + error.what;
-      fail_start(start, std::move(error));
+      fail_start(start, start_error(plan.task, std::move(launched).error()));
       break;
     }
   }
+  start->plans.clear();  // there are secrets in them
   loop_.post([this, start] { settle(start); });
+}
+
+/// All or none: who stops one task before its gang is there stops the start.
+void ProcessEngine::stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks) {
+  for (size_t i = 0; i < unpacking_.size(); ++i) {
+    const auto start = unpacking_[i];
+    const bool meant =
+        start->gang == gang &&
+        std::any_of(start->plans.begin(), start->plans.end(), [&](const launch::TaskPlan& plan) {
+          return std::find(tasks.begin(), tasks.end(), plan.task) != tasks.end();
+        });
+    if (!meant) continue;
+    unpacking_.erase(unpacking_.begin() + static_cast<std::ptrdiff_t>(i));
+    fail_start(start, {.code = ErrorCode::kUnavailable,
+                       .what = "was stopped while its files were being unpacked"});
+    return loop_.post([this, start] { settle(start); });
+  }
 }
 
 void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& task) {
@@ -294,6 +373,7 @@ void ProcessEngine::ended(const TaskKey& key) {
 }
 
 void ProcessEngine::stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) {
+  stop_unpacking(gang, tasks);
   for (const std::string& name : tasks) {
     const auto found = tasks_.find({gang, name});
     if (found == tasks_.end()) continue;
@@ -374,7 +454,7 @@ void ProcessEngine::scrub(const Gang& gang) {
 }
 
 Result<void> ProcessEngine::remove(const std::string& job_id) {
-  return base::remove_tree(options_.folder / job_id);
+  return trees_.remove(job_id);
 }
 
 Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const Gang& gang,

@@ -11,6 +11,8 @@
 #include "engine/engine.h"
 #include "engine/process/file_watch.h"
 #include "engine/process/options.h"
+#include "engine/process/trees.h"
+#include "engine/process/volumes.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {
@@ -51,8 +53,14 @@ class ProcessEngine : public Engine {
   };
 
   TaskFolder folder_of(const Gang& gang, std::string_view task) const;
-  Result<void> lay_out(const launch::TaskPlan& plan, const TaskFolder& folder) const;
+  VolumeFolders volume_folders(const std::string& job_id) const;
+  Result<void> check_volumes(const Start& start) const;
+  Result<void> lay_out(const Gang& gang, const launch::TaskPlan& plan,
+                       const TaskFolder& folder) const;
   Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
+  void launch_all(const std::shared_ptr<Start>& start);
+  void trees_unpacked(const std::shared_ptr<Start>& start, Result<void> unpacked);
+  void stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks);
   void hear_shim(const std::shared_ptr<Start>& start, HeldTask& task);
   void settle(const std::shared_ptr<Start>& start);
   void fail_start(const std::shared_ptr<Start>& start, base::Error error);
@@ -69,6 +77,8 @@ class ProcessEngine : public Engine {
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;
   std::map<pid_t, Helper> helpers_;
+  JobTrees trees_;
+  std::vector<std::shared_ptr<Start>> unpacking_;  ///< those that wait for their trees
 };
 
 }  // namespace muster::engine

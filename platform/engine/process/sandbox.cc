@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/subprocess.h"
+#include "engine/process/sandbox_root.h"
 
 namespace muster::engine {
 
@@ -15,64 +15,50 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+// Bubblewrap takes 9000 words, those of the command among them.
+constexpr size_t kMostWords = 8900;
+
 void append(Words& words, std::initializer_list<std::string> more) {
   words.insert(words.end(), more);
 }
 
-void show_entry(Words& words, const fs::directory_entry& entry) {
-  const std::string path = entry.path().string();
-  std::error_code error;
-  if (entry.is_symlink(error)) {
-    append(words, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
-  } else if (entry.is_directory(error) || entry.is_regular_file(error)) {
-    append(words, {"--dev-bind-try", path, path});
+/// Files of /generated that are found elsewhere, too. A volume of the user's at that place wins.
+void add_generated(const launch::TaskPlan& plan, const TaskFolder& folder,
+                   std::vector<Mount>& mounts) {
+  const std::vector<Mount> volumes = mounts;
+  for (const auto& [name, target] : plan.also_at) {
+    bool taken = false;
+    for (const Mount& volume : volumes) taken = taken || is_within(target, volume.target);
+    if (taken) continue;
+    mounts.push_back(
+        {.source = folder.generated() / name, .target = target, .read_only = true, .own = true});
   }
 }
 
-/// The root is a fresh one with the machine's entries in it: only so can /generated exist without
-/// anything being made in the machine's own root.
-void show_entries(Words& words, const std::string& parent, const Words& hidden) {
-  std::error_code error;
-  std::vector<fs::directory_entry> entries;
-  for (const auto& entry : fs::directory_iterator(parent, error)) entries.push_back(entry);
-  std::sort(entries.begin(), entries.end());
-  for (const auto& entry : entries) {
-    if (std::find(hidden.begin(), hidden.end(), entry.path()) == hidden.end()) {
-      show_entry(words, entry);
-    }
-  }
+/// What the sandbox itself puts in folders of the machine.
+///
+/// sshd wants /run/sshd when it is started by root, and a machine that never ran one lacks it.
+/// Names must resolve, or every question costs a timeout of DNS: bubblewrap would make the place of
+/// an /etc/hosts that is missing in the machine's own /etc.
+void add_own_places(MountPlan& plan) {
+  plan.fresh["/"].insert({"proc", "dev", "generated", ".machine"});
+  if (::geteuid() == 0) plan.fresh["/run"].insert("sshd");
+  if (!fs::exists("/etc/hosts")) plan.fresh["/etc"].insert("hosts");
 }
 
-/// Names must resolve, or every question costs a timeout of DNS. Bubblewrap would make the place of
-/// a file that is missing in the machine's own /etc; where /etc/hosts is, it gets an /etc of its
-/// own.
-void show_hosts(Words& words, const fs::path& hosts) {
-  if (!fs::exists("/etc/hosts")) {
-    append(words, {"--tmpfs", "/etc"});
-    show_entries(words, "/etc", {"/etc/hosts"});
+base::Error too_many_entries(const MountPlan& plan) {
+  std::string folders;
+  for (const auto& [folder, names] : plan.fresh) {
+    if (folder != "/" && folder != "/run")
+      folders += (folders.empty() ? "" : ", ") + folder.string();
   }
-  append(words, {"--ro-bind", hosts.string(), "/etc/hosts"});
+  return {.code = base::ErrorCode::kExhausted,
+          .what = "too many entries to make room for a volume in " + folders,
+          .advice = "choose a place in a folder with fewer entries, or in one of its own"};
 }
 
 void show_file(Words& words, const fs::path& file, const std::string& place) {
   if (fs::exists(place)) append(words, {"--ro-bind", file.string(), place});
-}
-
-/// sshd wants /run/sshd when it is started by root, and a machine that never ran one lacks it.
-void show_run(Words& words) {
-  if (::geteuid() != 0) return append(words, {"--dev-bind-try", "/run", "/run"});
-  append(words, {"--tmpfs", "/run"});
-  show_entries(words, "/run", {"/run/sshd"});
-  append(words, {"--dir", "/run/sshd"});
-}
-
-/// By their real names: bubblewrap would follow a link within the new root.
-void hide(Words& words, const fs::path& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  if (error) return;
-  if (fs::is_directory(real, error)) return append(words, {"--tmpfs", real.string()});
-  append(words, {"--ro-bind", "/dev/null", real.string()});
 }
 
 }  // namespace
@@ -84,6 +70,7 @@ std::string sandbox_advice() {
 }
 
 base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFolder& folder,
+                                    const std::vector<Mount>& volumes,
                                     const std::vector<fs::path>& hidden) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
@@ -91,14 +78,16 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
                        .what = "bubblewrap (bwrap) is not installed",
                        .advice = sandbox_advice()};
   }
-  Words words{*std::move(bwrap)};
-  show_entries(words, "/", {"/proc", "/dev", "/run", "/generated"});
-  append(words, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
-  if (fs::is_directory("/dev/shm")) append(words, {"--tmpfs", "/dev/shm"});
-  show_run(words);
-  for (const fs::path& path : hidden) hide(words, path);
+  std::vector<Mount> wanted = volumes;
+  add_generated(plan, folder, wanted);
+  MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
+  add_own_places(mounts);
+  Words words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"});
+  if (words.size() > kMostWords) return too_many_entries(mounts);
+  words.insert(words.begin(), *std::move(bwrap));
+  if (::geteuid() == 0) append(words, {"--dir", "/run/sshd"});
   append(words, {"--bind", folder.generated().string(), "/generated"});
-  show_hosts(words, folder.hosts());
+  append(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
   if (plan.ssh) {
     show_file(words, folder.passwd(), "/etc/passwd");
     // Only root's sshd reads it, and only root may bind over it.

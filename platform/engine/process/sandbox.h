@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/process/mounts.h"
 #include "engine/shim/plan.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine {
 
-/// Everything up to the command: own hostname, process tree, /generated, /dev/shm, /etc/hosts; the
-/// rest of the machine as it is, but for `hidden`: of those folders it finds empty ones, of those
-/// files nothing. (One that is not there is left out: to hide it would be to make it.) kNotFound
-/// where bubblewrap is not installed, with what to install.
+/// Everything up to the command: own hostname, process tree, /generated, /dev/shm, /etc/hosts, what
+/// is mounted; the rest of the machine as it is, but for `hidden` (real_paths() of mounts.h): of
+/// those folders it finds empty ones, of those files nothing. (One that is not there is left out:
+/// to hide it would be to make it.) kNotFound where bubblewrap is not installed, with what to
+/// install; kInvalid: as plan_mounts().
 base::Result<std::vector<std::string>> sandbox_command(
-    const launch::TaskPlan& plan, const TaskFolder& folder,
+    const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden);
 
 /// What to do about a sandbox that could not be made.

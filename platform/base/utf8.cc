@@ -1,9 +1,9 @@
-#include "api/utf8.h"
+#include "base/utf8.h"
 
 #include <cstdint>
 #include <cstring>
 
-namespace muster::api {
+namespace muster::base {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::string shortened(std::string_view text, size_t limit) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-}  // namespace muster::api
+}  // namespace muster::base

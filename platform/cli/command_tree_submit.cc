@@ -1,0 +1,140 @@
+// submit and run: the flags that describe a job, for each of its kinds.
+#include "cli/command_parts.h"
+
+namespace muster::cli {
+
+Flags look_flags() {
+  return {{.name = "--timestamps", .help = "begin each line with its time"},
+          {.name = "--no-prefix", .help = "print lines without [rank@host] or [task]"}};
+}
+
+namespace {
+
+/// What describes a job, whichever its kind.
+Flags job_flags() {
+  const Flags shared = {
+      {.name = "--env",
+       .letter = "-e",
+       .value = "NAME[=VALUE]",
+       .help = "set a variable of the job, or copy it from here",
+       .offer = Offer::kVariables,
+       .repeats = true},
+      {.name = "--secret",
+       .value = "NAME[=VARIABLE]",
+       .help = "hand a secret of the project over as a variable",
+       .repeats = true},
+      {.name = "--secret-file",
+       .value = "NAME[=PATH]",
+       .help = "hand it over as a file below /generated/secrets",
+       .repeats = true},
+      {.name = "--folder",
+       .value = "DIR",
+       .help = "working folder of every task (default: this one)",
+       .offer = Offer::kFolders},
+      {.name = "--sandbox",
+       .value = "KIND",
+       .help = "how far tasks are set apart: bubblewrap or none",
+       .choices = {"bubblewrap", "none"},
+       .offer = Offer::kChoices},
+      {.name = "--start-timeout",
+       .value = "TIME",
+       .help = "how long workers may take to answer (default: 30s)"},
+      {.name = "--grace",
+       .value = "TIME",
+       .help = "from SIGTERM to SIGKILL when it is stopped (default: 10s)"},
+      {.name = "--idempotency-key",
+       .value = "KEY",
+       .help = "submitting again with the same key makes no second job"},
+  };
+  return resource_flags() + importance_flags() + content_flags() + shared;
+}
+
+Flags submit_flags() {
+  return Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
+               {.name = "--dry-run",
+                .help = "say where it would start, or why it would wait; submit nothing"}} +
+         look_flags() + output_flag();
+}
+
+Command submit_mpi() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "how many workers"},
+      {.name = "--slots-per-worker", .value = "N", .help = "ranks a worker takes (default: 1)"}};
+  return {.name = "mpi",
+          .help = "a launcher that runs the command, and workers that it reaches",
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = shape + elastic_flags() + job_flags() + submit_flags(),
+          .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train"};
+}
+
+Command submit_single() {
+  return {.name = "single",
+          .help = "one task, which runs the command",
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = job_flags() + submit_flags(),
+          .example = "muster submit single train --gpus 1 -- python3 train.py"};
+}
+
+Command submit_grpc() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the chief"},
+      {.name = "--parameter-servers",
+       .value = "N",
+       .help = "how many parameter servers (default: 0)"},
+      {.name = "--parameter-server-command",
+       .value = "TEXT",
+       .help = "what they run, by sh -c (default: the command)"}};
+  return {.name = "grpc",
+          .help = "a TensorFlow cluster: a chief, workers and parameter servers",
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = shape + job_flags() + submit_flags(),
+          .example =
+              "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
+}
+
+Command submit_torch() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"}};
+  return {.name = "torch",
+          .help = "a master and workers, each told its rank and where the master is",
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = shape + job_flags() + submit_flags(),
+          .example = "muster submit torch ddp --workers 1 --gpus 1 -- python3 train.py"};
+}
+
+}  // namespace
+
+Command submit() {
+  const Flags file = {{.name = "--file",
+                       .letter = "-f",
+                       .value = "FILE",
+                       .help = "the job as a YAML file; - reads standard input",
+                       .offer = Offer::kFiles},
+                      {.name = "--idempotency-key",
+                       .value = "KEY",
+                       .help = "submitting again with the same key makes no second job"}};
+  return {.name = "submit",
+          .help = "hand a job over: mpi, grpc, torch, single, or from a file",
+          .flags = file + submit_flags(),
+          .commands = {submit_mpi(), submit_grpc(), submit_torch(), submit_single()},
+          .example = "muster submit -f job.yaml --follow"};
+}
+
+Command run_in_foreground() {
+  const Flags shape = {{.name = "--workers",
+                        .letter = "-n",
+                        .value = "N",
+                        .help = "processes to start, by mpirun where more than 1"},
+                       {.name = "--name", .value = "NAME", .help = "name of the job"}};
+  return {.name = "run",
+          .help = "run a command as a job in the foreground; Ctrl-C stops it",
+          .takes_program = true,
+          .flags = shape + job_flags() + look_flags(),
+          .example = "muster run -n 4 -- python3 train.py"};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,42 @@
+#include <utility>
+
+#include "cli/chosen_context.h"
+#include "cli/contexts_file.h"
+#include "cli/gradient/api_key.h"
+#include "cli/gradient/commands.h"
+#include "cli/paths.h"
+
+namespace muster::cli::gradient {
+
+namespace {
+
+constexpr const char* kVariable = "PAPERSPACE_API_KEY";
+
+/// Empty where none is known.
+Result<std::string> api_key(const Asked& asked) {
+  const Environment& environment = asked.caller.environment;
+  if (asked.reader.has("--apiKey")) return asked.reader.text("--apiKey");
+  const auto variable = environment.find(kVariable);
+  if (variable != environment.end() && !variable->second.empty()) return variable->second;
+  const auto file = config_file(environment);
+  if (!file) return std::string();
+  return kept_api_key(*file);
+}
+
+}  // namespace
+
+Result<Connection> connect(const Asked& asked) {
+  auto key = api_key(asked);
+  Environment environment = asked.caller.environment;
+  // $MUSTER_SERVER wants a token beside it; a key is one.
+  if (key && !key->empty()) environment.try_emplace("MUSTER_TOKEN", *key);
+  MUSTER_TRY(Context context, choose_context(asked.hooks.context, environment,
+                                             [] { return read_contexts(config_folder_here()); }));
+  if (!context.is_local()) {
+    MUSTER_TRY(std::string token, std::move(key));
+    if (!token.empty()) context.token = std::move(token);
+  }
+  return Connection::open(context, asked.hooks.version);
+}
+
+}  // namespace muster::cli::gradient

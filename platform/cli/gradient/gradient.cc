@@ -1,0 +1,110 @@
+#include "cli/gradient/gradient.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+
+#include "base/files.h"
+#include "cli/commands.h"
+#include "cli/gradient/command_tree.h"
+#include "cli/gradient/commands.h"
+#include "cli/gradient/options_file.h"
+#include "cli/help.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "cli/yaml_document.h"
+
+namespace muster::cli::gradient {
+
+namespace {
+
+const Command& command_at(const Command& root, const std::vector<std::string>& path) {
+  const Command* command = &root;
+  for (const std::string& word : path) command = command->find_command(word);
+  return *command;
+}
+
+/// A flag whose value was forgotten takes the next flag for it.
+void report_swallowed_flags(const Command& command, Arguments& arguments) {
+  for (const auto& [flag, values] : arguments.flags) {
+    for (const std::string& value : values) {
+      if (!value.starts_with("--") || command.find_flag(value) == nullptr) continue;
+      arguments.faults.push_back(
+          {.field = flag, .what = "needs a value; what follows it is the flag '" + value + "'"});
+    }
+  }
+}
+
+Result<void> read_options(const Command& command, Arguments& arguments) {
+  const auto found = arguments.flags.find("--optionsFile");
+  if (found == arguments.flags.end()) return {};
+  const std::string& file = found->second.back();
+  auto text = base::read_file(file, kMaxYamlBytes);
+  if (!text) {
+    base::Error error = std::move(text).error();
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that an experiment is missing
+    return error;
+  }
+  return add_options(*text, file, command, arguments);
+}
+
+Result<int> write_options(const Command& command, const Arguments& arguments) {
+  if (!arguments.faults.empty()) {
+    return usage_error(arguments.path, arguments.faults, "gradient");
+  }
+  // 0600: there may be a password among them.
+  MUSTER_CHECK(base::write_file(arguments.flags.at("--createOptionsFile").back(),
+                                options_text(command, arguments)));
+  return kExitDone;
+}
+
+bool creates(const std::vector<std::string>& path) {
+  constexpr size_t kDepth = 3;
+  return path.size() == kDepth && path[0] == "experiments" &&
+         (path[1] == "create" || path[1] == "run");
+}
+
+Result<int> run_command_line(const std::vector<std::string>& words, const Hooks& hooks) {
+  const Command root = command_tree();
+  Arguments arguments = sort_arguments(root, words);
+  if (arguments.has("--help")) {
+    MUSTER_CHECK(show(help_text(root, arguments.path)));
+    return kExitDone;
+  }
+  if (arguments.path.empty() && arguments.has("--version")) arguments.path = {"version"};
+  const Command& command = command_at(root, arguments.path);
+  report_swallowed_flags(command, arguments);
+  MUSTER_CHECK(read_options(command, arguments));
+  if (arguments.has("--createOptionsFile")) return write_options(command, arguments);
+  MUSTER_TRY(const Caller caller, this_caller(hooks.context));
+  FlagReader reader(arguments);
+  Asked asked{.path = arguments.path,
+              .arguments = arguments,
+              .reader = reader,
+              .caller = caller,
+              .hooks = hooks,
+              .words = words};
+  return creates(arguments.path) ? create_or_run(asked) : run_other(asked);
+}
+
+int tell(const base::Error& error) {
+  const std::string text = error_text(error, "gradient");
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+  return exit_code_of(error);
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& words, const Hooks& hooks) {
+  try {
+    const Result<int> code = run_command_line(words, hooks);
+    return code ? *code : tell(code.error());
+  } catch (const std::exception& error) {
+    // Out of memory, or a defect: nothing above may throw by contract.
+    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"});
+  }
+}
+
+}  // namespace muster::cli::gradient

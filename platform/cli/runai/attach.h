@@ -1,0 +1,28 @@
+// What attach() does, with what its tests choose.
+//
+// Blocking; I/O.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+#include "cli/connection.h"
+
+namespace muster::cli::runai {
+
+struct AttachWish {
+  std::string job;
+  std::string pod = {};                        ///< empty: the one that decides
+  std::chrono::milliseconds patience{30'000};  ///< until it runs
+  bool wants_terminal = false;                 ///< it is told that there is none
+};
+
+/// The exit code of the job once it has ended, or kExitInterrupted: Ctrl-C leaves, and the job goes
+/// on.
+///
+/// Errors: kNotFound: no such job or pod; kConflict: the job had ended before; kTimeout: it does
+/// not run yet.
+base::Result<int> attach(Connection& connection, const AttachWish& wish);
+
+}  // namespace muster::cli::runai

@@ -1,0 +1,129 @@
+// attach: what a pod prints from now on.
+#include <unistd.h>
+
+#include <iostream>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/report.h"
+#include "cli/runai/attach.h"
+#include "cli/runai/others.h"
+#include "cli/runai/parts.h"
+#include "cli/runai/sentences.h"
+#include "cli/runai/watch.h"
+
+namespace muster::cli::runai {
+
+namespace {
+
+using base::ErrorCode;
+using End = FollowEnd::How;
+
+base::Error has_ended(const job::Job& job) {
+  return {.code = ErrorCode::kConflict,
+          .what = "job " + job.spec.name + " has ended: " + job.reason,
+          .advice = "what it printed: runai logs " + job.spec.name};
+}
+
+class Attachment {
+ public:
+  Attachment(Connection& connection, const AttachWish& wish)
+      : connection_(connection), wish_(wish) {}
+
+  Result<int> run() {
+    MUSTER_TRY(job_, connection_.call([&](api::Client& client) { return client.get(wish_.job); }));
+    MUSTER_TRY(pod_, find_pod(job_, wish_.pod));
+    if (job::is_final(job_.phase)) return has_ended(job_);
+    say("Connecting to pod " + pod_.hostname);
+    const bool ran_before = has_begun();
+    if (!ran_before) {
+      MUSTER_TRY(const bool goes_on, await_start());
+      if (!goes_on) return left();
+    }
+    if (wish_.wants_terminal) {
+      say(no_terminal(pod_.hostname) + "; for a shell: runai bash " + job_.spec.name);
+    }
+    job::LogQuery query{.follow = true, .task = pod_.name};
+    // Of one that was waited for, nothing that it has printed is old.
+    if (ran_before) query.tail = 0;
+    if (!ran_before) query.since = pod_.started;
+    return show_output(query);
+  }
+
+ private:
+  bool has_begun() const {
+    return pod_.phase == job::TaskPhase::kRunning || pod_.phase == job::TaskPhase::kEnded;
+  }
+
+  /// Whether to go on: false at Ctrl-C.
+  Result<bool> await_start() {
+    say("Waiting for pod to start running...");
+    bool is_there = true;
+    const JobWatch watch{.project = job_.spec.project,
+                         .names = {job_.spec.name},
+                         .on_job =
+                             [&](const std::string&, const job::Job* job) {
+                               is_there = job != nullptr;
+                               return is_there && waits_still(*job);
+                             },
+                         .bound = wish_.patience,
+                         .interrupts = &interrupts_};
+    MUSTER_TRY(const WatchEnd end, watch_jobs(connection_, watch));
+    if (!is_there) return no_such_job(job_.spec.name, job_.spec.project);
+    if (end == WatchEnd::kBoundReached) return start_timed_out(job_);
+    if (job::is_final(job_.phase) && !pod_.started) return has_ended(job_);
+    return end == WatchEnd::kEnough;
+  }
+
+  bool waits_still(const job::Job& job) {
+    job_ = job;
+    // It has its pods for as long as it lives.
+    if (auto pod = find_pod(job, pod_.name)) pod_ = *std::move(pod);
+    return !has_begun() && !job::is_final(job.phase);
+  }
+
+  Result<int> show_output(const job::LogQuery& query) {
+    const FollowRequest request{.name = job_.spec.name, .query = query, .look = {.prefix = false}};
+    MUSTER_TRY(const FollowEnd end, follow(connection_, interrupts_, request));
+    if (end.how == End::kPipeClosed) return kExitBrokenPipe;
+    if (end.how == End::kInterrupted) return left();
+    std::cerr << failure_text(end.job, "runai") << std::flush;
+    return exit_code_of(end.job);
+  }
+
+  Result<int> left() const {
+    say("\nDetached; the job goes on. To see it again: runai attach " + job_.spec.name);
+    return kExitInterrupted;
+  }
+
+  Connection& connection_;
+  const AttachWish& wish_;
+  Interrupts interrupts_;
+  job::Job job_;
+  job::Task pod_;
+};
+
+}  // namespace
+
+Result<int> attach(Connection& connection, const AttachWish& wish) {
+  return Attachment(connection, wish).run();
+}
+
+Result<int> attach(Connection& connection, const std::string& job, const std::string& pod) {
+  return attach(connection,
+                {.job = job, .pod = pod, .wants_terminal = ::isatty(STDIN_FILENO) == 1});
+}
+
+Result<int> attach_command(Asked& asked) {
+  const std::string name = the_name(asked, "job");
+  if (!asked.reader.ok()) return usage_error_of(asked);
+  MUSTER_TRY(Connection connection, connect(asked));
+  MUSTER_CHECK(find_job(connection, name, project_of(asked)));
+  const bool wants_terminal = !asked.reader.has("--no-tty") && !asked.reader.has("--no-stdin") &&
+                              ::isatty(STDIN_FILENO) == 1;
+  return attach(connection,
+                {.job = name, .pod = asked.reader.text("--pod"), .wants_terminal = wants_terminal});
+}
+
+}  // namespace muster::cli::runai

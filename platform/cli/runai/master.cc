@@ -1,0 +1,113 @@
+#include "cli/runai/master.h"
+
+#include <boost/tokenizer.hpp>
+#include <stdexcept>
+
+#include "cli/runai/claims.h"
+#include "cli/runai/key_values.h"
+
+namespace muster::cli::runai {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// "--lr 0.1 --note 'a b'" as words; quotes hold one together.
+Words split_words(const std::string& flag, const std::string& text, FlagReader& reader) {
+  using Separator = boost::escaped_list_separator<char>;
+  Words words;
+  try {
+    const boost::tokenizer<Separator> pieces(
+        text, Separator(std::string("\\"), std::string(" \t"), std::string("\"'")));
+    for (const std::string& piece : pieces) {
+      if (!piece.empty()) words.push_back(piece);
+    }
+  } catch (const std::runtime_error&) {
+    reader.fault(flag, "'" + text + "' has a '\\' that stands before neither a quote nor a '\\'");
+  }
+  return words;
+}
+
+void append(Words& words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+/// The arguments of the master stand in the place of the job's.
+void read_arguments(FlagReader& reader, job::JobSpec& spec) {
+  const std::string flag = "--master-args";
+  if (!reader.has(flag)) return;
+  Words words;
+  for (const std::string& text : reader.texts(flag)) append(words, split_words(flag, text, reader));
+  if (spec.kind == job::Kind::kMpi) {
+    // Nobody but the launcher runs the command.
+    if (!spec.arguments.empty() || reader.has("--args")) {
+      return reader.fault(flag,
+                          "only the launcher runs the command; say its arguments behind '--'");
+    }
+    append(spec.command.empty() ? spec.arguments : spec.command, words);
+  } else if (!spec.command.empty()) {
+    const bool has_own_arguments = reader.has("--args");
+    spec.leader.command = has_own_arguments ? Words{spec.command.front()} : spec.command;
+    append(spec.leader.command, words);
+  } else if (spec.arguments.empty()) {
+    spec.leader.arguments = words;
+  } else {
+    reader.fault(flag,
+                 "cannot replace those of a command that only the image knows; say it with "
+                 "--command");
+  }
+}
+
+void read_environment(FlagReader& reader, job::JobSpec& spec) {
+  const std::string flag = "--master-environment";
+  for (const auto& [name, value] : read_pairs(flag, "write NAME=VALUE", reader)) {
+    if (value != "-") {
+      spec.leader.environment[name] = value;
+    } else if (spec.environment.contains(name)) {
+      reader.fault(flag, "'" + name +
+                             "=-': a variable that -e sets cannot be taken from the "
+                             "master alone; give it another value there");
+    }
+  }
+}
+
+/// Fixed for now: as many as there may be.
+void read_replicas(FlagReader& reader, job::JobSpec& spec) {
+  if (!reader.has("--min-replicas") && !reader.has("--max-replicas")) return;
+  const int most = reader.number("--max-replicas", reader.number("--workers", 1));
+  const int least = reader.number("--min-replicas", most);
+  if (least != most || (reader.has("--workers") && reader.number("--workers", most) != most)) {
+    reader.fault(reader.has("--min-replicas") ? "--min-replicas" : "--max-replicas",
+                 "a PyTorch job starts with all of its workers; give the same number for both, "
+                 "and for --workers");
+  }
+  spec.workers = most;
+}
+
+}  // namespace
+
+std::string workers_flag(const FlagReader& reader, const std::vector<std::string>& path) {
+  if (path.front() == "submit-dist") {
+    return reader.has("--max-replicas") && !reader.has("--workers") ? "--max-replicas"
+                                                                    : "--workers";
+  }
+  return reader.has("--num-processes") && !reader.has("--processes") ? "--num-processes"
+                                                                     : "--processes";
+}
+
+void read_workers(FlagReader& reader, const std::vector<std::string>& path, job::JobSpec& spec) {
+  if (spec.kind == job::Kind::kSingle) return;
+  spec.workers = reader.number(workers_flag(reader, path), 1);
+  spec.slots_per_worker = reader.number("--slots-per-worker", 1);
+  read_replicas(reader, spec);
+}
+
+void read_master(FlagReader& reader, job::JobSpec& spec) {
+  if (spec.kind == job::Kind::kSingle) return;
+  if (spec.kind != job::Kind::kMpi) spec.leader.resources = spec.resources;
+  read_gpus("--master-gpu", reader, spec.leader.resources);
+  read_arguments(reader, spec);
+  read_environment(reader, spec);
+}
+
+}  // namespace muster::cli::runai

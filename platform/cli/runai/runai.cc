@@ -1,0 +1,99 @@
+#include "cli/runai/runai.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/report.h"
+#include "cli/runai/command_tree.h"
+#include "cli/runai/commands.h"
+#include "cli/runai/words.h"
+#include "cli/terminal.h"
+
+namespace muster::cli::runai {
+
+namespace {
+
+int tell(const base::Error& error) {
+  const std::string text = error_text(error, "runai");
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+  return exit_code_of(error);
+}
+
+/// --interactive=maybe. Of the command and of all those above it.
+void check_switches(const Command& root, const Arguments& arguments, FlagReader& reader) {
+  const Command* command = &root;
+  for (size_t depth = 0;; ++depth) {
+    for (const Flag& flag : command->flags) {
+      if (!flag.is_switch() || !reader.has(flag.name) || reader.is_at_fault(flag.name)) continue;
+      const std::string value = reader.text(flag.name);
+      if (value != "true") reader.fault(flag.name, "'" + value + "' is neither true nor false");
+    }
+    if (depth == arguments.path.size()) return;
+    command = command->find_command(arguments.path[depth]);
+  }
+}
+
+Result<int> show_help(const Command& root, const Arguments& arguments) {
+  MUSTER_CHECK(show(help_text(root, arguments.path)));
+  return kExitDone;
+}
+
+bool submits(const Arguments& arguments) {
+  return !arguments.path.empty() && arguments.path.front().starts_with("submit");
+}
+
+/// A '\' in front of a blank at the end of a line, as the document on distributed training prints
+/// it, is a word of one blank to a shell, and the end of the command. What then lacks is nobody's
+/// fault. (A value that is a blank is in one word with its flag.)
+bool is_cut_off(const std::vector<std::string>& plain) {
+  const auto end = std::find(plain.begin(), plain.end(), "--");
+  return std::any_of(plain.begin(), end, [](const std::string& word) {
+    return !word.empty() && word.find_first_not_of(' ') == std::string::npos;
+  });
+}
+
+base::Error cut_off() {
+  return {.code = base::ErrorCode::kInvalid,
+          .what =
+              "the command is cut off: there is a blank behind a '\\', so that the shell took "
+              "the next line for another command",
+          .advice = "let each '\\' be the last thing of its line"};
+}
+
+Result<int> execute_words(const std::vector<std::string>& words, const Hooks& hooks) {
+  const Command root = command_tree();
+  const std::vector<std::string> plain = plain_words(words);
+  if (is_cut_off(plain)) return cut_off();
+  const Arguments arguments = sort_arguments(root, plain);
+  if (arguments.has("--help")) return show_help(root, arguments);
+  FlagReader reader(arguments);
+  check_switches(root, arguments, reader);
+  if (arguments.path.empty() && reader.ok()) {
+    std::cerr << help_text(root, {}) << std::flush;
+    return kExitUsage;
+  }
+  if (arguments.path.empty()) return usage_error({}, reader.faults(), "runai");
+  MUSTER_TRY(const Caller caller, this_caller(hooks.context));
+  Asked asked{words, arguments, reader, caller, hooks};
+  return submits(arguments) ? submit(asked) : run_other(asked);
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& words, const Hooks& hooks) {
+  try {
+    const Result<int> code = execute_words(words, hooks);
+    return code ? *code : tell(code.error());
+  } catch (const std::exception& error) {
+    // Out of memory, or a defect: nothing above may throw by contract.
+    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"});
+  }
+}
+
+}  // namespace muster::cli::runai

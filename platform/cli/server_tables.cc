@@ -1,0 +1,82 @@
+#include "cli/server_tables.h"
+
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "cli/spec_file_roles.h"
+#include "job/units.h"
+
+namespace muster::cli {
+
+namespace {
+
+/// Reads a map from names to maps; `read` has the keys of one.
+template <class Row>
+void read_rows(const KeyValue& table, std::map<std::string, Row, std::less<>>& target,
+               const std::function<YamlFields::Keys(const std::string& prefix, Row& row)>& keys) {
+  target.clear();
+  YamlFields& fields = table.fields;
+  if (table.value.type == YamlValue::Type::kNull) return;
+  if (!fields.is(table.field, table.value, YamlValue::Type::kMap)) return;
+  for (const YamlEntry& entry : table.value.map) {
+    const std::string field = table.field + "." + entry.key;
+    fields.came_from(field, entry.line);
+    if (!fields.is(field, entry.value, YamlValue::Type::kMap)) continue;
+    Row row;
+    fields.map(entry.value, field + ".", keys(field + ".", row));
+    if (!target.emplace(entry.key, std::move(row)).second) {
+      fields.fault(field, "is given twice", entry.line);
+    }
+  }
+}
+
+}  // namespace
+
+void read_machine_types(const KeyValue& value, job::MachineTypes& target) {
+  YamlFields& fields = value.fields;
+  read_rows<job::MachineType>(
+      value, target, [&fields](const std::string& prefix, job::MachineType& type) {
+        job::Resources& claim = type.resources;
+        return YamlFields::Keys{
+            {"gpus",
+             [&fields, prefix, &claim](const YamlValue& inner) {
+               fields.count(prefix + "gpus", inner, claim.gpus);
+             }},
+            {"gpu_model",
+             [&fields, prefix, &type](const YamlValue& inner) {
+               fields.text(prefix + "gpu_model", inner, type.gpu_model);
+             }},
+            {"cpus",
+             [&fields, prefix, &claim](const YamlValue& inner) {
+               fields.with(prefix + "cpus", inner, job::parse_cpus, claim.cpu_milli);
+             }},
+            {"memory", [&fields, prefix, &claim](const YamlValue& inner) {
+               fields.with(prefix + "memory", inner, job::parse_bytes, claim.memory_bytes);
+             }}};
+      });
+}
+
+void read_images(const KeyValue& value, job::ImageStandIns& target) {
+  YamlFields& fields = value.fields;
+  const std::filesystem::path base = value.folder;
+  read_rows<job::ImageStandIn>(
+      value, target, [&fields, base](const std::string& prefix, job::ImageStandIn& image) {
+        return YamlFields::Keys{
+            {"command",
+             [&fields, prefix, &image](const YamlValue& inner) {
+               read_command(fields, prefix + "command", inner, image.command);
+             }},
+            {"folder",
+             [&fields, prefix, &image, base](const YamlValue& inner) {
+               std::string folder;
+               if (!fields.text(prefix + "folder", inner, folder)) return;
+               image.folder = (base / folder).lexically_normal().string();
+             }},
+            {"environment", [&fields, prefix, &image](const YamlValue& inner) {
+               read_texts(fields, prefix + "environment", inner, image.environment);
+             }}};
+      });
+}
+
+}  // namespace muster::cli

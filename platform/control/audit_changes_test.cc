@@ -1,0 +1,61 @@
+#include "control/audit_changes.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::control {
+namespace {
+
+using access::FieldChange;
+using job::Volume;
+
+job::Job plain() {
+  return {.id = "x", .spec = {.name = "a", .command = {"b"}, .folder = "/c"}};
+}
+
+std::vector<std::string> fields_of(const std::vector<FieldChange>& changes) {
+  std::vector<std::string> fields;
+  for (const FieldChange& change : changes) fields.push_back(change.field);
+  return fields;
+}
+
+TEST(AuditChanges, OfAPlainJobTellNothingOfWhatItDoesNotHave) {
+  const job::Job job = plain();
+
+  EXPECT_EQ(fields_of(changes_of(nullptr, &job)),
+            (std::vector<std::string>{"gpus", "id", "kind", "phase", "stop_requested", "suspended",
+                                      "workers"}));
+}
+
+TEST(AuditChanges, TellWhatAJobSeesOfTheMachineAndWhatItsRolesClaim) {
+  const job::Job before = plain();
+  job::Job after = plain();
+  after.spec.image = "tf";
+  after.spec.leader.resources.gpus = 1;
+  after.spec.parameter_servers = 2;
+  after.spec.parameter_server.resources.gpu_share_milli = 500;
+  after.spec.volumes = {{.kind = Volume::Kind::kHostPath, .source = "/mnt/a", .target = "/a"},
+                        {.kind = Volume::Kind::kStorage, .source = "s", .target = "/s"},
+                        {.kind = Volume::Kind::kHostPath, .source = "/mnt/b", .target = "/b"}};
+
+  EXPECT_EQ(
+      changes_of(&before, &after),
+      (std::vector<FieldChange>{{.field = "host_paths", .before = "", .after = "/mnt/a, /mnt/b"},
+                                {.field = "image", .before = "", .after = "tf"},
+                                {.field = "leader.gpus", .before = "", .after = "1"},
+                                {.field = "parameter_server.gpus", .before = "", .after = "0.5"},
+                                {.field = "parameter_servers", .before = "", .after = "2"}}));
+}
+
+TEST(AuditChanges, TellWhichLabelsThereWereAndAre) {
+  job::Job before = plain();
+  before.spec.labels = {{"nightly", ""}};
+  job::Job after = plain();
+  after.spec.labels = {{"nightly", ""}, {"team", "vision"}};
+
+  EXPECT_EQ(changes_of(&before, &after),
+            (std::vector<FieldChange>{
+                {.field = "labels", .before = "nightly", .after = "nightly, team=vision"}}));
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,268 @@
+// Jobs whose tasks run the program themselves: who is waited for, whose end counts.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "control/test_parts.h"
+
+namespace muster::control {
+namespace {
+
+using job::Phase;
+
+job::JobSpec grpc(const std::string& name, int workers, int parameter_servers) {
+  job::JobSpec spec = single(name, "default", 0);
+  spec.kind = job::Kind::kGrpc;
+  spec.workers = workers;
+  spec.parameter_servers = parameter_servers;
+  return spec;
+}
+
+class Roles : public Scheduling {
+ protected:
+  const job::Job& submit(const job::JobSpec& spec) {
+    const auto submitted = controller_->submit(spec, "");
+    EXPECT_TRUE(submitted) << submitted.error().to_string();
+    settle();
+    return job();
+  }
+
+  const job::Job& job() { return *controller_->list().back(); }
+  engine::Gang gang() { return {job().id, job().attempt}; }
+
+  void end(const std::string& task, job::ExitStatus status = {}) {
+    engine_.end(gang(), task, std::move(status));
+    settle();
+  }
+
+  bool called(const std::string& words) const {
+    return std::any_of(engine_.calls.begin(), engine_.calls.end(), [&](const std::string& call) {
+      return call.find(words) != std::string::npos;
+    });
+  }
+
+  size_t place_of(const std::string& call) const {
+    for (size_t i = 0; i < engine_.calls.size(); ++i) {
+      if (engine_.calls[i].find(call) != std::string::npos) return i;
+    }
+    return engine_.calls.size();
+  }
+};
+
+TEST_F(Roles, TheChiefStartsWhenParameterServersAndWorkersAreUp) {
+  submit(grpc("mnist", 1, 1));
+
+  EXPECT_EQ(job().phase, Phase::kRunning);
+  const size_t chief = place_of("start " + job().id + "/1 chief");
+  EXPECT_LT(place_of("start " + job().id + "/1 ps-0"), chief);
+  EXPECT_LT(place_of("start " + job().id + "/1 worker-0"), chief);
+  EXPECT_LT(chief, engine_.calls.size());
+}
+
+TEST_F(Roles, TheJobEndsWithItsChiefAndParameterServersAreStoppedThen) {
+  submit(grpc("mnist", 1, 1));
+
+  end("worker-0");
+  EXPECT_EQ(job().phase, Phase::kRunning) << "a worker that is done is no loss";
+  end("chief");
+
+  EXPECT_EQ(job().phase, Phase::kSucceeded);
+  EXPECT_TRUE(called("ps-0 gracefully"));
+  EXPECT_TRUE(engine_.running.empty());
+}
+
+TEST_F(Roles, WorkersMayEndByThemselvesAfterTheirChief) {
+  submit(grpc("mnist", 1, 1));
+
+  end("chief");
+  EXPECT_FALSE(called("worker-0 gracefully"));
+  EXPECT_EQ(job().phase, Phase::kRunning);
+  end("worker-0");
+
+  EXPECT_EQ(job().phase, Phase::kSucceeded);
+  EXPECT_FALSE(called("worker-0 gracefully"));
+}
+
+TEST_F(Roles, AWorkerThatFailsAfterItsChiefHasSucceededChangesNothing) {
+  submit(grpc("mnist", 1, 0));
+
+  end("chief");
+  end("worker-0", {.code = 1});
+
+  EXPECT_EQ(job().phase, Phase::kSucceeded);
+}
+
+TEST_F(Roles, AFailedWorkerFailsTheJobAtOnceAndIsNamed) {
+  submit(grpc("mnist", 2, 1));
+
+  end("worker-1", {.code = 3});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  ASSERT_TRUE(job().failure);
+  EXPECT_EQ(job().failure->task, "worker-1");
+  EXPECT_TRUE(called("chief gracefully"));
+  EXPECT_TRUE(called("ps-0 gracefully"));
+}
+
+TEST_F(Roles, AParameterServerThatEndsBeforeItsChiefIsALossWhateverItsExitCode) {
+  submit(grpc("mnist", 0, 1));
+
+  end("ps-0");
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  EXPECT_EQ(job().failure->task, "ps-0");
+}
+
+TEST_F(Roles, AChiefThatFailsIsToBlameAndNotWhoLostItThen) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 1, 0));
+
+  end("chief", {.code = 1});
+  end("worker-0", {.code = 14});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  EXPECT_EQ(job().failure->task, "chief");
+  EXPECT_EQ(job().exit_code, 1);
+}
+
+TEST_F(Roles, EachRoleClaimsItsOwn) {
+  job::JobSpec spec = grpc("mnist", 1, 1);
+  spec.resources.gpus = 1;
+  spec.leader.resources.gpus = 1;
+
+  submit(spec);
+
+  ASSERT_EQ(job().phase, Phase::kRunning);
+  std::map<std::string, size_t> gpus;
+  for (const job::Task& task : job().tasks) gpus[task.name] = task.devices.size();
+  EXPECT_EQ(gpus, (std::map<std::string, size_t>{{"chief", 1}, {"worker-0", 1}, {"ps-0", 0}}));
+}
+
+TEST_F(Roles, AMasterAndItsWorkersRunTheProgramTogether) {
+  job::JobSpec spec = single("ddp", "default", 0);
+  spec.kind = job::Kind::kTorch;
+  spec.workers = 1;
+
+  submit(spec);
+  ASSERT_EQ(job().phase, Phase::kRunning);
+  end("master");
+  end("worker-0");
+
+  EXPECT_EQ(job().phase, Phase::kSucceeded);
+}
+
+// --- held
+
+TEST_F(Roles, AHeldJobWaitsUntilItIsResumed) {
+  job::JobSpec spec = single("later", "default", 1);
+  spec.held = true;
+
+  submit(spec);
+  EXPECT_EQ(job().phase, Phase::kQueued);
+  EXPECT_TRUE(job().suspended);
+  EXPECT_EQ(job().attempt, 0);
+  EXPECT_EQ(job().reason, "is held until it is started; muster resume later starts it");
+  EXPECT_TRUE(engine_.calls.empty());
+
+  ASSERT_TRUE(controller_->resume("later"));
+  settle();
+  EXPECT_EQ(job().phase, Phase::kRunning);
+}
+
+TEST_F(Roles, AHeldJobIsStillHeldAfterARestart) {
+  job::JobSpec spec = single("later", "default", 1);
+  spec.held = true;
+  submit(spec);
+
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  EXPECT_EQ(job().phase, Phase::kQueued);
+  EXPECT_EQ(job().attempt, 0);
+}
+
+TEST_F(Roles, AHeldJobThatIsStoppedNeverRuns) {
+  job::JobSpec spec = single("later", "default", 1);
+  spec.held = true;
+  submit(spec);
+
+  ASSERT_TRUE(controller_->stop("later", false));
+  settle();
+
+  EXPECT_EQ(job().phase, Phase::kStopped);
+  EXPECT_FALSE(job().started);
+}
+
+// --- labels
+
+TEST_F(Roles, LabelsAreSetAndTakenAwayAlsoOfAnEndedJob) {
+  job::JobSpec spec = single("one", "default", 0);
+  spec.labels = {{"nightly", ""}, {"team", "vision"}};
+  submit(spec);
+  end("main");
+
+  const auto changed =
+      controller_->set_labels("one", {{"nightly", std::nullopt}, {"best", ""}, {"gone", std::nullopt}});
+
+  ASSERT_TRUE(changed) << changed.error().to_string();
+  const std::map<std::string, std::string> wanted{{"best", ""}, {"team", "vision"}};
+  EXPECT_EQ(changed->spec.labels, wanted);
+  EXPECT_EQ(store_.load()->jobs.front().spec.labels, wanted);
+}
+
+TEST_F(Roles, LabelsThatAreNoneAreRefusedAndNothingChanges) {
+  submit(single("one", "default", 0));
+
+  const auto changed = controller_->set_labels("one", {{"best", ""}, {"a=b", "c"}});
+
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().code, base::ErrorCode::kInvalid);
+  ASSERT_EQ(changed.error().faults.size(), 1U);
+  EXPECT_TRUE(job().spec.labels.empty());
+}
+
+// --- what nobody could start
+
+TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn) {
+  job::JobSpec spec = mpi("dist", "default", 1);
+  spec.command.clear();
+  spec.image = "quickstart:3";
+
+  const auto submitted = controller_->submit(spec, "");
+
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, base::ErrorCode::kInvalid);
+  EXPECT_EQ(submitted.error().what,
+            "nothing says what launcher of job 'dist' runs: there is no command, and this server's "
+            "engine runs no images, so it cannot look into 'quickstart:3'");
+  EXPECT_TRUE(controller_->list().empty());
+}
+
+TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
+  job::JobSpec spec = single("one", "default", 0);
+  spec.image = "quickstart:3";
+
+  submit(spec);
+
+  EXPECT_TRUE(std::any_of(job().events.begin(), job().events.end(), [](const job::Event& event) {
+    return event.text ==
+           "this engine runs no images: instead of 'quickstart:3' its tasks see the machine's own "
+           "files";
+  }));
+}
+
+TEST_F(Roles, FilesThatWereNeverSentAreMissed) {
+  job::JobSpec spec = single("one", "default", 0);
+  spec.volumes = {{.kind = job::Volume::Kind::kTree,
+                   .source = std::string(64, 'a'),
+                   .target = "/workspace"}};
+
+  const auto submitted = controller_->submit(spec, "");
+
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, base::ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace muster::control

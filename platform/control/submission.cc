@@ -1,0 +1,104 @@
+// What a new job must be before it is taken: whole, in a project that takes jobs, with everything at
+// hand that it names.
+#include <algorithm>
+
+#include "control/controller.h"
+#include "job/validate.h"
+#include "launch/program.h"
+
+namespace muster::control {
+
+using base::Error;
+using base::ErrorCode;
+using job::Role;
+
+namespace {
+
+std::string quoted(const std::string& name) {
+  return "'" + name + "'";
+}
+
+Error name_taken(const std::string& name) {
+  return {.code = ErrorCode::kConflict,
+          .what = "there is a job " + quoted(name) + " already",
+          .advice = "choose another name, or remove it: muster delete " + name};
+}
+
+/// One task of each role that there is.
+std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
+  std::vector<job::Task> tasks;
+  for (job::Task& task : job::tasks_of(spec)) {
+    const auto same = [&](const job::Task& known) { return known.role == task.role; };
+    if (std::none_of(tasks.begin(), tasks.end(), same)) tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+}  // namespace
+
+Result<void> Controller::check_submission(const job::JobSpec& spec) const {
+  if (auto faults = job::validate(spec); !faults.empty()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the job cannot be run as it is",
+                 .faults = std::move(faults)};
+  }
+  MUSTER_CHECK(projects_.find(spec.project));
+  if (projects_.has_children(spec.project)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "project " + quoted(spec.project) +
+                         " has projects below it, and jobs "
+                         "belong to those",
+                 .advice = "muster project list shows them"};
+  }
+  MUSTER_CHECK(check_programs(spec));
+  MUSTER_CHECK(check_secrets(spec));
+  MUSTER_CHECK(check_trees(spec));
+  if (by_name(name_of(spec)) != nullptr) return name_taken(spec.name);
+  return {};
+}
+
+Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
+  Error error{.code = ErrorCode::kNotFound,
+              .what = "project " + quoted(spec.project) + " has not all of the job's secrets",
+              .advice = "muster secret set NAME --project " + spec.project + " adds one"};
+  for (size_t i = 0; i < spec.secrets.size(); ++i) {
+    const std::string& name = spec.secrets[i].name;
+    if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) continue;
+    error.faults.push_back({.field = "secrets[" + std::to_string(i) + "].name",
+                            .what = "there is no secret " + quoted(name)});
+  }
+  if (error.faults.empty()) return {};
+  return error;
+}
+
+Result<void> Controller::check_trees(const job::JobSpec& spec) const {
+  for (const job::Volume& volume : spec.volumes) {
+    if (volume.kind != job::Volume::Kind::kTree || volume.source.empty()) continue;
+    if (site_.has_tree && site_.has_tree(spec.project, volume.source)) continue;
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "the files for " + volume.target + " are not in project " +
+                         quoted(spec.project) + ": there is no tree " + volume.source,
+                 .advice = "send them again"};
+  }
+  return {};
+}
+
+/// An engine that runs images finds out from them what they run. Where it runs none, somebody has
+/// to say it.
+Result<void> Controller::check_programs(const job::JobSpec& spec) const {
+  if (parts_.engine.runs_images()) return {};
+  for (const job::Task& task : one_of_each_role(spec)) {
+    const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
+    if (only_answers || !launch::program_of(spec, task.role, site_.images).empty()) continue;
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "nothing says what " + task.name + " of job " + quoted(spec.name) +
+                         " runs: there is no command, and this server's engine runs no images, so "
+                         "it cannot look into " +
+                         quoted(launch::image_of(spec, task.role)),
+                 .advice = "say a command, or have the administrator name what stands in for that "
+                           "image (images in the server's configuration)"};
+  }
+  return {};
+}
+
+}  // namespace muster::control

@@ -1,0 +1,165 @@
+#include "engine/process/mounts.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/files.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+Error refused(const Mount& mount, const std::string& why, const std::string& advice = "") {
+  return {.code = ErrorCode::kInvalid,
+          .what = "nothing can be shown at " + mount.target.string() + ": " + why,
+          .advice = advice};
+}
+
+bool is_hidden(const fs::path& path, const std::vector<fs::path>& hidden) {
+  return std::any_of(hidden.begin(), hidden.end(),
+                     [&](const fs::path& folder) { return is_within(path, folder); });
+}
+
+bool same_kind(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return fs::exists(one, error) && fs::is_directory(one, error) == fs::is_directory(other, error);
+}
+
+/// How much of a path the machine has: the real name of that part, and what it lacks.
+struct Known {
+  fs::path there;
+  fs::path missing;
+};
+
+Known known_part(const fs::path& path) {
+  Known known{path, {}};
+  std::error_code error;
+  while (!fs::exists(known.there, error)) {
+    known.missing =
+        known.missing.empty() ? known.there.filename() : known.there.filename() / known.missing;
+    known.there = known.there.parent_path();
+  }
+  const fs::path real = fs::canonical(known.there, error);
+  if (!error) known.there = real;
+  return known;
+}
+
+/// Finds the place for `mount` among the machine's entries. `target`: by its real name.
+Result<void> place_on_machine(MountPlan& plan, const Mount& mount, const Known& known,
+                              const fs::path& target, const std::vector<fs::path>& hidden) {
+  constexpr std::array<const char*, 5> kSandboxes{"/proc", "/sys", "/dev", "/generated",
+                                                  "/.machine"};
+  if (target == "/") return refused(mount, "it is where everything else is");
+  for (const char* folder : kSandboxes) {
+    if (is_within(target, folder)) return refused(mount, "it belongs to the sandbox");
+  }
+  for (const fs::path& folder : hidden) {
+    // It is an empty folder there: bubblewrap makes the rest in it.
+    if (!is_within(target, folder)) continue;
+    if (fs::is_directory(folder)) return {};
+    return refused(mount, folder.string() + " is a file");
+  }
+  if (known.missing.empty()) {
+    if (!same_kind(target, mount.source)) {
+      plan.fresh[target.parent_path()].insert(target.filename().string());
+    }
+    return {};
+  }
+  if (!fs::is_directory(known.there)) return refused(mount, known.there.string() + " is a file");
+  plan.fresh[known.there].insert(known.missing.begin()->string());
+  return {};
+}
+
+/// Makes an empty one of the kind of `like`, and the folders above it.
+Result<void> make_place(const fs::path& place, const fs::path& like) {
+  std::error_code error;
+  const bool folder = fs::is_directory(like, error);
+  fs::create_directories(folder ? place : place.parent_path(), error);
+  if (error) return base::system_error("cannot make " + place.string(), error.value());
+  return folder ? Result<void>() : base::write_new_file(place, "");
+}
+
+/// Finds the place for `mount` in what `outer` shows. No part of it may be a link: it would lead
+/// out of what is shown.
+Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::path& below) {
+  std::error_code error;
+  fs::path place = fs::canonical(outer.source, error);
+  for (const fs::path& name : below) {
+    if (fs::exists(place, error) && !fs::is_directory(fs::symlink_status(place, error))) {
+      return refused(mount, place.string() + " is no folder");
+    }
+    place /= name;
+  }
+  const fs::file_status there = fs::symlink_status(place, error);
+  if (fs::is_symlink(there)) return refused(mount, place.string() + " is a link");
+  if (same_kind(place, mount.source)) return {};
+  if (fs::exists(there)) return refused(mount, place.string() + " is of another kind");
+  if (outer.own) return make_place(place, mount.source);
+  return refused(mount,
+                 "it is within " + outer.target.string() + ", and there is no " + place.string(),
+                 "make it there, or choose another place");
+}
+
+}  // namespace
+
+std::vector<fs::path> real_paths(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> real;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    fs::path there = fs::canonical(path, error);
+    if (!error) real.push_back(std::move(there));
+  }
+  std::sort(real.begin(), real.end());
+  std::vector<fs::path> outermost;
+  for (fs::path& path : real) {
+    if (!is_hidden(path, outermost)) outermost.push_back(std::move(path));
+  }
+  return outermost;
+}
+
+bool is_within(const fs::path& path, const fs::path& folder) {
+  const std::string& inner = path.native();
+  const std::string& outer = folder.native();
+  if (!inner.starts_with(outer)) return false;
+  return inner.size() == outer.size() || outer == "/" || inner[outer.size()] == '/';
+}
+
+Result<MountPlan> plan_mounts(std::vector<Mount> mounts, const std::vector<fs::path>& hidden) {
+  MountPlan plan;
+  // Outer ones first: bubblewrap makes them in this order.
+  std::sort(mounts.begin(), mounts.end(),
+            [](const Mount& a, const Mount& b) { return a.target < b.target; });
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    const auto within = [](const fs::path& target, const std::vector<Mount>& of, size_t count) {
+      while (count > 0 && !is_within(target, of[count - 1].target)) --count;
+      return count;
+    };
+    // As it was written, and then by its real name: a link may lead into another's place.
+    if (const size_t outer = within(mounts[i].target, mounts, i); outer > 0) {
+      const fs::path below = mounts[i].target.lexically_relative(mounts[outer - 1].target);
+      MUSTER_CHECK(place_in_mount(plan.mounts[outer - 1], mounts[i], below));
+      plan.mounts.push_back(mounts[i]);
+      plan.mounts.back().target = plan.mounts[outer - 1].target / below;
+      continue;
+    }
+    const Known known = known_part(mounts[i].target);
+    const fs::path target = known.missing.empty() ? known.there : known.there / known.missing;
+    for (const Mount& other : plan.mounts) {
+      if (is_within(target, other.target) || is_within(other.target, target)) {
+        return refused(mounts[i], "links lead it to where " + other.target.string() + " is");
+      }
+    }
+    MUSTER_CHECK(place_on_machine(plan, mounts[i], known, target, hidden));
+    plan.mounts.push_back(mounts[i]);
+    plan.mounts.back().target = target;
+  }
+  return plan;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,176 @@
+#include "engine/process/sandbox_root.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Entries = std::vector<fs::directory_entry>;
+
+// Where a fresh folder's links lead: there the machine's own one is.
+constexpr const char* kMachine = "/.machine";
+
+// A mount costs bubblewrap a third of a millisecond, for it reads the table of all mounts after
+// each: 50 ms for /etc. A link costs next to nothing, but a program that asks for the real name of
+// what is behind it sees that it is one.
+constexpr size_t kMostMounts = 16;
+
+void append(Words& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+Entries entries_of(const fs::path& folder) {
+  std::error_code error;
+  Entries entries;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+class Root {
+ public:
+  Root(const MountPlan& plan, const std::vector<fs::path>& hidden,
+       const std::vector<fs::path>& places)
+      : plan_(plan), hidden_(hidden), in_use_(places) {
+    for (const auto& [folder, names] : plan.fresh) in_use_.push_back(folder);
+    for (const Mount& mount : plan.mounts) in_use_.push_back(mount.target);
+    in_use_.insert(in_use_.end(), hidden.begin(), hidden.end());
+    for (const auto& [folder, names] : plan.fresh) {
+      // /run is made afresh for sshd in most sandboxes: what is in it keeps its real name.
+      if (folder == "/" || folder == "/run") continue;
+      if (entries_of(folder).size() > kMostMounts) of_links_.insert(folder);
+    }
+  }
+
+  Words words() && {
+    show_entries("/");
+    append(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
+    if (fs::is_directory("/dev/shm")) append(words_, {"--tmpfs", "/dev/shm"});
+    for (const auto& [folder, names] : plan_.fresh) {
+      if (folder != "/") show_fresh(folder);
+    }
+    for (const fs::path& path : hidden_) hide(path, path);
+    for (const Mount& mount : plan_.mounts) show_mount(mount);
+    return std::move(words_);
+  }
+
+ private:
+  bool is_fresh(const fs::path& path) const { return plan_.fresh.contains(path); }
+
+  bool is_left_out(const fs::path& path) const {
+    const auto fresh = plan_.fresh.find(path.parent_path());
+    return is_fresh(path) ||
+           (fresh != plan_.fresh.end() && fresh->second.contains(path.filename().string()));
+  }
+
+  /// Something is mounted there or below.
+  bool is_in_use(const fs::path& path) const {
+    return std::any_of(in_use_.begin(), in_use_.end(),
+                       [&](const fs::path& used) { return is_within(used, path); });
+  }
+
+  void show_entries(const fs::path& folder) {
+    const bool link = of_links_.contains(folder);
+    if (link) show_machines(folder);
+    for (const auto& entry : entries_of(folder)) {
+      if (is_left_out(entry.path())) continue;
+      if (link && !is_in_use(entry.path()) && !entry.is_symlink()) {
+        append(words_, {"--symlink", kMachine + entry.path().string(), entry.path().string()});
+      } else {
+        show_entry(entry);
+      }
+    }
+  }
+
+  void show_entry(const fs::directory_entry& entry) {
+    const std::string path = entry.path().string();
+    std::error_code error;
+    if (entry.is_symlink(error)) {
+      append(words_, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
+    } else if (entry.is_directory(error) || entry.is_regular_file(error)) {
+      append(words_, {"--dev-bind-try", path, path});
+    }
+  }
+
+  void show_fresh(const fs::path& folder) {
+    struct stat facts{};
+    if (::stat(folder.c_str(), &facts) == 0) {
+      std::array<char, 8> mode{};
+      std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777);
+      append(words_, {"--perms", mode.data()});
+    }
+    append(words_, {"--tmpfs", folder.string()});
+    show_entries(folder);
+  }
+
+  /// The machine's own folder, and links around it, so that links in it that lead out find their
+  /// way.
+  void show_machines(const fs::path& folder) {
+    const bool within_another =
+        std::any_of(machines_.begin(), machines_.end(),
+                    [&](const fs::path& shown) { return is_within(folder, shown); });
+    if (within_another) return;
+    machines_.push_back(folder);
+    append(words_, {"--dev-bind", folder.string(), kMachine + folder.string()});
+    for (const fs::path& path : hidden_) {
+      if (is_within(path, folder)) hide(path, kMachine + path.string());
+    }
+    fs::path above = "/";
+    for (const fs::path& name : folder.relative_path()) {
+      for (const auto& entry : entries_of(above)) {
+        const bool new_link = entry.path() != above / name && linked_.insert(entry.path()).second;
+        if (!new_link || is_way_to_machines(entry.path())) continue;
+        append(words_, {"--symlink", entry.path().string(), kMachine + entry.path().string()});
+      }
+      above /= name;
+    }
+  }
+
+  /// The machine's own folder is shown there or below.
+  bool is_way_to_machines(const fs::path& path) const {
+    return std::any_of(of_links_.begin(), of_links_.end(),
+                       [&](const fs::path& folder) { return is_within(folder, path); });
+  }
+
+  void hide(const fs::path& path, const fs::path& place) {
+    std::error_code error;
+    if (fs::is_directory(path, error)) return append(words_, {"--tmpfs", place.string()});
+    append(words_, {"--ro-bind", "/dev/null", place.string()});
+  }
+
+  void show_mount(const Mount& mount) {
+    append(words_, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
+                    mount.target.string()});
+    if (mount.own) return;
+    const auto hide_in_it = [&](const fs::path& path) {
+      if (!is_within(path, mount.source)) return;
+      hide(path, mount.target / path.lexically_relative(mount.source));
+    };
+    for (const fs::path& path : hidden_) hide_in_it(path);
+    hide_in_it("/proc");  // whoever sees the machine's processes sees by them what they see
+  }
+
+  const MountPlan& plan_;
+  const std::vector<fs::path>& hidden_;
+  std::vector<fs::path> in_use_;
+  std::set<fs::path> of_links_;     ///< fresh folders whose entries are links
+  std::vector<fs::path> machines_;  ///< those shown below kMachine
+  std::set<fs::path> linked_;       ///< those that have a link below kMachine
+  Words words_;
+};
+
+}  // namespace
+
+Words root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
+                 const std::vector<fs::path>& places) {
+  return Root(plan, hidden, places).words();
+}
+
+}  // namespace muster::engine

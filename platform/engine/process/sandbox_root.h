@@ -1,0 +1,22 @@
+// The root of a sandbox: a fresh one with the machine's entries in it. Only so can /generated and
+// /storage exist without anything being made in the machine's own root. The same is done for every
+// folder below it in which something is shown that the machine lacks.
+//
+// Pure but for looking at which entries folders have.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/process/mounts.h"
+
+namespace muster::engine {
+
+/// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
+/// `hidden`, and show the mounts. `places`: more paths that something will be mounted at.
+std::vector<std::string> root_words(const MountPlan& plan,
+                                    const std::vector<std::filesystem::path>& hidden,
+                                    const std::vector<std::filesystem::path>& places);
+
+}  // namespace muster::engine

@@ -1,0 +1,152 @@
+#include "engine/process/trees.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/files.h"
+#include "base/log.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using base::Error;
+using base::Result;
+using job::Volume;
+
+namespace {
+
+// Beside the jobs' folders, whose names are ids and never begin with a dot.
+constexpr const char* kUnpacking = ".unpacking";
+constexpr const char* kRemoved = ".removed";
+
+struct Tree {
+  std::string id;
+  std::string target;  ///< where tasks find it
+  fs::path place;
+  fs::path draft;
+};
+
+Result<void> write_tree(const JobTrees::Unpack& unpack, const std::string& project,
+                        const Tree& tree) {
+  MUSTER_CHECK(base::remove_tree(tree.draft));
+  MUSTER_CHECK(base::make_private_folder(tree.draft));
+  MUSTER_CHECK(unpack(project, tree.id, tree.draft));
+  std::error_code error;
+  // Fails where the job was removed meanwhile: its folder is not made anew.
+  fs::rename(tree.draft, tree.place, error);
+  if (error) return base::system_error("cannot rename " + tree.draft.string(), error.value());
+  return {};
+}
+
+Result<void> bring_tree(const JobTrees::Unpack& unpack, const std::string& project,
+                        const Tree& tree) {
+  std::error_code ignored;
+  if (fs::exists(tree.place, ignored)) return {};
+  auto written = write_tree(unpack, project, tree);
+  if (written) return {};
+  if (const auto removed = base::remove_tree(tree.draft); !removed) {
+    base::log_error(removed.error().what);
+  }
+  Error error = std::move(written).error();
+  error.what = "the files for " + tree.target + " cannot be unpacked: " + error.what;
+  return error;
+}
+
+bool is_sent(const Volume& volume) {
+  return volume.kind == Volume::Kind::kTree && !volume.source.empty();
+}
+
+/// A task may have closed folders of its own to everybody (package caches do).
+void open_folders(const fs::path& path) {
+  std::error_code error;
+  for (auto at = fs::recursive_directory_iterator(path, error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    std::error_code ignored;
+    if (!fs::is_directory(at->symlink_status(ignored))) continue;
+    fs::permissions(at->path(), fs::perms::owner_all, ignored);
+  }
+}
+
+void remove_quietly(const fs::path& path) {
+  if (base::remove_tree(path)) return;
+  open_folders(path);
+  if (const auto removed = base::remove_tree(path); !removed) {
+    base::log_error(removed.error().what);
+  }
+}
+
+}  // namespace
+
+JobTrees::JobTrees(base::EventLoop& loop, fs::path jobs_folder, Unpack unpack)
+    : jobs_folder_(std::move(jobs_folder)), unpack_(std::move(unpack)), background_(loop) {}
+
+fs::path JobTrees::folder_of(const std::string& job_id, size_t volume) const {
+  return jobs_folder_ / job_id / "trees" / std::to_string(volume);
+}
+
+bool JobTrees::are_here(const std::string& job_id, const std::vector<Volume>& volumes) const {
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    std::error_code ignored;
+    if (is_sent(volumes[i]) && !fs::exists(folder_of(job_id, i), ignored)) return false;
+  }
+  return true;
+}
+
+void JobTrees::unpack(const std::string& job_id, const std::string& project,
+                      const std::vector<Volume>& volumes, Done done) {
+  sweep();
+  std::vector<Tree> trees;
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    if (!is_sent(volumes[i])) continue;
+    trees.push_back({.id = volumes[i].source,
+                     .target = volumes[i].target,
+                     .place = folder_of(job_id, i),
+                     .draft = jobs_folder_ / kUnpacking / (job_id + "-" + std::to_string(i))});
+  }
+  auto result = std::make_shared<Result<void>>();
+  if (unpack_ == nullptr) *result = Error{.what = "this node has no files that were sent"};
+  for (const fs::path& folder : {jobs_folder_ / job_id / "trees", jobs_folder_ / kUnpacking}) {
+    if (*result) *result = base::make_private_folder(folder);
+  }
+  background_.run(
+      [unpack = unpack_, project, trees = std::move(trees), result] {
+        for (const Tree& tree : trees) {
+          if (*result) *result = bring_tree(unpack, project, tree);
+        }
+      },
+      [result, done = std::move(done)] { done(*result); });
+}
+
+Result<void> JobTrees::remove(const std::string& job_id) {
+  const fs::path folder = jobs_folder_ / job_id;
+  std::error_code error;
+  const bool large = fs::exists(folder / "trees", error) || fs::exists(folder / "artifacts", error);
+  if (!large) return base::remove_tree(folder);
+  sweep();
+  const fs::path removed = jobs_folder_ / kRemoved / job_id;
+  MUSTER_CHECK(base::make_private_folder(removed.parent_path()));
+  fs::rename(folder, removed, error);
+  if (error) return base::system_error("cannot remove " + folder.string(), error.value());
+  background_.run([removed] { remove_quietly(removed); }, [] {});
+  return {};
+}
+
+/// What an earlier server left half done. Not before the first use: until then another one may be
+/// at work here.
+void JobTrees::sweep() {
+  if (std::exchange(swept_, true)) return;
+  background_.run(
+      [folder = jobs_folder_] {
+        for (const char* left : {kUnpacking, kRemoved}) {
+          std::error_code ignored;
+          for (const auto& entry : fs::directory_iterator(folder / left, ignored)) {
+            remove_quietly(entry.path());
+          }
+        }
+      },
+      [] {});
+}
+
+}  // namespace muster::engine

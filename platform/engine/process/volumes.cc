@@ -1,0 +1,102 @@
+#include "engine/process/volumes.h"
+
+#include "base/files.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using job::Volume;
+
+namespace {
+
+// Whoever sees the machine's processes reaches by them every file that they do.
+constexpr const char* kProcesses = "/proc";
+
+Error fault(const Volume& volume, const std::string& why, const std::string& advice = "") {
+  return {.code = ErrorCode::kInvalid,
+          .what = "volume " + volume.target + ": " + why,
+          .advice = advice};
+}
+
+Result<fs::path> find_host_path(const Volume& volume, const VolumeFolders& folders) {
+  std::error_code error;
+  fs::path real = fs::canonical(volume.source, error);
+  if (error) {
+    return fault(volume, "there is no '" + volume.source + "' on this node",
+                 "a path of the node is meant, as the server's account finds it");
+  }
+  for (const fs::path& hidden : folders.hidden) {
+    if (is_within(real, hidden)) {
+      return fault(volume, "'" + volume.source + "' is hidden from tasks");
+    }
+  }
+  if (is_within(real, kProcesses)) {
+    return fault(volume, "'" + volume.source + "' would show the processes of others");
+  }
+  return real;
+}
+
+/// One name of a folder: none that leads elsewhere.
+bool is_name(const std::string& text) {
+  return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&
+         text.find('\0') == std::string::npos;
+}
+
+Result<fs::path> find_storage(const Volume& volume, const std::string& project,
+                              const VolumeFolders& folders) {
+  if (folders.storage.empty()) return fault(volume, "this node keeps no storage");
+  if (!is_name(project) || !is_name(volume.source)) {
+    return fault(volume, "'" + volume.source + "' of project '" + project + "' names no storage");
+  }
+  fs::path folder = folders.storage / project / volume.source;
+  MUSTER_CHECK(base::make_private_folder(folder.parent_path()));
+  MUSTER_CHECK(base::make_private_folder(folder));
+  return folder;
+}
+
+Result<fs::path> find_own(fs::path folder) {
+  MUSTER_CHECK(base::make_private_folder(folder));
+  return folder;
+}
+
+Result<fs::path> find_source(const launch::TaskPlan& plan, size_t index,
+                             const VolumeFolders& folders) {
+  const Volume& volume = plan.volumes[index];
+  switch (volume.kind) {
+    case Volume::Kind::kHostPath:
+      return find_host_path(volume, folders);
+    case Volume::Kind::kStorage:
+      return find_storage(volume, plan.project, folders);
+    case Volume::Kind::kArtifacts:
+      return find_own(folders.artifacts());
+    case Volume::Kind::kTree:
+      break;
+  }
+  if (volume.source.empty()) return find_own(folders.tree(index));
+  return folders.tree(index);
+}
+
+}  // namespace
+
+Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
+                                        const VolumeFolders& folders) {
+  std::vector<Mount> mounts;
+  if (!plan.volumes.empty() && plan.sandbox == job::Sandbox::kNone) {
+    return fault(plan.volumes.front(), "volumes need a sandbox", "leave out --sandbox none");
+  }
+  for (size_t i = 0; i < plan.volumes.size(); ++i) {
+    const Volume& volume = plan.volumes[i];
+    MUSTER_TRY(fs::path source, find_source(plan, i, folders));
+    mounts.push_back({.source = std::move(source),
+                      .target = volume.target,
+                      .read_only = volume.read_only,
+                      .own = volume.kind != Volume::Kind::kHostPath});
+  }
+  return mounts;
+}
+
+}  // namespace muster::engine

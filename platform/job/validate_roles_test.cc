@@ -1,0 +1,217 @@
+#include "job/validate_roles.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "job/validate.h"
+
+namespace muster::job {
+namespace {
+
+JobSpec single() {
+  return {.name = "a", .command = {"train"}, .folder = "/c"};
+}
+
+JobSpec mpi() {
+  return {.name = "a", .kind = Kind::kMpi, .command = {"mpirun"}, .workers = 2, .folder = "/c"};
+}
+
+JobSpec grpc() {
+  return {.name = "a",
+          .kind = Kind::kGrpc,
+          .command = {"train"},
+          .workers = 1,
+          .parameter_servers = 1,
+          .folder = "/c"};
+}
+
+JobSpec torch() {
+  return {.name = "a", .kind = Kind::kTorch, .command = {"torchrun"}, .workers = 3, .folder = "/c"};
+}
+
+using Change = std::function<void(JobSpec&)>;
+
+JobSpec changed(JobSpec spec, const Change& change) {
+  change(spec);
+  return spec;
+}
+
+TEST(ValidateRoles, AcceptsEachKindWithAllThatItHas) {
+  const JobSpec all[] = {
+      single(),
+      changed(single(),
+              [](JobSpec& spec) {
+                spec.image = "nvcr.io/nvidia/pytorch:24.01-py3";
+                spec.command = {};
+                spec.arguments = {"--epochs", "2", ""};
+              }),
+      mpi(),
+      changed(mpi(),
+              [](JobSpec& spec) {
+                spec.worker_command = {"sleep", "infinity"};
+                spec.leader_slots = 8;
+                spec.leader = {.image = "horovod/horovod",
+                               .resources = {.gpus = 8},
+                               .environment = {{"NCCL_DEBUG", "INFO"}}};
+              }),
+      grpc(),
+      changed(grpc(),
+              [](JobSpec& spec) {
+                spec.workers = 0;
+                spec.command = {};
+                spec.leader = {.command = {"chief"}};
+                spec.parameter_server = {.image = "tf", .resources = {.cpu_milli = 500}};
+              }),
+      changed(grpc(), [](JobSpec& spec) { spec.workers = spec.parameter_servers = 500; }),
+      torch(),
+      changed(torch(),
+              [](JobSpec& spec) {
+                spec.workers = 0;
+                spec.leader = {.arguments = {"--node_rank=0"}};
+              }),
+  };
+  for (const JobSpec& spec : all) EXPECT_EQ(validate(spec), std::vector<Fault>{});
+}
+
+struct Wrong {
+  JobSpec spec;
+  Change change;
+  std::string field;
+  std::string what;
+};
+
+void expect_each_to_be_told(const std::vector<Wrong>& wrongs) {
+  for (const Wrong& wrong : wrongs) {
+    EXPECT_EQ(validate(changed(wrong.spec, wrong.change)),
+              (std::vector<Fault>{{.field = wrong.field, .what = wrong.what}}));
+  }
+}
+
+TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
+  expect_each_to_be_told({
+      {single(), [](JobSpec& spec) { spec.workers = 1; }, "workers",
+       "a single job has no workers; leave it out or use kind mpi"},
+      {mpi(), [](JobSpec& spec) { spec.workers = 0; }, "workers",
+       "0 is out of range; give 1 to 1000"},
+      {grpc(), [](JobSpec& spec) { spec.workers = -1; }, "workers",
+       "-1 is out of range; give 0 to 1000"},
+      {torch(), [](JobSpec& spec) { spec.workers = 1001; }, "workers",
+       "1001 is out of range; give 0 to 1000"},
+      {grpc(), [](JobSpec& spec) { spec.parameter_servers = -1; }, "parameter_servers",
+       "-1 is out of range; give 0 to 1000"},
+      {grpc(), [](JobSpec& spec) { spec.workers = 501, spec.parameter_servers = 500; },
+       "parameter_servers", "are 1001 tasks together with the workers; at most 1000 can be"},
+      {mpi(), [](JobSpec& spec) { spec.leader_slots = 1025; }, "leader_slots",
+       "1025 is out of range; give 0 to 1024"},
+  });
+}
+
+TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
+  const std::string no_servers = "only a grpc job has them; leave it out";
+  const std::string no_server = "only a grpc job has parameter servers; leave it out";
+  expect_each_to_be_told({
+      {single(), [](JobSpec& spec) { spec.leader.resources.gpus = 1; }, "leader",
+       "a single job has one task alone; say it of the job itself"},
+      {single(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",
+       "only an mpi job has slots; leave it out"},
+      {torch(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",
+       "only an mpi job has slots; leave it out"},
+      {grpc(), [](JobSpec& spec) { spec.worker_command = {"sleep"}; }, "worker_command",
+       "is of the workers of an mpi job, which answer ssh; say it in 'command'"},
+      {mpi(), [](JobSpec& spec) { spec.parameter_servers = 1; }, "parameter_servers", no_servers},
+      {torch(), [](JobSpec& spec) { spec.parameter_servers = 1; }, "parameter_servers", no_servers},
+      {mpi(), [](JobSpec& spec) { spec.parameter_server.image = "x"; }, "parameter_server",
+       no_server},
+      {mpi(), [](JobSpec& spec) { spec.leader.command = {"mpirun"}; }, "leader.command",
+       "the launcher runs the job's command; say it there"},
+      {mpi(), [](JobSpec& spec) { spec.leader.arguments = {"-v"}; }, "leader.arguments",
+       "the launcher has the job's arguments; say them there"},
+      {grpc(), [](JobSpec& spec) { spec.scheduling.min_workers = 1; }, "scheduling.min_workers",
+       "only an mpi job can start with some of its workers; leave it out"},
+  });
+}
+
+TEST(ValidateRoles, SaysWhichRoleHasNothingToRun) {
+  const std::string empty = "is empty; say what to run, as in: -- python3 train.py";
+  const auto without_command = [](JobSpec& spec) { spec.command = {}; };
+  expect_each_to_be_told({
+      {single(), without_command, "command", empty},
+      {mpi(), without_command, "command", empty},
+      {grpc(), without_command, "command", empty},
+      {torch(), [](JobSpec& spec) { spec.command = {""}; }, "command", empty},
+      {grpc(),
+       [](JobSpec& spec) {
+         spec.command = {};
+         spec.workers = 0;
+         spec.parameter_server.image = "tf";
+       },
+       "leader.command", empty},
+      {grpc(),
+       [](JobSpec& spec) {
+         spec.command = {};
+         spec.workers = 0;
+         spec.leader.command = {"chief"};
+       },
+       "parameter_server.command", empty},
+      {mpi(), [](JobSpec& spec) { spec.worker_command = {""}; }, "worker_command",
+       "names no program to run"},
+      {torch(), [](JobSpec& spec) { spec.leader.command = {"", "x"}; }, "leader.command",
+       "names no program to run"},
+  });
+}
+
+TEST(ValidateRoles, RefusesWhatIsNoImage) {
+  const auto what = [](const std::string& image) {
+    return in_quotes(image) +
+           " is not the name of an image; use at most 512 letters, digits and signs, as in "
+           "nvcr.io/nvidia/pytorch:24.01-py3";
+  };
+  for (const std::string& image : {std::string("a b"), std::string("a\n"), std::string("--rm"),
+                                   std::string("\xFF"), std::string(513, 'x')}) {
+    EXPECT_EQ(validate(changed(single(), [&](JobSpec& spec) { spec.image = image; })),
+              (std::vector<Fault>{{.field = "image", .what = what(image)}}));
+  }
+  EXPECT_EQ(validate(changed(grpc(), [](JobSpec& spec) { spec.parameter_server.image = "a b"; })),
+            (std::vector<Fault>{{.field = "parameter_server.image", .what = what("a b")}}));
+}
+
+TEST(ValidateRoles, NamesTheRoleInTheFieldOfAFault) {
+  const std::string nul(1, '\0');
+  JobSpec spec = grpc();
+  spec.arguments = {nul};
+  spec.leader = {.command = {"c", nul},
+                 .arguments = {nul},
+                 .resources = {.gpus = -1},
+                 .environment = {{"1BAD", ""}}};
+  spec.parameter_server = {.resources = {.gpus = 1, .gpu_share_milli = 500},
+                           .environment = {{"A", nul}}};
+
+  std::vector<std::string> fields;
+  for (const Fault& fault : validate(spec)) fields.push_back(fault.field);
+
+  EXPECT_EQ(fields, (std::vector<std::string>{
+                        "arguments[0]", "leader.command[1]", "leader.arguments[0]",
+                        "leader.resources.gpus", "parameter_server.resources.gpu_share",
+                        "leader.environment", "parameter_server.environment.A"}));
+}
+
+TEST(ValidateRoles, CountsTheTextOfEveryRole) {
+  const std::string much(150 << 10, 'x');
+  const Change changes[] = {
+      [&](JobSpec& spec) { spec.arguments = {much, much}; },
+      [&](JobSpec& spec) { spec.leader.command = {much, much}; },
+      [&](JobSpec& spec) { spec.leader.arguments = {much, much}; },
+      [&](JobSpec& spec) { spec.leader.environment = {{"A", much}, {"B", much}}; },
+      [&](JobSpec& spec) { spec.parameter_server.command = {much, much}; },
+  };
+  for (const Change& change : changes) {
+    const auto faults = validate(changed(grpc(), change));
+    ASSERT_EQ(faults.size(), 1U);
+    EXPECT_EQ(faults[0].field, "command");
+    EXPECT_NE(faults[0].what.find("at most 262144 are kept"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace muster::job

@@ -1,0 +1,244 @@
+// What jobs that are no single task and no plain MPI job are told: plan_test.cc has those.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "launch/plan.h"
+
+namespace muster::launch {
+namespace {
+
+using job::Job;
+using job::Kind;
+using job::Role;
+using job::Sandbox;
+using job::Volume;
+
+GangPlan plan_of(const job::JobSpec& spec, const job::ImageStandIns& images = {}) {
+  Job job{.id = "j1", .spec = spec, .attempt = 1};
+  job.tasks = job::tasks_of(spec);
+  for (job::Task& task : job.tasks) task.node = "n1";
+  base::FakeRandom random;
+  auto plan =
+      plan_gang(job, make_seed(random),
+                {.user = "ada",
+                 .generated_folder = [](std::string_view) { return std::string("/generated"); },
+                 .images = images});
+  EXPECT_TRUE(plan);
+  return *std::move(plan);
+}
+
+std::vector<std::string> names(const std::vector<TaskPlan>& tasks) {
+  std::vector<std::string> all;
+  for (const TaskPlan& task : tasks) all.push_back(task.task);
+  return all;
+}
+
+const PlannedFile* find_file(const TaskPlan& task, const std::string& path) {
+  const auto found = std::find_if(task.files.begin(), task.files.end(),
+                                  [&](const PlannedFile& file) { return file.path == path; });
+  return found == task.files.end() ? nullptr : &*found;
+}
+
+/// The part of "host:port" behind the colon.
+std::string port_of(const std::string& list, const std::string& host) {
+  const size_t at = list.find("'" + host + ":");
+  EXPECT_NE(at, std::string::npos) << host << " is not in " << list;
+  const size_t port = at + host.size() + 2;
+  return list.substr(port, list.find('\'', port) - port);
+}
+
+// --- TensorFlow clusters
+
+job::JobSpec grpc_spec() {
+  return {.name = "tf",
+          .kind = Kind::kGrpc,
+          .command = {"train"},
+          .workers = 2,
+          .parameter_servers = 1,
+          .parameter_server = {.command = {"serve"}, .environment = {{"ONLY", "ps"}}},
+          .folder = "/"};
+}
+
+TEST(PlanGrpc, StartsParameterServersThenWorkersThenTheChief) {
+  const GangPlan plan = plan_of(grpc_spec());
+
+  EXPECT_EQ(names(plan.first), (std::vector<std::string>{"ps-0", "worker-0", "worker-1"}));
+  EXPECT_EQ(names(plan.then), std::vector<std::string>{"chief"});
+}
+
+TEST(PlanGrpc, EveryTaskRunsItsRolesCommandAndNeedsNoKeys) {
+  const GangPlan plan = plan_of(grpc_spec());
+
+  EXPECT_EQ(plan.first[0].argv, std::vector<std::string>{"serve"});
+  EXPECT_EQ(plan.first[1].argv, std::vector<std::string>{"train"});
+  EXPECT_EQ(plan.then[0].argv, std::vector<std::string>{"train"});
+  EXPECT_EQ(plan.first[0].environment.at("ONLY"), "ps");
+  EXPECT_FALSE(plan.then[0].environment.contains("ONLY"));
+  for (const TaskPlan& task : plan.first) {
+    EXPECT_FALSE(task.ssh);
+    EXPECT_TRUE(task.files.empty());
+  }
+}
+
+TEST(PlanGrpc, TellsEachTaskItsPlaceInTheSameCluster) {
+  const GangPlan plan = plan_of(grpc_spec());
+
+  const auto& chief = plan.then[0].environment;
+  for (const TaskPlan& task : plan.first) {
+    EXPECT_EQ(task.environment.at("WORKER_HOSTS"), chief.at("WORKER_HOSTS"));
+  }
+  EXPECT_NE(chief.at("TF_CONFIG").find(R"("task":{"type":"chief","index":0})"), std::string::npos);
+  EXPECT_NE(plan.first[2].environment.at("TF_CONFIG").find(R"("task":{"type":"worker","index":1})"),
+            std::string::npos);
+  EXPECT_EQ(plan.first[2].environment.at("INDEX"), "2");
+  EXPECT_EQ(plan.first[0].environment.at("TYPE"), "ps");
+}
+
+TEST(PlanGrpc, GivesEveryTaskAPortOfItsOwn) {
+  const auto environment = plan_of(grpc_spec()).then[0].environment;
+
+  const std::set<std::string> ports{port_of(environment.at("WORKER_HOSTS"), "tf-chief"),
+                                    port_of(environment.at("WORKER_HOSTS"), "tf-worker-0"),
+                                    port_of(environment.at("WORKER_HOSTS"), "tf-worker-1"),
+                                    port_of(environment.at("PS_HOSTS"), "tf-ps-0")};
+  EXPECT_EQ(ports.size(), 4U);
+}
+
+TEST(PlanGrpc, SaysAddressesWhereNoSandboxKnowsTheNames) {
+  job::JobSpec spec = grpc_spec();
+  spec.sandbox = Sandbox::kNone;
+  const GangPlan plan = plan_of(spec);
+
+  EXPECT_TRUE(plan.then[0].environment.at("MASTER").starts_with("['" + plan.then[0].address + ":"));
+}
+
+TEST(PlanGrpc, LeavesATensorFlowConfigurationOfTheUsersOwn) {
+  job::JobSpec spec = grpc_spec();
+  spec.environment["TF_CONFIG"] = "{}";
+
+  EXPECT_EQ(plan_of(spec).then[0].environment.at("TF_CONFIG"), "{}");
+}
+
+// --- torch.distributed
+
+TEST(PlanTorch, TheMasterIsRankZeroAndTheWorkersFollow) {
+  const GangPlan plan = plan_of(
+      {.name = "ddp", .kind = Kind::kTorch, .command = {"train"}, .workers = 2, .folder = "/"});
+
+  ASSERT_EQ(names(plan.first), (std::vector<std::string>{"worker-0", "worker-1"}));
+  ASSERT_EQ(names(plan.then), std::vector<std::string>{"master"});
+  EXPECT_EQ(plan.then[0].environment.at("RANK"), "0");
+  EXPECT_EQ(plan.first[1].environment.at("RANK"), "2");
+  for (const TaskPlan& task : {plan.first[0], plan.first[1], plan.then[0]}) {
+    EXPECT_EQ(task.argv, std::vector<std::string>{"train"});
+    EXPECT_EQ(task.environment.at("WORLD_SIZE"), "3");
+    EXPECT_EQ(task.environment.at("MASTER_ADDR"), "ddp-master");
+    EXPECT_EQ(task.environment.at("MASTER_PORT"), plan.then[0].environment.at("MASTER_PORT"));
+  }
+}
+
+// --- MPI, beyond the plain case
+
+job::JobSpec mpi_spec() {
+  return {.name = "dist",
+          .kind = Kind::kMpi,
+          .command = {"mpirun", "train"},
+          .workers = 2,
+          .worker_command = {"sleep", "infinity"},
+          .leader_slots = 3,
+          .folder = "/"};
+}
+
+TEST(PlanMpi, ListsALauncherThatTakesRanksLast) {
+  const TaskPlan launcher = plan_of(mpi_spec()).then[0];
+
+  EXPECT_EQ(find_file(launcher, "hostfile")->content,
+            "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-launcher-0 slots=3\n");
+  EXPECT_EQ(find_file(launcher, "hostfile.intel")->content,
+            "dist-worker-0:1\ndist-worker-1:1\ndist-launcher-0:3\n");
+  EXPECT_EQ(launcher.also_at,
+            (std::map<std::string, std::string>{{"hostfile", "/etc/mpi/hostfile"}}));
+}
+
+TEST(PlanMpi, ALauncherThatTakesRanksAnswersSshAsWorkersDoByANameBesideItsOwn) {
+  const TaskPlan launcher = plan_of(mpi_spec()).then[0];
+
+  EXPECT_TRUE(launcher.ssh);
+  EXPECT_EQ(launcher.hostname, "dist-launcher");
+  EXPECT_EQ(launcher.hosts.back(),
+            (std::pair<std::string, std::string>{"dist-launcher-0", launcher.address}));
+  EXPECT_NE(find_file(launcher, "ssh/config")
+                ->content.find("Host dist-launcher-0\n  HostName " + launcher.address + "\n"),
+            std::string::npos);
+  EXPECT_EQ(launcher.environment.at("MUSTER_WORKERS"), "2");
+}
+
+TEST(PlanMpi, WorkersRunTheirCommandBesideAnsweringSsh) {
+  const TaskPlan worker = plan_of(mpi_spec()).first[0];
+
+  EXPECT_EQ(worker.argv, mpi_spec().worker_command);
+  EXPECT_TRUE(worker.ssh);
+}
+
+TEST(PlanMpi, SaysHowManyWorkersThereAreAsRunaiDoes) {
+  const GangPlan plan = plan_of(mpi_spec());
+
+  EXPECT_EQ(plan.then[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
+  EXPECT_EQ(plan.first[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
+}
+
+TEST(PlanMpi, ShowsTheHostfileNowhereElseWithoutASandbox) {
+  job::JobSpec spec = mpi_spec();
+  spec.sandbox = Sandbox::kNone;
+
+  EXPECT_TRUE(plan_of(spec).then[0].also_at.empty());
+}
+
+// --- images and volumes
+
+TEST(PlanImage, StandsInWithItsCommandItsFolderAndItsVariablesUnderTheJobs) {
+  const job::JobSpec spec{.name = "one",
+                          .image = "pytorch/pytorch:2.0",
+                          .environment = {{"B", "job"}, {"TF_CONFIG", "mine"}},
+                          .folder = "/home/ada"};
+  const TaskPlan task =
+      plan_of(spec, {{"pytorch/pytorch",
+                      {.command = {"python3"},
+                       .folder = "/opt/torch",
+                       .environment = {{"PATH", "/opt/torch/bin"}, {"B", "image"}}}}})
+          .then[0];
+
+  EXPECT_EQ(task.argv, std::vector<std::string>{"python3"});
+  EXPECT_EQ(task.folder, "/opt/torch");
+  EXPECT_EQ(task.image, "pytorch/pytorch:2.0");
+  EXPECT_EQ(task.environment.at("PATH"), "/opt/torch/bin");
+  EXPECT_EQ(task.environment.at("B"), "job");
+}
+
+TEST(PlanVolumes, EveryTaskIsToldTheJobsAndWhoseProjectTheyAreOf) {
+  job::JobSpec spec = grpc_spec();
+  spec.project = "team-a";
+  spec.volumes = {{.kind = Volume::Kind::kStorage, .source = "storage", .target = "/storage"}};
+
+  const GangPlan plan = plan_of(spec);
+
+  for (const TaskPlan& task : {plan.first[0], plan.then[0]}) {
+    EXPECT_EQ(task.volumes, spec.volumes);
+    EXPECT_EQ(task.project, "team-a");
+  }
+}
+
+TEST(PlanEveryKind, LetsTheUsersVariablesWinOverTheContracts) {
+  job::JobSpec spec = grpc_spec();
+  spec.environment = {{"JOB_NAME", "mine"}, {"INDEX", "7"}, {"WORKER_HOSTS", "none"}};
+
+  const auto environment = plan_of(spec).then[0].environment;
+
+  for (const auto& [name, value] : spec.environment) EXPECT_EQ(environment.at(name), value);
+  EXPECT_EQ(environment.at("RUNAI_JOB_NAME"), "tf");
+}
+
+}  // namespace
+}  // namespace muster::launch

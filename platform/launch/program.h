@@ -1,0 +1,37 @@
+// What the tasks of a role run and where: the job's command or the role's own, or what the image's
+// stand-in runs, and the arguments behind it.
+//
+// Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "job/job.h"
+#include "job/machine_type.h"
+
+namespace muster::launch {
+
+/// What the spec says of this role beside the job's own words; nullptr: the job speaks for it.
+const job::RoleSpec* role_spec(const job::JobSpec& spec, job::Role role);
+
+/// The image of a role: its own, or the job's.
+const std::string& image_of(const job::JobSpec& spec, job::Role role);
+
+/// argv, as it was asked for. The command is the role's own, or the job's, or the stand-in's, in
+/// this order; behind it come the job's arguments (where the command is not the role's own) and
+/// then the role's. Empty: nobody said what to run; of a worker of a kMpi job: it only answers ssh.
+std::vector<std::string> program_of(const job::JobSpec& spec, job::Role role,
+                                    const job::ImageStandIns& images);
+
+/// The job's folder, or that of the image's stand-in. Where the job brings files of its own
+/// (Volume::Kind::kTree) the job's: it is about those.
+std::string folder_of(const job::JobSpec& spec, job::Role role, const job::ImageStandIns& images);
+
+/// What the user set of the variables of a role: those of the image's stand-in, over them the
+/// job's, over them the role's own.
+std::map<std::string, std::string> set_variables(const job::JobSpec& spec, job::Role role,
+                                                 const job::ImageStandIns& images);
+
+}  // namespace muster::launch

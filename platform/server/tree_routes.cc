@@ -1,0 +1,94 @@
+// Files that members send for the jobs of their project.
+//
+// What is asked of the store happens on the background's thread, for it waits for the disk; who may
+// ask is decided before, on the loop's.
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/tree_wire.h"
+#include "server/answers.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using access::Role;
+using base::Result;
+using control::Controller;
+using http::Respond;
+using workspace::TreeStore;
+
+/// A request as the background has it: it must not touch what is the loop's.
+struct Wish {
+  std::string project;
+  std::string id;  ///< of a tree, where the path has one
+  std::string body;
+};
+
+using Work = Answer (*)(TreeStore& trees, const Wish& wish);
+
+api::TreeInfo on_the_wire(const workspace::TreeInfo& tree) {
+  return {.id = tree.id, .bytes = tree.bytes, .files = static_cast<int64_t>(tree.files)};
+}
+
+Answer get_tree(TreeStore& trees, const Wish& wish) {
+  MUSTER_TRY(const workspace::TreeInfo tree, trees.info(wish.project, wish.id));
+  return json_answer(200, api::tree_to_json(on_the_wire(tree)));
+}
+
+Answer missing_chunks(TreeStore& trees, const Wish& wish) {
+  MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(wish.body));
+  MUSTER_TRY(const std::vector<std::string> missing, trees.missing(wish.project, chunks));
+  return json_answer(200, api::chunk_ids_to_json(missing));
+}
+
+Answer put_chunks(TreeStore& trees, const Wish& wish) {
+  MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(wish.body));
+  for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(wish.project, chunk));
+  return nothing_more();
+}
+
+Answer keep_tree(TreeStore& trees, const Wish& wish) {
+  MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(wish.body));
+  MUSTER_TRY(const workspace::TreeInfo tree, trees.keep(wish.project, wish.id, chunks));
+  return json_answer(200, api::tree_to_json(on_the_wire(tree)));
+}
+
+Result<void> may_send(const Controller& controller, const Call& call) {
+  return Sight(controller, call.who).project(call.path.at("name"), Role::kMember);
+}
+
+Wish wish_of(const Call& call) {
+  const auto id = call.path.find("id");
+  return {.project = call.path.at("name"),
+          .id = id == call.path.end() ? "" : id->second,
+          .body = call.request.body};
+}
+
+}  // namespace
+
+void add_tree_routes(Router& router, base::EventLoop&, Controller& controller, TreeStore& trees,
+                     base::Background& background) {
+  const auto add = [&](const char* method, const char* path, Work work) {
+    router.add(method, path, Permission::kSignedIn,
+               [&controller, &trees, &background, work](const Call& call, const Respond& respond) {
+                 const auto allowed = may_send(controller, call);
+                 if (!allowed) return respond(problem(allowed.error()));
+                 const auto answer = std::make_shared<http::Response>();
+                 background.run([&trees, wish = wish_of(call), work,
+                                 answer] { *answer = answered(work(trees, wish)); },
+                                [respond, answer] { respond(std::move(*answer)); });
+               });
+  };
+  add("GET", "/v1/projects/{name}/trees/{id}", get_tree);
+  add("PUT", "/v1/projects/{name}/trees/{id}", keep_tree);
+  add("POST", "/v1/projects/{name}/chunks/missing", missing_chunks);
+  add("PUT", "/v1/projects/{name}/chunks", put_chunks);
+}
+
+}  // namespace muster::server

@@ -1,0 +1,139 @@
+#include "store/role_document.h"
+
+namespace muster::store {
+
+using job::JobSpec;
+using job::Resources;
+using job::RoleSpec;
+using job::Volume;
+using Pairs = std::map<std::string, std::string>;
+using Words = std::vector<std::string>;
+
+namespace {
+
+// Each adds what differs from its default.
+
+void add(SparseMap& map, std::string_view key, const std::string& bytes) {
+  if (!bytes.empty()) map.add(key, [&bytes](CborWriter& out) { out.bytes(bytes); });
+}
+
+void add(SparseMap& map, std::string_view key, const Words& words) {
+  if (!words.empty()) map.add(key, [&words](CborWriter& out) { write_bytes_list(out, words); });
+}
+
+void add(SparseMap& map, std::string_view key, const Pairs& pairs) {
+  if (!pairs.empty()) map.add(key, [&pairs](CborWriter& out) { write_pairs(out, pairs); });
+}
+
+void add(SparseMap& map, std::string_view key, int64_t number) {
+  if (number != 0) map.add(key, [number](CborWriter& out) { out.number(number); });
+}
+
+void write_whole(CborWriter& out, const SparseMap& map) {
+  out.map(map.count());
+  map.write(out);
+}
+
+void add(SparseMap& map, std::string_view key, const RoleSpec& role) {
+  if (role == RoleSpec()) return;
+  map.add(key, [&role](CborWriter& out) {
+    SparseMap fields;
+    add(fields, "image", role.image);
+    add(fields, "command", role.command);
+    add(fields, "arguments", role.arguments);
+    add(fields, "gpus", role.resources.gpus);
+    add(fields, "gpu_share_milli", role.resources.gpu_share_milli);
+    add(fields, "gpu_memory_bytes", role.resources.gpu_memory_bytes);
+    add(fields, "cpu_milli", role.resources.cpu_milli);
+    add(fields, "memory_bytes", role.resources.memory_bytes);
+    add(fields, "environment", role.environment);
+    write_whole(out, fields);
+  });
+}
+
+RoleSpec read_role(const CborValue& value) {
+  RoleSpec role;
+  read_if_there(value, "image", role.image, bytes_of);
+  read_if_there(value, "command", role.command, bytes_list_of);
+  read_if_there(value, "arguments", role.arguments, bytes_list_of);
+  read_if_there(value, "gpus", role.resources.gpus, int_of);
+  read_if_there(value, "gpu_share_milli", role.resources.gpu_share_milli, int_of);
+  read_if_there(value, "gpu_memory_bytes", role.resources.gpu_memory_bytes, number_of);
+  read_if_there(value, "cpu_milli", role.resources.cpu_milli, number_of);
+  read_if_there(value, "memory_bytes", role.resources.memory_bytes, number_of);
+  read_if_there(value, "environment", role.environment, pairs_of);
+  return role;
+}
+
+void write_volume(CborWriter& out, const Volume& volume) {
+  SparseMap fields;
+  fields.add("kind", [&](CborWriter& inner) { inner.text(job::to_string(volume.kind)); });
+  add(fields, "source", volume.source);
+  add(fields, "target", volume.target);
+  if (volume.read_only) fields.add("read_only", [](CborWriter& inner) { inner.flag(true); });
+  write_whole(out, fields);
+}
+
+Volume read_volume(const CborValue& value) {
+  Volume volume{.kind = value_of(value.at("kind"), job::volume_kind_of)};
+  read_if_there(value, "source", volume.source, bytes_of);
+  read_if_there(value, "target", volume.target, bytes_of);
+  read_if_there(value, "read_only", volume.read_only, flag_of);
+  return volume;
+}
+
+std::vector<Volume> volumes_of(const CborValue& value) {
+  return list_of<Volume>(value, read_volume);
+}
+
+}  // namespace
+
+void write_pairs(CborWriter& out, const Pairs& pairs) {
+  out.list(pairs.size());
+  for (const auto& [name, value] : pairs) out.list(2).text(name).bytes(value);
+}
+
+Pairs pairs_of(const CborValue& value) {
+  Pairs pairs;
+  for (const CborValue& entry : value.list()) {
+    pairs[entry.list().at(0).text()] = bytes_of(entry.list().at(1));
+  }
+  return pairs;
+}
+
+SparseMap extras_of(const JobSpec& spec) {
+  SparseMap extras;
+  add(extras, "image", spec.image);
+  add(extras, "arguments", spec.arguments);
+  add(extras, "worker_command", spec.worker_command);
+  add(extras, "leader", spec.leader);
+  add(extras, "leader_slots", spec.leader_slots);
+  add(extras, "parameter_servers", spec.parameter_servers);
+  add(extras, "parameter_server", spec.parameter_server);
+  if (!spec.volumes.empty()) {
+    extras.add("volumes", [&volumes = spec.volumes](CborWriter& out) {
+      out.list(volumes.size());
+      for (const Volume& volume : volumes) write_volume(out, volume);
+    });
+  }
+  if (spec.held) extras.add("held", [](CborWriter& out) { out.flag(true); });
+  add(extras, "labels", spec.labels);
+  add(extras, "annotations", spec.annotations);
+  return extras;
+}
+
+void read_extras(const CborValue& value, JobSpec& spec) {
+  read_if_there(value, "image", spec.image, bytes_of);
+  read_if_there(value, "arguments", spec.arguments, bytes_list_of);
+  read_if_there(value, "worker_command", spec.worker_command, bytes_list_of);
+  read_if_there(value, "leader", spec.leader, read_role);
+  read_if_there(value, "leader_slots", spec.leader_slots, int_of);
+  read_if_there(value, "parameter_servers", spec.parameter_servers, int_of);
+  read_if_there(value, "parameter_server", spec.parameter_server, read_role);
+  read_if_there(value, "volumes", spec.volumes, volumes_of);
+  read_if_there(value, "held", spec.held, flag_of);
+  read_if_there(value, "labels", spec.labels, pairs_of);
+  read_if_there(value, "annotations", spec.annotations, pairs_of);
+}
+
+}  // namespace muster::store

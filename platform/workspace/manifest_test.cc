@@ -1,0 +1,200 @@
+#include "workspace/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace muster::workspace {
+namespace {
+
+using namespace std::string_literals;
+
+constexpr size_t kLargestPath = kMostPathBytes;
+
+Entry file(std::string path, int64_t bytes = 0, bool executable = false) {
+  Entry entry{.path = std::move(path), .executable = executable, .bytes = bytes};
+  for (size_t i = 0; i < chunk_count(bytes); ++i) entry.chunks.push_back(chunk_id("x"));
+  return entry;
+}
+
+Entry folder(std::string path) {
+  return {.kind = Entry::Kind::kFolder, .path = std::move(path)};
+}
+
+Entry link(std::string path, std::string to) {
+  return {.kind = Entry::Kind::kLink, .path = std::move(path), .link = std::move(to)};
+}
+
+/// What is wrong with it, without the words that all such errors begin with.
+std::string fault_of(const std::string& text) {
+  const auto decoded = decode_manifest(text);
+  if (decoded) return "nothing";
+  EXPECT_EQ(decoded.error().code, base::ErrorCode::kInvalid);
+  return decoded.error().what.substr("this is no list of files: "s.size());
+}
+
+std::string fault_of(std::vector<Entry> entries) {
+  return fault_of(encode({.entries = std::move(entries)}));
+}
+
+TEST(Manifest, ComesBackAsItWas) {
+  const Manifest tree{{file("a\nb", 5), file("a-b", 0, true), folder("d\xff"),
+                       file("d\xff/x", int64_t{kChunkBytes} * 2 + 1), link("d\xff/y", "../a\nb"),
+                       folder("empty")}};
+
+  const auto decoded = decode_manifest(encode(tree));
+
+  ASSERT_TRUE(decoded) << decoded.error().to_string();
+  EXPECT_EQ(*decoded, tree);
+  EXPECT_EQ(tree.bytes(), 2 * int64_t{kChunkBytes} + 6);
+  EXPECT_EQ(tree.files(), 3U);
+}
+
+TEST(Manifest, HasTheIdThatItsTextHas) {
+  const std::string empty = encode({});
+
+  EXPECT_EQ(empty, "muster-tree 1\n");
+  // By sha256sum.
+  EXPECT_EQ(tree_id(empty), "ba40f6bb8c93fd29957fba174373a8eeb0b345493b76d1187a0c3dbdfab1d4f7");
+  EXPECT_EQ(chunk_id("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(encode({{folder("d"), file("d/f", 1), link("l", "d")}}),
+            "muster-tree 1\nd d\0\nf d/f\0"s + "1 " + chunk_id("x") + "\nl l\0d\0\n"s);
+}
+
+TEST(Manifest, IsRefusedWhereAPathLeadsOutOfTheTree) {
+  for (const std::string path :
+       {"..", "../x", "/etc/passwd", "a/../b", ".", "./a", "a/", "a//b", "", "a/..", "a/."}) {
+    EXPECT_EQ(fault_of({folder("a"), file(path)}), "the path '" + path + "' is none within a tree");
+  }
+}
+
+TEST(Manifest, IsRefusedWhereAPathIsTooLongOrTooDeep) {
+  std::string deep = "a";
+  for (size_t i = 0; i < kMostDepth; ++i) deep += "/a";
+  EXPECT_TRUE(is_tree_path(deep));
+  EXPECT_FALSE(is_tree_path(deep + "/a"));
+  EXPECT_TRUE(is_tree_path(std::string(255, 'a')));
+  EXPECT_FALSE(is_tree_path(std::string(256, 'a')));
+  std::string wide = std::string(250, 'a');
+  while (wide.size() <= kLargestPath) wide += "/" + std::string(250, 'a');
+  EXPECT_FALSE(is_tree_path(wide));
+  EXPECT_TRUE(is_tree_path(wide.substr(0, kLargestPath)));
+}
+
+TEST(Manifest, IsRefusedWhereEntriesAreDoubledOrOutOfOrder) {
+  EXPECT_EQ(fault_of({file("a"), file("a")}), "the path 'a' is out of order");
+  EXPECT_EQ(fault_of({file("b"), file("a")}), "the path 'a' is out of order");
+  EXPECT_EQ(fault_of({folder("a"), file("a/b"), file("a-b")}), "the path 'a-b' is out of order");
+  EXPECT_EQ(fault_of({file("\xff"), file("a")}), "the path 'a' is out of order");
+}
+
+TEST(Manifest, IsRefusedWhereSomethingLiesBelowWhatIsNoFolder) {
+  EXPECT_EQ(fault_of({file("a"), file("a/b")}), "'a/b' lies in no folder of the tree");
+  EXPECT_EQ(fault_of({link("a", "b"), file("a/b")}), "'a/b' lies in no folder of the tree");
+  EXPECT_EQ(fault_of({file("a/b")}), "'a/b' lies in no folder of the tree");
+}
+
+TEST(Manifest, IsRefusedWhereALinkLeadsOut) {
+  EXPECT_EQ(fault_of({link("a", "/etc")}), "the link 'a' leads out of the tree, to '/etc'");
+  EXPECT_EQ(fault_of({link("a", "..")}), "the link 'a' leads out of the tree, to '..'");
+}
+
+TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
+  Entry entry = file("a", 5);
+  entry.chunks.clear();
+  EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
+  entry = file("a", 5);
+  entry.bytes = 0;
+  EXPECT_EQ(fault_of({entry}), "more stands behind the entry 'a'");
+  entry.bytes = int64_t{kChunkBytes} + 1;
+  EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
+  entry.bytes = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
+  entry.bytes = -1;
+  EXPECT_EQ(fault_of({entry}), "the size of 'a' is no number");
+  entry = file("a", 5);
+  entry.chunks[0][0] = 'G';
+  EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
+}
+
+TEST(Manifest, IsRefusedWhereItsTextIsNotTheOneThatIsWritten) {
+  const std::string heading = "muster-tree 1\n";
+  EXPECT_EQ(fault_of(""), "it does not begin as one");
+  EXPECT_EQ(fault_of("muster-tree 2\n"), "it does not begin as one");
+  EXPECT_EQ(fault_of(heading + "\n"), "an entry is of no kind");
+  EXPECT_EQ(fault_of(heading + "q a\0\n"s), "an entry is of no kind");
+  EXPECT_EQ(fault_of(heading + "f a"), "it ends in the middle of an entry");
+  EXPECT_EQ(fault_of(heading + "f a\0"s), "the size of 'a' is no number");
+  EXPECT_EQ(fault_of(heading + "f a\0"s + "00\n"), "the size of 'a' is no number");
+  EXPECT_EQ(fault_of(heading + "f a\0"s + "0"), "more stands behind the entry 'a'");
+  EXPECT_EQ(fault_of(heading + "d a\0 \n"s), "more stands behind the entry 'a'");
+  EXPECT_EQ(fault_of(heading + "l a\0b\n"s), "it ends in the middle of an entry");
+}
+
+TEST(Manifest, IsAFaultWhereverALineIsCut) {
+  const std::string whole = encode({{folder("d"), file("d/f", 1), link("l", "d")}});
+  std::vector<size_t> accepted;
+  for (size_t length = 0; length < whole.size(); ++length) {
+    if (decode_manifest(whole.substr(0, length))) accepted.push_back(length);
+  }
+  // At the ends of lines alone: a shorter tree, which has another id.
+  EXPECT_EQ(accepted, (std::vector<size_t>{14, 19, whole.find("l l")}));
+}
+
+TEST(Manifest, OfTwoHundredThousandEntriesIsReadBack) {
+  Manifest tree{{folder("data")}};
+  for (int i = 100'000; i < 300'000; ++i) {
+    tree.entries.push_back(file("data/" + std::to_string(i), 12));
+  }
+
+  const auto decoded = decode_manifest(encode(tree));
+
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->entries.size(), 200'001U);
+  EXPECT_EQ(*decoded, tree);
+}
+
+TEST(Link, StaysInsideWhereItClimbsNoHigherThanTheRoot) {
+  EXPECT_TRUE(link_stays_inside("a", "b"));
+  EXPECT_TRUE(link_stays_inside("a", "."));
+  EXPECT_TRUE(link_stays_inside("d/a", ".."));
+  EXPECT_TRUE(link_stays_inside("d/a", "../b/c"));
+  EXPECT_TRUE(link_stays_inside("d/e/a", "./..//../b/"));
+  EXPECT_FALSE(link_stays_inside("a", ".."));
+  EXPECT_FALSE(link_stays_inside("d/a", "../.."));
+  EXPECT_FALSE(link_stays_inside("d/a", "../../d/a"));
+  EXPECT_FALSE(link_stays_inside("a", "/b"));
+  EXPECT_FALSE(link_stays_inside("a", ""));
+  EXPECT_FALSE(link_stays_inside("a", "b\0c"s));
+}
+
+TEST(Link, LeadsOutByAnotherLinkAndIsRefused) {
+  // up -> .. is the root; "up/.." is what the root lies in, though the text says "d".
+  EXPECT_TRUE(link_stays_inside("d/up", ".."));
+  EXPECT_FALSE(link_stays_inside("d/out", "up/.."));
+}
+
+TEST(Chunks, AreOfOneLengthButTheLast) {
+  const std::string content(kChunkBytes * 2 + 7, 'x');
+
+  const auto chunks = cut_into_chunks(content);
+
+  ASSERT_EQ(chunks.size(), chunk_count(static_cast<int64_t>(content.size())));
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    EXPECT_EQ(chunks[i].size(), chunk_bytes(static_cast<int64_t>(content.size()), i));
+  }
+  EXPECT_EQ(chunks.back().size(), 7U);
+  EXPECT_TRUE(cut_into_chunks("").empty());
+  EXPECT_EQ(chunk_count(kChunkBytes), 1U);
+}
+
+TEST(Id, IsSixtyFourDigitsOfHexadecimal) {
+  EXPECT_TRUE(is_id(chunk_id("")));
+  EXPECT_FALSE(is_id(""));
+  EXPECT_FALSE(is_id(std::string(63, '0')));
+  EXPECT_FALSE(is_id(std::string(64, 'A')));
+  EXPECT_FALSE(is_id(std::string(62, '0') + "/."));
+}
+
+}  // namespace
+}  // namespace muster::workspace
