@@ -118,7 +118,7 @@ class Documents(MusterTest):
         broken = self.paste(block, code=127)  # the second line is no command
 
         self.assertIn("--workerContainer", broken.stderr)
-        self.assertIn("lacks a '\\'", broken.stderr)
+        self.assertIn("does its line lack a '\\' at the end?", broken.stderr)
         self.assertEqual(self.muster.jobs(), [])
         mended = block.text.replace("--experimentType MPI \n", "--experimentType MPI \\\n")
         self.assertNotEqual(mended, block.text)
@@ -127,7 +127,7 @@ class Documents(MusterTest):
     def test_the_older_page_lacks_a_backslash_and_a_workspace_and_says_both(self):
         block = self.block("gradient-mpi-aws-vpc.md", "gradient experiments create")
 
-        self.assertIn("lacks a '\\'", self.paste(block, code=127).stderr)
+        self.assertIn("does its line lack a '\\' at the end?", self.paste(block, code=127).stderr)
         mended = block.text.replace("--experimentType MPI\n", "--experimentType MPI \\\n")
         self.assertIn("--workspaceUrl", self.paste(block, mended, code=2).stderr)
         self.assertEqual(self.muster.jobs(), [])
@@ -197,8 +197,8 @@ class Documents(MusterTest):
             self.assertRegex(page, rf"\n{pod} +")
         merged = self.paste(logs).stdout
         self.assertRegex(merged, r"test accuracy: +9\d")
-        self.assertRegex(merged, r"\[0@dist-worker-0\]")
-        self.assertRegex(merged, r"\[1@dist-worker-1\]")
+        for worker in range(2):
+            self.assertIn(f"rank {worker} of 2 on dist-worker-{worker}", merged)
         self.assertEqual(self.paste(delete).stdout, "Job dist deleted successfully.\n")
         self.assertEqual(self.muster.jobs(), [])
 

@@ -14,7 +14,7 @@ TEST(ProgressBar, SaysWhatIsDoneHowFarItIsAndOfHowMuch) {
 
 TEST(ProgressBar, IsFullInTheEndAndWhereThereIsNothing) {
   EXPECT_EQ(progress_line("reading", kMiB, kMiB, 50),
-            "reading [===============]  100%  1 MiB of 1 MiB");
+            "reading [=================]  100%  1 MiB of 1 MiB");
   EXPECT_NE(progress_line("reading", 0, 0, 50).find("100%"), std::string::npos);
 }
 
