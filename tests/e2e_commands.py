@@ -272,7 +272,7 @@ class Completion(MusterTest):
               echo "${COMPREPLY[@]}"
             }
             complete_words muster sub
-            complete_words muster submit mpi --work
+            complete_words muster submit mpi --worker
             complete_words muster get train
             """)
 

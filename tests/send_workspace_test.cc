@@ -278,6 +278,17 @@ TEST_F(SendWorkspace, AFolderThatIsTooLargeIsRefusedUnreadAndItsLargestFoldersAr
   EXPECT_EQ(server_->count_of(kPutChunks), 0);
 }
 
+TEST_F(SendWorkspace, WhatToDoIsToldInTheFlagsOfTheProgramThatSpeaks) {
+  write("a", "12");
+
+  const auto own = send({.most_bytes = 1});
+  const auto gradients = send({.most_bytes = 1, .program = "gradient"});
+
+  ASSERT_TRUE(!own && !gradients);
+  EXPECT_NE(own.error().advice.find("by --ignore,"), std::string::npos) << own.error().advice;
+  EXPECT_NE(gradients.error().advice.find("by --ignoreFiles,"), std::string::npos);
+}
+
 TEST_F(SendWorkspace, TheLimitIsTheUsersToSet) {
   write("a", std::string(2000, 'x'));
   ::setenv("MUSTER_WORKSPACE_LIMIT", "1K", 1);

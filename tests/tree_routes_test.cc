@@ -27,7 +27,7 @@ class TreeRoutes : public testing::Test {
  protected:
   TreeRoutes() {
     EXPECT_TRUE(controller_.recover());
-    add_tree_routes(router_, loop_, controller_, trees_, background_);
+    add_tree_routes(router_, controller_, trees_, background_);
   }
 
   /// The answer, for which the loop waits.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "api/base64.h"
 #include "api/rfc3339.h"
 #include "api/utf8.h"
+#include "base/base64.h"
 #include "base/text.h"
 
 namespace muster::api {
@@ -152,7 +152,7 @@ void Fields::read_base64(std::string_view name, std::string& into) {
   if (value == nullptr) return;
   const std::string path = path_ + std::string(name);
   if (!value->is_string()) return expected("base64 as text", *value, path);
-  auto bytes = from_base64(value->get_ref<const std::string&>());
+  auto bytes = base::from_base64(value->get_ref<const std::string&>());
   if (!bytes) return note(path, "is no base64");
   into = *std::move(bytes);
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "api/base64.h"
 #include "api/wire_parts.h"
+#include "base/base64.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -38,10 +38,7 @@ std::optional<Order> order_of(std::string_view name) {
 
 /// Base 64 as it stands in a URL without being escaped (RFC 4648, section 5).
 std::string url_base64(std::string_view bytes) {
-  std::string text;
-  append_base64(text, bytes);
-  std::replace(text.begin(), text.end(), '+', '-');
-  std::replace(text.begin(), text.end(), '/', '_');
+  std::string text = base::to_base64_for_urls(bytes);
   while (text.ends_with('=')) text.pop_back();
   return text;
 }
@@ -52,7 +49,7 @@ std::optional<std::string> from_url_base64(std::string_view text) {
   std::replace(plain.begin(), plain.end(), '-', '+');
   std::replace(plain.begin(), plain.end(), '_', '/');
   while (plain.size() % 4 != 0) plain += '=';
-  return from_base64(plain);
+  return base::from_base64(plain);
 }
 
 /// Takes each of "Running,Queued"; the first that is no phase, if any.

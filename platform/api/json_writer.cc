@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "api/base64.h"
 #include "api/rfc3339.h"
 #include "api/utf8.h"
+#include "base/base64.h"
 #include "job/units.h"
 
 namespace muster::api {
@@ -85,7 +85,7 @@ JsonWriter& JsonWriter::prose(std::string_view text) {
 JsonWriter& JsonWriter::base64(std::string_view bytes) {
   separate();
   out_ += '"';
-  append_base64(out_, bytes);
+  base::append_base64(out_, bytes);
   out_ += '"';
   return *this;
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "job/job.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -28,6 +29,15 @@ std::string claim_words(const job::Resources& resources) {
   return joined(parts);
 }
 
+/// "2 x 1 GPU", "2-4 x 1 GPU"; empty where they claim nothing.
+std::string workers_words(const job::JobSpec& spec) {
+  const std::string claim = claim_words(spec.resources);
+  if (claim.empty() || spec.workers == 0) return "";
+  const int least = spec.scheduling.min_workers.value_or(spec.workers);
+  const std::string range = least < spec.workers ? std::to_string(least) + "-" : "";
+  return range + std::to_string(spec.workers) + " x " + claim;
+}
+
 }  // namespace
 
 std::string amounts_words(std::optional<int64_t> gpu_milli, std::optional<int64_t> cpu_milli,
@@ -39,12 +49,20 @@ std::string amounts_words(std::optional<int64_t> gpu_milli, std::optional<int64_
 }
 
 std::string needs_words(const job::JobSpec& spec) {
-  std::string claim = claim_words(spec.resources);
-  if (claim.empty()) return "-";
-  if (spec.kind == job::Kind::kSingle) return claim;
-  const int least = spec.scheduling.min_workers.value_or(spec.workers);
-  const std::string range = least < spec.workers ? std::to_string(least) + "-" : "";
-  return range + std::to_string(spec.workers) + " x " + claim;
+  std::string text =
+      spec.kind == job::Kind::kSingle ? claim_words(spec.resources) : workers_words(spec);
+  const auto add = [&text](const std::string& claim, const std::string& role) {
+    if (!claim.empty()) text += (text.empty() ? "" : " + ") + claim + " (" + role + ")";
+  };
+  if (spec.kind != job::Kind::kSingle) {
+    const job::Role leader = job::tasks_of(spec).front().role;
+    add(claim_words(spec.leader.resources), std::string(job::to_string(leader)));
+  }
+  if (spec.parameter_servers > 0) {
+    const std::string claim = claim_words(spec.parameter_server.resources);
+    add(claim.empty() ? "" : std::to_string(spec.parameter_servers) + " x " + claim, "ps");
+  }
+  return text.empty() ? "-" : text;
 }
 
 }  // namespace muster::cli

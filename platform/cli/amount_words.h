@@ -15,7 +15,8 @@ namespace muster::cli {
 std::string amounts_words(std::optional<int64_t> gpu_milli, std::optional<int64_t> cpu_milli,
                           std::optional<int64_t> memory_bytes);
 
-/// What a job asks for: "2 x 1 GPU, 4 CPU", "2-4 x 1 GPU", "0.5 GPU"; "-" where it claims nothing.
+/// What a job asks for: "2 x 1 GPU, 4 CPU", "2-4 x 1 GPU", "0.5 GPU", "1 x 1 GPU + 1 GPU (chief)";
+/// "-" where it claims nothing.
 std::string needs_words(const job::JobSpec& spec);
 
 }  // namespace muster::cli

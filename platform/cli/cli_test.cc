@@ -42,6 +42,25 @@ TEST_F(Cli, SubmitPrintsOneLineAndThenTheJobIsListed) {
   EXPECT_NE(muster({"get", "a", "-o", "yaml"}).out.find("phase: Running\n"), std::string::npos);
 }
 
+TEST_F(Cli, OfAHeldJobSubmitSaysHowItIsStarted) {
+  serve({});
+
+  const Outcome held = muster({"submit", "single", "a", "--hold", "--", "true"});
+
+  EXPECT_EQ(held.out, "submitted a\n");
+  EXPECT_EQ(held.err, "  to start it: muster resume a\n");
+}
+
+TEST_F(Cli, OnlyJobsWithAllOfTheLabelsAreListed) {
+  serve({});
+  muster({"submit", "single", "a", "--label", "team=vision", "--label", "nightly", "--", "true"});
+  muster({"submit", "single", "b", "--label", "team=vision", "--", "true"});
+
+  EXPECT_EQ(muster({"list", "-l", "team=vision", "-o", "names"}).out, "a\nb\n");
+  EXPECT_EQ(muster({"list", "-l", "team=vision", "--label", "nightly", "-o", "names"}).out, "a\n");
+  EXPECT_EQ(muster({"list", "--label", "team=audio", "-o", "names"}).out, "");
+}
+
 TEST_F(Cli, RunPrintsTheLogsOnItsOutputAndTheRowBesides) {
   serve({.records = lines(2)});
 

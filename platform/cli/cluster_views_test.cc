@@ -86,6 +86,17 @@ TEST(NeedsWords, SayWhatEachOfHowManyTasksClaims) {
   EXPECT_EQ(needs_words(spec), "20Gi of a GPU");
 }
 
+TEST(NeedsWords, NameTheRolesThatClaimSomethingBesideTheWorkers) {
+  job::JobSpec spec{.kind = job::Kind::kGrpc, .workers = 1, .resources = {.gpus = 1}};
+  spec.leader.resources.gpus = 1;
+  spec.parameter_servers = 2;
+  EXPECT_EQ(needs_words(spec), "1 x 1 GPU + 1 GPU (chief)");
+  spec.parameter_server.resources.cpu_milli = 500;
+  EXPECT_EQ(needs_words(spec), "1 x 1 GPU + 1 GPU (chief) + 2 x 0.5 CPU (ps)");
+  spec.workers = 0;
+  EXPECT_EQ(needs_words(spec), "1 GPU (chief) + 2 x 0.5 CPU (ps)");
+}
+
 TEST(ProjectTable, IsATreeWithTheAmountsThatCount) {
   job::ProjectStatus team = project("team-a", "research", 2);
   team.project.quota.limit = {.gpu_milli = 4000, .cpu_milli = 32'000, .memory_bytes = {}};

@@ -16,7 +16,12 @@ std::vector<Command> commands_on_jobs() {
        .flags = Flags{{.name = "--project",
                        .value = "PROJECT",
                        .help = "only those of this project",
-                       .offer = Offer::kProjects}} +
+                       .offer = Offer::kProjects},
+                      {.name = "--label",
+                       .letter = "-l",
+                       .value = "NAME[=VALUE]",
+                       .help = "only those with this label; repeated, with all of them",
+                       .repeats = true}} +
                 list_output_flag()},
       {.name = "get",
        .help = "one job: its tasks, how they ended, what happened",

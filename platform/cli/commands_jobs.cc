@@ -41,7 +41,7 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
 
 Result<int> execute(const ListCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  const api::JobQuery query{.project = command.project};
+  const api::JobQuery query{.project = command.project, .labels = command.labels};
   MUSTER_TRY(const std::vector<job::Job> jobs,
              connection.call([&](api::Client& client) { return client.list_all(query); }));
   const std::string text =

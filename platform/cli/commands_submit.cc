@@ -140,7 +140,9 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const job::Job job, submit(connection, spec, command.idempotency_key, hooks));
   MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
   if (command.output == Output::kTable) {
-    std::cerr << "  to follow it: muster logs -f " << job.spec.name << std::endl;
+    const std::string next =
+        job.suspended ? "start it: muster resume " : "follow it: muster logs -f ";
+    std::cerr << "  to " << next << job.spec.name << std::endl;
   }
   return kExitDone;
 }

@@ -228,6 +228,7 @@ struct FakeServer::State {
       return problem(base::ErrorCode::kConflict, "there is a job '" + spec->name + "' already");
     }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
+    job.suspended = spec->held;
     job.tasks = job::tasks_of(*spec);
     jobs[spec->name] = job;
     return {.status = 201, .body = api::job_to_json(job)};

@@ -40,8 +40,10 @@ Invocation read_submit_file(Reading& in) {
   SubmitCommand command;
   command.file = in.reader.text("--file");
   if (!in.reader.has("--file") && in.reader.ok()) {
-    in.reader.fault("", "say what to submit: 'submit mpi', 'submit grpc', 'submit torch', 'submit single' or "
-                        "'submit -f FILE'");
+    in.reader.fault(
+        "",
+        "say what to submit: 'submit mpi', 'submit grpc', 'submit torch', 'submit single' or "
+        "'submit -f FILE'");
   }
   return read_submit(in, std::move(command));
 }
@@ -148,7 +150,8 @@ constexpr std::array<InvocationReader, 20> kReaders{{
     {"submit single", [](Reading& in) { return read_submit_kind(in, job::Kind::kSingle); }},
     {"list",
      [](Reading& in) -> Invocation {
-       ListCommand command{.project = {}, .output = in.list_output()};
+       ListCommand command{
+           .project = {}, .labels = in.reader.texts("--label"), .output = in.list_output()};
        if (in.reader.has("--project")) command.project = in.reader.text("--project");
        return command;
      }},

@@ -36,8 +36,8 @@ struct LogLook {
 };
 
 struct SubmitCommand {
-  std::optional<std::string> file;  ///< the spec is in this YAML file ("-": standard input)
-  job::JobSpec spec;                ///< valid, unless `file` is set
+  std::optional<std::string> file;         ///< the spec is in this YAML file ("-": standard input)
+  job::JobSpec spec;                       ///< valid, unless `file` is set
   std::optional<WorkspaceWish> workspace;  ///< sent before the job is
   std::string idempotency_key;
   bool follow = false;
@@ -55,6 +55,7 @@ struct RunCommand {
 
 struct ListCommand {
   std::optional<std::string> project;  ///< only those of this one
+  std::vector<std::string> labels;     ///< "NAME" or "NAME=VALUE": only those that have all of them
   Output output = Output::kTable;
 };
 

@@ -41,13 +41,29 @@ std::string shape_of(const job::JobSpec& spec) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   };
   if (spec.kind == job::Kind::kMpi) {
-    return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot");
+    const std::string own =
+        spec.leader_slots == 0 ? "" : ", a launcher of " + counted(spec.leader_slots, "slot");
+    return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot") + own;
   }
-  const std::string servers = spec.parameter_servers == 0
-                                  ? ""
-                                  : ", " + counted(spec.parameter_servers, "parameter server");
+  const std::string servers =
+      spec.parameter_servers == 0 ? "" : ", " + counted(spec.parameter_servers, "parameter server");
   return (spec.kind == job::Kind::kGrpc ? "chief, " : "master, ") +
          counted(spec.workers, "worker") + servers;
+}
+
+std::string command_of(const job::JobSpec& spec) {
+  std::vector<std::string> words = spec.command;
+  words.insert(words.end(), spec.arguments.begin(), spec.arguments.end());
+  return base::shell_joined(words);
+}
+
+/// "nightly, team=vision"
+std::string labels_of(const job::JobSpec& spec) {
+  std::string text;
+  for (const auto& [name, value] : spec.labels) {
+    text += (text.empty() ? "" : ", ") + name + (value.empty() ? "" : "=" + value);
+  }
+  return text;
 }
 
 /// "0,1", or "0 (0.5 of it)"; "-" where it has none.
@@ -141,9 +157,11 @@ std::string job_page(const job::Job& job, Time now) {
       {"PROJECT", job.spec.project},
       {"NEEDS", needs_words(job.spec)},
       {"PRIORITY", importance_words(job.spec.scheduling)},
-      {"COMMAND", base::shell_joined(job.spec.command)},
+      {"IMAGE", job.spec.image},
+      {"COMMAND", command_of(job.spec)},
       {"FOLDER", job.spec.folder},
       {"SANDBOX", words(job::to_string(job.spec.sandbox))},
+      {"LABELS", labels_of(job.spec)},
       {"SUBMITTED", moment(job.submitted, now)},
       {"STARTED", job.started ? moment(*job.started, now) : ""},
       {"ENDED", job.ended ? moment(*job.ended, now) : ""},

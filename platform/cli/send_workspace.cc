@@ -3,11 +3,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -242,11 +244,30 @@ class Sending {
   Pace pace_;
 };
 
+/// What is wrong with a workspace is told with Gradient's flags; muster's have names of their own,
+/// and none is for a password: git asks its helpers for one.
+Error in_flags_of_muster(Error error) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOwn{
+      {{"give --workspaceUsername and --workspacePassword (a token will do)",
+        "have git keep a token for it (git help credentials), or give its ssh address"},
+       {", with --workspaceUsername and --workspacePassword beside it",
+        "; git asks its own helpers for it (git help credentials)"},
+       {"--workspaceRef", "--workspace-ref"},
+       {"--ignoreFiles", "--ignore"}}};
+  for (const auto& [theirs, ours] : kOwn) {
+    const size_t at = error.advice.find(theirs);
+    if (at != std::string::npos) error.advice.replace(at, theirs.size(), ours);
+  }
+  return error;
+}
+
 }  // namespace
 
 Result<SentWorkspace> send_workspace(Connection& connection, const std::string& project,
                                      const WorkspaceWish& wish) {
-  return Sending(connection, project, wish).run();
+  auto sent = Sending(connection, project, wish).run();
+  if (sent || wish.program != "muster") return sent;
+  return in_flags_of_muster(std::move(sent).error());
 }
 
 }  // namespace muster::cli

@@ -113,7 +113,8 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
       {good + "environment:\n  A:\n", "line 4: environment.A: has no value"},
       {good + "environment:\n  1A: x\n", "line 3: environment: '1A' is not a variable name"},
       {good + "environment: [A]\n", "line 3: environment: must be a map, but is a list"},
-      {good + "kind: mpj\n", "line 3: kind: 'mpj' is neither mpi nor single; did you mean 'mpi'?"},
+      {good + "kind: mpj\n",
+       "line 3: kind: 'mpj' is neither mpi, grpc, torch nor single; did you mean 'mpi'?"},
       {good + "kind: mpi\n", "line 3: workers: is missing"},
       {good + "workers: 2\n", "line 3: workers: a single job has no workers"},
       {good + "resources: {gpus: 1, memroy: 2}\n", "resources.memroy: unknown key; did you mean"},
@@ -138,7 +139,7 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
 
 TEST(SpecFile, AFaultyKindHidesNoOtherFaultAndInventsNone) {
   EXPECT_EQ(refusal("name: one\nkind: x\nworkers: 2\ncommand: [ls]\n"),
-            "'job.yaml' has 1 fault\n  line 2: kind: 'x' is neither mpi nor single");
+            "'job.yaml' has 1 fault\n  line 2: kind: 'x' is neither mpi, grpc, torch nor single");
 }
 
 std::string repeated(const std::string& text, size_t times) {

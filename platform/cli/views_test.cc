@@ -112,6 +112,23 @@ TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
   }
 }
 
+TEST(JobPage, ShowsTheImageTheWholeCommandTheLabelsAndTheLaunchersSlots) {
+  job::Job job = failed_job();
+  job.spec.image = "python:3.11";
+  job.spec.arguments = {"--epochs", "2"};
+  job.spec.labels = {{"nightly", ""}, {"team", "vision"}};
+  job.spec.leader_slots = 2;
+
+  const std::string page = job_page(job, kNow);
+
+  for (const char* part :
+       {"IMAGE      python:3.11\n", "COMMAND    mpirun './my train' --epochs 2\n",
+        "LABELS     nightly, team=vision\n",
+        "SHAPE      1 worker of 1 slot, a launcher of 2 slots\n"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
+  }
+}
+
 TEST(JobPage, OfAJobThatWaitsSaysWhatForAndOfOneThatRunsWhichGpusItHas) {
   job::Job job = failed_job();
   job.failure.reset();

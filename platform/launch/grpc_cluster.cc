@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/base64.h"
+#include "base/base64.h"
 
 namespace muster::launch {
 
@@ -59,7 +59,7 @@ std::string gradient_config(const GrpcCluster& cluster, const GrpcPlace& place) 
       {"cluster", hosts},
       {"task", {{"type", gradient_type(place)}, {"index", gradient_index(place)}}},
       {"environment", "cloud"}};
-  return base64_for_urls(config.dump());
+  return base::to_base64_for_urls(config.dump());
 }
 
 /// ['a:1', 'b:2']. Host names and addresses hold nothing that would need an escape.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launch/base64.h"
+#include "base/base64.h"
 
 namespace muster::launch {
 namespace {
@@ -40,10 +40,10 @@ TEST(GrpcEnvironment, TellsGradientsProgramsTheSameWithTheChiefAsTheFirstWorker)
   const auto variables = grpc_environment(kCluster, {Kind::kWorker, 0});
 
   EXPECT_EQ(variables.at("PS_CONFIG"),
-            base64_for_urls(R"({"cluster":{"master":["tf-chief:1"],)"
-                            R"("worker":["tf-chief:1","tf-worker-0:2","tf-worker-1:3"],)"
-                            R"("ps":["tf-ps-0:4"]},"task":{"type":"worker","index":1},)"
-                            R"("environment":"cloud"})"));
+            base::to_base64_for_urls(R"({"cluster":{"master":["tf-chief:1"],)"
+                                     R"("worker":["tf-chief:1","tf-worker-0:2","tf-worker-1:3"],)"
+                                     R"("ps":["tf-ps-0:4"]},"task":{"type":"worker","index":1},)"
+                                     R"("environment":"cloud"})"));
   EXPECT_EQ(variables.at("MASTER"), "['tf-chief:1']");
   EXPECT_EQ(variables.at("WORKER_HOSTS"), "['tf-chief:1', 'tf-worker-0:2', 'tf-worker-1:3']");
   EXPECT_EQ(variables.at("PS_HOSTS"), "['tf-ps-0:4']");
@@ -65,10 +65,10 @@ TEST(GrpcEnvironment, SaysTypeAndIndexAsGradientCountsThem) {
 }
 
 TEST(Base64, IsPaddedAndHasAFormForUrls) {
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("\xfb\xff\xfe"), "+//+");
-  EXPECT_EQ(base64_for_urls("\xfb\xff\xfe"), "-__-");
+  EXPECT_EQ(base::to_base64(""), "");
+  EXPECT_EQ(base::to_base64("f"), "Zg==");
+  EXPECT_EQ(base::to_base64("\xfb\xff\xfe"), "+//+");
+  EXPECT_EQ(base::to_base64_for_urls("\xfb\xff\xfe"), "-__-");
 }
 
 }  // namespace

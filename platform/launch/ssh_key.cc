@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/base64.h"
+#include "base/base64.h"
 
 namespace muster::launch {
 
@@ -62,7 +62,7 @@ std::string private_file(std::string_view seed, std::string_view public_key) {
   append_string(blob, public_blob(public_key));
   append_string(blob, private_part(seed, public_key));
 
-  const std::string text = base64(blob);
+  const std::string text = base::to_base64(blob);
   std::string file = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
   constexpr size_t kLine = 70;
   for (size_t at = 0; at < text.size(); at += kLine) file += text.substr(at, kLine) + "\n";
@@ -80,8 +80,9 @@ base::Result<SshKey> ssh_key_from_seed(const std::array<uint8_t, 32>& seed) {
   if (key == nullptr || EVP_PKEY_get_raw_public_key(key.get(), public_key.data(), &length) != 1) {
     return Error{.code = ErrorCode::kInternal, .what = "OpenSSL could not make an ed25519 key"};
   }
-  return SshKey{.private_file = private_file(as_text(seed), as_text(public_key)),
-                .public_line = std::string(kType) + " " + base64(public_blob(as_text(public_key)))};
+  return SshKey{
+      .private_file = private_file(as_text(seed), as_text(public_key)),
+      .public_line = std::string(kType) + " " + base::to_base64(public_blob(as_text(public_key)))};
 }
 
 }  // namespace muster::launch

@@ -145,7 +145,7 @@ void App::add_routes() {
   add_member_routes(router_, parts_.accounts, parts_.controller);
   add_node_routes(router_, parts_.controller);
   add_machine_route(router_, options_.machine_types);
-  add_tree_routes(router_, parts_.loop, parts_.controller, parts_.trees, background_);
+  add_tree_routes(router_, parts_.controller, parts_.trees, background_);
   add_account_routes(router_, parts_.accounts, parts_.controller, parts_.clock,
                      options_.session_lifetime);
   add_audit_routes(router_, parts_.accounts, parts_.controller);

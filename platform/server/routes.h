@@ -46,8 +46,8 @@ void add_member_routes(Router& router, control::Accounts& accounts,
                        control::Controller& controller);
 /// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
 /// The parts must outlive the router; `trees` is used on the background's thread.
-void add_tree_routes(Router& router, base::EventLoop& loop, control::Controller& controller,
-                     workspace::TreeStore& trees, base::Background& background);
+void add_tree_routes(Router& router, control::Controller& controller, workspace::TreeStore& trees,
+                     base::Background& background);
 /// /v1/audit.                                                         audit_routes.cc
 void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
 /// /healthz, /readyz, /metrics, /openapi.json.                        status_routes.cc

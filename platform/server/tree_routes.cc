@@ -72,7 +72,7 @@ Wish wish_of(const Call& call) {
 
 }  // namespace
 
-void add_tree_routes(Router& router, base::EventLoop&, Controller& controller, TreeStore& trees,
+void add_tree_routes(Router& router, Controller& controller, TreeStore& trees,
                      base::Background& background) {
   const auto add = [&](const char* method, const char* path, Work work) {
     router.add(method, path, Permission::kSignedIn,

@@ -25,8 +25,6 @@ using base::Fault;
 
 namespace {
 
-constexpr size_t kMostEntries = 200'000;
-
 /// libarchive hands out names in the encoding of the locale, and fails on those that it lacks: in
 /// the C locale, on every one that is not ASCII. For this thread, for as long as this lives.
 class Utf8Names {

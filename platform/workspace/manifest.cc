@@ -26,8 +26,8 @@ constexpr size_t kMostLinkBytes = 4095;
 
 const EVP_MD* sha256() {
   // Fetched once: EVP_sha256() searches the providers for it at every use.
-  static const EVP_MD* const method = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  return method;
+  static const EVP_MD* const kMethod = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return kMethod;
 }
 
 char letter_of(const Entry& entry) {
@@ -158,6 +158,9 @@ class Decoder {
     }
     if (!take(kHeading)) return fault("it does not begin as one");
     while (!rest_.empty()) {
+      if (manifest_.entries.size() == kMostEntries) {
+        return fault("it has more than " + count_text(kMostEntries, "entry", "entries"));
+      }
       MUSTER_TRY(Entry entry, next());
       manifest_.entries.push_back(std::move(entry));
     }

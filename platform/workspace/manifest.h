@@ -29,6 +29,8 @@ inline constexpr size_t kChunkBytes = 1 << 20;
 /// The longest text of a manifest: 200,000 entries have 30 MiB where their paths are of usual
 /// length.
 inline constexpr size_t kMostManifestBytes = size_t{128} << 20;
+/// How many entries a tree has at most: each is an inode of the disk for every job that has it.
+inline constexpr size_t kMostEntries = 200'000;
 /// Of the path of an entry. A folder to unpack it in needs room before it in the system's 4096.
 inline constexpr size_t kMostPathBytes = 3500;
 /// How many folders may lie in one another: each holds a descriptor while its files are read.

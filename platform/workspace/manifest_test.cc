@@ -81,6 +81,16 @@ TEST(Manifest, IsRefusedWhereAPathIsTooLongOrTooDeep) {
   EXPECT_TRUE(is_tree_path(wide.substr(0, kLargestPath)));
 }
 
+TEST(Manifest, IsRefusedWhereItHasMoreEntriesThanATreeMayHave) {
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < kMostEntries; ++i) {
+    entries.push_back({.kind = Entry::Kind::kFile, .path = std::to_string(1'000'000 + i)});
+  }
+  EXPECT_TRUE(decode_manifest(encode({entries})));
+  entries.push_back({.kind = Entry::Kind::kFile, .path = "one more"});
+  EXPECT_EQ(fault_of({entries}), "it has more than 200,000 entries");
+}
+
 TEST(Manifest, IsRefusedWhereEntriesAreDoubledOrOutOfOrder) {
   EXPECT_EQ(fault_of({file("a"), file("a")}), "the path 'a' is out of order");
   EXPECT_EQ(fault_of({file("b"), file("a")}), "the path 'a' is out of order");
@@ -143,14 +153,14 @@ TEST(Manifest, IsAFaultWhereverALineIsCut) {
 
 TEST(Manifest, OfTwoHundredThousandEntriesIsReadBack) {
   Manifest tree{{folder("data")}};
-  for (int i = 100'000; i < 300'000; ++i) {
+  for (int i = 100'001; i < 300'000; ++i) {
     tree.entries.push_back(file("data/" + std::to_string(i), 12));
   }
 
   const auto decoded = decode_manifest(encode(tree));
 
   ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->entries.size(), 200'001U);
+  EXPECT_EQ(decoded->entries.size(), kMostEntries);
   EXPECT_EQ(*decoded, tree);
 }
 

@@ -22,7 +22,7 @@ struct ScanOptions {
   std::vector<std::string> ignore;  ///< patterns, as IgnoreRules has them
   bool use_gitignore = true;
   int64_t most_bytes = kUsualLimit;
-  size_t most_entries = 200'000;
+  size_t most_entries = kMostEntries;
 };
 
 /// What stands where the content of a chunk can be read again.
@@ -35,8 +35,8 @@ struct ChunkSource {
 
 struct Scan {
   Manifest manifest;
-  std::string encoded;  ///< of the manifest
-  std::string id;       ///< of the tree
+  std::string encoded;              ///< of the manifest
+  std::string id;                   ///< of the tree
   std::vector<ChunkSource> chunks;  ///< each once
 };
 

@@ -15,7 +15,6 @@ namespace muster::workspace {
 
 namespace fs = std::filesystem;
 using base::Error;
-using base::ErrorCode;
 using base::UniqueFd;
 
 namespace {

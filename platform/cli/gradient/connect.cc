@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "access/token.h"
 #include "cli/chosen_context.h"
 #include "cli/contexts_file.h"
 #include "cli/gradient/api_key.h"
@@ -20,7 +21,10 @@ Result<std::string> api_key(const Asked& asked) {
   if (variable != environment.end() && !variable->second.empty()) return variable->second;
   const auto file = config_file(environment);
   if (!file) return std::string();
-  return kept_api_key(*file);
+  MUSTER_TRY(std::string kept, kept_api_key(*file));
+  // Who has worked with Paperspace has a key of theirs there, which no server here knows: it must
+  // not stand in the way of a login.
+  return access::parse_token(kept) ? kept : std::string();
 }
 
 }  // namespace

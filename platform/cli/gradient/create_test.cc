@@ -322,6 +322,15 @@ TEST_F(GradientCreate, AKeyComesFromTheVariableOrFromTheFile) {
   EXPECT_EQ(single("create").code, 0);
 }
 
+TEST_F(GradientCreate, AKeyOfPaperspacesOwnInTheFileDoesNotStandInTheWayOfALogin) {
+  serve({.tls = true});
+  use_shared_server();
+  ::setenv("MUSTER_TOKEN", server_->first_token().c_str(), 1);
+  EXPECT_EQ(gradient({"apiKey", "c6cd2d5cd6f4ab2eb5b4b6bd2ab5a9"}).code, 0);
+
+  EXPECT_EQ(single("create").code, 0);
+}
+
 TEST_F(GradientCreate, AWrongKeyIsRefusedInGradientsWordsAndNotShown) {
   serve({.tls = true});
   use_shared_server();

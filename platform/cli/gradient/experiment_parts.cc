@@ -76,7 +76,8 @@ void read_workspace(FlagReader& reader, Experiment& experiment) {
                                .ref = reader.text("--workspaceRef"),
                                .username = reader.text("--workspaceUsername"),
                                .password = reader.text("--workspacePassword")},
-                    .ignore = workspace::split_patterns(reader.text("--ignoreFiles"))};
+                    .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
+                    .program = "gradient"};
 }
 
 std::string below_workspace(const std::string& path) {
@@ -175,6 +176,13 @@ bool is_kept(const Flag& flag) {
   return !is_other && !is_private(flag.name);
 }
 
+/// Whether it was given for its place alone: of data sets, "none" stands where nothing is said.
+bool says_nothing(std::string_view flag, const std::vector<std::string>& values) {
+  return flag.starts_with("--dataset") &&
+         std::all_of(values.begin(), values.end(),
+                     [](const std::string& value) { return value == kNone; });
+}
+
 /// What a flag does in the place of what it once did; empty: it does something.
 std::string why_nothing(std::string_view flag) {
   if (flag == "--vpc") return "is needed no more";
@@ -270,9 +278,10 @@ void keep_words(const std::vector<std::string>& path, const FlagReader& reader,
                 Experiment& experiment) {
   auto& kept = experiment.spec.annotations;
   for (const Flag& flag : flags_of(path)) {
-    if (!reader.has(flag.name)) continue;
+    const std::vector<std::string> values = reader.texts(flag.name);
+    if (!reader.has(flag.name) || says_nothing(flag.name, values)) continue;
     std::string said;
-    for (const std::string& value : reader.texts(flag.name)) {
+    for (const std::string& value : values) {
       said += (said.empty() ? "" : ",") + value;
     }
     if (is_kept(flag)) kept[kAnnotation + flag.name.substr(2)] = said;

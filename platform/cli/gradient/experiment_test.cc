@@ -287,6 +287,14 @@ TEST(Experiment, TheEnvironmentIsAnObjectWhoseValuesBecomeText) {
   });
 }
 
+TEST(Experiment, OfADataSetWhatIsNoneIsNeitherKeptNorNoted) {
+  const Experiment experiment = accepted(
+      single({"--datasetUri", "a", "--datasetEtag", "none", "--datasetVolumeSize", "none"}));
+
+  EXPECT_TRUE(experiment.notes.empty()) << experiment.notes.front();
+  EXPECT_EQ(annotation(experiment, "datasetEtag"), "(none)");
+}
+
 TEST(Experiment, DataSetsAreZippedByTheirPosition) {
   const Experiment experiment =
       accepted(single({"--datasetUri", "./sets/mnist.v1", "--datasetUri", "file:///srv/cats",

@@ -1,10 +1,6 @@
 #include "cli/gradient/gradient.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <exception>
-#include <iostream>
 
 #include "base/files.h"
 #include "cli/commands.h"
@@ -13,7 +9,7 @@
 #include "cli/gradient/options_file.h"
 #include "cli/help.h"
 #include "cli/report.h"
-#include "cli/terminal.h"
+#include "cli/tell.h"
 #include "cli/yaml_document.h"
 
 namespace muster::cli::gradient {
@@ -89,22 +85,10 @@ Result<int> run_command_line(const std::vector<std::string>& words, const Hooks&
   return creates(arguments.path) ? create_or_run(asked) : run_other(asked);
 }
 
-int tell(const base::Error& error) {
-  const std::string text = error_text(error, "gradient");
-  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
-  return exit_code_of(error);
-}
-
 }  // namespace
 
 int run(const std::vector<std::string>& words, const Hooks& hooks) {
-  try {
-    const Result<int> code = run_command_line(words, hooks);
-    return code ? *code : tell(code.error());
-  } catch (const std::exception& error) {
-    // Out of memory, or a defect: nothing above may throw by contract.
-    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"});
-  }
+  return run_and_tell("gradient", [&] { return run_command_line(words, hooks); });
 }
 
 }  // namespace muster::cli::gradient

@@ -16,13 +16,14 @@ struct AttachWish {
   std::string pod = {};                        ///< empty: the one that decides
   std::chrono::milliseconds patience{30'000};  ///< until it runs
   bool wants_terminal = false;                 ///< it is told that there is none
+  bool from_its_start = false;                 ///< all of its output, also if it has ended since
 };
 
 /// The exit code of the job once it has ended, or kExitInterrupted: Ctrl-C leaves, and the job goes
 /// on.
 ///
-/// Errors: kNotFound: no such job or pod; kConflict: the job had ended before; kTimeout: it does
-/// not run yet.
+/// Errors: kNotFound: no such job or pod; kConflict: the job had ended before, without
+/// `from_its_start`; kTimeout: it does not run yet.
 base::Result<int> attach(Connection& connection, const AttachWish& wish);
 
 }  // namespace muster::cli::runai

@@ -33,7 +33,7 @@ Result<int> submit(Asked& asked);
 /// All others.                                                        commands.cc
 Result<int> run_other(Asked& asked);
 
-/// Shows the output of a task from now on, waiting up to 30 s until it runs. commands_attach.cc
+/// Shows the output of a task from its start, waiting up to 30 s until it runs. commands_attach.cc
 Result<int> attach(Connection& connection, const std::string& job, const std::string& pod);
 
 }  // namespace muster::cli::runai

@@ -34,7 +34,7 @@ class Attachment {
   Result<int> run() {
     MUSTER_TRY(job_, connection_.call([&](api::Client& client) { return client.get(wish_.job); }));
     MUSTER_TRY(pod_, find_pod(job_, wish_.pod));
-    if (job::is_final(job_.phase)) return has_ended(job_);
+    if (job::is_final(job_.phase) && !wish_.from_its_start) return has_ended(job_);
     say("Connecting to pod " + pod_.hostname);
     const bool ran_before = has_begun();
     if (!ran_before) {
@@ -46,8 +46,8 @@ class Attachment {
     }
     job::LogQuery query{.follow = true, .task = pod_.name};
     // Of one that was waited for, nothing that it has printed is old.
-    if (ran_before) query.tail = 0;
-    if (!ran_before) query.since = pod_.started;
+    if (!wish_.from_its_start && ran_before) query.tail = 0;
+    if (!wish_.from_its_start && !ran_before) query.since = pod_.started;
     return show_output(query);
   }
 
@@ -111,8 +111,11 @@ Result<int> attach(Connection& connection, const AttachWish& wish) {
 }
 
 Result<int> attach(Connection& connection, const std::string& job, const std::string& pod) {
-  return attach(connection,
-                {.job = job, .pod = pod, .wants_terminal = ::isatty(STDIN_FILENO) == 1});
+  // Whoever has just submitted it is not to miss what it prints first, nor a job that is short.
+  return attach(connection, {.job = job,
+                             .pod = pod,
+                             .wants_terminal = ::isatty(STDIN_FILENO) == 1,
+                             .from_its_start = true});
 }
 
 Result<int> attach_command(Asked& asked) {

@@ -252,6 +252,21 @@ TEST_F(RunAi, AttachWaitsUntilThePodRuns) {
   EXPECT_EQ(outcome.err, "Connecting to pod later-launcher\nWaiting for pod to start running...\n");
 }
 
+TEST_F(RunAi, AttachAfterASubmissionShowsAllOfAJobThatHasEndedMeanwhile) {
+  serve({.records = {{.task = "launcher", .host = "done-launcher", .text = "all of it"}},
+         .jobs = {ended_job("done", 1, Phase::kSucceeded)}});
+  work_in_team_a();
+  auto connection = cli::connect({.serve = {}, .version = "1"}, "team-a");
+  ASSERT_TRUE(connection);
+  testing::internal::CaptureStdout();
+
+  const auto outcome = attach(*connection, {.job = "done", .from_its_start = true});
+
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "all of it\n");
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(*outcome, 0);
+}
+
 TEST_F(RunAi, AttachIsLeftByCtrlCAndTheJobGoesOn) {
   serve({.signal = SIGINT, .runs_on = true, .jobs = {mpi_job("dist", 1)}});
   work_in_team_a();

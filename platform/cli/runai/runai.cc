@@ -1,9 +1,6 @@
 #include "cli/runai/runai.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <exception>
 #include <iostream>
 
 #include "cli/arguments.h"
@@ -13,17 +10,11 @@
 #include "cli/runai/command_tree.h"
 #include "cli/runai/commands.h"
 #include "cli/runai/words.h"
-#include "cli/terminal.h"
+#include "cli/tell.h"
 
 namespace muster::cli::runai {
 
 namespace {
-
-int tell(const base::Error& error) {
-  const std::string text = error_text(error, "runai");
-  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
-  return exit_code_of(error);
-}
 
 /// --interactive=maybe. Of the command and of all those above it.
 void check_switches(const Command& root, const Arguments& arguments, FlagReader& reader) {
@@ -87,13 +78,7 @@ Result<int> execute_words(const std::vector<std::string>& words, const Hooks& ho
 }  // namespace
 
 int run(const std::vector<std::string>& words, const Hooks& hooks) {
-  try {
-    const Result<int> code = execute_words(words, hooks);
-    return code ? *code : tell(code.error());
-  } catch (const std::exception& error) {
-    // Out of memory, or a defect: nothing above may throw by contract.
-    return tell({.what = error.what(), .advice = "this is a defect in muster; please report it"});
-  }
+  return run_and_tell("runai", [&] { return execute_words(words, hooks); });
 }
 
 }  // namespace muster::cli::runai

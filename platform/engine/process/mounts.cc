@@ -87,10 +87,13 @@ Result<void> make_place(const fs::path& place, const fs::path& like) {
 
 /// Finds the place for `mount` in what `outer` shows. No part of it may be a link: it would lead
 /// out of what is shown.
-Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::path& below) {
+Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::path& below,
+                            const std::vector<fs::path>& hidden) {
   std::error_code error;
   fs::path place = fs::canonical(outer.source, error);
   for (const fs::path& name : below) {
+    // An empty folder for tasks: nobody is to learn from an error what there is in it.
+    if (!outer.own && is_hidden(place, hidden) && fs::is_directory(place, error)) return {};
     if (fs::exists(place, error) && !fs::is_directory(fs::symlink_status(place, error))) {
       return refused(mount, place.string() + " is no folder");
     }
@@ -123,6 +126,17 @@ std::vector<fs::path> real_paths(const std::vector<fs::path>& paths) {
   return outermost;
 }
 
+std::vector<fs::path> folders_above(const std::vector<fs::path>& paths) {
+  std::set<fs::path> above;
+  for (const fs::path& path : paths) {
+    for (fs::path folder = path.parent_path(); folder.has_relative_path();
+         folder = folder.parent_path()) {
+      above.insert(folder);
+    }
+  }
+  return {above.begin(), above.end()};
+}
+
 bool is_within(const fs::path& path, const fs::path& folder) {
   const std::string& inner = path.native();
   const std::string& outer = folder.native();
@@ -143,7 +157,7 @@ Result<MountPlan> plan_mounts(std::vector<Mount> mounts, const std::vector<fs::p
     // As it was written, and then by its real name: a link may lead into another's place.
     if (const size_t outer = within(mounts[i].target, mounts, i); outer > 0) {
       const fs::path below = mounts[i].target.lexically_relative(mounts[outer - 1].target);
-      MUSTER_CHECK(place_in_mount(plan.mounts[outer - 1], mounts[i], below));
+      MUSTER_CHECK(place_in_mount(plan.mounts[outer - 1], mounts[i], below, hidden));
       plan.mounts.push_back(mounts[i]);
       plan.mounts.back().target = plan.mounts[outer - 1].target / below;
       continue;

@@ -36,6 +36,9 @@ struct MountPlan {
 /// The real names of what there is of these, without those that lie in another.
 std::vector<std::filesystem::path> real_paths(const std::vector<std::filesystem::path>& paths);
 
+/// The folders that these lie in, outermost first, without the root. For real paths.
+std::vector<std::filesystem::path> folders_above(const std::vector<std::filesystem::path>& paths);
+
 /// Whether `path` is `folder` or lies in it. Both real, or both plain.
 bool is_within(const std::filesystem::path& path, const std::filesystem::path& folder);
 

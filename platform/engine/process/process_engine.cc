@@ -181,7 +181,9 @@ Result<void> ProcessEngine::lay_out(const Gang& gang, const launch::TaskPlan& pl
   if (plan.sandbox == job::Sandbox::kBubblewrap) {
     const VolumeFolders folders = volume_folders(gang.job_id);
     MUSTER_TRY(const std::vector<Mount> volumes, find_volumes(plan, folders));
-    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, volumes, folders.hidden));
+    // A server for one user hides nothing but what would only be in their own way.
+    const bool shared = !options_.hidden.empty();
+    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, volumes, folders.hidden, shared));
   }
   shim.wrapper.insert(shim.wrapper.end(), {options_.shim.string(), "--inner"});
   for (const auto& [name, value] : plan.environment) {

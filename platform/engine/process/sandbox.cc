@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/subprocess.h"
@@ -57,6 +58,26 @@ base::Error too_many_entries(const MountPlan& plan) {
           .advice = "choose a place in a folder with fewer entries, or in one of its own"};
 }
 
+/// The sandbox that the task's own one is made in: the whole machine but for what is hidden, of
+/// which only the task's folders are there. Bubblewrap looks up the paths of mounts by name, and
+/// whatever they lead to by then, they do it in here.
+Words surroundings(const std::string& bwrap, const TaskFolder& folder,
+                   const std::vector<Mount>& mounts, const std::vector<fs::path>& hidden) {
+  Words words{bwrap, "--dev-bind", "/", "/"};
+  hold_and_hide(hidden, words);
+  std::vector<fs::path> own{folder.generated(), folder.hosts(), folder.passwd(), folder.shadow()};
+  for (const Mount& mount : mounts) {
+    if (mount.own) own.push_back(mount.source);
+  }
+  for (const fs::path& path : own) append(words, {"--bind-try", path.string(), path.string()});
+  append(words, {"--die-with-parent"});
+  return words;
+}
+
+bool shows_the_nodes_paths(const std::vector<Mount>& mounts) {
+  return std::any_of(mounts.begin(), mounts.end(), [](const Mount& mount) { return !mount.own; });
+}
+
 void show_file(Words& words, const fs::path& file, const std::string& place) {
   if (fs::exists(place)) append(words, {"--ro-bind", file.string(), place});
 }
@@ -71,7 +92,7 @@ std::string sandbox_advice() {
 
 base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFolder& folder,
                                     const std::vector<Mount>& volumes,
-                                    const std::vector<fs::path>& hidden) {
+                                    const std::vector<fs::path>& hidden, bool shared) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -82,9 +103,14 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
   add_generated(plan, folder, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
   add_own_places(mounts);
-  Words words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"});
+  Words words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
+                           shared ? folders_above(hidden) : std::vector<fs::path>());
   if (words.size() > kMostWords) return too_many_entries(mounts);
-  words.insert(words.begin(), *std::move(bwrap));
+  words.insert(words.begin(), *bwrap);
+  if (shared && shows_the_nodes_paths(volumes)) {
+    const Words around = surroundings(*bwrap, folder, mounts.mounts, hidden);
+    words.insert(words.begin(), around.begin(), around.end());
+  }
   if (::geteuid() == 0) append(words, {"--dir", "/run/sshd"});
   append(words, {"--bind", folder.generated().string(), "/generated"});
   append(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});

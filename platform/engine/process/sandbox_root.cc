@@ -34,11 +34,22 @@ Entries entries_of(const fs::path& folder) {
   return entries;
 }
 
+void hide_at(const fs::path& path, const fs::path& place, Words& words) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return append(words, {"--tmpfs", place.string()});
+  append(words, {"--ro-bind", "/dev/null", place.string()});
+}
+
+/// What something is mounted at cannot be renamed from within, by whatever way it is reached.
+void hold(const fs::path& folder, Words& words) {
+  append(words, {"--dev-bind", folder.string(), folder.string()});
+}
+
 class Root {
  public:
   Root(const MountPlan& plan, const std::vector<fs::path>& hidden,
-       const std::vector<fs::path>& places)
-      : plan_(plan), hidden_(hidden), in_use_(places) {
+       const std::vector<fs::path>& places, const std::vector<fs::path>& held)
+      : plan_(plan), hidden_(hidden), held_(held), in_use_(places) {
     for (const auto& [folder, names] : plan.fresh) in_use_.push_back(folder);
     for (const Mount& mount : plan.mounts) in_use_.push_back(mount.target);
     in_use_.insert(in_use_.end(), hidden.begin(), hidden.end());
@@ -51,6 +62,7 @@ class Root {
 
   Words words() && {
     show_entries("/");
+    hold_folders();
     append(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
     if (fs::is_directory("/dev/shm")) append(words_, {"--tmpfs", "/dev/shm"});
     for (const auto& [folder, names] : plan_.fresh) {
@@ -139,10 +151,13 @@ class Root {
                        [&](const fs::path& folder) { return is_within(folder, path); });
   }
 
-  void hide(const fs::path& path, const fs::path& place) {
-    std::error_code error;
-    if (fs::is_directory(path, error)) return append(words_, {"--tmpfs", place.string()});
-    append(words_, {"--ro-bind", "/dev/null", place.string()});
+  void hide(const fs::path& path, const fs::path& place) { hide_at(path, place, words_); }
+
+  /// The entries of the root are mounts already. Before anything is shown in one of them.
+  void hold_folders() {
+    for (const fs::path& folder : held_) {
+      if (folder.parent_path() != "/") hold(folder, words_);
+    }
   }
 
   void show_mount(const Mount& mount) {
@@ -159,6 +174,7 @@ class Root {
 
   const MountPlan& plan_;
   const std::vector<fs::path>& hidden_;
+  const std::vector<fs::path>& held_;
   std::vector<fs::path> in_use_;
   std::set<fs::path> of_links_;     ///< fresh folders whose entries are links
   std::vector<fs::path> machines_;  ///< those shown below kMachine
@@ -169,8 +185,13 @@ class Root {
 }  // namespace
 
 Words root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
-                 const std::vector<fs::path>& places) {
-  return Root(plan, hidden, places).words();
+                 const std::vector<fs::path>& places, const std::vector<fs::path>& held) {
+  return Root(plan, hidden, places, held).words();
+}
+
+void hold_and_hide(const std::vector<fs::path>& hidden, Words& words) {
+  for (const fs::path& folder : folders_above(hidden)) hold(folder, words);
+  for (const fs::path& path : hidden) hide_at(path, path, words);
 }
 
 }  // namespace muster::engine

@@ -14,9 +14,15 @@
 namespace muster::engine {
 
 /// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
-/// `hidden`, and show the mounts. `places`: more paths that something will be mounted at.
+/// `hidden`, and show the mounts. `places`: more paths that something will be mounted at. `held`:
+/// folders of the machine that nobody in the sandbox can move.
 std::vector<std::string> root_words(const MountPlan& plan,
                                     const std::vector<std::filesystem::path>& hidden,
-                                    const std::vector<std::filesystem::path>& places);
+                                    const std::vector<std::filesystem::path>& places,
+                                    const std::vector<std::filesystem::path>& held);
+
+/// The words that hide this where the machine's root is shown as it is, and hold the folders above.
+void hold_and_hide(const std::vector<std::filesystem::path>& hidden,
+                   std::vector<std::string>& words);
 
 }  // namespace muster::engine

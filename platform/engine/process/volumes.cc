@@ -25,14 +25,13 @@ Error fault(const Volume& volume, const std::string& why, const std::string& adv
 Result<fs::path> find_host_path(const Volume& volume, const VolumeFolders& folders) {
   std::error_code error;
   fs::path real = fs::canonical(volume.source, error);
-  if (error) {
-    return fault(volume, "there is no '" + volume.source + "' on this node",
-                 "a path of the node is meant, as the server's account finds it");
-  }
+  const Error not_there = fault(volume, "there is no '" + volume.source + "' on this node",
+                                "a path of the node is meant, as the server's account finds it");
+  if (error) return not_there;
   for (const fs::path& hidden : folders.hidden) {
-    if (is_within(real, hidden)) {
-      return fault(volume, "'" + volume.source + "' is hidden from tasks");
-    }
+    if (real == hidden) return fault(volume, "'" + volume.source + "' is hidden from tasks");
+    // What is there in it and what is not look the same: who may not read names may not guess them.
+    if (is_within(real, hidden)) return not_there;
   }
   if (is_within(real, kProcesses)) {
     return fault(volume, "'" + volume.source + "' would show the processes of others");

@@ -1,9 +1,10 @@
-#include "api/base64.h"
+#include "base/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
-namespace muster::api {
+namespace muster::base {
 
 namespace {
 
@@ -58,4 +59,17 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace muster::api
+std::string to_base64(std::string_view bytes) {
+  std::string text;
+  append_base64(text, bytes);
+  return text;
+}
+
+std::string to_base64_for_urls(std::string_view bytes) {
+  std::string text = to_base64(bytes);
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
+  return text;
+}
+
+}  // namespace muster::base

@@ -1,8 +1,8 @@
-#include "api/base64.h"
+#include "base/base64.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::api {
+namespace muster::base {
 namespace {
 
 std::string encoded(std::string_view bytes) {
@@ -35,4 +35,4 @@ TEST(Base64, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace muster::api
+}  // namespace muster::base

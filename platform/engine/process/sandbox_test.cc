@@ -1,0 +1,89 @@
+#include "engine/process/sandbox.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "base/test_folder.h"
+
+namespace muster::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a task of another project could do to the machine's folders while a sandbox is being made
+/// is done between asking for its command and running that.
+class SharedSandbox : public testing::Test {
+ protected:
+  SharedSandbox() {
+    for (const char* name : {"above/hidden/task/generated", "data"}) {
+      fs::create_directories(folder_ / name);
+    }
+    EXPECT_TRUE(base::write_new_file(hidden() / "key", "sesame\n"));
+    EXPECT_TRUE(base::write_new_file(folder_ / "data/file", "data\n"));
+    EXPECT_TRUE(base::write_new_file(task() / "hosts", "127.0.0.1 localhost\n"));
+  }
+
+  fs::path hidden() const { return folder_ / "above/hidden"; }
+  fs::path task() const { return hidden() / "task"; }
+
+  std::vector<std::string> command(const std::vector<Mount>& mounts) const {
+    launch::TaskPlan plan;
+    plan.hostname = "test";
+    auto words = sandbox_command(plan, {task()}, mounts, real_paths({hidden()}), true);
+    EXPECT_TRUE(words) << words.error().to_string();
+    return *std::move(words);
+  }
+
+  /// What the script prints in the sandbox, the task's own folder being the one place to write to.
+  std::string output_of(const std::string& script, std::vector<std::string> words) const {
+    words.insert(words.end(), {"sh", "-c", "(" + script + ") > /generated/out 2>&1"});
+    const auto child = base::spawn({.argv = words, .environment = base::current_environment()});
+    EXPECT_TRUE(child);
+    if (!child || !base::wait_for(*child)) return "(not run)";
+    const auto output = base::read_file(task() / "generated/out");
+    return output ? *output : output.error().to_string();
+  }
+
+  const base::TestFolder folder_;
+};
+
+TEST_F(SharedSandbox, AFolderOfTheNodeThatBecameALinkToWhatIsHiddenShowsNothingOfIt) {
+  const fs::path source = folder_ / "data";
+  const auto words = command({{.source = source, .target = "/x", .own = false}});
+  EXPECT_EQ(output_of("cat /x/file", words), "data\n");
+
+  fs::rename(source, folder_ / "away");
+  fs::create_directory_symlink(hidden(), source);
+
+  // But for the folder that this task was given of it.
+  EXPECT_EQ(output_of("cat /x/key 2> /dev/null; ls -A /x", words), "task\n");
+}
+
+TEST_F(SharedSandbox, AFolderOfTheNodeBesideAFolderOfTheTasksIsFound) {
+  fs::create_directories(hidden() / "own");
+  ASSERT_TRUE(base::write_new_file(hidden() / "own/file", "own\n"));
+
+  EXPECT_EQ(output_of("cat /x/file /y/file; ls -A " + hidden().string(),
+                      command({{.source = folder_ / "data", .target = "/x", .own = false},
+                               {.source = hidden() / "own", .target = "/y", .own = true}})),
+            "data\nown\n");
+}
+
+TEST_F(SharedSandbox, NoFolderAboveWhatIsHiddenCanBeMoved) {
+  const std::string above = (folder_ / "above").string();
+
+  for (const auto& words :
+       {command({}), command({{.source = folder_ / "data", .target = "/x", .own = false}})}) {
+    output_of("mv " + above + " " + above + "-moved", words);
+    EXPECT_TRUE(fs::exists(hidden() / "key"));
+  }
+  // By no other way either.
+  output_of("mv /x/above /x/moved",
+            command({{.source = fs::path(folder_), .target = "/x", .own = false}}));
+  EXPECT_TRUE(fs::exists(hidden() / "key"));
+}
+
+}  // namespace
+}  // namespace muster::engine

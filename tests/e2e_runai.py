@@ -1,0 +1,597 @@
+"""Run:AI's commands, as those who know them type them, through a real server with four GPUs."""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+
+from e2e_commands import read_yaml
+from muster_harness import BOUND, MPIRUN, MusterTest, Typed, descendants, kill_and_wait, main
+
+IMAGE = "gcr.io/run-ai-demo/quickstart-distributed"
+
+# The tasks of a PyTorch job meet as torch's own store does, but on plain sockets. Whoever comes
+# before the master listens asks again.
+MEET = """
+import os, socket
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(place) as server:
+        for _ in range(world - 1):
+            peer = server.accept()[0]
+            print("met", peer.makefile().readline().strip(), flush=True)
+            peer.sendall(b"welcome")
+            peer.close()
+else:
+    peer = socket.socket()
+    while peer.connect_ex(place):
+        peer.close()
+        peer = socket.socket()
+    peer.sendall(f"rank {rank} of {world}\\n".encode())
+    print("was told", peer.makefile().read(), flush=True)
+"""
+
+# What a task of a TensorFlow job is, and that it can listen where the others look for it.
+LISTEN = """
+import json, os, socket
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
+host, port = config["cluster"][task["type"]][task["index"]].split(":")
+socket.create_server((host, int(port))).close()
+print(json.dumps({"listens": socket.gethostname() == host, **config}), flush=True)
+"""
+
+
+def values_of(page):
+    """NAME: value, of the first part of `runai describe job`."""
+    lines = page[:page.index("\n\n")].splitlines()
+    return {line.partition(":")[0]: line.partition(":")[2].strip() for line in lines}
+
+
+def part_of(page, title):
+    """The lines below `title` up to an empty one."""
+    return page.split(f"\n{title}:\n")[1].split("\n\n")[0].splitlines()
+
+
+def rows_of(table):
+    return [line.split() for line in table]
+
+
+class RunAiTest(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        self.muster.environment["MUSTER_DECLARE_GPUS"] = "4"
+
+    def runai(self, *words, **options):
+        return self.muster.run("runai", *words, **options)
+
+    def submit(self, name, *flags, script, kind="submit"):
+        """A job that runs a piece of shell; `kind`: of which command."""
+        return self.runai(*kind.split(), name, "-i", "image", *flags, "--", "sh", "-c", script)
+
+    def events(self, name):
+        return self.muster.stream("events", name, "--follow")
+
+    def await_running(self, name):
+        self.events(name).until("  running")
+
+    def describe(self, name):
+        return self.runai("describe", "job", name).stdout
+
+    def status(self, name):
+        return values_of(self.describe(name))["STATUS"]
+
+    def pods(self, name):
+        """The status of each."""
+        return {row[0]: row[1] for row in rows_of(part_of(self.describe(name), "Pods")[1:])}
+
+    def logs(self, name, *flags):
+        return self.runai("logs", name, *flags).stdout
+
+    def finished_logs(self, name, *flags):
+        self.muster.ended(name)
+        return self.logs(name, *flags)
+
+    def holder(self, name, gpus):
+        """A job that keeps GPUs until its gate opens."""
+        gate = self.muster.gate(f"gate-{name}")
+        self.submit(name, "-g", gpus, script=gate.wait)
+        self.await_running(name)
+        return gate
+
+    def stream_with_errors(self, *words):
+        """Both outputs of a command, as lines."""
+        return self.muster.stream_of(
+            ["sh", "-c", 'exec "$@" 2>&1', "sh", *self.muster.argv("runai", *words)])
+
+
+class DistributedJobs(RunAiTest):
+
+    def variables(self, pod):
+        text = self.runai("exec", "dist", "--pod", pod, "--", "env", "-0").stdout
+        return dict(entry.split("=", 1) for entry in text.split("\0") if entry)
+
+    def test_the_pods_of_an_mpi_job_find_run_ais_variables_and_its_hostfile(self):
+        gate = self.muster.gate()
+        self.submit("dist", "--processes=2", "-g", "1", "-e", "A=b=c", kind="submit-mpi",
+                    script=gate.wait)
+        self.await_running("dist")
+        job = self.muster.job("dist")
+
+        for pod, index, gpus in (("dist-launcher", "0", "0"), ("dist-worker-0", "0", "1"),
+                                 ("dist-worker-1", "1", "1")):
+            with self.subTest(pod):
+                found = self.variables(pod)
+                expected = {"RUNAI_MPI_NUM_WORKERS": "2", "RUNAI_NUM_OF_GPUS": gpus,
+                            "JOB_NAME": "dist", "RUNAI_JOB_NAME": "dist", "JOB_UUID": job["id"],
+                            "RUNAI_JOB_UUID": job["id"], "POD_INDEX": index, "A": "b=c",
+                            "NODE_NAME": job["tasks"][0]["node"], "RUNAI_PROJECT": "default"}
+                self.assertEqual(found, found | expected)
+                self.assertEqual(
+                    self.runai("exec", "dist", "--pod", pod, "cat", "/etc/mpi/hostfile").stdout,
+                    "dist-worker-0 slots=1\ndist-worker-1 slots=1\n")
+        devices = [self.variables(f"dist-{task}")["CUDA_VISIBLE_DEVICES"]
+                   for task in ("launcher", "worker-0", "worker-1")]
+        self.assertEqual(devices[0], "")
+        self.assertEqual(sorted(devices[1:]), ["0", "1"])
+        pod_uuids = {self.variables(f"dist-{task}")["POD_UUID"]
+                     for task in ("launcher", "worker-0", "worker-1")}
+        self.assertEqual(len(pod_uuids), 3)
+
+    def test_the_ranks_that_a_script_starts_have_the_variables_of_their_own_pod(self):
+        script = self.muster.script("image.sh", "#!/bin/sh\n" + " ".join(
+            MPIRUN[:-1]) + " $RUNAI_MPI_NUM_WORKERS sh -c 'echo $(hostname) $POD_INDEX "
+            "$RUNAI_NUM_OF_GPUS $A $RUNAI_MPI_NUM_WORKERS'\n")
+        self.muster.configure(f"images:\n  {IMAGE}:\n    command: [{script}]\n")
+        self.runai("submit-mpi", "dist", "--processes=2", "-g", "1", "-e", "A=b=c", "-i", IMAGE)
+
+        lines = self.finished_logs("dist", "--pod", "dist-launcher").splitlines()
+
+        self.assertEqual(sorted(lines), ["dist-worker-0 0 1 b=c 2", "dist-worker-1 1 1 b=c 2"])
+
+    def test_a_gang_with_too_little_room_says_why_it_waits_and_runs_when_there_is_room(self):
+        held = self.holder("other", 3)
+        gate = self.muster.gate()
+        self.submit("dist", "--processes=2", "-g", "1", kind="submit-mpi", script=gate.wait)
+        waits = self.events("dist")
+        waits.until("lacks GPUs")
+
+        page = self.describe("dist")
+        values = values_of(page)
+
+        self.assertEqual(values["STATUS"], "Pending")
+        self.assertEqual((values["TOTAL REQUESTED GPUS"], values["ALLOCATED GPUS"]), ("2", "0"))
+        self.assertEqual((values["RUNNING PODS"], values["PENDING PODS"]), ("0", "3"))
+        self.assertIn("needs 3 tasks at once", part_of(page, "Reason")[0])
+        self.assertIn("1 GPU free", part_of(page, "Reason")[0])
+        self.assertEqual(set(self.pods("dist").values()), {"PENDING"})
+        self.assertRegex(self.runai("list").stdout,
+                         r"\ndist +Pending +\w+ +N/A +image +Train +default .* 0 \(2\) +0 \(3\)")
+        held.open()
+        waits.until("  running")
+        self.assertEqual(self.status("dist"), "Running")
+        self.assertEqual(set(self.pods("dist").values()), {"RUNNING"})
+        self.assertNotIn("\nReason:\n", self.describe("dist"))
+
+    def test_a_gang_one_of_whose_workers_is_not_up_is_not_running(self):
+        """Its sshd is held before it greets, so that the launcher has to wait for it."""
+        gate = self.muster.gate()
+        asked = self.muster.work / "asked"
+        os.mkfifo(asked)
+        sshd = shutil.copy("/usr/sbin/sshd", self.muster.work / "real-sshd")
+        opened = self.muster.work / "opened"
+        held = self.muster.script(
+            "sshd", f'#!/bin/sh\nif [ "$(hostname)" = dist-worker-1 ] && ! [ -e {opened} ]\n'
+            f'then echo > {asked}; {gate.wait}\nfi\nexec {sshd} "$@"\n')
+        self.muster.start_server(
+            prefix=["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(held), "/usr/sbin/sshd"])
+        reading = os.open(asked, os.O_RDWR | os.O_CLOEXEC)
+        self.addCleanup(os.close, reading)
+        self.submit("dist", "--processes=2", "-g", "1", kind="submit-mpi", script="true")
+        self.assertTrue(select.select([reading], [], [], BOUND)[0], "nobody asked worker-1")
+
+        page = self.describe("dist")
+
+        self.assertEqual(values_of(page)["STATUS"], "Init:0/1")
+        self.assertEqual(self.pods("dist")["dist-launcher"], "INIT:0/1")
+        self.assertRegex(self.runai("list").stdout, r"\ndist +Init:0/1 ")
+        self.assertNotRegex(self.runai("top", "job").stdout, r"\ndist ")
+        self.assertEqual(json.loads(self.runai("get", "dist", "-o", "json").stdout)["status"],
+                         "Init:0/1")
+        opened.touch()
+        gate.open(100)
+        self.assertEqual(self.muster.ended("dist")["phase"], "Succeeded")
+        self.assertEqual(self.status("dist"), "Succeeded")
+
+    def test_a_worker_that_is_killed_is_named(self):
+        gate = self.muster.gate()
+        self.runai("submit-mpi", "dist", "--processes=2", "-g", "1", "--backoff-limit", "0", "-i",
+                   "image", "--", *MPIRUN, "sh", "-c", f"echo training; {gate.wait}")
+        logs = self.muster.stream("runai", "logs", "dist", "-f")
+        for _ in range(2):
+            logs.until("training")
+
+        for pid in descendants(self.muster.shim_of(self.muster.job("dist"), "worker-1")):
+            try:
+                kill_and_wait(pid)
+            except ProcessLookupError:
+                pass  # it went with another one
+        logs.finish()
+
+        page = self.describe("dist")
+        self.assertEqual(values_of(page)["STATUS"], "Failed")
+        self.assertEqual(part_of(page, "Reason")[0].strip(),
+                         "worker-1 was killed by signal 9 (SIGKILL)")
+        self.assertEqual(self.pods("dist")["dist-worker-1"], "ERROR")
+        self.assertRegex(page, r"\njob/dist +Warning +\w+ +worker-1 was killed by signal 9")
+
+    def test_the_tasks_of_a_pytorch_job_meet_at_the_master(self):
+        self.runai("submit-dist", "pytorch", "ddp", "--workers=1", "-g", "1", "-i", "image",
+                   "--command", "--", "python3", "-c", MEET)
+
+        self.assertEqual(self.muster.ended("ddp")["phase"], "Succeeded")
+        self.assertEqual(self.logs("ddp", "--pod", "ddp-master"), "met rank 1 of 2\n")
+        self.assertEqual(self.logs("ddp", "--pod", "ddp-worker-0"), "was told welcome\n")
+        self.assertEqual(set(self.pods("ddp").values()), {"COMPLETED"})
+        self.assertEqual(values_of(self.describe("ddp"))["TOTAL REQUESTED GPUS"], "2")
+
+    def test_the_tasks_of_a_tensorflow_job_are_told_who_the_others_are(self):
+        self.runai("submit-dist", "tf", "keras", "--workers=2", "-i", "image", "--command", "--",
+                   "python3", "-c", LISTEN)
+        self.assertEqual(self.muster.ended("keras")["phase"], "Succeeded")
+
+        told = {pod: json.loads(self.logs("keras", "--pod", f"keras-{pod}"))
+                for pod in ("chief", "worker-0", "worker-1")}
+
+        self.assertEqual({pod: config["task"] for pod, config in told.items()},
+                         {"chief": {"type": "chief", "index": 0},
+                          "worker-0": {"type": "worker", "index": 0},
+                          "worker-1": {"type": "worker", "index": 1}})
+        self.assertTrue(all(config["listens"] for config in told.values()))
+        clusters = [config["cluster"] for config in told.values()]
+        self.assertEqual(clusters, clusters[:1] * 3)
+        self.assertEqual({role: len(places) for role, places in clusters[0].items()},
+                         {"chief": 1, "worker": 2})
+
+
+class Looking(RunAiTest):
+
+    def test_list_shows_the_jobs_of_the_project_in_use_and_with_all_those_of_every_project(self):
+        for project in ("team-a", "team-b"):
+            self.muster.run("project", "create", project)
+            self.submit(f"of-{project}", "-p", project, script="true")
+
+        set_text = self.runai("project", "set", "team-a").stdout
+        table = self.runai("list").stdout
+
+        self.assertEqual(set_text, "Project team-a has been set as default project\n")
+        self.assertTrue(table.startswith("Showing jobs for project team-a\nNAME "), table)
+        self.assertIn("\nof-team-a ", table)
+        self.assertNotIn("of-team-b", table)
+        self.assertIn("\nof-team-b ", self.runai("list", "-p", "team-b").stdout)
+        for flag in ("-A", "--all-projects"):
+            rows = rows_of(self.runai("list", flag).stdout.splitlines())
+            self.assertEqual([row[0] for row in rows], ["NAME", "of-team-a", "of-team-b"])
+        self.assertEqual(self.runai("list", "jobs", "-A", "-o", "names").stdout,
+                         "of-team-a\nof-team-b\n")
+
+    def test_describe_prints_json_and_yaml_with_the_same_content(self):
+        self.runai("submit-mpi", "dist", "--processes", "2", "-i", "image", "--", "true")
+        self.muster.ended("dist")
+
+        job = json.loads(self.runai("describe", "job", "dist", "-o", "json").stdout)
+        same = read_yaml(self.runai("get", "dist", "-o", "yaml").stdout)
+
+        def without_ages(page):
+            return {key: value for key, value in page.items() if key != "instances"} | {
+                "instances": [pod | {"age": None} for pod in page["instances"]]}
+
+        self.assertEqual(without_ages(same), without_ages(job))
+        self.assertEqual(job["status"], "Succeeded")
+        self.assertEqual(job["chiefName"], "dist-launcher")
+        self.assertEqual(job["commandLine"],
+                         "runai submit-mpi dist --processes 2 -i image -- true")
+        self.assertEqual([(pod["name"], pod["status"], pod["chief"]) for pod in job["instances"]],
+                         [("dist-launcher", "Completed", True),
+                          ("dist-worker-0", "Completed", False),
+                          ("dist-worker-1", "Completed", False)])
+
+    def test_logs_are_those_of_all_pods_merged_or_of_one(self):
+        self.runai("submit-mpi", "dist", "--processes=2", "-i", "image", "--", *MPIRUN, "sh", "-c",
+                   "echo on $(hostname); echo end")
+
+        merged = self.finished_logs("dist").splitlines()
+
+        self.assertEqual(sorted(merged),
+                         ["[0@dist-worker-0] end", "[0@dist-worker-0] on dist-worker-0",
+                          "[1@dist-worker-1] end", "[1@dist-worker-1] on dist-worker-1"])
+        self.assertEqual(self.logs("dist", "--pod", "dist-worker-1"), "on dist-worker-1\nend\n")
+        self.assertEqual(self.logs("dist", "--pod", "worker-0", "--tail", "1"), "end\n")
+        self.assertEqual(self.logs("dist", "-t", "-1").splitlines(), merged)
+        self.assertEqual(self.logs("dist", "--tail=1").splitlines(), merged[-1:])
+        self.assertRegex(self.logs("dist", "--timestamps", "-t", "1"),
+                         r"^\d{4}-\d\d-\d\dT[\d:.]+Z \[\d@dist-worker-\d\] ")
+        missing = self.runai("logs", "dist", "--pod", "dist-worker-2", code=3).stderr
+        self.assertIn("its pods: dist-launcher, dist-worker-0, dist-worker-1", missing)
+
+    def test_logs_are_followed_until_the_job_has_ended(self):
+        gate = self.muster.gate()
+        self.submit("train", "--backoff-limit", "0", script=f"echo one; {gate.wait}; echo two")
+        logs = self.muster.stream("runai", "logs", "train", "--follow")
+        self.assertEqual(logs.line(), "one")
+
+        gate.open()
+
+        self.assertEqual(logs.line(), "two")
+        self.assertIsNone(logs.line())
+        self.assertEqual(logs.finish(), 0, logs.errors)
+
+    def test_what_is_not_there_is_said_in_run_ais_words(self):
+        missing = ("The job dist does not exist in project default. If the job exists in a "
+                   "different project, use -p <project name>.")
+        for words in (("get", "dist"), ("describe", "job", "dist"), ("logs", "dist"),
+                      ("bash", "dist"), ("exec", "dist", "ls"), ("attach", "dist")):
+            with self.subTest(words):
+                self.assertIn(missing, self.runai(*words, code=3).stderr)
+        for words in (("project", "set", "team-x"), ("config", "project", "team-x"),
+                      ("list", "-p", "team-x"),
+                      ("submit", "job", "-p", "team-x", "-i", "image", "--", "true")):
+            with self.subTest(words):
+                self.assertIn("project team-x was not found. Please run 'runai list project' to "
+                              "view all avaliable projects", self.runai(*words, code=3).stderr)
+        self.assertIn("\ndefault (default) ", self.runai("list", "project").stdout)
+
+
+class Submitting(RunAiTest):
+
+    def test_a_name_that_is_taken_is_told_and_jobs_without_one_are_numbered(self):
+        first = self.submit("train", script="true").stdout
+        taken = self.runai("submit", "train", "-i", "image", "--", "true", code=4)
+
+        self.assertEqual(first, "The job 'train' has been submitted successfully\nYou can run "
+                         "`runai describe job train -p default` to check the job status\n")
+        self.assertIn("the job train already exists, please delete it first "
+                      "(use 'runai delete train')\n", taken.stderr)
+        self.assertEqual(taken.stdout, "")
+        for number in range(2):
+            text = self.runai("submit", "-i", "image", "--", "true").stdout
+            self.assertIn(f"The job 'job-{number}' has been submitted", text)
+
+    def test_a_dry_run_shows_the_job_and_submits_nothing(self):
+        text = self.runai("submit-mpi", "dist", "--processes=2", "-g", "1", "-i", IMAGE,
+                          "--dry-run").stdout
+
+        self.assertIn("name: dist\n", text)
+        self.assertIn("workers: 2\n", text)
+        self.assertIn(f"image: {IMAGE}\n", text)
+        self.assertFalse(self.muster.state.exists())  # not even a server is started
+        self.assertEqual(self.runai("list", "-A", "-o", "names").stdout, "")
+
+    def test_all_faults_of_a_command_line_are_told_at_once(self):
+        told = self.runai("submit-mpi", "Bad_Name", "--procesess=2", code=2).stderr
+
+        self.assertIn("3 faults", told)
+        self.assertIn("unknown flag '--procesess'; did you mean '--processes'?", told)
+        self.assertIn("-i, --image: must be set", told)
+        self.assertIn("Job names must consist of lower case alphanumeric characters", told)
+
+    def test_a_repository_is_brought_in_for_every_pod(self):
+        repository = self.muster.work / "code.git"
+        repository.mkdir()
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(repository)]
+        for branch in ("main", "side"):
+            (repository / "train.sh").write_text(f"echo {branch} on $(hostname)\n")
+            checkout = ["init", "-q", "-b", branch] if branch == "main" else \
+                ["checkout", "-q", "-b", branch]
+            for words in (checkout, ["add", "."], ["commit", "-q", "-m", branch]):
+                subprocess.run([*git, *words], check=True)
+        source = f"source=file://{repository}"
+
+        self.runai("submit-mpi", "dist", "--processes=2", "-i", "image", "--git-sync",
+                   f"{source},branch=main", "--", *MPIRUN, "sh", "/code/train.sh")
+        self.runai("submit", "single", "-i", "image", "--git-sync",
+                   f"{source},rev=side,target=/src", "--", "sh", "/src/train.sh")
+
+        for worker in range(2):
+            self.assertEqual(self.finished_logs("dist", "--pod", f"dist-worker-{worker}"),
+                             f"main on dist-worker-{worker}\n")
+        self.assertEqual(self.finished_logs("single"), "side on single-main\n")
+        wrong = self.runai("submit", "x", "-i", "image", "--git-sync", "branch=main", "--", "true",
+                           code=2)
+        self.assertIn("git sync must contain Repository", wrong.stderr)
+
+    def test_a_folder_of_the_machine_is_found_where_it_was_asked_for_and_may_be_read_only(self):
+        for name in ("data", "out"):
+            (self.muster.work / name).mkdir()
+        (self.muster.work / "data" / "file").write_text("content\n")
+
+        self.runai("submit-mpi", "dist", "--processes=1", "-i", "image", "-v",
+                   f"{self.muster.work}/data:/data:ro", "-v", f"{self.muster.work}/out:/out", "--",
+                   *MPIRUN[:-1], "1", "sh", "-c",
+                   "cat /data/file; touch /data/new || echo refused; hostname > /out/host")
+
+        self.assertIn("content\n", self.finished_logs("dist", "--pod", "dist-worker-0"))
+        self.assertIn("refused\n", self.logs("dist", "--pod", "dist-worker-0"))
+        self.assertEqual((self.muster.work / "out" / "host").read_text(), "dist-worker-0\n")
+        self.assertEqual(os.listdir(self.muster.work / "data"), ["file"])
+
+    def test_an_interactive_job_gives_way_to_nobody_and_one_that_trains_does(self):
+        self.muster.configure("scheduler:\n  forbearance: 0s\n")
+        self.muster.run("project", "create", "team-a", "--gpus", "4")
+        self.runai("project", "set", "team-a")
+        gate = self.muster.gate()
+        script = f"echo start $MUSTER_RESTART_COUNT; {gate.wait} & wait $!"
+        self.submit("note", "--interactive", "-g", "2", script=script)
+        self.submit("train", "-g", "2", script=script)
+        self.await_running("note")
+        self.await_running("train")
+
+        self.submit("serve", "--inference", "-g", "2", script=script)
+        self.await_running("serve")
+        self.submit("more", "--inference", "-g", "2", script=script)
+        waits = self.events("more")
+        waits.until("needs 2 GPUs")
+
+        self.assertEqual(self.status("more"), "Pending")
+        self.assertEqual(self.status("train"), "Pending")
+        page = values_of(self.describe("note"))
+        self.assertEqual((page["STATUS"], page["TYPE"]), ("Running", "Interactive"))
+        self.assertEqual(self.logs("note"), "start 0\n")
+
+    def test_attach_behind_a_submission_shows_all_of_it_and_ends_with_its_code(self):
+        for number in range(3):
+            ran = self.runai("submit", f"short-{number}", "-i", "image", "--backoff-limit", "0",
+                             "--attach", "--", "sh", "-c", "echo all of it; exit 7", code=7)
+            self.assertTrue(ran.stdout.endswith("\nall of it\n"), ran.stdout)
+
+
+class Changing(RunAiTest):
+
+    def test_delete_takes_several_and_an_unknown_one_spares_no_other(self):
+        self.submit("a", script="sleep 1000000")
+        self.submit("b", script="true")
+        self.await_running("a")
+        self.muster.ended("b")
+
+        ran = self.runai("delete", "a", "nobody", "b", code=3)
+
+        self.assertEqual(ran.stdout, "Job a deleted successfully.\nJob b deleted successfully.\n")
+        self.assertEqual(ran.stderr, "runai: Job nobody does not exist in project default. If the "
+                         "job exists in a different project, use -p <project-name>.\n")
+        self.assertEqual(self.muster.jobs(), [])
+        self.assertEqual(self.muster.job_folders(), [])
+
+    def test_two_that_delete_a_job_at_once_both_see_it_go(self):
+        gate = self.muster.gate()
+        self.submit("dist", "--processes=2", kind="submit-mpi",
+                    script=f"trap 'echo asked; {gate.wait}; exit 0' TERM; echo up; "
+                           "sleep 1000000 & wait $!")
+        logs = self.muster.stream("runai", "logs", "dist", "-f")
+        logs.until("up")
+
+        deletions = [self.stream_with_errors("delete", "dist") for _ in range(2)]
+        logs.until("asked")
+        self.assertEqual(self.status("dist"), "Terminating")
+        gate.open()
+
+        answers = sorted((one.finish(), one.text) for one in deletions)
+        done = (0, "Job dist deleted successfully.\n")
+        gone = (3, "runai: Job dist does not exist in project default. If the job exists in a "
+                   "different project, use -p <project-name>.\n")
+        # Whoever only comes when it is gone is told so.
+        self.assertIn(answers, [[done, done], [done, gone]])
+        self.assertEqual(self.muster.jobs(), [])
+
+    def test_a_suspended_job_frees_its_room_and_goes_on_when_it_is_resumed(self):
+        self.submit("train", "-g", "4", script="echo start $MUSTER_RESTART_COUNT; "
+                                               "sleep 1000000 & wait $!")
+        logs = self.muster.stream("runai", "logs", "train", "-f")
+        logs.until("start 0")
+
+        ran = self.runai("suspend", "train", "nobody", code=3)
+
+        self.assertEqual(ran.stdout, "Job train suspended successfully.\n")
+        self.assertEqual(ran.stderr, "runai: Job nobody not found \n")
+        self.events("train").until("its room is free")
+        self.assertEqual(self.status("train"), "Suspended")
+        self.submit("other", "-g", "4", script="true")
+        self.assertEqual(self.muster.ended("other")["phase"], "Succeeded")
+        self.assertEqual(self.runai("resume", "-A").stdout, "Job train resumed successfully.\n")
+        logs.until("start 1")
+        self.await_running("train")
+        self.assertEqual(self.status("train"), "Running")
+
+
+class Inside(RunAiTest):
+
+    def setUp(self):
+        super().setUp()
+        self.gate = self.muster.gate()
+        self.submit("dist", "--processes=2", kind="submit-mpi", script=self.gate.wait)
+        self.await_running("dist")
+
+    def test_exec_takes_the_flags_behind_the_command_for_the_commands_own(self):
+        def exec(*words, **options):
+            return self.runai("exec", "dist", *words, **options)
+
+        self.assertEqual(exec("echo", "-n", "--pod", "-it").stdout, "--pod -it")
+        self.assertEqual(exec("hostname").stdout, "dist-launcher\n")
+        self.assertEqual(exec("--pod", "dist-worker-1", "hostname").stdout, "dist-worker-1\n")
+        self.assertEqual(exec("-i", "--", "cat", input="typed\n").stdout, "typed\n")
+        self.assertEqual(exec("sh", "-c", "echo err >&2; exit 7", code=7).stderr, "err\n")
+        exec("sh", "-c", "kill -9 $$", code=137)
+        self.assertIn("no program 'no-such-program'", exec("no-such-program", code=3).stderr)
+        self.assertIn("the command to run is missing", exec(code=2).stderr)
+
+    def test_exec_without_i_leaves_what_a_script_reads_alone(self):
+        runai = " ".join(self.muster.argv("runai"))
+
+        ran = subprocess.run(["sh", "-c", f"{runai} exec dist cat; read line; echo $line"],
+                             input="for the script\n", capture_output=True, text=True,
+                             env=self.muster.environment, timeout=BOUND)
+
+        self.assertEqual(ran.stdout, "for the script\n", ran.stderr)
+
+    def test_bash_opens_a_shell_in_the_launcher_or_another_pod(self):
+        shell = Typed(self.muster, "runai", "bash", "dist")
+        self.addCleanup(shell.close)
+        shell.type(b"hostname; test -t 0 && echo a ter''minal; exit 5\n")
+
+        self.assertEqual(shell.finish(), 5, shell.text)
+        self.assertIn(b"dist-launcher\r\n", shell.text)
+        self.assertIn(b"a terminal\r\n", shell.text)
+        piped = self.runai("bash", "dist", "--pod", "dist-worker-0", input="hostname; exit 3", code=3)
+        self.assertEqual(piped.stdout, "dist-worker-0\n")
+
+    def test_a_pod_that_does_not_run_is_not_entered(self):
+        self.gate.open()
+        self.muster.ended("dist")
+
+        for words in (("exec", "dist", "true"), ("bash", "dist")):
+            self.assertIn("Unable to run command in a pod that is not running",
+                          self.runai(*words, code=4).stderr)
+
+
+class Attaching(RunAiTest):
+
+    def test_attach_waits_until_the_pod_runs_shows_it_and_ends_with_the_job(self):
+        held = self.holder("other", 4)
+        gate = self.muster.gate()
+        self.submit("train", "-g", "1", "--backoff-limit", "0",
+                    script=f"echo first words; {gate.wait}; exit 6")
+
+        attached = self.stream_with_errors("attach", "train")
+        self.assertEqual(attached.line(), "Connecting to pod train-main")
+        self.assertEqual(attached.line(), "Waiting for pod to start running...")
+        held.open()
+        self.assertEqual(attached.line(), "first words")
+        gate.open()
+
+        self.assertEqual(attached.finish(), 6)
+        self.assertIn("runai: job 'train' failed: main exited with code 6", attached.text)
+        self.assertIn("job train has ended", self.runai("attach", "train", code=4).stderr)
+
+    def test_ctrl_c_leaves_and_the_job_goes_on(self):
+        held = self.holder("other", 4)
+        gate = self.muster.gate()
+        self.submit("train", "-g", "1", script=f"echo first words; {gate.wait}")
+        attached = self.stream_with_errors("attach", "train", "--no-tty")
+        attached.until("Waiting for pod")
+        held.open()
+        attached.until("first words")
+
+        attached.interrupt()
+
+        self.assertEqual(attached.finish(), 130)
+        self.assertIn("Detached; the job goes on. To see it again: runai attach train",
+                      attached.text)
+        self.assertEqual(self.status("train"), "Running")
+        gate.open()
+        self.assertEqual(self.muster.ended("train")["phase"], "Succeeded")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,580 @@
+"""The files that a job brings along: which are sent, how they arrive, and what is refused."""
+
+import base64
+import hashlib
+import http.server
+import json
+import os
+import re
+import select
+import shutil
+import socket
+import subprocess
+import threading
+import zipfile
+from pathlib import Path
+
+from muster_harness import (BOUND, MPIRUN, MUSTER, MusterTest, Typed, UnixConnection, describe,
+                            kill_and_wait, main, processes_naming)
+
+SINGLE = ["--container", "image", "--machineType", "C3"]
+LONGEST_OUTPUT = 100_000
+
+
+class WorkspaceTest(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        self.tree = self.muster.work / "tree"
+        self.tree.mkdir()
+        self.jobs = 0
+
+    def write(self, name, content="x", mode=0o644):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+        return path
+
+    def run_in(self, workspace, command, *flags):
+        """What a job prints that works in it; and what was said of the sending."""
+        self.jobs += 1
+        ran = self.muster.run("submit", "single", f"job-{self.jobs}", "--workspace", workspace,
+                              *flags, "--follow", "--no-prefix", "--", "sh", "-c", command)
+        said = re.search(r"^muster: workspace: (.*)\n", ran.stderr)
+        self.assertIsNotNone(said, ran.stderr)
+        return ran.stdout, said.group(1)
+
+    def refused(self, workspace, *flags, code=2):
+        """What is said of a workspace that cannot be sent; nothing is submitted, nothing is kept."""
+        ran = self.muster.run("submit", "single", "refused", f"--workspace={workspace}", *flags,
+                              "--", "true", code=code)
+        self.assertEqual(ran.stdout, "")
+        self.assertEqual(self.muster.jobs(), [])
+        self.assertEqual(self.chunks(), [])
+        return ran.stderr
+
+    def chunks(self):
+        return [path for path in self.muster.state.glob("jobs/trees/*/chunks/*/*") if path.is_file()]
+
+
+class FoldersThatAreSent(WorkspaceTest):
+
+    def test_an_unchanged_folder_is_not_sent_again_and_of_a_changed_one_only_the_change(self):
+        self.write("large", os.urandom(3 << 20))
+        self.write("train.py", "print(1)\n")
+
+        self.assertEqual(self.run_in("tree", "cat train.py"),
+                         ("print(1)\n", "2 files, 3.1 MiB; sent 3.1 MiB"))
+        self.assertEqual(self.run_in("tree", "cat train.py")[1],
+                         "2 files, 3.1 MiB; nothing new to send")
+        self.write("train.py", "print(22)\n")
+        self.assertEqual(self.run_in("tree", "cat train.py"),
+                         ("print(22)\n", "2 files, 3.1 MiB; sent 10 B"))
+
+        self.muster.run("server", "--stop")
+        self.assertEqual(self.run_in("tree", "cat train.py"),
+                         ("print(22)\n", "2 files, 3.1 MiB; nothing new to send"))
+
+    def test_what_gitignore_and_the_command_leave_out_stays_at_home(self):
+        for name in ("train.py", "debug.log", "kept.log", "data/raw.bin", "data/labels.csv",
+                     "sub/cache/x", "sub/notes.txt", ".git/config"):
+            self.write(name)
+        self.write(".gitignore", "*.log\n!kept.log\n")
+        self.write("sub/.gitignore", "/cache/\n")
+
+        files, _ = self.run_in("tree", "find . -type f | sort", "--ignore", "*.bin", "--ignore",
+                               "sub/notes.txt")
+        ran = self.muster.run("gradient", "experiments", "run", "singlenode", *SINGLE, "--workspace",
+                              "tree", "--ignoreFiles", "*.bin, sub/notes.txt", "--command",
+                              "find . -type f | sort")
+
+        expected = ["./.gitignore", "./data/labels.csv", "./kept.log", "./sub/.gitignore", "./train.py"]
+        self.assertEqual(files.split(), expected)
+        self.assertEqual([line.split("\t")[2] for line in ran.stdout.splitlines()[2:]], expected)
+        self.assertIn("gradient: workspace: 5 files, ", ran.stderr)
+
+    def test_names_modes_and_links_arrive_as_they_are(self):
+        self.write("two\nlines", "of a name")
+        self.write("-rf", "option")
+        self.write("Größe μ", "letters")
+        self.write("run", "#!/bin/sh\necho ran\n", mode=0o755)
+        self.write("data", "no program", mode=0o644)
+        (self.tree / "link").symlink_to("data")
+        (self.tree / "empty").mkdir()
+
+        said, _ = self.run_in("tree", "cat 'two\nlines' ./-rf 'Größe μ'; echo; ./run; "
+                              "test -x data || echo not executable; readlink link; ls empty; ls | wc -l")
+
+        self.assertEqual(said, "of a nameoptionletters\nran\nnot executable\ndata\n8\n")
+
+    def test_all_tasks_of_a_gang_see_the_same_files(self):
+        self.write("weights", os.urandom(1 << 20))
+        digest = hashlib.sha256((self.tree / "weights").read_bytes()).hexdigest()
+        report = "echo $(hostname) $(pwd) $(sha256sum weights)"
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--workspace", "tree",
+                              "--follow", "--no-prefix", "--", "sh", "-c",
+                              f"echo by the launcher > note; {' '.join(MPIRUN)} "
+                              f"sh -c '{report}; cat note'")
+
+        lines = sorted(ran.stdout.splitlines())
+        self.assertEqual(lines, ["by the launcher"] * 2 + [
+            f"dist-worker-{i} /workspace {digest} weights" for i in range(2)])
+        self.assertFalse((self.tree / "note").exists())
+
+    def test_what_a_job_writes_is_its_own(self):
+        self.write("word", "sent\n")
+
+        self.assertEqual(self.run_in("tree", "echo changed > word; cat word")[0], "changed\n")
+        self.assertEqual(self.run_in("tree", "cat word")[0], "sent\n")
+
+        self.assertEqual((self.tree / "word").read_text(), "sent\n")
+
+    def test_on_a_terminal_the_way_is_shown_and_wiped_away(self):
+        self.write("large", os.urandom(3 << 20))
+
+        typed = Typed(self.muster, "submit", "single", "job", "--workspace", "tree", "--", "true")
+        self.addCleanup(typed.close)
+
+        self.assertEqual(typed.finish(), 0)
+        self.assertIn(b"\r\x1b[Kmuster: workspace: 1 file, 3 MiB; sent 3 MiB\r\n", typed.text)
+        self.assertIn(b"%", typed.text)
+        self.muster.ended("job")
+
+    def test_the_files_of_a_job_that_waits_outlive_the_server_and_the_folder(self):
+        self.muster.environment["MUSTER_DECLARE_GPUS"] = "1"
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "first", "--gpus", 1, "--", "sh", "-c", gate.wait)
+        self.write("word", "as it was sent\n")
+        self.muster.run("submit", "single", "second", "--gpus", 1, "--workspace", "tree", "--", "cat",
+                        "word")
+        shutil.rmtree(self.tree)
+        self.assertEqual(self.muster.job("second")["phase"], "Queued")
+
+        self.muster.kill_server()
+        self.assertEqual(self.muster.job("second")["phase"], "Queued")
+        gate.open()
+
+        self.assertEqual(self.muster.ended("second")["phase"], "Succeeded")
+        self.assertEqual(self.muster.logs("second", "--no-prefix"), "as it was sent\n")
+
+
+class FoldersThatAreNot(WorkspaceTest):
+
+    def test_a_link_that_leads_out_is_named(self):
+        self.write("train.py")
+        (self.tree / "inside").mkdir()
+        (self.tree / "inside" / "out").symlink_to("../../../etc/passwd")
+        (self.tree / "absolute").symlink_to("/etc/passwd")
+
+        said = self.refused("tree")
+
+        self.assertIn("'inside/out': is a link to '../../../etc/passwd'", said)
+        self.assertIn("'absolute': is a link to '/etc/passwd'", said)
+        ran = self.muster.run("gradient", "experiments", "run", "singlenode", *SINGLE, "--command",
+                              "true", "--workspace", "tree", code=2)
+        self.assertIn("'inside/out': is a link to", ran.stderr)
+        self.assertEqual(self.muster.jobs(), [])
+
+    def test_what_is_neither_file_folder_nor_link_is_named(self):
+        os.mkfifo(self.tree / "pipe")
+
+        self.assertIn("'pipe'", self.refused("tree"))
+
+    def test_two_gibibytes_are_refused_with_the_folders_that_hold_them(self):
+        self.write("train.py")
+        for name in ("data/raw/images.bin", "models/old.bin"):
+            os.truncate(self.write(name), 1 << 30)
+
+        said = self.refused("tree")
+
+        self.assertIn("it has 2.1 GiB, and at most 1 GiB is sent", said)
+        self.assertIn("'data/raw/': has 1 GiB in ", said)
+        self.assertIn("'models/': has 1 GiB in ", said)
+        self.assertIn("MUSTER_WORKSPACE_LIMIT=3G", said)
+        # Left out, they are in nobody's way.
+        self.assertEqual(self.run_in("tree", "find . -type f", "--ignore", "*.bin")[0], "./train.py\n")
+
+    def test_a_folder_that_is_not_there_is_named(self):
+        self.assertIn("there is no folder 'nowhere'", self.refused("nowhere", code=3))
+
+
+class Archives(WorkspaceTest):
+
+    def zip(self, **files):
+        path = self.muster.work / "tree.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, (text, mode) in files.items():
+                entry = zipfile.ZipInfo(name)
+                entry.external_attr = (0o100000 | mode) << 16
+                archive.writestr(entry, text)
+        return path
+
+    def test_an_archive_is_unpacked(self):
+        path = self.zip(**{"src/word": ("packed\n", 0o644), "run": ("#!/bin/sh\ncat src/word\n", 0o755)})
+
+        self.assertEqual(self.run_in(path, "./run")[0], "packed\n")
+
+    def test_one_that_leads_out_of_itself_is_refused_and_writes_nothing(self):
+        temporary = self.muster.work / "tmp"
+        temporary.mkdir()
+        self.muster.environment["TMPDIR"] = str(temporary)
+
+        said = self.refused(self.zip(**{"train.py": ("x", 0o644), "../evil": ("x", 0o644)}))
+
+        self.assertIn("../evil", said)
+        self.assertEqual(list(self.muster.folder.rglob("evil")), [])
+        self.assertEqual(list(temporary.iterdir()), [])
+
+    def test_what_is_no_archive_is_refused(self):
+        (self.muster.work / "tree.zip").write_text("no archive")
+
+        self.assertIn("tree.zip", self.refused("tree.zip"))
+
+
+class RepositoryTest(WorkspaceTest):
+
+    def setUp(self):
+        super().setUp()
+        self.temporary = self.muster.work / "tmp"
+        self.temporary.mkdir()
+        self.muster.environment |= {"TMPDIR": str(self.temporary), "no_proxy": "127.0.0.1"}
+        self.git("init", "-q", "-b", "main")
+        self.first = self.commit("word", "first")
+        self.git("tag", "v1")
+        self.git("checkout", "-q", "-b", "side")
+        self.commit("word", "on the side")
+        self.git("checkout", "-q", "main")
+        self.last = self.commit("word", "last")
+
+    def tearDown(self):
+        self.assertEqual(list(self.temporary.iterdir()), [], "what was fetched is still there")
+
+    def git(self, *words):
+        ran = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words],
+                             cwd=self.tree, env=self.muster.environment, check=True,
+                             capture_output=True, text=True, timeout=BOUND)
+        return ran.stdout.strip()
+
+    def commit(self, name, text):
+        self.write(name, text)
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", text)
+        return self.git("rev-parse", "HEAD")
+
+
+class Repositories(RepositoryTest):
+
+    def test_a_repository_is_fetched_at_a_branch_a_tag_or_a_commit(self):
+        url = f"file://{self.tree}"
+        for ref, word in ((None, "last"), ("side", "on the side"), ("v1", "first"),
+                          (self.first, "first"), (self.first[:9], "first")):
+            with self.subTest(ref):
+                flags = ["--workspace-ref", ref] if ref else []
+                said, sent = self.run_in(url, "cat word; ls -A", *flags)
+                self.assertEqual(said, word + "word\n")
+                self.assertTrue(sent.startswith("commit "), sent)
+        job = self.muster.job("job-3")
+        self.assertEqual(job["spec"]["annotations"]["muster/commit"], self.first)
+
+    def test_gradient_fetches_it_too_and_keeps_which_commit_it_was(self):
+        ran = self.muster.run("gradient", "experiments", "run", "singlenode", "--name", "x", *SINGLE,
+                              "--workspace", f"file://{self.tree}", "--workspaceRef", "main",
+                              "--command", "cat word; echo")
+
+        self.assertIn("\tlast\n", ran.stdout)
+        annotations = self.muster.job("x")["spec"]["annotations"]
+        self.assertEqual(annotations["gradient/workspaceCommit"], self.last)
+
+    def test_a_ref_that_is_not_there_is_named(self):
+        said = self.refused(f"file://{self.tree}", "--workspace-ref", "v2", code=3)
+
+        self.assertIn("has no branch, tag or commit 'v2'", said)
+
+    def test_what_is_no_url_of_a_repository_is_refused_and_git_is_not_even_started(self):
+        mark = self.muster.work / "ran"
+        programs = self.muster.work / "bin"
+        programs.mkdir()
+        git = programs / "git"
+        git.write_text(f"#!/bin/sh\ntouch {mark}\n")
+        git.chmod(0o755)
+        self.muster.environment["PATH"] = f"{programs}:{self.muster.environment['PATH']}"
+        for url, words in (
+                (f"--upload-pack=touch {mark}", "is an option"),
+                (f"ext::sh -c 'touch {mark}'", "would run a program for 'ext::'"),
+                ("git@-oProxyCommand=touch:a.git", "is not the address of a repository"),
+                ("ssh://-oProxyCommand=touch/a.git", "names no host"),
+                ("file://server.example/srv/a.git", "names no repository of this machine"),
+                ("https://example.org/a.html", "does not say that it is a repository"),
+                ("https://ada:hunter2@example.org/a.git", "a password stands in the URL"),
+                ("s3://bucket/a", "S3")):
+            with self.subTest(url):
+                for said in (self.refused(url), self.refused_by_gradient(url)):
+                    self.assertIn(words, said)
+                    self.assertNotIn("hunter2", said)
+        with self.subTest("a ref"):
+            said = self.refused(f"file://{self.tree}", "--workspace-ref", f"--upload-pack=touch {mark}")
+            self.assertIn("is not a branch, a tag or a commit", said)
+        self.assertFalse(mark.exists())
+
+    def refused_by_gradient(self, url):
+        ran = self.muster.run("gradient", "experiments", "run", "singlenode", *SINGLE, "--command",
+                              "true", f"--workspace={url}", code=2)
+        self.assertEqual((ran.stdout, self.muster.jobs()), ("", []))
+        return ran.stderr
+
+    def test_a_server_takes_no_path_of_its_own_for_a_tree(self):
+        self.muster.run("server", "--stop", code=None)
+        self.muster.run("list")
+        for kind, source in (("tree", "/etc"), ("tree", f"file://{self.tree}"), ("tree", "../../etc"),
+                             ("storage", "../../etc"), ("storage", "/etc")):
+            with self.subTest(f"{kind} {source}"):
+                connection = UnixConnection(self.muster.state / "muster.sock")
+                self.addCleanup(connection.close)
+                connection.request("POST", "/v1/jobs", json.dumps({
+                    "name": "sly", "kind": "single", "folder": "/", "command": ["cat", "/x/passwd"],
+                    "volumes": [{"kind": kind, "source": source, "target": "/x"}]}),
+                    {"content-type": "application/json"})
+                answer = connection.getresponse()
+                text = answer.read().decode()
+                self.assertIn(answer.status, (400, 404, 422), text)
+                self.assertIn("volumes[0]", text)
+        self.assertEqual(self.muster.jobs(), [])
+
+
+class GitOverHttp(http.server.ThreadingHTTPServer):
+    """Hands out repositories below a folder to whoever knows the password; and looks, while git
+    waits for an answer, which processes name it."""
+
+    PASSWORD = "correct-horse-7"
+
+    def __init__(self, folder):
+        super().__init__(("127.0.0.1", 0), GitHandler)
+        self.folder = folder
+        self.asked = []
+        self.seen = set()
+        self._thread = threading.Thread(target=self.serve_forever)
+        self._thread.start()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server_port}/{path}"
+
+    def close(self):
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class GitHandler(http.server.BaseHTTPRequestHandler):
+
+    def do_GET(self):
+        server = self.server
+        wanted = base64.b64encode(f"ada:{server.PASSWORD}".encode()).decode()
+        shown = self.headers.get("authorization")
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        server.asked.append((self.path, shown is not None))
+        server.seen.update(map(describe, processes_naming(server.PASSWORD)))
+        if shown != f"Basic {wanted}":
+            return self.answer(401, {"www-authenticate": 'Basic realm="test"'}, b"")
+        path, _, query = self.path.partition("?")
+        ran = subprocess.run(
+            ["git", "http-backend"], input=body, capture_output=True, timeout=BOUND, check=True,
+            env={"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(server.folder),
+                 "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": self.command, "PATH_INFO": path,
+                 "QUERY_STRING": query, "CONTENT_TYPE": self.headers.get("content-type") or "",
+                 "HTTP_CONTENT_ENCODING": self.headers.get("content-encoding") or "",
+                 "GIT_PROTOCOL": self.headers.get("git-protocol") or "",
+                 "CONTENT_LENGTH": str(len(body)), "REMOTE_USER": "ada"})
+        head, _, content = ran.stdout.partition(b"\r\n\r\n")
+        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        self.answer(int(headers.pop("Status", "200").split()[0]), headers, content)
+
+    do_POST = do_GET
+
+    def answer(self, status, headers, content):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *words):
+        pass
+
+
+class PrivateRepositories(RepositoryTest):
+    """Repositories that ask for a password, on a terminal at which somebody could be asked."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = GitOverHttp(self.muster.work)
+        self.addCleanup(self.server.close)
+        self.url = self.server.url("tree/.git")
+
+    def on_a_terminal(self, *flags, code):
+        typed = Typed(self.muster, "gradient", "experiments", "run", "singlenode", "--name", "x",
+                      *SINGLE, "--command", "cat word; echo", "--workspace", self.url, *flags)
+        self.addCleanup(typed.close)
+        self.assertEqual(typed.finish(), code, typed.text)
+        text = typed.text.decode()
+        self.assertNotRegex(text, r"(?m)^(Username|Password) for")
+        self.assertNotIn(self.server.PASSWORD, text)
+        return text
+
+    def options_file(self, password):
+        path = self.muster.work / "options.yaml"
+        path.write_text(f"workspaceUsername: ada\nworkspacePassword: {password}\n")
+        path.chmod(0o600)
+        return path
+
+    def assert_nobody_keeps_the_password(self):
+        kept = [path for path in self.muster.state.rglob("*") if path.is_file()
+                and self.server.PASSWORD.encode() in path.read_bytes()]
+        self.assertEqual(kept, [])
+
+    def test_without_a_password_the_command_is_refused_and_asks_nobody(self):
+        text = self.on_a_terminal(code=4)
+
+        self.assertIn(f"the repository '{self.url}' wants a password, or does not exist", text)
+        self.assertIn("--workspaceUsername and --workspacePassword", text)
+        self.assertEqual(self.muster.jobs(), [])
+        self.assertEqual([shown for _, shown in self.server.asked], [False])
+        ran = self.muster.run("submit", "single", "x", "--workspace", self.url, "--", "true", code=4)
+        self.assertIn("wants a password", ran.stderr)
+
+    def test_with_a_wrong_one_it_is_refused_and_the_password_is_not_repeated(self):
+        text = self.on_a_terminal("--optionsFile", self.options_file("wrong-horse-8"), code=4)
+
+        self.assertIn("does not take the password that was given", text)
+        self.assertNotIn("wrong-horse-8", text)
+        self.assertEqual(self.muster.jobs(), [])
+
+    def test_with_the_right_one_from_a_file_it_works_and_no_process_ever_names_it(self):
+        text = self.on_a_terminal("--optionsFile", self.options_file(self.server.PASSWORD), code=0)
+
+        self.assertIn("\tlast", re.sub(r"\x1b\[[0-9;]*m", "", text))
+        self.assertTrue(any(shown for _, shown in self.server.asked))
+        self.assertEqual(self.server.seen, set())
+        self.assert_nobody_keeps_the_password()
+
+    def test_one_that_was_typed_on_the_command_line_is_in_no_other_process(self):
+        self.on_a_terminal("--workspaceUsername", "ada", "--workspacePassword", self.server.PASSWORD,
+                           "--workspaceRef", "v1", code=0)
+
+        self.assertTrue(all("gradient experiments run" in process for process in self.server.seen),
+                        self.server.seen)
+        self.assertLessEqual(len(self.server.seen), 1)
+        self.assert_nobody_keeps_the_password()
+        details = self.muster.run("gradient", "experiments", "details", "--id", "x").stdout
+        self.assertNotIn(self.server.PASSWORD, details)
+
+
+class Between:
+    """Stands where a server's socket was and hands on what is said, until the first files come: in
+    the middle of them it kills the server, and goes."""
+
+    def __init__(self, muster):
+        self.muster = muster
+        self.server = muster.server_pid()
+        self.path = muster.state / "muster.sock"
+        self.behind = muster.state / "behind.sock"
+        os.rename(self.path, self.behind)
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(str(self.path))
+        self.listening.listen()
+        self.killed = False
+        self.thread = threading.Thread(target=self.hand_on)
+        self.thread.start()
+
+    def hand_on(self):
+        peers = {}
+        asked = {}
+        while True:
+            for ready in select.select([self.listening, *peers], [], [])[0]:
+                if ready is self.listening:
+                    client, server = self.listening.accept()[0], socket.socket(socket.AF_UNIX)
+                    server.connect(str(self.behind))
+                    peers |= {client: server, server: client}
+                    asked[client] = b""
+                    continue
+                data = ready.recv(1 << 16)
+                if ready in asked:
+                    asked[ready] = (asked[ready] + data)[-LONGEST_OUTPUT:]
+                    if b"PUT /v1/projects/default/chunks " in asked[ready]:
+                        peers[ready].sendall(data[:len(data) // 2])
+                        return self.end([self.listening, *peers])
+                if data:
+                    peers[ready].sendall(data)
+                elif ready in peers:
+                    other = peers.pop(ready)
+                    peers.pop(other)
+                    ready.close()
+                    other.close()
+                    break  # what else is ready is seen in the next round
+
+    def end(self, sockets):
+        kill_and_wait(self.server)
+        self.path.unlink()
+        self.behind.unlink()
+        for each in sockets:
+            each.close()
+        self.killed = True
+
+
+class ServersInTrouble(WorkspaceTest):
+
+    def test_one_that_is_killed_while_files_are_sent_is_started_again_and_gets_the_rest(self):
+        self.write("large", os.urandom(6 << 20))
+        digest = hashlib.sha256((self.tree / "large").read_bytes()).hexdigest()
+        self.muster.run("list")
+        between = Between(self.muster)
+
+        said, _ = self.run_in("tree", "sha256sum large")
+
+        between.thread.join(BOUND)
+        self.assertTrue(between.killed)
+        self.assertEqual(said.split()[0], digest)
+        self.assertEqual(self.muster.starts_of_server(), 2)
+        self.assertEqual(self.run_in("tree", "sha256sum large")[1], "1 file, 6 MiB; nothing new to send")
+
+    def test_a_full_disk_is_said_to_be_full_and_the_server_lives_on(self):
+        """The state folder is a small file system of its own, in a namespace of bubblewrap's."""
+        self.write("large", os.urandom(12 << 20))
+        small = self.muster.work / "small"
+        small.mkdir()
+        (small / "word").write_text("fits\n")
+        self.muster.state.mkdir(mode=0o700)
+        script = (
+            "muster list\n"
+            "muster version -o json > before\n"
+            "muster submit single big --workspace tree -- true 2> said || echo $? > code\n"
+            "muster list -o json > jobs\n"
+            "muster version -o json > after\n"
+            "muster submit single fits --workspace small --follow --no-prefix -- cat word > word\n"
+            "muster server --stop\n")
+
+        ran = subprocess.run(
+            ["bwrap", "--dev-bind", "/", "/", "--size", str(8 << 20), "--perms", "0700", "--tmpfs",
+             str(self.muster.state), "sh", "-ec", script.replace("muster ", f"{MUSTER} ")],
+            env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True,
+            timeout=BOUND)
+
+        found = {name: self.found(name) for name in ("said", "code", "jobs", "before", "after", "word")}
+        self.assertEqual(ran.returncode, 0, f"{ran.stderr}\n{found}")
+        self.assertEqual(found["code"], "4\n", found)
+        self.assertIn("No space left on device", found["said"])
+        self.assertIn("make room on that disk", found["said"])
+        self.assertEqual(json.loads(found["jobs"])["jobs"], [])
+        pids = [json.loads(found[name])["server"]["pid"] for name in ("before", "after")]
+        self.assertEqual(pids[0], pids[1])
+        self.assertEqual(found["word"], "fits\n")
+
+    def found(self, name):
+        path = Path(self.muster.work) / name
+        return path.read_text() if path.exists() else ""
+
+
+if __name__ == "__main__":
+    main()
