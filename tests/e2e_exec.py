@@ -2,7 +2,7 @@
 
 import os
 
-from muster_harness import MusterTest, Typed, await_no_process, main
+from muster_harness import BOUND, MusterTest, Typed, await_no_process, main
 
 
 class RunningProgramsInTasks(MusterTest):

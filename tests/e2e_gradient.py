@@ -357,6 +357,19 @@ class Flows(GradientTest):
         self.assertIn("| State               | stopped ",
                       self.experiments("details", "--id", id).stdout)
 
+    def test_who_follows_and_is_interrupted_is_told_that_it_goes_on_and_how_to_stop_it(self):
+        run = self.muster.stream("gradient", "experiments", "run", "singlenode", "--name", "long",
+                                 *SINGLE, "--command", "echo up; exec sleep infinity")
+        run.until("\tup")
+
+        run.interrupt()
+
+        self.assertEqual(run.finish(), 130)
+        id = self.muster.job("long")["id"]
+        self.assertIn(f"detached; experiment '{id}' goes on", run.errors)
+        self.assertIn(f"gradient experiments stop --id {id}", run.errors)
+        self.assertEqual(self.muster.job("long")["phase"], "Running")
+
     def test_one_that_was_created_is_cancelled_before_it_ever_ran(self):
         id = self.create("--name", "never", *SINGLE, "--command", "true")
 
@@ -421,6 +434,16 @@ class Flows(GradientTest):
         self.assertEqual([names[id] for id in ids], ["my-test", "my-test-2", "my-test-3"])
         self.assertEqual(self.experiments("list").stdout.count("| My test! |"), 3)
         self.assertIn(ids[1], self.experiments("details", "--id", "my-test-2").stdout)
+
+    def test_of_those_that_are_created_at_once_each_gets_a_name_of_its_own(self):
+        self.muster.run("list")
+        creates = [self.muster.stream("gradient", "experiments", "create", "singlenode", "--name",
+                                      "same", *SINGLE, "--command", "true") for _ in range(4)]
+
+        self.assertEqual([create.finish() for create in creates], [0] * 4)
+
+        self.assertEqual(sorted(job["spec"]["name"] for job in self.muster.jobs()),
+                         ["same", "same-2", "same-3", "same-4"])
 
     def test_of_two_deletes_at_once_none_fails_over_the_other(self):
         self.create("--name", "both", *SINGLE, "--command", "echo up; exec sleep infinity", verb="run")

@@ -464,26 +464,22 @@ class Changing(RunAiTest):
         self.assertEqual(self.muster.jobs(), [])
         self.assertEqual(self.muster.job_folders(), [])
 
-    def test_two_that_delete_a_job_at_once_both_see_it_go(self):
-        gate = self.muster.gate()
+    def test_of_those_that_delete_a_job_at_once_none_is_told_anything_but_that_it_is_gone(self):
         self.submit("dist", "--processes=2", kind="submit-mpi",
-                    script=f"trap 'echo asked; {gate.wait}; exit 0' TERM; echo up; "
-                           "sleep 1000000 & wait $!")
-        logs = self.muster.stream("runai", "logs", "dist", "-f")
-        logs.until("up")
+                    script="echo up; sleep 1000000 & wait $!")
+        self.muster.stream("runai", "logs", "dist", "-f").until("up")
 
-        deletions = [self.stream_with_errors("delete", "dist") for _ in range(2)]
-        logs.until("asked")
-        self.assertEqual(self.status("dist"), "Terminating")
-        gate.open()
+        deletions = [self.stream_with_errors("delete", "dist") for _ in range(4)]
 
         answers = sorted((one.finish(), one.text) for one in deletions)
         done = (0, "Job dist deleted successfully.\n")
+        # Of whoever only comes when it is gone.
         gone = (3, "runai: Job dist does not exist in project default. If the job exists in a "
                    "different project, use -p <project-name>.\n")
-        # Whoever only comes when it is gone is told so.
-        self.assertIn(answers, [[done, done], [done, gone]])
+        self.assertEqual(answers[0], done)
+        self.assertLessEqual(set(answers), {done, gone})
         self.assertEqual(self.muster.jobs(), [])
+        self.assertEqual(self.muster.job_folders(), [])
 
     def test_a_suspended_job_frees_its_room_and_goes_on_when_it_is_resumed(self):
         self.submit("train", "-g", "4", script="echo start $MUSTER_RESTART_COUNT; "

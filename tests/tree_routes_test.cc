@@ -127,7 +127,7 @@ TEST_F(TreeRoutes, AProjectThatDoesNotExistHasNoFiles) {
 
 TEST_F(TreeRoutes, NothingIsAskedForWithAnEmptyList) {
   EXPECT_TRUE(missing({}).empty());
-  EXPECT_EQ(ask("PUT", kChunks).status, 204);
+  EXPECT_EQ(ask("PUT", kChunks).status, 400) << "no chunk was brought";
 }
 
 TEST_F(TreeRoutes, WhoHasGoneMeanwhileIsNotMissed) {

@@ -30,6 +30,16 @@ std::optional<int64_t> thousandths_of(double number) {
   return rounded;
 }
 
+/// 451.0 is as whole as 451: JSON Schema says so, and clients whose numbers are all of one kind
+/// write it. Beyond 2^53 a double does not tell whole numbers apart.
+bool is_whole(const nlohmann::json& value) {
+  if (value.is_number_integer()) return true;
+  if (!value.is_number_float()) return false;
+  constexpr double kTellsApart = 9007199254740992.0;
+  const double number = value.get_ref<const double&>();
+  return std::trunc(number) == number && std::abs(number) <= kTellsApart;
+}
+
 }  // namespace
 
 void Fields::read(std::string_view name, int& into, Need need) {
@@ -110,7 +120,7 @@ std::optional<int64_t> Fields::integer_of(const Json& value, int64_t low, int64_
   constexpr double kPastEveryInteger = 9.2e18;
   const bool huge =
       value.is_number_float() && std::abs(value.get_ref<const double&>()) >= kPastEveryInteger;
-  if (!huge && !value.is_number_integer()) {
+  if (!huge && !is_whole(value)) {
     expected("a whole number", value, path);
     return std::nullopt;
   }

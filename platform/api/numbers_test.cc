@@ -83,6 +83,19 @@ TEST(Real, ReadsBackAsItWasWritten) {
   EXPECT_EQ(written([](JsonWriter& json) { json.real(INFINITY); }), "null");
 }
 
+TEST(Numbers, AreWholeWhereTheirFractionIsNone) {
+  const auto whole = [](const std::string& text) {
+    int64_t value = -1;
+    const auto read = read_document(R"({"x":)" + text + "}", "test",
+                                    [&](Fields& fields) { fields.read("x", value); });
+    return read ? std::to_string(value) : read.error().faults.at(0).what;
+  };
+  EXPECT_EQ(whole("451.0"), "451");
+  EXPECT_EQ(whole("-1e3"), "-1000");
+  EXPECT_EQ(whole("451.5"), "must be a whole number, not a number with a fraction");
+  EXPECT_EQ(whole("1e17"), "must be a whole number, not a number with a fraction");
+}
+
 TEST(Numbers, OfAListAreEachCheckedAtTheirPlace) {
   std::vector<int> numbers;
   const auto read = read_document(R"({"x":[1,"2",3.5,-4,3000000000]})", "test",

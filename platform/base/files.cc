@@ -103,13 +103,6 @@ Result<std::string> read_file(const fs::path& path, size_t limit) {
   }
 }
 
-Result<void> remove_tree(const fs::path& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (error) return system_error("cannot remove '" + path.string() + "'", error.value());
-  return {};
-}
-
 Result<UniqueFd> lock_file(const fs::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return system_error("cannot open lock '" + path.string() + "'", errno);

@@ -191,6 +191,47 @@ TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
   EXPECT_EQ(now.log_format, "json");
 }
 
+TEST(ServerConfig, HasTablesOfMachinesAndOfWhatStandsInForImages) {
+  const ServeOptions options = read(R"(
+machine_types:
+  p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
+  C3: {}
+images:
+  registry.example.org/train:
+    command: run.sh --all
+    folder: ../opt/train
+    environment: {DATA: /data, SEED: 3}
+  other: {command: [./other]}
+)");
+
+  const job::MachineType& type = options.machine_types.at("p3.2xlarge");
+  EXPECT_EQ(type.resources.gpus, 1);
+  EXPECT_EQ(type.gpu_model, "V100");
+  EXPECT_EQ(type.resources.cpu_milli, 8000);
+  EXPECT_EQ(type.resources.memory_bytes, int64_t{61} << 30);
+  EXPECT_EQ(options.machine_types.at("C3"), job::MachineType{});
+  const job::ImageStandIn& image = options.images.at("registry.example.org/train");
+  EXPECT_EQ(image.command, (std::vector<std::string>{"sh", "-c", "run.sh --all"}));
+  EXPECT_EQ(image.folder, "/etc/opt/train");
+  EXPECT_EQ(image.environment.at("SEED"), "3");
+  EXPECT_EQ(options.images.at("other").command, std::vector<std::string>{"./other"});
+}
+
+TEST(ServerConfig, TellsEachFaultOfItsTables) {
+  const std::string faults = faults_of(R"(
+machine_types:
+  V100: {gpus: many, ram: 3}
+  V100: {}
+images: [a]
+)");
+
+  for (const char* words :
+       {"line 3: machine_types.V100.gpus", "line 3: machine_types.V100.ram: unknown key",
+        "line 4: machine_types.V100: is given twice", "line 5: images: must be a map"}) {
+    EXPECT_NE(faults.find(words), std::string::npos) << faults;
+  }
+}
+
 TEST(ServerKeys, EachHasANameAndAllButTablesAFlagOfItsOwn) {
   std::set<std::string> names;
   std::set<std::string> flags;

@@ -35,19 +35,22 @@ void read_role(YamlFields& fields, const std::string& field, Value value, RoleSp
 void read_volume_map(YamlFields& fields, const std::string& field, Value value,
                      const std::filesystem::path& folder, Volume& volume) {
   const std::string prefix = field + ".";
-  fields.map(value, prefix,
-             {{"kind",
-               [&](Value inner) {
-                 fields.word(prefix + "kind", inner, {"host_path", "tree", "storage", "artifacts"},
-                             job::volume_kind_of, volume.kind);
-               }},
-              {"source", [&](Value inner) { fields.text(prefix + "source", inner, volume.source); }},
-              {"target", [&](Value inner) { fields.text(prefix + "target", inner, volume.target); }},
-              {"read_only", [&](Value inner) {
-                 std::optional<bool> read_only;
-                 fields.flag(prefix + "read_only", inner, read_only);
-                 volume.read_only = read_only.value_or(false);
-               }}});
+  fields.map(
+      value, prefix,
+      {{"kind",
+        [&](Value inner) {
+          fields.word(prefix + "kind", inner, {"host_path", "tree", "storage", "artifacts"},
+                      job::volume_kind_of, volume.kind);
+        }},
+       {"source", [&](Value inner) { fields.text(prefix + "source", inner, volume.source); }},
+       {"target", [&](Value inner) { fields.text(prefix + "target", inner, volume.target); }},
+       {"read_only", [&](Value inner) {
+          std::optional<bool> read_only;
+          fields.flag(prefix + "read_only", inner, read_only);
+          volume.read_only = read_only.value_or(false);
+        }}});
+  // Which sources are right is not known where the kind is not.
+  if (fields.is_at_fault(prefix + "kind")) fields.suspect(prefix + "source");
   if (volume.kind == Volume::Kind::kHostPath && !volume.source.empty()) {
     volume.source = (folder / volume.source).lexically_normal().string();
   }
@@ -72,7 +75,7 @@ void read_volumes(YamlFields& fields, Value value, const std::filesystem::path& 
       volume = *read;
     } else {
       fields.fault(field, kVolumeForms, element.line);
-      fields.suspect(field + ".target");
+      for (const char* part : {".source", ".target"}) fields.suspect(field + part);
     }
   }
 }
@@ -114,13 +117,14 @@ YamlFields::Keys role_keys(YamlFields& fields, job::JobSpec& spec,
       {"worker_command",
        [&](Value value) { read_command(fields, "worker_command", value, spec.worker_command); }},
       {"leader", [&](Value value) { read_role(fields, "leader", value, spec.leader); }},
-      {"leader_slots", [&](Value value) { fields.count("leader_slots", value, spec.leader_slots); }},
+      {"leader_slots",
+       [&](Value value) { fields.count("leader_slots", value, spec.leader_slots); }},
       {"parameter_servers",
        [&](Value value) { fields.count("parameter_servers", value, spec.parameter_servers); }},
       {"parameter_server",
        [&](Value value) { read_role(fields, "parameter_server", value, spec.parameter_server); }},
-      {"volumes",
-       [&fields, &spec, folder](Value value) { read_volumes(fields, value, folder, spec.volumes); }},
+      {"volumes", [&fields, &spec,
+                   folder](Value value) { read_volumes(fields, value, folder, spec.volumes); }},
       {"labels", [&](Value value) { read_texts(fields, "labels", value, spec.labels); }},
       {"annotations",
        [&](Value value) { read_texts(fields, "annotations", value, spec.annotations); }},

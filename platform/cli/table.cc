@@ -7,10 +7,15 @@ namespace muster::cli {
 
 namespace {
 
+/// Without what a terminal obeys: U+0080 to U+009F (C2 80 to C2 9F) as well as ESC and the like.
 std::string on_one_line(std::string text) {
-  for (char& letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (code < 0x20 || code == 0x7f) letter = ' ';
+  bool may_begin_one = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    const bool completes_one = may_begin_one && code >= 0x80 && code <= 0x9f;
+    may_begin_one = code == 0xc2;
+    if (completes_one) text.replace(--i, 2, " ");
+    if (code < 0x20 || code == 0x7f) text[i] = ' ';
   }
   return text;
 }

@@ -56,6 +56,13 @@ TEST(Table, CountsCodePointsAndKeepsARowALine) {
   EXPECT_EQ(table.to_string(), "A     B\n\xc3\xa9t\xc3\xa9   x\nfour  two lines\n");
 }
 
+TEST(Table, HoldsNothingThatATerminalObeys) {
+  Table table({{"A"}});
+  table.add({"a\x1b[31mb\xc2\x9b\x33\x31mc \xc2\xb5 \xc3\x9b"});
+
+  EXPECT_EQ(table.to_string(), "A\na [31mb 31mc \xc2\xb5 \xc3\x9b\n");
+}
+
 TEST(Terminal, HasColourUnlessToldOtherwise) {
   EXPECT_TRUE(wants_colour(true, nullptr, "xterm"));
   EXPECT_TRUE(wants_colour(true, "", "xterm"));

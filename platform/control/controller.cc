@@ -214,7 +214,8 @@ Result<Job> Controller::stop(const std::string& name, bool now, const access::Ac
 Result<Job> Controller::suspend(const std::string& name, const access::Actor& by) {
   MUSTER_TRY(Entry* const entry, entry_of(name));
   Job& job = entry->job;
-  if (job::is_final(job.phase)) return has_ended(job.spec.name, "muster list shows what runs and waits");
+  if (job::is_final(job.phase))
+    return has_ended(job.spec.name, "muster list shows what runs and waits");
   if (job.suspended || job.stop_requested) return job;
   return act(*entry, by, "job.suspend", [&] {
     job.suspended = true;

@@ -61,7 +61,8 @@ bool others_come_to_their_end(const Job& job) {
   const Task& leader = job::deciding_task(job);
   return !job.failure && leader.exit && leader.exit->succeeded() &&
          std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded && !task.node.empty();
+           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded &&
+                  !task.node.empty();
          });
 }
 

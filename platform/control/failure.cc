@@ -105,6 +105,11 @@ job::Failure failure_of(const job::Task& task, std::vector<std::string> lines) {
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
   Words words = task.role == job::Role::kLauncher ? words_of_launcher(std::move(lines))
                                                   : Words{.shown = end_of(std::move(lines))};
+  if (status.succeeded() && words.advice.empty()) {
+    words.advice =
+        "the others still need it: let its command go on until it is stopped, as "
+        "'sleep infinity' does, or a server that waits";
+  }
   return {.task = task.name,
           .cause = task.name + " " + job::explain(status),
           .advice = words.advice.empty() ? job::advice_for(status) : std::move(words.advice),

@@ -202,8 +202,8 @@ TEST_F(Roles, LabelsAreSetAndTakenAwayAlsoOfAnEndedJob) {
   submit(spec);
   end("main");
 
-  const auto changed =
-      controller_->set_labels("one", {{"nightly", std::nullopt}, {"best", ""}, {"gone", std::nullopt}});
+  const auto changed = controller_->set_labels(
+      "one", {{"nightly", std::nullopt}, {"best", ""}, {"gone", std::nullopt}});
 
   ASSERT_TRUE(changed) << changed.error().to_string();
   const std::map<std::string, std::string> wanted{{"best", ""}, {"team", "vision"}};
@@ -254,9 +254,8 @@ TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
 
 TEST_F(Roles, FilesThatWereNeverSentAreMissed) {
   job::JobSpec spec = single("one", "default", 0);
-  spec.volumes = {{.kind = job::Volume::Kind::kTree,
-                   .source = std::string(64, 'a'),
-                   .target = "/workspace"}};
+  spec.volumes = {
+      {.kind = job::Volume::Kind::kTree, .source = std::string(64, 'a'), .target = "/workspace"}};
 
   const auto submitted = controller_->submit(spec, "");
 

@@ -66,7 +66,8 @@ Result<launch::GangPlan> Controller::plan_of(const Job& job) {
 /// Of an image that is not run, whoever wonders at what the tasks find is told; once.
 void Controller::tell_what_stands_in(Job& job) {
   if (job.spec.image.empty() || job.attempt > 1 || parts_.engine.runs_images()) return;
-  const bool has_stand_in = job::find_stand_in(site_.images, job.spec.image) != nullptr;
+  const job::ImageStandIn* const image = job::find_stand_in(site_.images, job.spec.image);
+  const bool has_stand_in = image != nullptr && !image->command.empty();
   note(job, "this engine runs no images: instead of '" + job.spec.image + "' its tasks see the " +
                 "machine's own files" + (has_stand_in ? " and run what stands in for it" : ""));
 }
@@ -119,8 +120,8 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
     if (run.ending) parts_.engine.stop(engine_gang(job), live_tasks(job), StopMode::kNow);
     // From here: what it took to bring the job's files there is not the workers' fault.
     if (!run.unanswered.empty()) {
-      run.start_timer = parts_.loop.after(
-          job.spec.start_timeout, [this, id, attempt] { start_timed_out(id, attempt); });
+      run.start_timer = parts_.loop.after(job.spec.start_timeout,
+                                          [this, id, attempt] { start_timed_out(id, attempt); });
     }
     return finish_if_over(*entry);  // all of it may have been lost meanwhile
   }

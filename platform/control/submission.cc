@@ -1,5 +1,5 @@
-// What a new job must be before it is taken: whole, in a project that takes jobs, with everything at
-// hand that it names.
+// What a new job must be before it is taken: whole, in a project that takes jobs, with everything
+// at hand that it names.
 #include <algorithm>
 
 #include "control/controller.h"
@@ -95,8 +95,9 @@ Result<void> Controller::check_programs(const job::JobSpec& spec) const {
                          " runs: there is no command, and this server's engine runs no images, so "
                          "it cannot look into " +
                          quoted(launch::image_of(spec, task.role)),
-                 .advice = "say a command, or have the administrator name what stands in for that "
-                           "image (images in the server's configuration)"};
+                 .advice =
+                     "say a command, or have the administrator name what stands in for that "
+                     "image (images in the server's configuration)"};
   }
   return {};
 }

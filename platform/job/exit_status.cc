@@ -73,6 +73,10 @@ std::string advice_for(const ExitStatus& status) {
   if (status.signal == 0 && status.code == kNotFound) {
     return "check the spelling, give the full path, or install the program on this machine";
   }
+  const bool has_no_folder = status.error.find("working folder") != std::string::npos;
+  if (status.signal == 0 && status.code == kNotExecutable && has_no_folder) {
+    return "the folder must be there on the machine that the task runs on; choose another one";
+  }
   if (status.signal == 0 && status.code == kNotExecutable) {
     return "make it executable (chmod +x), or name its interpreter, as in: python3 train.py";
   }

@@ -13,17 +13,6 @@ constexpr size_t kLongestKey = 128;
 constexpr size_t kLongestValue = 256;
 constexpr size_t kMostAnnotations = 64 << 10;  // bytes of all together
 
-/// Text that a line of a table can show: UTF-8 without control characters, those of Latin-1 (which
-/// are two bytes, C2 80 to C2 9F) among them.
-bool is_shown(std::string_view text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte < 0x20 || byte == 0x7F || (byte == 0xC2 && next >= 0x80 && next <= 0x9F)) return false;
-  }
-  return base::is_utf8(text);
-}
-
 bool is_key(std::string_view text) {
   return !text.empty() && text.size() <= kLongestKey && text.front() != ' ' && text.back() != ' ' &&
          is_shown(text);
@@ -36,6 +25,15 @@ void check_key(const std::string& key, const std::string& field, Checker& check)
 }
 
 }  // namespace
+
+bool is_shown(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (byte < 0x20 || byte == 0x7F || (byte == 0xC2 && next >= 0x80 && next <= 0x9F)) return false;
+  }
+  return base::is_utf8(text);
+}
 
 bool is_label_name(std::string_view text) {
   return is_key(text) && text.find('=') == std::string_view::npos;

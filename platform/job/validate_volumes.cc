@@ -4,6 +4,7 @@
 #include <string>
 
 #include "job/validate.h"
+#include "job/validate_labels.h"
 
 namespace muster::job {
 
@@ -25,10 +26,7 @@ bool is_or_is_below(std::string_view path, std::string_view folder) {
 bool is_plain_path(std::string_view path) {
   if (path == "/") return true;
   if (!path.starts_with('/') || path.size() > kLongestPath) return false;
-  if (std::any_of(path.begin(), path.end(),
-                  [](char c) { return (c >= 0 && c < ' ') || c == '\x7F'; })) {
-    return false;
-  }
+  if (!is_shown(path)) return false;
   size_t at = 1;
   while (at <= path.size()) {
     const size_t end = std::min(path.find('/', at), path.size());
@@ -105,7 +103,7 @@ void check_volumes(const JobSpec& spec, Checker& check) {
     return check.require(false, "volumes", "are more than " + std::to_string(kMaxVolumes));
   }
   check.require(volumes.empty() || spec.sandbox != Sandbox::kNone, "volumes",
-                "need a sandbox; leave out 'sandbox: none'");
+                "are made in a sandbox alone, and this job goes without one");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const std::string field = "volumes[" + std::to_string(i) + "]";
     check_source(volumes[i], field + ".source", check);

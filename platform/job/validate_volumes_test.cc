@@ -71,6 +71,7 @@ TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
       {"/x/./y", "'/x/./y'" + no_path},
       {"/x/../../etc", "'/x/../../etc'" + no_path},
       {"/a\nb", "'/a\nb'" + no_path},
+      {"/a\xC2\x9B\x31mb", "'/a\xC2\x9B\x31mb'" + no_path},
       {std::string("/a\0b", 4), "'" + std::string("/a\0b", 4) + "'" + no_path},
       {"/" + std::string(1000, 'x'), "'/" + std::string(59, 'x') + "...'" + no_path},
       {"/", "'/' is where everything else is; name a folder below it"},
@@ -114,9 +115,10 @@ TEST(ValidateVolumes, OneWithinAWritableOneIsFine) {
 }
 
 TEST(ValidateVolumes, NeedASandbox) {
-  EXPECT_EQ(faults_with({{Kind::kTree, "", "/x"}}, Sandbox::kNone),
-            (std::vector<Fault>{
-                {.field = "volumes", .what = "need a sandbox; leave out 'sandbox: none'"}}));
+  EXPECT_EQ(
+      faults_with({{Kind::kTree, "", "/x"}}, Sandbox::kNone),
+      (std::vector<Fault>{{.field = "volumes",
+                           .what = "are made in a sandbox alone, and this job goes without one"}}));
 }
 
 TEST(ValidateVolumes, AreBoundedInNumber) {

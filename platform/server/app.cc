@@ -100,7 +100,10 @@ void App::take(http::Request request, Respond respond) {
   const std::string_view type = media_type_of(found.route);
   respond = answering(call, found.route, std::move(respond));
   if (!who) return respond(who.error());
-  if (!is_of_type_or_unsaid(call.request, type)) return respond(wrong_type(type));
+  // Of a route that there is not, nobody knows what it takes: that is answered first.
+  if (found.handler != nullptr && !is_of_type_or_unsaid(call.request, type)) {
+    return respond(wrong_type(type));
+  }
   router_.handle(std::move(call), std::move(respond));
 }
 

@@ -49,6 +49,11 @@ Answer missing_chunks(TreeStore& trees, const Wish& wish) {
 
 Answer put_chunks(TreeStore& trees, const Wish& wish) {
   MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(wish.body));
+  if (chunks.empty()) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = "the request brings no chunk",
+                       .advice = "send each behind its length, as docs/api.md shows"};
+  }
   for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(wish.project, chunk));
   return nothing_more();
 }

@@ -111,7 +111,8 @@ class Each(Tuple[Any, ...]):
 
     @classmethod
     def of(cls, values: Optional[Sequence[Any]]) -> Optional[Each]:
-        return None if values is None else cls(values)
+        # A text is a sequence, too, but of letters: it is one value.
+        return None if values is None else cls([values] if isinstance(values, str) else values)
 
 
 def query_pairs(query: Mapping[str, Any]) -> List[Tuple[str, str]]:

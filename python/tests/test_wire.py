@@ -5,7 +5,7 @@ import unittest
 
 import muster
 from muster import UNSET
-from muster._wire import query_text, sentence_of, text_of, time_of, to_wire
+from muster._wire import Each, query_pairs, query_text, sentence_of, text_of, time_of, to_wire
 
 UTC = datetime.timezone.utc
 
@@ -42,6 +42,10 @@ class Wire(unittest.TestCase):
         self.assertEqual(query_text(["Running", "Queued"]), "Running,Queued")
         time = datetime.datetime(2026, 1, 31, 13, 30, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
         self.assertEqual(query_text(time), "2026-01-31T12:30:00.000000Z")
+
+    def test_a_parameter_that_repeats_takes_several_values_or_one(self):
+        self.assertEqual(query_pairs({"label": Each.of(["a=b", "c"])}), [("label", "a=b"), ("label", "c")])
+        self.assertEqual(query_pairs({"label": Each.of("a=b")}), [("label", "a=b")])
 
     def test_fields_of_a_newer_server_are_passed_over(self):
         info = muster.ServerInfo.from_wire({"version": "9", "pid": 1, "state_folder": "", "colour": "red"})

@@ -58,20 +58,7 @@ bool is_sent(const Volume& volume) {
   return volume.kind == Volume::Kind::kTree && !volume.source.empty();
 }
 
-/// A task may have closed folders of its own to everybody (package caches do).
-void open_folders(const fs::path& path) {
-  std::error_code error;
-  for (auto at = fs::recursive_directory_iterator(path, error);
-       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    std::error_code ignored;
-    if (!fs::is_directory(at->symlink_status(ignored))) continue;
-    fs::permissions(at->path(), fs::perms::owner_all, ignored);
-  }
-}
-
 void remove_quietly(const fs::path& path) {
-  if (base::remove_tree(path)) return;
-  open_folders(path);
   if (const auto removed = base::remove_tree(path); !removed) {
     base::log_error(removed.error().what);
   }
@@ -80,7 +67,10 @@ void remove_quietly(const fs::path& path) {
 }  // namespace
 
 JobTrees::JobTrees(base::EventLoop& loop, fs::path jobs_folder, Unpack unpack)
-    : jobs_folder_(std::move(jobs_folder)), unpack_(std::move(unpack)), background_(loop) {}
+    : jobs_folder_(std::move(jobs_folder)),
+      unpack_(std::move(unpack)),
+      unpacking_(loop),
+      removing_(loop) {}
 
 fs::path JobTrees::folder_of(const std::string& job_id, size_t volume) const {
   return jobs_folder_ / job_id / "trees" / std::to_string(volume);
@@ -110,7 +100,7 @@ void JobTrees::unpack(const std::string& job_id, const std::string& project,
   for (const fs::path& folder : {jobs_folder_ / job_id / "trees", jobs_folder_ / kUnpacking}) {
     if (*result) *result = base::make_private_folder(folder);
   }
-  background_.run(
+  unpacking_.run(
       [unpack = unpack_, project, trees = std::move(trees), result] {
         for (const Tree& tree : trees) {
           if (*result) *result = bring_tree(unpack, project, tree);
@@ -129,7 +119,7 @@ Result<void> JobTrees::remove(const std::string& job_id) {
   MUSTER_CHECK(base::make_private_folder(removed.parent_path()));
   fs::rename(folder, removed, error);
   if (error) return base::system_error("cannot remove " + folder.string(), error.value());
-  background_.run([removed] { remove_quietly(removed); }, [] {});
+  removing_.run([removed] { remove_quietly(removed); }, [] {});
   return {};
 }
 
@@ -137,16 +127,16 @@ Result<void> JobTrees::remove(const std::string& job_id) {
 /// at work here.
 void JobTrees::sweep() {
   if (std::exchange(swept_, true)) return;
-  background_.run(
-      [folder = jobs_folder_] {
-        for (const char* left : {kUnpacking, kRemoved}) {
-          std::error_code ignored;
-          for (const auto& entry : fs::directory_iterator(folder / left, ignored)) {
-            remove_quietly(entry.path());
-          }
-        }
-      },
-      [] {});
+  const auto empty = [](const fs::path& folder) {
+    return [folder] {
+      std::error_code ignored;
+      for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+        remove_quietly(entry.path());
+      }
+    };
+  };
+  unpacking_.run(empty(jobs_folder_ / kUnpacking), [] {});
+  removing_.run(empty(jobs_folder_ / kRemoved), [] {});
 }
 
 }  // namespace muster::engine

@@ -45,7 +45,9 @@ class JobTrees {
   std::filesystem::path jobs_folder_;
   Unpack unpack_;
   bool swept_ = false;
-  base::Background background_;
+  base::Background unpacking_;
+  base::Background
+      removing_;  ///< of its own: no job waits until another's millions of files are gone
 };
 
 }  // namespace muster::engine

@@ -1,0 +1,157 @@
+// What a job finds and is called by: flags through whole command lines, and the keys of a file.
+#include "cli/content_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/spec_file.h"
+#include "cli/test_invocation.h"
+
+namespace muster::cli {
+namespace {
+
+using job::Volume;
+using Volumes = std::vector<Volume>;
+
+const Caller kAda{.folder = "/home/ada"};
+
+SubmitCommand submitted(Words words) {
+  words.insert(words.end(), {"--", "./train"});
+  return parsed_by<SubmitCommand>(kAda, words);
+}
+
+TEST(ContentFlags, VolumesArePathsStorageOrArtifacts) {
+  const SubmitCommand command =
+      submitted({"submit", "single", "a", "-v", "/data:/cifar:ro", "--volume", "in:/in", "-v",
+                 "storage/models:/models", "-v", "artifacts:/out:rw"});
+
+  EXPECT_EQ(command.spec.volumes,
+            (Volumes{
+                {.source = "/data", .target = "/cifar", .read_only = true},
+                {.source = "/home/ada/in", .target = "/in"},
+                {.kind = Volume::Kind::kStorage, .source = "models", .target = "/models"},
+                {.kind = Volume::Kind::kArtifacts, .target = "/out"},
+            }));
+}
+
+TEST(ContentFlags, WhatIsNoVolumeIsNone) {
+  for (const char* text : {"", "/data", "/data:", ":/data", "/a:/b:rx", "/a:/b:ro:x"}) {
+    EXPECT_FALSE(parse_volume(text, "/home/ada")) << text;
+  }
+  EXPECT_EQ(refusal_by(kAda, {"submit", "single", "a", "-v", "/data", "--", "ls"})
+                    .find("'/data' is not FROM:TO, FROM:TO:ro or FROM:TO:rw") == std::string::npos,
+            false);
+}
+
+TEST(ContentFlags, ALabelWithoutAValueIsATag) {
+  const SubmitCommand command = submitted({"submit", "single", "a", "-l", "nightly", "--label",
+                                           "note=a=b", "--hold", "--image", "train:3"});
+
+  const std::map<std::string, std::string> labels{{"nightly", ""}, {"note", "a=b"}};
+  EXPECT_EQ(command.spec.labels, labels);
+  EXPECT_TRUE(command.spec.held);
+  EXPECT_EQ(command.spec.image, "train:3");
+}
+
+TEST(ContentFlags, AWorkspaceIsFetchedFirstAndWorkedIn) {
+  const SubmitCommand command =
+      submitted({"submit", "mpi", "a", "-n", "2", "--workspace", "https://example.org/a.git",
+                 "--workspace-ref", "v3", "--ignore", "*.bin"});
+
+  ASSERT_TRUE(command.workspace);
+  EXPECT_EQ(command.workspace->source.where, "https://example.org/a.git");
+  EXPECT_EQ(command.workspace->source.ref, "v3");
+  EXPECT_EQ(command.workspace->ignore, Words{"*.bin"});
+  job::JobSpec spec = command.spec;
+  work_in("0123", spec);
+  EXPECT_EQ(spec.folder, "/workspace");
+  EXPECT_EQ(spec.volumes,
+            (Volumes{{.kind = Volume::Kind::kTree, .source = "0123", .target = "/workspace"}}));
+}
+
+TEST(ContentFlags, WhatBelongsToAWorkspaceNeedsOneAndNoOtherFolder) {
+  const std::string alone =
+      refusal_by(kAda, {"submit", "single", "a", "--ignore", "b", "--", "ls"});
+  EXPECT_NE(alone.find("--ignore belongs to --workspace"), std::string::npos) << alone;
+  const std::string both = refusal_by(
+      kAda, {"submit", "single", "a", "--workspace", ".", "--folder", "/tmp", "--", "ls"});
+  EXPECT_NE(both.find("--folder does not go with --workspace"), std::string::npos) << both;
+}
+
+TEST(ContentFlags, AClusterOfTensorFlowHasAChiefThatWorksAsItsWorkersDo) {
+  const SubmitCommand command =
+      submitted({"submit", "grpc", "a", "-n", "1", "--gpus", "2", "--parameter-servers", "3",
+                 "--parameter-server-command", "python3 ps.py"});
+
+  EXPECT_EQ(command.spec.kind, job::Kind::kGrpc);
+  EXPECT_EQ(command.spec.leader.resources.gpus, 2);
+  EXPECT_EQ(command.spec.parameter_servers, 3);
+  EXPECT_EQ(command.spec.parameter_server.command, (Words{"sh", "-c", "python3 ps.py"}));
+  EXPECT_EQ(command.spec.parameter_server.resources.gpus, 0);
+}
+
+// --- the keys of a file
+
+Result<job::JobSpec> parse(const std::string& text) {
+  job::JobSpec defaults;
+  defaults.folder = "/home/ada";
+  return parse_spec_file("name: one\n" + text, "job.yaml", defaults);
+}
+
+TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
+  const auto spec = parse(
+      "kind: grpc\nworkers: 1\nimage: train:3\narguments: [--epochs, \"3\"]\n"
+      "leader: {resources: {gpus: 1}, environment: {ROLE: lead}}\n"
+      "parameter_servers: 2\n"
+      "parameter_server: {image: ps:1, command: python3 ps.py, resources: {cpus: 2}}\n"
+      "labels: {team: vision, nightly: \"\"}\nannotations: {ticket: 17}\nheld: true\n");
+
+  ASSERT_TRUE(spec) << spec.error().to_string();
+  EXPECT_EQ(spec->image, "train:3");
+  EXPECT_TRUE(spec->command.empty());
+  EXPECT_EQ(spec->arguments, (Words{"--epochs", "3"}));
+  EXPECT_EQ(spec->leader.resources.gpus, 1);
+  EXPECT_EQ(spec->leader.environment.at("ROLE"), "lead");
+  EXPECT_EQ(spec->parameter_servers, 2);
+  EXPECT_EQ(spec->parameter_server.image, "ps:1");
+  EXPECT_EQ(spec->parameter_server.command, (Words{"sh", "-c", "python3 ps.py"}));
+  EXPECT_EQ(spec->parameter_server.resources.cpu_milli, 2000);
+  EXPECT_EQ(spec->labels.at("team"), "vision");
+  EXPECT_EQ(spec->annotations.at("ticket"), "17");
+  EXPECT_TRUE(spec->held);
+}
+
+TEST(RolesOfAJobFile, VolumesAreWordsOrMaps) {
+  const auto spec = parse(
+      "command: [ls]\nvolumes:\n  - data:/data:ro\n"
+      "  - {kind: storage, source: models, target: /models}\n"
+      "  - {source: in, target: /in, read_only: true}\n");
+
+  ASSERT_TRUE(spec) << spec.error().to_string();
+  EXPECT_EQ(spec->volumes,
+            (Volumes{{.source = "/home/ada/data", .target = "/data", .read_only = true},
+                     {.kind = Volume::Kind::kStorage, .source = "models", .target = "/models"},
+                     {.source = "/home/ada/in", .target = "/in", .read_only = true}}));
+}
+
+TEST(RolesOfAJobFile, EachFaultIsToldOnceWithItsLine) {
+  const auto spec = parse(
+      "command: [ls]\n"
+      "leader: [a]\n"
+      "parameter_servers: many\n"
+      "volumes:\n"
+      "  - nowhere\n"
+      "  - {kind: storige, target: /a}\n"
+      "labels: {team: vision, team: sound}\n"
+      "held: perhaps\n");
+
+  ASSERT_FALSE(spec);
+  std::vector<std::string> places;
+  for (const base::Fault& fault : spec.error().faults) {
+    places.push_back(std::to_string(fault.line) + " " + fault.field);
+  }
+  EXPECT_EQ(places, (Words{"3 leader", "4 parameter_servers", "6 volumes[0]", "7 volumes[1].kind",
+                           "8 labels.team", "9 held"}));
+}
+
+}  // namespace
+}  // namespace muster::cli
