@@ -46,8 +46,8 @@ class JobTrees {
   Unpack unpack_;
   bool swept_ = false;
   base::Background unpacking_;
-  base::Background
-      removing_;  ///< of its own: no job waits until another's millions of files are gone
+  /// Of its own: no job waits until another's millions of files are gone.
+  base::Background removing_;
 };
 
 }  // namespace muster::engine
