@@ -58,6 +58,8 @@ struct SiteFacts {
   job::ImageStandIns images;  ///< where the engine runs none
   /// Whether these files were sent for the project. Not set: none ever were.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
+  /// Told of each project that is no more: what was its own must not become another's of that name.
+  std::function<void(const std::string& project)> project_gone;
 };
 
 class LogFollower;
@@ -256,6 +258,7 @@ class Controller {
   void begin(Entry& entry);
   void start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks);
   void stage_started(const std::string& id, int attempt, const Result<void>& started);
+  void is_up(Entry& entry, const job::Task& task);
   void answered(Entry& entry, job::Task& task);
   void start_timed_out(const std::string& id, int attempt);
   void measure_start(const Entry& entry);

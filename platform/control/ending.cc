@@ -101,6 +101,8 @@ void Controller::react_to_end(Entry& entry, const Task& task) {
     });
   } else if (run.led_to_the_end && !others_come_to_their_end(entry.job)) {
     end_gang(entry, StopMode::kGraceful);
+  } else if (!run.ending) {
+    is_up(entry, task);
   }
   finish_if_over(entry);
 }
@@ -158,6 +160,8 @@ void Controller::finish_if_over(Entry& entry) {
   const Run& run = *entry.run;
   Job& job = entry.job;
   if (run.stage_under_way || !live_tasks(job).empty()) return;
+  // Workers that ran the program to its end before their leader has even started.
+  if (!run.plan.then.empty() && !run.ending) return;
   const Task& deciding = job::deciding_task(job);
   const bool ended_by_itself =
       job.failure || (deciding.exit && !deciding.exit->stopped && !deciding.exit->lost);

@@ -312,6 +312,7 @@ Result<void> Controller::remove_project(const std::string& name, const access::A
   if (parts_.accounts != nullptr) parts_.accounts->forget_project(name, batch);
   MUSTER_CHECK(journal_.flush(std::move(batch)));
   if (parts_.accounts != nullptr) parts_.accounts->project_is_gone(name);
+  if (site_.project_gone) site_.project_gone(name);
   projects_.remove(name);
   tell_projects();
   wake();

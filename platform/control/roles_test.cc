@@ -125,6 +125,21 @@ TEST_F(Roles, AChiefThatFailsIsToBlameAndNotWhoLostItThen) {
   EXPECT_EQ(job().exit_code, 1);
 }
 
+TEST_F(Roles, AWorkerThatIsDoneBeforeItsChiefHasStartedHoldsNobodyUp) {
+  ASSERT_TRUE(controller_->submit(grpc("quick", 1, 0), ""));
+  // Its end is heard before it was heard of at all.
+  while (engine_.running.empty()) {
+    loop_.post([this] { loop_.stop(); });
+    loop_.run();
+  }
+  engine_.end(gang(), "worker-0", {});
+  settle();
+
+  EXPECT_EQ(job().phase, Phase::kRunning);
+  end("chief");
+  EXPECT_EQ(job().phase, Phase::kSucceeded);
+}
+
 TEST_F(Roles, EachRoleClaimsItsOwn) {
   job::JobSpec spec = grpc("mnist", 1, 1);
   spec.resources.gpus = 1;

@@ -67,7 +67,7 @@ Result<launch::GangPlan> Controller::plan_of(const Job& job) {
 void Controller::tell_what_stands_in(Job& job) {
   if (job.spec.image.empty() || job.attempt > 1 || parts_.engine.runs_images()) return;
   const job::ImageStandIn* const image = job::find_stand_in(site_.images, job.spec.image);
-  const bool has_stand_in = image != nullptr && !image->command.empty();
+  const bool has_stand_in = image != nullptr && !image->command.empty() && job.spec.command.empty();
   note(job, "this engine runs no images: instead of '" + job.spec.image + "' its tasks see the " +
                 "machine's own files" + (has_stand_in ? " and run what stands in for it" : ""));
 }
@@ -139,17 +139,25 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
   finish_if_over(*entry);
 }
 
+/// The leader starts with the last of those that it waits for. One that ran to its end so quickly
+/// that nobody heard of it before was up, too.
+void Controller::is_up(Entry& entry, const Task& task) {
+  Job& job = entry.job;
+  Run& run = *entry.run;
+  const bool was_awaited = run.unanswered.erase(task.name) > 0;
+  if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
+  run.start_timer.reset();
+  note(job, "every worker answers; the " + job::deciding_task(job).name + " starts");
+  change(entry);
+  start_stage(entry, std::exchange(run.plan.then, {}));
+}
+
 void Controller::answered(Entry& entry, Task& task) {
   Job& job = entry.job;
   Run& run = *entry.run;
   task.phase = TaskPhase::kRunning;
   if (!leads(job, task)) {
-    const bool was_awaited = run.unanswered.erase(task.name) > 0;
-    if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
-    run.start_timer.reset();
-    note(job, "every worker answers; the " + job::deciding_task(job).name + " starts");
-    change(entry);
-    return start_stage(entry, std::exchange(run.plan.then, {}));
+    return is_up(entry, task);
   }
   if (job.phase == Phase::kRunning) return;  // taken up
   job.phase = Phase::kRunning;

@@ -106,6 +106,24 @@ TEST_P(Conformance, WhatAStoppedProgramLeftBehindHasNoMoreThanItsGraceEither) {
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 
+TEST_P(Conformance, AnotherGracefulStopLeavesTheProgramAllOfItsGrace) {
+  const std::string go_on = (folder_ / "go-on").string();
+  TaskPlan plan = script("trap 'echo cleaning; until [ -e " + go_on +
+                         " ]; do sleep 0.01; done; echo cleaned; exit 0' TERM; echo up; "
+                         "while :; do sleep 0.01; done");
+  plan.grace = std::chrono::hours(1);
+  ASSERT_TRUE(bench_->start(gang_, {plan}));
+  wait_for_output("main");
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+  bench_->wait_until([&] { return log_of("main") == "up\ncleaning\n"; });
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+  ASSERT_TRUE(base::write_file(go_on, ""));
+
+  EXPECT_EQ(bench_->wait_for_end("main").status.code, 0);
+  EXPECT_EQ(log_of("main"), "up\ncleaning\ncleaned\n");
+}
+
 TEST_P(Conformance, AStopAtOnceDoesNotWaitForTheGraceOfTheStopBefore) {
   TaskPlan plan = script("trap '' TERM; echo up; while :; do sleep 0.01; done");
   plan.grace = std::chrono::hours(1);

@@ -51,7 +51,8 @@ base::Result<void> Leader::take_up() {
 
 /// Files that no job has are kept for a while: whoever sends the same again need not.
 void Leader::collect_trees() {
-  auto collect = [this, used = controller_.trees_in_use(), before = clock_.now() - kUnusedTreesAreKept] {
+  auto collect = [this, used = controller_.trees_in_use(),
+                  before = clock_.now() - kUnusedTreesAreKept] {
     const auto freed = trees_.collect(used, before);
     if (!freed) base::log_warning(freed.error().to_string());
   };

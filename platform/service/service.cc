@@ -20,6 +20,7 @@
 #include "service/front_door.h"
 #include "service/leader.h"
 #include "service/notify.h"
+#include "service/project_files.h"
 #include "service/secret_key.h"
 #include "service/settings.h"
 #include "service/signals.h"
@@ -199,19 +200,20 @@ class Service {
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };
-    leader_ = std::make_unique<Leader>(Leader::Parts{.loop = loop_,
-                                                     .store = *store_.store,
-                                                     .leadership = store_.leadership,
-                                                     .address = address_,
-                                                     .engine = std::move(engine),
-                                                     .clock = clock_,
-                                                     .random = random_,
-                                                     .box = *box_,
-                                                     .trees = *trees_,
-                                                     .lost = [this] { lost_the_lead(); },
-                                                     .leave = [this] { leave(); }},
-                                       site, scheduling,
-                                       app_options(options_, paths_, makers_.version));
+    site.project_gone = [this](const std::string& project) { forget_files_of(project); };
+    leader_ =
+        std::make_unique<Leader>(Leader::Parts{.loop = loop_,
+                                               .store = *store_.store,
+                                               .leadership = store_.leadership,
+                                               .address = address_,
+                                               .engine = std::move(engine),
+                                               .clock = clock_,
+                                               .random = random_,
+                                               .box = *box_,
+                                               .trees = *trees_,
+                                               .lost = [this] { lost_the_lead(); },
+                                               .leave = [this] { leave(); }},
+                                 site, scheduling, app_options(options_, paths_, makers_.version));
     MUSTER_CHECK(leader_->take_up());
     door_.let_answer(leader_->handler());
     if (store_.leadership != nullptr) {
@@ -220,6 +222,14 @@ class Service {
       look_again();
     }
     return {};
+  }
+
+  void forget_files_of(const std::string& project) {
+    const auto storage = options_.storage_folder.value_or(cli::storage_folder(jobs_folder_));
+    for (const Result<void>& gone :
+         {set_storage_aside(storage, project, clock_.now()), trees_->forget_project(project)}) {
+      if (!gone) base::log_error(gone.error().to_string());
+    }
   }
 
   void look_again() {

@@ -1,11 +1,16 @@
 #include "engine/process/trees.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 
 namespace muster::engine {
 
@@ -28,11 +33,22 @@ struct Tree {
   fs::path draft;
 };
 
+/// All of it is on disk before it gets the name of a whole one, or a power cut would leave a tree
+/// of empty files that passes for it.
+Result<void> sync(const fs::path& folder) {
+  const base::UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened || ::syncfs(opened.get()) != 0) {
+    return base::system_error("cannot bring '" + folder.string() + "' to disk", errno);
+  }
+  return {};
+}
+
 Result<void> write_tree(const JobTrees::Unpack& unpack, const std::string& project,
                         const Tree& tree) {
   MUSTER_CHECK(base::remove_tree(tree.draft));
   MUSTER_CHECK(base::make_private_folder(tree.draft));
   MUSTER_CHECK(unpack(project, tree.id, tree.draft));
+  MUSTER_CHECK(sync(tree.draft));
   std::error_code error;
   // Fails where the job was removed meanwhile: its folder is not made anew.
   fs::rename(tree.draft, tree.place, error);

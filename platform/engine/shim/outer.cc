@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -200,9 +201,10 @@ class Outer {
   void heed_stop() {
     signalfd_siginfo info{};
     if (::read(stops_.get(), &info, sizeof info) != sizeof info) return;
-    const bool again = stopped_;
-    stopped_ = true;
-    if (info.ssi_signo == SIGQUIT || again) return kill();
+    const bool again = std::exchange(stopped_, true);
+    if (info.ssi_signo == SIGQUIT) return kill();
+    // A job may be asked to stop by several: that leaves its tasks all of their grace.
+    if (again) return;
     say(kTerminate);
     kill_at_ = Steady::now() + plan_.grace;
   }

@@ -1,7 +1,7 @@
 // The shim's outer half: holds one task on behalf of a server that may come and go. It owns the
 // task's log, passes on a stop, and writes down how the task ended.
 //
-// Signals: SIGTERM stops the task, with its grace; SIGQUIT, or a second SIGTERM, ends it at once.
+// Signals: SIGTERM stops the task, with its grace, however often it comes; SIGQUIT ends it at once.
 #pragma once
 
 #include <filesystem>
