@@ -14,9 +14,16 @@ std::string spelled(const Flag& flag) {
   return flag.letter.empty() ? flag.name : flag.letter + "," + flag.name;
 }
 
+bool names(const std::vector<std::string>& words, const Command& command) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word == command.name || (!command.alias.empty() && word == command.alias);
+  });
+}
+
 /// CLI11's tree of `command`. Values stay text here and extras are allowed, for CLI11 throws at the
-/// first fault and we want them all.
-void fill(CLI::App& app, const Command& command) {
+/// first fault and we want them all. Commands that no word names are known by name alone: making
+/// the flags of all of them takes longer than most commands do.
+void fill(CLI::App& app, const Command& command, const std::vector<std::string>& words) {
   app.set_help_flag("");
   app.allow_extras();
   // Without this bound a job named like a command ("muster get list") would be taken for one.
@@ -33,7 +40,7 @@ void fill(CLI::App& app, const Command& command) {
   for (const Command& child : command.commands) {
     CLI::App* sub = app.add_subcommand(child.name);
     if (!child.alias.empty()) sub->alias(child.alias);
-    fill(*sub, child);
+    if (names(words, child)) fill(*sub, child, words);
   }
 }
 
@@ -106,7 +113,7 @@ base::Fault fault_of(const CLI::ParseError& error) {
 
 void sort_with_cli11(const Command& root, std::vector<std::string> words, Arguments& result) {
   CLI::App app;
-  fill(app, root);
+  fill(app, root, words);
   Sorter sorter(result);
   try {
     // CLI11 takes words from the back.

@@ -1,5 +1,6 @@
 #include "cli/invocation.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -238,6 +239,10 @@ std::optional<std::string> Reading::optional_name() const {
 }
 
 std::string context_flag(const std::vector<std::string>& words) {
+  const bool may_be_there = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("--context");
+  });
+  if (!may_be_there) return "";
   const Arguments arguments = sort_arguments(command_tree(), words);
   const auto found = arguments.flags.find("--context");
   return found == arguments.flags.end() ? "" : found->second.back();
