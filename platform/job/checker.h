@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "job/units.h"
 
@@ -44,6 +45,15 @@ class Checker {
 /// What somebody wrote, as a sentence repeats it: as text, and not all of a long one.
 inline std::string in_quotes(std::string_view text) {
   return "'" + base::shortened(base::as_utf8(text)) + "'";
+}
+
+/// Whether none of the names between the '/' leads elsewhere, or is none.
+inline bool has_plain_parts(std::string_view relative_path) {
+  if (relative_path.empty() || relative_path.ends_with('/')) return false;
+  const std::vector<std::string> parts = base::split(relative_path, '/');
+  return std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return part.empty() || part == "." || part == "..";
+  });
 }
 
 inline bool is_dns_label(std::string_view text, size_t longest) {

@@ -28,14 +28,7 @@ bool is_plain_path(std::string_view path) {
   if (path.empty() || path.size() > kLongestFile) return false;
   const auto shown = [](char c) { return c > ' ' && c <= '~' && c != '\\'; };
   if (!std::all_of(path.begin(), path.end(), shown)) return false;
-  size_t at = 0;
-  while (at <= path.size()) {
-    const size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
-    at = end + 1;
-  }
-  return true;
+  return has_plain_parts(path);
 }
 
 /// What is named so far, in the order of the spec.

@@ -27,14 +27,7 @@ bool is_plain_path(std::string_view path) {
   if (path == "/") return true;
   if (!path.starts_with('/') || path.size() > kLongestPath) return false;
   if (!is_shown(path)) return false;
-  size_t at = 1;
-  while (at <= path.size()) {
-    const size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
-    at = end + 1;
-  }
-  return true;
+  return has_plain_parts(path.substr(1));
 }
 
 std::string no_plain_path(const std::string& path) {

@@ -108,8 +108,9 @@ TEST(ValidateVolumes, OneWithinAReadOnlyOneIsAtFaultInEitherOrder) {
 }
 
 TEST(ValidateVolumes, OneWithinAWritableOneIsFine) {
-  EXPECT_EQ(faults_with({{Kind::kTree, kTreeId, "/work"}, {Kind::kArtifacts, "", "/work/out"}}),
-            std::vector<Fault>{});
+  EXPECT_EQ(
+      faults_with({{Kind::kTree, kTreeId, "/run-here"}, {Kind::kArtifacts, "", "/run-here/out"}}),
+      std::vector<Fault>{});
   EXPECT_EQ(faults_with({{Kind::kTree, kTreeId, "/data", true}, {Kind::kTree, "", "/database"}}),
             std::vector<Fault>{});
 }

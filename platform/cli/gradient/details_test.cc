@@ -155,7 +155,7 @@ TEST(ExperimentDetails, OfAJobThatWasSubmittedOtherwiseSayWhatItsSpecSays) {
   job.spec.image = "tensorflow:2";
   job.spec.workers = 1;
   job.spec.parameter_servers = 2;
-  job.spec.folder = "/work";
+  job.spec.folder = "/run-here";
   job.spec.environment = {{"A", "1"}};
   job.spec.secrets = {{.name = "hub", .variable = "TOKEN"}, {.name = "key", .file = "key"}};
 
@@ -167,7 +167,7 @@ TEST(ExperimentDetails, OfAJobThatWasSubmittedOtherwiseSayWhatItsSpecSays) {
   EXPECT_EQ(row(job, "Worker Container"), "tensorflow:2");
   EXPECT_EQ(row(job, "Worker Count"), "2");  // the chief is one of them
   EXPECT_EQ(row(job, "Worker Machine Type"), "None");
-  EXPECT_EQ(row(job, "Working Directory"), "/work");
+  EXPECT_EQ(row(job, "Working Directory"), "/run-here");
   EXPECT_EQ(row(job, "Experiment Env"), "{'A': '1', 'TOKEN': 'secret:hub'}");
 }
 

@@ -1,6 +1,11 @@
 // The commands of Gradient's own pages, pasted into a shell as they are printed there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "cli/gradient/test_experiment.h"
 
 namespace muster::cli::gradient {
@@ -16,54 +21,22 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
   return text.replace(at, what.size(), with);
 }
 
-// Distributed Machine Learning with MPI.
-constexpr const char* kMpi =
-    R"($ gradient experiments create multinode \
---name mpi-test \
---experimentType MPI 
---workerContainer horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6 \
---workerMachineType p2.xlarge \
---workerCount 2 \
---masterContainer horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6 \
---masterMachineType p2.xlarge \
---masterCommand "mpirun --allow-run-as-root -np 1 --hostfile /generated/hostfile  -bind-to none -map-by slot  -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib python examples/keras_mnist.py"  \
---masterCount 1 \
---workspace https://github.com/horovod/horovod.git \
---apiKey XXXXXXXXXXXXXXXXXXXXXXXXXXXXXX \
---vpc)";
+/// The command that a page prints, as tests/documents has it.
+std::string printed_in(const std::string& page) {
+  std::ifstream file(std::filesystem::path(MUSTER_SOURCE) / "tests/documents" / page);
+  std::ostringstream read;
+  read << file.rdbuf();
+  const std::string text = read.str();
+  const size_t begin = text.find("gradient experiments create multinode");
+  EXPECT_NE(begin, std::string::npos) << page;
+  if (begin == std::string::npos) return "";
+  const size_t end = std::min(text.find("\n```", begin), text.find("\n\n", begin));
+  return text.substr(begin, end - begin) + "\n";
+}
 
-// The same page, for customers with a VPC of their own.
-constexpr const char* kVpc =
-    R"($ gradient experiments create multinode \
---name mpi-test \
---experimentType MPI
---workerContainer horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6 \
---workerMachineType p2.xlarge \
---workerCount 2 \
---masterContainer horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6 \
---masterMachineType p2.xlarge \
---masterCommand "mpirun --allow-run-as-root -np 1 --hostfile /generated/hostfile -bind-to none -map-by slot -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib python examples/" \
---masterCount 1 \
---workspaceUrl \
-)";
-
-// Distributed Training using Horovod.
-constexpr const char* kHorovod =
-    R"(gradient experiments create multinode \
---name distributed-horovod \
---projectId xxxxxxx \
---clusterId xxxxxxx \
---experimentType MPI \
---workerContainer horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6 \
---workerMachineType p3.2xlarge \
---workerCommand "sleep infinity" \
---workerCount 2 \
---masterContainer horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6 \
---masterMachineType p3.2xlarge \
---masterCommand "mpirun --allow-run-as-root --hostfile /generated/hostfile -bind-to none -map-by slot -mca pml ob1 -mca btl ^openib python main.py"  \
---masterCount 1 \
---workspaceUrl https://github.com/Paperspace/horovod-distributed-example.git \
-)";
+const std::string kMpi = printed_in("gradient-mpi.md");
+const std::string kVpc = printed_in("gradient-mpi-aws-vpc.md");
+const std::string kHorovod = printed_in("gradient-horovod.md");
 
 // Multi-node training with gRPC.
 constexpr const char* kGrpc =
@@ -82,11 +55,10 @@ constexpr const char* kGrpc =
   --parameterServerCount 1 \
   --workspace https://github.com/Paperspace/mnist-sample.git)";
 
-std::string mended(const char* text) {
+std::string mended(const std::string& text) {
   std::string_view line = "--experimentType MPI\n";
-  std::string whole = text;
-  if (whole.find(line) == std::string::npos) line = "--experimentType MPI \n";
-  return replaced(whole, line, "--experimentType MPI \\\n");
+  if (text.find(line) == std::string::npos) line = "--experimentType MPI \n";
+  return replaced(text, line, "--experimentType MPI \\\n");
 }
 
 /// What every experiment finds, wherever it comes from.
@@ -114,7 +86,7 @@ job::JobSpec mpi_spec(const std::string& name, const Words& command) {
 }
 
 TEST(GradientDocuments, ThePageOnMpiLacksABackslashAndAllThatIsMissingIsTold) {
-  for (const char* const text : {kMpi, kVpc}) {
+  for (const std::string& text : {kMpi, kVpc}) {
     const Words words = pasted(text);
     ASSERT_EQ(words.back(), "MPI");
 
