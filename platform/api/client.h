@@ -98,6 +98,14 @@ class Client {
   Result<std::unique_ptr<http::WebSocketClient>> exec(const std::string& name,
                                                       const ExecRequest& request);
 
+  /// The same for the task's own program, for files, and for a port.
+  Result<std::unique_ptr<http::WebSocketClient>> attach(const std::string& name,
+                                                        const AttachRequest& request);
+  Result<std::unique_ptr<http::WebSocketClient>> copy(const std::string& name,
+                                                      const CopyRequest& request);
+  Result<std::unique_ptr<http::WebSocketClient>> forward(const std::string& name,
+                                                         const ForwardRequest& request);
+
   struct EventQuery {
     std::optional<std::string> project;
     std::optional<std::string> name;  ///< of a job that exists now: until it has ended
@@ -193,6 +201,9 @@ class Client {
   /// `request` with the token. Every request goes through this, streams as well.
   http::Request authorized(http::Request request) const;
   /// On one job: with the project that was set.
+  Result<std::unique_ptr<http::WebSocketClient>> open_socket(const std::string& name,
+                                                             std::string_view action,
+                                                             Parameters parameters);
   http::Request job_request(std::string method, const std::string& name,
                             std::string_view action = {}) const;
   /// What an answer of 400 and more says.

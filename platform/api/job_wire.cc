@@ -78,6 +78,7 @@ Task read_task(Fields& fields) {
 void write_failure(JsonWriter& json, const job::Failure& failure) {
   json.open('{');
   json.key("task").text(failure.task);
+  if (failure.rank) json.key("rank").number(*failure.rank);
   json.key("cause").text(failure.cause);
   json.key("advice").text(failure.advice);
   json.key("last_lines").texts(failure.last_lines);
@@ -87,10 +88,29 @@ void write_failure(JsonWriter& json, const job::Failure& failure) {
 job::Failure read_failure(Fields& fields) {
   job::Failure failure;
   fields.read("task", failure.task);
+  fields.read("rank", failure.rank);
   fields.read("cause", failure.cause, Need::kRequired);
   fields.read("advice", failure.advice);
   fields.read("last_lines", failure.last_lines);
   return failure;
+}
+
+void write_progress(JsonWriter& json, const job::Progress& progress) {
+  json.open('{');
+  json.key("unit").text(progress.unit);
+  json.key("done").real(progress.done);
+  json.key("total").real(progress.total);
+  write_time(json, "ends", progress.ends);
+  json.close('}');
+}
+
+job::Progress read_progress(Fields& fields) {
+  job::Progress progress;
+  fields.read("unit", progress.unit, Need::kRequired);
+  fields.read("done", progress.done, Need::kRequired);
+  fields.read("total", progress.total, Need::kRequired);
+  fields.read("ends", progress.ends);
+  return progress;
 }
 
 void write_lists(JsonWriter& json, const Job& job) {
@@ -127,6 +147,10 @@ void write_job(JsonWriter& json, const Job& job) {
     json.key("failure");
     write_failure(json, *job.failure);
   }
+  if (job.progress) {
+    json.key("progress");
+    write_progress(json, *job.progress);
+  }
   write_lists(json, job);
   json.close('}');
 }
@@ -151,6 +175,7 @@ void read_job(Fields& fields, Job& job) {
   fields.read("ended", job.ended);
   fields.read("exit_code", job.exit_code);
   fields.object("failure", [&](Fields& inner) { job.failure = read_failure(inner); });
+  fields.object("progress", [&](Fields& inner) { job.progress = read_progress(inner); });
   fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });
   read_events(fields, job.events);
 }

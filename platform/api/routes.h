@@ -19,6 +19,12 @@
 //   GET    /v1/jobs/NAME/explain     -> Explanation
 //   GET    /v1/jobs/NAME/logs        -> text/event-stream; ?follow=true&task=T&since=TIME&tail=N
 //   GET    /v1/jobs/NAME/exec        -> WebSocket (terminal.h); ?task=T&command=…
+//   GET    /v1/jobs/NAME/attach      -> WebSocket (terminal.h); ?task=T
+//   GET    /v1/jobs/NAME/copy        -> WebSocket (terminal.h); ?task=T&path=P&into=true
+//   GET    /v1/jobs/NAME/forward     -> WebSocket (terminal.h); ?task=T&port=P
+//   GET    /v1/jobs/NAME/metrics     -> {"series": [...]} (metric_wire.h)
+//   GET    /v1/jobs/NAME/artifacts   -> {"artifacts": [...]} (artifact_wire.h); ?checksums=true
+//   GET    /v1/jobs/NAME/artifact    -> its bytes; ?path=P
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
@@ -95,6 +101,12 @@ inline constexpr std::string_view kResumeAction = "resume";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
 inline constexpr std::string_view kExecAction = "exec";
+inline constexpr std::string_view kAttachAction = "attach";
+inline constexpr std::string_view kCopyAction = "copy";
+inline constexpr std::string_view kForwardAction = "forward";
+inline constexpr std::string_view kMetricsAction = "metrics";
+inline constexpr std::string_view kArtifactsAction = "artifacts";
+inline constexpr std::string_view kArtifactAction = "artifact";
 inline constexpr std::string_view kInvitationAction = "invitation";
 inline constexpr std::string_view kCordonAction = "cordon";
 inline constexpr std::string_view kUncordonAction = "uncordon";

@@ -48,6 +48,9 @@ void write_roles(JsonWriter& json, const JobSpec& spec) {
 
 void write_marks(JsonWriter& json, const JobSpec& spec) {
   if (spec.held) json.key("held").flag(true);
+  if (spec.input) json.key("input").flag(true);
+  if (spec.terminal) json.key("terminal").flag(true);
+  if (spec.keep_for) json.key("keep_for_ms").number(spec.keep_for->count());
   if (!spec.labels.empty()) write_pairs(json, "labels", spec.labels);
   if (!spec.annotations.empty()) write_pairs(json, "annotations", spec.annotations);
 }
@@ -103,6 +106,9 @@ void read_spec(Fields& fields, JobSpec& spec) {
   read_roles(fields, spec);
   read_volumes(fields, spec.volumes);
   fields.read("held", spec.held);
+  fields.read("input", spec.input);
+  fields.read("terminal", spec.terminal);
+  fields.read("keep_for_ms", spec.keep_for);
   fields.read("labels", spec.labels);
   fields.read("annotations", spec.annotations);
   fields.object("scheduling", [&](Fields& inner) { read_scheduling(inner, spec.scheduling); });

@@ -68,6 +68,62 @@ std::string take(ExecRequest& request, const std::string& name, const std::strin
   return unknown_parameter(name, {"command", "task", "terminal", "rows", "columns"});
 }
 
+std::string take(AttachRequest& request, const std::string& name, const std::string& value) {
+  if (name == "task") request.task = value;
+  if (name == "task" || name == "project") return "";
+  return unknown_parameter(name, {"task"});
+}
+
+std::string take(CopyRequest& request, const std::string& name, const std::string& value) {
+  if (name == "path") {
+    request.path = value;
+    const bool plain = !value.empty() && value.find('\0') == std::string::npos;
+    return plain ? "" : "is no path";
+  }
+  if (name == "into") {
+    request.into = value == "true";
+    if (value == "true" || value == "false") return "";
+    return api::in_quotes(value) + " is neither true nor false";
+  }
+  if (name == "task") request.task = value;
+  if (name == "task" || name == "project") return "";
+  return unknown_parameter(name, {"task", "path", "into"});
+}
+
+std::string take(ForwardRequest& request, const std::string& name, const std::string& value) {
+  if (name == "port") {
+    const auto port = base::number_of<int>(value);
+    if (!port || !fits(*port)) return api::in_quotes(value) + " is no port; give 1 to 65535";
+    request.port = *port;
+    return "";
+  }
+  if (name == "task") request.task = value;
+  if (name == "task" || name == "project") return "";
+  return unknown_parameter(name, {"task", "port"});
+}
+
+/// `needed`: the parameter that must be there; empty: none must.
+template <class Request>
+Result<Request> request_from(const Parameters& parameters, const std::string& needed,
+                             const std::string& sentence) {
+  Request request;
+  std::vector<Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take(request, name, value);
+      });
+  if (!needed.empty() && parameters.count(needed) == 0) {
+    faults.insert(faults.begin(), {.field = needed, .what = "is missing"});
+  }
+  if (faults.empty()) return request;
+  return wrong_query(sentence, std::move(faults));
+}
+
+Parameters task_parameter(const std::string& task) {
+  Parameters parameters;
+  if (!task.empty()) parameters["task"] = task;
+  return parameters;
+}
+
 Error no_control() {
   return {.code = ErrorCode::kInvalid,
           .what = "the message is neither a resize nor a close_input",
@@ -90,16 +146,36 @@ Parameters exec_request_to_parameters(const ExecRequest& request) {
 }
 
 Result<ExecRequest> exec_request_from_parameters(const Parameters& parameters) {
-  ExecRequest request;
-  std::vector<Fault> faults =
-      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
-        return take(request, name, value);
-      });
-  if (parameters.count("command") == 0) {
-    faults.insert(faults.begin(), {.field = "command", .what = "is missing"});
-  }
-  if (faults.empty()) return request;
-  return wrong_query("what is to be run is wrong", std::move(faults));
+  return request_from<ExecRequest>(parameters, "command", "what is to be run is wrong");
+}
+
+Parameters attach_request_to_parameters(const AttachRequest& request) {
+  return task_parameter(request.task);
+}
+
+Result<AttachRequest> attach_request_from_parameters(const Parameters& parameters) {
+  return request_from<AttachRequest>(parameters, "", "what is to be attached to is wrong");
+}
+
+Parameters copy_request_to_parameters(const CopyRequest& request) {
+  Parameters parameters = task_parameter(request.task);
+  parameters["path"] = request.path;
+  if (request.into) parameters["into"] = "true";
+  return parameters;
+}
+
+Result<CopyRequest> copy_request_from_parameters(const Parameters& parameters) {
+  return request_from<CopyRequest>(parameters, "path", "what is to be copied is wrong");
+}
+
+Parameters forward_request_to_parameters(const ForwardRequest& request) {
+  Parameters parameters = task_parameter(request.task);
+  parameters["port"] = std::to_string(request.port);
+  return parameters;
+}
+
+Result<ForwardRequest> forward_request_from_parameters(const Parameters& parameters) {
+  return request_from<ForwardRequest>(parameters, "port", "what is to be connected to is wrong");
 }
 
 std::string terminal_control_to_json(const TerminalControl& control) {

@@ -33,6 +33,37 @@ struct ExecRequest {
   bool operator==(const ExecRequest&) const = default;
 };
 
+/// The program of the task itself, as it runs.
+struct AttachRequest {
+  std::string task;  ///< empty: the one that decides
+
+  bool operator==(const AttachRequest&) const = default;
+};
+
+/// A tar of `path` comes out of the task, or is unpacked into it.
+struct CopyRequest {
+  std::string task;
+  std::string path;  ///< as the task sees it; relative: to its working folder
+  bool into = false;
+
+  bool operator==(const CopyRequest&) const = default;
+};
+
+/// A connection to a port of the task.
+struct ForwardRequest {
+  std::string task;
+  int port = 0;
+
+  bool operator==(const ForwardRequest&) const = default;
+};
+
+Parameters attach_request_to_parameters(const AttachRequest& request);
+base::Result<AttachRequest> attach_request_from_parameters(const Parameters& parameters);
+Parameters copy_request_to_parameters(const CopyRequest& request);
+base::Result<CopyRequest> copy_request_from_parameters(const Parameters& parameters);
+Parameters forward_request_to_parameters(const ForwardRequest& request);
+base::Result<ForwardRequest> forward_request_from_parameters(const Parameters& parameters);
+
 Parameters exec_request_to_parameters(const ExecRequest& request);
 /// kInvalid: with a fault for each parameter that is wrong or unknown.
 base::Result<ExecRequest> exec_request_from_parameters(const Parameters& parameters);

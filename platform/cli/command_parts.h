@@ -41,6 +41,11 @@ std::vector<Command> commands_on_the_cluster();
 /// login, logout, whoami, context, user, token, secret, audit; and of `project` those on members.
 std::vector<Command> commands_on_accounts();
 std::vector<Command> commands_on_members();
+/// bash, attach, convert; cp, port-forward, artifacts; metrics; notify.
+std::vector<Command> commands_on_sessions();
+std::vector<Command> commands_on_files();
+std::vector<Command> commands_on_metrics();
+std::vector<Command> commands_on_notifications();
 /// --context, of `command` and all below it that talk to a server.
 void add_context_flag(Command& command);
 /// --project of a command on jobs that are named.

@@ -130,10 +130,12 @@ Command command_tree() {
                .flags = {{.name = "--version", .help = "show the version"}},
                .commands = {run_in_foreground(), submit()},
                .example = "muster run -n 4 -- ./train"};
-  for (Command& command : commands_on_jobs()) root.commands.push_back(std::move(command));
-  for (Command& command : commands_on_the_cluster()) root.commands.push_back(std::move(command));
-  for (Command& command : commands_on_accounts()) root.commands.push_back(std::move(command));
-  for (Command& command : commands_on_muster()) root.commands.push_back(std::move(command));
+  for (const auto& group :
+       {commands_on_jobs, commands_on_sessions, commands_on_files, commands_on_metrics,
+        commands_on_the_cluster, commands_on_notifications, commands_on_accounts,
+        commands_on_muster}) {
+    for (Command& command : group()) root.commands.push_back(std::move(command));
+  }
   add_context_flag(root);
   add_help_flag(root);
   return root;

@@ -94,6 +94,11 @@ Flags content_flags() {
        .help = "to select it by",
        .repeats = true},
       {.name = "--hold", .help = "register it; 'muster resume' starts it"},
+      {.name = "--stdin", .help = "let its program read what 'muster attach' sends"},
+      {.name = "--tty", .help = "give its program a terminal, for 'muster attach'"},
+      {.name = "--keep-for",
+       .value = "TIME",
+       .help = "remove it so long after its end (default: as the server has it)"},
   };
 }
 

@@ -38,6 +38,11 @@ void add_label(const std::string& text, job::JobSpec& spec) {
 void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
   spec.image = reader.text("--image");
   spec.held = reader.has("--hold");
+  spec.input = reader.has("--stdin");
+  spec.terminal = reader.has("--tty");
+  if (reader.has("--keep-for")) {
+    spec.keep_for = reader.duration("--keep-for", std::chrono::milliseconds{0});
+  }
   for (const std::string& text : reader.texts("--label")) add_label(text, spec);
   for (const std::string& text : reader.texts("--volume")) {
     if (const auto volume = parse_volume(text, caller.folder)) {

@@ -6,6 +6,7 @@
 
 #include "cli/content_flags.h"
 #include "cli/spec_file_scheduling.h"
+#include "job/units.h"
 
 namespace muster::cli {
 
@@ -32,6 +33,12 @@ void read_role(YamlFields& fields, const std::string& field, Value value, RoleSp
         }}});
 }
 
+void read_flag(YamlFields& fields, const std::string& field, Value value, bool& target) {
+  std::optional<bool> flag;
+  fields.flag(field, value, flag);
+  target = flag.value_or(target);
+}
+
 void read_volume_map(YamlFields& fields, const std::string& field, Value value,
                      const std::filesystem::path& folder, Volume& volume) {
   const std::string prefix = field + ".";
@@ -44,11 +51,8 @@ void read_volume_map(YamlFields& fields, const std::string& field, Value value,
         }},
        {"source", [&](Value inner) { fields.text(prefix + "source", inner, volume.source); }},
        {"target", [&](Value inner) { fields.text(prefix + "target", inner, volume.target); }},
-       {"read_only", [&](Value inner) {
-          std::optional<bool> read_only;
-          fields.flag(prefix + "read_only", inner, read_only);
-          volume.read_only = read_only.value_or(false);
-        }}});
+       {"read_only",
+        [&](Value inner) { read_flag(fields, prefix + "read_only", inner, volume.read_only); }}});
   // Which sources are right is not known where the kind is not.
   if (fields.is_at_fault(prefix + "kind")) fields.suspect(prefix + "source");
   if (volume.kind == Volume::Kind::kHostPath && !volume.source.empty()) {
@@ -128,10 +132,11 @@ YamlFields::Keys role_keys(YamlFields& fields, job::JobSpec& spec,
       {"labels", [&](Value value) { read_texts(fields, "labels", value, spec.labels); }},
       {"annotations",
        [&](Value value) { read_texts(fields, "annotations", value, spec.annotations); }},
-      {"held", [&](Value value) {
-         std::optional<bool> held;
-         fields.flag("held", value, held);
-         spec.held = held.value_or(spec.held);
+      {"held", [&](Value value) { read_flag(fields, "held", value, spec.held); }},
+      {"input", [&](Value value) { read_flag(fields, "input", value, spec.input); }},
+      {"terminal", [&](Value value) { read_flag(fields, "terminal", value, spec.terminal); }},
+      {"keep_for", [&](Value value) {
+         fields.with("keep_for", value, job::parse_duration, spec.keep_for);
        }}};
 }
 

@@ -14,7 +14,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -40,6 +40,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kFlagOfF
      {"volumes", "--volume"},
      {"parameter_servers", "--parameter-servers"},
      {"parameter_server", "--parameter-server-command"},
+     {"keep_for", "--keep-for"},
      {"folder", "--folder"},
      {"sandbox", "--sandbox"},
      {"start_timeout", "--start-timeout"},

@@ -25,13 +25,13 @@ namespace {
 constexpr size_t kKeptEvents = 200;
 constexpr size_t kIdLength = 12;
 
-std::string quoted(const std::string& name) {
+std::string in_quotes(const std::string& name) {
   return "'" + name + "'";
 }
 
 Error has_ended(const std::string& name, std::string advice) {
   return {.code = ErrorCode::kConflict,
-          .what = "job " + quoted(name) + " has ended",
+          .what = "job " + in_quotes(name) + " has ended",
           .advice = std::move(advice)};
 }
 
@@ -82,7 +82,7 @@ Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence)
   if (!never) return gang;
   const bool says_never = never->constraint == schedule::Constraint::kNever;
   return Error{.code = ErrorCode::kRefused,
-               .what = "job " + quoted(job.spec.name) + (says_never ? " " : " can never start: ") +
+               .what = "job " + in_quotes(job.spec.name) + (says_never ? " " : " can never start: ") +
                        never->text,
                .advice = never->details.empty() ? "" : never->details.front()};
 }
@@ -266,7 +266,7 @@ Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& 
   std::erase_if(faults, [](const auto& fault) { return !fault.field.starts_with("labels"); });
   if (!faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "these labels cannot be given to job " + quoted(entry->job.spec.name),
+                 .what = "these labels cannot be given to job " + in_quotes(entry->job.spec.name),
                  .faults = std::move(faults)};
   }
   return act(*entry, by, "job.label", [&] {
@@ -293,7 +293,7 @@ Result<void> Controller::remove(const std::string& name, const access::Actor& by
   const Job& job = entry->job;
   if (!job::is_final(job.phase)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "job " + quoted(job.spec.name) + " has not ended",
+                 .what = "job " + in_quotes(job.spec.name) + " has not ended",
                  .advice = "stop it first: muster stop " + job.spec.name};
   }
   // Files first: what a crash in between leaves is a job without logs, not logs without a job.
@@ -350,7 +350,7 @@ Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
   if (jobs.size() == 1) return by_id(jobs.front()->id);
   if (!jobs.empty()) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = std::to_string(jobs.size()) + " projects have a job " + quoted(name),
+                 .what = std::to_string(jobs.size()) + " projects have a job " + in_quotes(name),
                  .advice = "say which: --project"};
   }
   std::vector<std::string> names;
@@ -382,31 +382,6 @@ void Controller::each_job_from(const std::string& name, const std::string& proje
                                const std::function<bool(const Job&)>& visit) const {
   auto at = by_name_.lower_bound({name, project});
   while (at != by_name_.end() && visit(at->second->job)) ++at;
-}
-
-Result<std::unique_ptr<engine::Exec>> Controller::exec(const std::string& name,
-                                                       const std::string& task,
-                                                       const engine::ExecPlan& plan,
-                                                       engine::ExecHandlers handlers,
-                                                       const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
-  Job& job = entry->job;
-  const Task* const where = task.empty() ? &job::deciding_task(job) : find_task(job, task);
-  if (where == nullptr) {
-    return Error{.code = ErrorCode::kNotFound,
-                 .what = "job " + quoted(job.spec.name) + " has no task " + quoted(task),
-                 .advice = "muster get " + job.spec.name + " shows its tasks"};
-  }
-  if (where->phase != TaskPhase::kRunning) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = quoted(where->name) + " of job " + quoted(job.spec.name) +
-                         " does not run: it is " + std::string(job::to_string(where->phase)),
-                 .advice = "muster get " + job.spec.name + " shows what its tasks do"};
-  }
-  // Kept before it runs: nobody gets in without a trace.
-  MUSTER_CHECK(journal_.flush({.audit = record(by, "job.exec", job.spec.name, job.spec.project,
-                                               {{.field = "task", .after = where->name}})}));
-  return parts_.engine.exec(engine_gang(job), where->name, plan, std::move(handlers));
 }
 
 std::unique_ptr<LogFollower> Controller::follow_logs(const std::string& name,

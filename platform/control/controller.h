@@ -170,6 +170,11 @@ class Controller {
                                              engine::ExecHandlers handlers,
                                              const access::Actor& by = {});
 
+  /// The input and output of a running task's own program; as engine::Engine::attach().
+  Result<std::unique_ptr<engine::Exec>> attach(const std::string& name, const std::string& task,
+                                               engine::ExecHandlers handlers,
+                                               const access::Actor& by = {});
+
   /// The merged log of a job that exists now.
   std::unique_ptr<LogFollower> follow_logs(const std::string& name, const job::LogQuery& query);
 
@@ -232,6 +237,11 @@ class Controller {
   /// Does it to the job, and commits it with its record.
   Result<job::Job> act(Entry& entry, const access::Actor& by, const std::string& action,
                        const std::function<void()>& change);
+
+  // programs.cc
+  Result<const job::Task*> running_task(job::Job& job, const std::string& task) const;
+  Result<void> note_entry(const job::Job& job, const job::Task& task, const std::string& action,
+                          const access::Actor& by);
 
   // scheduling.cc: telling the scheduler, and carrying out what it says
   void wake();

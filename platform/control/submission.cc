@@ -14,13 +14,13 @@ using job::Role;
 
 namespace {
 
-std::string quoted(const std::string& name) {
+std::string in_quotes(const std::string& name) {
   return "'" + name + "'";
 }
 
 Error name_taken(const std::string& name) {
   return {.code = ErrorCode::kConflict,
-          .what = "there is a job " + quoted(name) + " already",
+          .what = "there is a job " + in_quotes(name) + " already",
           .advice = "choose another name, or remove it: muster delete " + name};
 }
 
@@ -45,7 +45,7 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
   MUSTER_CHECK(projects_.find(spec.project));
   if (projects_.has_children(spec.project)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "project " + quoted(spec.project) +
+                 .what = "project " + in_quotes(spec.project) +
                          " has projects below it, and jobs "
                          "belong to those",
                  .advice = "muster project list shows them"};
@@ -59,13 +59,13 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
 
 Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
   Error error{.code = ErrorCode::kNotFound,
-              .what = "project " + quoted(spec.project) + " has not all of the job's secrets",
+              .what = "project " + in_quotes(spec.project) + " has not all of the job's secrets",
               .advice = "muster secret set NAME --project " + spec.project + " adds one"};
   for (size_t i = 0; i < spec.secrets.size(); ++i) {
     const std::string& name = spec.secrets[i].name;
     if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) continue;
     error.faults.push_back({.field = "secrets[" + std::to_string(i) + "].name",
-                            .what = "there is no secret " + quoted(name)});
+                            .what = "there is no secret " + in_quotes(name)});
   }
   if (error.faults.empty()) return {};
   return error;
@@ -77,7 +77,7 @@ Result<void> Controller::check_trees(const job::JobSpec& spec) const {
     if (site_.has_tree && site_.has_tree(spec.project, volume.source)) continue;
     return Error{.code = ErrorCode::kNotFound,
                  .what = "the files for " + volume.target + " are not in project " +
-                         quoted(spec.project) + ": there is no tree " + volume.source,
+                         in_quotes(spec.project) + ": there is no tree " + volume.source,
                  .advice = "send them again"};
   }
   return {};
@@ -91,10 +91,10 @@ Result<void> Controller::check_programs(const job::JobSpec& spec) const {
     const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
     if (only_answers || !launch::program_of(spec, task.role, site_.images).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "nothing says what " + task.name + " of job " + quoted(spec.name) +
+                 .what = "nothing says what " + task.name + " of job " + in_quotes(spec.name) +
                          " runs: there is no command, and this server's engine runs no images, so "
                          "it cannot look into " +
-                         quoted(launch::image_of(spec, task.role)),
+                         in_quotes(launch::image_of(spec, task.role)),
                  .advice =
                      "say a command, or have the administrator name what stands in for that "
                      "image (images in the server's configuration)"};

@@ -5,6 +5,7 @@
 // conformance suite (engine/conformance_test.cc).
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "engine/log_frame.h"
+#include "engine/metric_log.h"
 #include "job/exit_status.h"
 #include "launch/task_plan.h"
 
@@ -84,8 +86,17 @@ enum class Found {
   kEnded,    ///< a TaskEnded report follows
 };
 
+/// What of Muster's own is run in a task, in the place of a program that the task may lack.
+enum class Helper {
+  kNone,     ///< argv is a program of the task
+  kPack,     ///< argv: PATH. Its output is a tar of that file or folder
+  kUnpack,   ///< argv: PATH. Its input is a tar, unpacked to there
+  kConnect,  ///< argv: PORT. Its input and output are a connection to that port of the task
+};
+
 /// A program that is run in a task that runs, beside what the task itself runs.
 struct ExecPlan {
+  Helper helper = Helper::kNone;
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;  ///< on top of the task's own
   bool terminal = false;                           ///< it gets one, of this size
@@ -172,6 +183,19 @@ class Engine {
   /// environment. kConflict: the task does not run; kNotFound: there is no such program.
   virtual Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
                                              const ExecPlan& plan, ExecHandlers handlers) = 0;
+
+  /// The input and output of the task's own program, from now on; any number may be attached at
+  /// once. Dropping it leaves the program as it is. Where the program has no terminal, or reads
+  /// nothing, what is written or resized is lost. kConflict: the task does not run.
+  virtual Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+                                               ExecHandlers handlers) = 0;
+
+  /// What was and is measured of a task. Where it never started there is nothing to read.
+  virtual MetricReader open_metrics(const Gang& gang, const std::string& task) = 0;
+
+  /// The folder of this machine in which the job's artifacts lie, where it has any.
+  virtual std::optional<std::filesystem::path> artifacts_folder(
+      const std::string& job_id) const = 0;
 
   /// The rank census of the gang, as far as it is known now.
   virtual std::vector<RankPlace> ranks(const Gang& gang,

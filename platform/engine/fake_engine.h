@@ -49,6 +49,8 @@ class FakeEngine : public Engine {
   std::map<std::string, Found> adoptable;           ///< by task
   std::map<std::string, std::string> logs;          ///< by task
   std::vector<RankPlace> census;
+  std::map<std::string, std::filesystem::path> metric_files;  ///< by task
+  std::optional<std::filesystem::path> artifacts;
   bool stops_obey = true;  ///< a stopped task ends by itself
 
   // What a test looks at.
@@ -173,6 +175,21 @@ class FakeEngine : public Engine {
     execs.push_back(std::make_shared<FakeExec>(
         FakeExec{.gang = gang, .task = task, .plan = plan, .handlers = std::move(handlers)}));
     return std::unique_ptr<Exec>(std::make_unique<ExecEnd>(execs.back()));
+  }
+
+  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+                                       ExecHandlers handlers) override {
+    calls.push_back("attach " + name_of(gang) + " " + task);
+    return exec(gang, task, {}, std::move(handlers));
+  }
+
+  MetricReader open_metrics(const Gang&, const std::string& task) override {
+    const auto found = metric_files.find(task);
+    return MetricReader(found == metric_files.end() ? "" : found->second);
+  }
+
+  std::optional<std::filesystem::path> artifacts_folder(const std::string&) const override {
+    return artifacts;
   }
 
   std::vector<RankPlace> ranks(const Gang&, const std::vector<std::string>&) const override {

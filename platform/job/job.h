@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "job/exit_status.h"
+#include "job/metric.h"
 #include "job/spec.h"
 
 namespace muster::job {
@@ -60,6 +61,7 @@ struct Task {
 /// Why a job failed: the first task at fault, the cause in words, its last lines, what to try.
 struct Failure {
   std::string task;
+  std::optional<int> rank;  ///< of the MPI program, where one is known to have failed first
   std::string cause;
   std::string advice;
   std::vector<std::string> last_lines;
@@ -95,6 +97,8 @@ struct Job {
   std::optional<Time> ended;
   std::optional<int> exit_code;  ///< of the task that decides; set when the job is final
   std::optional<Failure> failure;
+  /// As its program reports it. Never stored: looked at when the job is shown.
+  std::optional<Progress> progress;
   std::vector<Task> tasks;
   std::vector<Event> events;
 

@@ -53,6 +53,8 @@ inline bool drop_seen(LogRecord& record, uint64_t& seen) {
 struct LogQuery {
   bool follow = false;              ///< stay until the job has ended and all is read
   std::optional<std::string> task;  ///< only this task
+  std::optional<int> rank;          ///< only this rank of an MPI program
+  std::string grep;                 ///< only lines in which this pattern (log_pattern.h) is found
   std::optional<base::Time> since;  ///< only what was printed at or after
   std::optional<int> tail;          ///< only so many of the last lines that exist now
 };

@@ -168,6 +168,10 @@ struct JobSpec {
   RoleSpec parameter_server;
   std::vector<Volume> volumes;
   bool held = false;                               ///< waits for resume() from the beginning
+  bool input = false;     ///< the leader's program reads what is typed to it (attach), else nothing
+  bool terminal = false;  ///< it has a terminal: standard output and error are one
+  /// How long it is kept after its end, with its logs and artifacts; nothing: as the server has it.
+  std::optional<std::chrono::milliseconds> keep_for;
   std::map<std::string, std::string> labels;       ///< to select by; one without value is a tag
   std::map<std::string, std::string> annotations;  ///< kept for whoever submitted it
   Scheduling scheduling;

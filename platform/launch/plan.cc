@@ -250,6 +250,10 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
                 .grace = spec.grace,
                 .folders = {"tmp"},
                 .own_rank_output = gang.own_rank_output};
+  if (index == 0) {  // the leader, which people sit before
+    plan.input = spec.input;
+    plan.terminal = spec.terminal;
+  }
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
     plan.hosts.emplace_back(gang.tasks[i]->hostname, gang.network.addresses[i]);
   }

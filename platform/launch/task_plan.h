@@ -56,6 +56,8 @@ struct TaskPlan {
   /// Files of /generated that are found at another path, too: hostfile -> /etc/mpi/hostfile. Only
   /// in a sandbox.
   std::map<std::string, std::string> also_at;
+  bool input = false;     ///< its program reads what those who are attached write; else nothing
+  bool terminal = false;  ///< it has a terminal
   bool own_rank_output = false;  ///< ranks in it print into its own log, not through mpirun
   std::vector<std::pair<std::string, std::string>> hosts;  ///< name -> address, for /etc/hosts
 

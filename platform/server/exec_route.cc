@@ -1,170 +1,33 @@
 // GET /v1/jobs/{name}/exec: a program in a task, over a WebSocket.
-//
-// The program is started before the WebSocket is opened, so that what is wrong is an answer like
-// any other; its output is held back until then. It ends with the WebSocket, and the other way
-// round.
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "api/terminal.h"
-#include "http/websocket.h"
-#include "server/answers.h"
-#include "server/parameters.h"
+#include "server/program_bridge.h"
 #include "server/routes.h"
-#include "server/sight.h"
 
 namespace muster::server {
 
 namespace {
 
-using base::Error;
-using base::ErrorCode;
-using http::WebSocket;
-
-constexpr int kSwitching = 101;
-
-// Codes of RFC 6455, 7.4.1.
-constexpr int kDone = 1000;
-constexpr int kNotUnderstood = 1007;
-constexpr int kMayNotAnyMore = 1008;
-
-class Terminal : public std::enable_shared_from_this<Terminal> {
- public:
-  explicit Terminal(std::function<bool()> still_valid) : still_valid_(std::move(still_valid)) {}
-
-  /// What the program is to be started with.
-  engine::ExecHandlers handlers() {
-    const std::weak_ptr<Terminal> weak = weak_from_this();
-    return {.on_output =
-                [weak](std::string_view bytes, bool is_error) {
-                  if (const auto self = weak.lock()) self->on_output(bytes, is_error);
-                },
-            .on_exit =
-                [weak](const job::ExitStatus& status) {
-                  if (const auto self = weak.lock()) self->on_exit(status);
-                },
-            .on_drain =
-                [weak] {
-                  const auto self = weak.lock();
-                  if (self && self->socket_ != nullptr) self->socket_->pause(false);
-                }};
-  }
-
-  void take(std::unique_ptr<engine::Exec> exec) {
-    exec_ = std::move(exec);
-    exec_->pause(true);
-  }
-
-  /// From here on the WebSocket keeps this alive, until it is closed.
-  void open(std::shared_ptr<WebSocket> socket) {
-    socket_ = std::move(socket);
-    socket_->set_handlers(
-        {.on_message = [self = shared_from_this()](
-                           WebSocket::Kind kind,
-                           const std::string& message) { self->on_message(kind, message); },
-         .on_close = [self = shared_from_this()] { self->end(); },
-         .on_drain =
-             [self = shared_from_this()] {
-               if (self->exec_ != nullptr) self->exec_->pause(false);
-             }});
-    exec_->pause(false);
-  }
-
- private:
-  void on_output(std::string_view bytes, bool is_error) {
-    if (!may_go_on()) return;
-    std::string message(1, is_error ? api::kErrorByte : api::kOutputByte);
-    socket_->send(WebSocket::Kind::kBinary, message.append(bytes));
-    if (socket_->waiting() > WebSocket::kHigh) exec_->pause(true);
-  }
-
-  void on_exit(const job::ExitStatus& status) {
-    exec_.reset();
-    if (socket_ == nullptr) return;
-    socket_->send(WebSocket::Kind::kText, api::terminal_exit_to_json(status));
-    socket_->close(kDone, "");
-  }
-
-  void on_message(WebSocket::Kind kind, const std::string& message) {
-    if (exec_ == nullptr || !may_go_on()) return;
-    if (kind == WebSocket::Kind::kText) return heed(message);
-    exec_->write(message);
-    if (exec_ != nullptr && exec_->waiting() > engine::Exec::kHigh) socket_->pause(true);
-  }
-
-  void heed(const std::string& message) {
-    const auto control = api::terminal_control_from_json(message);
-    if (!control) return hang_up(kNotUnderstood, control.error().what);
-    if (const auto* size = std::get_if<api::Resize>(&*control)) {
-      exec_->resize(size->rows, size->columns);
-    } else {
-      exec_->close_input();
-    }
-  }
-
-  /// Whoever may not any more, or is not who it was, gets no further byte.
-  bool may_go_on() {
-    if (socket_ == nullptr) return false;
-    if (!still_valid_ || still_valid_()) return true;
-    hang_up(kMayNotAnyMore, "your token is no longer valid, or your rights have changed");
-    return false;
-  }
-
-  void hang_up(int code, std::string_view why) {
-    exec_.reset();
-    if (socket_ != nullptr) socket_->close(code, why);
-  }
-
-  void end() {
-    exec_.reset();
-    socket_.reset();
-  }
-
-  std::function<bool()> still_valid_;
-  std::unique_ptr<engine::Exec> exec_;
-  std::shared_ptr<WebSocket> socket_;
-};
-
-/// Whether the caller is who it was, and its job's project still one of its own.
-std::function<bool()> may_stay(const control::Controller& controller, const Call& call,
-                               const std::string& id) {
-  return [&controller, still_valid = call.still_valid, who = call.who, id] {
-    if (still_valid && !still_valid()) return false;
-    const job::Job* const job = controller.with_id(id);
-    return job == nullptr || Sight(controller, who).job(id, "", access::Role::kMember);
-  };
-}
-
 Answer exec(control::Controller& controller, const Call& call) {
-  const Sight sight(controller, call.who);
-  MUSTER_TRY(
-      const job::Job* const job,
-      sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kMember));
-  MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
-  MUSTER_TRY(const api::ExecRequest asked, api::exec_request_from_parameters(call.request.query));
-  if (!http::wants_websocket(call.request)) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "a program's terminal is a WebSocket, and the request asks for none",
-                 .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
-  }
-  std::map<std::string, std::string> environment;
-  if (asked.terminal) environment["TERM"] = "xterm-256color";  // what today's terminals understand
-  const auto terminal = std::make_shared<Terminal>(may_stay(controller, call, job->id));
-  MUSTER_TRY(auto program, controller.exec(job->id, asked.task,
-                                           {.argv = asked.command,
-                                            .environment = std::move(environment),
-                                            .terminal = asked.terminal,
-                                            .rows = asked.rows,
-                                            .columns = asked.columns},
-                                           terminal->handlers(), call.actor()));
-  terminal->take(std::move(program));
-  http::Response response{.status = kSwitching};
-  response.websocket = [terminal](std::shared_ptr<WebSocket> socket) {
-    terminal->open(std::move(socket));
-  };
-  return response;
+  return bridged(controller, call,
+                 [&](const job::Job& job, engine::ExecHandlers handlers)
+                     -> base::Result<std::unique_ptr<engine::Exec>> {
+                   MUSTER_TRY(const api::ExecRequest asked,
+                              api::exec_request_from_parameters(call.request.query));
+                   std::map<std::string, std::string> environment;
+                   // What today's terminals understand.
+                   if (asked.terminal) environment["TERM"] = "xterm-256color";
+                   return controller.exec(job.id, asked.task,
+                                          {.argv = asked.command,
+                                           .environment = std::move(environment),
+                                           .terminal = asked.terminal,
+                                           .rows = asked.rows,
+                                           .columns = asked.columns},
+                                          std::move(handlers), call.actor());
+                 });
 }
 
 }  // namespace

@@ -63,8 +63,10 @@ job::Task read_task(const CborValue& value) {
 }
 
 void write_failure(CborWriter& out, const job::Failure& failure) {
-  out.map(4);
+  out.map(5);
   out.key("task").text(failure.task);
+  out.key("rank");
+  write_optional(out, failure.rank, [&](int rank) { out.number(rank); });
   out.key("cause").bytes(failure.cause);
   out.key("advice").text(failure.advice);
   out.key("last_lines");
@@ -72,10 +74,13 @@ void write_failure(CborWriter& out, const job::Failure& failure) {
 }
 
 job::Failure read_failure(const CborValue& value) {
-  return {.task = value.at("task").text(),
-          .cause = bytes_of(value.at("cause")),
-          .advice = value.at("advice").text(),
-          .last_lines = bytes_list_of(value.at("last_lines"))};
+  job::Failure failure{.task = value.at("task").text(),
+                       .rank = {},
+                       .cause = bytes_of(value.at("cause")),
+                       .advice = value.at("advice").text(),
+                       .last_lines = bytes_list_of(value.at("last_lines"))};
+  read_if_there(value, "rank", failure.rank, int_of);
+  return failure;
 }
 
 job::Event read_event(const CborValue& value) {

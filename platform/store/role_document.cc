@@ -116,7 +116,13 @@ SparseMap extras_of(const JobSpec& spec) {
       for (const Volume& volume : volumes) write_volume(out, volume);
     });
   }
-  if (spec.held) extras.add("held", [](CborWriter& out) { out.flag(true); });
+  for (const auto& [name, value] :
+       {std::pair("held", spec.held), {"input", spec.input}, {"terminal", spec.terminal}}) {
+    if (value) extras.add(name, [](CborWriter& out) { out.flag(true); });
+  }
+  if (spec.keep_for) {
+    extras.add("keep_for_ms", [keep = *spec.keep_for](CborWriter& out) { out.number(keep.count()); });
+  }
   add(extras, "labels", spec.labels);
   add(extras, "annotations", spec.annotations);
   return extras;
@@ -132,6 +138,9 @@ void read_extras(const CborValue& value, JobSpec& spec) {
   read_if_there(value, "parameter_server", spec.parameter_server, read_role);
   read_if_there(value, "volumes", spec.volumes, volumes_of);
   read_if_there(value, "held", spec.held, flag_of);
+  read_if_there(value, "input", spec.input, flag_of);
+  read_if_there(value, "terminal", spec.terminal, flag_of);
+  read_if_there(value, "keep_for_ms", spec.keep_for, milliseconds_of);
   read_if_there(value, "labels", spec.labels, pairs_of);
   read_if_there(value, "annotations", spec.annotations, pairs_of);
 }

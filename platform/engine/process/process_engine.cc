@@ -513,6 +513,21 @@ void ProcessEngine::reap(base::Child helper) {
   });
 }
 
+Result<std::unique_ptr<Exec>> ProcessEngine::attach(const Gang&, const std::string& task,
+                                                    ExecHandlers) {
+  return Error{.code = ErrorCode::kConflict, .what = "task " + task + " does not run"};
+}
+
+MetricReader ProcessEngine::open_metrics(const Gang& gang, const std::string& task) {
+  return MetricReader(folder_of(gang, task).metrics());
+}
+
+std::optional<fs::path> ProcessEngine::artifacts_folder(const std::string& job_id) const {
+  const fs::path folder = volume_folders(job_id).artifacts();
+  std::error_code error;
+  return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
+}
+
 std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,
                                             const std::vector<std::string>& tasks) const {
   std::vector<RankPlace> places;

@@ -39,6 +39,10 @@ class ProcessEngine : public Engine {
                                   std::function<void()> grown) override;
   Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
                                      const ExecPlan& plan, ExecHandlers handlers) override;
+  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+                                       ExecHandlers handlers) override;
+  MetricReader open_metrics(const Gang& gang, const std::string& task) override;
+  std::optional<std::filesystem::path> artifacts_folder(const std::string& job_id) const override;
   std::vector<RankPlace> ranks(const Gang& gang,
                                const std::vector<std::string>& tasks) const override;
 

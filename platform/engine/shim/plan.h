@@ -8,6 +8,8 @@
 //   starts,
 //              so that a full disk cannot swallow how the task ended
 //   log        log_frame.h
+//   metrics    metric_log.h
+//   attach     a socket: the input and output of the task's program (attach_wire.h)
 //   generated/ what the task sees as /generated
 //   hosts, passwd, shadow   what it sees as those files of /etc
 #pragma once
@@ -65,6 +67,8 @@ struct TaskFolder {
   std::filesystem::path running() const { return path / "running"; }
   std::filesystem::path exit() const { return path / "exit"; }
   std::filesystem::path log() const { return path / "log"; }
+  std::filesystem::path metrics() const { return path / "metrics"; }
+  std::filesystem::path attach() const { return path / "attach"; }
   std::filesystem::path hosts() const { return path / "hosts"; }
   std::filesystem::path passwd() const { return path / "passwd"; }
   std::filesystem::path shadow() const { return path / "shadow"; }

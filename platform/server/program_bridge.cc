@@ -1,0 +1,169 @@
+#include "server/program_bridge.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "api/terminal.h"
+#include "http/websocket.h"
+#include "server/parameters.h"
+
+namespace muster::server {
+
+using base::Error;
+using base::ErrorCode;
+using http::WebSocket;
+
+namespace {
+
+constexpr int kSwitching = 101;
+
+// Codes of RFC 6455, 7.4.1.
+constexpr int kDone = 1000;
+constexpr int kNotUnderstood = 1007;
+constexpr int kMayNotAnyMore = 1008;
+
+/// Whether the caller is who it was, and its job's project still one of its own.
+std::function<bool()> may_stay(const control::Controller& controller, const Call& call,
+                               const std::string& id) {
+  return [&controller, still_valid = call.still_valid, who = call.who, id] {
+    if (still_valid && !still_valid()) return false;
+    const job::Job* const job = controller.with_id(id);
+    return job == nullptr || Sight(controller, who).job(id, "", access::Role::kMember);
+  };
+}
+
+}  // namespace
+
+class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
+ public:
+  explicit Ends(std::function<bool()> still_valid) : still_valid_(std::move(still_valid)) {}
+
+  /// What the program is to be started with.
+  engine::ExecHandlers handlers() {
+    const std::weak_ptr<Ends> weak = weak_from_this();
+    return {.on_output =
+                [weak](std::string_view bytes, bool is_error) {
+                  if (const auto self = weak.lock()) self->on_output(bytes, is_error);
+                },
+            .on_exit =
+                [weak](const job::ExitStatus& status) {
+                  if (const auto self = weak.lock()) self->on_exit(status);
+                },
+            .on_drain =
+                [weak] {
+                  const auto self = weak.lock();
+                  if (self && self->socket_ != nullptr) self->socket_->pause(false);
+                }};
+  }
+
+  void take(std::unique_ptr<engine::Exec> exec) {
+    exec_ = std::move(exec);
+    exec_->pause(true);
+  }
+
+  /// From here on the WebSocket keeps this alive, until it is closed.
+  void open(std::shared_ptr<WebSocket> socket) {
+    socket_ = std::move(socket);
+    socket_->set_handlers(
+        {.on_message = [self = shared_from_this()](
+                           WebSocket::Kind kind,
+                           const std::string& message) { self->on_message(kind, message); },
+         .on_close = [self = shared_from_this()] { self->end(); },
+         .on_drain =
+             [self = shared_from_this()] {
+               if (self->exec_ != nullptr) self->exec_->pause(false);
+             }});
+    exec_->pause(false);
+  }
+
+ private:
+  void on_output(std::string_view bytes, bool is_error) {
+    if (!may_go_on()) return;
+    std::string message(1, is_error ? api::kErrorByte : api::kOutputByte);
+    socket_->send(WebSocket::Kind::kBinary, message.append(bytes));
+    if (socket_->waiting() > WebSocket::kHigh) exec_->pause(true);
+  }
+
+  void on_exit(const job::ExitStatus& status) {
+    exec_.reset();
+    if (socket_ == nullptr) return;
+    socket_->send(WebSocket::Kind::kText, api::terminal_exit_to_json(status));
+    socket_->close(kDone, "");
+  }
+
+  void on_message(WebSocket::Kind kind, const std::string& message) {
+    if (exec_ == nullptr || !may_go_on()) return;
+    if (kind == WebSocket::Kind::kText) return heed(message);
+    exec_->write(message);
+    if (exec_ != nullptr && exec_->waiting() > engine::Exec::kHigh) socket_->pause(true);
+  }
+
+  void heed(const std::string& message) {
+    const auto control = api::terminal_control_from_json(message);
+    if (!control) return hang_up(kNotUnderstood, control.error().what);
+    if (const auto* size = std::get_if<api::Resize>(&*control)) {
+      exec_->resize(size->rows, size->columns);
+    } else {
+      exec_->close_input();
+    }
+  }
+
+  /// Whoever may not any more, or is not who it was, gets no further byte.
+  bool may_go_on() {
+    if (socket_ == nullptr) return false;
+    if (!still_valid_ || still_valid_()) return true;
+    hang_up(kMayNotAnyMore, "your token is no longer valid, or your rights have changed");
+    return false;
+  }
+
+  void hang_up(int code, std::string_view why) {
+    exec_.reset();
+    if (socket_ != nullptr) socket_->close(code, why);
+  }
+
+  void end() {
+    exec_.reset();
+    socket_.reset();
+  }
+
+  std::function<bool()> still_valid_;
+  std::unique_ptr<engine::Exec> exec_;
+  std::shared_ptr<WebSocket> socket_;
+};
+
+ProgramBridge::ProgramBridge(std::function<bool()> still_valid)
+    : ends_(std::make_shared<Ends>(std::move(still_valid))) {}
+
+engine::ExecHandlers ProgramBridge::handlers() {
+  return ends_->handlers();
+}
+
+http::Response ProgramBridge::answer(std::unique_ptr<engine::Exec> program) {
+  ends_->take(std::move(program));
+  http::Response response{.status = kSwitching};
+  response.websocket = [ends = ends_](std::shared_ptr<WebSocket> socket) {
+    ends->open(std::move(socket));
+  };
+  return response;
+}
+
+Answer bridged(control::Controller& controller, const Call& call, const StartProgram& start) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(
+      const job::Job* const job,
+      sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kMember));
+  MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
+  if (!http::wants_websocket(call.request)) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "what is said to a program goes over a WebSocket, and the request asks "
+                         "for none",
+                 .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
+  }
+  ProgramBridge bridge(may_stay(controller, call, job->id));
+  MUSTER_TRY(auto program, start(*job, bridge.handlers()));
+  return bridge.answer(std::move(program));
+}
+
+}  // namespace muster::server
