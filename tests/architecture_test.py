@@ -25,7 +25,7 @@ ARROWS = {
     "cli": {"api", "http", "simulate", "job", "access", "workspace", "base"},
     "server": {"control", "api", "http", "job", "access", "workspace", "base"},
     "control": {"schedule", "launch", "engine", "store", "job", "access", "base"},
-    "engine": {"launch", "http", "job", "base"},
+    "engine": {"launch", "http", "job", "workspace", "base"},
     "store": {"job", "access", "base"},
     "schedule": {"job", "base"},
     "simulate": {"schedule", "job", "base"},

@@ -130,10 +130,9 @@ Command command_tree() {
                .flags = {{.name = "--version", .help = "show the version"}},
                .commands = {run_in_foreground(), submit()},
                .example = "muster run -n 4 -- ./train"};
-  for (const auto& group :
-       {commands_on_jobs, commands_on_sessions, commands_on_files, commands_on_metrics,
-        commands_on_the_cluster, commands_on_notifications, commands_on_accounts,
-        commands_on_muster}) {
+  for (const auto& group : {commands_on_jobs, commands_on_sessions, commands_on_files,
+                            commands_on_metrics, commands_on_the_cluster, commands_on_notifications,
+                            commands_on_accounts, commands_on_muster}) {
     for (Command& command : group()) root.commands.push_back(std::move(command));
   }
   add_context_flag(root);

@@ -31,8 +31,7 @@ std::optional<Volume> parse_volume(const std::string& text, const std::filesyste
 
 void add_label(const std::string& text, job::JobSpec& spec) {
   const size_t equals = text.find('=');
-  spec.labels[text.substr(0, equals)] =
-      equals == std::string::npos ? "" : text.substr(equals + 1);
+  spec.labels[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
 }
 
 void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
@@ -69,8 +68,7 @@ std::optional<WorkspaceWish> read_workspace_flags(FlagReader& reader) {
 }
 
 void work_in(const std::string& tree, job::JobSpec& spec) {
-  spec.volumes.push_back(
-      {.kind = Volume::Kind::kTree, .source = tree, .target = kWorkspaceFolder});
+  spec.volumes.push_back({.kind = Volume::Kind::kTree, .source = tree, .target = kWorkspaceFolder});
   spec.folder = kWorkspaceFolder;
 }
 

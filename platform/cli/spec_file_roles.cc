@@ -135,9 +135,8 @@ YamlFields::Keys role_keys(YamlFields& fields, job::JobSpec& spec,
       {"held", [&](Value value) { read_flag(fields, "held", value, spec.held); }},
       {"input", [&](Value value) { read_flag(fields, "input", value, spec.input); }},
       {"terminal", [&](Value value) { read_flag(fields, "terminal", value, spec.terminal); }},
-      {"keep_for", [&](Value value) {
-         fields.with("keep_for", value, job::parse_duration, spec.keep_for);
-       }}};
+      {"keep_for",
+       [&](Value value) { fields.with("keep_for", value, job::parse_duration, spec.keep_for); }}};
 }
 
 }  // namespace muster::cli

@@ -82,8 +82,8 @@ Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence)
   if (!never) return gang;
   const bool says_never = never->constraint == schedule::Constraint::kNever;
   return Error{.code = ErrorCode::kRefused,
-               .what = "job " + in_quotes(job.spec.name) + (says_never ? " " : " can never start: ") +
-                       never->text,
+               .what = "job " + in_quotes(job.spec.name) +
+                       (says_never ? " " : " can never start: ") + never->text,
                .advice = never->details.empty() ? "" : never->details.front()};
 }
 

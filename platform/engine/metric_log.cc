@@ -68,7 +68,8 @@ std::string encode_sample(const MetricSample& sample) {
 std::optional<MetricSample> decode_sample(std::string_view line) {
   const auto time = base::number_of<int64_t>(take_word(line));
   if (!time) return std::nullopt;
-  MetricSample sample{.time = base::Time(std::chrono::nanoseconds(*time)), .rank = {}, .values = {}};
+  MetricSample sample{
+      .time = base::Time(std::chrono::nanoseconds(*time)), .rank = {}, .values = {}};
   const std::string_view rank = take_word(line);
   if (rank != "-") {
     sample.rank = base::number_of<int>(rank);

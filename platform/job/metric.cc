@@ -7,8 +7,8 @@ namespace muster::job {
 
 namespace {
 
-constexpr std::array kSampled{kCpuPercent, kMemoryBytes,    kNetworkReceived,
-                              kNetworkSent, kGpuPercent,    kGpuMemoryBytes,
+constexpr std::array kSampled{kCpuPercent,    kMemoryBytes,   kNetworkReceived,
+                              kNetworkSent,   kGpuPercent,    kGpuMemoryBytes,
                               kGpuMemoryFree, kGpuPowerWatts, kGpuCelsius};
 
 bool is_letter(char c) {

@@ -167,7 +167,7 @@ struct JobSpec {
   int parameter_servers = 0;  ///< kGrpc
   RoleSpec parameter_server;
   std::vector<Volume> volumes;
-  bool held = false;                               ///< waits for resume() from the beginning
+  bool held = false;      ///< waits for resume() from the beginning
   bool input = false;     ///< the leader's program reads what is typed to it (attach), else nothing
   bool terminal = false;  ///< it has a terminal: standard output and error are one
   /// How long it is kept after its end, with its logs and artifacts; nothing: as the server has it.

@@ -47,8 +47,9 @@ void check_places_and_times(const JobSpec& spec, Checker& check) {
   check.require(spec.start_timeout.count() > 0 && spec.start_timeout.count() <= kDay,
                 "start_timeout", "give a time between 1ms and 24h");
   constexpr int64_t kTenYears = int64_t{3650} * kDay;
-  check.require(!spec.keep_for || (spec.keep_for->count() >= 0 && spec.keep_for->count() <= kTenYears),
-                "keep_for", "give a time between 0s and 3650d");
+  check.require(
+      !spec.keep_for || (spec.keep_for->count() >= 0 && spec.keep_for->count() <= kTenYears),
+      "keep_for", "give a time between 0s and 3650d");
   check.require(spec.grace.count() >= 0 && spec.grace.count() <= kDay, "grace",
                 "give a time between 0s and 24h");
 }

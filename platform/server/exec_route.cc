@@ -13,8 +13,8 @@ namespace {
 
 Answer exec(control::Controller& controller, const Call& call) {
   return bridged(controller, call,
-                 [&](const job::Job& job, engine::ExecHandlers handlers)
-                     -> base::Result<std::unique_ptr<engine::Exec>> {
+                 [&](const job::Job& job,
+                     engine::ExecHandlers handlers) -> base::Result<std::unique_ptr<engine::Exec>> {
                    MUSTER_TRY(const api::ExecRequest asked,
                               api::exec_request_from_parameters(call.request.query));
                    std::map<std::string, std::string> environment;

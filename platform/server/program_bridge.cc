@@ -157,8 +157,9 @@ Answer bridged(control::Controller& controller, const Call& call, const StartPro
   MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
   if (!http::wants_websocket(call.request)) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "what is said to a program goes over a WebSocket, and the request asks "
-                         "for none",
+                 .what =
+                     "what is said to a program goes over a WebSocket, and the request asks "
+                     "for none",
                  .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
   }
   ProgramBridge bridge(may_stay(controller, call, job->id));

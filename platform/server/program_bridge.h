@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 
-#include "engine/engine.h"
+#include "control/controller.h"
 #include "http/message.h"
 #include "server/answers.h"
 #include "server/call.h"

@@ -121,7 +121,8 @@ SparseMap extras_of(const JobSpec& spec) {
     if (value) extras.add(name, [](CborWriter& out) { out.flag(true); });
   }
   if (spec.keep_for) {
-    extras.add("keep_for_ms", [keep = *spec.keep_for](CborWriter& out) { out.number(keep.count()); });
+    extras.add("keep_for_ms",
+               [keep = *spec.keep_for](CborWriter& out) { out.number(keep.count()); });
   }
   add(extras, "labels", spec.labels);
   add(extras, "annotations", spec.annotations);
