@@ -79,7 +79,7 @@ bench-api: build ## submits, listings, watchers and memory of a busy server, and
 	@cmake --build --preset release --target bench_api
 	@python3 bench/api.py $(BENCH_FLAGS)
 
-bench-logs: build ## list and get as whole processes, in every dialect
+bench-logs: build ## how soon and how fast output is seen, and how long list and get take
 	@python3 bench/logs.py
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.

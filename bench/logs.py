@@ -1,18 +1,27 @@
-"""How long a person waits for an answer: `list` and `get` as whole processes, in each dialect.
+"""What it is to live with a job: how soon its output is seen and how fast it passes (log_streams.py
+says how that is measured), and how long a person waits for an answer.
+
+`list` and `get` are taken as whole processes, in each dialect.
 
 The server has 100 jobs, one of which runs; a process is started, asks, prints and ends. Interleaved,
 60 runs each. The peer is the least that any client written in Python does: an interpreter that
 imports what an HTTP request needs and asks the same question. Aim: under 20 ms.
 """
 
+import json
 import subprocess
+import sys
+import tempfile
 import time
 
+import log_streams
 from measure import MUSTER, Server, interleaved, print_table, row, verdict
 
 ROUNDS = 60
 JOBS = 100
 AIM_MS = 20
+STREAM_ROUNDS = 5
+PROMPT_ROUNDS = 20
 
 PYTHON_CLIENT = """
 import http.client, json, socket
@@ -60,7 +69,8 @@ def questions(server):
     return asked
 
 
-def main():
+def answers():
+    """Rows of the questions."""
     with Server() as server:
         fill(server)
         samples = interleaved(
@@ -74,7 +84,86 @@ def main():
             median = sorted(figures)[len(figures) // 2]
             cells[-1] = f"under {AIM_MS}  {verdict(median < AIM_MS)}"
         rows.append(cells)
-    print_table(rows)
+    return rows
+
+
+def aimed(name, samples, unit, aim, holds, digits=0):
+    """A row with an aim in words; `holds` judges the median."""
+    cells = row(name, samples, unit, digits)
+    cells[-1] = f"{aim}  {verdict(holds(float(cells[1])))}"
+    return cells
+
+
+def latencies():
+    """Rows of p50 and p99 of each round, in milliseconds."""
+    samples = {}
+    with Server() as server:
+        for count in range(STREAM_ROUNDS):
+            taken = {
+                "8 tasks to a terminal": log_streams.latency_of_muster(server, f"clocked-{count}"),
+                "beside 100 MB/s": log_streams.latency_beside_a_flood(server, f"flood-{count}"),
+                "beside 100 MB/s, --task master": log_streams.latency_beside_a_flood(
+                    server, f"picked-{count}", ["--task", "master"]),
+                "tail -f of 8 files": log_streams.latency_of_tail(server)}
+            for name, figures in taken.items():
+                for share, figure in zip(("p50", "p99"), log_streams.p50_and_p99(figures)):
+                    samples.setdefault(f"{name}, {share}", []).append(figure)
+    rows = []
+    for name, figures in samples.items():
+        if name.startswith("tail"):
+            rows.append(row(name, figures, "ms", 2))
+            continue
+        most = 5 if name.endswith("p50") else 20
+        rows.append(aimed(name, figures, "ms", f"at most {most}", lambda took, most=most: took <= most, 2))
+    return rows
+
+
+def throughputs():
+    """Rows of MB a second, and of the memory that it takes."""
+    rows = []
+    with Server() as server:
+        for line in (100, 1000):
+            name = f"much-{line}"
+            log_streams.print_much(server, name, line)
+            with tempfile.NamedTemporaryFile(dir=server.folder.name) as plain:
+                block = (b"x" * (line - 1) + b"\n") * (log_streams.MIB // line)
+                for _ in range(log_streams.BYTES_OF_TASK // len(block)):
+                    plain.write(block)
+                plain.flush()
+                rates = interleaved({
+                    f"8 logs, lines of {line} bytes":
+                        lambda name=name: log_streams.rate_of_muster(server, name),
+                    "cat of the same, plain":
+                        lambda path=plain.name: log_streams.rate_of_cat(server, path)}, STREAM_ROUNDS)
+            ours, peer = rates.items()
+            rows.append(aimed(*ours, "MB/s", "at least 200", lambda rate: rate >= 200))
+            rows.append(row(*peer, "MB/s"))
+        live = [log_streams.rate_of_follow(server, f"live-{count}") for count in range(STREAM_ROUNDS)]
+        rows.append(row("followed while they are printed", live, "MB/s"))
+        growth = [log_streams.growth_of_server(server, "much-100") for _ in range(STREAM_ROUNDS)]
+        rows.append(aimed("the server's memory grows by", growth, "MiB", "at most 64",
+                          lambda grown: grown <= 64))
+    return rows
+
+
+def prompts():
+    with Server() as server:
+        server.muster("submit", "single", "shell", "--", "sleep", "infinity")
+        while json.loads(server.muster("get", "shell", "--output", "json"))["phase"] != "Running":
+            time.sleep(0.05)
+        figures = interleaved({"exec -t JOB -- bash, to its prompt":
+                               lambda: log_streams.time_to_prompt(server, "shell")}, PROMPT_ROUNDS)
+        server.muster("stop", "--now", "shell")
+    return [aimed(name, taken, "ms", "at most 200", lambda took: took <= 200)
+            for name, taken in figures.items()]
+
+
+PARTS = {"latency": latencies, "throughput": throughputs, "prompt": prompts, "answers": answers}
+
+
+def main():
+    """All parts, or those that are named."""
+    print_table([cells for part in sys.argv[1:] or PARTS for cells in PARTS[part]()])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-// What a shim reads and leaves in its task's folder.
+// What a shim reads and leaves in its task's folder, and hears on its socket there.
 #include <string_view>
 
+#include "engine/shim/attach_wire.h"
 #include "engine/shim/plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -10,5 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   [[maybe_unused]] const auto inner = decode_inner_plan(text);
   [[maybe_unused]] const auto running = decode_running(text);
   [[maybe_unused]] const auto exit = decode_exit(text);
+  [[maybe_unused]] const auto attach = decode_attach(text);
   return 0;
 }

@@ -78,6 +78,7 @@ Result<std::unique_ptr<muster::engine::Engine>> make_engine(
                                            .task_slots = options.task_slots,
                                            .node_pool = options.node_pool,
                                            .topology = options.topology};
+  how.log_quota = static_cast<uint64_t>(options.log_quota);
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
   how.storage_folder =
       options.storage_folder.value_or(muster::cli::storage_folder(jobs_folder));
@@ -122,6 +123,8 @@ StoreReport report_of(const muster::store::StoreSummary& summary) {
                      {"users", summary.users},
                      {"tokens", summary.tokens},
                      {"secrets", summary.secrets},
+                     {"subscriptions", summary.subscriptions},
+                     {"deliveries", summary.deliveries},
                      {"audit_records", summary.audit_records}}};
 }
 

@@ -21,12 +21,13 @@ SUFFIXES = {".h", ".hpp", ".inl", ".cc", ".cpp"}
 # layer -> the layers that it may include; itself always.
 ARROWS = {
     "main": {"service", "cli", "engine", "store", "workspace", "base"},
-    "service": {"cli", "server", "control", "schedule", "engine", "store", "api", "http", "access", "workspace", "base"},
+    "service": {"cli", "server", "control", "schedule", "engine", "store", "notify", "api", "http", "access", "workspace", "base"},
     "cli": {"api", "http", "simulate", "job", "access", "workspace", "base"},
-    "server": {"control", "api", "http", "job", "access", "workspace", "base"},
+    "server": {"control", "notify", "api", "http", "job", "access", "workspace", "base"},
     "control": {"schedule", "launch", "engine", "store", "job", "access", "base"},
     "engine": {"launch", "http", "job", "workspace", "base"},
     "store": {"job", "access", "base"},
+    "notify": {"job", "http", "access", "base"},
     "schedule": {"job", "base"},
     "simulate": {"schedule", "job", "base"},
     "launch": {"job", "base"},

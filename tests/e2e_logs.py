@@ -1,5 +1,6 @@
 """What `muster logs` shows, and that not a byte of it is lost, made up or held in memory."""
 
+import base64
 import hashlib
 import json
 import re
@@ -8,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from muster_harness import BOUND, MPIRUN, MusterTest, read_bytes, main
+from muster_harness import BOUND, MPIRUN, MusterTest, Typed, read_bytes, main
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.?\d*Z"
 
@@ -103,6 +104,175 @@ class LookingAtLogs(MusterTest):
         for rank in (0, 1):
             lines = re.findall(rf"^\[{rank}@[^]]*\] line (\d+)$", ran.stdout, re.MULTILINE)
             self.assertEqual(lines, [str(n) for n in range(1, 2001)])
+
+
+    def test_a_rank_is_picked_out_and_so_are_lines(self):
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "sh", "-c",
+                        "echo loss: 0.5; echo rate: 3; echo loss: 0.25 >&2")
+
+        self.assertEqual(sorted(self.lines_of("dist", "--rank", "1")),
+                         [f"[1@dist-worker-1] {text}" for text in ("loss: 0.25", "loss: 0.5", "rate: 3")])
+        self.assertEqual(self.lines_of("dist", "--rank", "7"), [])
+        self.assertEqual(sorted(self.lines_of("dist", "--grep", r"loss: 0\.\d$", "--no-prefix")),
+                         ["loss: 0.5", "loss: 0.5"])
+        bad = self.muster.run("logs", "dist", "--grep", "(", code=2)
+        self.assertIn("'(' is not a pattern", bad.stderr)
+
+    def test_records_are_json_with_all_of_a_line(self):
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "sh", "-c",
+                        r"printf 'caf\303\251\n'; printf 'raw \377\n' >&2")
+
+        followed = self.lines_of("dist", "--follow", "--output", "json")
+        records = [json.loads(line) for line in followed]
+
+        self.assertEqual(self.lines_of("dist", "-o", "json"), followed)
+        for rank in (0, 1):
+            of_rank = {record["stream"]: record for record in records if record.get("rank") == rank}
+            self.assertEqual(of_rank["output"]["text"], "caf\u00e9")
+            self.assertEqual(base64.b64decode(of_rank["error"]["base64"]), b"raw \xff")
+            for record in of_rank.values():
+                self.assertRegex(record["time"], rf"^{TIME}$")
+                self.assertEqual((record["task"], record["host"], record["attempt"]),
+                                 (f"worker-{rank}", f"dist-worker-{rank}", 1))
+
+    def test_the_tags_of_mpirun_and_mpiexec_are_ranks(self):
+        for name, launch, variable in (("open", [*MPIRUN, "--tag-output"], "OMPI_COMM_WORLD_RANK"),
+                                       ("mpich", ["mpiexec.hydra", "-n", "2", "-l"], "PMI_RANK")):
+            self.muster.run("submit", "mpi", name, "--workers", 2, "--follow", "--", *launch, "sh", "-c",
+                            f"echo rank ${variable}")
+
+            self.assertEqual(self.lines_of(name, "--rank", "1", "--no-prefix"), ["rank 1"])
+            self.assertEqual(sorted(self.lines_of(name, "--no-prefix", "--grep", "^rank")),
+                             ["rank 0", "rank 1"])
+
+
+class OnATerminal(MusterTest):
+
+    def typed(self, *words):
+        command = Typed(self.muster, *words)
+        self.addCleanup(command.close)
+        self.assertEqual(command.finish(), 0, command.text)
+        return command.text.replace(b"\r\n", b"\n")
+
+    def test_colours_are_for_terminals_alone_and_for_nobody_who_wants_none(self):
+        self.muster.run("submit", "single", "job", "--follow", "--", "echo", "hi")
+        self.muster.environment["TERM"] = "xterm"
+        self.assertEqual(self.typed("logs", "job"), b"\x1b[32m[main]\x1b[0m hi\n")
+        self.assertEqual(self.muster.logs("job"), "[main] hi\n")
+
+        self.muster.environment["NO_COLOR"] = "1"
+        self.assertEqual(self.typed("logs", "job"), b"[main] hi\n")
+
+    def test_what_a_terminal_would_obey_is_made_harmless(self):
+        script = self.muster.script(
+            "evil.py", "import sys\n"
+            "sys.stdout.buffer.write(b'\\x1b]0;title\\a \\x1b[2J\\x1b[10Aup \\x1b[31mred\\x1b[0m \\x1b[6n"
+            "\\xc2\\x9b31m\\x08\\n'\n"
+            "b'\\r 10%|#   |\\r 99%|### |\\r100%|####|\\n')\n")
+        self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
+        self.muster.environment.update(TERM="xterm", NO_COLOR="1")
+
+        shown = self.typed("logs", "job", "--no-prefix")
+
+        self.assertEqual(shown, b"\\x1b]0;title\\x07 up red \xc2\\x9b31m\\x08\n100%|####|\n")
+
+    def test_repeated_lines_are_counted(self):
+        self.muster.run("submit", "single", "job", "--follow", "--", "sh", "-c",
+                        "for i in $(seq 42); do echo WARNING; done; echo done")
+        self.muster.environment.update(TERM="xterm", NO_COLOR="1")
+
+        self.assertEqual(self.typed("logs", "job"),
+                         b"[main] WARNING\n[main] ... (repeated 41 times)\n[main] done\n")
+        self.assertEqual(self.typed("logs", "job", "--no-fold").count(b"WARNING"), 42)
+        self.assertEqual(self.muster.logs("job").count("WARNING"), 42)
+
+    def test_a_follower_sees_a_repeated_line_at_once_and_its_count_before_anything_else_comes(self):
+        gate = self.muster.gate()
+        self.muster.environment.update(TERM="xterm", NO_COLOR="1")
+        self.muster.run("submit", "single", "job", "--", "sh", "-c",
+                        f"echo WARNING; echo WARNING; echo WARNING; {gate.wait}")
+        follow = Typed(self.muster, "logs", "-f", "job")
+        self.addCleanup(follow.close)
+
+        follow.until(b"[main] WARNING")
+        follow.until(b"[main] ... (repeated 2 times)")
+
+        gate.open()
+        self.assertEqual(follow.finish(), 0)
+
+
+class FailureReports(MusterTest):
+
+    def failed(self, *command, kind="mpi", code=None):
+        flags = ["--workers", 2] if kind == "mpi" else []
+        ran = self.muster.stream("submit", kind, "job", *flags, "--follow", "--", *command)
+        ended = ran.finish()
+        self.assertNotEqual(ended, 0)
+        if code is not None:
+            self.assertEqual(ended, code)
+        return self.muster.job("job")["failure"], ran.errors()
+
+    def test_a_rank_that_exits_is_named_with_its_own_last_lines(self):
+        failure, told = self.failed(
+            *MPIRUN, "sh", "-c", "echo hello from $MUSTER_RANK; [ $MUSTER_RANK = 0 ] && exec sleep 60; "
+            "echo 'no data in /data' >&2; exit 3", code=3)
+
+        self.assertEqual((failure["task"], failure["rank"], failure["cause"]),
+                         ("worker-1", 1, "rank 1 on worker-1 exited with code 3"))
+        self.assertEqual(sorted(failure["last_lines"]), ["hello from 1", "no data in /data"])
+        self.assertIn("muster: job 'job' failed: rank 1 on worker-1 exited with code 3\n  last lines:\n",
+                      told)
+        self.assertNotIn("Primary job", told)
+        page = self.muster.run("get", "job").stdout
+        self.assertIn("FAILURE\n  rank 1 on worker-1 exited with code 3\n", page)
+
+    def test_a_rank_that_is_killed_is_named_with_the_signal(self):
+        failure, _ = self.failed(*MPIRUN, "sh", "-c",
+                                 "[ $MUSTER_RANK = 0 ] && exec sleep 60; echo last; kill -9 $$", code=137)
+
+        self.assertEqual((failure["task"], failure["rank"]), ("worker-1", 1))
+        self.assertTrue(failure["cause"].startswith(
+            "rank 1 on worker-1 was killed by signal 9 (SIGKILL)"), failure)
+        self.assertEqual(failure["last_lines"], ["last"])
+        self.assertIn("memory", failure["advice"])
+
+    def test_a_python_exception_is_the_cause_with_its_place(self):
+        script = self.muster.script(
+            "train.py", "import os, time\n"
+            "if os.environ['MUSTER_RANK'] == '0': time.sleep(60)\n"
+            "import no_such_module\n")
+
+        failure, _ = self.failed(*MPIRUN, "python3", script, code=1)
+
+        self.assertEqual(failure["cause"],
+                         "rank 1 on worker-1 exited with code 1: ModuleNotFoundError: "
+                         "No module named 'no_such_module' (train.py, line 3)")
+        self.assertIn("--workspace", failure["advice"])
+
+    def test_a_script_that_calls_mpirun_still_names_the_rank(self):
+        failure, _ = self.failed(
+            "sh", "-c", '"$@" 2>&1', "launch", *MPIRUN, "sh", "-c",
+            "[ $MUSTER_RANK = 0 ] && exec sleep 60; echo about to fail; exit 3", code=3)
+
+        self.assertEqual((failure["task"], failure["rank"]), ("worker-1", 1))
+        self.assertEqual(failure["last_lines"], ["[launcher] about to fail"])
+
+    def test_mpichs_rank_that_is_killed_is_found_by_its_host(self):
+        failure, _ = self.failed(
+            "mpiexec.hydra", "-n", "2", "sh", "-c",
+            "[ $PMI_RANK = 0 ] && exec sleep 60; echo about to fail; kill -9 $$")
+
+        self.assertEqual(failure["task"], "worker-1")
+        self.assertTrue(failure["cause"].startswith("a rank on worker-1 was killed by signal 9"), failure)
+        self.assertIn("[launcher] about to fail", failure["last_lines"])
+
+    def test_what_a_single_program_said_is_advice(self):
+        failure, _ = self.failed("sh", "-c", "echo 'bind: Address already in use' >&2; exit 1",
+                                 kind="single", code=1)
+
+        self.assertEqual(failure["cause"],
+                         "main exited with code 1: another program has the port that it wanted")
+        self.assertIn("MASTER_PORT", failure["advice"])
 
 
 class AwkwardLogs(MusterTest):

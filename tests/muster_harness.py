@@ -200,6 +200,11 @@ class Typed:
     def close(self):
         os.close(self._terminal)
 
+    def hang_up(self):
+        """Closes the terminal under the command; how that ended."""
+        self.close()
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
     def _read(self):
         try:
             more = os.read(self._terminal, 1 << 16)
@@ -310,7 +315,7 @@ class Muster:
         """One for each job that was ever started and not deleted."""
         others = ("trees", "storage")
         return [path for path in (self.state / "jobs").iterdir()
-                if path.is_dir() and path.name not in others]
+                if path.is_dir() and path.name not in others and not path.name.startswith(".")]
 
     def shim_of(self, job, task):
         """The pid of the process that holds a task."""

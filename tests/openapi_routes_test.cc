@@ -14,6 +14,7 @@
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "engine/fake_engine.h"
+#include "notify/notifications.h"
 #include "server/app.h"
 #include "store/memory_store.h"
 #include "workspace/tree_store.h"
@@ -60,13 +61,16 @@ Routes routes_of_server() {
       {.loop = loop, .store = store, .clock = clock, .random = random, .box = box});
   control::Controller controller(
       {.loop = loop, .store = store, .engine = engine, .clock = clock, .random = random}, {});
+  notify::Notifications notifications(
+      {.loop = loop, .clock = clock, .random = random, .box = box});
   const App app({.loop = loop,
                  .controller = controller,
                  .accounts = accounts,
                  .clock = clock,
                  .random = random,
                  .owner = "ada",
-                 .trees = trees},
+                 .trees = trees,
+                 .notifications = notifications},
                 {}, [] {});
   Routes routes;
   for (const Router::RouteName& route : app.router().routes()) {

@@ -23,6 +23,7 @@
 #include "control/controller.h"
 #include "engine/fake_engine.h"
 #include "http/server.h"
+#include "notify/notifications.h"
 #include "server/app.h"
 #include "store/memory_store.h"
 #include "workspace/manifest.h"
@@ -105,13 +106,16 @@ class LiveServer {
       {.loop = loop_, .store = store_, .engine = engine_, .clock = clock_, .random = random_},
       {.user = "ada"}};
   workspace::TreeStore trees_;
+  notify::Notifications notifications_{
+      {.loop = loop_, .clock = clock_, .random = random_, .box = box_}};
   server::App app_{{.loop = loop_,
                     .controller = controller_,
                     .accounts = accounts_,
                     .clock = clock_,
                     .random = random_,
                     .owner = "ada",
-                    .trees = trees_},
+                    .trees = trees_,
+                    .notifications = notifications_},
                    {.version = "1"},
                    [] {}};
   std::unique_ptr<http::Server> http_;

@@ -20,6 +20,7 @@
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "engine/fake_engine.h"
+#include "notify/notifications.h"
 #include "server/app.h"
 #include "store/memory_store.h"
 #include "workspace/tree_store.h"
@@ -63,7 +64,8 @@ class TeamServer {
                                             .clock = clock_,
                                             .random = random_,
                                             .owner = "ada",
-                                            .trees = trees_},
+                                            .trees = trees_,
+                                            .notifications = notifications_},
                                  AppOptions{.version = "1.2.3", .state_folder = "/porphyry/state"},
                                  [this] { left = true; });
     handler_ = app_->handler();
@@ -163,6 +165,8 @@ class TeamServer {
   control::Accounts& accounts() { return accounts_; }
   engine::FakeEngine& engine() { return engine_; }
   workspace::TreeStore& trees() { return trees_; }
+  notify::Notifications& notifications() { return notifications_; }
+  const notify::Notifications& notifications() const { return notifications_; }
   base::FakeClock& clock() { return clock_; }
   const App& app() const { return *app_; }
 
@@ -181,6 +185,16 @@ class TeamServer {
   access::SecretBox box_{access::SecretBox::Key{}};
   control::Accounts accounts_{
       {.loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_}};
+  /// Every receiver is allowed, and answers 204.
+  notify::Notifications notifications_{
+      {.loop = loop_,
+       .clock = clock_,
+       .random = random_,
+       .box = box_,
+       .send = [](const notify::Errand&, auto done) { done({.status = 204}); },
+       .check = [](const notify::Receiver&, auto done) { done({}); },
+       .keep = [](const notify::Changes&) { return base::Result<void>(); },
+       .has_project = [](const std::string&) { return true; }}};
   std::unique_ptr<control::Controller> controller_;
   std::unique_ptr<App> app_;
   http::Handler handler_;

@@ -11,9 +11,12 @@
 #include <vector>
 
 #include "api/account_wire.h"
+#include "api/notification_wire.h"
 #include "api/project_wire.h"
 #include "api/tree_wire.h"
 #include "api/wire.h"
+#include "base/files.h"
+#include "base/test_folder.h"
 #include "base/text.h"
 #include "team_server.h"
 #include "workspace/manifest.h"
@@ -43,11 +46,15 @@ class Team : public TeamServer {
     add_users();
     add_jobs();
     EXPECT_TRUE(accounts().set_secret("velvet", "MOONSTONE", "chrysoprase", {.user = "jasper"}));
+    add_subscription();
+    EXPECT_TRUE(base::write_new_file(artifacts_ / "tourmaline", "azurite"));
+    engine().artifacts = artifacts_.path();
     issue_tokens();
   }
 
   const std::string& token_of(const std::string& caller) const { return tokens_.at(caller); }
   const std::string& amber_token_id() const { return amber_token_id_; }
+  std::string subscription() const { return notifications().subscriptions("velvet").front().id; }
 
   /// Velvet's tree: one without files.
   static std::string manifest() { return workspace::encode({}); }
@@ -74,6 +81,13 @@ class Team : public TeamServer {
     add_user("disabled-amber", {{"velvet", Role::kAdmin}}, Role::kAdmin);
     add_user("vera", {}, Role::kViewer);
     add_user("rudi", {}, Role::kAdmin);
+  }
+
+  void add_subscription() {
+    notifications().add({.project = "velvet",
+                         .url = "https://azurite.example.com/sardonyx",
+                         .on = {job::Happening::kFailed}},
+                        {}, [](const auto& added) { EXPECT_TRUE(added); });
   }
 
   void add_jobs() {
@@ -118,6 +132,7 @@ class Team : public TeamServer {
 
   static std::string id_of(const std::string& text) { return access::parse_token(text)->id; }
 
+  base::TestFolder artifacts_;  ///< of velvet's jobs
   std::map<std::string, std::string> tokens_;
   std::string amber_token_id_;
 };
@@ -190,6 +205,9 @@ std::vector<Row> job_rows() {
       {"POST /v1/jobs/{name}/resume", send("POST", job + "/resume"), 404, 403, 200, 200, 403, 200},
       {"GET /v1/jobs/{name}/explain", get("/v1/jobs/obsidian/explain"), 404, 200, 200, 200, 200,
        200},
+      {"GET /v1/jobs/{name}/metrics", get(job + "/metrics"), 404, 200, 200, 200, 200, 200},
+      {"GET /v1/jobs/{name}/metrics", get(job + "/metrics", {{"task", "none"}}), 404, 404, 404,
+       404, 404, 404},
       {"GET /v1/jobs/{name}/logs", get(job + "/logs"), 404, 200, 200, 200, 200, 200},
       {"GET /v1/jobs/{name}/logs", get(job + "/logs", {{"task", "launcher"}, {"follow", "true"}}),
        404, 200, 200, 200, 200, 200},
@@ -215,6 +233,49 @@ std::vector<Row> exec_rows() {
           {route, upgrade, 404, 403, 101, 101, 403, 101}};
 }
 
+std::vector<Row> attach_rows() {
+  std::vector<Row> rows = exec_rows();
+  for (Row& row : rows) {
+    row.route = "GET /v1/jobs/{name}/attach";
+    row.ask.path = "/v1/jobs/quicksilver/attach";
+    row.ask.query.erase("command");
+  }
+  return rows;
+}
+
+std::vector<Row> copy_rows() {
+  std::vector<Row> rows = exec_rows();
+  for (Row& row : rows) {
+    row.route = "GET /v1/jobs/{name}/copy";
+    row.ask.path = "/v1/jobs/quicksilver/copy";
+    row.ask.query = {{"task", "launcher"}, {"path", "/etc/azurite"}};
+  }
+  return rows;
+}
+
+std::vector<Row> forward_rows() {
+  std::vector<Row> rows = exec_rows();
+  for (Row& row : rows) {
+    row.route = "GET /v1/jobs/{name}/forward";
+    row.ask.path = "/v1/jobs/quicksilver/forward";
+    row.ask.query = {{"task", "launcher"}, {"port", "8888"}};
+  }
+  return rows;
+}
+
+std::vector<Row> artifact_rows() {
+  const std::string job = "/v1/jobs/quicksilver";
+  const std::string list = "GET /v1/jobs/{name}/artifacts";
+  const std::string one = "GET /v1/jobs/{name}/artifact";
+  return {
+      {list, get(job + "/artifacts"), 404, 200, 200, 200, 200, 200},
+      {list, get(job + "/artifacts", {{"checksums", "true"}}), 404, 200, 200, 200, 200, 200},
+      {one, get(job + "/artifact", {{"path", "tourmaline"}}), 404, 200, 200, 200, 200, 200},
+      {one, get(job + "/artifact", {{"path", "azurite"}}), 404, 404, 404, 404, 404, 404},
+      {one, get(job + "/artifact", {{"path", "../azurite"}}), 404, 400, 400, 400, 400, 400},
+  };
+}
+
 std::vector<Row> project_rows() {
   const std::string velvet = "/v1/projects/velvet";
   const std::string beryl = velvet + "/members/beryl";
@@ -238,6 +299,27 @@ std::vector<Row> project_rows() {
        send("PUT", secret, api::secret_value_to_json("pearl")), 404, 403, 403, 200, 403, 200},
       {"DELETE /v1/projects/{name}/secrets/{secret}", send("DELETE", secret), 404, 403, 403, 204,
        403, 204},
+  };
+}
+
+std::vector<Row> notification_rows(const Team& team) {
+  const std::string all = "/v1/projects/velvet/notifications";
+  const std::string one = all + "/" + team.subscription();
+  const std::string route = "/v1/projects/{name}/notifications";
+  const std::string dead = "/v1/projects/velvet/dead-letters";
+  const std::string request = api::subscription_request_to_json(
+      {.url = "https://azurite.example.com/azurite", .on = {job::Happening::kFailed}});
+  return {
+      {"GET " + route, get(all), 404, 200, 200, 200, 200, 200},
+      {"POST " + route, send("POST", all, request), 404, 403, 403, 201, 403, 201},
+      {"DELETE " + route + "/{id}", send("DELETE", one), 404, 403, 403, 204, 403, 204},
+      {"DELETE " + route + "/{id}", send("DELETE", all + "/azurite"), 404, 403, 403, 404, 403, 404},
+      {"POST " + route + "/{id}/rotate", send("POST", one + "/rotate"), 404, 403, 403, 200, 403,
+       200},
+      {"POST " + route + "/{id}/test", send("POST", one + "/test"), 404, 403, 403, 200, 403, 200},
+      {"GET /v1/projects/{name}/dead-letters", get(dead), 404, 200, 200, 200, 200, 200},
+      {"POST /v1/projects/{name}/dead-letters/retry",
+       send("POST", dead + "/retry", api::retry_ids_to_json({})), 404, 403, 403, 200, 403, 200},
   };
 }
 
@@ -323,7 +405,8 @@ std::vector<Row> rows() {
   const Team team;
   std::vector<Row> all = job_rows();
   for (const auto& more :
-       {exec_rows(), project_rows(), tree_rows(), account_rows(team), server_rows()}) {
+       {artifact_rows(), attach_rows(), copy_rows(), exec_rows(), forward_rows(), project_rows(),
+        notification_rows(team), tree_rows(), account_rows(team), server_rows()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
@@ -510,7 +593,8 @@ TEST(WrongUser, EachRoleMayDoWhatItIsGoodForAndNoMore) {
 TEST(WrongUser, WhoOnlyReadsChangesNothing) {
   const std::set<std::string> own{"POST /v1/login", "POST /v1/logout", "POST /v1/tokens"};
   for (const Row& row : rows()) {
-    const bool reads = row.ask.method == "GET" && !row.route.ends_with("/exec");
+    const bool reads =
+        row.ask.method == "GET" && !row.route.ends_with("/exec") && !row.route.ends_with("/attach");
     if (reads || own.contains(row.route)) continue;
     for (const std::string caller :
          {"stranger", "elsewhere", "viewer", "reading", "server viewer"}) {

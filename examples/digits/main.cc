@@ -2,6 +2,8 @@
 //
 // Exit codes: 0 trained, and all ranks hold the same weights; 1 something failed, a sentence on
 // standard error says what; 2 bad usage.
+#include <muster_report.h>
+
 #include <cstdio>
 #include <fstream>
 
@@ -37,6 +39,14 @@ void print_summary(const Communicator& world, const Dataset& data, const Options
   std::fflush(stdout);
 }
 
+void report_epoch(const EpochReport& epoch, const Options& options) {
+  muster::report({{"epoch", epoch.epoch},
+                  {"epochs", options.settings.epochs},
+                  {"loss", epoch.loss},
+                  {"accuracy", epoch.test_accuracy},
+                  {"images_per_second", epoch.images_per_second}});
+}
+
 void print_outcome(const Communicator& world, const Outcome& outcome) {
   std::printf("test accuracy: %.2f %%\n", 100 * outcome.test_accuracy);
   std::printf("images/s: %.0f\n", outcome.images_per_second);
@@ -66,7 +76,10 @@ int train_on(Communicator& world, const Options& options) {
     observer.on_step = [&](int epoch, std::size_t step, std::size_t steps) {
       progress.show_step(epoch, step, steps);
     };
-    observer.on_epoch = [&](const EpochReport& epoch) { progress.show_epoch(epoch); };
+    observer.on_epoch = [&](const EpochReport& epoch) {
+      progress.show_epoch(epoch);
+      report_epoch(epoch, options);
+    };
   }
   const Result<Outcome> outcome = train(world, *data, options.settings, observer);
   if (!outcome) return report(outcome.error().to_string());

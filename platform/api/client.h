@@ -12,12 +12,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "api/account_wire.h"
+#include "api/artifact_wire.h"
 #include "api/event_wire.h"
 #include "api/job_query.h"
+#include "api/notification_wire.h"
 #include "api/project_wire.h"
 #include "api/terminal.h"
 #include "api/tree_wire.h"
@@ -29,6 +32,7 @@
 #include "job/job.h"
 #include "job/log_record.h"
 #include "job/machine_type.h"
+#include "job/metric.h"
 #include "job/node.h"
 #include "job/project.h"
 
@@ -77,6 +81,10 @@ class Client {
   /// Removes an ended job with its logs; kConflict while it runs.
   Result<void> remove(const std::string& name);
 
+  /// What was measured of it, as far as the query asks.                   client_metrics.cc
+  Result<std::vector<job::MetricSeries>> metrics(const std::string& name,
+                                                 const job::MetricQuery& query);
+
   /// Hands over the job's log records in order until there are no more (with query.follow: until
   /// the job has ended), and returns the job as it then is. `on_record` returns false to leave
   /// early; `wake` as in http::Client.
@@ -105,6 +113,22 @@ class Client {
                                                       const CopyRequest& request);
   Result<std::unique_ptr<http::WebSocketClient>> forward(const std::string& name,
                                                          const ForwardRequest& request);
+
+  // The files that a job has left in its artifacts folder.             client_artifacts.cc
+
+  /// One page.
+  Result<ArtifactPage> artifacts(const std::string& name, const ArtifactQuery& query);
+
+  struct ArtifactWish {
+    std::string path;    ///< as the list has it
+    int64_t from = 0;    ///< from this byte on
+    std::string sha256;  ///< only where it is this file still; empty: whatever is there
+  };
+  /// Hands over its bytes until there are no more, `on_bytes` returns false or `wake` ends it.
+  /// kConflict: it is another file now, or none. kUnavailable: cut off, as where it was shortened.
+  Result<void> artifact(const std::string& name, const ArtifactWish& wish,
+                        const std::function<bool(std::string_view)>& on_bytes,
+                        const http::Wake& wake = {});
 
   struct EventQuery {
     std::optional<std::string> project;
@@ -193,6 +217,18 @@ class Client {
   Result<access::Secret> set_secret(const std::string& project, const std::string& name,
                                     std::string_view value);
   Result<void> remove_secret(const std::string& project, const std::string& name);
+
+  // Notifications (notification_wire.h).                                client_notifications.cc
+
+  Result<std::vector<job::Subscription>> subscriptions(const std::string& project);
+  Result<KeyedSubscription> subscribe(const std::string& project,
+                                      const SubscriptionRequest& request);
+  Result<void> unsubscribe(const std::string& project, const std::string& id);
+  Result<KeyedSubscription> rotate_subscription(const std::string& project, const std::string& id);
+  Result<PingResult> ping_subscription(const std::string& project, const std::string& id);
+  Result<std::vector<job::Delivery>> dead_letters(const std::string& project);
+  /// Those with these ids, or all; how many.
+  Result<int> retry_dead_letters(const std::string& project, const std::vector<std::string>& ids);
 
   /// One page, newest first.
   Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query);

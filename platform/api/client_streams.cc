@@ -5,6 +5,7 @@
 #include "api/client.h"
 #include "api/job_query.h"
 #include "api/log_query.h"
+#include "api/log_stream.h"
 #include "api/requests.h"
 #include "api/rfc3339.h"
 #include "api/routes.h"
@@ -28,38 +29,42 @@ Error cut_off(const std::string& what) {
 /// How far a stream has come: tells each new id before what comes after it.
 class PlaceTeller {
  public:
-  PlaceTeller(const http::EventDecoder& decoder,
-              const std::function<void(const std::string&)>& on_place)
-      : decoder_(decoder), on_place_(on_place) {}
+  explicit PlaceTeller(const std::function<void(const std::string&)>& on_place)
+      : on_place_(on_place) {}
 
-  void tell() {
-    if (!on_place_ || decoder_.last_id() == told_) return;
-    told_ = decoder_.last_id();
+  void tell(std::string_view place) {
+    if (!on_place_ || place == told_) return;
+    told_ = place;
     on_place_(told_);
   }
 
  private:
-  const http::EventDecoder& decoder_;
   const std::function<void(const std::string&)>& on_place_;
   std::string told_;
 };
 
-/// What the pieces of a stream of logs come to.
+/// What the pieces of a stream of logs come to, be they events or the frames that were asked for.
 class LogReader {
  public:
   explicit LogReader(const Client::LogHandlers& handlers)
-      : handlers_(handlers), place_(decoder_, handlers.on_place) {}
+      : handlers_(handlers),
+        place_(handlers.on_place),
+        frames_({.on_record = [this](const job::LogRecord& record) { return take(record); },
+                 .on_place =
+                     [this](std::string_view place) {
+                       place_.tell(place);
+                       return true;
+                     },
+                 .on_end = [this](std::string_view job) { return end(job_from_json(job)); }}) {}
 
   /// Returns whether it wants more.
   bool put(std::string_view piece) {
-    const bool more = decoder_.put(piece, [this](std::string_view event, std::string_view data) {
-      place_.tell();
-      if (event == kLogEvent) return take_record(data);
-      if (event == kEndEvent) job_ = job_from_json(data);
-      return !job_;
-    });
-    if (more) place_.tell();
-    return more;
+    if (piece.empty()) return true;
+    if (!are_frames_) {
+      are_frames_ = static_cast<unsigned char>(piece.front()) <=
+                    static_cast<unsigned char>(LogFrameKind::kPing);
+    }
+    return *are_frames_ ? put_frames(piece) : put_events(piece);
   }
 
   void leave() { left_ = true; }
@@ -68,19 +73,42 @@ class LogReader {
   std::optional<Result<Job>>& job() { return job_; }
 
  private:
-  bool take_record(std::string_view data) {
+  bool put_frames(std::string_view piece) {
+    const auto more = frames_.put(piece);
+    return more ? *more : end(more.error());
+  }
+
+  bool put_events(std::string_view piece) {
+    const bool more = events_.put(piece, [this](std::string_view event, std::string_view data) {
+      place_.tell(events_.last_id());
+      if (event == kLogEvent) return take_event(data);
+      if (event == kEndEvent) return end(job_from_json(data));
+      return true;
+    });
+    if (more) place_.tell(events_.last_id());
+    return more;
+  }
+
+  bool take_event(std::string_view data) {
     const auto record = log_record_from_json(data);
-    if (!record) {
-      job_ = Result<Job>(record.error());
-      return false;
-    }
-    left_ = !handlers_.on_record(*record);
+    return record ? take(*record) : end(record.error());
+  }
+
+  bool take(const job::LogRecord& record) {
+    left_ = !handlers_.on_record(record);
     return !left_;
   }
 
+  bool end(Result<Job> how) {
+    job_ = std::move(how);
+    return false;
+  }
+
   const Client::LogHandlers& handlers_;
-  http::EventDecoder decoder_;
   PlaceTeller place_;
+  std::optional<bool> are_frames_;
+  LogStreamDecoder frames_;
+  http::EventDecoder events_;
   std::optional<Result<Job>> job_;
   bool left_ = false;
 };
@@ -112,6 +140,7 @@ Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
   MUSTER_CHECK(check_segment(name, "job", "see the names of your jobs: muster list"));
   http::Request request = authorized(job_request("GET", name, kLogsAction));
   request.query.merge(log_query_to_parameters(query));
+  request.headers["accept"] = std::string(kLogStreamType) + ", " + std::string(http::kEventStream);
   set_place(request, place);
 
   LogReader reader(handlers);

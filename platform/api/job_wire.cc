@@ -147,6 +147,7 @@ void write_job(JsonWriter& json, const Job& job) {
     json.key("failure");
     write_failure(json, *job.failure);
   }
+  write_time(json, "kept_until", job.kept_until);
   if (job.progress) {
     json.key("progress");
     write_progress(json, *job.progress);
@@ -175,6 +176,7 @@ void read_job(Fields& fields, Job& job) {
   fields.read("ended", job.ended);
   fields.read("exit_code", job.exit_code);
   fields.object("failure", [&](Fields& inner) { job.failure = read_failure(inner); });
+  fields.read("kept_until", job.kept_until);
   fields.object("progress", [&](Fields& inner) { job.progress = read_progress(inner); });
   fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });
   read_events(fields, job.events);

@@ -6,6 +6,7 @@
 #include "api/rfc3339.h"
 #include "api/routes.h"
 #include "base/number.h"
+#include "job/log_pattern.h"
 
 namespace muster::api {
 
@@ -40,13 +41,22 @@ std::string take(LogQuery& query, const std::string& name, const std::string& va
     query.since = parse_rfc3339(value);
     return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
   }
+  if (name == "rank") {
+    query.rank = count_of(value);
+    return query.rank ? "" : in_quotes(value) + " is not the number of a rank";
+  }
+  if (name == "grep") {
+    const auto pattern = job::LogPattern::compile(value);
+    query.grep = value;
+    return pattern ? "" : pattern.error().what;
+  }
   if (name == "tail") {
     query.tail = count_of(value);
     return query.tail ? "" : in_quotes(value) + " is not a number of lines";
   }
   // Whose job is meant, and from where on: not for this query.
   if (name == "project" || name == kLastEventIdParameter) return "";
-  return unknown_parameter(name, {"follow", "task", "since", "tail"});
+  return unknown_parameter(name, {"follow", "task", "rank", "grep", "since", "tail"});
 }
 
 }  // namespace
@@ -55,6 +65,8 @@ Parameters log_query_to_parameters(const LogQuery& query) {
   Parameters parameters;
   if (query.follow) parameters["follow"] = "true";
   if (query.task) parameters["task"] = *query.task;
+  if (query.rank) parameters["rank"] = std::to_string(*query.rank);
+  if (!query.grep.empty()) parameters["grep"] = query.grep;
   if (query.since) append_rfc3339(parameters["since"], *query.since);
   if (query.tail) parameters["tail"] = std::to_string(*query.tail);
   return parameters;

@@ -17,7 +17,7 @@
 //   POST   /v1/jobs/NAME/suspend     -> job
 //   POST   /v1/jobs/NAME/resume      -> job
 //   GET    /v1/jobs/NAME/explain     -> Explanation
-//   GET    /v1/jobs/NAME/logs        -> text/event-stream; ?follow=true&task=T&since=TIME&tail=N
+//   GET    /v1/jobs/NAME/logs        -> text/event-stream; ?follow=true&task=T&rank=N&grep=P&...
 //   GET    /v1/jobs/NAME/exec        -> WebSocket (terminal.h); ?task=T&command=…
 //   GET    /v1/jobs/NAME/attach      -> WebSocket (terminal.h); ?task=T
 //   GET    /v1/jobs/NAME/copy        -> WebSocket (terminal.h); ?task=T&path=P&into=true
@@ -39,6 +39,13 @@
 //   GET    /v1/projects/NAME/secrets            -> {"secrets": [...]}, without values
 //   PUT    /v1/projects/NAME/secrets/SECRET     {"value"} -> secret
 //   DELETE /v1/projects/NAME/secrets/SECRET     -> 204
+//   GET    /v1/projects/NAME/notifications      -> {"subscriptions": [...]} (notification_wire.h)
+//   POST   /v1/projects/NAME/notifications      SubscriptionRequest -> 201 KeyedSubscription
+//   DELETE /v1/projects/NAME/notifications/ID   -> 204
+//   POST   /v1/projects/NAME/notifications/ID/rotate  -> KeyedSubscription
+//   POST   /v1/projects/NAME/notifications/ID/test    -> PingResult
+//   GET    /v1/projects/NAME/dead-letters       -> {"deliveries": [...]}
+//   POST   /v1/projects/NAME/dead-letters/retry {"ids"} -> {"retried"}
 //   GET    /v1/projects/NAME/trees/ID           -> TreeInfo (tree_wire.h)
 //   POST   /v1/projects/NAME/chunks/missing     {"chunks"} -> {"chunks"}: those that are not here
 //   PUT    /v1/projects/NAME/chunks             chunks (application/octet-stream) -> 204

@@ -48,6 +48,39 @@ TEST(ExecRequest, NeedsAProgram) {
   }
 }
 
+TEST(CopyRequest, IsReadBackAsItWas) {
+  for (const CopyRequest& request :
+       {CopyRequest{.path = "/data/a b"},
+        CopyRequest{.task = "worker-1", .path = "../\x1b[31m", .into = true}}) {
+    const auto read = copy_request_from_parameters(copy_request_to_parameters(request));
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, request);
+  }
+}
+
+TEST(CopyRequest, NeedsAPathAndTellsEveryFaultAtOnce) {
+  for (const Parameters& parameters :
+       {Parameters{}, Parameters{{"path", ""}}, Parameters{{"path", std::string("a\0b", 3)}}}) {
+    EXPECT_FALSE(copy_request_from_parameters(parameters));
+  }
+  const auto read = copy_request_from_parameters({{"into", "maybe"}, {"from", "here"}});
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().faults.size(), 3U);
+}
+
+TEST(ForwardRequest, IsReadBackAsItWasAndNeedsAPort) {
+  const ForwardRequest request{.task = "launcher", .port = 65'535};
+
+  const auto read = forward_request_from_parameters(forward_request_to_parameters(request));
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, request);
+  EXPECT_FALSE(forward_request_from_parameters({}));
+  for (const char* port : {"", "0", "65536", "-1", "http", "80 "}) {
+    EXPECT_FALSE(forward_request_from_parameters({{"port", port}})) << port;
+  }
+}
+
 TEST(TerminalControl, IsReadBackAsItWas) {
   for (const TerminalControl& control :
        {TerminalControl(Resize{.rows = 50, .columns = 132}), TerminalControl(CloseInput{})}) {

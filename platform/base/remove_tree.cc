@@ -3,7 +3,9 @@
 // Here what lies deeper than a bound is moved up to the root of the tree first.
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,17 +25,28 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-/// Opens a folder, no link. One that its owner has closed is opened for them first.
+/// Opens a folder, no link, and none on which something is mounted: what is there is not of the
+/// tree. (A system older than openat2() or one that filters it away takes the last for a folder.)
+int open_same_mount(int parent, const char* name, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  // The root of the tree may lie behind a mount.
+  how.resolve = parent == AT_FDCWD ? 0 : RESOLVE_NO_XDEV;
+  const auto opened = static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how));
+  if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return opened;
+  return ::openat(parent, name, static_cast<int>(how.flags));
+}
+
+/// One that its owner has closed is opened for them first.
 UniqueFd open_folder(int parent, const char* name) {
-  constexpr int kFolder = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  UniqueFd folder(::openat(parent, name, O_RDONLY | kFolder));
+  UniqueFd folder(open_same_mount(parent, name, O_RDONLY));
   if (folder || errno != EACCES) return folder;
-  const UniqueFd closed(::openat(parent, name, O_PATH | kFolder));
+  const UniqueFd closed(open_same_mount(parent, name, O_PATH));
   if (!closed) return {};
   // fchmod() does not take such a descriptor.
   const std::string itself = "/proc/self/fd/" + std::to_string(closed.get());
   if (::chmod(itself.c_str(), 0700) != 0) return {};
-  return UniqueFd(::openat(parent, name, O_RDONLY | kFolder));
+  return UniqueFd(open_same_mount(parent, name, O_RDONLY));
 }
 
 /// Every function: whether it was done; errno says why not.

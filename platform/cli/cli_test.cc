@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "api/wire.h"
 #include "base/unique_fd.h"
 #include "cli/cli_fixture.h"
 
@@ -139,6 +140,30 @@ TEST_F(Cli, LogsPrintWhatIsThereAndSayNothingElse) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out, "[main] line 0\n[main] line 1\n");
   EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Cli, LogsAsJsonAreTheRecordsOfTheApi) {
+  job::LogRecord record = lines(1).front();
+  record.text = "caf\xc3\xa9 \"x\"\x1b";
+  record.rank = 2;
+  serve({.records = {record}});
+  muster({"submit", "single", "a", "--", "true"});
+
+  const Outcome outcome = muster({"logs", "a", "--follow", "--output", "json"});
+
+  ASSERT_TRUE(outcome.out.ends_with("\n"));
+  const auto read =
+      api::log_record_from_json(std::string_view(outcome.out).substr(0, outcome.out.size() - 1));
+  ASSERT_TRUE(read) << outcome.out;
+  EXPECT_EQ(*read, record);
+}
+
+TEST_F(Cli, LogsArePassedOnLineByLineWhereNobodyReadsThemOnATerminal) {
+  const job::LogRecord again = lines(1).front();
+  serve({.records = {again, again, again}});
+  muster({"submit", "single", "a", "--", "true"});
+
+  EXPECT_EQ(muster({"logs", "a"}).out, "[main] line 0\n[main] line 0\n[main] line 0\n");
 }
 
 TEST_F(Cli, DeletesWhatIsNamedAndTellsWhatIsNotThere) {

@@ -44,6 +44,9 @@ Positionals one_of(Offer offer) {
 Positionals some_of(Offer offer) {
   return names(offer, 1, kAny);
 }
+Positionals any_of(Offer offer) {
+  return names(offer, 0, kAny);
+}
 Positionals maybe_one_of(Offer offer) {
   return names(offer, 0, 1);
 }

@@ -23,6 +23,7 @@ Positionals new_name();
 Positionals one_of(Offer offer);
 Positionals some_of(Offer offer);
 Positionals maybe_one_of(Offer offer);
+Positionals any_of(Offer offer);
 
 /// What a job needs, and where; how important it is; how many workers it may run with.
 Flags resource_flags();
@@ -44,6 +45,7 @@ std::vector<Command> commands_on_members();
 /// bash, attach, convert; cp, port-forward, artifacts; metrics; notify.
 std::vector<Command> commands_on_sessions();
 std::vector<Command> commands_on_files();
+Command artifacts();  ///< command_tree_artifacts.cc
 std::vector<Command> commands_on_metrics();
 std::vector<Command> commands_on_notifications();
 /// --context, of `command` and all below it that talk to a server.

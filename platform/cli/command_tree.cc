@@ -32,12 +32,16 @@ std::vector<Command> commands_on_jobs() {
        .positionals = one_of(Offer::kJobs),
        .flags = Flags{{.name = "--follow", .letter = "-f", .help = "go on until the job has ended"},
                       {.name = "--task", .value = "TASK", .help = "only of this task"},
+                      {.name = "--rank", .value = "N", .help = "only of this rank"},
+                      {.name = "--grep",
+                       .value = "PATTERN",
+                       .help = "only lines in which it is found, a regular expression"},
                       {.name = "--since",
                        .value = "TIME",
                        .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
                       {.name = "--tail", .value = "N", .help = "only the last N lines"}} +
-                whose_job_flag() + look_flags(),
-       .example = "muster logs dist -f --tail 100"},
+                whose_job_flag() + look_flags() + output_flag({"text", "json"}),
+       .example = "muster logs dist -f --rank 1 --grep loss"},
       {.name = "exec",
        .help = "run a program in a task of a running job",
        .positionals = one_of(Offer::kJobs),
@@ -74,11 +78,20 @@ std::vector<Command> commands_on_jobs() {
            whose_job_flag() + output_flag()},
       {.name = "delete",
        .alias = "rm",
-       .help = "remove ended jobs with their logs",
-       .positionals = some_of(Offer::kJobs),
-       .flags = Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
-                      {.name = "--force", .help = "kill jobs that still run, then remove them"}} +
-                whose_job_flag()},
+       .help = "remove ended jobs with their logs and artifacts",
+       .positionals = any_of(Offer::kJobs),
+       .flags =
+           Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
+                 {.name = "--force", .help = "kill jobs that still run, then remove them"},
+                 {.name = "--all-ended", .help = "all of the project that have ended"},
+                 {.name = "--ended-before",
+                  .value = "TIME",
+                  .help = "those of the project that have ended before: 7d ago, or "
+                          "2026-01-31T12:00:00Z"},
+                 {.name = "--dry-run", .help = "only say which they are"},
+                 {.name = "--yes", .letter = "-y", .help = "of many, do not ask first"}} +
+           whose_job_flag(),
+       .example = "muster delete --ended-before 7d"},
   };
 }
 

@@ -48,7 +48,9 @@ Flags importance_flags() {
       {.name = "--priority",
        .value = "N",
        .help = "0 to 1000, or what it is for: train (50), build (100) or inference (125)"},
-      {.name = "--interactive", .help = "somebody sits before it: the same as --priority build"},
+      {.name = "--interactive",
+       .help = "somebody sits before it: as --priority build; without a command it waits for "
+               "'muster bash'"},
       {.name = "--preemptible", .help = "may exceed the quota, and be evicted"},
       {.name = "--no-preemptible", .help = "stays within the quota, and is never evicted"},
       {.name = "--time-limit", .value = "TIME", .help = "end it then, as in 12h"},
@@ -88,6 +90,10 @@ Flags content_flags() {
        .help = "a path of the node at another of the tasks; storage/NAME is the project's own "
                "folder of that name, artifacts the job's",
        .repeats = true},
+      {.name = "--artifacts",
+       .value = "FOLDER",
+       .help = "keep what it writes there, for 'muster artifacts' (default: /artifacts)",
+       .value_optional = true},
       {.name = "--label",
        .letter = "-l",
        .value = "NAME[=VALUE]",

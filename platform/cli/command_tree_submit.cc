@@ -5,7 +5,8 @@ namespace muster::cli {
 
 Flags look_flags() {
   return {{.name = "--timestamps", .help = "begin each line with its time"},
-          {.name = "--no-prefix", .help = "print lines without [rank@host] or [task]"}};
+          {.name = "--no-prefix", .help = "print lines without [rank@host] or [task]"},
+          {.name = "--no-fold", .help = "on a terminal, print repeated lines each time"}};
 }
 
 namespace {
@@ -86,13 +87,13 @@ Command submit_grpc() {
       {.name = "--parameter-server-command",
        .value = "TEXT",
        .help = "what they run, by sh -c (default: the command)"}};
-  return {.name = "grpc",
-          .help = "a TensorFlow cluster: a chief, workers and parameter servers",
-          .positionals = new_name(),
-          .takes_program = true,
-          .flags = shape + job_flags() + submit_flags(),
-          .example =
-              "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
+  return {
+      .name = "grpc",
+      .help = "a TensorFlow cluster: a chief, workers and parameter servers",
+      .positionals = new_name(),
+      .takes_program = true,
+      .flags = shape + job_flags() + submit_flags(),
+      .example = "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
 }
 
 Command submit_torch() {

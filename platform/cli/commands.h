@@ -21,7 +21,12 @@ Result<int> execute(const RunCommand& command, const Hooks& hooks);
 Result<int> execute(const ListCommand& command, const Hooks& hooks);
 Result<int> execute(const GetCommand& command, const Hooks& hooks);
 Result<int> execute(const LogsCommand& command, const Hooks& hooks);
+Result<int> execute(const MetricsCommand& command, const Hooks& hooks);
 Result<int> execute(const ExecCommand& command, const Hooks& hooks);
+Result<int> execute(const CopyCommand& command, const Hooks& hooks);
+Result<int> execute(const ArtifactListCommand& command, const Hooks& hooks);
+Result<int> execute(const ArtifactGetCommand& command, const Hooks& hooks);
+Result<int> execute(const PortForwardCommand& command, const Hooks& hooks);
 Result<int> execute(const StopCommand& command, const Hooks& hooks);
 Result<int> execute(const SuspendCommand& command, const Hooks& hooks);
 Result<int> execute(const ResumeCommand& command, const Hooks& hooks);
@@ -67,6 +72,16 @@ Result<int> execute(const SecretSetCommand& command, const Hooks& hooks);
 Result<int> execute(const SecretListCommand& command, const Hooks& hooks);
 Result<int> execute(const SecretDeleteCommand& command, const Hooks& hooks);
 Result<int> execute(const AuditCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyAddCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyListCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyRemoveCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyRotateCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyTestCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyDeadCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyRetryCommand& command, const Hooks& hooks);
+Result<int> execute(const BashCommand& command, const Hooks& hooks);
+Result<int> execute(const AttachCommand& command, const Hooks& hooks);
+Result<int> execute(const ConvertCommand& command, const Hooks& hooks);
 
 /// The server of the context that was chosen; a local one is started if need be. `project`: whose
 /// jobs are meant by names that several have.

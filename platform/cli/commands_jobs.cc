@@ -1,7 +1,8 @@
-// list, get, stop, delete: looking at jobs and ending them.
+// list, get, stop: looking at jobs and ending them.
 #include "api/wire.h"
 #include "cli/commands.h"
 #include "cli/job_view.h"
+#include "cli/metric_view.h"
 #include "cli/report.h"
 
 namespace muster::cli {
@@ -17,24 +18,13 @@ std::string stop_text(const job::Job& job) {
   return job.spec.name + " has ended: " + std::string(job::to_string(job.phase)) + "\n";
 }
 
-Result<void> wait_for_end(Connection& connection, const std::string& name) {
-  // Of the logs nothing but their end is wanted.
-  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
-  const auto ended = connection.call([&](api::Client& client) {
-    return client.logs(name, query, [](const job::LogRecord&) { return true; });
-  });
-  if (!ended) return ended.error();
-  return {};
-}
-
-Result<void> remove(Connection& connection, const std::string& name, bool force) {
-  if (force) {
-    const auto stopped =
-        connection.call([&](api::Client& client) { return client.stop(name, true); });
-    if (!stopped) return stopped.error();
-    if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
-  }
-  return connection.call([&](api::Client& client) { return client.remove(name); });
+/// What its tasks use while it runs; nothing where that is not known.
+std::string use_section(Connection& connection, const job::Job& job) {
+  if (job.phase != job::Phase::kRunning) return "";
+  const auto newest =
+      connection.call([&](api::Client& client) { return client.metrics(job.id, {.last = true}); });
+  const std::string table = newest ? use_table(*newest, "  ") : "";
+  return table.empty() ? "" : "\nUSE\n" + table;
 }
 
 }  // namespace
@@ -54,7 +44,9 @@ Result<int> execute(const GetCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const job::Job job,
              connection.call([&](api::Client& client) { return client.get(command.name); }));
-  MUSTER_CHECK(show(command.output, job_page(job, now()), api::job_to_json(job)));
+  const std::string use =
+      command.output == Output::kTable ? use_section(connection, job) : std::string();
+  MUSTER_CHECK(show(command.output, job_page(job, now()) + use, api::job_to_json(job)));
   return kExitDone;
 }
 
@@ -72,13 +64,6 @@ Result<int> execute(const StopCommand& command, const Hooks& hooks) {
   });
   MUSTER_CHECK(show(command.output, text, api::jobs_to_json(stopped)));
   return code;
-}
-
-Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
-    return remove(connection, name, command.force);
-  });
 }
 
 }  // namespace muster::cli

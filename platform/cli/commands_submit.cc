@@ -123,6 +123,14 @@ Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& 
   return kExitDone;
 }
 
+/// What whoever submitted it will want to do, but for its name.
+std::string next_step(const job::Job& job) {
+  if (job.suspended) return "start it: muster resume ";
+  if (job.spec.terminal) return "sit before it: muster attach ";
+  const bool is_interactive = job.spec.scheduling.purpose == job::Purpose::kBuild;
+  return is_interactive ? "open a shell in it: muster bash " : "follow it: muster logs -f ";
+}
+
 }  // namespace
 
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
@@ -140,9 +148,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const job::Job job, submit(connection, spec, command.idempotency_key, hooks));
   MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
   if (command.output == Output::kTable) {
-    const std::string next =
-        job.suspended ? "start it: muster resume " : "follow it: muster logs -f ";
-    std::cerr << "  to " << next << job.spec.name << std::endl;
+    std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
   }
   return kExitDone;
 }

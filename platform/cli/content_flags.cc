@@ -29,6 +29,14 @@ std::optional<Volume> parse_volume(const std::string& text, const std::filesyste
   return volume;
 }
 
+namespace {
+
+constexpr const char* kArtifactsFolder = "/artifacts";
+/// What stands for the value of a flag that was given without one.
+constexpr const char* kNoValue = "true";
+
+}  // namespace
+
 void add_label(const std::string& text, job::JobSpec& spec) {
   const size_t equals = text.find('=');
   spec.labels[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
@@ -41,6 +49,11 @@ void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& 
   spec.terminal = reader.has("--tty");
   if (reader.has("--keep-for")) {
     spec.keep_for = reader.duration("--keep-for", std::chrono::milliseconds{0});
+  }
+  if (reader.has("--artifacts")) {
+    const std::string folder = reader.text("--artifacts");
+    spec.volumes.push_back({.kind = Volume::Kind::kArtifacts,
+                            .target = folder == kNoValue ? kArtifactsFolder : folder});
   }
   for (const std::string& text : reader.texts("--label")) add_label(text, spec);
   for (const std::string& text : reader.texts("--volume")) {

@@ -19,6 +19,17 @@ SubmitCommand submitted(Words words) {
   return parsed_by<SubmitCommand>(kAda, words);
 }
 
+TEST(ContentFlags, ArtifactsAloneMeansTheirUsualFolder) {
+  const auto volumes = [](const std::string& flag) {
+    return parsed<SubmitCommand>({"submit", "single", "a", flag, "--", "x"}).spec.volumes;
+  };
+
+  EXPECT_EQ(volumes("--artifacts"),
+            (std::vector<Volume>{{.kind = Volume::Kind::kArtifacts, .target = "/artifacts"}}));
+  EXPECT_EQ(volumes("--artifacts=/out"),
+            (std::vector<Volume>{{.kind = Volume::Kind::kArtifacts, .target = "/out"}}));
+}
+
 TEST(ContentFlags, VolumesArePathsStorageOrArtifacts) {
   const SubmitCommand command =
       submitted({"submit", "single", "a", "-v", "/data:/cifar:ro", "--volume", "in:/in", "-v",

@@ -15,6 +15,7 @@
 #include "api/job_query.h"
 #include "api/label_wire.h"
 #include "api/machine_wire.h"
+#include "api/metric_wire.h"
 #include "api/routes.h"
 #include "api/terminal.h"
 #include "api/wire.h"
@@ -98,6 +99,7 @@ struct FakeServer::State {
     }
     job::Job& job = jobs[name];
     if (rest.ends_with("/logs")) return logs(job);
+    if (rest.ends_with("/metrics")) return metrics(request);
     if (rest.ends_with("/exec")) return exec(request);
     if (rest.ends_with("/stop")) return stop(job);
     if (rest.ends_with("/explain")) return explain(job);
@@ -105,6 +107,21 @@ struct FakeServer::State {
     if (request.method == "DELETE") return remove(job);
     if (request.method == "PATCH") return set_labels(job, request.body);
     return {.body = api::job_to_json(job)};
+  }
+
+  http::Response metrics(const http::Request& request) const {
+    const auto query = api::metric_query_from_parameters(request.query);
+    if (!query) return problem(query.error().code, query.error().what);
+    std::vector<job::MetricSeries> asked;
+    for (const job::MetricSeries& series : script.metrics) {
+      const bool is_asked =
+          query->metrics.empty() || std::find(query->metrics.begin(), query->metrics.end(),
+                                              series.metric) != query->metrics.end();
+      if (!is_asked || (query->task && query->task != series.task)) continue;
+      asked.push_back(series);
+      if (query->last) asked.back().points = {series.points.back()};
+    }
+    return {.body = api::metrics_to_json(asked)};
   }
 
   /// Of a job, by its name or its id.

@@ -1,13 +1,18 @@
 #include "cli/follow.h"
 
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <iostream>
 #include <optional>
+#include <utility>
 
+#include "api/wire.h"
 #include "cli/log_cursor.h"
+#include "cli/log_fold.h"
 #include "cli/log_printer.h"
 #include "cli/paced_output.h"
 #include "cli/report.h"
@@ -19,15 +24,41 @@ namespace {
 
 using How = FollowEnd::How;
 
-/// One descriptor that is readable while any of two is.
-base::UniqueFd either(int first, int second) {
-  base::UniqueFd both(::epoll_create1(EPOLL_CLOEXEC));
-  for (const int fd : {first, second}) {
+/// One descriptor that is readable while any of these is.
+base::UniqueFd any_of(std::initializer_list<int> descriptors) {
+  base::UniqueFd all(::epoll_create1(EPOLL_CLOEXEC));
+  for (const int fd : descriptors) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    ::epoll_ctl(both.get(), EPOLL_CTL_ADD, fd, &event);
+    ::epoll_ctl(all.get(), EPOLL_CTL_ADD, fd, &event);
   }
-  return both;
+  return all;
 }
+
+/// A record as the API has it, in a line. A terminal obeys DEL and C1 as it does C0, which JSON
+/// escapes anyway.
+void append_json(const job::LogRecord& record, bool is_terminal, std::string& out) {
+  const size_t begin = out.size();
+  api::append_log_record(out, record);
+  out += '\n';
+  if (!is_terminal) return;
+  const std::string text = out.substr(begin);
+  out.resize(begin);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
+    if (text[i] == '\xc2' && next >= 0x80 && next <= 0x9f) {
+      out += next < 0x90 ? "\\u008" : "\\u009";
+      out += "0123456789abcdef"[next & 15];
+      ++i;
+    } else if (text[i] == '\x7f') {
+      out += "\\u007f";
+    } else {
+      out += text[i];
+    }
+  }
+}
+
+// How long a repeated line may be counted in silence.
+constexpr time_t kSecondsOfSilence = 1;
 
 class Follower {
  public:
@@ -35,9 +66,12 @@ class Follower {
       : connection_(connection),
         interrupts_(interrupts),
         request_(request),
-        printer_(request.look, terminal_of(STDOUT_FILENO), request.head),
+        terminal_(terminal_of(STDOUT_FILENO)),
+        folds_(request.look.fold && terminal_.is_terminal),
+        printer_(request.look, terminal_, request.head),
         output_(STDOUT_FILENO),
-        wake_fd_(either(interrupts.fd(), output_.timer_fd())) {}
+        fold_timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+        wake_fd_(any_of({interrupts.fd(), output_.timer_fd(), fold_timer_.get()})) {}
 
   Result<FollowEnd> run() {
     while (true) {
@@ -69,11 +103,37 @@ class Follower {
     if (unseen == nullptr) return true;
     connection_.is_well();
     if (output_error_) return true;
-    printer_.print(*unseen, output_.buffer());
+    print(*unseen);
     return check_output(output_.commit());
   }
 
+  void print(const job::LogRecord& record) {
+    if (request_.look.json) {
+      append_json(record, terminal_.is_terminal, output_.buffer());
+    } else if (folds_) {
+      fold_.print(record, output_.buffer());
+      if (fold_.holds()) set_fold_timer();
+    } else {
+      printer_.print(record, output_.buffer());
+    }
+  }
+
+  void set_fold_timer() {
+    if (std::exchange(fold_timer_set_, true)) return;
+    itimerspec when{};
+    when.it_value.tv_sec = kSecondsOfSilence;
+    ::timerfd_settime(fold_timer_.get(), 0, &when, nullptr);
+  }
+
+  void tell_what_was_folded() {
+    uint64_t count = 0;
+    if (::read(fold_timer_.get(), &count, sizeof count) != sizeof count) return;
+    fold_timer_set_ = false;
+    if (!output_error_) fold_.tell(output_.buffer());
+  }
+
   bool on_wake() {
+    tell_what_was_folded();
     if (!check_output(output_.flush())) return false;
     while (interrupts_.take()) {
       if (!on_interrupt()) return false;
@@ -127,6 +187,7 @@ class Follower {
 
   Result<FollowEnd> end(Result<job::Job> job) {
     if (!output_error_) {
+      fold_.tell(output_.buffer());
       printer_.finish(output_.buffer());
       static_cast<void>(check_output(output_.flush()));
     }
@@ -153,8 +214,13 @@ class Follower {
   Connection& connection_;
   Interrupts& interrupts_;
   const FollowRequest& request_;
+  Terminal terminal_;
+  bool folds_;
   LogPrinter printer_;
+  LogFold fold_{printer_};
   PacedOutput output_;
+  base::UniqueFd fold_timer_;
+  bool fold_timer_set_ = false;
   base::UniqueFd wake_fd_;
   LogCursor cursor_;
   std::optional<base::Error> output_error_;  ///< once set, nothing more is printed

@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/server_flags.h"
 #include "cli/spec_flags.h"
+#include "job/log_pattern.h"
 
 namespace muster::cli {
 
@@ -60,15 +61,35 @@ Invocation read_run(Reading& in) {
   return command;
 }
 
+int natural_number(Reading& in, const std::string& flag) {
+  const int number = in.reader.number(flag, 0);
+  if (number < 0) in.reader.fault(flag, "is negative");
+  return number;
+}
+
+/// One that the server would refuse is told before it is asked.
+std::string read_pattern(Reading& in, const std::string& flag) {
+  std::string text = in.reader.text(flag);
+  if (text.empty()) in.reader.fault(flag, "is empty");
+  const auto pattern = job::LogPattern::compile(text);
+  if (!pattern) in.reader.fault(flag, pattern.error().what);
+  return text;
+}
+
 Invocation read_logs(Reading& in) {
   LogsCommand command{
       .name = in.name("job"), .project = in.whose_job(), .query = {}, .look = in.look()};
   command.query.follow = in.reader.has("--follow");
   if (in.reader.has("--task")) command.query.task = in.reader.text("--task");
   command.query.since = in.reader.moment("--since", in.caller.now);
-  if (in.reader.has("--tail")) {
-    command.query.tail = in.reader.number("--tail", 0);
-    if (*command.query.tail < 0) in.reader.fault("--tail", "is negative");
+  if (in.reader.has("--tail")) command.query.tail = natural_number(in, "--tail");
+  if (in.reader.has("--rank")) command.query.rank = natural_number(in, "--rank");
+  if (in.reader.has("--grep")) command.query.grep = read_pattern(in, "--grep");
+  command.look.json = in.reader.choice("--output", {"text", "json"}) == "json";
+  for (const char* flag : {"--timestamps", "--no-prefix", "--no-fold"}) {
+    if (command.look.json && in.reader.has(flag)) {
+      in.reader.fault(flag, "does not go with --output json, which has all of a line");
+    }
   }
   return command;
 }
@@ -85,10 +106,27 @@ Invocation read_exec(Reading& in) {
 }
 
 Invocation read_delete(Reading& in) {
-  return DeleteCommand{.names = in.names("job"),
-                       .project = in.whose_job(),
-                       .ignore_missing = in.reader.has("--ignore-missing"),
-                       .force = in.reader.has("--force")};
+  DeleteCommand command{.names = in.arguments.names,
+                        .project = in.whose_job(),
+                        .ignore_missing = in.reader.has("--ignore-missing"),
+                        .force = in.reader.has("--force"),
+                        .dry_run = in.reader.has("--dry-run"),
+                        .yes = in.reader.has("--yes")};
+  if (in.reader.has("--all-ended") || in.reader.has("--ended-before")) {
+    command.ended.emplace(
+        DeleteCommand::Ended{.project = command.project.empty() ? in.caller.project
+                                                                : command.project,
+                             .before = in.reader.moment("--ended-before", in.caller.now)});
+  }
+  if (command.ended && !command.names.empty()) {
+    in.reader.fault("NAME", "does not go with --all-ended and --ended-before");
+  } else if (!command.ended && command.names.empty()) {
+    in.reader.fault("NAME", "is missing; name the jobs, or say --ended-before 7d");
+  }
+  if (command.ended && command.force) {
+    in.reader.fault("--force", "is for jobs that are named; these have ended");
+  }
+  return command;
 }
 
 Invocation read_server(Reading& in) {
@@ -194,7 +232,10 @@ Invocation read_root(Reading& in) {
 Invocation read(Reading& in) {
   const std::string path = joined(in.arguments.path);
   using Readers = std::span<const InvocationReader>;
-  for (const Readers readers : {Readers(kReaders), cluster_readers(), account_readers()}) {
+  for (const Readers readers :
+       {Readers(kReaders), cluster_readers(), account_readers(), metric_readers(), notify_readers(),
+        session_readers(), transfer_readers(),
+                                artifact_readers()}) {
     for (const InvocationReader& reader : readers) {
       if (reader.path == path) return reader.read(in);
     }
@@ -207,7 +248,9 @@ Invocation read(Reading& in) {
 }  // namespace
 
 LogLook Reading::look() const {
-  return {.prefix = !reader.has("--no-prefix"), .timestamps = reader.has("--timestamps")};
+  return {.prefix = !reader.has("--no-prefix"),
+          .timestamps = reader.has("--timestamps"),
+          .fold = !reader.has("--no-fold")};
 }
 
 Output Reading::output(const std::vector<std::string>& formats) {

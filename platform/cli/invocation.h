@@ -15,11 +15,16 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "cli/account_commands.h"
+#include "cli/artifact_commands.h"
 #include "cli/caller.h"
 #include "cli/cli.h"
+#include "cli/metric_commands.h"
+#include "cli/notify_commands.h"
 #include "cli/send_workspace.h"
 #include "cli/server_config.h"
+#include "cli/session_commands.h"
 #include "cli/simulate_flags.h"
+#include "cli/transfer_commands.h"
 #include "job/log_record.h"
 #include "job/spec.h"
 
@@ -31,6 +36,8 @@ using base::Result;
 struct LogLook {
   bool prefix = true;
   bool timestamps = false;
+  bool fold = false;  ///< on a terminal, a line that is repeated is shown once and counted
+  bool json = false;  ///< one record of the API a line, and none of the above
 
   bool operator==(const LogLook&) const = default;
 };
@@ -93,6 +100,15 @@ struct DeleteCommand {
   std::string project = {};
   bool ignore_missing = false;
   bool force = false;
+
+  /// In the place of names: those of this project that have ended, before this moment.
+  struct Ended {
+    std::string project;  ///< empty: the server's default
+    std::optional<base::Time> before;
+  };
+  std::optional<Ended> ended;
+  bool dry_run = false;  ///< only say which
+  bool yes = false;      ///< ask nothing
 };
 
 struct SuspendCommand {
@@ -216,7 +232,11 @@ using Invocation = std::variant<
     ContextRemoveCommand, UserCreateCommand, UserListCommand, UserGetCommand, UserSetCommand,
     UserDeleteCommand, UserInviteCommand, MemberListCommand, MemberGrantCommand,
     MemberRevokeCommand, TokenCreateCommand, TokenListCommand, TokenRevokeCommand, SecretSetCommand,
-    SecretListCommand, SecretDeleteCommand, AuditCommand>;
+    SecretListCommand, SecretDeleteCommand, AuditCommand,
+    NotifyAddCommand, NotifyListCommand, NotifyRemoveCommand, NotifyRotateCommand, NotifyTestCommand,
+    NotifyDeadCommand, NotifyRetryCommand, MetricsCommand, BashCommand,
+    AttachCommand, ConvertCommand, CopyCommand, PortForwardCommand,
+    ArtifactListCommand, ArtifactGetCommand>;
 
 /// What --context says, or empty. Which project is in use hangs on it, so it is known first.
 std::string context_flag(const std::vector<std::string>& words);

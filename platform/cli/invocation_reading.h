@@ -47,5 +47,15 @@ struct InvocationReader {
 std::span<const InvocationReader> cluster_readers();
 /// login, logout, whoami, context, user, token, secret, audit, and the members of projects.
 std::span<const InvocationReader> account_readers();
+/// notify.
+std::span<const InvocationReader> notify_readers();
+/// metrics.
+std::span<const InvocationReader> metric_readers();
+/// bash, attach, convert.
+std::span<const InvocationReader> session_readers();
+/// cp, port-forward.
+std::span<const InvocationReader> transfer_readers();
+/// artifacts.
+std::span<const InvocationReader> artifact_readers();
 
 }  // namespace muster::cli

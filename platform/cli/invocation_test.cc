@@ -143,7 +143,17 @@ TEST(Logs, ReadsItsQuery) {
   EXPECT_EQ(command.query.task, "worker-1");
   EXPECT_EQ(command.query.since, caller().now - std::chrono::minutes(10));
   EXPECT_EQ(command.query.tail, 5);
-  EXPECT_EQ(command.look, (LogLook{.prefix = false, .timestamps = true}));
+  EXPECT_EQ(command.look, (LogLook{.prefix = false, .timestamps = true, .fold = true}));
+}
+
+TEST(Logs, ReadsARankAPatternAndTheFormOfRecords) {
+  const auto command = parsed<LogsCommand>(
+      {"logs", "dist", "--rank", "3", "--grep", "loss: [0-9]+", "--output", "json"});
+
+  EXPECT_EQ(command.query.rank, 3);
+  EXPECT_EQ(command.query.grep, "loss: [0-9]+");
+  EXPECT_TRUE(command.look.json);
+  EXPECT_FALSE(parsed<LogsCommand>({"logs", "dist", "--no-fold"}).look.fold);
 }
 
 TEST(Names, OfJobsMayBeThoseOfCommands) {
@@ -195,6 +205,11 @@ TEST(BadUsage, IsToldInASentence) {
       {{"logs", "a", "--tail"}, "--tail needs a value"},
       {{"logs", "a", "--tail", "many"}, "--tail 'many' is not a whole number"},
       {{"logs", "a", "--since", "soon"}, "--since 'soon' is neither a time ago"},
+      {{"logs", "a", "--rank", "-1"}, "--rank is negative"},
+      {{"logs", "a", "--grep", "("}, "--grep '(' is not a pattern"},
+      {{"logs", "a", "--grep", ""}, "--grep is empty"},
+      {{"logs", "a", "-o", "yaml"}, "--output 'yaml' is none of"},
+      {{"logs", "a", "-o", "json", "--timestamps"}, "--timestamps does not go with --output json"},
       {{"submit"}, "say what to submit"},
       {{"submit", "mpi", "a", "--", "x"}, "--workers is missing; say how many"},
       {{"submit", "single", "a", "--env", "NOWHERE", "--", "x"}, "'NOWHERE' is not set here"},

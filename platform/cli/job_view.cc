@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "cli/amount_words.h"
 #include "cli/fields.h"
+#include "cli/metric_words.h"
+#include "cli/report.h"
 #include "cli/table.h"
 #include "cli/time_words.h"
 #include "job/units.h"
@@ -33,6 +35,11 @@ std::string exit_of(const job::Job& job) {
 
 std::string moment(Time time, Time now) {
   return base::to_rfc3339(time, 0) + " (" + age(time, now) + " ago)";
+}
+
+std::string kept_words(Time until, Time now) {
+  return "until " + base::to_rfc3339(until, 0) +
+         (until > now ? " (for another " + age(now, until) + ")" : "");
 }
 
 std::string shape_of(const job::JobSpec& spec) {
@@ -113,10 +120,10 @@ std::string waiting_section(const job::Job& job, Time now) {
 }
 
 std::string failure_section(const job::Failure& failure) {
-  std::string text = "\nFAILURE\n  " + failure.task + ": " + failure.cause + "\n";
-  for (const std::string& line : failure.last_lines) text += "    " + line + "\n";
-  if (!failure.advice.empty()) text += "  " + failure.advice + "\n";
-  return text;
+  // Most causes begin with who failed.
+  const bool is_named = failure.cause.find(failure.task) != std::string::npos;
+  return "\nFAILURE\n  " + (is_named ? "" : failure.task + ": ") + failure.cause + "\n" +
+         evidence_text(failure);
 }
 
 std::string event_section(const std::vector<job::Event>& events) {
@@ -130,18 +137,26 @@ std::string event_section(const std::vector<job::Event>& events) {
 }  // namespace
 
 std::string job_table(const std::vector<job::Job>& jobs, Time now) {
-  Table table({{"NAME"},
-               {"PROJECT"},
-               {"KIND"},
-               {"PHASE"},
-               {"TASKS", true},
-               {"AGE", true},
-               {"DURATION", true},
-               {"REASON"}});
+  // Many programs tell nothing of it, and a column of dashes says little.
+  const bool has_progress =
+      std::any_of(jobs.begin(), jobs.end(), [](const job::Job& job) { return !!job.progress; });
+  std::vector<Column> columns{{"NAME"},        {"PROJECT"},   {"KIND"},           {"PHASE"},
+                              {"TASKS", true}, {"AGE", true}, {"DURATION", true}, {"REASON"}};
+  if (has_progress) columns.insert(columns.end() - 1, {"PROGRESS"});
+  Table table(std::move(columns));
   for (const job::Job& job : jobs) {
-    table.add({job.spec.name, job.spec.project, words(job::to_string(job.spec.kind)),
-               words(job::to_string(job.phase)), tasks_running(job), age(job.submitted, now),
-               run_time(job, now), job.failure ? job.failure->cause : job.reason});
+    std::vector<std::string> row{job.spec.name,
+                                 job.spec.project,
+                                 words(job::to_string(job.spec.kind)),
+                                 words(job::to_string(job.phase)),
+                                 tasks_running(job),
+                                 age(job.submitted, now),
+                                 run_time(job, now),
+                                 job.failure ? job.failure->cause : job.reason};
+    if (has_progress) {
+      row.insert(row.end() - 1, job.progress ? progress_line(*job.progress, now) : "-");
+    }
+    table.add(std::move(row));
   }
   return table.to_string();
 }
@@ -165,7 +180,9 @@ std::string job_page(const job::Job& job, Time now) {
       {"SUBMITTED", moment(job.submitted, now)},
       {"STARTED", job.started ? moment(*job.started, now) : ""},
       {"ENDED", job.ended ? moment(*job.ended, now) : ""},
+      {"KEPT", job.kept_until ? kept_words(*job.kept_until, now) : ""},
       {"DURATION", run_time(job, now)},
+      {"PROGRESS", job.progress ? progress_line(*job.progress, now) : ""},
       {"ATTEMPT", job.attempt > 1 ? std::to_string(job.attempt) : ""},
       {"RESTARTS", job.restarts > 0 ? std::to_string(job.restarts) : ""},
       {"ID", job.id},

@@ -11,7 +11,8 @@
 
 namespace muster::cli {
 
-/// NAME PROJECT KIND PHASE TASKS AGE DURATION REASON; TASKS counts those that run, of all.
+/// NAME PROJECT KIND PHASE TASKS AGE DURATION REASON; TASKS counts those that run, of all. Where a
+/// program tells how far it is, PROGRESS before the REASON.
 std::string job_table(const std::vector<job::Job>& jobs, base::Time now);
 
 /// Fields, tasks with how they ended, why it failed, what happened to it.

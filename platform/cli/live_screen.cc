@@ -39,12 +39,16 @@ LiveScreen::~LiveScreen() {
   if (has_keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 }
 
-ScreenSize LiveScreen::size() const {
+ScreenSize screen_size() {
   winsize window{};
   constexpr ScreenSize kUsual{.columns = 80, .rows = 24};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0) return kUsual;
   if (window.ws_col == 0 || window.ws_row == 0) return kUsual;
   return {.columns = window.ws_col, .rows = window.ws_row};
+}
+
+ScreenSize LiveScreen::size() const {
+  return screen_size();
 }
 
 base::Result<void> LiveScreen::show(std::string_view picture) {

@@ -17,6 +17,9 @@
 
 namespace muster::cli {
 
+/// Of the terminal that standard output is; a usual one's where it is none.
+ScreenSize screen_size();
+
 class LiveScreen {
  public:
   LiveScreen();

@@ -41,7 +41,11 @@ class LogCursor {
     uint64_t again = 0;  ///< of these, how many are yet to come again
   };
 
-  std::map<Source, Count> counts_;
+  using Counts = std::map<Source, Count>;
+  Count& count_of(const job::LogRecord& record);
+
+  Counts counts_;
+  Counts::value_type* last_ = nullptr;  ///< whoever prints much is met again soon
   std::string place_;
   job::LogRecord rest_;
 };

@@ -1,24 +1,13 @@
 #include "cli/log_printer.h"
 
-#include <array>
-#include <cstdint>
-#include <string_view>
+#include <algorithm>
 
 #include "base/text.h"
+#include "cli/log_colour.h"
 
 namespace muster::cli {
 
 namespace {
-
-/// The same colour for the same prefix in every run: FNV-1a over its bytes.
-std::string_view colour_of(std::string_view prefix) {
-  // Readable on black and on white alike; red is left to errors.
-  constexpr std::array<std::string_view, 5> kColours{"\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m",
-                                                     "\x1b[36m"};
-  uint32_t hash = 2166136261U;
-  for (const char letter : prefix) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
-  return kColours[hash % kColours.size()];
-}
 
 constexpr std::string_view kPlain = "\x1b[0m";
 
@@ -40,7 +29,7 @@ void LogPrinter::print(const job::LogRecord& record, std::string& out) {
   if (!same) remember(record);
   if (!open_) begin_line(record, out);
   if (terminal_.is_terminal) {
-    filter_.append(record.text, out);
+    show(record.text, out);
   } else {
     out += record.text;
   }
@@ -48,25 +37,60 @@ void LogPrinter::print(const job::LogRecord& record, std::string& out) {
   if (!record.continues) finish(out);
 }
 
+void LogPrinter::note(const std::string& name, const std::string& words, std::string& out) {
+  finish(out);
+  if (head_) head_(out);
+  if (look_.prefix) out += name + " ";
+  out += words + "\n";
+}
+
 void LogPrinter::finish(std::string& out) {
-  if (open_) out += '\n';
+  if (!open_) return;
+  if (terminal_.is_terminal) text_.finish(out);
+  out += '\n';
   open_ = false;
 }
 
 void LogPrinter::begin_line(const job::LogRecord& record, std::string& out) {
-  if (head_) head_(out);
-  if (look_.timestamps) out += base::to_rfc3339(record.time) + " ";
-  if (look_.prefix) out += prefix_;
-  if (record.stream == job::LogStream::kNotice) out += "muster: ";
+  line_head_.clear();
+  if (head_) head_(line_head_);
+  if (look_.timestamps) line_head_ += base::to_rfc3339(record.time) + " ";
+  if (look_.prefix) line_head_ += prefix_;
+  if (record.stream == job::LogStream::kNotice) line_head_ += "muster: ";
+  out += line_head_;
+  shown_ = false;
+  rewound_ = false;
+}
+
+/// Of what overwrites itself, what is left.
+void LogPrinter::show(std::string_view text, std::string& out) {
+  const size_t end = text.find_last_not_of('\r') + 1;
+  const bool rewinds = end < text.size();
+  text = text.substr(0, end);
+  const size_t rewound = text.rfind('\r');
+  if (rewound != std::string_view::npos) {
+    text.remove_prefix(rewound + 1);
+    rewound_ = true;
+  }
+  if (!text.empty()) {
+    if (rewound_ && shown_) {
+      text_.finish(out);
+      out += "\r\x1b[K" + line_head_;
+    }
+    text_.append(text, out);
+    shown_ = true;
+    rewound_ = false;
+  }
+  rewound_ = rewound_ || rewinds;
 }
 
 void LogPrinter::remember(const job::LogRecord& record) {
   source_ = {record.task, record.host, record.rank, record.stream};
   known_ = true;
-  filter_ = {};
+  text_ = LogText(terminal_.colour);
   std::string name = prefix_of(record);
   if (terminal_.is_terminal) name = safe_lines(name);
-  prefix_ = terminal_.colour ? std::string(colour_of(name)) + name + std::string(kPlain) : name;
+  prefix_ = terminal_.colour ? std::string(colour_of(record)) + name + std::string(kPlain) : name;
   prefix_ += ' ';
 }
 

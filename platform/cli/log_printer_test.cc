@@ -72,11 +72,11 @@ TEST(LogPrinter, PassesEveryByteToAFile) {
 
 TEST(LogPrinter, ShowsControlCharactersOnATerminalInsteadOfObeyingThem) {
   const std::string text =
-      "\x1b]0;title\a 50%\r\t\x7f \xc3\xa9 \xc2\x9b"
+      "\x1b]0;title\a 50%\t\x7f \xc3\xa9 \xc2\x9b"
       "31m";
 
   EXPECT_EQ(printed({line("a", text)}, {.prefix = false}, kPlainTerminal),
-            "\\x1b]0;title\\x07 50%\r\t\\x7f \xc3\xa9 \xc2\\x9b"
+            "\\x1b]0;title\\x07 50%\t\\x7f \xc3\xa9 \xc2\\x9b"
             "31m\n");
 }
 
@@ -89,9 +89,37 @@ TEST(LogPrinter, ShowsAControlCharacterThatIsCutBetweenTwoPieces) {
 TEST(LogPrinter, ColoursEachPrefixAlikeInEveryRun) {
   const std::string once = printed({line("worker-0", "x")}, {}, kColourTerminal);
 
-  EXPECT_TRUE(once.starts_with("\x1b[3"));
+  EXPECT_TRUE(once.starts_with("\x1b["));
   EXPECT_TRUE(once.ends_with("[worker-0]\x1b[0m x\n"));
   EXPECT_EQ(printed({line("worker-0", "x")}, {}, kColourTerminal), once);
+}
+
+TEST(LogPrinter, LetsAProgramsColoursPassOnATerminalThatShowsThem) {
+  const LogRecord record = line("a", "\x1b[31mred");
+
+  EXPECT_EQ(printed({record}, {.prefix = false}, kColourTerminal), "\x1b[31mred\x1b[0m\n");
+  EXPECT_EQ(printed({record}, {.prefix = false}, kPlainTerminal), "red\n");
+}
+
+TEST(LogPrinter, ShowsTheLastStateOfAProgressBar) {
+  EXPECT_EQ(printed({line("a", "\r 10%\r 55%\r100%")}, {}, kPlainTerminal), "[a] 100%\n");
+  EXPECT_EQ(printed({line("a", "dos line\r")}, {}, kPlainTerminal), "[a] dos line\n");
+  EXPECT_EQ(printed({line("a", "\r\r")}, {}, kPlainTerminal), "[a] \n");
+}
+
+TEST(LogPrinter, OverwritesAProgressBarThatGrowsInPieces) {
+  EXPECT_EQ(printed({line("a", "\r 10%", true), line("a", "\r 55%", true), line("a", " done")}, {},
+                    kPlainTerminal),
+            "[a]  10%\r\x1b[K[a]  55% done\n");
+  EXPECT_EQ(printed({line("a", "10%\r", true), line("a", "20%\r", true), line("a", "")}, {},
+                    kPlainTerminal),
+            "[a] 10%\r\x1b[K[a] 20%\n");
+}
+
+TEST(LogPrinter, BeginsAProgressBarAnewWhereAnotherPrintedMeanwhile) {
+  EXPECT_EQ(
+      printed({line("a", "\r10%", true), line("b", "x"), line("a", "\r20%")}, {}, kPlainTerminal),
+      "[a] 10%\n[b] x\n[a] 20%\n");
 }
 
 }  // namespace

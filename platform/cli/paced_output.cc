@@ -11,7 +11,6 @@ namespace muster::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{20};
 constexpr size_t kEnough = 256 << 10;
 
 /// base::write_all() that also waits where a neighbour has made the shared descriptor non-blocking.
@@ -32,15 +31,19 @@ base::Result<void> write_patiently(int fd, std::string_view text) {
 
 }  // namespace
 
-PacedOutput::PacedOutput(int fd)
-    : fd_(fd), timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {}
+PacedOutput::PacedOutput(int fd, std::chrono::milliseconds patience)
+    : fd_(fd),
+      patience_(patience),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {}
 
 base::Result<void> PacedOutput::commit() {
   if (buffer_.empty()) return {};
+  if (buffer_.size() >= kEnough) return flush();
+  if (timer_set_) return {};
   const Clock::duration waited = Clock::now() - last_flush_;
   // Without a timer (no descriptors left) nothing may wait.
-  if (buffer_.size() >= kEnough || waited >= kPatience || !timer_) return flush();
-  if (!timer_set_) set_timer(kPatience - waited);
+  if (waited >= patience_ || !timer_) return flush();
+  set_timer(patience_ - waited);
   return {};
 }
 

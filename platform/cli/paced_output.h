@@ -1,5 +1,5 @@
 // Text on its way to a descriptor: the first line goes out at once, a flood goes out in large
-// pieces, and nothing waits longer than 20 ms.
+// pieces, and nothing waits for long.
 //
 // Not thread-safe. Whoever owns it must call flush() when timer_fd() becomes readable, for example
 // from the wake of a blocking read.
@@ -15,8 +15,10 @@ namespace muster::cli {
 
 class PacedOutput {
  public:
-  /// Does not own `fd`.
-  explicit PacedOutput(int fd);
+  static constexpr std::chrono::milliseconds kPatience{2};
+
+  /// Does not own `fd`. `patience`: how long a line may wait for others.
+  explicit PacedOutput(int fd, std::chrono::milliseconds patience = kPatience);
 
   /// Append here, then commit().
   std::string& buffer() { return buffer_; }
@@ -37,6 +39,7 @@ class PacedOutput {
   void set_timer(Clock::duration delay);
 
   int fd_;
+  std::chrono::milliseconds patience_;
   base::UniqueFd timer_;
   bool timer_set_ = false;
   Clock::time_point last_flush_{};

@@ -37,7 +37,7 @@ bool becomes_readable(int fd, int milliseconds) {
 
 TEST(PacedOutput, TheFirstLineGoesOutAtOnceAndTheNextWithinItsTime) {
   const Pipe pipe;
-  PacedOutput output(pipe.write_end.get());
+  PacedOutput output(pipe.write_end.get(), std::chrono::seconds(1));
 
   output.buffer() += "first\n";
   ASSERT_TRUE(output.commit());

@@ -43,11 +43,17 @@ std::string failure_text(const job::Job& job, const std::string& program) {
   if (job.phase != Phase::kFailed) return "";
   if (!job.failure) return head + "failed" + (job.reason.empty() ? "" : ": " + job.reason) + "\n";
   std::string text = head + "failed: " + job.failure->cause + "\n";
-  if (!job.failure->last_lines.empty()) {
-    text += "  last lines of " + job.failure->task + ":\n";
-    for (const std::string& line : job.failure->last_lines) text += "    " + line + "\n";
+  return text + evidence_text(*job.failure);
+}
+
+std::string evidence_text(const job::Failure& failure) {
+  std::string text;
+  if (!failure.last_lines.empty()) {
+    // What a rank printed may have come by another task: then its lines say so.
+    text += failure.rank ? "  last lines:\n" : "  last lines of " + failure.task + ":\n";
+    for (const std::string& line : failure.last_lines) text += "    " + line + "\n";
   }
-  if (!job.failure->advice.empty()) text += "  " + job.failure->advice + "\n";
+  if (!failure.advice.empty()) text += "  " + failure.advice + "\n";
   return text;
 }
 

@@ -34,6 +34,9 @@ std::string error_text(const base::Error& error, const std::string& program = "m
 /// Why a job failed or was stopped: cause, last lines, advice. Empty where it succeeded.
 std::string failure_text(const job::Job& job, const std::string& program = "muster");
 
+/// Below a failure's cause: what was printed last, and what to try.
+std::string evidence_text(const job::Failure& failure);
+
 /// The faults of a command line as one error. A single fault becomes the error's sentence.
 base::Error usage_error(const std::vector<std::string>& path, std::vector<base::Fault> faults,
                         const std::string& program = "muster");

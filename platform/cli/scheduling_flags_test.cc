@@ -118,6 +118,21 @@ TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
   EXPECT_EQ(spec_of<SubmitCommand>(words, {"--project", "team-b"}, "team-a").project, "team-b");
 }
 
+TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
+  const auto command_of = [](const Words& words) {
+    base::FakeRandom random;
+    const Caller caller{.folder = "/home/ada", .environment = {}, .is_root = false, .now = {}};
+    const auto invocation = parse_invocation(words, caller, random);
+    return invocation ? std::get<SubmitCommand>(*invocation).spec.command
+                      : Words{invocation.error().to_string()};
+  };
+
+  EXPECT_EQ(command_of({"submit", "mpi", "lab", "-n", "2", "--interactive"}),
+            (Words{"sleep", "infinity"}));
+  EXPECT_EQ(command_of({"submit", "single", "lab", "--interactive", "--", "jupyter"}),
+            Words{"jupyter"});
+}
+
 TEST(PriorityFlag, IsANumberOrWhatTheJobIsFor) {
   const auto scheduling = [](const Words& flags) { return single(flags).scheduling; };
 

@@ -45,10 +45,16 @@ struct ServeOptions {
   std::chrono::milliseconds failed_login_window{60'000};
   std::chrono::milliseconds failed_login_wait{900'000};
 
+  int64_t log_quota = int64_t{1} << 30;  ///< bytes of one task's log; 0: any number
   std::string log_format = "text";  ///< or "json"
   bool log_requests = false;
 
   std::optional<std::chrono::milliseconds> idle_exit;  ///< unset: stay until told to leave
+
+  // What is kept of ended jobs; unset: all.
+  std::optional<std::chrono::milliseconds> keep_jobs_for;
+  std::optional<int> keep_jobs;         ///< of each project
+  std::optional<int64_t> keep_bytes;    ///< of the disk
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
   std::string node_pool = "default";  ///< that the server's node belongs to
@@ -57,6 +63,13 @@ struct ServeOptions {
 
   job::MachineTypes machine_types;  ///< over the usual ones
   job::ImageStandIns images;        ///< what runs in the place of images
+
+  std::vector<std::string> notify_allow;  ///< receivers within the server's own network
+  bool notify_allow_http = false;
+  std::vector<std::string> notify_command;  ///< with its arguments; empty: none
+  std::chrono::milliseconds notify_first_retry{10'000};
+  std::chrono::milliseconds notify_longest_pause{3'600'000};
+  std::chrono::milliseconds notify_give_up_after{24 * 3'600'000};
 
   std::string packing = "fragmentation";  ///< or "pack", "spread"
   /// How long a gang may run below its minimum; unset: for ever.

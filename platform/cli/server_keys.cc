@@ -206,6 +206,14 @@ Keys limits() {
 
 Keys habits() {
   return {
+      key({.name = "log_quota",
+           .flag = "--log-quota",
+           .variable = "MUSTER_LOG_QUOTA",
+           .type = "size",
+           .fallback = "1Gi",
+           .help = "how large the log of a task may grow before its oldest part goes; 0: it may "
+                   "grow without end"},
+          &ServeOptions::log_quota, read_size_or_none),
       key({.name = "log_format",
            .flag = "--log-format",
            .type = "text or json",
@@ -269,6 +277,83 @@ Keys habits() {
   };
 }
 
+Keys notifying() {
+  return {
+      key({.name = "notify.allow",
+           .flag = "--notify-allow",
+           .type = "addresses",
+           .fallback = "none",
+           .help = "receivers of notifications that are in the server's own network, or on an "
+                   "unusual port: HOST, ADDRESS or NETWORK/BITS, each with :PORT or :* behind it",
+           .reloads = true},
+          &ServeOptions::notify_allow, read_names),
+      key({.name = "notify.allow_http",
+           .flag = "--notify-allow-http",
+           .type = "true or false",
+           .fallback = "false",
+           .help = "also notify receivers by http, where anybody on the way reads along",
+           .reloads = true,
+           .choices = {"true", "false"},
+           .offer = Offer::kChoices},
+          &ServeOptions::notify_allow_http, read_switch),
+      key({.name = "notify.command",
+           .type = "list",
+           .fallback = "none",
+           .help = "a program and its arguments, run for everything that happens to a job",
+           .reloads = true},
+          &ServeOptions::notify_command, read_command),
+      key({.name = "notify.first_retry",
+           .flag = "--notify-first-retry",
+           .type = "time",
+           .fallback = "10s",
+           .help = "how long after the first failure a notification is tried again; then the pause "
+                   "doubles",
+           .reloads = true},
+          &ServeOptions::notify_first_retry, read_some_time),
+      key({.name = "notify.longest_pause",
+           .flag = "--notify-longest-pause",
+           .type = "time",
+           .fallback = "1h",
+           .help = "the longest pause between two attempts",
+           .reloads = true},
+          &ServeOptions::notify_longest_pause, read_some_time),
+      key({.name = "notify.give_up_after",
+           .flag = "--notify-give-up-after",
+           .type = "time",
+           .fallback = "1d",
+           .help = "when a notification that does not arrive becomes a dead letter",
+           .reloads = true},
+          &ServeOptions::notify_give_up_after, read_some_time),
+  };
+}
+
+Keys retention() {
+  return {
+      key({.name = "keep_jobs_for",
+           .flag = "--keep-jobs-for",
+           .type = "time",
+           .fallback = "until they are deleted",
+           .help = "how long ended jobs are kept, with logs and artifacts; a job's --keep-for goes "
+                   "before",
+           .reloads = true},
+          &ServeOptions::keep_jobs_for, read_time_or_forever),
+      key({.name = "keep_jobs",
+           .flag = "--keep-jobs",
+           .type = "count",
+           .fallback = "all",
+           .help = "how many ended jobs of each project are kept, those that ended last",
+           .reloads = true},
+          &ServeOptions::keep_jobs, read_count_or_all),
+      key({.name = "keep_bytes",
+           .flag = "--keep-bytes",
+           .type = "size",
+           .fallback = "all",
+           .help = "how much room of the disk ended jobs may take; those that ended first go first",
+           .reloads = true},
+          &ServeOptions::keep_bytes, read_size_or_all),
+  };
+}
+
 Keys scheduling() {
   return {
       key({.name = "scheduler.packing",
@@ -319,7 +404,7 @@ std::string upper(std::string text) {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), scheduling()}) {
+    for (Keys part : {places(), network(), limits(), habits(), retention(), notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

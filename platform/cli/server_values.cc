@@ -143,6 +143,15 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
   }
 }
 
+void read_command(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> words;
+  value.fields.texts(value.field, value.value, words);
+  if (!words.empty() && !words.front().starts_with('/')) {
+    return fault(value, "'" + words.front() + "' is no path from the root");
+  }
+  target = std::move(words);
+}
+
 void read_store(const KeyValue& value, std::string& target) {
   const auto text = text_of(value);
   if (!text) return;
@@ -213,6 +222,33 @@ void read_time_or_never(const KeyValue& value, std::optional<milliseconds>& targ
   }
 }
 
+void read_time_or_forever(const KeyValue& value, std::optional<milliseconds>& target) {
+  if (value.value.scalar == "forever") {
+    target = std::nullopt;
+  } else {
+    read_maybe_time(value, target);
+  }
+}
+
+void read_count_or_all(const KeyValue& value, std::optional<int>& target) {
+  int number = 0;
+  if (value.value.scalar == "all") {
+    target = std::nullopt;
+  } else if (value.fields.count(value.field, value.value, number)) {
+    target = number;
+  }
+}
+
+void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target) {
+  int64_t size = target.value_or(0);
+  if (value.value.scalar == "all") {
+    target = std::nullopt;
+  } else {
+    read_large_size(value, size);
+    target = size;
+  }
+}
+
 void read_rate(const KeyValue& value, double& target) {
   const auto number = number_of(value, "0.5 or 200");
   if (!number) return;
@@ -238,6 +274,14 @@ void read_large_size(const KeyValue& value, int64_t& target) {
   if (!parsed) return fault(value, parsed.error().what);
   if (*parsed < kLeastSize) return fault(value, "is less than 1Ki");
   target = *parsed;
+}
+
+void read_size_or_none(const KeyValue& value, int64_t& target) {
+  if (text_of(value) == "0") {
+    target = 0;
+  } else {
+    read_large_size(value, target);
+  }
 }
 
 void read_size(const KeyValue& value, int64_t& target) {

@@ -21,6 +21,8 @@ void read_filled_text(const KeyValue& value, std::string& target);
 void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target);
 /// A list, or "a,b".
 void read_names(const KeyValue& value, std::vector<std::string>& target);
+/// A list: a program's path from the root, then its arguments.
+void read_command(const KeyValue& value, std::vector<std::string>& target);
 /// A file, or the URL of a database; by a flag, one without a password.
 void read_store(const KeyValue& value, std::string& target);
 /// HOST:PORT.
@@ -38,6 +40,12 @@ void read_decay(const KeyValue& value, double& target);  ///< 0 or more
 void read_positive(const KeyValue& value, int& target);
 void read_size(const KeyValue& value, int64_t& target);        ///< 1Ki to 1Gi
 void read_large_size(const KeyValue& value, int64_t& target);  ///< 1Ki or more
+void read_size_or_none(const KeyValue& value, int64_t& target);  ///< 0, or 1Ki or more
+
+// Limits that need not be: "forever", "all".
+void read_time_or_forever(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
+void read_count_or_all(const KeyValue& value, std::optional<int>& target);
+void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target);
 
 void read_log_format(const KeyValue& value, std::string& target);
 void read_packing(const KeyValue& value, std::string& target);

@@ -173,6 +173,9 @@ job::JobSpec default_spec(const Caller& caller) {
 job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const Caller& caller,
                               FlagReader& reader) {
   job::JobSpec spec = read_common(arguments, caller, reader);
+  if (reader.has("--interactive") && spec.command.empty() && spec.image.empty()) {
+    spec.command = {"sleep", "infinity"};  // it is there for the shells that are opened in it
+  }
   spec.kind = kind;
   if (arguments.names.empty()) {
     reader.fault("NAME", "is missing; name the job");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 namespace muster::cli {
@@ -39,6 +40,17 @@ Terminal terminal_of(int fd) {
 bool wants_colour(bool is_terminal, const char* no_color, const char* term) {
   if (!is_terminal || (no_color != nullptr && *no_color != '\0')) return false;
   return term != nullptr && std::string_view(term) != "dumb";
+}
+
+bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang) {
+  for (const char* variable : {lc_all, lc_ctype, lang}) {
+    if (variable == nullptr || *variable == '\0') continue;
+    std::string name(variable);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+    return name.find("UTF-8") != std::string::npos || name.find("UTF8") != std::string::npos;
+  }
+  return false;
 }
 
 void TerminalFilter::append(std::string_view text, std::string& out) {

@@ -18,6 +18,10 @@ Terminal terminal_of(int fd);
 /// The rule behind terminal_of(). Pure; null: not set.
 bool wants_colour(bool is_terminal, const char* no_color, const char* term);
 
+/// Whether a terminal with these variables shows more than ASCII: whether the first of LC_ALL,
+/// LC_CTYPE and LANG that says something says UTF-8. Pure; null: not set.
+bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang);
+
 /// Makes text safe to show: a terminal obeys control characters, and a log, a job's name or a
 /// server's answer must not move its cursor, set its title or type into it. C0 (but for tab and
 /// carriage return, which progress bars use), DEL and C1 come out as \x1b and the like; all other

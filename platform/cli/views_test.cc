@@ -113,7 +113,7 @@ TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
        {"NAME       dist\n", "SHAPE      1 worker of 1 slot\n", "COMMAND    mpirun './my train'\n",
         "ENDED      2023-11-14T22:13:00Z (20s ago)\n", "\nTASKS\n  NAME      ROLE",
         "  worker-0  worker    dist-worker-0  -     Ended    was killed by signal 9 (SIGKILL)\n",
-        "\nFAILURE\n  worker-0: worker-0 was killed\n    epoch 1\n    epoch 2\n",
+        "\nFAILURE\n  worker-0 was killed\n  last lines of worker-0:\n    epoch 1\n    epoch 2\n",
         "\nEVENTS\n  2023-11-14T22:13:20.000Z  submitted\n"}) {
     EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
   }
@@ -173,6 +173,24 @@ TEST(Failure, IsToldAsCauseEvidenceAdvice) {
             "    epoch 1\n"
             "    epoch 2\n"
             "  look at its memory\n");
+}
+
+TEST(Failure, OfARankNamesItOnce) {
+  job::Job job = failed_job();
+  job.failure->rank = 3;
+  job.failure->cause = "rank 3 on worker-0 exited with code 1";
+
+  EXPECT_TRUE(failure_text(job).starts_with(
+      "muster: job 'dist' failed: rank 3 on worker-0 exited with code 1\n  last lines:\n"));
+  EXPECT_NE(job_page(job, kNow).find("\nFAILURE\n  rank 3 on worker-0 exited with code 1\n"),
+            std::string::npos);
+}
+
+TEST(Failure, OfACauseThatNamesNobodyBeginsWithTheTask) {
+  job::Job job = failed_job();
+  job.failure->cause = "ran longer than its time limit of 1h";
+
+  EXPECT_NE(job_page(job, kNow).find("\nFAILURE\n  worker-0: ran longer than"), std::string::npos);
 }
 
 TEST(ExitCode, OfAJobIsZeroOnlyIfItSucceeded) {

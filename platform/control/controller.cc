@@ -5,6 +5,8 @@
 
 #include "control/audit_changes.h"
 #include "control/log_follower.h"
+#include "control/metric_book.h"
+#include "control/progress_book.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
@@ -51,6 +53,8 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
       forward_(parts.clock),
       journal_(parts.loop, parts.store, metrics_),
       feed_(epoch_from(parts.random)),
+      measurements_(std::make_unique<MetricBook>(parts.loop, parts.engine)),
+      progress_(std::make_unique<ProgressBook>(parts.loop, parts.engine)),
       scheduler_(options) {
   projects_.load({}, parts_.clock.now());
   parts_.engine.listen([this](const engine::TaskReport& report) { hear(report); });
@@ -288,39 +292,6 @@ std::set<std::pair<std::string, std::string>> Controller::trees_in_use() const {
   return trees;
 }
 
-Result<void> Controller::remove(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
-  const Job& job = entry->job;
-  if (!job::is_final(job.phase)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "job " + in_quotes(job.spec.name) + " has not ended",
-                 .advice = "stop it first: muster stop " + job.spec.name};
-  }
-  // Files first: what a crash in between leaves is a job without logs, not logs without a job.
-  MUSTER_CHECK(parts_.engine.remove(job.id));
-  journal_.forget(job);
-  const auto removed =
-      journal_.flush({.removed_jobs = {job.id}, .audit = record(by, "job.delete", &job, nullptr)});
-  if (!removed) {
-    journal_.change(job);  // it is still there, and so is what was not yet kept of it
-    return removed.error();
-  }
-  const std::string id = job.id;
-  feed_.removed(id, job.spec.name, job.spec.project, feed_hint());
-  forget(*entry);
-  call_watchers(id);
-  feed_.tell();
-  return {};
-}
-
-void Controller::forget(Entry& entry) {
-  by_id_.erase(entry.job.id);
-  const auto is_it = [&](const auto& named) { return named.second == &entry; };
-  by_time_.erase(std::find_if(by_time_.find(entry.job.submitted), by_time_.end(), is_it));
-  by_name_.erase(name_of(entry.job.spec));
-  entries_.erase(entry.sequence);
-}
-
 Result<const Job*> Controller::find(const std::string& name) const {
   MUSTER_TRY(const Entry* const entry, entry_of(name));
   return &entry->job;
@@ -389,6 +360,17 @@ std::unique_ptr<LogFollower> Controller::follow_logs(const std::string& name,
   const auto entry = entry_of(name);
   return std::make_unique<LogFollower>(parts_.loop, *this, parts_.engine,
                                        entry ? (*entry)->job.id : name, query);
+}
+
+void Controller::read_metrics(const std::string& name, const job::MetricQuery& query,
+                              Measured measured) const {
+  const auto entry = entry_of(name);
+  if (!entry) return measured(entry.error());
+  measurements_->ask((*entry)->job, query, std::move(measured));
+}
+
+std::optional<job::Progress> Controller::progress_of(const Job& job) const {
+  return progress_->of(job);
 }
 
 bool Controller::idle() const {

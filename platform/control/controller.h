@@ -6,6 +6,7 @@
 // On the EventLoop's thread; the store, the engine and the clock must outlive it.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,10 +27,12 @@
 #include "control/journal.h"
 #include "control/metrics.h"
 #include "control/projects.h"
+#include "control/retention.h"
 #include "engine/engine.h"
 #include "job/forecast.h"
 #include "job/job.h"
 #include "job/log_record.h"
+#include "job/metric.h"
 #include "job/node.h"
 #include "job/project.h"
 #include "launch/plan.h"
@@ -63,6 +66,8 @@ struct SiteFacts {
 };
 
 class LogFollower;
+class MetricBook;
+class ProgressBook;
 
 class Controller {
  public:
@@ -175,8 +180,25 @@ class Controller {
                                                engine::ExecHandlers handlers,
                                                const access::Actor& by = {});
 
+  /// The folder of this machine in which the artifacts of the job of this id lie, where it has any.
+  std::optional<std::filesystem::path> artifacts_folder(const std::string& id) const {
+    return parts_.engine.artifacts_folder(id);
+  }
+
+  /// From now on, ended jobs are removed by these rules; one whose log is followed, once it is not.
+  void set_retention(const RetentionRules& rules);
+
   /// The merged log of a job that exists now.
   std::unique_ptr<LogFollower> follow_logs(const std::string& name, const job::LogQuery& query);
+
+  /// What was measured of a job's present or last attempt (metric_book.h): `measured` is called
+  /// once, mostly in a later turn of the loop. kNotFound: there is no such job, or no more.
+  using Measured = std::function<void(Result<std::vector<job::MetricSeries>>)>;
+  void read_metrics(const std::string& name, const job::MetricQuery& query,
+                    Measured measured) const;
+
+  /// How far its program says that it is (progress_book.h).
+  std::optional<job::Progress> progress_of(const job::Job& job) const;
 
   /// Nothing waits and nothing runs.
   bool idle() const;
@@ -202,6 +224,7 @@ class Controller {
     std::unique_ptr<Run> run;  ///< while it holds room
     /// Where its tasks stay while it starts again because some of them had to go elsewhere.
     std::vector<std::optional<schedule::TaskPlace>> kept;
+    std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
   };
 
   struct JobCount {
@@ -288,6 +311,16 @@ class Controller {
   bool start_again(Entry& entry);
   void finish(Entry& entry, job::Phase phase);
 
+  // keeping.cc: removing ended jobs, when asked to and by the rules of retention
+  Result<void> forget(const std::vector<Entry*>& entries, const Records& audit);
+  bool is_followed(const std::string& id) const;
+  std::vector<EndedJob> ended_jobs() const;
+  void note_end(Entry& entry);
+  void look_at_retention();
+  void look_at_retention_at(base::Time time);
+  void remove_by_rule(const std::vector<Removal>& due);
+  void measure_ended();
+
   // pool.cc: projects and nodes
   void read_nodes();
   void tell_projects();
@@ -327,6 +360,8 @@ class Controller {
   Metrics metrics_;
   Journal journal_;
   ChangeFeed feed_;
+  std::unique_ptr<MetricBook> measurements_;
+  std::unique_ptr<ProgressBook> progress_;
   schedule::Scheduler scheduler_;
   Projects projects_;
   std::vector<engine::Node> nodes_;  ///< as the scheduler was told
@@ -354,6 +389,11 @@ class Controller {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   base::EventLoop::Interest plan_timer_;
   base::EventLoop::Interest use_timer_;
+
+  RetentionRules retention_;
+  std::optional<base::Time> retention_due_;  ///< when the timer goes off
+  base::EventLoop::Interest retention_timer_;
+  bool measuring_ = false;
 };
 
 }  // namespace muster::control

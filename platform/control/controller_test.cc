@@ -395,8 +395,8 @@ TEST_F(Control, TheLogOfAJobThatStartedAgainHoldsEveryAttempt) {
   const auto follower = controller_->follow_logs("one", {});
   bool over = false;
   while (!over) {
-    follower->pull([&](const std::vector<job::LogRecord>& records, bool end) {
-      for (const auto& record : records) lines.push_back(record.text);
+    follower->pull([&](const job::LogBatch& batch, bool end) {
+      for (const auto& record : job::records_of(batch)) lines.push_back(record.text);
       over = end;
     });
     settle();

@@ -47,13 +47,15 @@ bool is_loss(const Job& job, const Task& task) {
 /// Of a gang that ended without a word from the control loop: who began it.
 const Task& task_at_fault(const Job& job) {
   const Task& leader = job::deciding_task(job);
+  const Task* first = nullptr;
   for (const Task& task : job.tasks) {
     // A launcher fails because a worker was lost, whichever was noticed first. Where all run the
     // program, those that end later do so because the first has left them.
-    const bool is_first = is_reached_by_its_leader(job) || task.ended < leader.ended;
-    if (is_loss(job, task) && is_first) return task;
+    const bool is_before_leader = is_reached_by_its_leader(job) || task.ended < leader.ended;
+    if (!is_loss(job, task) || !is_before_leader) continue;
+    if (first == nullptr || task.ended < first->ended) first = &task;
   }
-  return leader;
+  return first == nullptr ? leader : *first;
 }
 
 /// Whether others may still be at the last lines of what their leader has brought to its end.
@@ -134,9 +136,10 @@ void Controller::fail(Entry& entry, job::Failure failure) {
 
 void Controller::fail_by(Entry& entry, const Task& culprit) {
   if (entry.job.failure) return;
-  entry.run->culprit = culprit;
-  entry.run->culprit_lines = last_lines(parts_.engine, engine_gang(entry.job), culprit);
-  fail(entry, failure_of(culprit, entry.run->culprit_lines));
+  const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit);
+  entry.run->culprit = culprit_of(evidence);
+  entry.run->culprit_lines = lines_of(evidence);
+  fail(entry, failure_of(evidence));
 }
 
 void Controller::end_gang(Entry& entry, StopMode mode) {
@@ -227,6 +230,7 @@ void Controller::finish(Entry& entry, Phase phase) {
   parted_.erase(entry.sequence);
   --not_final_;
   scheduler_.ended(job.id);
+  note_end(entry);
   change(entry);
   wake();
 }

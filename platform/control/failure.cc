@@ -1,9 +1,11 @@
 #include "control/failure.h"
 
 #include <algorithm>
+#include <csignal>
 #include <deque>
 #include <set>
 
+#include "control/failure_clues.h"
 #include "control/log_lines.h"
 
 namespace muster::control {
@@ -14,55 +16,124 @@ namespace {
 
 // More than the last lines need, little enough to read at once.
 constexpr size_t kBytesOfLastLines = 64 << 10;
+constexpr size_t kBytesOfLastLinesOfRank = 1 << 20;
 constexpr size_t kLongestShownLine = 400;
 constexpr size_t kReadLines = 80;  // mpirun's explanations are long
 constexpr size_t kShownLines = 12;
 
-struct Hint {
-  std::string_view words;
-  std::string_view advice;
-};
-
-// What mpirun says, and what a user of Muster does about it.
-constexpr Hint kHints[] = {
-    {"There are not enough slots available",
-     "-np asks for more ranks than the workers have slots: raise --workers or --slots-per-worker, "
-     "or lower -np"},
-    {"could not access",
-     "the program that mpirun was to run does not exist or is not executable; give its full path"},
-    {"unrecognized argument", "mpirun does not know one of its options; see mpirun --help"},
-    {"attempt to run as root", "add --allow-run-as-root to mpirun, or submit as a user"},
-};
-
-/// What of a task's lines is worth showing, and what to do about it where that is known.
+/// What of a task's lines is worth showing, what they say, and what to do about it.
 struct Words {
+  std::string meaning;
   std::string advice;
   std::vector<std::string> shown;
+  bool outdoes_code = false;  ///< mpirun has codes of its own, which look like those of signals
 };
 
-std::vector<std::string> end_of(std::vector<std::string> lines) {
-  if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
+/// So many lines that `begin` is among them: from there on, or the last there are.
+std::vector<std::string> window(std::vector<std::string> lines, size_t begin) {
+  lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(begin));
+  lines.resize(std::min(lines.size(), kShownLines));
   return lines;
 }
 
-/// From the words on that say what went wrong, where they are known; else the end.
-Words words_of_launcher(std::vector<std::string> lines) {
-  for (const Hint& hint : kHints) {
-    const auto said = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
-      return line.find(hint.words) != std::string::npos;
-    });
-    if (said == lines.end()) continue;
-    lines.erase(lines.begin(), said);
-    lines.resize(std::min(lines.size(), kShownLines));
-    return {.advice = std::string(hint.advice), .shown = std::move(lines)};
-  }
-  return {.shown = end_of(std::move(lines))};
+std::vector<std::string> end_of(std::vector<std::string> lines) {
+  const size_t begin = lines.size() - std::min(lines.size(), kShownLines);
+  return window(std::move(lines), begin);
 }
 
-}  // namespace
+/// A traceback ends with what matters, anything else begins with it.
+std::vector<std::string> around(const Clue& clue, std::vector<std::string> lines) {
+  const bool is_near_end = lines.size() - clue.begin <= kShownLines;
+  if (is_near_end) return end_of(std::move(lines));
+  lines.resize(std::min(lines.size(), clue.end + 1));
+  if (clue.end - clue.begin >= kShownLines) return end_of(std::move(lines));
+  return window(std::move(lines), clue.begin);
+}
 
-std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
-                                    const job::Task& task) {
+/// From the words on that say what went wrong, where they are known; else the end.
+Words words_of(std::vector<std::string> lines, Printers printers) {
+  auto clue = clue_in(lines, printers);
+  if (!clue) return {.meaning = {}, .advice = {}, .shown = end_of(std::move(lines))};
+  return {.meaning = std::move(clue->words),
+          .advice = std::move(clue->advice),
+          .shown = around(*clue, std::move(lines))};
+}
+
+Words words_of_launcher(std::vector<std::string> lines) {
+  auto clue = clue_of_mpirun(lines);
+  if (!clue) return words_of(std::move(lines), Printers::kSeveral);
+  return {.meaning = clue->words,
+          .advice = std::move(clue->advice),
+          .shown = window(std::move(lines), clue->begin),
+          .outdoes_code = !clue->words.empty()};
+}
+
+/// What a rank printed, or, where its output went through its launcher, what that printed besides
+/// its own words.
+Words words_of_rank(const Evidence& evidence) {
+  if (!evidence.rank_lines.empty()) return words_of(evidence.rank_lines, Printers::kOneProcess);
+  Words words = words_of(without_launcher_words(evidence.lines), Printers::kSeveral);
+  const bool is_elsewhere = evidence.where && evidence.where->name != evidence.task.name;
+  if (!is_elsewhere) return words;
+  for (std::string& line : words.shown) line = "[" + evidence.task.name + "] " + line;
+  return words;
+}
+
+/// Exit codes of programs that say no more than that something went wrong, and which their lines
+/// explain. A signal comes from elsewhere, but for the one by which a program gives up.
+bool is_explained_by_lines(const job::ExitStatus& status) {
+  const bool means_something = job::explain(status).find(": ") != std::string::npos;
+  return status.signal == SIGABRT || (status.signal == 0 && !means_something);
+}
+
+std::string cause_of(const std::string& subject, const job::ExitStatus& status,
+                     const Words& words) {
+  if (words.outdoes_code && status.signal == 0) {
+    return subject + " exited with code " + std::to_string(status.code) + ": " + words.meaning;
+  }
+  std::string cause = subject + " " + job::explain(status);
+  if (!words.meaning.empty() && is_explained_by_lines(status)) cause += ": " + words.meaning;
+  return cause;
+}
+
+/// The advice that its lines suggest, unless a signal says more.
+std::string advice_of(const job::ExitStatus& status, const Words& words) {
+  const std::string advice = job::advice_for(status);
+  const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.lost;
+  if (words.advice.empty() || (exit_says_more && !advice.empty())) return advice;
+  return words.advice;
+}
+
+/// "rank 1 on worker-1"
+std::string name_of(const Evidence& evidence) {
+  const std::string rank =
+      evidence.rank->rank ? "rank " + std::to_string(*evidence.rank->rank) : "a rank";
+  return evidence.where ? rank + " on " + evidence.where->name : rank;
+}
+
+job::Failure failure_of_rank(const Evidence& evidence) {
+  const RankEnd& end = *evidence.rank;
+  job::ExitStatus status = end.status;
+  // The kernel's killer leaves no other trace of whom it struck.
+  const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
+  status.out_of_memory = status.shell_code() == job::ExitStatus{.signal = SIGKILL}.shell_code() &&
+                         around && around->out_of_memory;
+  Words words = words_of_rank(evidence);
+  std::string cause = cause_of(name_of(evidence), status, words);
+  if (end.aborted) {
+    cause = name_of(evidence) + " called MPI_Abort with error code " + std::to_string(status.code);
+    if (!words.meaning.empty()) cause += ": " + words.meaning;
+  }
+  return {.task = evidence.where ? evidence.where->name : evidence.task.name,
+          .rank = end.rank,
+          .cause = std::move(cause),
+          .advice = end.aborted ? words.advice : advice_of(status, words),
+          .last_lines = std::move(words.shown)};
+}
+
+/// The last lines of a task, or of one rank in it.
+std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::Gang& gang,
+                                         const job::Task& task, std::optional<int> rank) {
   auto cursor = engine.open_log(gang, task.name);
   if (!cursor) return {};
   std::deque<std::string> lines;
@@ -71,15 +142,66 @@ std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& 
     if (lines.size() > kReadLines) lines.pop_front();
   };
   LineSplitter splitter(task.name, task.hostname);
-  [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(kBytesOfLastLines);
+  // Of one rank among many, less is near the end.
+  const size_t bytes = rank ? kBytesOfLastLinesOfRank : kBytesOfLastLines;
+  [[maybe_unused]] const auto near_end = (*cursor)->seek_near_end(bytes);
   engine::LogFrame frame;
   while (true) {
     const auto more = (*cursor)->next(frame);
     if (!more || !*more) break;
-    splitter.add(frame, keep);
+    if (!rank || frame.rank == rank) splitter.add(frame, keep);
   }
   splitter.flush(true, keep);
   return {lines.begin(), lines.end()};
+}
+
+/// The task that a rank ran in: by the census, or by the host that its launcher names.
+std::optional<job::Task> task_of(const RankEnd& end, const std::vector<RankPlace>& ranks,
+                                 const job::Job& job) {
+  const auto of_rank = std::find_if(ranks.begin(), ranks.end(), [&](const RankPlace& place) {
+    return end.rank && place.rank == *end.rank;
+  });
+  for (const job::Task& task : job.tasks) {
+    const bool is_it =
+        of_rank != ranks.end() ? task.name == of_rank->task : task.hostname == end.host;
+    if (is_it) return task;
+  }
+  return std::nullopt;
+}
+
+/// Whether it starts others, and tells how they ended. The workers of an MPI job are what its
+/// launcher tells about.
+bool tells_of_ranks(const job::Job& job, const job::Task& task) {
+  const bool is_reached = job.spec.kind == job::Kind::kMpi && task.role == job::Role::kWorker;
+  return !is_reached && task.exit && !task.exit->lost && !task.exit->stopped;
+}
+
+}  // namespace
+
+std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
+                                    const job::Task& task) {
+  return read_last_lines(engine, gang, task, std::nullopt);
+}
+
+Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
+                     const job::Task& culprit) {
+  Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
+  if (!tells_of_ranks(job, culprit)) return evidence;
+  evidence.rank = first_failed(evidence.lines);
+  if (!evidence.rank) return evidence;
+  std::vector<std::string> names;
+  for (const job::Task& task : job.tasks) names.push_back(task.name);
+  evidence.where = task_of(*evidence.rank, engine.ranks(gang, names), job);
+  if (!evidence.where && job.spec.kind != job::Kind::kMpi) evidence.where = culprit;
+  if (!evidence.rank->rank) return evidence;
+  // In its own task's log, or in its launcher's where that tagged the lines.
+  if (evidence.where) {
+    evidence.rank_lines = read_last_lines(engine, gang, *evidence.where, evidence.rank->rank);
+  }
+  if (evidence.rank_lines.empty()) {
+    evidence.rank_lines = read_last_lines(engine, gang, culprit, evidence.rank->rank);
+  }
+  return evidence;
 }
 
 std::string census_fault(const job::Job& job, const std::vector<RankPlace>& ranks) {
@@ -101,19 +223,39 @@ std::string census_fault(const job::Job& job, const std::vector<RankPlace>& rank
          " ranks ever started";
 }
 
-job::Failure failure_of(const job::Task& task, std::vector<std::string> lines) {
+job::Failure failure_of(const Evidence& evidence) {
+  if (evidence.rank) return failure_of_rank(evidence);
+  const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
-  Words words = task.role == job::Role::kLauncher ? words_of_launcher(std::move(lines))
-                                                  : Words{.shown = end_of(std::move(lines))};
-  if (status.succeeded() && words.advice.empty()) {
-    words.advice =
+  Words words = task.role == job::Role::kLauncher ? words_of_launcher(evidence.lines)
+                                                  : words_of(evidence.lines, Printers::kOneProcess);
+  std::string advice = advice_of(status, words);
+  if (status.succeeded()) {
+    words.meaning.clear();
+    advice =
         "the others still need it: let its command go on until it is stopped, as "
         "'sleep infinity' does, or a server that waits";
   }
   return {.task = task.name,
-          .cause = task.name + " " + job::explain(status),
-          .advice = words.advice.empty() ? job::advice_for(status) : std::move(words.advice),
+          .cause = cause_of(task.name, status, words),
+          .advice = std::move(advice),
           .last_lines = std::move(words.shown)};
+}
+
+job::Failure failure_of(const job::Task& task, std::vector<std::string> lines) {
+  return failure_of(Evidence{.task = task, .lines = std::move(lines)});
+}
+
+std::vector<std::string> lines_of(const Evidence& evidence) {
+  std::vector<std::string> lines = evidence.lines;
+  lines.insert(lines.end(), evidence.rank_lines.begin(), evidence.rank_lines.end());
+  return lines;
+}
+
+job::Task culprit_of(const Evidence& evidence) {
+  job::Task culprit = evidence.task;
+  if (evidence.where) culprit.node = evidence.where->node;
+  return culprit;
 }
 
 }  // namespace muster::control

@@ -1,11 +1,13 @@
-// Why a gang failed, told from how its tasks ended.
+// Why a gang failed, told from how its tasks ended and from what they printed last.
 //
-// failure_of() is pure; last_lines() reads a task's log.
+// failure_of() is pure; evidence_of() and last_lines() read the tasks' logs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "control/launcher_words.h"
 #include "engine/engine.h"
 #include "job/job.h"
 
@@ -18,8 +20,33 @@ std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& 
 /// What the rank census says against a job whose launcher succeeded; empty where it agrees.
 std::string census_fault(const job::Job& job, const std::vector<engine::RankPlace>& ranks);
 
-/// A failure of `task`, by its exit and by what its last lines say: of those it keeps the few that
-/// matter.
+/// What there is to tell a failure from.
+struct Evidence {
+  job::Task task;                  ///< at fault, with its exit
+  std::vector<std::string> lines;  ///< the last it printed
+
+  /// The process that a launcher saw fail first, where the task is one and says so.
+  std::optional<RankEnd> rank;
+  std::optional<job::Task> where;       ///< the task that the rank ran in
+  std::vector<std::string> rank_lines;  ///< the last that the rank printed itself
+};
+
+/// Looks at the logs of `culprit` and of the rank that it names, and at the rank census.
+Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
+                     const job::Task& culprit);
+
+/// Names the first that failed, its exit in words, and what its last lines say about it: of those
+/// it keeps the few that matter.
+job::Failure failure_of(const Evidence& evidence);
+
+/// The same of a task alone.
 job::Failure failure_of(const job::Task& task, std::vector<std::string> lines);
+
+/// All the lines that a retry rule is to look at.
+std::vector<std::string> lines_of(const Evidence& evidence);
+
+/// The task at fault as a retry rule sees it: with the exit that the job had, on the node where it
+/// went wrong.
+job::Task culprit_of(const Evidence& evidence);
 
 }  // namespace muster::control

@@ -1,16 +1,19 @@
 #include "control/log_follower.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace muster::control {
 
 using job::Job;
-using job::LogRecord;
 
 namespace {
 
 // One step of reading, so that the loop gets its turn in between.
 constexpr size_t kStepBytes = 256 << 10;
+// The same where each line is looked into, which takes far longer than reading it.
+constexpr size_t kSearchedStepBytes = 32 << 10;
 // How much is printed after a line without its newline before it is held back no longer: nobody has
 // to read more than this again who goes on from a position.
 constexpr uint64_t kStaleBytes = 1 << 20;
@@ -18,11 +21,11 @@ static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthes
 // How long a line without its newline is held back in the hope of the rest.
 constexpr std::chrono::milliseconds kPartialPause{150};
 constexpr std::chrono::milliseconds kRetryPause{200};
-// The last lines are held until the log's end is found: of more than this, the last ones.
-constexpr size_t kMostTailBytes = 16 << 20;
 
-size_t cost_of(const LogRecord& record) {
-  return record.text.size() + sizeof(LogRecord);
+std::shared_ptr<const job::LogPattern> pattern_of(const job::LogQuery& query) {
+  if (query.grep.empty()) return nullptr;
+  auto pattern = job::LogPattern::compile(query.grep);
+  return pattern ? std::make_shared<const job::LogPattern>(*std::move(pattern)) : nullptr;
 }
 
 }  // namespace
@@ -32,30 +35,32 @@ struct LogFollower::Source {
   int attempt = 0;
   std::string task;
   std::unique_ptr<engine::LogCursor> cursor;
-  LineSplitter splitter;
+  RunSplitter splitter;
   std::shared_ptr<void> watch;
   engine::LogFrame frame;
   bool has_frame = false;
   bool damaged = false;
-  uint64_t at = 0;                                ///< how much of the log was read, up to `frame`
-  std::map<LineSplitter::Source, uint64_t> seen;  ///< so much of what comes is not delivered
-  std::map<LineSplitter::Source, uint64_t> dropped;  ///< while in the tail: so much came before it
+  bool may_have_more = true;  ///< it has grown since its end was met, or may have
+  uint64_t at = 0;            ///< how much of the log was read, up to `frame`
+  uint64_t begin = 0;         ///< while in the tail: where in the log the counts begin
+  LogCounts seen;             ///< so much of what comes is not delivered
+  /// While in the tail: so much came before it.
+  std::shared_ptr<LogCounts> dropped = std::make_shared<LogCounts>();
 
   /// Loads the next frame; false where there is none now.
   bool peek() {
-    if (has_frame || damaged) return has_frame;
+    if (has_frame || damaged || !may_have_more) return has_frame;
     const auto next = cursor->next(frame);
     damaged = !next;
     has_frame = next && *next;
+    may_have_more = has_frame;
     return has_frame;
   }
 
-  /// Leaves the frame that peek() has loaded behind; its size.
-  size_t take_frame() {
-    const size_t size = frame.bytes.size() + engine::kFrameHeader;
-    at += size;
+  /// Leaves the frame that peek() has loaded behind.
+  void leave_frame() {
+    at += engine::size_in_log(frame);
     has_frame = false;
-    return size;
   }
 };
 
@@ -66,8 +71,13 @@ LogFollower::LogFollower(base::EventLoop& loop, Controller& controller, engine::
       engine_(engine),
       name_(std::move(name)),
       query_(std::move(query)),
+      only_(pattern_of(query_)),
+      tail_(static_cast<size_t>(std::max(0, query_.tail.value_or(0)))),
       in_tail_(query_.tail.has_value()) {
-  job_watch_ = controller_.watch(name_, [this] { wait(); });
+  job_watch_ = controller_.watch(name_, [this] {
+    look_at_all();
+    wait();
+  });
 }
 
 LogFollower::~LogFollower() = default;
@@ -104,9 +114,8 @@ void LogFollower::advance() {
   if (!open_sources(job)) return try_again_later();
   // A log that was whole when the job was seen to be over is read to its end before the end is
   // told.
-  const bool more = read_some();
-  flush_stale();
-  if (more) {
+  if (over || !query_.follow) look_at_all();
+  if (read_some()) {
     if (ready_.empty()) return wait();
     return this->deliver(false);
   }
@@ -117,7 +126,10 @@ void LogFollower::advance() {
   }
   // Before the last lines, their place: whoever is cut off amid them asks for these again, not for
   // the last ones that there are by then.
-  if (std::exchange(in_tail_, false)) return this->deliver(all_read_ && tail_.empty());
+  if (std::exchange(in_tail_, false)) {
+    tail_.trim();
+    return this->deliver(all_read_ && tail_.empty());
+  }
   if (all_read_) return this->deliver(true);
   if (!ready_.empty()) return this->deliver(false);
   const bool partial = std::any_of(sources_.begin(), sources_.end(), [](const auto& source) {
@@ -162,13 +174,21 @@ bool LogFollower::open_source(const engine::Gang& gang, const job::Task& task) {
   if (open) return true;
   auto cursor = engine_.open_log(gang, task.name);
   if (!cursor) return cursor.error().code != base::ErrorCode::kExhausted;
-  auto source = std::make_unique<Source>(
-      Source{.attempt = gang.attempt,
-             .task = task.name,
-             .cursor = *std::move(cursor),
-             .splitter = LineSplitter(task.name, task.hostname, gang.attempt)});
+  auto source = std::make_unique<Source>(Source{
+      .attempt = gang.attempt,
+      .task = task.name,
+      .cursor = *std::move(cursor),
+      .splitter = RunSplitter(
+          {.task = task.name, .attempt = gang.attempt, .host = task.hostname, .rank = {}}, only_)});
   if (const auto* place = from_.find(gang.attempt, task.name)) go_to(*source, *place);
-  if (query_.follow) source->watch = engine_.watch_log(gang, task.name, [this] { wait(); });
+  if (query_.follow) {
+    source->watch = engine_.watch_log(gang, task.name, [this, grown = source.get()] {
+      grown->may_have_more = true;
+      wait();
+    });
+    // What came before it was watched.
+    source->may_have_more = true;
+  }
   sources_.push_back(std::move(source));
   return true;
 }
@@ -180,76 +200,120 @@ void LogFollower::go_to(Source& source, const LogPosition::Source& place) const 
   // Each rank's stream, and where in it each frame ends.
   struct Printed {
     std::string bytes;
-    std::vector<LineSplitter::Line> frames;
+    std::vector<RunSplitter::Line> frames;
     std::vector<size_t> ends;
   };
-  std::map<LineSplitter::Source, Printed> all;
-  while (source.at < place.at && source.peek()) {
+  std::map<RunSplitter::Key, Printed> all;
+  // What was cut meanwhile is told, in its turn.
+  while (source.at < place.at && source.peek() && source.frame.cut == 0) {
     if (is_shown(source.frame)) {
       Printed& printed = all[{source.frame.rank, source.frame.stream}];
       printed.bytes += source.frame.bytes;
       printed.frames.push_back({.text = {}, .time = source.frame.time, .at = source.at});
       printed.ends.push_back(printed.bytes.size());
     }
-    source.take_frame();
+    source.leave_frame();
   }
+  using What = LogPosition::Part::What;
   for (const LogPosition::Part& part : place.parts) {
-    const LineSplitter::Source key{part.rank, part.stream};
-    if (part.what == LogPosition::Part::What::kSeen) {
+    const RunSplitter::Key key{part.rank, part.stream};
+    if (part.what == What::kSeen) {
       source.seen[key] = part.bytes;
       continue;
     }
     const Printed& printed = all[key];
     const size_t begin = printed.bytes.size() - std::min(printed.bytes.size(), part.bytes);
     const auto end = std::upper_bound(printed.ends.begin(), printed.ends.end(), begin);
-    LineSplitter::Line line;
+    RunSplitter::Line line;
     if (end != printed.ends.end()) line = printed.frames[end - printed.ends.begin()];
     line.text = printed.bytes.substr(begin);
-    line.begun = part.what == LogPosition::Part::What::kBegun;
+    line.begun = part.what != What::kPending;
+    line.hidden = part.what == What::kHidden;
     source.splitter.restore(key, std::move(line));
   }
 }
 
-LogFollower::Source* LogFollower::earliest() {
+void LogFollower::look_at_all() {
+  for (const auto& source : sources_) source->may_have_more = true;
+}
+
+/// Whose frame comes next, and up to which time all that comes is of the same source.
+std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
   Source* first = nullptr;
+  base::Time next = base::Time::max();
   for (const auto& source : sources_) {
-    if (source->peek() && (first == nullptr || source->frame.time < first->frame.time)) {
+    if (!source->peek()) continue;
+    if (first == nullptr || source->frame.time < first->frame.time) {
+      if (first != nullptr) next = first->frame.time;
       first = source.get();
+    } else {
+      next = std::min(next, source->frame.time);
     }
   }
-  return first;
+  return {first, next};
 }
 
 /// Reads one step. True: there is more to read right now.
 bool LogFollower::read_some() {
-  size_t bytes = 0;
-  while (Source* source = earliest()) {
-    if (is_shown(source->frame)) {
-      source->splitter.add(
-          source->frame, [this, source](LogRecord record) { take(*source, std::move(record)); },
-          source->at);
-    }
-    bytes += source->take_frame();
-    if (bytes >= kStepBytes) return true;
+  size_t left = only_ == nullptr ? kStepBytes : kSearchedStepBytes;
+  while (left > 0) {
+    const auto [source, next] = earliest();
+    if (source == nullptr) return false;
+    left -= read_up_to(*source, next, left);
   }
-  return false;
+  return true;
+}
+
+/// The source's frames up to that time; how many bytes they have, `most` at the most.
+size_t LogFollower::read_up_to(Source& source, base::Time next, size_t most) {
+  size_t bytes = 0;
+  do {
+    bytes += engine::kFrameHeader + source.frame.bytes.size();
+    read_frame(source);
+  } while (bytes < most && source.peek() && source.frame.time <= next);
+  return std::min(bytes, most);
+}
+
+void LogFollower::read_frame(Source& source) {
+  const auto emit = [&](const RunSplitter::Run& run) { take(source, run); };
+  if (source.frame.cut > 0) {
+    heed_cut(source);
+  } else if (is_shown(source.frame)) {
+    source.splitter.add(source.frame, emit, source.at);
+  }
+  source.leave_frame();
+  // After each frame, so that a line is found to be stale at the same place by all who read it.
+  if (source.at > kStaleBytes) source.splitter.flush_before(source.at - kStaleBytes, emit);
+}
+
+/// Part of the log is gone: what was begun before it ends here, and what was counted behind it is
+/// not to be told from what is new.
+void LogFollower::heed_cut(Source& source) {
+  source.splitter.flush(true, [&](const RunSplitter::Run& run) { take(source, run); });
+  source.seen.clear();
+  source.dropped = std::make_shared<LogCounts>();
+  const bool of_beginning = source.at == source.begin;
+  source.begin = source.at + source.frame.cut;
+  // Nobody who asks for the last lines alone, or for late ones, wants to hear of the first.
+  if ((in_tail_ && of_beginning) || !is_shown(source.frame)) return;
+  source.splitter.add(source.frame, [&](const RunSplitter::Run& run) {
+    if (in_tail_) {
+      tail_.add(run, nullptr);
+    } else {
+      ready_.add(run.source, run.time, run.bytes);
+    }
+  });
 }
 
 bool LogFollower::is_shown(const engine::LogFrame& frame) const {
-  return !query_.since || frame.time >= *query_.since;
+  if (query_.since && frame.time < *query_.since) return false;
+  const bool notice = frame.stream == job::LogStream::kNotice;
+  return notice || !query_.rank || frame.rank == query_.rank;
 }
 
 void LogFollower::flush(bool last) {
   for (const auto& source : sources_) {
-    source->splitter.flush(last, [&](LogRecord record) { take(*source, std::move(record)); });
-  }
-}
-
-void LogFollower::flush_stale() {
-  for (const auto& source : sources_) {
-    if (source->at <= kStaleBytes) continue;
-    source->splitter.flush_before(source->at - kStaleBytes,
-                                  [&](LogRecord record) { take(*source, std::move(record)); });
+    source->splitter.flush(last, [&](const RunSplitter::Run& run) { take(*source, run); });
   }
 }
 
@@ -258,68 +322,65 @@ void LogFollower::close_settled() {
   if (in_tail() || opened_attempts_ == settled_attempts_) return;
   for (const auto& source : sources_) {
     if (source->attempt > opened_attempts_) continue;
-    source->splitter.flush(true, [&](LogRecord record) { take(*source, std::move(record)); });
+    source->splitter.flush(true, [&](const RunSplitter::Run& run) { take(*source, run); });
   }
   std::erase_if(sources_,
                 [this](const auto& source) { return source->attempt <= opened_attempts_; });
   settled_attempts_ = opened_attempts_;
 }
 
-void LogFollower::take(Source& source, LogRecord record) {
-  if (!source.seen.empty()) {
-    const auto seen = source.seen.find({record.rank, record.stream});
-    if (seen != source.seen.end() && seen->second > 0 && !job::drop_seen(record, seen->second)) {
-      return;
-    }
+void LogFollower::take(Source& source, const RunSplitter::Run& run) {
+  std::string_view bytes = run.bytes;
+  if (const auto seen = source.seen.find(run.key); seen != source.seen.end()) {
+    const size_t passed = std::min<uint64_t>(seen->second, bytes.size());
+    bytes.remove_prefix(passed);
+    seen->second -= passed;
+    if (seen->second == 0) source.seen.erase(seen);
+    if (bytes.empty()) return;
   }
-  if (!in_tail_) return ready_.push_back(std::move(record));
-  tail_bytes_ += cost_of(record);
-  tail_.push_back({.record = std::move(record), .source = &source});
-  const auto most = static_cast<size_t>(std::max(0, *query_.tail));
-  while (tail_.size() > most || tail_bytes_ > kMostTailBytes) drop_first_of_tail();
-}
-
-void LogFollower::drop_first_of_tail() {
-  const auto& [record, source] = tail_.front();
-  source->dropped[{record.rank, record.stream}] += job::printed_size(record);
-  tail_bytes_ -= cost_of(record);
-  tail_.pop_front();
+  if (in_tail_) return tail_.add({run.key, run.source, run.time, bytes}, source.dropped);
+  ready_.add(run.source, run.time, bytes);
 }
 
 void LogFollower::deliver_tail() {
-  size_t bytes = 0;
-  while (!tail_.empty() && bytes < kStepBytes) {
-    bytes += cost_of(tail_.front().record);
-    ready_.push_back(tail_.front().record);
-    drop_first_of_tail();
-  }
+  tail_.take_some(ready_, kStepBytes);
   this->deliver(all_read_ && tail_.empty());
 }
 
+LogPosition::Source LogFollower::place_in_tail(const Source& source) const {
+  LogPosition::Source place{.attempt = source.attempt,
+                            .task = source.task,
+                            .from = source.begin,
+                            .at = source.begin,
+                            .parts = {}};
+  for (const auto& [key, bytes] : *source.dropped) {
+    place.parts.push_back({key.first, key.second, LogPosition::Part::What::kSeen, bytes});
+  }
+  return place;
+}
+
+LogPosition::Source LogFollower::place_of(const Source& source) {
+  using What = LogPosition::Part::What;
+  LogPosition::Source place{.attempt = source.attempt,
+                            .task = source.task,
+                            .from = source.at,
+                            .at = source.at,
+                            .parts = {}};
+  for (const auto& [key, line] : source.splitter.unfinished()) {
+    if (!line.text.empty()) place.from = std::min(place.from, line.at);
+    const What what = line.hidden ? What::kHidden : line.begun ? What::kBegun : What::kPending;
+    place.parts.push_back({key.first, key.second, what, line.text.size()});
+  }
+  for (const auto& [key, bytes] : source.seen) {
+    place.parts.push_back({key.first, key.second, What::kSeen, bytes});
+  }
+  return place;
+}
+
 LogPosition LogFollower::position() const {
-  using Part = LogPosition::Part;
   LogPosition position{.settled = settled_attempts_, .sources = {}};
   for (const auto& source : sources_) {
-    LogPosition::Source place{.attempt = source->attempt, .task = source->task, .parts = {}};
-    if (in_tail()) {
-      for (const auto& [key, bytes] : source->dropped) {
-        place.parts.push_back({key.first, key.second, Part::What::kSeen, bytes});
-      }
-      position.sources.push_back(std::move(place));
-      continue;
-    }
-    place.at = source->at;
-    place.from = source->at;
-    for (const auto& [key, line] : source->splitter.unfinished()) {
-      if (!line.text.empty()) place.from = std::min(place.from, line.at);
-      place.parts.push_back({key.first, key.second,
-                             line.begun ? Part::What::kBegun : Part::What::kPending,
-                             line.text.size()});
-    }
-    for (const auto& [key, bytes] : source->seen) {
-      if (bytes > 0) place.parts.push_back({key.first, key.second, Part::What::kSeen, bytes});
-    }
-    position.sources.push_back(std::move(place));
+    position.sources.push_back(in_tail() ? place_in_tail(*source) : place_of(*source));
   }
   // Those that could not be opened again, yet.
   for (const LogPosition::Source& place : from_.sources) {
@@ -332,7 +393,13 @@ LogPosition LogFollower::position() const {
 
 void LogFollower::deliver(bool end) {
   const Deliver deliver = std::exchange(deliver_, nullptr);
-  deliver(std::exchange(ready_, {}), end);
+  const std::weak_ptr<bool> alive = alive_;
+  job::LogBatch batch = std::exchange(ready_, {});
+  deliver(batch, end);
+  if (alive.expired() || batch.bytes().size() < kStepBytes || !ready_.empty()) return;
+  // In a flood the next is as large.
+  batch.clear();
+  ready_ = std::move(batch);
 }
 
 }  // namespace muster::control

@@ -2,13 +2,12 @@
 // of time, up to its end.
 //
 // Where a reader was cut off, another goes on from a position() of the first: it delivers the bytes
-// that come after it, each once, though it may cut them into records elsewhere.
+// that come after it, each once, though it may cut them into runs elsewhere.
 //
 // On the EventLoop's thread. It reads in small steps and only when it is asked, so neither a log of
 // gigabytes nor a slow reader costs memory or keeps the loop from its work.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,17 +15,19 @@
 
 #include "base/event_loop.h"
 #include "control/controller.h"
-#include "control/log_lines.h"
 #include "control/log_position.h"
+#include "control/log_runs.h"
+#include "control/log_tail.h"
 #include "engine/engine.h"
+#include "job/log_batch.h"
 #include "job/log_record.h"
 
 namespace muster::control {
 
 class LogFollower {
  public:
-  /// Records in order, possibly none; `end`: there will be no more.
-  using Deliver = std::function<void(std::vector<job::LogRecord> records, bool end)>;
+  /// What comes next, possibly nothing; valid during the call. `end`: there will be no more.
+  using Deliver = std::function<void(const job::LogBatch& batch, bool end)>;
 
   /// `name` is a job that exists now; a job that is deleted meanwhile ends the log.
   LogFollower(base::EventLoop& loop, Controller& controller, engine::Engine& engine,
@@ -47,27 +48,27 @@ class LogFollower {
 
  private:
   struct Source;
-  struct TailRecord {
-    job::LogRecord record;
-    Source* source = nullptr;
-  };
 
   void advance();
   bool open_sources(const job::Job& job);
   bool open_source(const engine::Gang& gang, const job::Task& task);
   void try_again_later();
   void go_to(Source& source, const LogPosition::Source& place) const;
+  void look_at_all();
   bool read_some();
+  size_t read_up_to(Source& source, base::Time next, size_t most);
+  void read_frame(Source& source);
+  void heed_cut(Source& source);
   bool is_shown(const engine::LogFrame& frame) const;
-  Source* earliest();
-  void take(Source& source, job::LogRecord record);
+  std::pair<Source*, base::Time> earliest();
+  void take(Source& source, const RunSplitter::Run& run);
   void flush(bool last);
-  void flush_stale();
   void close_settled();
-  void drop_first_of_tail();
   void deliver_tail();
   void wait();
   void deliver(bool end);
+  LogPosition::Source place_in_tail(const Source& source) const;
+  static LogPosition::Source place_of(const Source& source);
 
   base::EventLoop& loop_;
   Controller& controller_;
@@ -75,15 +76,15 @@ class LogFollower {
   std::string name_;
   std::string id_;  ///< once it has been seen
   job::LogQuery query_;
+  std::shared_ptr<const job::LogPattern> only_;  ///< of query_.grep
   LogPosition from_;
   int opened_attempts_ = 0;   ///< whose sources are all open
   int settled_attempts_ = 0;  ///< of which all was delivered
   std::vector<std::unique_ptr<Source>> sources_;
-  std::deque<TailRecord> tail_;  ///< while the last lines are looked for
-  size_t tail_bytes_ = 0;
+  LogTail tail_;  ///< while the last lines are looked for, and until they are delivered
   bool in_tail_ = false;
   bool all_read_ = false;  ///< only what stands in tail_ is yet to come
-  std::vector<job::LogRecord> ready_;
+  job::LogBatch ready_;
   Deliver deliver_;
   bool posted_ = false;
   std::shared_ptr<void> job_watch_;

@@ -80,21 +80,6 @@ TEST(LineSplitter, CarriesEveryByteIncludingNul) {
   EXPECT_EQ(seen, bytes + "\n");
 }
 
-TEST(LineSplitter, FlushesABeginningThatGoesOn) {
-  LineSplitter splitter("main", "h");
-  Lines lines;
-  const auto emit = [&](const LogRecord& record) {
-    lines.push_back(record.text + (record.continues ? "…" : ""));
-  };
-  splitter.add(frame("10%"), emit);
-  EXPECT_TRUE(splitter.has_partial());
-  splitter.flush(false, emit);
-  EXPECT_FALSE(splitter.has_partial());
-  splitter.add(frame(" 20%\n"), emit);
-
-  EXPECT_EQ(lines, (Lines{"10%…", " 20%"}));
-}
-
 TEST(LineSplitter, GivesALineTheTimeOfItsFirstByte) {
   LineSplitter splitter("main", "h");
   base::Time seen;
@@ -103,35 +88,6 @@ TEST(LineSplitter, GivesALineTheTimeOfItsFirstByte) {
   splitter.add(frame("b\n", LogStream::kOutput, 5), emit);
 
   EXPECT_EQ(seen, kTime + std::chrono::seconds(1));
-}
-
-TEST(LineSplitter, HoldsBackNoLongerWhatStandsFarInFront) {
-  LineSplitter splitter("main", "h", 3);
-  Lines lines;
-  const auto emit = [&](const LogRecord& record) {
-    EXPECT_EQ(record.attempt, 3);
-    lines.push_back(record.text + (record.continues ? "…" : ""));
-  };
-  splitter.add(frame("old"), emit, 100);
-  splitter.add(frame("new", LogStream::kError), emit, 200);
-  splitter.flush_before(200, emit);
-
-  EXPECT_EQ(lines, Lines{"old…"});
-  EXPECT_TRUE(splitter.has_partial());
-}
-
-TEST(LineSplitter, GoesOnWithTheUnfinishedLinesOfAnother) {
-  LineSplitter first("main", "h");
-  Lines lines;
-  const auto emit = [&](const LogRecord& record) { lines.push_back(record.text); };
-  first.add(frame("begun "), emit);
-  first.flush(false, emit);
-  first.add(frame("and "), emit);
-  LineSplitter second("main", "h");
-  for (auto& [source, line] : first.unfinished()) second.restore(source, line);
-  second.add(frame("ended\n"), emit);
-
-  EXPECT_EQ(lines, (Lines{"begun ", "and ended"}));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using Source = LogPosition::Source;
 namespace {
 
 constexpr std::string_view kStreams = "oen";  // in the order of job::LogStream
-constexpr std::string_view kWhats = "-~+";    // in the order of Part::What
+constexpr std::string_view kWhats = "-~^+";   // in the order of Part::What
 
 /// The text up to `separator`, which is taken off with it.
 std::string_view take_until(std::string_view& rest, char separator) {

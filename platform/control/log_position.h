@@ -28,6 +28,7 @@ struct LogPosition {
     enum class What {
       kPending,  ///< the last so many bytes before `at` are yet to come
       kBegun,    ///< the same, of a line whose beginning was handed over
+      kHidden,   ///< the same, of a line whose beginning was found not to hold the pattern
       kSeen,     ///< the next so many bytes of records are not to come again
     };
     std::optional<int> rank;

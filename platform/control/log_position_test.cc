@@ -16,13 +16,14 @@ LogPosition full_position() {
                        .at = 250,
                        .parts = {{3, LogStream::kOutput, What::kPending, 17},
                                  {std::nullopt, LogStream::kError, What::kBegun, 0},
+                                 {1, LogStream::kError, What::kHidden, 5},
                                  {-1, LogStream::kNotice, What::kSeen, UINT64_MAX}}},
                       {.attempt = 2, .task = "worker-1", .from = 99, .at = 99, .parts = {}}}};
 }
 
 TEST(LogPosition, ReadsBackWhatItWrites) {
   EXPECT_EQ(to_string(full_position()),
-            "1;2.worker-0@100-250,3o-17,e~0,-1n+18446744073709551615;2.worker-1@99");
+            "1;2.worker-0@100-250,3o-17,e~0,1e^5,-1n+18446744073709551615;2.worker-1@99");
   EXPECT_EQ(log_position_of(to_string(full_position())), full_position());
   EXPECT_EQ(log_position_of("0"), LogPosition{});
 }

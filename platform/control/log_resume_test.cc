@@ -35,7 +35,8 @@ class Reader {
   void pull() {
     if (asked_ || over_) return;
     asked_ = true;
-    follower_->pull([this](const std::vector<job::LogRecord>& records, bool end) {
+    follower_->pull([this](const job::LogBatch& batch, bool end) {
+      const std::vector<job::LogRecord> records = job::records_of(batch);
       asked_ = false;
       ++deliveries_;
       const std::string place = to_string(follower_->position());
@@ -212,6 +213,39 @@ TEST_F(LogResume, FollowsTheLastLinesThatThereWereWhenItBegan) {
             (Printed{{{1, "launcher", std::nullopt, job::LogStream::kOutput}, "3\n4\n5\n6\n7\n"}}));
 }
 
+TEST_F(LogResume, TellsOnceWhatWasCutAndGoesOnBehindIt) {
+  submit(0);
+  print("launcher", "half a line");
+  engine_.append(gang(), "launcher",
+                 {.time = clock_.now(),
+                  .stream = job::LogStream::kNotice,
+                  .bytes = "much was cut\n",
+                  .cut = 5'000});
+  print("launcher", "and the rest of another\n");
+  Reader whole(*controller_, id_, {.follow = true});
+  Reader cut(*controller_, id_, {.follow = true});
+  Reader last(*controller_, id_, {.follow = true, .tail = 1});
+  for (Reader* reader : {&whole, &cut, &last}) reader->pull();
+  settle();
+  cut.cut();
+  print("launcher", "more\n");
+  end_attempt(0);
+  for (Reader* reader : {&whole, &cut, &last}) {
+    while (!reader->over()) {
+      reader->pull();
+      settle();
+    }
+  }
+
+  const Source output{1, "launcher", std::nullopt, job::LogStream::kOutput};
+  const Source notice{1, "launcher", std::nullopt, job::LogStream::kNotice};
+  const Printed wanted{{output, "half a line\nand the rest of another\nmore\n"},
+                       {notice, "much was cut\n"}};
+  EXPECT_EQ(whole.printed(), wanted);
+  EXPECT_EQ(cut.printed(), wanted);
+  EXPECT_EQ(last.printed(), (Printed{{output, "and the rest of another\nmore\n"}}));
+}
+
 TEST_F(LogResume, HoldsNoMoreOfTheLastLinesThanItHasRoomFor) {
   submit(0);
   constexpr int kLines = 400;
@@ -240,7 +274,7 @@ TEST_F(LogResume, ReadsAgainOnlyWhatIsPending) {
   LogPosition place;
   bool caught_up = false;
   while (!caught_up) {
-    follower->pull([&](const std::vector<job::LogRecord>&, bool) {
+    follower->pull([&](const job::LogBatch&, bool) {
       place = follower->position();
       caught_up = place.find(1, "worker-0")->at >= 50 * 60'000;
     });
@@ -306,6 +340,10 @@ TEST_P(RandomLogResume, LosesAndDoublesNotAByte) {
   add_pair({.follow = true, .tail = 15});
   add_pair({.follow = true, .since = clock_.now() - std::chrono::milliseconds(10), .tail = 3});
   add_pair({.follow = true, .tail = 0});
+  add_pair({.follow = true, .rank = 1});
+  add_pair({.follow = true, .grep = "[a-e]{2}"});
+  add_pair({.follow = true, .task = "worker-0", .rank = 2, .grep = "x"});
+  add_pair({.follow = true, .grep = "^[a-m]", .tail = 5});
   for (int attempt = 1; attempt <= 2; ++attempt) {
     for (int i = 0; i < 80; ++i) {
       print_something();

@@ -42,6 +42,7 @@ Result<void> Controller::recover() {
       scheduler_.submit(gang_of(*entry));
     }
   }
+  set_retention(retention_);
   wake();
   return {};
 }

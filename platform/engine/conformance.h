@@ -27,17 +27,11 @@ inline constexpr std::chrono::seconds kBound{60};
 /// An engine, its loop, and what it has reported.
 class Bench {
  public:
-  /// What a server hides is hidden in all tests: nothing that a task does needs it.
-  explicit Bench(const std::filesystem::path& folder)
-      : engine_(loop_, {.folder = folder,
-                        .shim = MUSTER_SHIM,
-                        .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"},
-                        .hidden = {folder, folder.parent_path() / "key"},
-                        .storage_folder = folder.parent_path() / "storage",
-                        .unpack_tree = [this](const std::string& project, const std::string& tree,
-                                              const std::filesystem::path& into) {
-                          return unpack(project, tree, into);
-                        }}) {
+  /// What a server hides is hidden in all tests: nothing that a task does needs it. `change`: what
+  /// of the options is to be otherwise.
+  explicit Bench(const std::filesystem::path& folder,
+                 const std::function<void(ProcessEngineOptions&)>& change = {})
+      : engine_(loop_, options_in(folder, change)) {
     engine_.listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
@@ -90,6 +84,22 @@ class Bench {
   }
 
  private:
+  ProcessEngineOptions options_in(const std::filesystem::path& folder,
+                                  const std::function<void(ProcessEngineOptions&)>& change) {
+    ProcessEngineOptions options{
+        .folder = folder,
+        .shim = MUSTER_SHIM,
+        .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"},
+        .hidden = {folder, folder.parent_path() / "key"},
+        .storage_folder = folder.parent_path() / "storage",
+        .unpack_tree = [this](const std::string& project, const std::string& tree,
+                              const std::filesystem::path& into) {
+          return unpack(project, tree, into);
+        }};
+    if (change) change(options);
+    return options;
+  }
+
   base::EventLoop loop_;
   ProcessEngine engine_;
   std::map<std::string, TaskEnded> ends_;

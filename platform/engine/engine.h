@@ -109,6 +109,9 @@ struct ExecHandlers {
   std::function<void(job::ExitStatus)> on_exit;  ///< once, after all output
   /// No more than Exec::kHigh bytes of input wait any more: go on.
   std::function<void()> on_drain = {};
+  /// The program has closed that output, and may go on all the same. Not told of a terminal, nor
+  /// for certain once the program has ended.
+  std::function<void(bool is_error)> on_output_end = {};
 };
 
 /// The near end of such a program. Dropping it ends the program (SIGHUP, then SIGKILL).
@@ -168,8 +171,14 @@ class Engine {
   virtual void scrub(const Gang& gang) = 0;
 
   /// Removes everything of every attempt, logs and artifacts included; the storage of its project
-  /// stays. REQUIRES: no task of it runs.
+  /// stays. Gone at once for whoever looks; what cannot be removed from the disk right then is said
+  /// in the server's log and tried again, by the next server, too. REQUIRES: no task of it runs.
   virtual Result<void> remove(const std::string& job_id) = 0;
+
+  /// How much room of the disk all of that takes, about; `done` is called later, and never when the
+  /// engine is gone.
+  using Measured = std::function<void(int64_t bytes)>;
+  virtual void measure(const std::string& job_id, Measured done) = 0;
 
   /// Reads a task's log from its beginning. kNotFound where the task never started.
   virtual Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang,

@@ -51,6 +51,7 @@ class FakeEngine : public Engine {
   std::vector<RankPlace> census;
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
   std::optional<std::filesystem::path> artifacts;
+  std::map<std::string, int64_t> sizes;  ///< by job: what measure() says
   bool stops_obey = true;  ///< a stopped task ends by itself
 
   // What a test looks at.
@@ -152,6 +153,10 @@ class FakeEngine : public Engine {
   Result<void> remove(const std::string& job_id) override {
     calls.push_back("remove " + job_id);
     return {};
+  }
+
+  void measure(const std::string& job_id, Measured done) override {
+    loop_.post([bytes = sizes[job_id], done = std::move(done)] { done(bytes); });
   }
 
   Result<std::unique_ptr<LogCursor>> open_log(const Gang&, const std::string& task) override {

@@ -1,9 +1,17 @@
 #include "engine/log_frame.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <limits>
+#include <utility>
+
+#include "base/number.h"
+#include "job/units.h"
 
 namespace muster::engine {
 
@@ -21,10 +29,16 @@ void append_little_endian(std::string& text, uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> (8 * i) & 0xff);
 }
 
-uint64_t little_endian(std::string_view text) {
+template <size_t kBytes>
+uint64_t little_endian(const char* bytes) {
   uint64_t number = 0;
-  for (size_t i = text.size(); i-- > 0;) number = number << 8 | static_cast<uint8_t>(text[i]);
+  for (size_t i = kBytes; i-- > 0;) number = number << 8 | static_cast<uint8_t>(bytes[i]);
   return number;
+}
+
+std::string cut_notice(uint64_t bytes, uint64_t quota) {
+  return readable_bytes(bytes) + " of output before this were cut: the log of a task may have " +
+         readable_bytes(quota) + " (log_quota)\n";
 }
 
 }  // namespace
@@ -41,13 +55,44 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
   return frame;
 }
 
+std::string readable_bytes(uint64_t bytes) {
+  std::string text = job::format_bytes(static_cast<int64_t>(bytes));
+  const size_t unit = text.find_first_not_of("0123456789.");
+  if (unit == std::string::npos) return text + " bytes";
+  return text.insert(unit, " ") + "B";
+}
+
+std::string encode(const LogStart& start) {
+  return std::to_string(start.offset) + " " + std::to_string(start.quota) + "\n";
+}
+
+Result<LogStart> read_log_start(const std::filesystem::path& path) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno == ENOENT) return LogStart{};
+  if (!file) return base::system_error("cannot read where a log begins", errno);
+  std::array<char, 64> buffer;
+  const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+  const std::string_view text(buffer.data(), static_cast<size_t>(std::max<ssize_t>(0, count)));
+  const size_t blank = text.find(' ');
+  const auto offset = base::number_of<uint64_t>(text.substr(0, blank));
+  const auto quota =
+      blank == std::string_view::npos || !text.ends_with('\n')
+          ? std::nullopt
+          : base::number_of<uint64_t>(text.substr(blank + 1, text.size() - blank - 2));
+  if (!offset || !quota || *offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
+    return Error{.code = ErrorCode::kInternal, .what = "where a log begins cannot be read"};
+  }
+  return LogStart{.offset = *offset, .quota = *quota};
+}
+
 /// The size of the frame at at_, or 0 while not all of it is in the buffer.
 Result<size_t> FileLogCursor::whole_frame() const {
-  const std::string_view rest = std::string_view(buffer_).substr(at_);
+  const std::string_view rest = this->rest();
   if (rest.size() < kFrameHeader) return size_t{0};
-  const uint64_t length = little_endian(rest.substr(8, 4));
-  const uint64_t stream = little_endian(rest.substr(12, 1));
-  if (length > kMaxFrame || stream > static_cast<uint64_t>(job::LogStream::kNotice)) {
+  const uint64_t length = little_endian<4>(rest.data() + 8);
+  const uint64_t stream = little_endian<1>(rest.data() + 12);
+  const bool is_hole = length == 0 && little_endian<8>(rest.data()) == 0;
+  if (length > kMaxFrame || stream > static_cast<uint64_t>(job::LogStream::kNotice) || is_hole) {
     return Error{.code = ErrorCode::kInternal,
                  .what = "the log is damaged: a frame claims " + std::to_string(length) +
                          " bytes of stream " + std::to_string(stream)};
@@ -56,16 +101,37 @@ Result<size_t> FileLogCursor::whole_frame() const {
   return rest.size() < size ? size_t{0} : size;
 }
 
+/// Fills the buffer from there.
+Result<void> FileLogCursor::read_at(off_t offset) {
+  if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<char[]>(kReadStep);
+  at_ = 0;
+  const ssize_t count = ::pread(file_.get(), buffer_.get(), kReadStep, offset);
+  filled_ = static_cast<size_t>(count > 0 ? count : 0);
+  if (count < 0) return base::system_error("cannot read a log", errno);
+  return {};
+}
+
+/// To be asked once what begins at `offset` was read: whether that may be part of a hole. If so,
+/// `offset` goes on to where the log begins.
+Result<bool> FileLogCursor::skip_cut(off_t& offset) {
+  if (start_.empty()) return false;
+  MUSTER_TRY(const LogStart start, read_log_start(start_));
+  if (start.offset <= static_cast<uint64_t>(offset)) return false;
+  cut_ += start.offset - static_cast<uint64_t>(offset);
+  quota_ = start.quota;
+  offset = static_cast<off_t>(start.offset);
+  return true;
+}
+
 // From the start of a frame, and all of it in one read: the writer takes back what a full disk cut
 // of a frame, so that two parts read at different times may be of different frames.
 Result<void> FileLogCursor::refill() {
   offset_ += static_cast<off_t>(at_);
-  at_ = 0;
-  buffer_.resize(kReadStep);
-  const ssize_t count = ::pread(file_.get(), buffer_.data(), buffer_.size(), offset_);
-  const int error = errno;
-  buffer_.resize(static_cast<size_t>(count > 0 ? count : 0));
-  if (count < 0) return base::system_error("cannot read a log", error);
+  bool again = true;
+  while (again) {
+    MUSTER_CHECK(read_at(offset_));
+    MUSTER_TRY(again, skip_cut(offset_));
+  }
   return {};
 }
 
@@ -76,23 +142,31 @@ Result<bool> FileLogCursor::next(LogFrame& frame) {
     MUSTER_TRY(size, whole_frame());
   }
   if (size == 0) {
-    buffer_.clear();
+    offset_ += static_cast<off_t>(at_);
+    at_ = filled_ = 0;
+    buffer_.reset();  // there may be a thousand that wait for more
     return false;
   }
-  const std::string_view whole = std::string_view(buffer_).substr(at_, size);
-  const auto nanoseconds = static_cast<int64_t>(little_endian(whole.substr(0, 8)));
-  frame.time = base::Time(std::chrono::nanoseconds(nanoseconds));
-  frame.stream = static_cast<job::LogStream>(little_endian(whole.substr(12, 1)));
-  const auto rank = static_cast<int>(little_endian(whole.substr(13, 3)));
+  const char* const header = rest().data();
+  frame.time = base::Time(std::chrono::nanoseconds(static_cast<int64_t>(little_endian<8>(header))));
+  frame.cut = std::exchange(cut_, 0);
+  if (frame.cut > 0) {
+    frame.stream = job::LogStream::kNotice;
+    frame.rank.reset();
+    frame.bytes = cut_notice(frame.cut, quota_);
+    return true;
+  }
+  frame.stream = static_cast<job::LogStream>(header[12]);
+  const auto rank = static_cast<int>(little_endian<3>(header + 13));
   frame.rank = rank == 0 ? std::nullopt : std::optional(rank - 1);
-  frame.bytes.assign(whole.substr(kFrameHeader));
+  frame.bytes.assign(header + kFrameHeader, size - kFrameHeader);
   at_ += size;
   return true;
 }
 
 Result<void> LogCursor::seek(uint64_t offset) {
   LogFrame frame;
-  for (uint64_t at = 0; at < offset; at += kFrameHeader + frame.bytes.size()) {
+  for (uint64_t at = 0; at < offset; at += size_in_log(frame)) {
     MUSTER_TRY(const bool more, next(frame));
     if (!more) break;
   }
@@ -108,23 +182,26 @@ Result<void> FileLogCursor::seek(uint64_t offset) {
 // within windows of the file that are read at once.
 Result<void> FileLogCursor::seek_near_end(size_t bytes) {
   const off_t end = ::lseek(file_.get(), 0, SEEK_END);
-  std::string window;
-  off_t window_start = 0;
-  off_t at = 0;
-  while (end - at > static_cast<off_t>(bytes)) {
-    if (at + static_cast<off_t>(kFrameHeader) > window_start + static_cast<off_t>(window.size())) {
-      window.resize(kReadStep);
-      window_start = at;
-      const ssize_t count = ::pread(file_.get(), window.data(), window.size(), at);
-      window.resize(static_cast<size_t>(count > 0 ? count : 0));
-      if (window.size() < kFrameHeader) break;
+  MUSTER_CHECK(refill());
+  while (end - offset_ - static_cast<off_t>(at_) > static_cast<off_t>(bytes)) {
+    if (rest().size() < kFrameHeader) {
+      MUSTER_CHECK(refill());
+      if (rest().size() < kFrameHeader) break;
     }
-    const auto offset = static_cast<size_t>(at - window_start);
-    const uint64_t length = little_endian(std::string_view(window).substr(offset + 8, 4));
+    const uint64_t length = little_endian<4>(rest().data() + 8);
     if (length > kMaxFrame) break;
-    at += static_cast<off_t>(kFrameHeader + length);
+    // Behind the buffer's end only the header of the next frame is of interest.
+    const size_t hop = kFrameHeader + length;
+    if (hop > rest().size()) {
+      offset_ += static_cast<off_t>(at_ + hop);
+      at_ = filled_ = 0;
+    } else {
+      at_ += hop;
+    }
   }
-  offset_ = at;
+  offset_ += static_cast<off_t>(at_);
+  at_ = filled_ = 0;
+  cut_ = 0;  // nobody who asks for the end alone wants to hear of the beginning
   return {};
 }
 

@@ -1,9 +1,9 @@
 #include "engine/metric_log.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -16,12 +16,21 @@ namespace muster::engine {
 
 namespace {
 
+constexpr std::string_view kBetween = " ,\t\r\n";
+
+// Nobody but a shim writes the file, and it keeps it shorter; but where tasks have no sandbox they
+// could, and a reader must not take their word for its memory.
+constexpr int64_t kMostAtOnce = 2 * kMaxMetricLog;
+
+// Holds the time of the last line, which no line of another file has at the same place.
+constexpr size_t kRemembered = 256;
+
 /// The next word of `text`, taken from its front; empty at its end.
 std::string_view take_word(std::string_view& text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
+  const size_t begin = text.find_first_not_of(kBetween);
   if (begin == std::string_view::npos) return text = {};
   text.remove_prefix(begin);
-  const size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+  const size_t end = std::min(text.find_first_of(kBetween), text.size());
   const std::string_view word = text.substr(0, end);
   text.remove_prefix(end);
   return word;
@@ -51,6 +60,33 @@ void append(std::string& out, double value) {
   std::array<char, 32> digits{};
   const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   out.append(digits.data(), written.ptr);
+}
+
+std::vector<MetricSample> samples_in(std::string_view text) {
+  std::vector<MetricSample> samples;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    auto sample = decode_sample(text.substr(0, end));
+    if (sample) samples.push_back(*std::move(sample));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return samples;
+}
+
+struct Piece {
+  std::string text;
+  bool more = false;  ///< the file goes on behind it
+};
+
+base::Result<Piece> read_from(int file, int64_t offset, int64_t most) {
+  const int64_t left = std::max(::lseek(file, 0, SEEK_END) - offset, int64_t{0});
+  most = std::min(most, kMostAtOnce);
+  Piece piece{.text = std::string(static_cast<size_t>(std::min(left, most)), '\0'),
+              .more = left > most};
+  const ssize_t count = ::pread(file, piece.text.data(), piece.text.size(), offset);
+  if (count < 0) return base::system_error("cannot read the metrics of a task", errno);
+  piece.text.resize(static_cast<size_t>(count));
+  return piece;
 }
 
 }  // namespace
@@ -84,45 +120,49 @@ std::optional<MetricSample> decode_sample(std::string_view line) {
 
 std::optional<MetricSample> reported_sample(std::string_view text, base::Time now) {
   MetricSample sample{.time = now, .rank = {}, .values = {}};
+  bool said_something = false;
   while (true) {
     const std::string_view word = take_word(text);
     if (word.empty()) break;
     if (word.starts_with("rank=")) {
       sample.rank = base::number_of<int>(word.substr(5));
       if (!sample.rank || *sample.rank < 0) return std::nullopt;
-    } else if (!take_value(word, sample)) {
+    } else if (take_value(word, sample)) {
+      said_something = true;
+    } else {
       return std::nullopt;
     }
   }
-  if (sample.values.empty()) return std::nullopt;
-  return sample;
+  return said_something ? std::optional(sample) : std::nullopt;
 }
 
-base::Result<MetricReader::Read> MetricReader::read() {
+base::Result<MetricReader::Read> MetricReader::read(int64_t most) {
   Read result;
   const base::UniqueFd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT || errno == ENOTDIR) return result;
     return base::system_error("cannot open '" + file_.string() + "'", errno);
   }
-  struct stat facts{};
-  if (::fstat(file.get(), &facts) != 0) return base::system_error("cannot read metrics", errno);
-  if (facts.st_ino != inode_ || facts.st_size < offset_) {
+  const auto before = static_cast<int64_t>(last_.size());
+  MUSTER_TRY(Piece piece, read_from(file.get(), offset_ - before, before + most));
+  if (!piece.text.starts_with(last_)) {
     result.anew = true;
+    MUSTER_TRY(piece, read_from(file.get(), 0, most));
     offset_ = 0;
-    inode_ = facts.st_ino;
+  } else {
+    piece.text.erase(0, last_.size());
   }
-  std::string text(static_cast<size_t>(facts.st_size - offset_), '\0');
-  const ssize_t count = ::pread(file.get(), text.data(), text.size(), offset_);
-  if (count < 0) return base::system_error("cannot read '" + file_.string() + "'", errno);
-  text.resize(static_cast<size_t>(count));
-  size_t at = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', at)) {
-    auto sample = decode_sample(std::string_view(text).substr(at, end - at));
-    if (sample) result.samples.push_back(*std::move(sample));
-    at = end + 1;
+  std::string& text = piece.text;
+  result.more = piece.more;
+  size_t whole = text.rfind('\n') + 1;  // 0 where there is none
+  // So much without a line is no line of ours, and nobody would get past it.
+  if (whole == 0 && piece.more) whole = text.size();
+  text.resize(whole);
+  if (whole > 0) {
+    offset_ += static_cast<int64_t>(whole);
+    last_ = text.substr(whole - std::min(whole, kRemembered));
   }
-  offset_ += static_cast<int64_t>(at);
+  result.samples = samples_in(text);
   return result;
 }
 

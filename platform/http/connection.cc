@@ -1,8 +1,10 @@
 #include "http/connection.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -20,6 +22,17 @@ constexpr size_t kMostAhead = 64 << 10;
 constexpr std::chrono::seconds kFarewell{2};
 
 constexpr std::string_view kChunkEnd = "\r\n";
+
+/// The length that a stream was announced with; nothing where it was not, or with none.
+std::optional<uint64_t> given_length(const Headers& headers) {
+  const auto said = headers.find("content-length");
+  uint64_t length = 0;
+  if (said == headers.end()) return std::nullopt;
+  const char* const end = said->second.data() + said->second.size();
+  const auto read = std::from_chars(said->second.data(), end, length);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return length;
+}
 
 /// Takes what has been written off the front. Whether nothing is left.
 bool take_off(ByteStream::Pieces& pieces, size_t written) {
@@ -253,11 +266,13 @@ void Connection::answer_whole(Response response) {
 }
 
 void Connection::answer_stream(Response response) {
-  endless_ = response.content_type == "text/event-stream";
+  endless_ = response.content_type.ends_with("event-stream");  // text/, or another form of one
   if (endless_ && retiring_) return drop();
   if (input_ended_) return drop();
-  framing_ = may_chunk_ ? Framing::kChunked : Framing::kClose;
-  if (!may_chunk_) keep_alive_ = false;
+  const auto length = given_length(response.headers);
+  framing_ = length ? Framing::kGiven : may_chunk_ ? Framing::kChunked : Framing::kClose;
+  owed_ = length.value_or(0);
+  if (framing_ == Framing::kClose) keep_alive_ = false;
   out_head_ = response_head(response, framing_, keep_alive_);
   out_ = {asio::buffer(out_head_)};
   if (!head_only_) body_ = std::move(response.stream);
@@ -297,6 +312,12 @@ void Connection::on_piece(uint64_t pull, BodyPiece piece) {
   if (pull != pull_) return;
   ++pull_;
   const bool chunked = framing_ == Framing::kChunked;
+  if (framing_ == Framing::kGiven) {
+    // The head is sent: only a broken connection can still say that there is less, or more.
+    const uint64_t size = piece.is_end() ? 0 : piece.bytes().size();
+    if (size > owed_ || (piece.is_end() && owed_ > 0)) return drop();
+    owed_ -= size;
+  }
   if (piece.is_end()) {
     out_head_ = chunked ? "0\r\n\r\n" : "";
     out_ = {asio::buffer(out_head_)};

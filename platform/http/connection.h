@@ -105,6 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool telling_to_go_on_ = false;  ///< a write of our own: the answer's comes after it
   std::shared_ptr<BodyStream> body_;
   Framing framing_ = Framing::kLength;
+  uint64_t owed_ = 0;  ///< of a body with Framing::kGiven, what is still to be sent
   uint64_t pull_ = 0;  ///< numbers pulls, so that a second answer to one is ignored
 };
 

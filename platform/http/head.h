@@ -13,7 +13,8 @@ namespace muster::http {
 
 /// How the receiver finds the end of a body.
 enum class Framing {
-  kLength,   ///< content-length
+  kLength,   ///< content-length, of the body
+  kGiven,    ///< content-length, which stands in the headers
   kChunked,  ///< transfer-encoding: chunked
   kClose,    ///< the connection's end (HTTP/1.0 knows nothing better for a stream)
 };

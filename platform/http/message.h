@@ -79,7 +79,9 @@ struct Response {
   std::string content_type = "application/json";
   std::string body;
   Headers headers;
-  std::shared_ptr<BodyStream> stream;  ///< when set, sent in chunks in the place of `body`
+  /// When set, sent in the place of `body`: in chunks, or as it is where `headers` have a
+  /// content-length; a stream that then ends early breaks the connection off.
+  std::shared_ptr<BodyStream> stream;
   /// When set, the answer to a request that asks for it (wants_websocket()) is 101, and the
   /// connection is handed over as a WebSocket, on the loop's thread.
   std::function<void(std::shared_ptr<WebSocket>)> websocket;

@@ -6,11 +6,12 @@
 namespace muster::http {
 
 std::string_view reason_phrase(int status) {
-  static constexpr std::array<std::pair<int, std::string_view>, 29> kPhrases{{
+  static constexpr std::array<std::pair<int, std::string_view>, 31> kPhrases{{
       {200, "OK"},
       {201, "Created"},
       {202, "Accepted"},
       {204, "No Content"},
+      {206, "Partial Content"},
       {304, "Not Modified"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
@@ -26,6 +27,7 @@ std::string_view reason_phrase(int status) {
       {413, "Content Too Large"},
       {414, "URI Too Long"},
       {415, "Unsupported Media Type"},
+      {416, "Range Not Satisfiable"},
       {422, "Unprocessable Content"},
       {426, "Upgrade Required"},
       {429, "Too Many Requests"},

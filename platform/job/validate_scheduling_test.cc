@@ -70,6 +70,13 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
        "-1 is out of range; give 0 to 1000"},
       {[](JobSpec& spec) { spec.scheduling.priority = 1001; }, "scheduling.priority",
        "1001 is out of range; give 0 to 1000"},
+      {[](JobSpec& spec) {
+         spec.scheduling.purpose = Purpose::kBuild;
+         spec.scheduling.retries = 1;
+       },
+       "scheduling.retries",
+       "an interactive job is never started again; leave it out, or leave out --interactive "
+       "(purpose: build)"},
       {[](JobSpec& spec) { spec.scheduling.min_workers = 0; }, "scheduling.min_workers",
        "0 is out of range; give 1 to 4, the number of workers"},
       {[](JobSpec& spec) { spec.scheduling.min_workers = 5; }, "scheduling.min_workers",

@@ -21,22 +21,29 @@ int share_of(const job::Task& task) {
   return task.gpu_share_milli > 0 ? task.gpu_share_milli : kWhole;
 }
 
-std::string joined(const job::Task& task, const std::vector<std::string>& names) {
+std::string joined(const std::vector<std::string>& names) {
   std::string text;
-  for (const int device : task.devices) {
-    const auto index = static_cast<size_t>(device);
-    if (!text.empty()) text += ",";
-    text += index < names.size() && !names[index].empty() ? names[index] : std::to_string(device);
-  }
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
   return text;
 }
 
 }  // namespace
 
+std::vector<std::string> device_names(const job::Task& task,
+                                      const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const int device : task.devices) {
+    const auto index = static_cast<size_t>(device);
+    const bool is_named = index < names.size() && !names[index].empty();
+    found.push_back(is_named ? names[index] : std::to_string(device));
+  }
+  return found;
+}
+
 std::map<std::string, std::string> device_environment(const job::Task& task,
                                                       const std::vector<std::string>& names) {
   std::map<std::string, std::string> variables{
-      {"CUDA_VISIBLE_DEVICES", joined(task, names)},
+      {"CUDA_VISIBLE_DEVICES", joined(device_names(task, names))},
       {"MUSTER_GPUS", std::to_string(task.devices.size())},
   };
   if (task.devices.empty()) return variables;

@@ -27,6 +27,9 @@ namespace muster::launch {
 std::map<std::string, std::string> device_environment(const job::Task& task,
                                                       const std::vector<std::string>& names);
 
+/// What CUDA_VISIBLE_DEVICES calls the GPUs that a task was given.
+std::vector<std::string> device_names(const job::Task& task, const std::vector<std::string>& names);
+
 /// How many GPUs a task was given: "0", "2"; a part of one: "0.5".
 std::string gpus_text(const job::Task& task);
 

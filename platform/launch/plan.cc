@@ -10,8 +10,10 @@
 #include "launch/mpirun_command.h"
 #include "launch/network.h"
 #include "launch/program.h"
+#include "launch/rank_prefix.h"
 #include "launch/scripts.h"
 #include "launch/secrets.h"
+#include "launch/shell_files.h"
 #include "launch/ssh_files.h"
 #include "launch/ssh_key.h"
 #include "launch/torch_group.h"
@@ -91,11 +93,14 @@ std::string rendezvous_address(const Gang& gang) {
   return first + ":" + std::to_string(gang.network.rendezvous_port);
 }
 
+std::vector<std::string> gpus_of(const Gang& gang, const Task& task) {
+  return gang.site.gpus_of ? gang.site.gpus_of(task.node) : std::vector<std::string>();
+}
+
 /// Empty where the job has nothing to do with GPUs: no task of it claims one, and its node has
 /// none that anybody else could claim.
 Variables devices_of(const Gang& gang, const Task& task) {
-  std::vector<std::string> gpus;
-  if (gang.site.gpus_of) gpus = gang.site.gpus_of(task.node);
+  const std::vector<std::string> gpus = gpus_of(gang, task);
   if (gpus.empty() && !asks_for_gpus(gang.job.spec)) return {};
   return device_environment(task, gpus);
 }
@@ -112,6 +117,7 @@ Variables own_environment(const Gang& gang, const Task& task, const std::string&
       {"MUSTER_ATTEMPT", std::to_string(gang.job.attempt)},
       {"MUSTER_RESTART_COUNT", std::to_string(gang.job.restarts)},
       {"MUSTER_GENERATED", folder},
+      {"MUSTER_METRICS", folder + "/" + kReportSocket},
       {"MUSTER_RENDEZVOUS", rendezvous_address(gang)},
       {"MUSTER_RENDEZVOUS_KEY", gang.rendezvous_key},
   };
@@ -176,6 +182,8 @@ Variables environment_of(const Gang& gang, size_t index) {
   const job::JobSpec& spec = gang.job.spec;
   const std::string folder = gang.site.generated_folder(task.name);
   Variables variables = own_environment(gang, task, folder);
+  // What today's terminals understand; whoever is attached later may have another.
+  if (index == 0 && spec.terminal) variables["TERM"] = "xterm-256color";
   const auto put = [&](const Variables& more) {
     for (const auto& [name, value] : more) variables[name] = value;
   };
@@ -249,8 +257,12 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
                 .sandbox = spec.sandbox,
                 .grace = spec.grace,
                 .folders = {"tmp"},
+                .gpus = device_names(task, gpus_of(gang, task)),
                 .own_rank_output = gang.own_rank_output};
   if (index == 0) {  // the leader, which people sit before
+    plan.tags_ranks =
+        !spec.terminal && (task.role == Role::kLauncher || task.role == Role::kSingle);
+    plan.prepends_rank = plan.tags_ranks && prepends_rank(plan.argv);
     plan.input = spec.input;
     plan.terminal = spec.terminal;
   }
@@ -263,6 +275,9 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
     }
     add_mpi_files(gang, task, plan);
   }
+  std::vector<std::string> ssh_names;
+  for (const SshHost& host : gang.ssh_hosts) ssh_names.push_back(host.name);
+  add_shell_files(ssh_names, gang.site.generated_folder(task.name), plan);
   add_secret_files(spec.secrets, gang.site.secrets, plan);
   return plan;
 }

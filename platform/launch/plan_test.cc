@@ -70,6 +70,19 @@ TEST(PlanGang, StartsTheWorkersFirstAndThenTheLauncherThatAloneRunsTheCommand) {
   EXPECT_FALSE(plan.then[0].ssh);
 }
 
+TEST(PlanGang, LooksForTheTagsOfRanksInWhatItsLeaderPrints) {
+  job::JobSpec spec = mpi_spec();
+  EXPECT_TRUE(plan_of(spec).then[0].tags_ranks);
+  EXPECT_FALSE(plan_of(spec).then[0].prepends_rank);
+  EXPECT_FALSE(plan_of(spec).first[0].tags_ranks);
+
+  spec.command = {"mpiexec.hydra", "-l", "train"};
+  EXPECT_TRUE(plan_of(spec).then[0].prepends_rank);
+
+  spec.terminal = true;  // which shows what its program says, byte for byte
+  EXPECT_FALSE(plan_of(spec).then[0].tags_ranks || plan_of(spec).then[0].prepends_rank);
+}
+
 TEST(PlanGang, WritesTheHostfileWithTheSlotsOfEachWorkerAndNotTheLauncher) {
   const GangPlan plan = plan_of(mpi_spec());
 
@@ -145,7 +158,7 @@ TEST(PlanGang, ASingleTaskNeedsNeitherKeysNorAHostfile) {
 
   EXPECT_TRUE(plan.first.empty());
   ASSERT_EQ(plan.then.size(), 1U);
-  EXPECT_TRUE(plan.then[0].files.empty());
+  for (const PlannedFile& file : plan.then[0].files) EXPECT_TRUE(file.path.starts_with("bash/"));
   EXPECT_EQ(plan.then[0].environment.count("OMPI_MCA_plm_rsh_args"), 0U);
 }
 
@@ -159,6 +172,17 @@ TEST(PlanGang, TellsATaskItsProjectItsNodeAndHowOftenItStartedAgain) {
   EXPECT_EQ(task.node, "n1");
   EXPECT_EQ(task.environment.at("MUSTER_PROJECT"), "team-a");
   EXPECT_EQ(task.environment.at("MUSTER_RESTART_COUNT"), "3");
+}
+
+TEST(PlanGang, TellsATaskWhereItReportsMetricsAndItsEngineWhichGpusItHas) {
+  Job job = placed(single_spec());
+  job.tasks[0].devices = {0, 2};
+
+  const TaskPlan task = plan_of(job, "/state", {"GPU-a"}).then[0];
+
+  EXPECT_EQ(task.environment.at("MUSTER_METRICS"), "/state/main/metrics");
+  EXPECT_EQ(task.gpus, (std::vector<std::string>{"GPU-a", "2"}));
+  EXPECT_TRUE(plan_of(single_spec()).then[0].gpus.empty());
 }
 
 // --- gangs of which a part was placed

@@ -67,8 +67,8 @@ TEST(SecretsOfAGang, FoldersComeBeforeWhatIsInThem) {
       plan_of(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}, {"CA", "pem"}});
 
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->then[0].folders,
-            (std::vector<std::string>{"tmp", "secrets", "secrets/tls", "secrets/tls/deep"}));
+  EXPECT_EQ(plan->then[0].folders, (std::vector<std::string>{"tmp", "bash", "secrets",
+                                                             "secrets/tls", "secrets/tls/deep"}));
 }
 
 TEST(SecretsOfAGang, ReachWhatComesBySsh) {
@@ -130,7 +130,7 @@ TEST(SecretsOfAGang, AJobWithoutAnyHasNoFolderForThem) {
   const auto plan = plan_of(spec, {{"KEY", kValue}});
 
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->then[0].folders, std::vector<std::string>{"tmp"});
+  EXPECT_EQ(plan->then[0].folders, (std::vector<std::string>{"tmp", "bash"}));
   for (const auto& [name, value] : plan->then[0].environment) EXPECT_NE(value, kValue) << name;
 }
 

@@ -16,6 +16,10 @@
 
 namespace muster::launch {
 
+/// The socket in the generated folder to which programs report metrics
+/// (engine/shim/task_metrics.h).
+inline constexpr const char* kReportSocket = "metrics";
+
 /// A file of /generated. The engine writes it before the task starts and removes it, at the latest,
 /// when the job has ended; secret ones never outlive the gang.
 struct PlannedFile {
@@ -58,7 +62,11 @@ struct TaskPlan {
   std::map<std::string, std::string> also_at;
   bool input = false;     ///< its program reads what those who are attached write; else nothing
   bool terminal = false;  ///< it has a terminal
+  /// Those it was given, as CUDA_VISIBLE_DEVICES names them.
+  std::vector<std::string> gpus;
   bool own_rank_output = false;  ///< ranks in it print into its own log, not through mpirun
+  bool tags_ranks = false;       ///< lines of its output may say which rank printed them
+  bool prepends_rank = false;    ///< they begin with "[3] " where a rank printed them
   std::vector<std::pair<std::string, std::string>> hosts;  ///< name -> address, for /etc/hosts
 
   bool operator==(const TaskPlan&) const = default;

@@ -141,11 +141,17 @@ void App::add_routes() {
               }));
   add_job_routes(router_, parts_.controller);
   add_job_list_route(router_, parts_.controller);
+  add_job_metric_routes(router_, parts_.controller);
   add_log_routes(router_, parts_.loop, parts_.controller);
+  add_attach_route(router_, parts_.controller);
   add_exec_route(router_, parts_.controller);
+  add_copy_route(router_, parts_.controller);
+  add_forward_route(router_, parts_.controller);
+  add_artifact_routes(router_, parts_.loop, parts_.controller);
   add_watch_routes(router_, parts_.loop, parts_.controller);
   add_project_routes(router_, parts_.controller);
   add_member_routes(router_, parts_.accounts, parts_.controller);
+  add_notification_routes(router_, parts_.notifications, parts_.controller);
   add_node_routes(router_, parts_.controller);
   add_machine_route(router_, options_.machine_types);
   add_tree_routes(router_, parts_.controller, parts_.trees, background_);
@@ -168,7 +174,7 @@ void App::touch() {
 }
 
 void App::look_whether_idle() {
-  if (!parts_.controller.idle()) return touch();
+  if (!parts_.controller.idle() || (parts_.told && !parts_.told())) return touch();
   if (std::exchange(leaving_, true)) return;
   base::log_info("nothing runs and nobody asks: the server leaves");
   leave_();

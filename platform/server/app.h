@@ -19,6 +19,7 @@
 #include "control/controller.h"
 #include "http/server.h"
 #include "job/machine_type.h"
+#include "notify/notifications.h"
 #include "server/authenticator.h"
 #include "server/request_counts.h"
 #include "server/router.h"
@@ -50,6 +51,9 @@ class App {
     base::RandomSource& random;
     std::string owner;  ///< who the unix socket belongs to
     workspace::TreeStore& trees;
+    notify::Notifications& notifications;
+    /// Whether everybody who is to be told of something has been; empty: always.
+    std::function<bool()> told = {};
   };
 
   /// `leave` is called, once, when the server should end.

@@ -32,8 +32,12 @@ void EventStream::look_again_later() {
   ping_ = life_.loop.after(life_.ping, [this] {
     ping_.reset();
     const bool valid = !life_.still_valid || life_.still_valid();
-    give(valid ? http::BodyPiece(std::string(http::kPing)) : std::nullopt);
+    give(valid ? http::BodyPiece(ping()) : std::nullopt);
   });
+}
+
+std::string EventStream::ping() const {
+  return std::string(http::kPing);
 }
 
 void EventStream::give(http::BodyPiece piece) {
@@ -42,8 +46,8 @@ void EventStream::give(http::BodyPiece piece) {
   deliver(std::move(piece));
 }
 
-http::Response event_answer(std::shared_ptr<http::BodyStream> stream) {
-  return {.content_type = std::string(http::kEventStream),
+http::Response event_answer(std::shared_ptr<http::BodyStream> stream, std::string_view type) {
+  return {.content_type = std::string(type),
           .headers = {{"cache-control", "no-store"}},
           .stream = std::move(stream)};
 }

@@ -9,9 +9,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/event_loop.h"
 #include "http/message.h"
+#include "http/server_sent_events.h"
 
 namespace muster::server {
 
@@ -30,6 +33,8 @@ class EventStream : public http::BodyStream {
  protected:
   /// What comes next, its end included; nothing: it is not there yet, and wake() will be called.
   virtual std::optional<http::BodyPiece> next() = 0;
+  /// What says nothing, now and then.
+  virtual std::string ping() const;
   /// Something may be there: looks at it in a turn of its own, once.
   void wake();
 
@@ -45,8 +50,10 @@ class EventStream : public http::BodyStream {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// An answer that streams events.
-http::Response event_answer(std::shared_ptr<http::BodyStream> stream);
+/// An answer that streams events, or what stands for them in another type: its name ends with
+/// "event-stream".
+http::Response event_answer(std::shared_ptr<http::BodyStream> stream,
+                            std::string_view type = http::kEventStream);
 
 /// The last id that a client saw, from the header or ?last_event_id=; empty: none.
 std::string last_event_id(const http::Request& request);

@@ -1,4 +1,6 @@
-// GET /v1/jobs: a page at a time, and no job is copied for it but where words have to be taken out.
+// GET /v1/jobs: a page at a time, and no job is copied for it but where words have to be taken out,
+// or it is told how far its program is. (Of jobs that have ended that would have to be read from
+// files that nobody else reads any more: it is told where one job is asked for.)
 #include <deque>
 #include <optional>
 #include <vector>
@@ -70,10 +72,15 @@ bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
   return too_much;
 }
 
-std::string page_of(const Sight& sight, std::vector<const Job*> jobs, const std::string& next) {
-  std::deque<Job> redacted;  // stay where they are
-  if (!sight.sees_all()) {
-    for (const Job*& job : jobs) job = &redacted.emplace_back(sight.redacted(*job));
+std::string page_of(const Controller& controller, const Sight& sight, std::vector<const Job*> jobs,
+                    const std::string& next) {
+  std::deque<Job> copies;  // stay where they are
+  for (const Job*& job : jobs) {
+    std::optional<job::Progress> progress;
+    if (!job::is_final(job->phase)) progress = controller.progress_of(*job);
+    if (sight.sees_all() && !progress) continue;
+    job = &copies.emplace_back(sight.redacted(*job));
+    copies.back().progress = std::move(progress);
   }
   return api::job_page_to_json(jobs, next);
 }
@@ -93,7 +100,7 @@ Answer list(const Controller& controller, const Call& call) {
   if (has_next) {
     next = cursor_text(query.order, place_of(query.order, *jobs.back()));
   }
-  return json_answer(200, page_of(sight, std::move(jobs), next));
+  return json_answer(200, page_of(controller, sight, std::move(jobs), next));
 }
 
 }  // namespace

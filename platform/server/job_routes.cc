@@ -31,7 +31,7 @@ Result<const job::Job*> job_of(const Sight& sight, const Call& call, Role needed
 }
 
 Response job_answer(int status, const Sight& sight, job::Job job) {
-  return json_answer(status, api::job_to_json(sight.redacted(std::move(job))));
+  return json_answer(status, api::job_to_json(sight.shown(std::move(job))));
 }
 
 // --- submit
@@ -130,7 +130,7 @@ std::vector<const job::Job*> visible_queue(Controller& controller, const Sight& 
 Answer queue(Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   std::vector<job::Job> jobs;
-  for (const job::Job* job : visible_queue(controller, sight)) jobs.push_back(sight.redacted(*job));
+  for (const job::Job* job : visible_queue(controller, sight)) jobs.push_back(sight.shown(*job));
   return json_answer(200, api::jobs_to_json(jobs));
 }
 

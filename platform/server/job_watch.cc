@@ -18,6 +18,12 @@ namespace {
 constexpr size_t kPieceBytes = 128 << 10;
 constexpr size_t kMostChanges = 100;
 
+/// With how far its program is, but where it has ended: nothing is read for that.
+std::string json_of(const Sight& sight, const Job& job) {
+  if (!job::is_final(job.phase)) return api::job_to_json(sight.shown(job));
+  return sight.sees_all() ? api::job_to_json(job) : api::job_to_json(sight.redacted(job));
+}
+
 }  // namespace
 
 JobWatch::JobWatch(StreamLife life, control::Controller& controller, access::Identity who,
@@ -80,9 +86,7 @@ bool JobWatch::follow_some(std::string& text) {
 
 void JobWatch::append_job(std::string& text, const Sight& sight, const Job& job,
                           const std::string& id) const {
-  const std::string json =
-      sight.sees_all() ? api::job_to_json(job) : api::job_to_json(sight.redacted(job));
-  http::append_event(text, api::kJobEvent, json, id);
+  http::append_event(text, api::kJobEvent, json_of(sight, job), id);
 }
 
 void JobWatch::append_change(std::string& text, const Sight& sight,

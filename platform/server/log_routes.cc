@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "api/log_query.h"
+#include "api/log_stream.h"
 #include "control/log_position.h"
 #include "server/answers.h"
 #include "server/log_share.h"
@@ -18,6 +19,14 @@ base::Error wrong_place() {
   return {.code = base::ErrorCode::kInvalid,
           .what = "the last event's id is none of a stream of logs",
           .advice = "send it as it came, or none to begin anew"};
+}
+
+/// Frames only for those who ask for them by name.
+LogFormat wanted_format(const http::Request& request) {
+  const auto accept = request.headers.find("accept");
+  const bool frames = accept != request.headers.end() &&
+                      accept->second.find(api::kLogStreamType) != std::string::npos;
+  return frames ? LogFormat::kFrames : LogFormat::kEvents;
 }
 
 Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& shares,
@@ -39,9 +48,13 @@ Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& s
   }
   const std::string place = last_event_id(call.request);
   if (!place.empty() && !control::log_position_of(place)) return wrong_place();
-  return event_answer(std::make_shared<LogStream>(
-      StreamLife{.loop = loop, .still_valid = call.still_valid}, controller, shares, call.who,
-      LogStream::Start{.job = job->id, .query = std::move(query), .place = place}));
+  const LogFormat format = wanted_format(call.request);
+  return event_answer(
+      std::make_shared<LogStream>(
+          StreamLife{.loop = loop, .still_valid = call.still_valid}, controller, shares, call.who,
+          LogStream::Start{
+              .job = job->id, .query = std::move(query), .place = place, .format = format}),
+      format == LogFormat::kFrames ? api::kLogStreamType : http::kEventStream);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/log_stream.h"
 #include "api/routes.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"
@@ -17,23 +18,22 @@ namespace {
 // How many may stand at places of their own, so that neither descriptors nor memory run out.
 constexpr size_t kMostIdleReaders = 4;
 
-/// What a record costs beside its text, about.
+/// What a record costs as an event beside its text, about.
 constexpr size_t kRecordOverhead = 200;
 
-std::string key_of(const std::string& job, const job::LogQuery& query) {
-  std::string key = job + (query.follow ? "\nfollow\n" : "\nread\n");
-  if (query.since) key += std::to_string(query.since->time_since_epoch().count());
-  if (query.task) key += "\n" + *query.task;
-  return key;
+/// No two queries have the same: what is free text stands behind all else, with its length.
+std::string key_of(const std::string& job, const job::LogQuery& query, LogFormat format) {
+  std::string key = job + (query.follow ? " follow" : " read") +
+                    (format == LogFormat::kEvents ? " events" : " frames");
+  if (query.since) key += " since " + std::to_string(query.since->time_since_epoch().count());
+  if (query.rank) key += " rank " + std::to_string(*query.rank);
+  if (query.task) key += " task " + std::to_string(query.task->size()) + " " + *query.task;
+  return key + " grep " + query.grep;
 }
 
-}  // namespace
-
-LogPiece encoded_piece(const std::vector<LogRecord>& records, const LogPosition& next, bool end) {
-  std::string text;
-  size_t size = 0;
-  for (const LogRecord& record : records) size += record.text.size() + kRecordOverhead;
-  text.reserve(size);
+void append_events(std::string& text, const job::LogBatch& batch) {
+  const auto records = job::records_of(batch);
+  text.reserve(batch.bytes().size() + records.size() * kRecordOverhead);
   for (const LogRecord& record : records) {
     // A record is one line, so it needs no look for line ends, as append_event() has it.
     text += "event: ";
@@ -42,18 +42,33 @@ LogPiece encoded_piece(const std::vector<LogRecord>& records, const LogPosition&
     api::append_log_record(text, record);
     text += "\n\n";
   }
+}
+
+}  // namespace
+
+LogPiece encoded_piece(const job::LogBatch& batch, const LogPosition& next, bool end,
+                       LogFormat format) {
+  std::string text;
   LogPiece piece{.text = nullptr, .next = to_string(next), .end = end};
-  http::append_event_id(text, piece.next);
-  text.shrink_to_fit();
+  if (format == LogFormat::kFrames) {
+    api::append_log_batch(text, batch);
+    api::append_log_frame(text, api::LogFrameKind::kPlace, piece.next);
+  } else {
+    append_events(text, batch);
+    http::append_event_id(text, piece.next);
+  }
+  // What was reserved for more sources than there are is not worth a copy of all.
+  if (text.capacity() - text.size() > text.size() / 8) text.shrink_to_fit();
   piece.text = std::make_shared<const std::string>(std::move(text));
   return piece;
 }
 
 LogShare::LogShare(control::Controller& controller, std::string job, job::LogQuery query,
-                   std::shared_ptr<size_t> kept_of_all)
+                   LogFormat format, std::shared_ptr<size_t> kept_of_all)
     : controller_(controller),
       job_(std::move(job)),
       query_(std::move(query)),
+      format_(format),
       kept_of_all_(std::move(kept_of_all)) {}
 
 LogShare::~LogShare() {
@@ -95,16 +110,15 @@ LogShare::Reader& LogShare::reader_at(const std::string& place) {
 
 void LogShare::pull(Reader& reader) {
   if (std::exchange(reader.pulling, true)) return;
-  reader.follower->pull([this, reader = &reader](const std::vector<LogRecord>& records, bool end) {
-    read(reader, records, end);
-  });
+  reader.follower->pull(
+      [this, reader = &reader](const job::LogBatch& batch, bool end) { read(reader, batch, end); });
 }
 
-void LogShare::read(Reader* reader, const std::vector<LogRecord>& records, bool end) {
+void LogShare::read(Reader* reader, const job::LogBatch& batch, bool end) {
   const bool shared = weak_from_this().use_count() > 1;
   const auto self = shared_from_this();  // the last of those who are told may drop this
   ++read_pieces_;
-  const LogPiece piece = encoded_piece(records, reader->follower->position(), end);
+  const LogPiece piece = encoded_piece(batch, reader->follower->position(), end, format_);
   const auto takers = std::exchange(reader->takers, {});
   // The end is that of the log as it was now: who comes later looks for himself.
   if (shared && !end) keep(reader->place, piece);
@@ -136,11 +150,12 @@ void LogShare::forget_oldest() {
   kept_order_.pop_front();
 }
 
-std::shared_ptr<LogShare> LogShares::share(const std::string& job, const job::LogQuery& query) {
+std::shared_ptr<LogShare> LogShares::share(const std::string& job, const job::LogQuery& query,
+                                           LogFormat format) {
   std::erase_if(shares_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<LogShare>& known = shares_[key_of(job, query)];
+  std::weak_ptr<LogShare>& known = shares_[key_of(job, query, format)];
   if (auto share = known.lock()) return share;
-  auto share = std::make_shared<LogShare>(controller_, job, query, kept_of_all_);
+  auto share = std::make_shared<LogShare>(controller_, job, query, format, kept_of_all_);
   known = share;
   return share;
 }

@@ -1,5 +1,5 @@
-// One job's log for all who watch it: what one of them has read and written as events, those who
-// come to the same place are sent as well, byte for byte the same bytes in memory.
+// One job's log for all who watch it: what one of them has read and written for its client, those
+// who come to the same place are sent as well, byte for byte the same bytes in memory.
 //
 // Followers of a log meet where they wait for more, and go on together from there. Whoever is
 // slower finds what came meanwhile in a store of bounded size; whoever has fallen out of it reads
@@ -8,6 +8,7 @@
 // On the EventLoop's thread.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -20,21 +21,25 @@
 #include "control/controller.h"
 #include "control/log_follower.h"
 #include "http/message.h"
+#include "job/log_batch.h"
 
 namespace muster::server {
 
-/// Part of a log as events, and the place behind it.
+/// How a client reads a log: as events, or as the frames of api/log_stream.h.
+enum class LogFormat { kEvents, kFrames };
+
+/// Part of a log as a client is sent it, and the place behind it.
 struct LogPiece {
   http::Piece text;  ///< may be empty
   std::string next;  ///< a LogPosition; nothing to do with the query it was read for
   bool end = false;  ///< there will be no more
 };
 
-/// `records` as events, and the id of the place behind them.
-LogPiece encoded_piece(const std::vector<job::LogRecord>& records, const control::LogPosition& next,
-                       bool end);
+/// `batch`, and the id of the place behind it.
+LogPiece encoded_piece(const job::LogBatch& batch, const control::LogPosition& next, bool end,
+                       LogFormat format);
 
-/// The log of one job as one query shows it.
+/// The log of one job as one query shows it, in one format.
 class LogShare : public std::enable_shared_from_this<LogShare> {
  public:
   using Take = std::function<void(const LogPiece&)>;
@@ -43,7 +48,7 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
 
   /// Of a job that exists now, by its id. `query` has no tail. `kept_of_all` counts for all shares.
   /// The controller must outlive it.
-  LogShare(control::Controller& controller, std::string job, job::LogQuery query,
+  LogShare(control::Controller& controller, std::string job, job::LogQuery query, LogFormat format,
            std::shared_ptr<size_t> kept_of_all);
   ~LogShare();
 
@@ -64,13 +69,14 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
 
   Reader& reader_at(const std::string& place);
   void pull(Reader& reader);
-  void read(Reader* reader, const std::vector<job::LogRecord>& records, bool end);
+  void read(Reader* reader, const job::LogBatch& batch, bool end);
   void keep(const std::string& place, const LogPiece& piece);
   void forget_oldest();
 
   control::Controller& controller_;
   std::string job_;
   job::LogQuery query_;
+  LogFormat format_;
   std::vector<std::unique_ptr<Reader>> readers_;    ///< the one that was asked last at the end
   std::unordered_map<std::string, LogPiece> kept_;  ///< by the place in front of it
   std::deque<std::string> kept_order_;              ///< oldest first
@@ -83,12 +89,13 @@ class LogShare : public std::enable_shared_from_this<LogShare> {
 class LogShares {
  public:
   explicit LogShares(control::Controller& controller) : controller_(controller) {}
-  std::shared_ptr<LogShare> share(const std::string& job, const job::LogQuery& query);
+  std::shared_ptr<LogShare> share(const std::string& job, const job::LogQuery& query,
+                                  LogFormat format);
 
  private:
   control::Controller& controller_;
   std::shared_ptr<size_t> kept_of_all_ = std::make_shared<size_t>(0);
-  std::map<std::string, std::weak_ptr<LogShare>> shares_;  ///< by job and query
+  std::map<std::string, std::weak_ptr<LogShare>> shares_;  ///< by job, query and format
 };
 
 }  // namespace muster::server

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/log_stream.h"
 #include "api/routes.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"
@@ -15,10 +16,11 @@ LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares
       controller_(controller),
       who_(std::move(who)),
       job_(std::move(start.job)),
-      place_(std::move(start.place)) {
+      place_(std::move(start.place)),
+      format_(start.format) {
   if (start.query.tail && place_.empty()) tail_ = controller.follow_logs(job_, start.query);
   start.query.tail.reset();
-  share_ = shares.share(job_, start.query);
+  share_ = shares.share(job_, start.query, format_);
 }
 
 /// Its project may have been moved below another, or deleted, while its log is followed.
@@ -45,8 +47,8 @@ void LogStream::ask() {
     asked_ = share_->ask(place_, [this](const LogPiece& piece) { take(piece); });
     return;
   }
-  tail_->pull([this](const std::vector<job::LogRecord>& records, bool end) {
-    take(encoded_piece(records, tail_->position(), end));
+  tail_->pull([this](const job::LogBatch& batch, bool end) {
+    take(encoded_piece(batch, tail_->position(), end, format_));
   });
 }
 
@@ -58,13 +60,25 @@ void LogStream::take(const LogPiece& piece) {
   if (!in_next_) wake();
 }
 
+std::string LogStream::ping() const {
+  if (format_ == LogFormat::kEvents) return EventStream::ping();
+  std::string text;
+  api::append_log_frame(text, api::LogFrameKind::kPing);
+  return text;
+}
+
 // A job that was deleted while it was followed has no state to end with: the stream then just ends,
 // which the reader takes for a server that went away and asks again, to be told that it is gone.
 std::string LogStream::end_event() const {
   std::string text;
   if (const job::Job* const job = controller_.with_id(job_)) {
     const Sight sight(controller_, who_);
-    http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(*job)));
+    const std::string document = api::job_to_json(sight.redacted(*job));
+    if (format_ == LogFormat::kFrames) {
+      api::append_log_frame(text, api::LogFrameKind::kEnd, document);
+    } else {
+      http::append_event(text, api::kEndEvent, document);
+    }
   }
   return text;
 }

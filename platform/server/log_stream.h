@@ -1,5 +1,5 @@
 // A job's merged log as server-sent events: "log" for each record, now and then the id of the place
-// that was reached, "end" with the job at the end.
+// that was reached, "end" with the job at the end; or the same as frames.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -21,6 +21,7 @@ class LogStream : public EventStream {
     std::string job;  ///< the id of one that exists now
     job::LogQuery query;
     std::string place;  ///< a LogPosition's text to go on from; empty: as the query has it
+    LogFormat format = LogFormat::kEvents;
   };
 
   /// The controller must outlive the stream.
@@ -29,6 +30,7 @@ class LogStream : public EventStream {
 
  protected:
   std::optional<http::BodyPiece> next() override;
+  std::string ping() const override;
 
  private:
   bool still_sees() const;
@@ -40,6 +42,7 @@ class LogStream : public EventStream {
   access::Identity who_;
   std::string job_;
   std::string place_;
+  LogFormat format_;
   std::shared_ptr<LogShare> share_;
   /// While it looks for the last lines, which are others for each who asks.
   std::unique_ptr<control::LogFollower> tail_;

@@ -55,6 +55,10 @@ class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
                 [weak] {
                   const auto self = weak.lock();
                   if (self && self->socket_ != nullptr) self->socket_->pause(false);
+                },
+            .on_output_end =
+                [weak](bool is_error) {
+                  if (const auto self = weak.lock()) self->on_output({}, is_error);
                 }};
   }
 

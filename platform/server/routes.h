@@ -13,6 +13,7 @@
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "job/machine_type.h"
+#include "notify/notifications.h"
 #include "server/request_counts.h"
 #include "server/router.h"
 #include "workspace/tree_store.h"
@@ -23,10 +24,20 @@ namespace muster::server {
 void add_job_routes(Router& router, control::Controller& controller);
 /// GET /v1/jobs.                                                      job_list_route.cc
 void add_job_list_route(Router& router, control::Controller& controller);
+/// /v1/jobs/{name}/metrics.                                           job_metric_routes.cc
+void add_job_metric_routes(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/logs.                                              log_routes.cc
 void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/jobs/{name}/attach.                                            attach_route.cc
+void add_attach_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/exec.                                              exec_route.cc
 void add_exec_route(Router& router, control::Controller& controller);
+/// /v1/jobs/{name}/copy.                                              copy_route.cc
+void add_copy_route(Router& router, control::Controller& controller);
+/// /v1/jobs/{name}/forward.                                           forward_route.cc
+void add_forward_route(Router& router, control::Controller& controller);
+/// /v1/jobs/{name}/artifacts and artifact.                            artifact_routes.cc
+void add_artifact_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/watch/jobs, /v1/watch/events.                                  watch_routes.cc
 void add_watch_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/projects and below, but for members and secrets.               project_routes.cc
@@ -44,6 +55,9 @@ void add_account_routes(Router& router, control::Accounts& accounts,
 /// /v1/projects/{name}/members and secrets.                           member_routes.cc
 void add_member_routes(Router& router, control::Accounts& accounts,
                        control::Controller& controller);
+/// /v1/projects/{name}/notifications and dead-letters.                notification_routes.cc
+void add_notification_routes(Router& router, notify::Notifications& notifications,
+                             control::Controller& controller);
 /// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
 /// The parts must outlive the router; `trees` is used on the background's thread.
 void add_tree_routes(Router& router, control::Controller& controller, workspace::TreeStore& trees,

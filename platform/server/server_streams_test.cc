@@ -331,10 +331,13 @@ TEST_F(Streams, ReadAndWriteALogOnceForAllWhoAreAtTheSamePlace) {
   std::vector<std::shared_ptr<void>> asked;
   server_.on_loop([&] {
     LogShares shares(*controller_);
-    share = shares.share(id, {.follow = true});
-    of_another = shares.share(id, {.follow = true});
+    share = shares.share(id, {.follow = true}, LogFormat::kEvents);
+    of_another = shares.share(id, {.follow = true}, LogFormat::kEvents);
     EXPECT_EQ(of_another, share);
-    EXPECT_NE(shares.share(id, {}), share);
+    EXPECT_NE(shares.share(id, {}, LogFormat::kEvents), share);
+    EXPECT_NE(shares.share(id, {.follow = true}, LogFormat::kFrames), share);
+    EXPECT_NE(shares.share(id, {.follow = true, .rank = 1}, LogFormat::kEvents), share);
+    EXPECT_NE(shares.share(id, {.follow = true, .grep = "a"}, LogFormat::kEvents), share);
   });
   const auto ask = [&](const std::string& place) {
     server_.on_loop([&] {
@@ -363,7 +366,7 @@ TEST_F(Streams, LetWhoeverHasFallenOutOfTheStoreReadForHimself) {
   std::string wanted;
   server_.on_loop([&] {
     LogShares shares(*controller_);
-    fast = shares.share(id, {.follow = true});
+    fast = shares.share(id, {.follow = true}, LogFormat::kEvents);
     slow = fast;
   });
   const std::string line(1000, 'x');

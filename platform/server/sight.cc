@@ -159,6 +159,11 @@ Job Sight::redacted(Job job) const {
   return job;
 }
 
+Job Sight::shown(Job job) const {
+  job.progress = controller_.progress_of(job);
+  return redacted(std::move(job));
+}
+
 job::Explanation Sight::redacted(job::Explanation explanation) const {
   if (sees_all()) return explanation;
   explanation.reason = redacted(std::move(explanation.reason));

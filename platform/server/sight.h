@@ -43,6 +43,8 @@ class Sight {
 
   // The same thing without what the caller must not see: other projects' names, jobs and counts.
   job::Job redacted(job::Job job) const;
+  /// The same, with how far its program is.
+  job::Job shown(job::Job job) const;
   job::Explanation redacted(job::Explanation explanation) const;
   job::Forecast redacted(job::Forecast forecast) const;
   job::Node redacted(job::Node node) const;

@@ -15,20 +15,38 @@ constexpr std::chrono::days kUnusedTreesAreKept{7};
 }  // namespace
 
 Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
-               const server::AppOptions& options)
+               const server::AppOptions& options, const NotifySettings& notify)
     : loop_(parts.loop),
       clock_(parts.clock),
       trees_(parts.trees),
       background_(parts.loop),
       store_(parts.store, parts.leadership, std::move(parts.address), std::move(parts.lost)),
+      courier_(parts.loop),
+      hook_(parts.loop),
+      notifications_(
+          {.loop = parts.loop,
+           .clock = parts.clock,
+           .random = parts.random,
+           .box = parts.box,
+           .send = [this](notify::Errand errand,
+                          auto done) { courier_.send(std::move(errand), std::move(done)); },
+           .check = [this](notify::Receiver receiver,
+                           auto done) { courier_.check(std::move(receiver), std::move(done)); },
+           .keep =
+               [this](const notify::Changes& changes) { return store_.commit(batch_of(changes)); },
+           .has_project =
+               [this](const std::string& project) {
+                 return !controller_.line_of_project(project).empty();
+               }}),
+      told_store_(store_, notifications_, hook_),
       engine_(std::move(parts.engine)),
       accounts_({.loop = parts.loop,
-                 .store = store_,
+                 .store = told_store_,
                  .clock = parts.clock,
                  .random = parts.random,
                  .box = parts.box}),
       controller_({.loop = parts.loop,
-                   .store = store_,
+                   .store = told_store_,
                    .engine = *engine_,
                    .clock = parts.clock,
                    .random = parts.random,
@@ -40,8 +58,18 @@ Leader::Leader(Parts parts, const control::SiteFacts& site, const schedule::Opti
             .clock = parts.clock,
             .random = parts.random,
             .owner = site.user,
-            .trees = parts.trees},
-           options, std::move(parts.leave)) {}
+            .trees = parts.trees,
+            .notifications = notifications_,
+            .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); }},
+           options, std::move(parts.leave)) {
+  set_options(notify);
+}
+
+void Leader::set_options(const NotifySettings& settings) {
+  courier_.set_rules(settings.rules);
+  notifications_.set_schedule(settings.schedule);
+  hook_.set_command(settings.command);
+}
 
 base::Result<void> Leader::take_up() {
   MUSTER_CHECK(controller_.recover());

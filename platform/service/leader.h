@@ -17,8 +17,13 @@
 #include "control/controller.h"
 #include "engine/engine.h"
 #include "http/server.h"
+#include "notify/command_hook.h"
+#include "notify/courier.h"
+#include "notify/notifications.h"
 #include "schedule/scheduler.h"
 #include "server/app.h"
+#include "service/notifying_store.h"
+#include "service/settings.h"
 #include "service/watched_store.h"
 #include "store/leadership.h"
 #include "store/store.h"
@@ -44,12 +49,15 @@ class Leader {
   };
 
   Leader(Parts parts, const control::SiteFacts& site, const schedule::Options& scheduling,
-         const server::AppOptions& options);
+         const server::AppOptions& options, const NotifySettings& notify);
 
   /// Takes up the jobs that an earlier leader left. To be called once, before anything else.
   base::Result<void> take_up();
   http::Handler handler() { return app_.handler(); }
   void set_options(const server::AppOptions& options) { app_.set_options(options); }
+  void set_options(const NotifySettings& settings);
+  /// From now on; it may be told before it takes up the jobs.
+  void set_retention(const control::RetentionRules& rules) { controller_.set_retention(rules); }
   /// Whether it still leads: calls Parts::lost where not.
   void look() { store_.look(); }
 
@@ -62,6 +70,10 @@ class Leader {
   base::Background background_;
   base::EventLoop::Interest collect_timer_;
   WatchedStore store_;
+  notify::Courier courier_;
+  notify::CommandHook hook_;
+  notify::Notifications notifications_;
+  NotifyingStore told_store_;
   std::unique_ptr<engine::Engine> engine_;
   control::Accounts accounts_;
   control::Controller controller_;

@@ -192,6 +192,7 @@ class Service {
 
   Result<void> start_leading() {
     MUSTER_TRY(const auto scheduling, scheduler_options(options_));
+    MUSTER_TRY(const NotifySettings notifying, notify_settings(options_));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
     trees_ = std::make_unique<workspace::TreeStore>(cli::trees_folder(jobs_folder_),
                                                     options_.workspace_bytes);
@@ -201,19 +202,20 @@ class Service {
       return static_cast<bool>(trees_->info(project, tree));
     };
     site.project_gone = [this](const std::string& project) { forget_files_of(project); };
-    leader_ =
-        std::make_unique<Leader>(Leader::Parts{.loop = loop_,
-                                               .store = *store_.store,
-                                               .leadership = store_.leadership,
-                                               .address = address_,
-                                               .engine = std::move(engine),
-                                               .clock = clock_,
-                                               .random = random_,
-                                               .box = *box_,
-                                               .trees = *trees_,
-                                               .lost = [this] { lost_the_lead(); },
-                                               .leave = [this] { leave(); }},
-                                 site, scheduling, app_options(options_, paths_, makers_.version));
+    leader_ = std::make_unique<Leader>(Leader::Parts{.loop = loop_,
+                                                     .store = *store_.store,
+                                                     .leadership = store_.leadership,
+                                                     .address = address_,
+                                                     .engine = std::move(engine),
+                                                     .clock = clock_,
+                                                     .random = random_,
+                                                     .box = *box_,
+                                                     .trees = *trees_,
+                                                     .lost = [this] { lost_the_lead(); },
+                                                     .leave = [this] { leave(); }},
+                                       site, scheduling,
+                                       app_options(options_, paths_, makers_.version), notifying);
+    leader_->set_retention(retention_rules(options_));
     MUSTER_CHECK(leader_->take_up());
     door_.let_answer(leader_->handler());
     if (store_.leadership != nullptr) {
@@ -286,6 +288,7 @@ class Service {
 
   Result<void> take_over_options() {
     MUSTER_TRY(const cli::ServeOptions read, read_again_());
+    MUSTER_TRY(const NotifySettings notifying, notify_settings(read));
     const cli::ConfigChanges changes = cli::changes_between(options_, read);
     const cli::ServeOptions before = std::exchange(options_, cli::with_reloaded(options_, read));
     if (!options_.listen.empty()) {
@@ -299,7 +302,11 @@ class Service {
     }
     base::set_log_format(log_format_of(options_));
     server_->set_limits(http_limits(options_));
-    if (leader_) leader_->set_options(app_options(options_, paths_, makers_.version));
+    if (leader_) {
+      leader_->set_options(app_options(options_, paths_, makers_.version));
+      leader_->set_retention(retention_rules(options_));
+      leader_->set_options(notifying);
+    }
     tell(changes);
     return {};
   }

@@ -57,6 +57,22 @@ server::AppOptions app_options(const cli::ServeOptions& options, const cli::Path
   return result;
 }
 
+Result<NotifySettings> notify_settings(const cli::ServeOptions& options) {
+  MUSTER_TRY(notify::AddressRules rules,
+             notify::AddressRules::of(options.notify_allow, options.notify_allow_http));
+  return NotifySettings{.rules = std::move(rules),
+                        .schedule = {.first = options.notify_first_retry,
+                                     .longest = options.notify_longest_pause,
+                                     .give_up_after = options.notify_give_up_after},
+                        .command = options.notify_command};
+}
+
+control::RetentionRules retention_rules(const cli::ServeOptions& options) {
+  return {.keep_for = options.keep_jobs_for,
+          .keep_jobs = options.keep_jobs,
+          .keep_bytes = options.keep_bytes};
+}
+
 Result<schedule::Options> scheduler_options(const cli::ServeOptions& options) {
   using schedule::Packing;
   const std::map<std::string, Packing> packings{{"fragmentation", Packing::kFragmentation},

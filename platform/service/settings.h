@@ -5,11 +5,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/paths.h"
 #include "cli/serve_options.h"
+#include "control/retention.h"
 #include "http/server.h"
+#include "notify/address_rules.h"
+#include "notify/retry_schedule.h"
 #include "schedule/scheduler.h"
 #include "server/app.h"
 
@@ -19,6 +23,16 @@ http::Limits http_limits(const cli::ServeOptions& options);
 
 server::AppOptions app_options(const cli::ServeOptions& options, const cli::Paths& paths,
                                const std::string& version);
+
+struct NotifySettings {
+  notify::AddressRules rules;
+  notify::RetrySchedule schedule;
+  std::vector<std::string> command;
+};
+/// kInvalid: what is allowed is no address.
+base::Result<NotifySettings> notify_settings(const cli::ServeOptions& options);
+
+control::RetentionRules retention_rules(const cli::ServeOptions& options);
 
 /// kInvalid: the way of packing is none.
 base::Result<schedule::Options> scheduler_options(const cli::ServeOptions& options);

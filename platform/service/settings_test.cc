@@ -70,6 +70,19 @@ TEST(Defaults, OfTheConfigurationAreThoseOfTheParts) {
   EXPECT_EQ(app.failed_logins.free_tries, access::FailedLogins::Options().free_tries);
   EXPECT_EQ(app.failed_logins.window, access::FailedLogins::Options().window);
   EXPECT_EQ(app.failed_logins.longest, access::FailedLogins::Options().longest);
+  const auto notify = notify_settings(options);
+  ASSERT_TRUE(notify);
+  EXPECT_EQ(notify->schedule.first, notify::RetrySchedule().first);
+  EXPECT_EQ(notify->schedule.longest, notify::RetrySchedule().longest);
+  EXPECT_EQ(notify->schedule.give_up_after, notify::RetrySchedule().give_up_after);
+}
+
+TEST(NotifySettings, NameTheExceptionThatIsNone) {
+  const auto settings = notify_settings({.notify_allow = {"10.0.0.0/8", "not/an/address"}});
+
+  ASSERT_FALSE(settings);
+  EXPECT_EQ(settings.error().code, base::ErrorCode::kInvalid);
+  EXPECT_NE(settings.error().what.find("'not/an/address'"), std::string::npos);
 }
 
 }  // namespace

@@ -105,6 +105,8 @@ TEST_P(StoreConformance, IsEmptyAtFirstAndAfterAnEmptyBatch) {
   EXPECT_TRUE(contents().users.empty());
   EXPECT_TRUE(contents().tokens.empty());
   EXPECT_TRUE(contents().secrets.empty());
+  EXPECT_TRUE(contents().subscriptions.empty());
+  EXPECT_TRUE(contents().deliveries.empty());
   EXPECT_TRUE(audit({}).empty());
   EXPECT_EQ(*store().find_by_key("k"), std::nullopt);
   EXPECT_TRUE(store().ping());
@@ -221,6 +223,8 @@ TEST_P(StoreConformance, RefusesAChangeOfWhatIsNotThereWithAllThatCameWithIt) {
                                     .users = {full_user("ada")},
                                     .tokens = {full_token("t1")},
                                     .secrets = {full_secret("lab", "A")},
+                                    .subscriptions = {full_subscription("s1")},
+                                    .deliveries = {full_delivery("d1")},
                                     .audit = {full_record(1)}});
 
   ASSERT_FALSE(done);
@@ -231,6 +235,8 @@ TEST_P(StoreConformance, RefusesAChangeOfWhatIsNotThereWithAllThatCameWithIt) {
   EXPECT_TRUE(contents().users.empty());
   EXPECT_TRUE(contents().tokens.empty());
   EXPECT_TRUE(contents().secrets.empty());
+  EXPECT_TRUE(contents().subscriptions.empty());
+  EXPECT_TRUE(contents().deliveries.empty());
   EXPECT_TRUE(audit({}).empty());
   EXPECT_EQ(*store().find_by_key("k1"), "j1");
   EXPECT_EQ(*store().find_by_key("k2"), std::nullopt);
@@ -243,7 +249,9 @@ TEST_P(StoreConformance, RemovingWhatIsNotThereIsNoError) {
                               .uncordoned_nodes = {"n1"},
                               .removed_users = {"ada"},
                               .removed_tokens = {"t1"},
-                              .removed_secrets = {{.project = "lab", .name = "A"}}}));
+                              .removed_secrets = {{.project = "lab", .name = "A"}},
+                              .removed_subscriptions = {"s1"},
+                              .removed_deliveries = {"d1"}}));
 }
 
 TEST_P(StoreConformance, KeepsProjectsInTheOrderOfTheirSequence) {
@@ -301,6 +309,27 @@ TEST_P(StoreConformance, KeepsSecretsByProjectAndName) {
       store().commit({.secrets = {changed}, .removed_secrets = {{.project = "lab", .name = "A"}}}));
 
   EXPECT_EQ(contents().secrets, (std::vector<access::Secret>{changed, full_secret("vision", "A")}));
+}
+
+TEST_P(StoreConformance, KeepsSubscriptionsById) {
+  job::Subscription changed = full_subscription("s1");
+  ASSERT_TRUE(store().commit({.subscriptions = {full_subscription("s2"), changed}}));
+
+  changed.gone.reset();
+  ASSERT_TRUE(store().commit({.subscriptions = {changed}, .removed_subscriptions = {"s2"}}));
+
+  EXPECT_EQ(contents().subscriptions, std::vector<job::Subscription>{changed});
+}
+
+TEST_P(StoreConformance, KeepsDeliveriesUntilTheyAreRemoved) {
+  job::Delivery failed = full_delivery("d1");
+  failed.dead.reset();
+  ASSERT_TRUE(store().commit({.deliveries = {full_delivery("d2"), failed, full_delivery("d3")}}));
+
+  failed.attempts = 4;
+  ASSERT_TRUE(store().commit({.deliveries = {failed}, .removed_deliveries = {"d2"}}));
+
+  EXPECT_EQ(contents().deliveries, (std::vector<job::Delivery>{failed, full_delivery("d3")}));
 }
 
 TEST_P(StoreConformance, NumbersAuditRecordsInTheOrderOfTheirCommits) {

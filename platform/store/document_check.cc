@@ -2,6 +2,7 @@
 
 #include "store/account_document.h"
 #include "store/job_document.h"
+#include "store/notification_document.h"
 #include "store/project_document.h"
 
 namespace muster::store {
@@ -35,6 +36,16 @@ Result<std::string> identity_of_secret(std::string_view document) {
   return secret.project + "/" + secret.name;
 }
 
+Result<std::string> identity_of_subscription(std::string_view document) {
+  MUSTER_TRY(const job::Subscription subscription, from_subscription_document(document));
+  return subscription.id;
+}
+
+Result<std::string> identity_of_delivery(std::string_view document) {
+  MUSTER_TRY(const job::Delivery delivery, from_delivery_document(document));
+  return delivery.id;
+}
+
 Result<std::string> identity_of_record(std::string_view document) {
   MUSTER_TRY(const access::AuditRecord record, from_audit_document(document));
   return record.action + " by " + record.actor.user + " in '" + record.project + "'";
@@ -46,6 +57,8 @@ constexpr DocumentTable kTables[] = {
     {"account", "user", "name", identity_of_user},
     {"token", "token", "id", identity_of_token},
     {"secret", "secret", "project || '/' || name", identity_of_secret},
+    {"subscription", "subscription", "id", identity_of_subscription},
+    {"delivery", "delivery", "id", identity_of_delivery},
     {"audit", "record of the audit log", "action || ' by ' || actor || ' in ''' || project || ''''",
      identity_of_record}};
 

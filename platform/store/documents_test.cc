@@ -6,6 +6,7 @@
 #include "store/cbor_value.h"
 #include "store/cbor_writer.h"
 #include "store/job_document.h"
+#include "store/notification_document.h"
 #include "store/project_document.h"
 #include "store/test_values.h"
 
@@ -176,6 +177,10 @@ TEST(AccountDocuments, AreReadBackAsTheyWereWrittenInEveryField) {
   expect_kept(access::Token{.id = "t2"}, to_token_document, from_token_document);
   expect_kept(full_secret("lab", "A"), to_secret_document, from_secret_document);
   expect_kept(access::Secret{}, to_secret_document, from_secret_document);
+  expect_kept(full_subscription("s1"), to_subscription_document, from_subscription_document);
+  expect_kept(job::Subscription{}, to_subscription_document, from_subscription_document);
+  expect_kept(full_delivery("d1"), to_delivery_document, from_delivery_document);
+  expect_kept(job::Delivery{}, to_delivery_document, from_delivery_document);
   expect_kept(full_record(0), to_audit_document, from_audit_document);
   expect_kept(access::AuditRecord{}, to_audit_document, from_audit_document);
 }

@@ -23,6 +23,8 @@ struct StoreSummary {
   uint64_t users = 0;
   uint64_t tokens = 0;
   uint64_t secrets = 0;
+  uint64_t subscriptions = 0;  ///< to notifications
+  uint64_t deliveries = 0;     ///< of notifications, that have not arrived
   uint64_t audit_records = 0;
 
   bool operator==(const StoreSummary&) const = default;

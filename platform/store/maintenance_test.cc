@@ -46,16 +46,20 @@ void fill(Store& store) {
                             .users = {full_user("ada"), full_user("bob"), full_user("eve")},
                             .tokens = {full_token("t1"), full_token("t2")},
                             .secrets = {full_secret("lab", "A")},
+                            .subscriptions = {full_subscription("s1")},
+                            .deliveries = {full_delivery("d1"), full_delivery("d2")},
                             .audit = {full_record(1), full_record(2), full_record(3)}}));
   ASSERT_TRUE(store.commit({.removed_jobs = {"j2"}, .audit = {full_record(4)}}));
 }
 
-constexpr StoreSummary kFilled{.schema_version = 3,
+constexpr StoreSummary kFilled{.schema_version = 4,
                                .jobs = 2,
                                .projects = 2,
                                .users = 3,
                                .tokens = 2,
                                .secrets = 1,
+                               .subscriptions = 1,
+                               .deliveries = 2,
                                .audit_records = 4};
 
 void expect_filled(const std::string& where) {
@@ -71,6 +75,9 @@ void expect_filled(const std::string& where) {
             (std::vector<access::User>{full_user("ada"), full_user("bob"), full_user("eve")}));
   EXPECT_EQ(contents->tokens, (std::vector<access::Token>{full_token("t1"), full_token("t2")}));
   EXPECT_EQ(contents->secrets, std::vector<access::Secret>{full_secret("lab", "A")});
+  EXPECT_EQ(contents->subscriptions, std::vector<job::Subscription>{full_subscription("s1")});
+  EXPECT_EQ(contents->deliveries,
+            (std::vector<job::Delivery>{full_delivery("d1"), full_delivery("d2")}));
   EXPECT_EQ(*store->audit({}), (std::vector<access::AuditRecord>{full_record(4), full_record(3),
                                                                  full_record(2), full_record(1)}));
   EXPECT_EQ(*store->find_by_key("k\xFF"), "j1");

@@ -54,6 +54,8 @@ Result<Contents> MemoryStore::load() {
   contents.users = values_of(users_);
   contents.tokens = values_of(tokens_);
   contents.secrets = values_of(secrets_);
+  contents.subscriptions = values_of(subscriptions_);
+  contents.deliveries = values_of(deliveries_);
   return contents;
 }
 
@@ -67,6 +69,7 @@ Result<void> MemoryStore::commit(const Batch& batch) {
   for (const std::string& name : batch.uncordoned_nodes) cordoned_nodes_.erase(name);
   for (const std::string& name : batch.cordoned_nodes) cordoned_nodes_.insert(name);
   apply_accounts(batch);
+  apply_notifications(batch);
   return {};
 }
 
@@ -83,6 +86,13 @@ void MemoryStore::apply_accounts(const Batch& batch) {
     audit_.push_back(record);
     audit_.back().number = audit_.size();
   }
+}
+
+void MemoryStore::apply_notifications(const Batch& batch) {
+  for (const std::string& id : batch.removed_subscriptions) subscriptions_.erase(id);
+  for (const job::Subscription& each : batch.subscriptions) subscriptions_[each.id] = each;
+  for (const std::string& id : batch.removed_deliveries) deliveries_.erase(id);
+  for (const job::Delivery& each : batch.deliveries) deliveries_[each.id] = each;
 }
 
 Result<std::vector<access::AuditRecord>> MemoryStore::audit(const access::AuditQuery& query) {

@@ -32,6 +32,7 @@ class MemoryStore : public Store {
   void insert(const NewJob& job);
   void remove(const std::string& id);
   void apply_accounts(const Batch& batch);
+  void apply_notifications(const Batch& batch);
 
   std::map<uint64_t, Entry> jobs_;  ///< oldest first
   std::map<std::string, uint64_t> by_id_;
@@ -42,6 +43,8 @@ class MemoryStore : public Store {
   std::map<std::string, access::User> users_;
   std::map<std::string, access::Token> tokens_;
   std::map<SecretName, access::Secret> secrets_;
+  std::map<std::string, job::Subscription> subscriptions_;
+  std::map<std::string, job::Delivery> deliveries_;
   std::vector<access::AuditRecord> audit_;  ///< oldest first; number i + 1 is at index i
   uint64_t next_ = 0;
 };

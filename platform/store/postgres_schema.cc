@@ -66,6 +66,16 @@ CREATE TABLE leader (
 INSERT INTO leader VALUES ('', 0, 0);
 CREATE TABLE schema_version (version int8 NOT NULL);
 INSERT INTO schema_version VALUES (0);
+)sql"},
+                                             {4, R"sql(
+CREATE TABLE subscription (
+  id text COLLATE "C" PRIMARY KEY,
+  document bytea NOT NULL
+);
+CREATE TABLE delivery (
+  id text COLLATE "C" PRIMARY KEY,
+  document bytea NOT NULL
+) WITH (fillfactor = 70);
 )sql"}};
 
 Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {

@@ -2,6 +2,7 @@
 
 #include "store/account_document.h"
 #include "store/job_document.h"
+#include "store/notification_document.h"
 #include "store/project_document.h"
 
 namespace muster::store {
@@ -38,6 +39,14 @@ constexpr PostgresConnection::Prepared kStatements[] = {
      "INSERT INTO secret (project, name, document) VALUES ($1::text, $2::text, $3::bytea)"
      " ON CONFLICT (project, name) DO UPDATE SET document = $3::bytea"},
     {"remove_secret", "DELETE FROM secret WHERE project = $1::text AND name = $2::text"},
+    {"put_subscription",
+     "INSERT INTO subscription (id, document) VALUES ($1::text, $2::bytea)"
+     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea"},
+    {"remove_subscription", "DELETE FROM subscription WHERE id = $1::text"},
+    {"put_delivery",
+     "INSERT INTO delivery (id, document) VALUES ($1::text, $2::bytea)"
+     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea"},
+    {"remove_delivery", "DELETE FROM delivery WHERE id = $1::text"},
     {"append_audit",
      "INSERT INTO audit (number, time, actor, project, action, document)"
      " SELECT coalesce(max(number), 0) + 1, $1::int8, $2::text, $3::text, $4::text, $5::bytea"
@@ -101,6 +110,15 @@ Touched touched_secrets(const Batch& batch) {
           PostgresParameters().texts(projects).texts(names)};
 }
 
+/// Of a table whose rows are an id and a document.
+template <class Value>
+Touched touched_ids(const char* table, const std::vector<Value>& values,
+                    const std::vector<std::string>& removed) {
+  std::vector<std::string> ids;
+  for (const Value& value : values) ids.push_back(value.id);
+  return {table, "id, document", "id = ANY($1::text[])", keys_of(std::move(ids), removed)};
+}
+
 std::vector<Touched> touched_by(const Batch& batch) {
   std::vector<Touched> touched;
   if (!batch.new_jobs.empty() || !batch.changed_jobs.empty() || !batch.removed_jobs.empty()) {
@@ -121,6 +139,13 @@ std::vector<Touched> touched_by(const Batch& batch) {
   }
   if (!batch.secrets.empty() || !batch.removed_secrets.empty()) {
     touched.push_back(touched_secrets(batch));
+  }
+  if (!batch.subscriptions.empty() || !batch.removed_subscriptions.empty()) {
+    touched.push_back(
+        touched_ids("subscription", batch.subscriptions, batch.removed_subscriptions));
+  }
+  if (!batch.deliveries.empty() || !batch.removed_deliveries.empty()) {
+    touched.push_back(touched_ids("delivery", batch.deliveries, batch.removed_deliveries));
   }
   return touched;
 }
@@ -222,6 +247,25 @@ void write_accounts(const Batch& batch, std::vector<PostgresStep>& steps) {
   }
 }
 
+void write_notifications(const Batch& batch, std::vector<PostgresStep>& steps) {
+  const auto add = [&](const char* name, PostgresParameters parameters) {
+    steps.push_back({.statement = name, .parameters = std::move(parameters)});
+  };
+  for (const std::string& id : batch.removed_subscriptions) {
+    add("remove_subscription", PostgresParameters().text(id));
+  }
+  for (const job::Subscription& each : batch.subscriptions) {
+    add("put_subscription",
+        PostgresParameters().text(each.id).bytes(to_subscription_document(each)));
+  }
+  for (const std::string& id : batch.removed_deliveries) {
+    add("remove_delivery", PostgresParameters().text(id));
+  }
+  for (const job::Delivery& each : batch.deliveries) {
+    add("put_delivery", PostgresParameters().text(each.id).bytes(to_delivery_document(each)));
+  }
+}
+
 }  // namespace
 
 const std::span<const PostgresConnection::Prepared> kPostgresStatements(kStatements);
@@ -230,6 +274,7 @@ PostgresWrites writes_of(const Batch& batch) {
   PostgresWrites writes;
   write_jobs(batch, writes);
   write_projects(batch, writes.steps);
+  write_notifications(batch, writes.steps);
   write_accounts(batch, writes.steps);
   return writes;
 }

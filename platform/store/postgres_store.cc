@@ -5,6 +5,7 @@
 
 #include "store/account_document.h"
 #include "store/job_document.h"
+#include "store/notification_document.h"
 #include "store/postgres_schema.h"
 #include "store/postgres_session.h"
 #include "store/project_document.h"
@@ -66,6 +67,10 @@ Result<Contents> load_all(PostgresConnection& connection) {
                               from_token_document));
   MUSTER_CHECK(load_documents(connection, "SELECT document FROM secret ORDER BY project, name",
                               contents.secrets, from_secret_document));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM subscription ORDER BY id",
+                              contents.subscriptions, from_subscription_document));
+  MUSTER_CHECK(load_documents(connection, "SELECT document FROM delivery ORDER BY id",
+                              contents.deliveries, from_delivery_document));
   MUSTER_CHECK(connection.each_row("SELECT name FROM node_setting WHERE cordoned = 1 ORDER BY name",
                                    [&](const PostgresRows& row) -> Result<void> {
                                      contents.cordoned_nodes.emplace_back(row.bytes(0, 0));

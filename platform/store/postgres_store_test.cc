@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "base/test_folder.h"
+#include "store/job_document.h"
+#include "store/maintenance.h"
 #include "store/postgres_connection.h"
 #include "store/postgres_error.h"
 #include "store/postgres_schema.h"
@@ -70,6 +72,8 @@ TEST_F(Postgres, GivesBackEverythingAfterItWasOpenedAgain) {
                                      .users = {full_user("ada")},
                                      .tokens = {full_token("t1")},
                                      .secrets = {full_secret("lab", "A")},
+                                     .subscriptions = {full_subscription("s1")},
+                                     .deliveries = {full_delivery("d1")},
                                      .audit = {full_record(1)}}));
 
   const auto again = open(url_);
@@ -82,6 +86,8 @@ TEST_F(Postgres, GivesBackEverythingAfterItWasOpenedAgain) {
   EXPECT_EQ(contents->users, std::vector<access::User>{full_user("ada")});
   EXPECT_EQ(contents->tokens, std::vector<access::Token>{full_token("t1")});
   EXPECT_EQ(contents->secrets, std::vector<access::Secret>{full_secret("lab", "A")});
+  EXPECT_EQ(contents->subscriptions, std::vector<job::Subscription>{full_subscription("s1")});
+  EXPECT_EQ(contents->deliveries, std::vector<job::Delivery>{full_delivery("d1")});
   EXPECT_EQ(*again->audit({}), std::vector<access::AuditRecord>{full_record(1)});
   EXPECT_EQ(*again->find_by_key("k1"), "j1");
 }
@@ -221,6 +227,8 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
                              .users = {full_user("ada"), full_user("bob")},
                              .tokens = {full_token("t1"), full_token("t2")},
                              .secrets = {full_secret("lab", "A"), full_secret("lab", "B")},
+                             .subscriptions = {full_subscription("s1")},
+                             .deliveries = {full_delivery("d1"), full_delivery("d2")},
                              .audit = {full_record(1)}}));
   const Contents before = *store->load();
   known.attempt = 77;
@@ -239,6 +247,10 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
                     .removed_tokens = {"t1"},
                     .secrets = {full_secret("vision", "A")},
                     .removed_secrets = {{.project = "lab", .name = "A"}},
+                    .subscriptions = {full_subscription("s2")},
+                    .removed_subscriptions = {"s1"},
+                    .deliveries = {full_delivery("d3")},
+                    .removed_deliveries = {"d1"},
                     .audit = {full_record(2), full_record(3)}};
 
   proxy.cut(how.cut, how.is_gone_for_a_while);
@@ -256,6 +268,8 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
     EXPECT_EQ(after.users, before.users);
     EXPECT_EQ(after.tokens, before.tokens);
     EXPECT_EQ(after.secrets, before.secrets);
+    EXPECT_EQ(after.subscriptions, before.subscriptions);
+    EXPECT_EQ(after.deliveries, before.deliveries);
     EXPECT_EQ(store->audit({})->size(), 1U);
     EXPECT_EQ(*store->find_by_key("k2"), "j2");
     EXPECT_EQ(*store->find_by_key("k3"), std::nullopt);
@@ -267,6 +281,9 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
   EXPECT_EQ(final.jobs, (std::vector<Job>{known, fresh}));
   EXPECT_EQ(final.users, (std::vector<access::User>{ada, full_user("eve")}));
   EXPECT_EQ(final.projects.size(), 2U);
+  EXPECT_EQ(final.subscriptions, std::vector<job::Subscription>{full_subscription("s2")});
+  EXPECT_EQ(final.deliveries,
+            (std::vector<job::Delivery>{full_delivery("d2"), full_delivery("d3")}));
   EXPECT_EQ(final.cordoned_nodes, (Names{"n2", "n3"}));
   EXPECT_EQ(*store->audit({}),
             (std::vector<access::AuditRecord>{full_record(3), full_record(2), full_record(1)}));
@@ -453,6 +470,30 @@ std::vector<PostgresMigration> with_next_version() {
   std::vector<PostgresMigration> all(kPostgresMigrations.begin(), kPostgresMigrations.end());
   all.push_back({kSchemaVersion + 1, "ALTER TABLE job ADD COLUMN next text"});
   return all;
+}
+
+TEST_F(Postgres, TakesOverTheTablesOfVersionThree) {
+  const Job job = full_job("j1", "one");
+  {
+    const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
+    ASSERT_TRUE(migrate(**connection, kPostgresMigrations.first(1), folder_));
+    ASSERT_EQ(*schema_version(**connection), 3);
+    ASSERT_TRUE((*connection)
+                    ->query("INSERT INTO job VALUES (1, 'j1', $1::text, 'one', null, $2::bytea)",
+                            PostgresParameters().text(job.spec.project).bytes(to_document(job))));
+  }
+  const auto check = check_store(url_);
+  ASSERT_TRUE(check) << check.error().to_string();
+  EXPECT_EQ(check->summary, (StoreSummary{.schema_version = 3, .jobs = 1}));
+  EXPECT_TRUE(check->faults.empty());
+
+  const auto store = leading(url_);
+  ASSERT_TRUE(store->commit({.deliveries = {full_delivery("d1")}}));
+
+  EXPECT_EQ(store->load()->jobs, std::vector<Job>{job});
+  EXPECT_EQ(store->load()->deliveries, std::vector<job::Delivery>{full_delivery("d1")});
+  EXPECT_EQ(check_store(url_)->summary.schema_version, 4);
+  EXPECT_EQ(check_store((folder_ / "postgres.version-3").string())->summary.jobs, 1U);
 }
 
 TEST_F(Postgres, IsBackedUpBeforeItsTablesChange) {

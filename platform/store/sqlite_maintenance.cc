@@ -78,10 +78,14 @@ Result<void> take_for_oneself(SqliteDatabase& database) {
 Result<StoreSummary> summary_of(SqliteDatabase& database) {
   StoreSummary summary;
   MUSTER_TRY(summary.schema_version, schema_version(database));
-  const std::pair<const char*, uint64_t*> counts[] = {
-      {"job", &summary.jobs},       {"project", &summary.projects},
-      {"account", &summary.users},  {"token", &summary.tokens},
-      {"secret", &summary.secrets}, {"audit", &summary.audit_records}};
+  const std::pair<const char*, uint64_t*> counts[] = {{"job", &summary.jobs},
+                                                      {"project", &summary.projects},
+                                                      {"account", &summary.users},
+                                                      {"token", &summary.tokens},
+                                                      {"secret", &summary.secrets},
+                                                      {"subscription", &summary.subscriptions},
+                                                      {"delivery", &summary.deliveries},
+                                                      {"audit", &summary.audit_records}};
   for (const auto& [table, count] : counts) {
     MUSTER_TRY(const bool is_there, has_table(database, table));
     if (!is_there) continue;

@@ -12,6 +12,7 @@ using base::ErrorCode;
 // Version 2: projects and what was set for nodes; a job's name was one of all projects.
 // Version 3: a job's name is one of its project's; accounts, and the audit log, which only grows:
 // its triggers keep a mistaken statement from taking something away.
+// Version 4: who is told of what happens to jobs, and what is still to be told.
 const std::array<const char*, kSchemaVersion> kSqliteMigrations{
     R"sql(
 CREATE TABLE job (
@@ -87,6 +88,16 @@ CREATE TRIGGER audit_keeps_what_it_says BEFORE UPDATE ON audit
   BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
 CREATE TRIGGER audit_keeps_what_it_has BEFORE DELETE ON audit
   BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
+)sql",
+    R"sql(
+CREATE TABLE subscription (
+  id TEXT PRIMARY KEY,
+  document BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE delivery (
+  id TEXT PRIMARY KEY,
+  document BLOB NOT NULL
+) STRICT;
 )sql"};
 
 namespace {

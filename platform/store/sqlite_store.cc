@@ -7,6 +7,7 @@
 
 #include "store/account_document.h"
 #include "store/job_document.h"
+#include "store/notification_document.h"
 #include "store/project_document.h"
 #include "store/sqlite_schema.h"
 #include "store/store_error.h"
@@ -24,6 +25,8 @@ struct SqliteStore::Statements {
   SqliteStatement put_account, remove_account;
   SqliteStatement put_token, remove_token;
   SqliteStatement put_secret, remove_secret;
+  SqliteStatement put_subscription, remove_subscription;
+  SqliteStatement put_delivery, remove_delivery;
   SqliteStatement append_audit;
   SqliteStatement begin, commit, rollback;
 };
@@ -67,6 +70,11 @@ Result<void> SqliteStore::prepare_statements() {
       {&all->put_secret,
        "INSERT OR REPLACE INTO secret (project, name, document) VALUES (?1, ?2, ?3)"},
       {&all->remove_secret, "DELETE FROM secret WHERE project = ?1 AND name = ?2"},
+      {&all->put_subscription,
+       "INSERT OR REPLACE INTO subscription (id, document) VALUES (?1, ?2)"},
+      {&all->remove_subscription, "DELETE FROM subscription WHERE id = ?1"},
+      {&all->put_delivery, "INSERT OR REPLACE INTO delivery (id, document) VALUES (?1, ?2)"},
+      {&all->remove_delivery, "DELETE FROM delivery WHERE id = ?1"},
       {&all->append_audit,
        "INSERT INTO audit (time, actor, project, action, document) VALUES (?1, ?2, ?3, ?4, ?5)"},
       {&all->begin, "BEGIN IMMEDIATE"},
@@ -108,6 +116,10 @@ Result<Contents> SqliteStore::load() {
                               from_token_document));
   MUSTER_CHECK(load_documents(database_, "SELECT document FROM secret ORDER BY project, name",
                               contents.secrets, from_secret_document));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM subscription ORDER BY id",
+                              contents.subscriptions, from_subscription_document));
+  MUSTER_CHECK(load_documents(database_, "SELECT document FROM delivery ORDER BY id",
+                              contents.deliveries, from_delivery_document));
   MUSTER_CHECK(database_.each_row("SELECT name FROM node_setting WHERE cordoned ORDER BY name",
                                   [&](const SqliteStatement& row) -> Result<void> {
                                     contents.cordoned_nodes.emplace_back(row.bytes(0));
@@ -130,6 +142,7 @@ Result<void> SqliteStore::commit(const Batch& batch) {
 Result<void> SqliteStore::write(const Batch& batch) {
   MUSTER_CHECK(write_jobs(batch));
   MUSTER_CHECK(write_projects(batch));
+  MUSTER_CHECK(write_notifications(batch));
   return write_accounts(batch);
 }
 
@@ -188,6 +201,25 @@ Result<void> SqliteStore::write_accounts(const Batch& batch) {
         all.put_secret.text(1, secret.project).text(2, secret.name).blob(3, document).run());
   }
   for (const access::AuditRecord& record : batch.audit) MUSTER_CHECK(append(record));
+  return {};
+}
+
+Result<void> SqliteStore::write_notifications(const Batch& batch) {
+  Statements& all = *statements_;
+  for (const std::string& id : batch.removed_subscriptions) {
+    MUSTER_CHECK(all.remove_subscription.text(1, id).run());
+  }
+  for (const job::Subscription& each : batch.subscriptions) {
+    const std::string document = to_subscription_document(each);
+    MUSTER_CHECK(all.put_subscription.text(1, each.id).blob(2, document).run());
+  }
+  for (const std::string& id : batch.removed_deliveries) {
+    MUSTER_CHECK(all.remove_delivery.text(1, id).run());
+  }
+  for (const job::Delivery& each : batch.deliveries) {
+    const std::string document = to_delivery_document(each);
+    MUSTER_CHECK(all.put_delivery.text(1, each.id).blob(2, document).run());
+  }
   return {};
 }
 

@@ -36,6 +36,7 @@ class SqliteStore : public Store {
   Result<void> write_jobs(const Batch& batch);
   Result<void> write_projects(const Batch& batch);
   Result<void> write_accounts(const Batch& batch);
+  Result<void> write_notifications(const Batch& batch);
   Result<void> insert(const NewJob& job);
   Result<void> update(const job::Job& job);
   Result<void> append(const access::AuditRecord& record);

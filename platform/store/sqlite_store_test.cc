@@ -15,6 +15,7 @@
 #include "base/test_folder.h"
 #include "store/job_document.h"
 #include "store/project_document.h"
+#include "store/sqlite_schema.h"
 #include "store/test_values.h"
 
 namespace muster::store {
@@ -270,6 +271,25 @@ TEST_F(Sqlite, CopiesAnOlderDatabaseBesideItBeforeItIsChanged) {
   EXPECT_EQ(*database->number("SELECT count(*) FROM job WHERE project = 'default'"), 1);
 }
 
+TEST_F(Sqlite, TakesOverADatabaseOfVersionThree) {
+  const std::string document = to_document(full_job("j1", "one"));
+  {
+    auto database = SqliteDatabase::open(file(), SqliteDatabase::Mode::kMake);
+    ASSERT_TRUE(database && migrate(*database, 3));
+    Raw raw(file());
+    raw.insert_old_job("j1", "one", "k1", document);
+  }
+  const auto store = open();
+  ASSERT_TRUE(store->commit(
+      {.subscriptions = {full_subscription("s1")}, .deliveries = {full_delivery("d1")}}));
+
+  const auto contents = open()->load();
+  EXPECT_EQ(contents->jobs, std::vector<Job>{full_job("j1", "one")});
+  EXPECT_EQ(contents->subscriptions, std::vector<job::Subscription>{full_subscription("s1")});
+  EXPECT_EQ(contents->deliveries, std::vector<job::Delivery>{full_delivery("d1")});
+  EXPECT_TRUE(std::filesystem::exists(file().string() + ".version-3"));
+}
+
 TEST_F(Sqlite, CopiesNothingWhereThereIsNothingToLose) {
   open();
   open();
@@ -320,7 +340,7 @@ TEST_F(Sqlite, LeavesADatabaseThatCannotBeBroughtUpToDateAsItIs) {
 
 TEST_F(Sqlite, RefusesADatabaseOfANewerMuster) {
   open();
-  Raw(file()).execute("PRAGMA user_version = 4");
+  Raw(file()).execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));
 
   const auto store = SqliteStore::open(file());
 

@@ -1,6 +1,6 @@
 // What survives: every job with all that is known of it, projects, which nodes are cordoned, users,
-// tokens, secrets (sealed), and the audit log. A call that has returned ok is on disk and survives
-// a killed server and a power cut.
+// tokens, secrets (sealed), who is told of what and what is still to be told, and the audit log. A
+// call that has returned ok is on disk and survives a killed server and a power cut.
 //
 // Threads: one, the loop's. Errors name the file, or the server of the database.
 #pragma once
@@ -15,6 +15,7 @@
 #include "access/user.h"
 #include "base/result.h"
 #include "job/job.h"
+#include "job/notification.h"
 #include "job/project.h"
 
 namespace muster::store {
@@ -50,7 +51,11 @@ struct Batch {
   std::vector<std::string> removed_tokens;  ///< ids
   std::vector<access::Secret> secrets;      ///< new ones and changed ones, by project and name
   std::vector<SecretName> removed_secrets;
-  std::vector<access::AuditRecord> audit;  ///< appended; the store gives the numbers
+  std::vector<job::Subscription> subscriptions;    ///< new ones and changed ones, by id
+  std::vector<std::string> removed_subscriptions;  ///< ids
+  std::vector<job::Delivery> deliveries;           ///< new ones and changed ones, by id
+  std::vector<std::string> removed_deliveries;     ///< ids
+  std::vector<access::AuditRecord> audit;          ///< appended; the store gives the numbers
 
   bool empty() const;
 };
@@ -60,9 +65,11 @@ struct Contents {
   std::vector<job::Job> jobs;          ///< oldest first
   std::vector<job::Project> projects;  ///< in the order of their sequence
   std::vector<std::string> cordoned_nodes;
-  std::vector<access::User> users;      ///< by name
-  std::vector<access::Token> tokens;    ///< by id
-  std::vector<access::Secret> secrets;  ///< by project and name
+  std::vector<access::User> users;               ///< by name
+  std::vector<access::Token> tokens;             ///< by id
+  std::vector<access::Secret> secrets;           ///< by project and name
+  std::vector<job::Subscription> subscriptions;  ///< by id
+  std::vector<job::Delivery> deliveries;         ///< by id
 };
 
 class Store {

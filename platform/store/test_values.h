@@ -8,6 +8,7 @@
 #include "access/secret_box.h"
 #include "access/token.h"
 #include "access/user.h"
+#include "job/notification.h"
 #include "job/project.h"
 #include "job/test_values.h"
 
@@ -72,6 +73,34 @@ inline access::Secret full_secret(std::string project, std::string name) {
           .created = kTime,
           .changed = kTime + std::chrono::seconds(1),
           .changed_by = "ada"};
+}
+
+inline job::Subscription full_subscription(std::string id) {
+  return {.id = std::move(id),
+          .project = "lab",
+          .url = "https://hooks.example.com/\xFF",
+          .on = {job::Happening::kFailed, job::Happening::kRequeued},
+          .job = "train-*",
+          .labels = {{"team", "\xFF"}, {"x", ""}},
+          .with_lines = true,
+          .sealed_key = std::string("\0sealed\xFF", 8),
+          .created = kTime,
+          .created_by = "ada",
+          .gone = kTime + std::chrono::hours(1)};
+}
+
+inline job::Delivery full_delivery(std::string id) {
+  return {.id = std::move(id),
+          .subscription = "s1",
+          .project = "lab",
+          .happening = job::Happening::kStopped,
+          .job = "train-7",
+          .body = "{\"id\":\"d\"}",
+          .created = kTime,
+          .attempts = 3,
+          .next = kTime + std::chrono::minutes(1),
+          .fault = "answered 500: \xFF",
+          .dead = kTime + std::chrono::hours(24)};
 }
 
 /// `number` is the one that the store is to give.

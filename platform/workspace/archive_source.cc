@@ -2,8 +2,6 @@
 // counts what really comes out, for an archive may say anything of its sizes.
 #include "workspace/archive_source.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <locale.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "workspace/libarchive_handle.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
 
@@ -45,15 +44,7 @@ class Utf8Names {
   locale_t before_ = nullptr;
 };
 
-struct Free {
-  void operator()(archive* handle) const { ::archive_free(handle); }
-};
-using Handle = std::unique_ptr<archive, Free>;
-
-std::string last_words(archive* handle) {
-  const char* const words = ::archive_error_string(handle);
-  return words != nullptr ? words : "no reason given";
-}
+using Handle = ArchiveHandle;
 
 Error broken(const std::filesystem::path& file, archive* handle) {
   return {.code = ErrorCode::kInvalid,

@@ -14,22 +14,11 @@
 
 #include "base/error.h"
 #include "base/result.h"
+#include "workspace/file_state.h"
 #include "workspace/manifest.h"
 #include "workspace/scan.h"
 
 namespace muster::workspace {
-
-/// What tells whether a file is still the one that was looked at.
-struct FileState {
-  dev_t device = 0;
-  ino_t inode = 0;
-  int64_t bytes = 0;
-  int64_t changed = 0;  ///< nanoseconds; every write moves it, and nobody can set it back
-
-  FileState() = default;
-  explicit FileState(const struct stat& status);
-  bool operator==(const FileState&) const = default;
-};
 
 struct Found {
   Entry entry;  ///< of a file: without its chunks

@@ -16,16 +16,18 @@ from ._tables import Record
 from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
 
 __all__ = ["AcceptedResources", "AcceptedRetryRule", "AcceptedRoleSpec", "AcceptedScheduling", "AcceptedSecretUse",
-           "AcceptedSpec", "AcceptedVolume", "Amounts", "AuditPage", "AuditRecord", "ChunkIds", "Device",
-           "Event", "ExitStatus", "Explanation", "Failure", "FieldChange", "Forecast", "Health", "Job",
-           "JobEvent", "JobPage", "JobSpec", "Jobs", "Kind", "LabelChanges", "LogRecord", "LoginRequest",
-           "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "NewToken", "NewUser", "Node",
-           "Nodes", "Operations", "Packing", "Phase", "Placing", "Project", "ProjectChange", "ProjectRequest",
-           "ProjectUse", "Projects", "Purpose", "Quota", "QuotaChange", "RemovedJob", "Resources",
+           "AcceptedSpec", "AcceptedVolume", "Amounts", "Artifact", "ArtifactList", "AuditPage",
+           "AuditRecord", "ChunkIds", "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event",
+           "ExitStatus", "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job",
+           "JobEvent", "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "LabelChanges", "LogRecord",
+           "LoginRequest", "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint",
+           "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
+           "Phase", "PingResult", "Placing", "Progress", "Project", "ProjectChange", "ProjectRequest",
+           "ProjectUse", "Projects", "Purpose", "Quota", "QuotaChange", "RemovedJob", "Resources", "Retried",
            "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse",
-           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Task", "Token",
-           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
-           "Volume", "VolumeKind", "WhoAmI"]
+           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Task", "Token", "TokenKind", "TokenRequest", "Tokens",
+           "Tree", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -44,6 +46,9 @@ Role = Literal["none", "viewer", "member", "admin"]
 
 #: An invitation is good for one login; a session was made by a login; `api` is made for programs.
 TokenKind = Literal["invitation", "session", "api"]
+
+#: requeued: it ran, and waits again.
+Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
 
 Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
 
@@ -353,6 +358,173 @@ class Secret(Record):
             created=time_of(wire["created"]),
             changed=time_of(wire["changed"]),
             changed_by=wire["changed_by"],
+        )
+
+
+@dataclass
+class SubscriptionRequest:
+    """See the API's document: SubscriptionRequest."""
+
+    #: https, without user and fragment.
+    url: str
+    #: What is told.
+    on: Sequence[Happening]
+    #: Pattern of names, with * and ?. Empty: of every job.
+    job: Optional[str] = None
+    #: All of which a job has to have.
+    labels: Optional[Mapping[str, str]] = None
+    #: The last lines of a job that failed are sent, too.
+    with_lines: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class Subscription(Record):
+    """See the API's document: Subscription."""
+
+    id: str
+    project: str
+    #: For those who are no admins of the project: without its path.
+    url: str
+    on: List[Happening]
+    job: Optional[str] = None
+    labels: Optional[Dict[str, str]] = None
+    with_lines: Optional[bool] = None
+    created: Optional[str] = None
+    created_by: Optional[str] = None
+    #: Since when its receiver answers 410; nothing is sent any more.
+    gone: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Subscription":
+        return cls(
+            id=wire["id"],
+            project=wire["project"],
+            url=wire["url"],
+            on=list_of(wire["on"], same),
+            job=wire.get("job"),
+            labels=wire.get("labels"),
+            with_lines=wire.get("with_lines"),
+            created=wire.get("created"),
+            created_by=wire.get("created_by"),
+            gone=wire.get("gone"),
+        )
+
+
+@dataclass(frozen=True)
+class Subscriptions(Record):
+    """See the API's document: Subscriptions."""
+
+    #: Oldest first.
+    subscriptions: List[Subscription]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Subscriptions":
+        return cls(
+            subscriptions=list_of(wire["subscriptions"], Subscription.from_wire),
+        )
+
+
+@dataclass(frozen=True)
+class KeyedSubscription(Record):
+    """See the API's document: KeyedSubscription."""
+
+    subscription: Subscription
+    #: Signs what is sent. It is in no other answer.
+    key: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "KeyedSubscription":
+        return cls(
+            subscription=Subscription.from_wire(wire["subscription"]),
+            key=wire["key"],
+        )
+
+
+@dataclass(frozen=True)
+class PingResult(Record):
+    """See the API's document: PingResult."""
+
+    arrived: bool
+    #: Of the answer. 0: there was none.
+    status: Optional[int] = None
+    #: Why it did not arrive.
+    fault: Optional[str] = None
+    advice: Optional[str] = None
+    took_ms: Optional[int] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "PingResult":
+        return cls(
+            arrived=wire["arrived"],
+            status=wire.get("status"),
+            fault=wire.get("fault"),
+            advice=wire.get("advice"),
+            took_ms=wire.get("took_ms"),
+        )
+
+
+@dataclass(frozen=True)
+class DeadLetter(Record):
+    """See the API's document: DeadLetter."""
+
+    id: str
+    #: Its id.
+    subscription: str
+    event: Happening
+    job: Optional[str] = None
+    created: Optional[str] = None
+    attempts: Optional[int] = None
+    #: Why the last attempt failed.
+    fault: Optional[str] = None
+    dead: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "DeadLetter":
+        return cls(
+            id=wire["id"],
+            subscription=wire["subscription"],
+            event=wire["event"],
+            job=wire.get("job"),
+            created=wire.get("created"),
+            attempts=wire.get("attempts"),
+            fault=wire.get("fault"),
+            dead=wire.get("dead"),
+        )
+
+
+@dataclass(frozen=True)
+class DeadLetters(Record):
+    """See the API's document: DeadLetters."""
+
+    #: Newest first.
+    deliveries: List[DeadLetter]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "DeadLetters":
+        return cls(
+            deliveries=list_of(wire["deliveries"], DeadLetter.from_wire),
+        )
+
+
+@dataclass
+class DeadLetterIds:
+    """See the API's document: DeadLetterIds."""
+
+    #: None: all of the project.
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Retried(Record):
+    """See the API's document: Retried."""
+
+    #: How many are tried again.
+    retried: int
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Retried":
+        return cls(
+            retried=wire["retried"],
         )
 
 
@@ -734,6 +906,13 @@ class JobSpec:
     volumes: Optional[Sequence[Union[Volume, Mapping[str, Any]]]] = None
     #: It waits for `resume` from the beginning.
     held: Optional[bool] = None
+    #: The program of the launcher, chief, master or single task reads what those who attach write;
+    #: else nothing.
+    input: Optional[bool] = None
+    #: That program has a terminal: its standard output and error are one.
+    terminal: Optional[bool] = None
+    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
+    keep_for_ms: Optional[int] = None
     #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
     #: `=`, a value at most 256 bytes; at most 64.
     labels: Optional[Mapping[str, str]] = None
@@ -795,6 +974,13 @@ class AcceptedSpec(Record):
     volumes: Optional[List[AcceptedVolume]] = None
     #: It waits for `resume` from the beginning.
     held: Optional[bool] = None
+    #: The program of the launcher, chief, master or single task reads what those who attach write;
+    #: else nothing.
+    input: Optional[bool] = None
+    #: That program has a terminal: its standard output and error are one.
+    terminal: Optional[bool] = None
+    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
+    keep_for_ms: Optional[int] = None
     #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
     #: `=`, a value at most 256 bytes; at most 64.
     labels: Optional[Dict[str, str]] = None
@@ -827,6 +1013,9 @@ class AcceptedSpec(Record):
             parameter_server=optional(wire.get("parameter_server"), AcceptedRoleSpec.from_wire),
             volumes=optional(wire.get("volumes"), lambda each: list_of(each, AcceptedVolume.from_wire)),
             held=wire.get("held"),
+            input=wire.get("input"),
+            terminal=wire.get("terminal"),
+            keep_for_ms=wire.get("keep_for_ms"),
             labels=wire.get("labels"),
             annotations=optional(wire.get("annotations"), lambda each: dict_of(each, text_of)),
         )
@@ -917,6 +1106,8 @@ class Failure(Record):
     advice: str
     #: Its last lines.
     last_lines: List[str]
+    #: Of the MPI program, where one is known to have failed first.
+    rank: Optional[int] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "Failure":
@@ -925,6 +1116,7 @@ class Failure(Record):
             cause=sentence_of(wire["cause"]),
             advice=sentence_of(wire["advice"]),
             last_lines=list_of(wire["last_lines"], sentence_of),
+            rank=wire.get("rank"),
         )
 
 
@@ -941,6 +1133,80 @@ class Event(Record):
         return cls(
             time=time_of(wire["time"]),
             text=sentence_of(wire["text"]),
+        )
+
+
+@dataclass(frozen=True)
+class Metrics(Record):
+    """See the API's document: Metrics."""
+
+    series: List[MetricSeries]
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Metrics":
+        return cls(
+            series=list_of(wire["series"], MetricSeries.from_wire),
+        )
+
+
+@dataclass(frozen=True)
+class MetricSeries(Record):
+    """See the API's document: MetricSeries."""
+
+    #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
+    #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
+    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
+    #: own.
+    metric: str
+    task: str
+    #: Oldest first.
+    points: List[MetricPoint]
+    #: Where the program told it.
+    rank: Optional[int] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "MetricSeries":
+        return cls(
+            metric=wire["metric"],
+            task=wire["task"],
+            points=list_of(wire["points"], MetricPoint.from_wire),
+            rank=wire.get("rank"),
+        )
+
+
+@dataclass(frozen=True)
+class MetricPoint(Record):
+    """See the API's document: MetricPoint."""
+
+    time: datetime.datetime
+    value: float
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "MetricPoint":
+        return cls(
+            time=time_of(wire["time"]),
+            value=wire["value"],
+        )
+
+
+@dataclass(frozen=True)
+class Progress(Record):
+    """How far a program says it is: `done` of `total` epochs or steps are behind it."""
+
+    #: Empty: a part of 1.
+    unit: Literal["epoch", "step", ""]
+    done: float
+    total: float
+    #: At the pace it has gone so far.
+    ends: Optional[datetime.datetime] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Progress":
+        return cls(
+            unit=wire["unit"],
+            done=wire["done"],
+            total=wire["total"],
+            ends=optional(wire.get("ends"), time_of),
         )
 
 
@@ -973,6 +1239,8 @@ class Job(Record):
     events: List[Event]
     #: While it waits: when room is expected to be free.
     may_start: Optional[datetime.datetime] = None
+    #: Of an ended job: when it is removed by itself.
+    kept_until: Optional[datetime.datetime] = None
     #: It is being evicted, and why.
     eviction: Optional[str] = None
     #: When it entered Running.
@@ -981,6 +1249,9 @@ class Job(Record):
     #: Of the task that decides, once the job has ended.
     exit_code: Optional[int] = None
     failure: Optional[Failure] = None
+    #: As its program reports it: of a job that runs, and of one that has ended where it is asked
+    #: for by its name.
+    progress: Optional[Progress] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "Job":
@@ -1001,11 +1272,13 @@ class Job(Record):
             tasks=list_of(wire["tasks"], Task.from_wire),
             events=list_of(wire["events"], Event.from_wire),
             may_start=optional(wire.get("may_start"), time_of),
+            kept_until=optional(wire.get("kept_until"), time_of),
             eviction=optional(wire.get("eviction"), sentence_of),
             started=optional(wire.get("started"), time_of),
             ended=optional(wire.get("ended"), time_of),
             exit_code=wire.get("exit_code"),
             failure=optional(wire.get("failure"), Failure.from_wire),
+            progress=optional(wire.get("progress"), Progress.from_wire),
         )
 
 
@@ -1115,6 +1388,47 @@ class Forecast(Record):
             before=Project.from_wire(wire["before"]),
             after=Project.from_wire(wire["after"]),
             may_start=optional(wire.get("may_start"), time_of),
+        )
+
+
+@dataclass(frozen=True)
+class Artifact(Record):
+    """See the API's document: Artifact."""
+
+    #: Relative to the folder, with '/' between names.
+    path: Text
+    #: Only files can be fetched. A folder is one that cannot be looked into.
+    kind: Literal["file", "link", "folder", "pipe", "socket", "device"]
+    modified: datetime.datetime
+    #: Of a file.
+    bytes: Optional[int] = None
+    #: Of a file, where it was asked for, and stayed the same while it was read.
+    sha256: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Artifact":
+        return cls(
+            path=text_of(wire["path"]),
+            kind=wire["kind"],
+            modified=time_of(wire["modified"]),
+            bytes=wire.get("bytes"),
+            sha256=wire.get("sha256"),
+        )
+
+
+@dataclass(frozen=True)
+class ArtifactList(Record):
+    """See the API's document: ArtifactList."""
+
+    artifacts: List[Artifact]
+    #: More follow the last.
+    truncated: Optional[bool] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "ArtifactList":
+        return cls(
+            artifacts=list_of(wire["artifacts"], Artifact.from_wire),
+            truncated=wire.get("truncated"),
         )
 
 
@@ -1676,8 +1990,8 @@ class Operations(abc.ABC):
         return Explanation.from_wire(answer)
 
     def stream_logs(self, name: str, *, project: Optional[str] = None, follow: Optional[bool] = None,
-                    task: Optional[str] = None, since: Optional[Union[datetime.datetime, str]] = None,
-                    tail: Optional[int] = None,
+                    task: Optional[str] = None, rank: Optional[int] = None, grep: Optional[str] = None,
+                    since: Optional[Union[datetime.datetime, str]] = None, tail: Optional[int] = None,
                     last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[LogRecord, Job]]]:
         """A job's merged log, line by line.
 
@@ -1686,11 +2000,57 @@ class Operations(abc.ABC):
         log has reached: whoever was cut off asks again with `Last-Event-ID` and is sent all that
         stands behind that place, to the byte. It may be cut into records in other places than
         before; where it was read behind the last id, as many bytes of each source (a stream of a
-        rank of a task in an attempt; a line's newline counts) are to be dropped.
+        rank of a task in an attempt; a line's newline counts) are to be dropped. Where `accept`
+        names `application/vnd.muster.log-event-stream`, the same comes as binary frames, for
+        Muster's own programs.
         """
         return self._events(f"/v1/jobs/{_segment(name)}/logs",
-                            {"project": project, "follow": follow, "task": task, "since": since, "tail": tail},
+                            {"project": project, "follow": follow, "task": task, "rank": rank, "grep": grep, "since": since, "tail": tail},
                             {"Last-Event-ID": last_event_id}, {"log": LogRecord.from_wire, "end": Job.from_wire})
+
+    def list_artifacts(self, name: str, *, project: Optional[str] = None, checksums: Optional[bool] = None,
+                       prefix: Optional[str] = None, after: Optional[str] = None) -> ArtifactList:
+        """The files in a job's artifacts folder.
+
+        As they are now, by path, while the job runs and after it. Links, pipes, sockets and devices
+        are named, and never followed or opened. Where there are more than one answer holds, it is
+        truncated: ask with `after`, the last path.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifacts",
+                               {"project": project, "checksums": checksums, "prefix": prefix, "after": after}, {},
+                               None)
+        return ArtifactList.from_wire(answer)
+
+    def get_artifact(self, name: str, *, project: Optional[str] = None, path: Optional[str] = None,
+                     range: Optional[str] = None, if_match: Optional[str] = None,
+                     if_range: Optional[str] = None) -> Union[bytes]:
+        """The bytes of an artifact.
+
+        As many as it had when it was opened: `content-length` says how many. Where it is cut
+        meanwhile, the connection is. The `etag` is its SHA-256 where a list with checksums has told
+        it, else it stands for the file as it is.
+        """
+        status, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifact", {"project": project, "path": path},
+                                    {"Range": range, "If-Match": if_match, "If-Range": if_range}, None)
+        if status == 200:
+            return same(answer)
+        return same(answer)
+
+    def get_job_metrics(self, name: str, *, project: Optional[str] = None, metric: Optional[Sequence[str]] = None,
+                        task: Optional[str] = None, rank: Optional[int] = None,
+                        since: Optional[Union[datetime.datetime, str]] = None,
+                        until: Optional[Union[datetime.datetime, str]] = None, interval: Optional[str] = None,
+                        last: Optional[bool] = None) -> Metrics:
+        """What was measured of a job.
+
+        What Muster samples of each task, and what the program reports of itself, of the job's
+        present attempt, or of its last where it has ended. A series has at most 2000 points: of
+        more, neighbours become their mean. A job has at most 1000 series.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/metrics",
+                               {"project": project, "metric": Each.of(metric), "task": task, "rank": rank, "since": since, "until": until, "interval": interval, "last": last},
+                               {}, None)
+        return Metrics.from_wire(answer)
 
     def list_queue(self) -> Jobs:
         """The jobs that wait, in the order they would be served."""
@@ -1775,6 +2135,63 @@ class Operations(abc.ABC):
     def delete_secret(self, name: str, secret: str) -> None:
         """Removes a secret."""
         self._call("DELETE", f"/v1/projects/{_segment(name)}/secrets/{_segment(secret)}", {}, {}, None)
+
+    def list_notifications(self, name: str) -> Subscriptions:
+        """Who is told when jobs of the project begin and end.
+
+        Of a URL, only its admins see more than scheme, host and port.
+        """
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/notifications", {}, {}, None)
+        return Subscriptions.from_wire(answer)
+
+    def add_notification(self, name: str, body: Union[SubscriptionRequest, Mapping[str, Any]]) -> KeyedSubscription:
+        """Has an address told when jobs of the project begin and end.
+
+        docs/notifications.md says what is sent. 403 for an address that is not to be reached.
+        """
+        _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications", {}, {}, body)
+        return KeyedSubscription.from_wire(answer)
+
+    def remove_notification(self, name: str, id: str) -> None:
+        """Removes a subscription.
+
+        With what is still to be delivered to it.
+        """
+        self._call("DELETE", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}", {}, {}, None)
+
+    def rotate_notification(self, name: str, id: str) -> KeyedSubscription:
+        """Makes a new key for a subscription.
+
+        The old one signs nothing any more.
+        """
+        _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}/rotate", {}, {},
+                               None)
+        return KeyedSubscription.from_wire(answer)
+
+    def test_notification(self, name: str, id: str) -> PingResult:
+        """Sends a ping now, once.
+
+        409 while another is under way. A ping that arrives brings a subscription back that is gone.
+        """
+        _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}/test", {}, {},
+                               None)
+        return PingResult.from_wire(answer)
+
+    def list_dead_letters(self, name: str) -> DeadLetters:
+        """What could not be delivered.
+
+        Newest first. They are kept for 7 days, the newest 1000 of a project.
+        """
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/dead-letters", {}, {}, None)
+        return DeadLetters.from_wire(answer)
+
+    def retry_dead_letters(self, name: str, body: Union[DeadLetterIds, Mapping[str, Any]]) -> Retried:
+        """Tries dead letters again.
+
+        409 for one whose receiver has answered that it is gone.
+        """
+        _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/dead-letters/retry", {}, {}, body)
+        return Retried.from_wire(answer)
 
     def get_tree(self, name: str, id: str) -> Tree:
         """Files that were sent.

@@ -7,7 +7,7 @@ import datetime
 import json
 import time
 import uuid
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple, Union
 from urllib.parse import quote
 
 from . import _contexts
@@ -18,6 +18,9 @@ from ._tables import Table
 from ._transport import Answer, Request, Transport
 from ._wire import query_pairs, query_text, to_wire
 from .errors import Exhausted, JobFailed, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from ._generated import MetricSeries
 
 __all__ = ["Client", "FINAL"]
 
@@ -152,6 +155,15 @@ class Client(Operations):
                 record = lines.take(LogRecord.from_wire(json.loads(event.data)))
                 if record is not None:
                     yield record
+
+    def metrics(self, job: JobName, *metrics: str, task: Optional[str] = None, rank: Optional[int] = None,
+                since: Optional[Any] = None, until: Optional[Any] = None, interval: Optional[str] = None,
+                last: bool = False, project: Optional[str] = None) -> Table[MetricSeries]:
+        """What its tasks use and what its program reports: a series for each task and rank. All there are, or
+        those of these names; one mean for each `interval` ("30s"), or with `last` the newest value alone."""
+        name, project = _named(job, project)
+        return Table(self.get_job_metrics(name, project=project, metric=list(metrics) or None, task=task, rank=rank,
+                                          since=since, until=until, interval=interval, last=last or None).series)
 
     # --- how requests travel
 

@@ -69,6 +69,18 @@ class Client(unittest.TestCase):
         self.assertEqual(self.asked(), [
             "GET /v1/jobs?phase=Running%2CQueued&label=nightly&label=team%3Da%20b", "GET /v1/jobs"])
 
+    def test_metrics_are_asked_for_by_name_and_come_as_series(self):
+        point = {"time": "2026-01-31T12:00:00Z", "value": 0.5}
+        found = {"series": [{"metric": "loss", "task": "worker-0", "rank": 1, "points": [point]}]}
+        client = self.serve(answer(200, found), answer(200, {"series": []}))
+        series = client.metrics("dist", "loss", "accuracy", interval="30s")
+        self.assertEqual([(one.metric, one.task, one.rank, one.points[0].value) for one in series],
+                         [("loss", "worker-0", 1, 0.5)])
+        self.assertEqual(client.metrics("dist", last=True), [])
+        self.assertEqual(self.asked(), [
+            "GET /v1/jobs/dist/metrics?metric=loss&metric=accuracy&interval=30s",
+            "GET /v1/jobs/dist/metrics?last=true"])
+
     def test_bytes_are_sent_as_they_are(self):
         client = self.serve(answer(204))
         client.put_chunks("team-a", b"\0\0\0\1\xff")

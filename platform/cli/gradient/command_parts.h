@@ -17,6 +17,8 @@ namespace muster::cli::gradient {
 Result<int> list_experiments(Asked& asked);  // commands_list.cc
 Result<int> show_experiment(Asked& asked);
 Result<int> list_jobs(Asked& asked);
+Result<int> list_artifacts(Asked& asked);  // commands_artifacts.cc
+Result<int> get_artifacts(Asked& asked);
 Result<int> start_experiment(Asked& asked);  // commands_change.cc
 Result<int> stop_experiment(Asked& asked);
 Result<int> delete_experiment(Asked& asked);

@@ -38,6 +38,38 @@ Command clusters() {
                .commands = {{.name = "list", .help = "List machine types"}}}}};
 }
 
+Flags whose_artifacts() {
+  return {{.name = "--id",
+           .value = "ID",
+           .help = "of the experiment, or of one of its jobs: they share a folder",
+           .offer = Offer::kJobs},
+          {.name = "--files", .value = "PATH", .help = "only this file, or what is in this folder"}};
+}
+
+/// `get` as Gradient's documents have it, `download` as its later versions.
+Command job_artifacts_get(const std::string& name) {
+  return {.name = name,
+          .help = "Fetch artifacts",
+          .flags = whose_artifacts() + Flags{{.name = "--destination",
+                                              .value = "FOLDER",
+                                              .help = "where they go (default: ID-artifacts)",
+                                              .offer = Offer::kFolders}},
+          .example = "gradient jobs artifacts " + name + " --id train --destination out"};
+}
+
+Command job_artifacts() {
+  return {
+      .name = "artifacts",
+      .help = "Look at what jobs have left in /artifacts",
+      .commands = {{.name = "list",
+                    .help = "List artifacts",
+                    .flags = whose_artifacts() + Flags{{.name = "--size",
+                                                        .letter = "-s",
+                                                        .help = "with their sizes in bytes"}}},
+                   job_artifacts_get("get"),
+                   job_artifacts_get("download")}};
+}
+
 Command jobs() {
   return {.name = "jobs",
           .help = "Look at the jobs of experiments, one for each machine",
@@ -67,7 +99,8 @@ Command jobs() {
                                .value = "ID",
                                .help = "of the job, as in 'jobs list'; or that of an experiment"}} +
                         log_flags(),
-               .example = "gradient jobs logs --id train/worker-0"}}};
+               .example = "gradient jobs logs --id train/worker-0"},
+              job_artifacts()}};
 }
 
 Command secrets() {

@@ -22,7 +22,7 @@ namespace {
 
 using Act = Result<int> (*)(Asked&);
 
-constexpr std::array<std::pair<std::string_view, Act>, 25> kCommands{{
+constexpr std::array<std::pair<std::string_view, Act>, 28> kCommands{{
     {"experiments list", list_experiments},
     {"experiments details", show_experiment},
     {"experiments start", start_experiment},
@@ -41,6 +41,9 @@ constexpr std::array<std::pair<std::string_view, Act>, 25> kCommands{{
     {"clusters list", list_clusters},
     {"clusters machineTypes list", list_machine_types},
     {"jobs list", list_jobs},
+    {"jobs artifacts list", list_artifacts},
+    {"jobs artifacts get", get_artifacts},
+    {"jobs artifacts download", get_artifacts},
     {"jobs logs", show_job_logs},
     {"secrets set", set_secret},
     {"secrets list", list_secrets},

@@ -303,26 +303,55 @@ TEST_F(GradientCli, ListsJobsAndShowsTheLogsOfOne) {
             "Failed to fetch data: Job not found\nObject not found\n");
 }
 
-TEST_F(GradientCli, HasNoMetricsAndSaysSo) {
-  serve({.jobs = {job_at(1, "a", Phase::kRunning), held(job_at(2, "b", Phase::kQueued))}});
+std::vector<job::MetricSeries> measured() {
+  const base::Time time{std::chrono::seconds(1'700'000'010)};
+  return {{"cpu_percent", "main", {}, {{time, 93}}}, {"loss", "main", {}, {{time, 0.5}}}};
+}
 
-  for (const char* verb : {"get", "list"}) {
-    const Outcome none = gradient({"experiments", "metrics", verb, "--id", "a"});
-    EXPECT_EQ(none.code, 0) << verb;
-    EXPECT_EQ(none.out, "{}\n") << verb;
-    EXPECT_EQ(none.err, "this server samples no metrics\n") << verb;
+TEST_F(GradientCli, GetsMetricsByGradientsNames) {
+  serve({.jobs = {job_at(1, "a", Phase::kRunning)}, .metrics = measured()});
 
+  const Outcome usual = gradient({"experiments", "metrics", "get", "--id", "a"});
+  EXPECT_EQ(usual.code, 0) << usual.err;
+  EXPECT_EQ(usual.out,
+            "{\n"
+            "  \"cpuPercentage\": {\n"
+            "    \"mljob-ea-0-worker\": [\n"
+            "      {\n"
+            "        \"time_stamp\": 1700000010,\n"
+            "        \"value\": \"93\"\n"
+            "      }\n"
+            "    ]\n"
+            "  }\n"
+            "}\n");
+  const std::string own =
+      gradient({"experiments", "metrics", "get", "--id", "a", "--metric", "loss"}).out;
+  EXPECT_NE(own.find("\"value\": \"0.5\""), std::string::npos) << own;
+  EXPECT_EQ(gradient({"experiments", "metrics", "list", "--id", "a"}).out, own);
+  EXPECT_EQ(gradient({"experiments", "metrics", "get", "--id", "a", "--metric", "gpuTemp"}).out,
+            "{}\n");
+}
+
+TEST_F(GradientCli, SaysWhereAnExperimentHasNoMetricsYet) {
+  serve({.jobs = {held(job_at(2, "b", Phase::kQueued))}});
+  for (const char* verb : {"get", "list", "stream"}) {
     const Outcome early = gradient({"experiments", "metrics", verb, "--id", "b"});
     EXPECT_EQ(early.code, 4) << verb;
     EXPECT_EQ(early.err, "Experiment has not started yet\n") << verb;
     EXPECT_EQ(early.out, "") << verb;
   }
+}
 
+TEST_F(GradientCli, StreamsMetricsUntilTheExperimentEnds) {
+  serve({.jobs = {job_at(1, "a", Phase::kSucceeded)}, .metrics = measured()});
   const Outcome stream = gradient({"experiments", "metrics", "stream", "--id", "a"});
-  EXPECT_EQ(stream.code, 4);
-  EXPECT_EQ(stream.err,
-            "gradient: this server samples no metrics, so there are none to stream\n"
-            "  what it prints: gradient experiments logs --id a --follow\n");
+  EXPECT_EQ(stream.code, 0) << stream.err;
+  EXPECT_EQ(stream.out,
+            "+-------------------+---------------+-------------+\n"
+            "| Pod               | cpuPercentage | memoryUsage |\n"
+            "+-------------------+---------------+-------------+\n"
+            "| mljob-ea-0-worker | 93            |             |\n"
+            "+-------------------+---------------+-------------+\n");
 }
 
 TEST_F(GradientCli, TellsFaultsOfMetrics) {

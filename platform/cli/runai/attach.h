@@ -15,7 +15,8 @@ struct AttachWish {
   std::string job;
   std::string pod = {};                        ///< empty: the one that decides
   std::chrono::milliseconds patience{30'000};  ///< until it runs
-  bool wants_terminal = false;                 ///< it is told that there is none
+  bool wants_terminal = false;                 ///< it is told where there is none
+  bool input = false;                          ///< what is typed goes there, where it reads
   bool from_its_start = false;                 ///< all of its output, also if it has ended since
 };
 

@@ -130,11 +130,29 @@ Command exec() {
 
 Command attach() {
   return {.name = "attach",
-          .help = "show what a pod of a job prints from now on",
+          .help = "sit before what a pod of a job runs: see, type, leave with ctrl-p ctrl-q",
           .positionals = one_job(),
           .flags = {{.name = "--no-stdin", .help = "hand it nothing that is typed here"},
                     {.name = "--no-tty", .help = "want no terminal"},
                     pod_flag()}};
+}
+
+Command port_forward() {
+  return {.name = "port-forward",
+          .help = "reach ports of a pod as if they were of this machine",
+          .positionals = one_job(),
+          .flags = {{.name = "--port",
+                     .value = "[LOCAL:]REMOTE",
+                     .help = "which, and as which here; repeat it for more",
+                     .repeats = true},
+                    {.name = "--address",
+                     .value = "ADDRESS",
+                     .help = "listen there (default: localhost, for this machine alone)"},
+                    {.name = "--pod-running-timeout",
+                     .value = "TIME",
+                     .help = "how long to wait for the pod to run (default: not at all)"},
+                    pod_flag()},
+          .example = "runai port-forward dist --port 8080:8888"};
 }
 
 Command top() {
@@ -201,6 +219,7 @@ std::vector<Command> other_commands() {
        .flags = {pod_flag()}},
       exec(),
       attach(),
+      port_forward(),
       top(),
       config(),
       project(),

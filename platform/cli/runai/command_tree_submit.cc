@@ -43,8 +43,9 @@ Flags program_flags() {
       {.name = "--git-sync",
        .value = "source=URL,...",
        .help = "bring in a repository: source, branch, rev, username, password, target (/code)"},
-      {.name = "--attach", .help = "show the output of the job once it runs"},
-      {.name = "--stdin", .help = "keep standard input open"},
+      {.name = "--attach",
+       .help = "sit before the job once it runs: see, type, leave with ctrl-p ctrl-q"},
+      {.name = "--stdin", .help = "the job reads what those who attach type"},
       {.name = "--tty", .letter = "-t", .help = "a terminal for the job"},
   };
 }
@@ -125,7 +126,13 @@ Flags lifecycle_flags() {
        .help = "how often a failed job may start again (default: 6; 0 with --interactive)"},
       {.name = "--backoffLimit", .value = "N", .help = "deprecated", .hidden = true},
       {.name = "--preemptible", .help = "with --interactive: above the quota, may be evicted"},
-      {.name = "--ttl-after-finish", .value = "TIME", .help = "when an ended job may be removed"},
+      {.name = "--ttl-after-finish",
+       .value = "TIME",
+       .help = "remove it so long after its end, as in 1h30m"},
+      {.name = "--auto-deletion-time-after-completion",
+       .value = "TIME",
+       .help = "the same",
+       .hidden = true},
   };
 }
 

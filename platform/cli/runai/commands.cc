@@ -36,6 +36,7 @@ constexpr std::array kCommands{
     Entry{"bash", bash_command},
     Entry{"exec", exec_command},
     Entry{"attach", attach_command},
+    Entry{"port-forward", port_forward_command},
     Entry{"top node", top_nodes_command},
     Entry{"top job", top_jobs_command},
     Entry{"config project", use_project_command},

@@ -1,4 +1,4 @@
-// attach: what a pod prints from now on.
+// attach: sitting before what a pod runs, or seeing what it prints from now on.
 #include <unistd.h>
 
 #include <iostream>
@@ -6,12 +6,13 @@
 
 #include "cli/commands.h"
 #include "cli/follow.h"
+#include "cli/job_watch.h"
 #include "cli/report.h"
 #include "cli/runai/attach.h"
 #include "cli/runai/others.h"
 #include "cli/runai/parts.h"
 #include "cli/runai/sentences.h"
-#include "cli/runai/watch.h"
+#include "cli/terminal_session.h"
 
 namespace muster::cli::runai {
 
@@ -41,6 +42,7 @@ class Attachment {
       MUSTER_TRY(const bool goes_on, await_start());
       if (!goes_on) return left();
     }
+    if (can_be_talked_to()) return sit_before(ran_before);
     if (wish_.wants_terminal) {
       say(no_terminal(pod_.hostname) + "; for a shell: runai bash " + job_.spec.name);
     }
@@ -52,6 +54,41 @@ class Attachment {
   }
 
  private:
+  /// What its program is told comes from here; of others there is only what they print.
+  bool can_be_talked_to() const {
+    return pod_.phase == job::TaskPhase::kRunning && pod_.name == job::deciding_task(job_).name &&
+           (job_.spec.terminal || (job_.spec.input && wish_.input));
+  }
+
+  Result<int> sit_before(bool ran_before) {
+    MUSTER_TRY(const auto socket, connection_.call([&](api::Client& client) {
+      return client.attach(job_.spec.name, {.task = pod_.name});
+    }));
+    if (wish_.from_its_start || !ran_before) MUSTER_CHECK(show_past());
+    const bool types = wish_.input && ::isatty(STDIN_FILENO) == 1;
+    if (types) say("ctrl-p ctrl-q leaves it, and the job goes on");
+    MUSTER_TRY(const SessionEnd end,
+               run_session(*socket, {.terminal = job_.spec.terminal && wish_.wants_terminal,
+                                     .input = wish_.input,
+                                     .detach_keys = types ? "\x10\x11" : ""}));
+    if (end.how == SessionEnd::How::kServerGone) {
+      return base::Error{.code = ErrorCode::kUnavailable,
+                         .what = "the server went away; the job goes on: runai attach " +
+                                 job_.spec.name + " comes back to it"};
+    }
+    if (end.how != SessionEnd::How::kExited) say_left();
+    return exit_code_of(end);
+  }
+
+  /// What it printed before.
+  Result<void> show_past() {
+    const FollowRequest request{
+        .name = job_.spec.name, .query = {.task = pod_.name}, .look = {.prefix = false}};
+    MUSTER_TRY(const FollowEnd end, follow(connection_, interrupts_, request));
+    if (end.how == End::kEnded) return {};
+    return base::Error{.code = ErrorCode::kUnavailable, .what = "interrupted"};
+  }
+
   bool has_begun() const {
     return pod_.phase == job::TaskPhase::kRunning || pod_.phase == job::TaskPhase::kEnded;
   }
@@ -92,8 +129,12 @@ class Attachment {
     return exit_code_of(end.job);
   }
 
-  Result<int> left() const {
+  void say_left() const {
     say("\nDetached; the job goes on. To see it again: runai attach " + job_.spec.name);
+  }
+
+  Result<int> left() const {
+    say_left();
     return kExitInterrupted;
   }
 
@@ -115,6 +156,7 @@ Result<int> attach(Connection& connection, const std::string& job, const std::st
   return attach(connection, {.job = job,
                              .pod = pod,
                              .wants_terminal = ::isatty(STDIN_FILENO) == 1,
+                             .input = true,
                              .from_its_start = true});
 }
 
@@ -123,10 +165,12 @@ Result<int> attach_command(Asked& asked) {
   if (!asked.reader.ok()) return usage_error_of(asked);
   MUSTER_TRY(Connection connection, connect(asked));
   MUSTER_CHECK(find_job(connection, name, project_of(asked)));
-  const bool wants_terminal = !asked.reader.has("--no-tty") && !asked.reader.has("--no-stdin") &&
-                              ::isatty(STDIN_FILENO) == 1;
-  return attach(connection,
-                {.job = name, .pod = asked.reader.text("--pod"), .wants_terminal = wants_terminal});
+  const bool input = !asked.reader.has("--no-stdin");
+  return attach(connection, {.job = name,
+                             .pod = asked.reader.text("--pod"),
+                             .wants_terminal = input && !asked.reader.has("--no-tty") &&
+                                               ::isatty(STDIN_FILENO) == 1,
+                             .input = input});
 }
 
 }  // namespace muster::cli::runai

@@ -9,7 +9,7 @@
 #include "cli/runai/others.h"
 #include "cli/runai/parts.h"
 #include "cli/runai/sentences.h"
-#include "cli/runai/watch.h"
+#include "cli/job_watch.h"
 
 namespace muster::cli::runai {
 

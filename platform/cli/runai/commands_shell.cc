@@ -8,6 +8,7 @@
 #include "cli/runai/others.h"
 #include "cli/runai/parts.h"
 #include "cli/runai/sentences.h"
+#include "cli/shell_session.h"
 
 namespace muster::cli::runai {
 
@@ -46,13 +47,8 @@ Result<int> bash_command(Asked& asked) {
   const std::string name = the_name(asked, "job");
   if (!asked.reader.ok()) return usage_error_of(asked);
   MUSTER_TRY(const job::Task pod, running_pod(asked, name));
-  ExecCommand command{.name = name, .project = project_of(asked), .request = {}};
-  // An image may have no bash.
-  command.request.command = {"/bin/sh", "-c", "test -x /bin/bash && exec /bin/bash; exec /bin/sh"};
-  command.request.task = pod.name;
-  // What is piped in comes from no terminal, and is to be echoed by none.
-  command.request.terminal = ::isatty(STDIN_FILENO) == 1;
-  return execute(command, asked.hooks);
+  MUSTER_TRY(Connection connection, connect(asked));
+  return run_shell(connection, {.job = name, .task = pod.name, .reopen = "runai bash " + name});
 }
 
 Result<int> exec_command(Asked& asked) {

@@ -1,5 +1,7 @@
 // submit, submit-mpi, submit-dist: hand a job over under the name it was given, or the first
 // numbered one that is free.
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -141,7 +143,12 @@ Result<Submission> read(Asked& asked) {
 }  // namespace
 
 Result<int> submit(Asked& asked) {
-  MUSTER_TRY(const Submission submission, read(asked));
+  MUSTER_TRY(Submission submission, read(asked));
+  // Whoever has no terminal here only looks on, unless it is said otherwise.
+  if (submission.attach && ::isatty(STDIN_FILENO) != 1) {
+    submission.spec.input = asked.reader.has("--stdin");
+    submission.spec.terminal = asked.reader.has("--tty");
+  }
   for (const std::string& note : submission.notes) say("runai: note: " + note);
   const std::string& project = submission.spec.project;
   if (submission.dry_run) {

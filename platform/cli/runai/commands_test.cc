@@ -215,8 +215,9 @@ TEST_F(RunAi, BashOpensAShellInTheLauncherAndAnyOtherWhereThereIsNone) {
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY));
   ::dup2(nothing.get(), STDIN_FILENO);
 
-  EXPECT_EQ(runai({"bash", "dist"}).out,
-            "launcher: [/bin/sh] [-c] [test -x /bin/bash && exec /bin/bash; exec /bin/sh]\n");
+  const std::string out = runai({"bash", "dist"}).out;
+  EXPECT_TRUE(out.starts_with("launcher: [/bin/sh] [-c] [")) << out;
+  EXPECT_TRUE(contains(out, "exec \"$MUSTER_GENERATED/bash/start\"")) << out;
 
   ::dup2(before.get(), STDIN_FILENO);
 }

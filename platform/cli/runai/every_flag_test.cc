@@ -11,6 +11,7 @@ namespace {
 std::string value_for(const Flag& flag) {
   static const std::map<std::string, std::string> values{
       {"--annotation", "a=b"},
+      {"--auto-deletion-time-after-completion", "1h"},
       {"--backoff-limit", "1"},
       {"--backoffLimit", "1"},
       {"--clean-pod-policy", "All"},

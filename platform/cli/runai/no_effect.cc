@@ -36,22 +36,8 @@ constexpr auto kIdle = std::to_array<Idle>({
     {"--master-extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
     {"--master-no-pvcs", "the master finds all volumes of the job"},
     {"--toleration", "nodes have no taints"},
-    {"--ttl-after-finish", "an ended job stays until 'runai delete'"},
     {"--elastic", "the job keeps the GPUs that it asks for"},
 });
-
-/// "1h30m": a number with its unit, and again.
-bool is_duration(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789.";
-  if (text.empty()) return false;
-  while (!text.empty()) {
-    const size_t unit = std::min(text.find_first_not_of(kDigits), text.size());
-    const size_t end = std::min(text.find_first_of(kDigits, unit), text.size());
-    if (unit == 0 || unit == end || !job::parse_duration(text.substr(0, end))) return false;
-    text.remove_prefix(end);
-  }
-  return true;
-}
 
 void check_toleration(const std::string& text, FlagReader& reader) {
   const std::string flag = "--toleration";
@@ -96,10 +82,6 @@ void check_values(FlagReader& reader) {
   }
   read_pairs("--extended-resource", "write NAME=N", reader);
   read_pairs("--master-extended-resource", "write NAME=N", reader);
-  const std::string ttl = reader.text("--ttl-after-finish");
-  if (reader.has("--ttl-after-finish") && !is_duration(ttl)) {
-    reader.fault("--ttl-after-finish", "'" + ttl + "' is not a time such as 30s, 2m or 1h30m");
-  }
 }
 
 }  // namespace
@@ -115,9 +97,6 @@ std::vector<std::string> notes_of_idle_flags(FlagReader& reader) {
     notes.push_back("--clean-pod-policy " + policy +
                     ": workers end with the job, which stays until 'runai delete'");
   }
-  const bool may_type = reader.has("--stdin") && !reader.has("--attach");
-  if (may_type)
-    notes.emplace_back("--stdin: a task reads nothing; 'runai bash' opens a shell there");
   return notes;
 }
 

@@ -25,9 +25,7 @@ TEST(RunaiFlagsWithoutEffect, AreNotedAndTheJobIsTheSame) {
       {{"--extended-resource=rdma/hca=1"},
        "--extended-resource: nothing is claimed but GPUs, CPUs and memory"},
       {{"--toleration=operator=Exists,key=x,seconds=30"}, "--toleration: nodes have no taints"},
-      {{"--ttl-after-finish=1h30m"}, "--ttl-after-finish: an ended job stays until 'runai delete'"},
       {{"--elastic"}, "--elastic: the job keeps the GPUs that it asks for"},
-      {{"--stdin", "-t"}, "--stdin: a task reads nothing; 'runai bash' opens a shell there"},
       {{"--mount-propagation"},
        "--mount-propagation: what the host mounts after the start may not be seen"},
   };
@@ -38,6 +36,16 @@ TEST(RunaiFlagsWithoutEffect, AreNotedAndTheJobIsTheSame) {
     asked.spec.annotations = plain.annotations;
     EXPECT_EQ(asked.spec, plain) << note;
   }
+}
+
+TEST(RunaiKeepFor, IsHowLongTheJobIsKeptAfterItsEnd) {
+  using std::chrono::minutes;
+  const auto kept = [](const Words& flags) { return asked_by(submit_with(flags)).spec.keep_for; };
+
+  EXPECT_EQ(kept({}), std::nullopt);
+  EXPECT_EQ(kept({"--ttl-after-finish=1h30m"}), minutes(90));
+  EXPECT_EQ(kept({"--ttl-after-finish", "0s"}), minutes(0));
+  EXPECT_EQ(kept({"--auto-deletion-time-after-completion", "5m"}), minutes(5));
 }
 
 TEST(RunaiFlagsWithoutEffect, OfAMasterAreNotedToo) {
@@ -84,10 +92,15 @@ TEST(RunaiFlagsWithoutEffect, AreRefusedWhereAProgramWouldFailForIt) {
             "--stdin is required for containers with -t/--tty=true");
 }
 
-TEST(RunaiFlagsWithoutEffect, AttachingTakesATerminalForGranted) {
+TEST(RunaiFlagsWithoutEffect, AreNotThoseForWhoeverSitsBeforeTheJob) {
   const Submission asked = asked_by(submit_with({"--attach", "-t"}));
   EXPECT_TRUE(asked.attach);
+  EXPECT_TRUE(asked.spec.input && asked.spec.terminal);
   EXPECT_TRUE(asked.notes.empty());
+  const Submission reads = asked_by(submit_with({"--stdin"}));
+  EXPECT_TRUE(reads.spec.input && !reads.spec.terminal);
+  const Submission none = asked_by(submit_with({}));
+  EXPECT_FALSE(none.spec.input || none.spec.terminal);
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ Result<int> exec_command(Asked& asked);
 // commands_attach.cc
 Result<int> attach_command(Asked& asked);
 
+// commands_forward.cc
+Result<int> port_forward_command(Asked& asked);
+
 // commands_top.cc
 Result<int> top_nodes_command(Asked& asked);
 Result<int> top_jobs_command(Asked& asked);

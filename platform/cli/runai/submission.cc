@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/runai/claims.h"
+#include "cli/runai/keep_for.h"
 #include "cli/runai/key_values.h"
 #include "cli/runai/master.h"
 #include "cli/runai/no_effect.h"
@@ -251,6 +252,10 @@ Submission read_submission(const Arguments& arguments, FlagReader& reader, const
   if (spec.image.empty()) reader.fault("-i, --image", "must be set");
   spec.folder = absolute(reader.text("--working-dir"), caller);
   result.attach = reader.has("--attach");
+  // To be attached is to sit before it.
+  spec.input = result.attach || reader.has("--stdin");
+  spec.terminal = result.attach || reader.has("--tty");
+  spec.keep_for = keep_for_of(reader);
   result.dry_run = reader.has("--dry-run");
   result.notes = notes_of_idle_flags(reader);
   refuse_unserved_flags(reader);

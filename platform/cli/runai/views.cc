@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/report.h"
 #include "cli/runai/age.h"
 #include "cli/runai/runai.h"
 #include "cli/runai/status.h"
@@ -105,11 +106,7 @@ std::string text_of(const Lines& lines) {
 }
 
 std::string failure_text(const job::Failure& failure) {
-  std::string text = "\nReason:\n  " + failure.cause + "\n";
-  if (!failure.last_lines.empty()) text += "  last lines of " + failure.task + ":\n";
-  for (const std::string& line : failure.last_lines) text += "    " + line + "\n";
-  if (!failure.advice.empty()) text += "  " + failure.advice + "\n";
-  return text;
+  return "\nReason:\n  " + failure.cause + "\n" + evidence_text(failure);
 }
 
 /// Why it waits or is being ended, or why it failed.

@@ -1,7 +1,8 @@
 // Not NVIDIA's library: a stand-in for tests on machines without a GPU, with the functions that
-// nvml.cc asks for. What it has stands in FAKE_NVML, one GPU a line:
+// nvml_library.h names. What it has stands in FAKE_NVML, one GPU a line:
 //
 //   NAME|MEMORY|UUID    a GPU; an empty field: that question fails
+//   NAME|MEMORY|UUID|USED|PERCENT|MILLIWATTS|CELSIUS    one that is at work
 //   lost                a GPU that no longer answers
 //   no-driver           nvmlInit fails
 //   no-count            counting fails
@@ -18,14 +19,19 @@ struct Memory {
   unsigned long long total, free, used;
 };
 
+struct Utilization {
+  unsigned gpu, memory;
+};
+
 struct Device {
-  std::string name, memory, uuid;
+  std::string name, memory, uuid, used, percent, milliwatts, celsius;
 };
 
 constexpr int kSuccess = 0;
 constexpr int kUninitialized = 1;
 constexpr int kInvalidArgument = 2;
 constexpr int kNotSupported = 3;
+constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
 constexpr int kDriverNotLoaded = 9;
 constexpr int kGpuIsLost = 15;
@@ -43,6 +49,12 @@ std::string cut(std::string& text, char separator) {
   std::string part = text.substr(0, end);
   text.erase(0, end == std::string::npos ? end : end + 1);
   return part;
+}
+
+int tell(const std::string& text, unsigned& number) {
+  if (text.empty()) return kNotSupported;
+  number = static_cast<unsigned>(std::stoul(text));
+  return kSuccess;
 }
 
 int write(const std::string& text, char* room, unsigned length) {
@@ -66,7 +78,11 @@ int nvmlInit_v2() {
     Device device;
     device.name = cut(line, '|');
     device.memory = cut(line, '|');
-    device.uuid = line;
+    device.uuid = cut(line, '|');
+    device.used = cut(line, '|');
+    device.percent = cut(line, '|');
+    device.milliwatts = cut(line, '|');
+    device.celsius = line;
     devices.push_back(device);
   }
   ++sessions;
@@ -98,6 +114,15 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device** device) {
   return kSuccess;
 }
 
+int nvmlDeviceGetHandleByUUID(const char* uuid, Device** device) {
+  for (Device& each : devices) {
+    if (each.uuid != uuid) continue;
+    *device = &each;
+    return kSuccess;
+  }
+  return kNotFound;
+}
+
 int nvmlDeviceGetName(const Device* device, char* name, unsigned length) {
   return write(device->name, name, length);
 }
@@ -110,9 +135,23 @@ int nvmlDeviceGetUUID(const Device* device, char* uuid, unsigned length) {
 int nvmlDeviceGetMemoryInfo(const Device* device, Memory* memory) {
   if (device->memory.empty()) return kNotSupported;
   memory->total = std::stoull(device->memory);
+  memory->used = device->used.empty() ? 0 : std::stoull(device->used);
+  memory->free = memory->total - memory->used;
   return kSuccess;
 }
 #endif
+
+int nvmlDeviceGetUtilizationRates(const Device* device, Utilization* utilization) {
+  return tell(device->percent, utilization->gpu);
+}
+
+int nvmlDeviceGetPowerUsage(const Device* device, unsigned* milliwatts) {
+  return tell(device->milliwatts, *milliwatts);
+}
+
+int nvmlDeviceGetTemperature(const Device* device, int /*sensor*/, unsigned* celsius) {
+  return tell(device->celsius, *celsius);
+}
 
 /// For tests: sessions that were opened and not closed.
 int fake_nvml_sessions() {

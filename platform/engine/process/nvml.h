@@ -1,7 +1,6 @@
-// The GPUs of this machine as NVIDIA's driver tells of them. NVML (libnvidia-ml.so.1) comes with
-// the driver: it is opened where it is, and nothing is linked or needed to build.
+// The GPUs of this machine as NVIDIA's driver tells of them.
 //
-// Blocking: where the driver lets idle GPUs sleep (no persistence mode) it wakes each.
+// Blocking: as nvml_library.h says.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // How a process engine is set up, and what its administrator says of the machine it runs on.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/nvml_library.h"
 #include "engine/process/declared_gpus.h"
 
 namespace muster::engine {
@@ -24,12 +27,16 @@ struct ProcessEngineOptions {
   /// Files and folders that no task in a sandbox finds: it runs as the account of the server, which
   /// can read them all.
   std::vector<std::filesystem::path> hidden;
+  uint64_t log_quota = 0;                ///< bytes that the log of a task may have; 0: any number
   std::filesystem::path storage_folder;  ///< where the kStorage folders of projects lie; made 0700
   /// Writes the files of a tree of the project into the folder, which is empty. Called on another
   /// thread.
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
                                    const std::filesystem::path& folder)>
       unpack_tree;
+  std::chrono::milliseconds first_sample{2000};      ///< of what a task uses, after its start
+  std::chrono::milliseconds sample_interval{10000};  ///< between two; 0: none are taken
+  std::string nvml = kNvml;                          ///< asked for what GPUs are doing
 };
 
 }  // namespace muster::engine

@@ -16,7 +16,9 @@
 #include "base/log.h"
 #include "base/subprocess.h"
 #include "engine/process/account_files.h"
+#include "engine/process/exec_program.h"
 #include "engine/process/host_facts.h"
+#include "engine/process/process_attach.h"
 #include "engine/process/process_exec.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
@@ -57,17 +59,6 @@ Result<void> write_account_files(const TaskFolder& folder) {
 Result<void> prepare_for_sshd() {
   if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
   return base::system_error("cannot make /run/sshd, which sshd needs", errno);
-}
-
-/// NAME=value; of a name that is in both, the second's value.
-std::vector<std::string> merged(const std::vector<std::string>& environment,
-                                const std::map<std::string, std::string>& more) {
-  std::vector<std::string> all;
-  for (const std::string& entry : environment) {
-    if (more.count(entry.substr(0, entry.find('='))) == 0) all.push_back(entry);
-  }
-  for (const auto& [name, value] : more) all.push_back(name + "=" + value);
-  return all;
 }
 
 Error start_error(const std::string& task, Error error) {
@@ -175,9 +166,18 @@ Result<void> ProcessEngine::lay_out(const Gang& gang, const launch::TaskPlan& pl
 
   ShimPlan shim{.inner = {.argv = plan.argv,
                           .folder = plan.folder,
-                          .own_process_tree = plan.sandbox == job::Sandbox::kBubblewrap},
+                          .own_process_tree = plan.sandbox == job::Sandbox::kBubblewrap,
+                          .input = plan.input,
+                          .terminal = plan.terminal},
                 .address = plan.address,
-                .grace = plan.grace};
+                .grace = plan.grace,
+                .tags_ranks = plan.tags_ranks,
+                .prepends_rank = plan.prepends_rank,
+                .log_quota = options_.log_quota,
+                .sampling = {.first = options_.first_sample,
+                             .interval = options_.sample_interval,
+                             .nvml = options_.nvml,
+                             .gpus = plan.gpus}};
   if (plan.sandbox == job::Sandbox::kBubblewrap) {
     const VolumeFolders folders = volume_folders(gang.job_id);
     MUSTER_TRY(const std::vector<Mount> volumes, find_volumes(plan, folders));
@@ -440,6 +440,13 @@ void ProcessEngine::take_up(HeldTask& task) {
 
 // --- what stays and what goes
 
+/// Whoever listens leads: no other server is at work here, and what an earlier one left half done
+/// may be taken away.
+void ProcessEngine::listen(Listener listener) {
+  if (listener_ == nullptr && listener != nullptr) trees_.sweep();
+  listener_ = std::move(listener);
+}
+
 void ProcessEngine::scrub(const Gang& gang) {
   std::error_code error;
   const fs::path attempt = options_.folder / gang.job_id / std::to_string(gang.attempt);
@@ -459,12 +466,17 @@ Result<void> ProcessEngine::remove(const std::string& job_id) {
   return trees_.remove(job_id);
 }
 
+void ProcessEngine::measure(const std::string& job_id, Measured done) {
+  trees_.measure(job_id, std::move(done));
+}
+
 Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const Gang& gang,
                                                            const std::string& task) {
-  const fs::path path = folder_of(gang, task).log();
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const TaskFolder folder = folder_of(gang, task);
+  UniqueFd file(::open(folder.log().c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return base::system_error("cannot read the log of " + task, errno);
-  return std::unique_ptr<LogCursor>(std::make_unique<FileLogCursor>(std::move(file)));
+  return std::unique_ptr<LogCursor>(
+      std::make_unique<FileLogCursor>(std::move(file), folder.log_start()));
 }
 
 std::shared_ptr<void> ProcessEngine::watch_log(const Gang& gang, const std::string& task,
@@ -490,10 +502,7 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::s
   MUSTER_TRY(const std::string text, base::read_file(folder.plan()));
   MUSTER_TRY(const ShimPlan shim_plan, decode_shim_plan(text));
 
-  InnerPlan program{.argv = plan.argv,
-                    .environment = merged(shim_plan.inner.environment, plan.environment),
-                    .folder = shim_plan.inner.folder,
-                    .own_process_tree = shim_plan.inner.own_process_tree};
+  const InnerPlan program = exec_program(plan, shim_plan.inner, options_.shim);
   MUSTER_CHECK(check_program(*inner, program));
   MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(), program, inner_fd, plan,
                                              std::move(handlers)));
@@ -513,9 +522,13 @@ void ProcessEngine::reap(base::Child helper) {
   });
 }
 
-Result<std::unique_ptr<Exec>> ProcessEngine::attach(const Gang&, const std::string& task,
-                                                    ExecHandlers) {
-  return Error{.code = ErrorCode::kConflict, .what = "task " + task + " does not run"};
+Result<std::unique_ptr<Exec>> ProcessEngine::attach(const Gang& gang, const std::string& task,
+                                                    ExecHandlers handlers) {
+  const auto found = tasks_.find({gang, task});
+  if (found == tasks_.end() || found->second->start) {
+    return Error{.code = ErrorCode::kConflict, .what = "task " + task + " does not run"};
+  }
+  return attach_to(loop_, folder_of(gang, task), task, std::move(handlers));
 }
 
 MetricReader ProcessEngine::open_metrics(const Gang& gang, const std::string& task) {

@@ -26,7 +26,7 @@ class ProcessEngine : public Engine {
   /// Never calls: a server sees the machine as it was when it started. CPUs and GPUs that come and
   /// go while it runs are taken note of by starting it again, which no job notices.
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
-  void listen(Listener listener) override { listener_ = std::move(listener); }
+  void listen(Listener listener) override;
   std::string generated_folder(const Gang& gang, std::string_view task,
                                job::Sandbox sandbox) const override;
   void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
@@ -34,6 +34,7 @@ class ProcessEngine : public Engine {
   Found adopt(const Gang& gang, const std::string& task) override;
   void scrub(const Gang& gang) override;
   Result<void> remove(const std::string& job_id) override;
+  void measure(const std::string& job_id, Measured done) override;
   Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang, const std::string& task) override;
   std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
                                   std::function<void()> grown) override;

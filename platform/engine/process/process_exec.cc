@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +15,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/pseudo_terminal.h"
 
 namespace muster::engine {
 
@@ -45,24 +43,13 @@ Error no_descriptors() {
   return base::system_error("cannot make a pipe", errno);
 }
 
-void set_size(int terminal, int rows, int columns) {
-  winsize size{};
-  size.ws_row = static_cast<unsigned short>(rows);
-  size.ws_col = static_cast<unsigned short>(columns);
-  ::ioctl(terminal, TIOCSWINSZ, &size);
-}
-
 Result<void> make_terminal(Ends& ends, const ExecPlan& plan) {
-  ends.output = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  std::array<char, 64> name{};
-  if (!ends.output || ::grantpt(ends.output.get()) != 0 || ::unlockpt(ends.output.get()) != 0 ||
-      ::ptsname_r(ends.output.get(), name.data(), name.size()) != 0) {
-    return base::system_error("cannot make a terminal", errno);
-  }
-  set_size(ends.output.get(), plan.rows, plan.columns);
-  ends.their_input = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  MUSTER_TRY(PseudoTerminal terminal, open_terminal());
+  set_terminal_size(terminal.master, plan.rows, plan.columns);
+  ends.output = std::move(terminal.master);
+  ends.their_input = std::move(terminal.slave);
   ends.input = UniqueFd(::fcntl(ends.output.get(), F_DUPFD_CLOEXEC, 0));
-  if (!ends.their_input || !ends.input) return base::system_error("cannot make a terminal", errno);
+  if (!ends.input) return base::system_error("cannot make a terminal", errno);
   return {};
 }
 
@@ -134,7 +121,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   }
 
   void resize(int rows, int columns) {
-    if (terminal_ && ends_.output) set_size(ends_.output.get(), rows, columns);
+    if (terminal_ && ends_.output) set_terminal_size(ends_.output, rows, columns);
   }
 
   void pause(bool paused) {
@@ -184,6 +171,8 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
     if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
       interest.reset();
       fd.reset();
+      const auto on_output_end = handlers_.on_output_end;
+      if (on_output_end && !terminal_) on_output_end(is_error);
       return false;
     }
     const auto on_output = handlers_.on_output;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
+#include "engine/process/disk_use.h"
 
 namespace muster::engine {
 
@@ -25,6 +27,7 @@ namespace {
 // Beside the jobs' folders, whose names are ids and never begin with a dot.
 constexpr const char* kUnpacking = ".unpacking";
 constexpr const char* kRemoved = ".removed";
+constexpr std::chrono::minutes kRetryPause{10};
 
 struct Tree {
   std::string id;
@@ -80,10 +83,20 @@ void remove_quietly(const fs::path& path) {
   }
 }
 
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
 }  // namespace
 
 JobTrees::JobTrees(base::EventLoop& loop, fs::path jobs_folder, Unpack unpack)
-    : jobs_folder_(std::move(jobs_folder)),
+    : loop_(loop),
+      jobs_folder_(std::move(jobs_folder)),
       unpack_(std::move(unpack)),
       unpacking_(loop),
       removing_(loop) {}
@@ -102,7 +115,6 @@ bool JobTrees::are_here(const std::string& job_id, const std::vector<Volume>& vo
 
 void JobTrees::unpack(const std::string& job_id, const std::string& project,
                       const std::vector<Volume>& volumes, Done done) {
-  sweep();
   std::vector<Tree> trees;
   for (size_t i = 0; i < volumes.size(); ++i) {
     if (!is_sent(volumes[i])) continue;
@@ -128,31 +140,48 @@ void JobTrees::unpack(const std::string& job_id, const std::string& project,
 Result<void> JobTrees::remove(const std::string& job_id) {
   const fs::path folder = jobs_folder_ / job_id;
   std::error_code error;
-  const bool large = fs::exists(folder / "trees", error) || fs::exists(folder / "artifacts", error);
-  if (!large) return base::remove_tree(folder);
-  sweep();
+  if (!fs::exists(fs::symlink_status(folder, error))) return {};
   const fs::path removed = jobs_folder_ / kRemoved / job_id;
   MUSTER_CHECK(base::make_private_folder(removed.parent_path()));
   fs::rename(folder, removed, error);
   if (error) return base::system_error("cannot remove " + folder.string(), error.value());
-  removing_.run([removed] { remove_quietly(removed); }, [] {});
+  take_from_disk(job_id);
   return {};
 }
 
-/// What an earlier server left half done. Not before the first use: until then another one may be
-/// at work here.
+void JobTrees::measure(const std::string& job_id, std::function<void(int64_t)> done) {
+  const auto bytes = std::make_shared<int64_t>(0);
+  removing_.run([folder = jobs_folder_ / job_id, bytes] { *bytes = disk_use(folder); },
+                [bytes, done = std::move(done)] { done(*bytes); });
+}
+
+/// What was set aside. An entry that cannot be removed now may go later: something is mounted on
+/// it, or the disk is read-only for a while.
+void JobTrees::take_from_disk(const std::string& name) {
+  const auto outcome = std::make_shared<Result<void>>();
+  removing_.run(
+      [path = jobs_folder_ / kRemoved / name, outcome] { *outcome = base::remove_tree(path); },
+      [this, name, outcome] {
+        if (*outcome) return;
+        base::log_error("what is left of a removed job takes room still, and is tried again: " +
+                        outcome->error().what);
+        left_.insert(name);
+        if (!retry_) retry_ = loop_.after(kRetryPause, [this] { try_again(); });
+      });
+}
+
+void JobTrees::try_again() {
+  retry_.reset();
+  for (const std::string& name : std::exchange(left_, {})) take_from_disk(name);
+}
+
 void JobTrees::sweep() {
-  if (std::exchange(swept_, true)) return;
-  const auto empty = [](const fs::path& folder) {
-    return [folder] {
-      std::error_code ignored;
-      for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-        remove_quietly(entry.path());
-      }
-    };
-  };
-  unpacking_.run(empty(jobs_folder_ / kUnpacking), [] {});
-  removing_.run(empty(jobs_folder_ / kRemoved), [] {});
+  unpacking_.run(
+      [folder = jobs_folder_ / kUnpacking] {
+        for (const std::string& name : names_in(folder)) remove_quietly(folder / name);
+      },
+      [] {});
+  for (const std::string& name : names_in(jobs_folder_ / kRemoved)) take_from_disk(name);
 }
 
 }  // namespace muster::engine

@@ -9,10 +9,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/background.h"
+#include "base/event_loop.h"
 #include "base/result.h"
 #include "job/spec.h"
 
@@ -38,13 +40,23 @@ class JobTrees {
   /// on disk later. Whatever is still being unpacked for it goes, too.
   base::Result<void> remove(const std::string& job_id);
 
- private:
-  std::filesystem::path folder_of(const std::string& job_id, size_t volume) const;
+  /// What an earlier server left half done: its drafts, and what it had set aside to remove. To be
+  /// called once, when no other is at work here any more.
   void sweep();
 
+  /// How much room its folder takes, looked up on the thread that removes.
+  void measure(const std::string& job_id, std::function<void(int64_t bytes)> done);
+
+ private:
+  std::filesystem::path folder_of(const std::string& job_id, size_t volume) const;
+  void take_from_disk(const std::string& name);
+  void try_again();
+
+  base::EventLoop& loop_;
   std::filesystem::path jobs_folder_;
   Unpack unpack_;
-  bool swept_ = false;
+  std::set<std::string> left_;  ///< what could not be taken from the disk
+  base::EventLoop::Interest retry_;
   base::Background unpacking_;
   /// Of its own: no job waits until another's millions of files are gone.
   base::Background removing_;

@@ -61,7 +61,11 @@ class Inner {
       return;
     }
     program_ = child->pid;
+    // As long as anybody holds the other end, a terminal does not end with its program.
+    if (has_input()) ::close(kInnerInput);
   }
+
+  bool has_input() const { return plan_.input || plan_.terminal; }
 
   base::Result<base::Child> start() {
     if (::access(plan_.folder.c_str(), X_OK) != 0) {
@@ -71,13 +75,29 @@ class Inner {
       return error;
     }
     MUSTER_TRY(std::string path, base::find_program(plan_.argv.front(), plan_.environment));
-    return base::spawn(
-        {.argv = plan_.argv,
-         .program = std::move(path),
-         .environment = plan_.environment,
-         .descriptors = {{STDOUT_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}},
-         .new_session = true,
-         .folder = plan_.folder});
+    base::SpawnOptions options{
+        .argv = plan_.argv,
+        .program = std::move(path),
+        .environment = plan_.environment,
+        .descriptors = {{STDOUT_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}},
+        .new_session = true,
+        .folder = plan_.folder};
+    if (plan_.terminal) {
+      MUSTER_TRY(options.terminal, path_of_terminal());
+      options.descriptors.clear();
+    } else if (plan_.input) {
+      options.descriptors.emplace_back(kInnerInput, STDIN_FILENO);
+    }
+    return base::spawn(options);
+  }
+
+  /// As it is called in the sandbox, too: the machine's /dev is there.
+  static base::Result<std::string> path_of_terminal() {
+    std::array<char, 64> path{};
+    if (::ttyname_r(kInnerInput, path.data(), path.size()) != 0) {
+      return base::system_error("cannot find the terminal", errno);
+    }
+    return std::string(path.data());
   }
 
   void wait_for_something() {
@@ -186,7 +206,8 @@ int run_inner() {
     return 1;
   }
   ::close(kInnerPlan);
-  for (const int fd : {kInnerControl, kInnerListener}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  for (const int fd : {kInnerControl, kInnerListener, kInnerInput})
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Inner(*std::move(plan)).run();
   return 0;

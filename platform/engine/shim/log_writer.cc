@@ -12,12 +12,32 @@
 
 namespace muster::engine {
 
-LogWriter::LogWriter(base::UniqueFd file, const base::Clock& clock)
-    : file_(std::move(file)), clock_(clock), size_(::lseek(file_.get(), 0, SEEK_END)) {}
+namespace {
+
+// A cut takes a small part of the quota off at once, so that it costs little and is done seldom;
+// where it may begin is known four times as finely.
+constexpr uint64_t kCutsOfQuota = 16;
+constexpr uint64_t kMarksOfQuota = 64;
+
+}  // namespace
+
+bool punch_hole(int file, int64_t begin, int64_t end) {
+  return ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin) == 0;
+}
+
+LogWriter::LogWriter(base::UniqueFd file, const base::Clock& clock, LogQuota quota)
+    : file_(std::move(file)),
+      clock_(clock),
+      quota_(std::move(quota)),
+      size_(::lseek(file_.get(), 0, SEEK_END)) {
+  if (quota_.bytes == 0) return;
+  if (const auto start = read_log_start(quota_.start)) start_ = static_cast<int64_t>(start->offset);
+}
 
 // A frame is there whole or not at all: what a full disk cut is taken back.
 bool LogWriter::append(std::string_view frame) {
   if (base::write_all(file_.get(), frame)) {
+    mark();
     size_ += static_cast<int64_t>(frame.size());
     return true;
   }
@@ -26,9 +46,9 @@ bool LogWriter::append(std::string_view frame) {
 }
 
 std::string LogWriter::loss_frame() const {
-  return encode_frame(
-      clock_.now(), job::LogStream::kNotice,
-      std::to_string(lost_) + " bytes of output are lost here: the disk under the log was full\n");
+  const std::string why = ended_ ? "the log is full" : "the disk under the log was full";
+  return encode_frame(clock_.now(), job::LogStream::kNotice,
+                      std::to_string(lost_) + " bytes of output are lost here: " + why + "\n");
 }
 
 // What was read once must not be taken back, and the notice could be whole where the frame behind
@@ -39,20 +59,68 @@ bool LogWriter::reserve(size_t bytes) {
   return errno != ENOSPC && errno != EDQUOT;
 }
 
-// The loss is told together with what comes after it: alone, the short line would find room where
-// no output does, over and over.
 void LogWriter::write(job::LogStream stream, std::string_view bytes, std::optional<int> rank) {
   while (!bytes.empty()) {
     const std::string_view part = bytes.substr(0, kMaxFrame);
     bytes.remove_prefix(part.size());
-    std::string frame = encode_frame(clock_.now(), stream, part, rank);
-    if (lost_ > 0) frame.insert(0, loss_frame());
-    if ((lost_ == 0 || reserve(frame.size())) && append(frame)) {
-      lost_ = 0;
-    } else if (stream != job::LogStream::kNotice) {
-      lost_ += part.size();
-    }
+    write_frame(stream, part, rank);
+    keep_quota();
   }
+}
+
+// The loss is told together with what comes after it: alone, the short line would find room where
+// no output does, over and over.
+void LogWriter::write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank) {
+  const bool own_words = stream == job::LogStream::kNotice;
+  if (ended_ && !own_words) {
+    lost_ += part.size();
+    return;
+  }
+  std::string frame = encode_frame(clock_.now(), stream, part, rank);
+  if (lost_ > 0) frame.insert(0, loss_frame());
+  if ((lost_ == 0 || reserve(frame.size())) && append(frame)) {
+    lost_ = 0;
+  } else if (!own_words) {
+    lost_ += part.size();
+  }
+}
+
+/// A frame is about to begin at size_.
+void LogWriter::mark() {
+  if (quota_.bytes == 0) return;
+  const auto step = static_cast<int64_t>(quota_.bytes / kMarksOfQuota);
+  if (marks_.empty() || size_ - marks_.back() >= step) marks_.push_back(size_);
+}
+
+void LogWriter::keep_quota() {
+  if (quota_.bytes == 0 || ended_) return;
+  if (static_cast<uint64_t>(size_ - start_) > quota_.bytes) cut();
+}
+
+void LogWriter::cut() {
+  const uint64_t left = quota_.bytes - quota_.bytes / kCutsOfQuota;
+  const int64_t wanted = size_ - static_cast<int64_t>(left);
+  const auto mark = std::lower_bound(marks_.begin(), marks_.end(), wanted);
+  const int64_t start = mark == marks_.end() ? marks_.back() : *mark;
+  if (start <= start_) return;
+  // Behind the end there is nothing to give back: that tells only whether it can be done here.
+  constexpr int64_t kBlock = 4096;
+  const int64_t behind = (size_ / kBlock + 2) * kBlock;
+  if (!quota_.punch(file_.get(), behind, behind + kBlock)) return end_at_quota();
+  // First the word, then the deed: see log_frame.h. A full disk may take no word; later, then.
+  const std::string text =
+      encode(LogStart{.offset = static_cast<uint64_t>(start), .quota = quota_.bytes});
+  if (!base::write_file(quota_.start, text)) return;
+  start_ = start;
+  marks_.erase(marks_.begin(), std::lower_bound(marks_.begin(), marks_.end(), start));
+  // From the very beginning: what an earlier one left, half a block or all of it, goes as well.
+  [[maybe_unused]] const bool punched = quota_.punch(file_.get(), 0, start);
+}
+
+void LogWriter::end_at_quota() {
+  ended_ = true;
+  notice("the log ends here: it may have " + readable_bytes(quota_.bytes) +
+         " (log_quota), and its file system cannot take the oldest part away");
 }
 
 }  // namespace muster::engine

@@ -1,10 +1,15 @@
 // Appends to a task's log, and never stands in the task's way: when the disk is full, bytes are
-// dropped and counted, and the log says so as soon as there is room again.
+// dropped and counted, and the log says so as soon as there is room again. When the log has grown
+// past its quota, its oldest part goes; where the file system cannot take the front off a file, the
+// log ends at its quota, and says so.
 //
 // One writer a log; not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +20,21 @@
 
 namespace muster::engine {
 
+/// Gives back what stands between two offsets of a file, and leaves its size. Whether that can be
+/// done there.
+using PunchHole = std::function<bool(int file, int64_t begin, int64_t end)>;
+bool punch_hole(int file, int64_t begin, int64_t end);
+
+struct LogQuota {
+  uint64_t bytes = 0;           ///< 0: it has none
+  std::filesystem::path start;  ///< the log.start beside it (log_frame.h)
+  PunchHole punch = punch_hole;
+};
+
 class LogWriter {
  public:
   /// `file`: open for writing, positioned at its end.
-  LogWriter(base::UniqueFd file, const base::Clock& clock);
+  LogWriter(base::UniqueFd file, const base::Clock& clock, LogQuota quota = {});
 
   /// Any number of bytes; written as one frame or more.
   void write(job::LogStream stream, std::string_view bytes, std::optional<int> rank = std::nullopt);
@@ -30,14 +46,23 @@ class LogWriter {
   uint64_t lost() const { return lost_; }
 
  private:
+  void write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank);
   bool append(std::string_view frame);
   std::string loss_frame() const;
   bool reserve(size_t bytes);
+  void mark();
+  void keep_quota();
+  void cut();
+  void end_at_quota();
 
   base::UniqueFd file_;
   const base::Clock& clock_;
-  int64_t size_ = 0;  ///< end of the last whole frame
+  LogQuota quota_;
+  int64_t size_ = 0;   ///< end of the last whole frame
+  int64_t start_ = 0;  ///< of what is left of the log
   uint64_t lost_ = 0;
+  bool ended_ = false;         ///< at its quota
+  std::deque<int64_t> marks_;  ///< where frames begin, a few of all: at these it may be cut
 };
 
 }  // namespace muster::engine

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <thread>
+
+#include "base/files.h"
 #include "engine/log_frame.h"
 
 namespace muster::engine {
@@ -16,15 +20,31 @@ class Log : public testing::Test {
   Log() : path_(testing::TempDir() + "writer" + std::to_string(::getpid())) {
     ::unlink(path_.c_str());
   }
-  ~Log() override { ::unlink(path_.c_str()); }
+  ~Log() override {
+    ::unlink(path_.c_str());
+    ::unlink(start().c_str());
+  }
 
-  LogWriter writer() {
-    return {base::UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT, 0600)), clock_};
+  std::string start() const { return path_ + ".start"; }
+
+  LogWriter writer(LogQuota quota = {}) {
+    return {base::UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT, 0600)), clock_,
+            std::move(quota)};
+  }
+
+  FileLogCursor cursor() const {
+    return FileLogCursor(base::UniqueFd(::open(path_.c_str(), O_RDONLY)), start());
+  }
+
+  int64_t bytes_on_disk() const {
+    struct stat found{};
+    ::stat(path_.c_str(), &found);
+    return found.st_blocks * 512;
   }
 
   /// "stream:bytes" of each frame.
   std::vector<std::string> frames() const {
-    FileLogCursor reader(base::UniqueFd(::open(path_.c_str(), O_RDONLY)));
+    FileLogCursor reader = cursor();
     std::vector<std::string> found;
     LogFrame frame;
     while (true) {
@@ -127,6 +147,166 @@ TEST_F(Log, IsReadRightByWhoSawTheHalfOfAFrameThatWasTakenBack) {
 
   ASSERT_TRUE(*reader.next(frame));
   EXPECT_EQ(frame.bytes, "next");
+}
+
+// --- quotas
+
+constexpr uint64_t kQuota = 1 << 20;
+
+/// A line of 1,000 bytes that says which it is.
+std::string line(int number) {
+  std::string text = std::to_string(number) + " ";
+  text.resize(999, 'x');
+  return text + "\n";
+}
+
+TEST_F(Log, TakesItsOldestPartAwayWhenItHasGrownPastItsQuota) {
+  LogWriter log = writer({.bytes = kQuota, .start = start()});
+  for (int i = 0; i < 10'000; ++i) log.write(job::LogStream::kOutput, line(i));
+
+  EXPECT_LE(bytes_on_disk(), static_cast<int64_t>(kQuota + 8192));
+  const auto found = frames();
+  ASSERT_GT(found.size(), 900U);
+  EXPECT_LT(found.size(), 1'050U);
+  EXPECT_EQ(found.front(),
+            "2:" + readable_bytes(read_log_start(start())->offset) +
+                " of output before this were cut: the log of a task may have 1 MiB (log_quota)\n");
+  // What is left is whole, and goes up to the end.
+  const int first = 10'000 - static_cast<int>(found.size() - 1);
+  for (size_t i = 1; i < found.size(); ++i) {
+    ASSERT_EQ(found[i], "0:" + line(first + static_cast<int>(i) - 1));
+  }
+}
+
+TEST_F(Log, IsLeftWholeWhileItKeepsToItsQuota) {
+  LogWriter log = writer({.bytes = kQuota, .start = start()});
+  for (int i = 0; i < 1'000; ++i) log.write(job::LogStream::kOutput, line(i));
+
+  EXPECT_EQ(frames().size(), 1'000U);
+  EXPECT_NE(::access(start().c_str(), F_OK), 0);
+}
+
+TEST_F(Log, TellsAReaderThatIsOvertakenWhatItMissed) {
+  LogWriter log = writer({.bytes = kQuota, .start = start()});
+  for (int i = 0; i < 600; ++i) log.write(job::LogStream::kOutput, line(i));
+  FileLogCursor reader = cursor();
+  LogFrame frame;
+  ASSERT_TRUE(*reader.next(frame));
+  for (int i = 600; i < 5'000; ++i) log.write(job::LogStream::kOutput, line(i));
+
+  uint64_t at = kFrameHeader + frame.bytes.size();
+  int number = 1;
+  int notices = 0;
+  while (*reader.next(frame)) {
+    if (frame.cut > 0) {
+      ++notices;
+      EXPECT_EQ(frame.stream, job::LogStream::kNotice);
+      at += frame.cut;
+      number = static_cast<int>(at / (kFrameHeader + 1'000));
+      continue;
+    }
+    ASSERT_EQ(frame.bytes, line(number++));
+    at += kFrameHeader + frame.bytes.size();
+  }
+  EXPECT_EQ(notices, 1);
+  EXPECT_EQ(number, 5'000);
+}
+
+TEST_F(Log, GoesOnBehindTheCutForWhoeverSeeksBeforeItOrNearItsEnd) {
+  LogWriter log = writer({.bytes = kQuota, .start = start()});
+  for (int i = 0; i < 5'000; ++i) log.write(job::LogStream::kOutput, line(i));
+  const uint64_t left = read_log_start(start())->offset;
+  LogFrame frame;
+
+  FileLogCursor before = cursor();
+  ASSERT_TRUE(before.seek(10 * (kFrameHeader + 1'000)));
+  ASSERT_TRUE(*before.next(frame));
+  EXPECT_EQ(frame.cut, left - 10 * (kFrameHeader + 1'000));
+
+  FileLogCursor behind = cursor();
+  ASSERT_TRUE(behind.seek(left));
+  ASSERT_TRUE(*behind.next(frame));
+  EXPECT_EQ(frame.cut, 0U);
+
+  FileLogCursor near_end = cursor();
+  ASSERT_TRUE(near_end.seek_near_end(10'000));
+  ASSERT_TRUE(*near_end.next(frame));
+  EXPECT_EQ(frame.cut, 0U);
+  EXPECT_GE(std::stoi(frame.bytes), 4'989);
+}
+
+TEST_F(Log, IsReadWholeOrWithNoticesWhileItIsWrittenAndCut) {
+  constexpr int kLines = 10'000;
+  std::thread writing([&] {
+    LogWriter log = writer({.bytes = kQuota / 4, .start = start()});
+    for (int i = 0; i < kLines; ++i) log.write(job::LogStream::kOutput, line(i));
+  });
+  while (::access(path_.c_str(), F_OK) != 0) std::this_thread::yield();
+  FileLogCursor reader = cursor();
+  LogFrame frame;
+  uint64_t at = 0;
+  int last = -1;
+  while (last != kLines - 1) {
+    const auto more = reader.next(frame);
+    if (!more) {
+      ADD_FAILURE() << more.error().what;
+      break;
+    }
+    if (!*more) continue;
+    if (frame.cut > 0) {
+      at += frame.cut;
+      continue;
+    }
+    const int number = std::stoi(frame.bytes);
+    EXPECT_EQ(frame.bytes, line(number));
+    EXPECT_EQ(at, static_cast<uint64_t>(number) * (kFrameHeader + 1'000));
+    if (testing::Test::HasFailure()) break;
+    at += kFrameHeader + frame.bytes.size();
+    last = number;
+  }
+  writing.join();
+}
+
+TEST_F(Log, EndsAtItsQuotaWhereNothingCanBeTakenAwayAndSaysSo) {
+  {
+    LogWriter log = writer(
+        {.bytes = kQuota, .start = start(), .punch = [](int, int64_t, int64_t) { return false; }});
+    for (int i = 0; i < 2'000; ++i) log.write(job::LogStream::kOutput, line(i));
+    EXPECT_GT(log.lost(), 0U);
+    log.notice("the log ends early");
+    EXPECT_EQ(log.lost(), 0U);
+  }
+
+  const auto found = frames();
+  const size_t kept = found.size() - 3;
+  EXPECT_EQ(found[kept - 1], "0:" + line(static_cast<int>(kept) - 1));
+  EXPECT_EQ(found[kept],
+            "2:the log ends here: it may have 1 MiB (log_quota), and its file system cannot take "
+            "the oldest part away\n");
+  EXPECT_EQ(found[kept + 1], "2:" + std::to_string((2'000 - kept) * 1'000) +
+                                 " bytes of output are lost here: the log is full\n");
+  EXPECT_EQ(found[kept + 2], "2:the log ends early\n");
+  EXPECT_NE(::access(start().c_str(), F_OK), 0);
+}
+
+TEST_F(Log, OfAnEarlierWriterIsCutByTheNext) {
+  for (int i = 0; i < 3; ++i) {
+    LogWriter log = writer({.bytes = kQuota, .start = start()});
+    for (int j = 0; j < 2'000; ++j) log.write(job::LogStream::kOutput, line(j));
+  }
+  EXPECT_LE(bytes_on_disk(), static_cast<int64_t>(kQuota + 8192));
+  EXPECT_EQ(frames().back(), "0:" + line(1'999));
+}
+
+TEST_F(Log, IsDamagedWhereAHoleIsThatNobodySpokeOf) {
+  LogWriter log = writer();
+  for (int i = 0; i < 10; ++i) log.write(job::LogStream::kOutput, line(i));
+  ASSERT_EQ(::truncate(path_.c_str(), 0), 0);
+  ASSERT_EQ(::truncate(path_.c_str(), 5'000), 0);
+  FileLogCursor reader = cursor();
+  LogFrame frame;
+
+  EXPECT_FALSE(reader.next(frame));
 }
 
 }  // namespace

@@ -14,17 +14,23 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "engine/shim/attachments.h"
 #include "engine/shim/listener.h"
 #include "engine/shim/log_writer.h"
+#include "engine/shim/metric_lines.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/program_input.h"
 #include "engine/shim/rank_output.h"
+#include "engine/shim/rank_tags.h"
+#include "engine/shim/task_metrics.h"
 
 namespace muster::engine {
 
@@ -87,6 +93,9 @@ struct Source {
   UniqueFd descriptor;
   job::LogStream stream = job::LogStream::kOutput;
   std::optional<int> rank;
+  std::optional<TerminalText> terminal = std::nullopt;  ///< of a program that has one
+  MetricLines metrics = {};
+  std::optional<RankTags> tags = std::nullopt;  ///< of one that launches ranks
 };
 
 class Outer {
@@ -99,7 +108,9 @@ class Outer {
     while (wrapper_running_ || !sources_.empty()) wait_for_something();
     kill_descendants();
     if (!said_hello_) return refuse(wrapper_failure());
+    metrics_->finish();
     write_exit_record();
+    attachments_.finish();  // they read in the record how it ended
     return 0;
   }
 
@@ -111,10 +122,15 @@ class Outer {
     MUSTER_TRY(plan_, decode_shim_plan(text));
     UniqueFd log(::open(folder_.log().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (!log) return base::system_error("cannot open the log", errno);
-    log_.emplace(std::move(log), clock_);
+    log_.emplace(std::move(log), clock_,
+                 LogQuota{.bytes = plan_.log_quota, .start = folder_.log_start()});
+    metrics_.emplace(folder_, plan_.sampling, clock_,
+                     [this](const std::string& line) { log_->notice(line); });
     exit_ = UniqueFd(::open(folder_.exit().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!exit_) return base::system_error("cannot open the exit record", errno);
     MUSTER_CHECK(base::write_all(exit_.get(), std::string(kExitRecordRoom, ' ')));
+    // Where its folder can hold no socket, nobody can sit before the task; it runs all the same.
+    [[maybe_unused]] const auto listens = attachments_.listen(folder_.path);
     if (plan_.port != 0) {
       MUSTER_TRY(listener_, listen_on(plan_.address, plan_.port));
     }
@@ -137,11 +153,21 @@ class Outer {
                                                {control_.there.get(), kInnerControl},
                                                {inner.get(), kInnerPlan}}};
     if (listener_) options.descriptors.emplace_back(listener_.get(), kInnerListener);
+    MUSTER_TRY(ProgramInput input, make_program_input(plan_.inner));
+    if (input.theirs) options.descriptors.emplace_back(input.theirs.get(), kInnerInput);
+    metrics_->start();
     MUSTER_TRY(wrapper_, base::spawn(options));
     wrapper_running_ = true;
     for (UniqueFd* end : {&control_.there, &listener_}) end->reset();
     sources_.push_back({.descriptor = std::move(output.here)});
     sources_.push_back({.descriptor = std::move(error.here), .stream = job::LogStream::kError});
+    for (Source& source : sources_) {
+      if (plan_.tags_ranks) source.tags.emplace(source.stream, plan_.prepends_rank);
+    }
+    if (input.from_program) {
+      sources_.push_back({.descriptor = std::move(input.from_program), .terminal = TerminalText()});
+    }
+    attachments_.set_input(std::move(input.to_program), plan_.inner.terminal);
     return {};
   }
 
@@ -180,22 +206,30 @@ class Outer {
     const size_t first = watched.size();
     const size_t sources = sources_.size();
     for (const Source& source : sources_) watched.push_back({source.descriptor.get(), POLLIN, 0});
-    const int ready = ::poll(watched.data(), watched.size(), milliseconds_to_kill());
-    if (ready < 0) return;
-    if (ready == 0) return kill();
+    const size_t measured = watched.size();
+    metrics_->watch(watched);
+    const size_t attached = watched.size();
+    attachments_.watch(watched);
+    if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
+    if (kill_at_ && Steady::now() >= *kill_at_) kill();
     if (watched[0].revents != 0) heed_stop();
     for (size_t i = 0; i < sources; ++i) {
       if (watched[first + i].revents != 0) copy(sources_[i]);
     }
     std::erase_if(sources_, [](const Source& source) { return !source.descriptor; });
+    metrics_->serve(std::span(watched).subspan(measured));
+    attachments_.serve(std::span(watched).subspan(attached));
     if (watched[1].revents != 0) hear();
     if (watched[2].revents != 0) wrapper_ended();
   }
 
-  int milliseconds_to_kill() const {
-    if (!kill_at_) return -1;
+  /// -1: until something comes.
+  int milliseconds_to_wait() const {
+    const int measuring = metrics_->milliseconds_to_wait();
+    if (!kill_at_) return measuring;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Steady::now());
-    return static_cast<int>(std::max<int64_t>(0, left.count()));
+    const int killing = static_cast<int>(std::max<int64_t>(0, left.count()));
+    return measuring < 0 ? killing : std::min(measuring, killing);
   }
 
   void heed_stop() {
@@ -230,10 +264,24 @@ class Outer {
     static std::array<char, 64 << 10> buffer;
     const ssize_t count = ::read(source.descriptor.get(), buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) return source.descriptor.reset();  // a terminal ends with EIO, a pipe with 0
+    if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
+      if (source.tags) source.tags->finish(into_log());
+      metrics_->printing_ended(source.metrics, source.rank);
+      return source.descriptor.reset();
+    }
     const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
     if (!said_hello_) wrapper_words_ += bytes.substr(0, kShownOfWrapper);
+    metrics_->printed(source.metrics, bytes, source.rank);
+    attachments_.output(source.stream, bytes);
+    if (source.terminal) return log_->write(source.stream, source.terminal->plain(bytes));
+    if (source.tags) return source.tags->add(bytes, into_log());
     log_->write(source.stream, bytes, source.rank);
+  }
+
+  RankTags::Emit into_log() {
+    return [this](std::optional<int> rank, job::LogStream stream, std::string_view bytes) {
+      log_->write(stream, bytes, rank);
+    };
   }
 
   void hear() {
@@ -276,6 +324,7 @@ class Outer {
     hear();
     const auto status = base::wait_for(wrapper_);
     wrapper_running_ = false;
+    metrics_->stop_sampling();
     kill_descendants();
     if (status_) return;
     const int how = status ? *status : 0;
@@ -286,8 +335,9 @@ class Outer {
   void write_exit_record() {
     job::ExitStatus status = status_.value_or(job::ExitStatus{.signal = SIGKILL});
     status.stopped = stopped_;
+    // Of a worker that was stopped as well: one of its ranks may be whom the killer struck.
     status.out_of_memory =
-        !stopped_ && status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
+        status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
     if (log_->lost() > 0) log_->notice("the log ends early");
     if (log_->lost() > 0) {
       status.error += (status.error.empty() ? "" : "; ") + std::to_string(log_->lost()) +
@@ -308,6 +358,8 @@ class Outer {
   std::optional<LogWriter> log_;
   UniqueFd exit_;
   UniqueFd listener_;
+  Attachments attachments_;
+  std::optional<TaskMetrics> metrics_;
   UniqueFd stops_ = watch_stop_signals();
   std::vector<Source> sources_;
   Pair control_;

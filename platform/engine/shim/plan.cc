@@ -62,7 +62,9 @@ json inner_to_json(const InnerPlan& plan) {
           {"folder", text_to_json(plan.folder)},
           {"ssh_command", texts_to_json(plan.ssh_command)},
           {"rank_output_folder", text_to_json(plan.rank_output_folder)},
-          {"own_process_tree", plan.own_process_tree}};
+          {"own_process_tree", plan.own_process_tree},
+          {"input", plan.input},
+          {"terminal", plan.terminal}};
 }
 
 InnerPlan inner_from_json(const json& value) {
@@ -71,7 +73,24 @@ InnerPlan inner_from_json(const json& value) {
           .folder = text_from_json(value.at("folder")),
           .ssh_command = texts_from_json(value.at("ssh_command")),
           .rank_output_folder = text_from_json(value.at("rank_output_folder")),
-          .own_process_tree = value.at("own_process_tree").get<bool>()};
+          .own_process_tree = value.at("own_process_tree").get<bool>(),
+          // A shim that an earlier release has started lacks these in its plan.
+          .input = value.value("input", false),
+          .terminal = value.value("terminal", false)};
+}
+
+json sampling_to_json(const SamplingPlan& plan) {
+  return {{"first_ms", plan.first.count()},
+          {"interval_ms", plan.interval.count()},
+          {"nvml", text_to_json(plan.nvml)},
+          {"gpus", texts_to_json(plan.gpus)}};
+}
+
+SamplingPlan sampling_from_json(const json& value) {
+  return {.first = std::chrono::milliseconds(value.at("first_ms").get<int64_t>()),
+          .interval = std::chrono::milliseconds(value.at("interval_ms").get<int64_t>()),
+          .nvml = text_from_json(value.at("nvml")),
+          .gpus = texts_from_json(value.at("gpus"))};
 }
 
 int64_t count_of(base::Time time) {
@@ -96,7 +115,11 @@ std::string encode(const ShimPlan& plan) {
                   {"inner", inner_to_json(plan.inner)},
                   {"address", plan.address},
                   {"port", plan.port},
-                  {"grace_ms", plan.grace.count()}});
+                  {"grace_ms", plan.grace.count()},
+                  {"tags_ranks", plan.tags_ranks},
+                  {"prepends_rank", plan.prepends_rank},
+                  {"log_quota", plan.log_quota},
+                  {"sampling", sampling_to_json(plan.sampling)}});
 }
 
 Result<ShimPlan> decode_shim_plan(std::string_view text) {
@@ -105,7 +128,13 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
                     .inner = inner_from_json(value.at("inner")),
                     .address = value.at("address").get<std::string>(),
                     .port = value.at("port").get<int>(),
-                    .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>())};
+                    .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>()),
+                    .tags_ranks = value.value("tags_ranks", false),
+                    .prepends_rank = value.value("prepends_rank", false),
+                    .log_quota = value.value("log_quota", uint64_t{0}),
+                    .sampling = value.count("sampling") > 0
+                                    ? sampling_from_json(value.at("sampling"))
+                                    : SamplingPlan()};
   });
 }
 

@@ -8,6 +8,7 @@
 //   starts,
 //              so that a full disk cannot swallow how the task ended
 //   log        log_frame.h
+//   log.start  where what is left of the log begins; absent while all of it is
 //   metrics    metric_log.h
 //   attach     a socket: the input and output of the task's program (attach_wire.h)
 //   generated/ what the task sees as /generated
@@ -37,6 +38,18 @@ struct InnerPlan {
   std::vector<std::string> ssh_command;  ///< sshd in inetd mode; empty: no ssh
   std::string rank_output_folder;        ///< where ranks give their output away; empty: nowhere
   bool own_process_tree = false;         ///< it is process 1: its end ends everything below
+  bool input = false;                    ///< kInnerInput is what the program reads
+  bool terminal = false;                 ///< kInnerInput is the program's terminal
+};
+
+/// How a task is measured while it runs.
+struct SamplingPlan {
+  std::chrono::milliseconds first{0};     ///< after it has started
+  std::chrono::milliseconds interval{0};  ///< between two samples; 0: it is not measured
+  std::string nvml;                       ///< the library that tells of GPUs
+  std::vector<std::string> gpus;          ///< its own, as CUDA_VISIBLE_DEVICES names them
+
+  bool operator==(const SamplingPlan&) const = default;
 };
 
 struct ShimPlan {
@@ -45,6 +58,10 @@ struct ShimPlan {
   std::string address;  ///< where ssh is answered
   int port = 0;         ///< 0: nowhere
   std::chrono::milliseconds grace{0};
+  bool tags_ranks = false;     ///< rank_tags.h
+  bool prepends_rank = false;  ///< and lines begin with the rank alone
+  uint64_t log_quota = 0;      ///< bytes that the log may have; 0: any number
+  SamplingPlan sampling;
 };
 
 /// Who the shim is; a pid alone could by now belong to a stranger.
@@ -67,6 +84,7 @@ struct TaskFolder {
   std::filesystem::path running() const { return path / "running"; }
   std::filesystem::path exit() const { return path / "exit"; }
   std::filesystem::path log() const { return path / "log"; }
+  std::filesystem::path log_start() const { return path / "log.start"; }
   std::filesystem::path metrics() const { return path / "metrics"; }
   std::filesystem::path attach() const { return path / "attach"; }
   std::filesystem::path hosts() const { return path / "hosts"; }
@@ -97,7 +115,8 @@ inline constexpr int kShimStatus = 4;    ///< engine -> shim: where to say "star
 inline constexpr int kInnerControl = 3;  ///< shim -> inner: the socket they talk through
 inline constexpr int kInnerPlan = 4;     ///< shim -> inner: a file with InnerPlan
 inline constexpr int kInnerListener =
-    5;  ///< shim -> inner: the listening socket; absent without ssh
+    5;                                 ///< shim -> inner: the listening socket; absent without ssh
+inline constexpr int kInnerInput = 6;  ///< shim -> inner: absent without input and terminal
 
 inline constexpr int kExecControl =
     3;                               ///< engine -> exec: ExitRecord comes by it; its end ends all

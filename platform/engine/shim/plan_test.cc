@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 namespace muster::engine {
 namespace {
 
@@ -15,7 +17,14 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
                                 .own_process_tree = true},
                       .address = "127.16.0.1",
                       .port = 12345,
-                      .grace = std::chrono::seconds(3)};
+                      .grace = std::chrono::seconds(3),
+                      .tags_ranks = true,
+                      .prepends_rank = true,
+                      .log_quota = uint64_t{3} << 32,
+                      .sampling = {.first = std::chrono::seconds(2),
+                                   .interval = std::chrono::seconds(10),
+                                   .nvml = "libnvidia-ml.so.1",
+                                   .gpus = {"0", "GPU-1"}}};
 
   const auto read = decode_shim_plan(encode(plan));
 
@@ -29,6 +38,30 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
   EXPECT_EQ(read->address, plan.address);
   EXPECT_EQ(read->port, plan.port);
   EXPECT_EQ(read->grace, plan.grace);
+  EXPECT_TRUE(read->tags_ranks && read->prepends_rank);
+  EXPECT_EQ(read->log_quota, plan.log_quota);
+  EXPECT_EQ(read->sampling, plan.sampling);
+}
+
+TEST(InnerPlan, SaysWhatTheProgramReads) {
+  const auto read = decode_inner_plan(encode(InnerPlan{.input = true, .terminal = true}));
+
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->input && read->terminal);
+}
+
+// A server that was renewed still enters tasks that the one before it has started.
+TEST(InnerPlan, OfAnEarlierReleaseIsReadToo) {
+  auto older = nlohmann::json::from_cbor(encode(InnerPlan{.argv = {"train"}}));
+  ASSERT_EQ(older.erase("input") + older.erase("terminal"), 2U);
+  std::string text;
+  nlohmann::json::to_cbor(older, text);
+
+  const auto read = decode_inner_plan(text);
+
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->argv, std::vector<std::string>{"train"});
+  EXPECT_FALSE(read->input || read->terminal);
 }
 
 TEST(ExitRecord, IsReadBackFromItsPaddedRoomOnDisk) {

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -13,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "engine/shim/folder_socket.h"
+#include "engine/shim/pseudo_terminal.h"
 
 namespace muster::engine {
 
@@ -26,82 +27,37 @@ namespace {
 constexpr size_t kLongestMessage = 8192;
 constexpr size_t kMostDescriptors = 2;
 constexpr int kCannotExecute = 126;
+constexpr const char* kSocket = "output";
 
-/// The socket's address through a descriptor of its folder: a path of a job's folder may be longer
-/// than an address can hold.
-sockaddr_un address_in(const UniqueFd& folder) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/output", folder.get());
-  return address;
-}
-
-UniqueFd open_folder(const std::string& path) {
-  return UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-}
-
-UniqueFd connect_to(const std::string& generated_folder) {
-  const UniqueFd folder = open_folder(generated_folder);
-  const sockaddr_un address = address_in(folder);
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!folder || !socket ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return {};
-  }
-  return socket;
-}
-
-/// A terminal that changes no byte on its way.
-struct Terminal {
-  UniqueFd master;
-  UniqueFd slave;
-};
-
-Terminal make_terminal() {
-  Terminal terminal{.master = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC))};
-  std::array<char, 64> name{};
-  if (!terminal.master || ::grantpt(terminal.master.get()) != 0 ||
-      ::unlockpt(terminal.master.get()) != 0 ||
-      ::ptsname_r(terminal.master.get(), name.data(), name.size()) != 0) {
-    return {};
-  }
-  terminal.slave = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+/// One that changes no byte on its way.
+Result<PseudoTerminal> open_raw_terminal() {
+  MUSTER_TRY(PseudoTerminal terminal, open_terminal());
   termios settings{};
-  if (!terminal.slave || ::tcgetattr(terminal.slave.get(), &settings) != 0) return {};
+  if (::tcgetattr(terminal.slave.get(), &settings) != 0) {
+    return base::system_error("cannot make a terminal", errno);
+  }
   ::cfmakeraw(&settings);
   ::tcsetattr(terminal.slave.get(), TCSANOW, &settings);
   return terminal;
 }
 
 void divert(int rank, const std::string& generated_folder) {
-  const UniqueFd socket = connect_to(generated_folder);
-  Terminal terminal = make_terminal();
+  const auto socket = connect_in(generated_folder, kSocket);
+  auto terminal = open_raw_terminal();
   std::array<int, 2> pipe{-1, -1};
-  if (!socket || !terminal.slave || ::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
+  if (!socket || !terminal || ::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
   const UniqueFd error_end(pipe[1]);
   const RankOutput output{
-      .rank = rank, .terminal = std::move(terminal.master), .error = UniqueFd(pipe[0])};
-  if (!send_rank_output(socket.get(), output)) return;
-  ::dup2(terminal.slave.get(), STDOUT_FILENO);
+      .rank = rank, .terminal = std::move(terminal->master), .error = UniqueFd(pipe[0])};
+  if (!send_rank_output(socket->get(), output)) return;
+  ::dup2(terminal->slave.get(), STDOUT_FILENO);
   ::dup2(error_end.get(), STDERR_FILENO);
 }
 
 }  // namespace
 
 Result<UniqueFd> listen_for_ranks(const std::string& generated_folder) {
-  const UniqueFd folder = open_folder(generated_folder);
-  if (!folder) return base::system_error("cannot open '" + generated_folder + "'", errno);
-  const sockaddr_un address = address_in(folder);
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return base::system_error("cannot make a socket", errno);
-  const mode_t before = ::umask(0177);  // bind() makes the file: 0600 from the start
-  const int bound =
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  ::umask(before);
-  if (bound != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
-    return base::system_error("cannot listen in '" + generated_folder + "'", errno);
-  }
-  return socket;
+  return listen_in(generated_folder, kSocket);
 }
 
 bool send_rank_output(int socket, const RankOutput& output) {

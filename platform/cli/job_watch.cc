@@ -1,4 +1,4 @@
-#include "cli/runai/watch.h"
+#include "cli/job_watch.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -10,7 +10,7 @@
 #include "api/client.h"
 #include "base/unique_fd.h"
 
-namespace muster::cli::runai {
+namespace muster::cli {
 
 namespace {
 
@@ -107,4 +107,4 @@ Result<WatchEnd> watch_jobs(Connection& connection, const JobWatch& watch) {
   return Watcher(connection, watch).run();
 }
 
-}  // namespace muster::cli::runai
+}  // namespace muster::cli

@@ -15,7 +15,9 @@
 #include "cli/interrupts.h"
 #include "job/job.h"
 
-namespace muster::cli::runai {
+namespace muster::cli {
+
+using base::Result;
 
 struct JobWatch {
   std::string project;
@@ -32,4 +34,4 @@ enum class WatchEnd { kEnough, kBoundReached, kInterrupted };
 /// Goes on where the server went away and came back. Errors: those of the server.
 Result<WatchEnd> watch_jobs(Connection& connection, const JobWatch& watch);
 
-}  // namespace muster::cli::runai
+}  // namespace muster::cli

@@ -1,0 +1,1 @@
+../../python/muster/report.py

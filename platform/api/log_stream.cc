@@ -1,0 +1,217 @@
+#include "api/log_stream.h"
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace muster::api {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+constexpr size_t kHeader = 5;
+
+void append_number(std::string& out, uint64_t number) {
+  while (number >= 0x80) {
+    out += static_cast<char>(number | 0x80);
+    number >>= 7;
+  }
+  out += static_cast<char>(number);
+}
+
+uint64_t zigzag(int64_t number) {
+  return static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63);
+}
+
+int64_t from_zigzag(uint64_t number) {
+  return static_cast<int64_t>(number >> 1) ^ -static_cast<int64_t>(number & 1);
+}
+
+void append_text(std::string& out, std::string_view text) {
+  append_number(out, text.size());
+  out += text;
+}
+
+void append_source(std::string& out, const job::LogSource& source) {
+  append_number(out, static_cast<uint64_t>(source.attempt));
+  append_number(out, source.rank ? static_cast<uint64_t>(*source.rank) + 1 : 0);
+  append_number(out, static_cast<uint64_t>(source.stream));
+  append_text(out, source.task);
+  append_text(out, source.host);
+}
+
+/// Leaves room for the header of a frame; where that begins.
+size_t begin_frame(std::string& out, LogFrameKind kind) {
+  const size_t begin = out.size();
+  out += static_cast<char>(kind);
+  out.append(4, '\0');
+  return begin;
+}
+
+void end_frame(std::string& out, size_t begin) {
+  const size_t size = out.size() - begin - kHeader;
+  for (size_t i = 0; i < 4; ++i) out[begin + 1 + i] = static_cast<char>(size >> (8 * i) & 0xff);
+}
+
+/// Reads the fields of a frame. Whatever lies beyond its end makes all of it bad.
+class FrameReader {
+ public:
+  explicit FrameReader(std::string_view rest) : rest_(rest) {}
+
+  bool at_end() const { return rest_.empty() || bad_; }
+  bool bad() const { return bad_; }
+
+  uint64_t number() {
+    uint64_t number = 0;
+    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<uint8_t>(rest_.front());
+      rest_.remove_prefix(1);
+      number |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return number;
+    }
+    bad_ = true;
+    return 0;
+  }
+
+  /// At most `most`, or all is bad.
+  uint64_t number_up_to(uint64_t most) {
+    const uint64_t read = number();
+    bad_ = bad_ || read > most;
+    return bad_ ? 0 : read;
+  }
+
+  std::string_view text() {
+    const uint64_t size = number_up_to(rest_.size());
+    bad_ = bad_ || size > rest_.size();
+    if (bad_) return {};
+    const std::string_view text = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return text;
+  }
+
+ private:
+  std::string_view rest_;
+  bool bad_ = false;
+};
+
+job::LogRecord read_source(FrameReader& reader) {
+  constexpr uint64_t kMost = std::numeric_limits<int>::max();
+  job::LogRecord record;
+  record.attempt = static_cast<int>(reader.number_up_to(kMost));
+  const auto rank = static_cast<int>(reader.number_up_to(kMost));
+  if (rank > 0) record.rank = rank - 1;
+  record.stream = static_cast<job::LogStream>(
+      reader.number_up_to(static_cast<uint64_t>(job::LogStream::kNotice)));
+  record.task = reader.text();
+  record.host = reader.text();
+  return record;
+}
+
+Error no_log_stream() {
+  return {.code = ErrorCode::kInternal,
+          .what = "the server's stream of logs cannot be read",
+          .advice = "see that client and server are of the same release"};
+}
+
+}  // namespace
+
+void append_log_batch(std::string& out, const job::LogBatch& batch) {
+  if (batch.empty()) return;
+  constexpr size_t kMostOfRun = 24;
+  constexpr size_t kMostOfSource = 600;
+  out.reserve(out.size() + kHeader + batch.bytes().size() + batch.runs().size() * kMostOfRun +
+              batch.sources().size() * kMostOfSource);
+  const size_t begin = begin_frame(out, LogFrameKind::kBatch);
+  append_number(out, batch.sources().size());
+  for (const auto& source : batch.sources()) append_source(out, *source);
+  int64_t last = 0;
+  std::string_view rest = batch.bytes();
+  for (const job::LogBatch::Run& run : batch.runs()) {
+    const int64_t time = run.time.time_since_epoch().count();
+    append_number(out, run.source);
+    append_number(out, zigzag(static_cast<int64_t>(static_cast<uint64_t>(time) -
+                                                   static_cast<uint64_t>(last))));
+    append_text(out, rest.substr(0, run.size));
+    rest.remove_prefix(run.size);
+    last = time;
+  }
+  end_frame(out, begin);
+}
+
+void append_log_frame(std::string& out, LogFrameKind kind, std::string_view content) {
+  const size_t begin = begin_frame(out, kind);
+  out += content;
+  end_frame(out, begin);
+}
+
+/// The size of the frame that begins there; 0 while not all of it has come.
+Result<size_t> LogStreamDecoder::whole_frame(std::string_view bytes) const {
+  if (bytes.size() < kHeader) return size_t{0};
+  size_t size = 0;
+  for (size_t i = 4; i > 0; --i) size = size << 8 | static_cast<uint8_t>(bytes[i]);
+  if (size > kMostLogFrame) return no_log_stream();
+  return bytes.size() < kHeader + size ? size_t{0} : kHeader + size;
+}
+
+Result<bool> LogStreamDecoder::put(std::string_view piece) {
+  // Most frames come in several pieces; those that come whole need no copy.
+  if (!partial_.empty()) {
+    partial_ += piece;
+    piece = partial_;
+  }
+  size_t taken = 0;
+  while (true) {
+    MUSTER_TRY(const size_t size, whole_frame(piece.substr(taken)));
+    if (size == 0) break;
+    MUSTER_TRY(const bool more, take(piece.substr(taken, size)));
+    if (!more) return false;
+    taken += size;
+  }
+  if (partial_.empty()) {
+    partial_ = piece.substr(taken);
+  } else {
+    partial_.erase(0, taken);
+  }
+  return true;
+}
+
+Result<bool> LogStreamDecoder::take(std::string_view frame) {
+  const std::string_view content = frame.substr(kHeader);
+  switch (static_cast<LogFrameKind>(frame.front())) {
+    case LogFrameKind::kBatch:
+      return take_batch(content);
+    case LogFrameKind::kPlace:
+      return handlers_.on_place(content);
+    case LogFrameKind::kEnd:
+      return handlers_.on_end(content);
+    case LogFrameKind::kPing:
+      return true;
+  }
+  return no_log_stream();
+}
+
+Result<bool> LogStreamDecoder::take_batch(std::string_view content) {
+  FrameReader reader(content);
+  const uint64_t sources = reader.number_up_to(content.size());
+  records_.clear();
+  for (uint64_t i = 0; i < sources && !reader.bad(); ++i) records_.push_back(read_source(reader));
+  uint64_t time = 0;
+  while (!reader.at_end()) {
+    const uint64_t source = reader.number();
+    time += static_cast<uint64_t>(from_zigzag(reader.number()));
+    const std::string_view run = reader.text();
+    if (reader.bad() || source >= records_.size()) return no_log_stream();
+    job::LogRecord& record = records_[source];
+    record.time = base::Time(std::chrono::nanoseconds(static_cast<int64_t>(time)));
+    if (!job::for_each_line(run, record, handlers_.on_record)) return false;
+  }
+  if (reader.bad()) return no_log_stream();
+  return true;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,70 @@
+// A job's log as a stream of frames for programs of ours: the same places and the same end as the
+// stream of events, without a JSON document for each line. GET /v1/jobs/NAME/logs answers with it
+// where `accept` names kLogStreamType. docs/decisions/0017 says why, and what is in a frame:
+//
+//   u8   kind
+//   u32  size of what follows, little endian
+//        kBatch: the number of sources; of each its attempt, its rank plus one (0: none), its
+//                stream, the length of its task's name and the name, the length of its host's name
+//                and the name. Then runs, up to the end: number of the source, time since the run
+//                before (since 1970 the first; nanoseconds, zigzag), length, bytes: whole lines,
+//                each with its newline, or a piece of a line, without one, that goes on.
+//        kPlace: the id of the place that was reached
+//        kEnd:   the job, as JSON; there is nothing behind it
+//        kPing:  nothing: the server lives
+//
+// Numbers are as in LEB128: seven bits a byte, the lowest first, the eighth set in all but the
+// last. Each frame stands for itself: a source's number means nothing behind it.
+//
+// Pure; not thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "job/log_batch.h"
+
+namespace muster::api {
+
+inline constexpr std::string_view kLogStreamType = "application/vnd.muster.log-event-stream";
+
+/// None of them is a byte that a stream of events begins with.
+enum class LogFrameKind : unsigned char { kBatch = 1, kPlace = 2, kEnd = 3, kPing = 4 };
+
+/// No frame is larger.
+inline constexpr size_t kMostLogFrame = 64 << 20;
+
+/// Appends nothing for a batch that is empty.
+void append_log_batch(std::string& out, const job::LogBatch& batch);
+/// REQUIRES: kind != kBatch.
+void append_log_frame(std::string& out, LogFrameKind kind, std::string_view content = {});
+
+/// Finds the frames in pieces that are cut anywhere.
+class LogStreamDecoder {
+ public:
+  /// Valid during the call. Each returns false to have no more.
+  struct Handlers {
+    std::function<bool(const job::LogRecord&)> on_record;
+    std::function<bool(std::string_view)> on_place;
+    std::function<bool(std::string_view)> on_end;
+  };
+
+  explicit LogStreamDecoder(Handlers handlers) : handlers_(std::move(handlers)) {}
+
+  /// Hands over what is complete now. False: a handler has had enough. kInternal: this is no such
+  /// stream.
+  base::Result<bool> put(std::string_view piece);
+
+ private:
+  base::Result<size_t> whole_frame(std::string_view bytes) const;
+  base::Result<bool> take(std::string_view frame);
+  base::Result<bool> take_batch(std::string_view content);
+
+  Handlers handlers_;
+  std::string partial_;                  ///< the beginning of a frame whose end has not come
+  std::vector<job::LogRecord> records_;  ///< of the sources of the last batch
+};
+
+}  // namespace muster::api

@@ -1,0 +1,140 @@
+#include "api/log_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace muster::api {
+namespace {
+
+using job::LogBatch;
+using job::LogRecord;
+
+const base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
+
+LogBatch::Source source_of(job::LogSource source) {
+  return std::make_shared<const job::LogSource>(std::move(source));
+}
+
+LogBatch some_batch() {
+  const auto rank =
+      source_of({.task = "worker-1", .attempt = 2, .host = "dist-worker-1", .rank = 0});
+  const auto notice = source_of({.task = std::string(300, 't'),
+                                 .attempt = 0,
+                                 .host = "",
+                                 .rank = {},
+                                 .stream = job::LogStream::kNotice});
+  LogBatch batch;
+  batch.add(rank, kTime, "one\ntwo\n");
+  batch.add(notice, kTime - std::chrono::hours(5), "a notice\n");
+  batch.add(rank, kTime + std::chrono::nanoseconds(1), std::string("\0\xff piece", 8));
+  batch.add(rank, base::Time{}, "\n");
+  return batch;
+}
+
+/// Everything that a decoder hands over, in its order.
+struct Heard {
+  std::vector<LogRecord> records;
+  std::vector<std::string> words;
+
+  LogStreamDecoder::Handlers handlers() {
+    return {.on_record =
+                [this](const LogRecord& record) {
+                  records.push_back(record);
+                  return true;
+                },
+            .on_place =
+                [this](std::string_view place) {
+                  words.push_back("place " + std::string(place));
+                  return true;
+                },
+            .on_end =
+                [this](std::string_view job) {
+                  words.push_back("end " + std::string(job));
+                  return true;
+                }};
+  }
+};
+
+std::string some_stream() {
+  std::string text;
+  append_log_batch(text, some_batch());
+  append_log_frame(text, LogFrameKind::kPing);
+  append_log_frame(text, LogFrameKind::kPlace, "1;2.worker-1@100");
+  append_log_batch(text, some_batch());
+  append_log_frame(text, LogFrameKind::kEnd, "{}");
+  return text;
+}
+
+TEST(LogStreamFrames, ComeBackAsTheyWereWrittenHoweverTheyAreCut) {
+  std::vector<LogRecord> wanted = job::records_of(some_batch());
+  for (const LogRecord& record : job::records_of(some_batch())) wanted.push_back(record);
+  const std::string text = some_stream();
+  std::mt19937 random(3);  // NOLINT: the same each time
+  for (const size_t most : {size_t{1}, size_t{7}, size_t{100}, text.size()}) {
+    Heard heard;
+    LogStreamDecoder decoder(heard.handlers());
+    for (size_t at = 0; at < text.size();) {
+      const size_t size = std::min(text.size() - at, 1 + random() % most);
+      const auto more = decoder.put(std::string_view(text).substr(at, size));
+      ASSERT_TRUE(more && *more);
+      at += size;
+    }
+    EXPECT_TRUE(heard.records == wanted);  // too much to be printed
+    EXPECT_EQ(heard.words, (std::vector<std::string>{"place 1;2.worker-1@100", "end {}"}));
+  }
+}
+
+TEST(LogStreamFrames, AreNoneOfAnEmptyBatch) {
+  std::string text;
+  append_log_batch(text, {});
+  EXPECT_TRUE(text.empty());
+}
+
+TEST(LogStreamFrames, EndWhereAHandlerHasHadEnough) {
+  int records = 0;
+  LogStreamDecoder decoder({.on_record = [&](const LogRecord&) { return ++records < 2; },
+                            .on_place = [](std::string_view) { return true; },
+                            .on_end = [](std::string_view) { return true; }});
+  const auto more = decoder.put(some_stream());
+
+  ASSERT_TRUE(more);
+  EXPECT_FALSE(*more);
+  EXPECT_EQ(records, 2);
+}
+
+TEST(LogStreamFrames, AreRefusedWhereTheyAreNone) {
+  std::string wrong_source;
+  append_log_batch(wrong_source, some_batch());
+  wrong_source[5] = 1;  // of two sources
+  const std::vector<std::string> wrong{
+      std::string("\x09\0\0\0\0", 5),             // no such kind
+      std::string("\x01\xff\xff\xff\xff", 5),     // too large
+      std::string("\x01\x01\0\0\0\x05", 6),       // sources that do not come
+      std::string("\x01\x02\0\0\0\x00\x07", 7),   // half a run
+      std::string("\x01\x04\0\0\0\0\0\0\1x", 10)  // of a source that is none
+  };
+  for (const std::string& text : wrong) {
+    Heard heard;
+    const auto more = LogStreamDecoder(heard.handlers()).put(text);
+    EXPECT_FALSE(more) << testing::PrintToString(text);
+  }
+}
+
+TEST(LogStreamFrames, HarmNobodyWhateverIsInThem) {
+  std::mt19937 random(5);  // NOLINT: the same each time
+  size_t refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = some_stream();
+    for (unsigned i = random() % 4 + 1; i > 0; --i) {
+      text[random() % text.size()] = static_cast<char>(random());
+    }
+    Heard heard;
+    if (!LogStreamDecoder(heard.handlers()).put(text)) ++refused;
+  }
+  EXPECT_GT(refused, 0U);
+}
+
+}  // namespace
+}  // namespace muster::api

@@ -1,0 +1,190 @@
+// convert: what was typed in an interactive job becomes one that runs unattended.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "api/terminal.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/runai/runai.h"
+#include "cli/session_target.h"
+#include "cli/terminal.h"
+#include "cli/typed_commands.h"
+#include "cli/typed_input.h"
+#include "http/websocket.h"
+
+namespace muster::cli {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr size_t kMostListed = 50;
+/// So many names with a number are tried.
+constexpr int kMostTries = 100;
+
+/// The line, and where it was typed.
+struct Choice {
+  std::vector<std::string> command;
+  std::string text;
+  std::string folder;  ///< empty: that of the job
+};
+
+/// All that a program printed, which asks for nothing.
+Result<std::string> output_of(Connection& connection, const std::string& name,
+                              const api::ExecRequest& request) {
+  MUSTER_TRY(const auto socket,
+             connection.call([&](api::Client& client) { return client.exec(name, request); }));
+  std::string output;
+  while (true) {
+    MUSTER_TRY(const auto message, socket->receive({}));
+    if (!message) return output;
+    if (message->kind != http::WebSocket::Kind::kBinary) continue;
+    if (message->data.starts_with(api::kOutputByte)) output += message->data.substr(1);
+  }
+}
+
+Result<std::vector<TypedCommand>> typed_in(Connection& connection, const ConvertCommand& command) {
+  MUSTER_TRY(const auto target, await_running(connection, command.name, command.task, {}));
+  // As launch/shell_files.h has it.
+  const std::string script = "cat \"$MUSTER_GENERATED/bash/commands\" 2> /dev/null";
+  MUSTER_TRY(const std::string records,
+             output_of(connection, command.name,
+                       {.command = {"/bin/sh", "-c", script}, .task = target->task.name}));
+  return parse_typed_commands(records);
+}
+
+Error nothing_typed(const std::string& name) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "nothing was typed in a shell of job '" + name + "'",
+          .advice = "muster bash " + name + " opens one; or say what to run: --command 'TEXT'"};
+}
+
+Error no_candidate(const std::string& name) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "nothing that was typed in job '" + name + "' looks like a training",
+          .advice = "muster convert " + name +
+                    " --list shows all of it, and --line N takes one; or say what to run: "
+                    "--command 'TEXT'"};
+}
+
+Result<Choice> choose(const std::vector<TypedCommand>& typed, const ConvertCommand& command) {
+  if (typed.empty()) return nothing_typed(command.name);
+  size_t index = 0;
+  if (command.line) {
+    index = static_cast<size_t>(*command.line) - 1;
+    if (index >= typed.size()) {
+      return Error{.code = ErrorCode::kNotFound,
+                   .what = "there is no line " + std::to_string(*command.line) + "; the last is " +
+                           std::to_string(typed.size()),
+                   .advice = "muster convert " + command.name + " --list shows them"};
+    }
+  } else {
+    const auto candidate = candidate_of(typed);
+    if (!candidate) return no_candidate(command.name);
+    index = *candidate;
+  }
+  const TypedCommand& chosen = typed[index];
+  return Choice{
+      .command = {"bash", "-c", chosen.text}, .text = chosen.text, .folder = chosen.folder};
+}
+
+/// The same job, but that nobody sits before it.
+job::JobSpec unattended(job::JobSpec spec, const Choice& choice) {
+  spec.command = choice.command;
+  if (!choice.folder.empty()) spec.folder = choice.folder;
+  spec.scheduling.purpose = job::Purpose::kTrain;
+  spec.scheduling.preemptible.reset();
+  spec.input = spec.terminal = spec.held = false;
+  spec.annotations.erase(runai::kCommandLine);
+  return spec;
+}
+
+void tell_what_stays_behind(const job::JobSpec& spec) {
+  for (const job::Volume& volume : spec.volumes) {
+    if (volume.kind != job::Volume::Kind::kTree) continue;
+    std::cerr << "muster: " << safe_lines(volume.target)
+              << " has the files that were sent with the first job; what was changed there since "
+                 "is not among them\n";
+  }
+  if (!spec.scheduling.time_limit) return;
+  std::cerr << "muster: the time limit of the first job is that of the new one, too\n";
+}
+
+/// False: no, or Ctrl-C.
+Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
+                       const job::JobSpec& spec) {
+  if (command.yes) return true;
+  if (::isatty(STDIN_FILENO) != 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "this would be run as job '" + spec.name + "': " + choice.text,
+                 .advice = "--yes runs it; without a terminal nobody can be asked"};
+  }
+  std::cerr << "In " << safe_lines(spec.folder) << ":\n  " << safe_lines(choice.text) << "\n";
+  Interrupts interrupts;
+  const std::string question = "Run this as job '" + spec.name + "'" +
+                               (command.keep ? "" : ", and end '" + command.name + "'") +
+                               "? [Y/n] ";
+  MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
+  return answer && (answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes");
+}
+
+/// Under the name, or under the first with a number behind it that is free, where none was given.
+Result<job::Job> submit(Connection& connection, job::JobSpec spec, const ConvertCommand& command) {
+  const std::string name = spec.name;
+  for (int number = 2;; ++number) {
+    auto job = connection.call(
+        [&](api::Client& client) { return client.submit(spec, command.idempotency_key); });
+    const bool is_taken = !job && job.error().code == ErrorCode::kConflict;
+    if (!is_taken || !command.new_name.empty() || number > kMostTries) return job;
+    const auto other = connection.call([&](api::Client& client) { return client.get(spec.name); });
+    if (!other) return job;  // the name is not what it is about
+    spec.name = name + "-" + std::to_string(number);
+  }
+}
+
+Result<Choice> choice_of(Connection& connection, const ConvertCommand& command) {
+  if (command.command) return Choice{{"sh", "-c", *command.command}, *command.command, ""};
+  auto typed = typed_in(connection, command);
+  if (typed) return choose(*typed, command);
+  if (typed.error().code != ErrorCode::kConflict) return typed.error();
+  Error error = std::move(typed).error();
+  error.advice = "what was typed in it is gone with it; say what to run: --command 'TEXT'";
+  return error;
+}
+
+Result<int> list(Connection& connection, const ConvertCommand& command) {
+  MUSTER_TRY(const std::vector<TypedCommand> typed, typed_in(connection, command));
+  if (typed.empty()) return nothing_typed(command.name);
+  MUSTER_CHECK(show(typed_commands_view(typed, kMostListed)));
+  return kExitDone;
+}
+
+}  // namespace
+
+Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  if (command.list) return list(connection, command);
+  MUSTER_TRY(const job::Job job,
+             connection.call([&](api::Client& client) { return client.get(command.name); }));
+  MUSTER_TRY(const Choice choice, choice_of(connection, command));
+  job::JobSpec spec = unattended(job.spec, choice);
+  spec.name = command.new_name.empty() ? job.spec.name + "-train" : command.new_name;
+  MUSTER_TRY(const bool wanted, is_wanted(command, choice, spec));
+  if (!wanted) return kExitInterrupted;
+  tell_what_stays_behind(spec);
+  MUSTER_TRY(const job::Job made, submit(connection, spec, command));
+  std::cerr << "muster: job '" << made.spec.name << "' submitted; to follow it: muster logs -f "
+            << made.spec.name << std::endl;
+  if (!command.keep && !job::is_final(job.phase)) {
+    MUSTER_TRY(const job::Job ended, connection.call([&](api::Client& client) {
+      return client.stop(command.name, false);
+    }));
+    std::cerr << "muster: job '" << ended.spec.name << "' is being ended" << std::endl;
+  }
+  MUSTER_CHECK(show(made.spec.name + "\n"));
+  return kExitDone;
+}
+
+}  // namespace muster::cli

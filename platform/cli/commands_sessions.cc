@@ -1,0 +1,124 @@
+// bash and attach: sitting before a job.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/detach_keys.h"
+#include "cli/follow.h"
+#include "cli/report.h"
+#include "cli/session_target.h"
+#include "cli/shell_session.h"
+#include "cli/terminal_session.h"
+
+namespace muster::cli {
+
+namespace {
+
+using base::ErrorCode;
+using How = SessionEnd::How;
+
+void say(const std::string& line) {
+  std::cerr << "muster: " << line << std::endl;
+}
+
+/// "muster attach lab --task worker-1".
+std::string again(const std::string& verb, const SessionTarget& target) {
+  const std::string task = target.is_leader() ? "" : " --task " + target.task.name;
+  return "muster " + verb + " " + target.job.spec.name + task;
+}
+
+int left(const SessionTarget& target) {
+  // The terminal has just shown what was typed last.
+  std::cerr << "\n";
+  say("left job '" + target.job.spec.name +
+      "', which goes on; to come back: " + again("attach", target));
+  return kExitDone;
+}
+
+/// Of a program that reads nothing, the log has all there is, and in whole lines.
+Result<int> show_log(Connection& connection, const AttachCommand& command,
+                     const SessionTarget& target) {
+  say(target.task.name + " of job '" + target.job.spec.name +
+      "' reads nothing and has no terminal: its output follows, Ctrl-C leaves it");
+  job::LogQuery query{.follow = true, .task = target.task.name};
+  if (!command.from_start) query.tail = 0;
+  Interrupts interrupts;
+  MUSTER_TRY(const FollowEnd end,
+             follow(connection, interrupts,
+                    {.name = target.job.spec.name, .query = query, .look = {.prefix = false}}));
+  if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
+  if (end.how == FollowEnd::How::kInterrupted) return left(target);
+  std::cerr << failure_text(end.job) << std::flush;
+  return exit_code_of(end.job);
+}
+
+/// What it printed before anybody was attached. Those who come in the midst of a line may see a
+/// piece of it twice, and miss none.
+Result<void> show_past(Connection& connection, const SessionTarget& target) {
+  Interrupts interrupts;
+  const FollowRequest past{
+      .name = target.job.spec.name, .query = {.task = target.task.name}, .look = {.prefix = false}};
+  MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, past));
+  if (end.how == FollowEnd::How::kEnded) return {};
+  return base::Error{.code = ErrorCode::kUnavailable, .what = "interrupted"};
+}
+
+void say_attached(const AttachCommand& command, const SessionTarget& target, bool terminal) {
+  const std::string where =
+      "attached to " + target.task.name + " of job '" + target.job.spec.name + "'; ";
+  if (terminal) return say(where + words_of_detach_keys(command.detach_keys) + " leaves it");
+  say(where + "Ctrl-C leaves it");
+}
+
+Result<int> sit_before(Connection& connection, const AttachCommand& command,
+                       const SessionTarget& target) {
+  const auto socket = connection.call([&](api::Client& client) {
+    return client.attach(target.job.spec.name, {.task = target.task.name});
+  });
+  if (!socket) return socket.error();
+  const bool types = !command.no_stdin && ::isatty(STDIN_FILENO) == 1;
+  const SessionWish wish{.terminal = target.job.spec.terminal,
+                         .input = !command.no_stdin,
+                         .detach_keys = types ? command.detach_keys : ""};
+  say_attached(command, target, wish.terminal && types);
+  if (command.from_start) MUSTER_CHECK(show_past(connection, target));
+  MUSTER_TRY(const SessionEnd end, run_session(**socket, wish));
+  if (end.how == How::kServerGone) {
+    return base::Error{.code = ErrorCode::kUnavailable,
+                       .what = "the server went away; the job goes on: " + again("attach", target) +
+                               " comes back to it"};
+  }
+  if (end.how == How::kDetached) return left(target);
+  if (end.how == How::kInterrupted) {
+    left(target);
+    return exit_code_of(end);
+  }
+  if (!end.exit.succeeded()) say(target.task.name + " " + job::explain(end.exit));
+  return exit_code_of(end);
+}
+
+}  // namespace
+
+Result<int> execute(const BashCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const auto target,
+             await_running(connection, command.name, command.task, command.wait));
+  if (!target) return kExitInterrupted;
+  return run_shell(
+      connection,
+      {.job = command.name, .task = target->task.name, .reopen = again("bash", *target)});
+}
+
+Result<int> execute(const AttachCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const auto target,
+             await_running(connection, command.name, command.task, command.wait));
+  if (!target) return kExitInterrupted;
+  const job::JobSpec& spec = target->job.spec;
+  const bool can_be_talked_to = target->is_leader() && (spec.input || spec.terminal);
+  if (!can_be_talked_to) return show_log(connection, command, *target);
+  return sit_before(connection, command, *target);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,77 @@
+// Command lines on notifications, as typed commands.
+#include <gtest/gtest.h>
+
+#include "cli/test_invocation.h"
+
+namespace muster::cli {
+namespace {
+
+using job::Happening;
+using Happenings = std::vector<Happening>;
+
+Caller caller() {
+  return {.folder = "/home/ada",
+          .environment = {},
+          .now = base::FakeClock().now(),
+          .project = "team-a"};
+}
+
+template <class Command>
+Command parsed(const Words& words) {
+  return parsed_by<Command>(caller(), words);
+}
+
+std::string refusal(const Words& words) {
+  return refusal_by(caller(), words);
+}
+
+TEST(NotifyAdd, TellsOfEndsInTheProjectInUseUnlessToldOtherwise) {
+  const auto command = parsed<NotifyAddCommand>({"notify", "add", "https://h/a"});
+
+  EXPECT_EQ(command.project, "team-a");
+  EXPECT_EQ(command.request.url, "https://h/a");
+  EXPECT_EQ(command.request.on,
+            (Happenings{Happening::kSucceeded, Happening::kFailed, Happening::kStopped}));
+  EXPECT_FALSE(command.request.with_lines);
+}
+
+TEST(NotifyAdd, TakesWhatIsToldOfWhichJobs) {
+  const auto command = parsed<NotifyAddCommand>(
+      {"notify", "add", "https://h", "--project", "lab", "--on", "failed,started", "--on", "failed",
+       "--job", "train-*", "-l", "team=vision", "--label", "nightly", "--with-lines"});
+
+  EXPECT_EQ(command.project, "lab");
+  EXPECT_EQ(command.request.on, (Happenings{Happening::kFailed, Happening::kStarted}));
+  EXPECT_EQ(command.request.job, "train-*");
+  EXPECT_EQ(command.request.labels,
+            (std::map<std::string, std::string>{{"team", "vision"}, {"nightly", ""}}));
+  EXPECT_TRUE(command.request.with_lines);
+  EXPECT_EQ(parsed<NotifyAddCommand>({"notify", "add", "-", "--on", "all"}).request.on,
+            job::all_happenings());
+}
+
+TEST(NotifyAdd, NamesWhatCannotBeToldAndWhatIsMissing) {
+  const std::string text = refusal({"notify", "add", "--on", "failed,evicted"});
+
+  EXPECT_NE(text.find("--on: 'evicted' is not one of"), std::string::npos) << text;
+  EXPECT_NE(text.find("URL"), std::string::npos) << text;
+}
+
+TEST(NotifyRetry, TakesIdsOrAllAndNotBoth) {
+  EXPECT_EQ(parsed<NotifyRetryCommand>({"notify", "retry", "d1", "d2"}).ids, (Words{"d1", "d2"}));
+  EXPECT_EQ(parsed<NotifyRetryCommand>({"notify", "retry", "--all"}).ids, Words{});
+  EXPECT_NE(refusal({"notify", "retry"}), "accepted");
+  EXPECT_NE(refusal({"notify", "retry", "d1", "--all"}), "accepted");
+}
+
+TEST(Notify, NeedsTheIdOfWhatIsMeant) {
+  EXPECT_EQ(parsed<NotifyRemoveCommand>({"notify", "rm", "a", "b"}).ids, (Words{"a", "b"}));
+  EXPECT_EQ(parsed<NotifyTestCommand>({"notify", "test", "a"}).id, "a");
+  EXPECT_EQ(parsed<NotifyRotateCommand>({"notify", "rotate", "a"}).id, "a");
+  for (const char* command : {"remove", "test", "rotate"}) {
+    EXPECT_NE(refusal({"notify", command}), "accepted") << command;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

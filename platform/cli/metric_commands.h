@@ -1,0 +1,25 @@
+// What `muster metrics` is asked for.
+//
+// Plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "job/metric.h"
+
+namespace muster::cli {
+
+struct MetricsCommand {
+  enum class Format { kPicture, kJson, kCsv };
+
+  std::string name;
+  std::string project = {};
+  job::MetricQuery query;          ///< without a metric: the newest value of each
+  std::optional<std::string> svg;  ///< the picture is written to this file
+  bool follow = false;
+  bool unicode = true;  ///< the caller's terminal shows more than ASCII
+  Format format = Format::kPicture;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,216 @@
+#include "cli/terminal_session.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "api/terminal.h"
+#include "base/files.h"
+#include "cli/detach_keys.h"
+#include "cli/raw_terminal.h"
+#include "cli/report.h"
+
+namespace muster::cli {
+
+namespace {
+
+using http::WebSocket;
+using How = SessionEnd::How;
+
+// Of RFC 6455, 7.4.1: as the server says that somebody may not any more.
+constexpr int kMayNotAnyMore = 1008;
+
+constexpr size_t kPiece = 64 << 10;
+
+/// One descriptor for all that may happen here while the program says nothing: input, and signals.
+/// While it lives, the signals that it watches do nothing else.
+class Happenings {
+ public:
+  explicit Happenings(bool input) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGWINCH, SIGINT, SIGTERM}) sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
+    signals_.reset(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+    watch(signals_.get());
+    // A file is no matter for epoll: it can always be read.
+    if (input && !watch(STDIN_FILENO)) {
+      always_.reset(::eventfd(1, EFD_CLOEXEC));
+      watch(always_.get());
+    }
+  }
+  Happenings(const Happenings&) = delete;
+  Happenings& operator=(const Happenings&) = delete;
+  ~Happenings() {
+    while (take_signal()) continue;
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+
+  int fd() const { return epoll_.get(); }
+
+  /// The next signal that came; 0: none.
+  int take_signal() {
+    signalfd_siginfo info{};
+    const bool came = ::read(signals_.get(), &info, sizeof info) == sizeof info;
+    return came ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+  bool has_input() const {
+    std::array<epoll_event, 2> events{};
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+    for (int i = 0; i < count; ++i) {
+      if (events[static_cast<size_t>(i)].data.fd != signals_.get()) return true;
+    }
+    return false;
+  }
+
+  void forget_input() {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, always_ ? always_.get() : STDIN_FILENO, nullptr);
+  }
+
+ private:
+  bool watch(int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  }
+
+  base::UniqueFd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
+  base::UniqueFd signals_;
+  base::UniqueFd always_;
+  sigset_t mask_before_{};
+};
+
+/// The program's end of the connection, and this one.
+class Session {
+ public:
+  Session(http::WebSocketClient& socket, const SessionWish& wish)
+      : socket_(socket), wish_(wish), happenings_(wish.input), keys_(wish.detach_keys) {}
+
+  Result<SessionEnd> run() {
+    const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
+    tell_size();  // it may have changed before anybody looked out for it
+    while (true) {
+      auto message = socket_.receive(wake);
+      if (left_) return *left_;
+      if (!message) return gone(std::move(message).error());
+      if (!*message) return closed();
+      if ((*message)->kind == WebSocket::Kind::kBinary) {
+        MUSTER_CHECK(show((*message)->data));
+      } else {
+        MUSTER_TRY(exit_, api::terminal_exit_from_json((*message)->data));
+      }
+    }
+  }
+
+ private:
+  /// False: leave. Whether what is sent arrives is told by what is received.
+  bool heed() {
+    while (const int signal = happenings_.take_signal()) {
+      if (signal != SIGWINCH) return leave(How::kInterrupted, signal);
+      tell_size();
+    }
+    return !happenings_.has_input() || pass_input();
+  }
+
+  bool leave(How how, int signal = 0) {
+    left_ = SessionEnd{.how = how, .signal = signal};
+    return false;
+  }
+
+  void tell_size() {
+    if (!wish_.terminal || !wish_.input) return;
+    const auto size = size_of_terminal(STDIN_FILENO);
+    if (size) send(api::Resize{.rows = size->first, .columns = size->second});
+  }
+
+  bool pass_input() {
+    std::array<char, kPiece> buffer;
+    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (count > 0) return pass({buffer.data(), static_cast<size_t>(count)});
+    // A raw terminal has no end of input: it was closed.
+    if (wish_.terminal && has_terminal_) return leave(How::kInterrupted, SIGHUP);
+    happenings_.forget_input();
+    send(api::CloseInput{});
+    return true;
+  }
+
+  bool pass(std::string_view typed) {
+    const std::string passed = keys_.pass(typed);
+    if (!passed.empty()) {
+      [[maybe_unused]] const auto sent = socket_.send(WebSocket::Kind::kBinary, passed);
+    }
+    return !keys_.found() || leave(How::kDetached);
+  }
+
+  void send(const api::TerminalControl& control) {
+    [[maybe_unused]] const auto sent =
+        socket_.send(WebSocket::Kind::kText, api::terminal_control_to_json(control));
+  }
+
+  static Result<void> show(std::string_view message) {
+    if (message.empty()) return {};
+    const int fd = message.front() == api::kErrorByte ? STDERR_FILENO : STDOUT_FILENO;
+    return base::write_all(fd, message.substr(1));
+  }
+
+  Result<SessionEnd> gone(base::Error error) const {
+    // An answer that cannot be understood is no absence.
+    if (error.code != base::ErrorCode::kUnavailable) return error;
+    if (exit_) return SessionEnd{.exit = *exit_};
+    return SessionEnd{.how = How::kServerGone, .error = std::move(error)};
+  }
+
+  Result<SessionEnd> closed() const {
+    if (exit_) return SessionEnd{.exit = *exit_};
+    base::Error error{.code = base::ErrorCode::kUnavailable,
+                      .what = "the server closed the program's terminal, with code " +
+                              std::to_string(socket_.close_code()),
+                      .advice =
+                          "see with 'muster whoami' and 'muster get' whether you still "
+                          "may, and whether the job still runs"};
+    if (socket_.close_code() == kMayNotAnyMore) return error;
+    return SessionEnd{.how = How::kServerGone, .error = std::move(error)};
+  }
+
+  http::WebSocketClient& socket_;
+  const SessionWish& wish_;
+  Happenings happenings_;
+  DetachKeys keys_;
+  const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;  // asked once: a closed one is none
+  std::optional<SessionEnd> left_;
+  std::optional<job::ExitStatus> exit_;
+};
+
+}  // namespace
+
+Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionWish& wish) {
+  std::optional<RawTerminal> raw;
+  if (wish.terminal && wish.input) raw.emplace(STDIN_FILENO);
+  return Session(socket, wish).run();
+}
+
+int exit_code_of(const SessionEnd& end) {
+  switch (end.how) {
+    case How::kExited:
+      return end.exit.shell_code();
+    case How::kDetached:
+      return kExitDone;
+    case How::kInterrupted:
+      return 128 + end.signal;
+    case How::kServerGone:
+      break;
+  }
+  return kExitUnreachable;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,30 @@
+// What the last lines of a program say about why it failed, where they say something that is known:
+// a Python traceback, or the words of a common mishap.
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::control {
+
+struct Clue {
+  std::string words;   ///< behind "exited with code 1: "; empty: the code says as much
+  std::string advice;  ///< what to try; empty: nothing better than to read on
+  size_t begin = 0;    ///< of the lines that say so, the first
+  size_t end = 0;      ///< and the last
+};
+
+/// Whose lines they are decides what is the cause among several mishaps: a process fails by the
+/// last, and where several print into one log those that come later echo the first.
+enum class Printers { kOneProcess, kSeveral };
+
+/// The mishap that explains the failure.
+std::optional<Clue> clue_in(const std::vector<std::string>& lines, Printers printers);
+
+/// The same of what mpirun says when it could not start the program at all.
+std::optional<Clue> clue_of_mpirun(const std::vector<std::string>& lines);
+
+}  // namespace muster::control

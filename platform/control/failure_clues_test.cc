@@ -1,0 +1,128 @@
+#include "control/failure_clues.h"
+
+#include <gtest/gtest.h>
+
+#include "control/test_launcher_words.h"
+
+namespace muster::control {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// What Python 3.11 printed.
+constexpr std::string_view kNoModule = R"(
+Traceback (most recent call last):
+  File "/home/ada/train.py", line 6, in <module>
+    train()
+  File "/home/ada/train.py", line 4, in train
+    import nosuchmodule
+ModuleNotFoundError: No module named 'nosuchmodule'
+)";
+
+constexpr std::string_view kChained = R"(
+Traceback (most recent call last):
+  File "/home/ada/train.py", line 2, in <module>
+    {}['rate']
+    ~~^^^^^^^^
+KeyError: 'rate'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/home/ada/train.py", line 4, in <module>
+    raise SystemError('no rate')
+SystemError: no rate
+)";
+
+Lines joined(Lines first, const Lines& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+TEST(Clue, OfATracebackIsTheExceptionAndWhereItWasRaised) {
+  const auto clue = clue_in(lines_of(kNoModule), Printers::kOneProcess);
+
+  ASSERT_TRUE(clue);
+  EXPECT_EQ(clue->words, "ModuleNotFoundError: No module named 'nosuchmodule' (train.py, line 4)");
+  EXPECT_NE(clue->advice.find("--workspace"), std::string::npos);
+  EXPECT_EQ(clue->begin, 0U);
+}
+
+TEST(Clue, OfATracebackThroughLibrariesNamesTheUsersOwnLine) {
+  const Lines lines{
+      "Traceback (most recent call last):", "  File \"/home/ada/train.py\", line 9, in main",
+      "  File \"/usr/lib/python3/dist-packages/torch/nn/module.py\", line 1190, in f",
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"};
+
+  const auto clue = clue_in(lines, Printers::kOneProcess);
+
+  EXPECT_TRUE(clue->words.ends_with("2.00 GiB (train.py, line 9)")) << clue->words;
+  EXPECT_NE(clue->advice.find("smaller batch"), std::string::npos);
+}
+
+TEST(Clue, OfChainedTracebacksIsTheLast) {
+  for (const Printers printers : {Printers::kOneProcess, Printers::kSeveral}) {
+    EXPECT_EQ(clue_in(lines_of(kChained), printers)->words,
+              "SystemError: no rate (train.py, line 4)");
+  }
+}
+
+TEST(Clue, OfSeveralProcessesIsTheFirstAndOfOneTheLast) {
+  const Lines lines =
+      joined(lines_of(kNoModule),
+             {"Traceback (most recent call last):", "  File \"x.py\", line 1, in <module>",
+              "ConnectionResetError: peer has gone"});
+
+  EXPECT_TRUE(clue_in(lines, Printers::kSeveral)->words.starts_with("ModuleNotFoundError"));
+  EXPECT_EQ(clue_in(lines, Printers::kOneProcess)->words,
+            "ConnectionResetError: peer has gone (x.py, line 1)");
+}
+
+TEST(Clue, IsFoundInTheWordsOfCommonMishaps) {
+  const struct {
+    std::string line;
+    std::string advice;
+  } cases[] = {
+      {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0)", "smaller batch"},
+      {"2026-01-31 E cuda_driver.cc: failed: CUDA_ERROR_OUT_OF_MEMORY: out", "smaller batch"},
+      {"python3: error: No module named 'horovod'", "--workspace"},
+      {"Host key verification failed.", "/generated/ssh"},
+      {"root@host: Permission denied (publickey).", "/generated/ssh"},
+      {"ssh: connect to host 10.0.0.1 port 22: Connection refused", "listens elsewhere"},
+      {"OSError: [Errno 98] Address already in use", "MASTER_PORT"},
+      {"cp: error writing 'x': No space left on device", "df -h"},
+      {"sh: 1: cannot create /etc/x: Permission denied", "ls -l"},
+      {"Bus error (core dumped)", "/dev/shm"},
+      {"ncclSystemError: System call (e.g. socket, malloc) failed", "NCCL_DEBUG=INFO"},
+      {"terminate called after throwing an instance of 'std::bad_alloc'", "--memory"},
+      {"./a: error while loading shared libraries: libfoo.so.1", "LD_LIBRARY_PATH"},
+      {"cat: data.csv: No such file or directory", "FOLDER"},
+  };
+  for (const auto& known : cases) {
+    const auto clue = clue_in({"epoch 1", known.line, "bye"}, Printers::kOneProcess);
+    ASSERT_TRUE(clue) << known.line;
+    EXPECT_NE(clue->advice.find(known.advice), std::string::npos) << known.line;
+    EXPECT_EQ(clue->begin, 1U);
+  }
+}
+
+TEST(Clue, IsNotFoundLongBeforeTheEnd) {
+  Lines lines(30, "epoch");
+  lines[2] = "Connection refused; trying again";
+
+  EXPECT_FALSE(clue_in(lines, Printers::kOneProcess));
+  EXPECT_FALSE(clue_in({}, Printers::kSeveral));
+  EXPECT_FALSE(clue_in({"Traceback (most recent call last):", "  cut"}, Printers::kOneProcess));
+}
+
+TEST(ClueOfMpirun, IsWhyNothingWasStarted) {
+  const auto clue = clue_of_mpirun(lines_of(kOpenMpiNotFound));
+
+  ASSERT_TRUE(clue);
+  EXPECT_EQ(clue->words, "mpirun did not find the program");
+  EXPECT_EQ(clue->begin, 1U);
+  EXPECT_FALSE(clue_of_mpirun(lines_of(kOpenMpiExit3)));
+}
+
+}  // namespace
+}  // namespace muster::control

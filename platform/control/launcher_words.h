@@ -1,0 +1,32 @@
+// What the launchers of distributed programs say when one of their processes has failed: which it
+// was, where it ran and how it ended. Known are Open MPI 4 and 5, MPICH and Intel MPI (Hydra),
+// horovodrun and torchrun.
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/exit_status.h"
+
+namespace muster::control {
+
+/// The process that a launcher saw fail first.
+struct RankEnd {
+  std::optional<int> rank;  ///< Hydra names the host alone
+  std::string host;         ///< empty: the launcher does not say
+  job::ExitStatus status;
+  bool aborted = false;  ///< it called MPI_Abort itself, with status.code
+
+  bool operator==(const RankEnd&) const = default;
+};
+
+/// From the last lines of a launcher; of several programs that it ran, the last one's.
+std::optional<RankEnd> first_failed(const std::vector<std::string>& lines);
+
+/// The lines without what launchers add about the end of their processes, which explains nothing.
+std::vector<std::string> without_launcher_words(const std::vector<std::string>& lines);
+
+}  // namespace muster::control

@@ -1,0 +1,187 @@
+// Both books over real files, as the shims of tasks write them.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/test_folder.h"
+#include "control/metric_book.h"
+#include "control/progress_book.h"
+#include "engine/fake_engine.h"
+
+namespace muster::control {
+namespace {
+
+using namespace std::chrono_literals;
+using engine::encode_sample;
+using engine::MetricSample;
+using job::MetricSeries;
+
+const base::Time kBegin{1'700'000'000s};
+
+class MetricBooks : public testing::Test {
+ protected:
+  MetricBooks() {
+    for (const char* task : {"launcher", "worker-0"}) {
+      job_.tasks.push_back({.name = task});
+      engine_.metric_files[task] = folder_.path() / task;
+    }
+    job_.id = "j1";
+    job_.attempt = 1;
+    job_.phase = job::Phase::kRunning;
+  }
+
+  void write(const std::string& task, const MetricSample& sample) {
+    std::ofstream(folder_.path() / task, std::ios::app) << encode_sample(sample);
+  }
+
+  /// As a shim does whose file is full.
+  void write_anew(const std::string& task, const std::vector<MetricSample>& samples) {
+    const auto next = folder_.path() / "next";
+    std::ofstream file(next);
+    for (const MetricSample& sample : samples) file << encode_sample(sample);
+    file.close();
+    std::filesystem::rename(next, folder_.path() / task);
+  }
+
+  void settle() {
+    loop_.post([this] { loop_.stop(); });
+    loop_.run();
+  }
+
+  std::vector<MetricSeries> ask(const job::MetricQuery& query) {
+    std::optional<base::Result<std::vector<MetricSeries>>> answer;
+    book_.ask(job_, query, [&](auto result) {
+      answer.emplace(std::move(result));
+      loop_.stop();
+    });
+    loop_.run();
+    EXPECT_TRUE(*answer);
+    return **answer;
+  }
+
+  base::TestFolder folder_;
+  base::EventLoop loop_;
+  engine::FakeEngine engine_{loop_};
+  job::Job job_;
+  MetricBook book_{loop_, engine_};
+  ProgressBook progress_{loop_, engine_};
+};
+
+TEST_F(MetricBooks, AnswerByNameThenTaskThenRank) {
+  write("worker-0", {kBegin, {}, {{"cpu_percent", 50}}});
+  write("worker-0", {kBegin, 1, {{"loss", 2}}});
+  write("worker-0", {kBegin, 0, {{"loss", 1}}});
+  write("launcher", {kBegin, {}, {{"cpu_percent", 7}}});
+
+  EXPECT_EQ(ask({}), (std::vector<MetricSeries>{{"cpu_percent", "launcher", {}, {{kBegin, 7}}},
+                                                {"cpu_percent", "worker-0", {}, {{kBegin, 50}}},
+                                                {"loss", "worker-0", 0, {{kBegin, 1}}},
+                                                {"loss", "worker-0", 1, {{kBegin, 2}}}}));
+}
+
+TEST_F(MetricBooks, AnswerWhatTheQueryIsFor) {
+  for (int i = 0; i < 3; ++i) {
+    const base::Time time = kBegin + std::chrono::seconds(i);
+    write("worker-0", {time, 0, {{"loss", i}, {"accuracy", i}}});
+    write("launcher", {time, {}, {{"loss", 10 + i}}});
+  }
+  EXPECT_EQ(ask({.metrics = {"loss"}, .task = "worker-0", .last = true}),
+            (std::vector<MetricSeries>{{"loss", "worker-0", 0, {{kBegin + 2s, 2}}}}));
+  EXPECT_EQ(ask({.metrics = {"accuracy", "loss"}, .rank = 0, .until = kBegin}),
+            (std::vector<MetricSeries>{{"accuracy", "worker-0", 0, {{kBegin, 0}}},
+                                       {"loss", "worker-0", 0, {{kBegin, 0}}}}));
+  EXPECT_EQ(ask({.since = kBegin + 1h}), std::vector<MetricSeries>{});
+}
+
+TEST_F(MetricBooks, ReadWhatCameSince) {
+  write("launcher", {kBegin, {}, {{"loss", 1}}});
+  EXPECT_EQ(ask({})[0].points.size(), 1U);
+  write("launcher", {kBegin + 1s, {}, {{"loss", 2}}});
+  EXPECT_EQ(ask({})[0].points.size(), 2U);
+}
+
+TEST_F(MetricBooks, TakeAFileThatWasWrittenAnewForAllThereIs) {
+  write("launcher", {kBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
+  write("launcher", {kBegin + 1s, {}, {{"loss", 2}}});
+  EXPECT_EQ(ask({.metrics = {"loss"}})[0].points.size(), 2U);
+  EXPECT_EQ(progress_.of(job_)->done, 1);
+
+  write_anew("launcher", {{kBegin + 2s, {}, {{"loss", 3}, {"epoch", 2}, {"epochs", 4}}}});
+  EXPECT_EQ(ask({.metrics = {"loss"}}),
+            (std::vector<MetricSeries>{{"loss", "launcher", {}, {{kBegin + 2s, 3}}}}));
+  EXPECT_EQ(progress_.of(job_)->done, 2);
+}
+
+TEST_F(MetricBooks, BeginAnewWithEachAttempt) {
+  write("launcher", {kBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
+  EXPECT_EQ(ask({.metrics = {"loss"}}).size(), 1U);
+  EXPECT_TRUE(progress_.of(job_));
+  job_.attempt = 2;
+  engine_.metric_files["launcher"] = folder_.path() / "of attempt 2";
+  EXPECT_EQ(ask({}), std::vector<MetricSeries>{});
+  EXPECT_EQ(progress_.of(job_), std::nullopt);
+}
+
+TEST_F(MetricBooks, ReadLargeFilesToTheirEndInManyTurns) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) {
+    text += encode_sample(
+        {kBegin + std::chrono::seconds(i), {}, {{"step", double(i)}, {"steps", 40'000}}});
+  }
+  ASSERT_GT(text.size(), 1U << 19);
+  std::ofstream(folder_.path() / "worker-0") << text;
+
+  EXPECT_EQ(progress_.of(job_), std::nullopt) << "what is half read would be of the past";
+  for (int turns = 0; turns < 100 && !progress_.of(job_); ++turns) settle();
+  const auto progress = progress_.of(job_);
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->done, 19'999);
+  EXPECT_EQ(progress->ends, kBegin + 40'000s);
+
+  const auto steps = ask({.metrics = {"step"}});
+  EXPECT_LE(steps[0].points.size(), job::kMostPoints);
+  EXPECT_EQ(steps[0].points.back().time, kBegin + 19'999s);
+}
+
+TEST_F(MetricBooks, HoldNoMoreThanTheirMeasure) {
+  std::string text;
+  for (int i = 0; i < 30'000; ++i) {
+    text += encode_sample({kBegin + std::chrono::seconds(i), {}, {{"loss", double(i)}}});
+  }
+  for (int i = 0; i < 3000; ++i) {
+    text += encode_sample({kBegin, {}, {{"made_up_" + std::to_string(i), 1}}});
+  }
+  std::ofstream(folder_.path() / "worker-0") << text;
+  const auto all = ask({});
+  EXPECT_EQ(all.size(), MetricBook::kMostSeries);
+  EXPECT_LE(book_.points_held(), MetricBook::kMostKept + MetricBook::kMostSeries);
+  book_.forget(job_.id);
+  EXPECT_EQ(book_.points_held(), 0U);
+}
+
+TEST_F(MetricBooks, TellWhoeverAsksThatTheJobHasGone) {
+  std::optional<base::Result<std::vector<MetricSeries>>> answer;
+  book_.ask(job_, {}, [&](auto result) { answer.emplace(std::move(result)); });
+  book_.forget(job_.id);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->error().code, base::ErrorCode::kNotFound);
+  settle();
+}
+
+TEST_F(MetricBooks, ShowHowFarAJobIsWhileItRunsAndWhereItCame) {
+  write("launcher", {kBegin, {}, {{"epoch", 1}, {"epochs", 4}}});
+  write("launcher", {kBegin + 10s, {}, {{"epoch", 2}}});
+  job_.phase = job::Phase::kQueued;
+  EXPECT_EQ(progress_.of(job_), std::nullopt);
+  job_.phase = job::Phase::kRunning;
+  EXPECT_EQ(progress_.of(job_)->ends, kBegin + 30s);
+
+  job_.phase = job::Phase::kFailed;
+  const job::Progress reached{.unit = "epoch", .done = 2, .total = 4, .ends = {}};
+  EXPECT_EQ(progress_.of(job_), reached);
+  std::filesystem::remove(folder_.path() / "launcher");
+  EXPECT_EQ(progress_.of(job_), reached) << "it is not read again";
+}
+
+}  // namespace
+}  // namespace muster::control

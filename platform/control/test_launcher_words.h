@@ -1,0 +1,203 @@
+// For tests: what launchers really printed when a process of theirs failed. Open MPI 4.1.4, MPICH
+// 4.0.2 and torch 1.13's torchrun ran two processes each, on two workers or beside each other.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::control {
+
+/// The lines of a raw string that begins with a newline.
+inline std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  text.remove_prefix(1);
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+// `exit 3` in rank 1.
+inline constexpr std::string_view kOpenMpiExit3 = R"(
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[58491,1],1]
+  Exit code:    3
+--------------------------------------------------------------------------
+)";
+
+// `kill -9 $$` in rank 1.
+inline constexpr std::string_view kOpenMpiKilled = R"(
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun noticed that process rank 1 with PID 11 on node dist-worker-1 exited on signal 9 (Killed).
+--------------------------------------------------------------------------
+)";
+
+// A program that writes to address 0 in rank 1; its output passed through mpirun.
+inline constexpr std::string_view kOpenMpiSegfault = R"(
+[dist-worker-1:00011] *** Process received signal ***
+[dist-worker-1:00011] Signal: Segmentation fault (11)
+[dist-worker-1:00011] Signal code: Address not mapped (1)
+[dist-worker-1:00011] Failing at address: (nil)
+[dist-worker-1:00011] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f5d2a645050]
+[dist-worker-1:00011] [ 1] ./train(+0x11b5)[0x563ecb9371b5]
+[dist-worker-1:00011] *** End of error message ***
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun noticed that process rank 1 with PID 11 on node dist-worker-1 exited on signal 11 (Segmentation fault).
+--------------------------------------------------------------------------
+)";
+
+inline constexpr std::string_view kOpenMpiAbort = R"(
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+with errorcode 5.
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+You may or may not see output from other processes, depending on
+exactly when Open MPI kills them.
+--------------------------------------------------------------------------
+)";
+
+inline constexpr std::string_view kOpenMpiNotFound = R"(
+--------------------------------------------------------------------------
+mpirun was unable to find the specified executable file, and therefore
+did not launch the job.  This error was first reported for process
+rank 1; it may have occurred for other processes as well.
+
+NOTE: A common cause for this error is misspelling a mpirun command
+      line parameter option (remember that mpirun interprets the first
+      unrecognized command line token as the executable).
+
+Node:       dist-worker-1
+Executable: nosuchprog
+--------------------------------------------------------------------------
+2 total processes failed to start
+)";
+
+inline constexpr std::string_view kMpichKilled = R"(
+rank 1 here
+about to fail
+
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 9 RUNNING AT dist-worker-1
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+rank 0 here
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+)";
+
+// Both on one host: the process that it names is the one that it killed itself.
+inline constexpr std::string_view kMpichSegfaultBesideOthers = R"(
+
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 14248 RUNNING AT dist-worker-0
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+)";
+
+inline constexpr std::string_view kMpichSegfault = R"(
+[dist-worker-1:9    :0:9] Caught signal 11 (Segmentation fault: address not mapped to object at address (nil))
+ 4  ./train(+0x11b0) [0x55a715f621b0]
+=================================
+
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 9 RUNNING AT dist-worker-1
+=   EXIT CODE: 11
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+[proxy:0:0@dist-worker-0] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:899): assert (!closed) failed
+[proxy:0:0@dist-worker-0] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status
+[proxy:0:0@dist-worker-0] main (pm/pmiserv/pmip.c:169): demux engine error waiting for event
+[mpiexec@dist-launcher] HYDT_bscu_wait_for_completion (tools/bootstrap/utils/bscu_wait.c:73): one of the processes terminated badly; aborting
+[mpiexec@dist-launcher] HYDT_bsci_wait_for_completion (tools/bootstrap/src/bsci_wait.c:21): launcher returned error waiting for completion
+[mpiexec@dist-launcher] HYD_pmci_wait_for_completion (pm/pmiserv/pmiserv_pmci.c:179): launcher returned error waiting for completion
+[mpiexec@dist-launcher] main (ui/mpich/mpiexec.c:325): process manager error waiting for completion
+)";
+
+inline constexpr std::string_view kMpichAbort = R"(
+Abort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 5) - process 1
+)";
+
+// torchrun on one node; rank 1 raises.
+inline constexpr std::string_view kTorchrunRaised = R"(
+Traceback (most recent call last):
+  File "/home/ada/train.py", line 4, in <module>
+    if r==1: raise ValueError("bad value in rank 1")
+             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: bad value in rank 1
+WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 15468 closing signal SIGTERM
+ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 15469) of binary: /usr/bin/python3
+Traceback (most recent call last):
+  File "/usr/lib/python3/dist-packages/torch/distributed/run.py", line 762, in main
+    run(args)
+  File "/usr/lib/python3/dist-packages/torch/distributed/launcher/api.py", line 246, in launch_agent
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-22_01:56:04
+  host      : localhost
+  rank      : 1 (local_rank: 1)
+  exitcode  : 1 (pid: 15469)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+)";
+
+inline constexpr std::string_view kTorchrunKilled = R"(
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+======================================================
+train.py FAILED
+------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-22_01:56:11
+  host      : localhost
+  rank      : 1 (local_rank: 1)
+  exitcode  : -9 (pid: 15477)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 15477
+======================================================
+)";
+
+}  // namespace muster::control

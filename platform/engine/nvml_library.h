@@ -1,0 +1,73 @@
+// NVIDIA's management library (libnvidia-ml.so.1) as far as it is used here. It comes with the
+// driver: it is opened where it is, and nothing is linked or needed to build.
+//
+// Blocking: where the driver lets idle GPUs sleep (no persistence mode) it wakes each, and a GPU
+// that has failed may hold its caller for good.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace muster::engine {
+
+inline constexpr const char* kNvml = "libnvidia-ml.so.1";
+
+using NvmlStatus = int;
+inline constexpr NvmlStatus kNvmlSuccess = 0;
+struct NvmlDevice;
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+struct NvmlUtilization {
+  unsigned gpu, memory;  ///< percent of the time that something ran, or that memory was in use
+};
+
+/// A function of the library, found by name. The names that end in _v2 are those that the plain
+/// ones of nvml.h stand for.
+template <class Signature>
+struct NvmlFunction {
+  const char* name;
+  Signature* call = nullptr;
+};
+
+struct NvmlLibrary {
+  NvmlFunction<NvmlStatus()> init{"nvmlInit_v2"};
+  NvmlFunction<NvmlStatus()> shutdown{"nvmlShutdown"};
+  NvmlFunction<const char*(NvmlStatus)> error_string{"nvmlErrorString"};
+  NvmlFunction<NvmlStatus(unsigned*)> count{"nvmlDeviceGetCount_v2"};
+  NvmlFunction<NvmlStatus(unsigned, NvmlDevice**)> handle{"nvmlDeviceGetHandleByIndex_v2"};
+  NvmlFunction<NvmlStatus(const char*, NvmlDevice**)> handle_by_uuid{"nvmlDeviceGetHandleByUUID"};
+  NvmlFunction<NvmlStatus(NvmlDevice*, char*, unsigned)> name{"nvmlDeviceGetName"};
+  NvmlFunction<NvmlStatus(NvmlDevice*, char*, unsigned)> uuid{"nvmlDeviceGetUUID"};
+  NvmlFunction<NvmlStatus(NvmlDevice*, NvmlMemory*)> memory{"nvmlDeviceGetMemoryInfo"};
+  NvmlFunction<NvmlStatus(NvmlDevice*, NvmlUtilization*)> utilization{
+      "nvmlDeviceGetUtilizationRates"};
+  NvmlFunction<NvmlStatus(NvmlDevice*, unsigned*)> power{"nvmlDeviceGetPowerUsage"};
+  NvmlFunction<NvmlStatus(NvmlDevice*, int, unsigned*)> temperature{"nvmlDeviceGetTemperature"};
+
+  std::string words_for(NvmlStatus status) const;
+};
+
+/// Errors: kNotFound where there is no such library or it lacks a function.
+base::Result<NvmlLibrary> open_nvml(const std::string& path);
+
+/// An initialised library, until the end of the scope.
+class NvmlSession {
+ public:
+  explicit NvmlSession(const NvmlLibrary& library)
+      : library_(library), status_(library.init.call()) {}
+  ~NvmlSession() {
+    if (status_ == kNvmlSuccess) library_.shutdown.call();
+  }
+  NvmlSession(const NvmlSession&) = delete;
+  NvmlSession& operator=(const NvmlSession&) = delete;
+
+  NvmlStatus status() const { return status_; }
+
+ private:
+  const NvmlLibrary& library_;
+  NvmlStatus status_;
+};
+
+}  // namespace muster::engine

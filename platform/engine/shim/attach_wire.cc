@@ -1,0 +1,87 @@
+#include "engine/shim/attach_wire.h"
+
+#include <optional>
+
+#include "base/number.h"
+
+namespace muster::engine {
+
+namespace {
+
+constexpr char kInput = 'i';
+constexpr char kInputEnd = 'e';
+constexpr char kSize = 'r';
+constexpr char kOutput = 'o';
+constexpr char kErrorOutput = 'x';
+constexpr char kLeftOut = 'l';
+
+/// What a terminal's size has room for.
+constexpr int kLargestSize = 65'535;
+
+std::string packet(char type, std::string_view rest) {
+  return std::string(1, type).append(rest);
+}
+
+struct Encode {
+  std::string operator()(const AttachInput& input) const { return packet(kInput, input.bytes); }
+  std::string operator()(const AttachInputEnd&) const { return packet(kInputEnd, ""); }
+  std::string operator()(const AttachSize& size) const {
+    return packet(kSize, std::to_string(size.rows) + " " + std::to_string(size.columns));
+  }
+  std::string operator()(const AttachOutput& output) const {
+    return packet(output.is_error ? kErrorOutput : kOutput, output.bytes);
+  }
+  std::string operator()(const AttachLeftOut& left_out) const {
+    return packet(kLeftOut, std::to_string(left_out.bytes));
+  }
+};
+
+std::optional<int> dimension_of(std::string_view text) {
+  const auto number = base::number_of<int>(text);
+  return number && *number > 0 && *number <= kLargestSize ? number : std::nullopt;
+}
+
+std::optional<AttachMessage> size_of(std::string_view text) {
+  const size_t blank = text.find(' ');
+  if (blank == std::string_view::npos) return std::nullopt;
+  const auto rows = dimension_of(text.substr(0, blank));
+  const auto columns = dimension_of(text.substr(blank + 1));
+  if (!rows || !columns) return std::nullopt;
+  return AttachSize{.rows = *rows, .columns = *columns};
+}
+
+std::optional<AttachMessage> message_of(char type, std::string_view rest) {
+  switch (type) {
+    case kInput:
+      return AttachInput{std::string(rest)};
+    case kInputEnd:
+      if (rest.empty()) return AttachInputEnd{};
+      break;
+    case kSize:
+      return size_of(rest);
+    case kOutput:
+    case kErrorOutput:
+      return AttachOutput{.bytes = std::string(rest), .is_error = type == kErrorOutput};
+    case kLeftOut:
+      if (const auto bytes = base::number_of<uint64_t>(rest)) return AttachLeftOut{*bytes};
+      break;
+    default:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string encode(const AttachMessage& message) {
+  return std::visit(Encode{}, message);
+}
+
+base::Result<AttachMessage> decode_attach(std::string_view packet) {
+  auto message = packet.empty() ? std::nullopt : message_of(packet.front(), packet.substr(1));
+  if (message) return *std::move(message);
+  return base::Error{.code = base::ErrorCode::kInvalid,
+                     .what = "a packet of the attach socket is none that is known"};
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,152 @@
+#include "engine/shim/task_metrics.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engine/shim/folder_socket.h"
+#include "engine/shim/sampler.h"
+#include "launch/task_plan.h"
+
+namespace muster::engine {
+
+namespace {
+
+// Reports read at once: the task's output must not wait for a flood of them.
+constexpr int kMostAtOnce = 256;
+
+int milliseconds_until(std::chrono::nanoseconds left) {
+  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left);
+  return static_cast<int>(std::clamp<int64_t>(whole.count(), 0, 3'600'000));
+}
+
+/// -1: never.
+int sooner(int a, int b) {
+  if (a < 0 || b < 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+}  // namespace
+
+TaskMetrics::TaskMetrics(const TaskFolder& folder, SamplingPlan plan, const base::Clock& clock,
+                         std::function<void(std::string)> notice)
+    : folder_(folder),
+      plan_(std::move(plan)),
+      clock_(clock),
+      writer_(folder.metrics()),
+      intake_(writer_, std::move(notice)) {}
+
+void TaskMetrics::start() {
+  // Where its folder can hold no socket, the program has to print its reports.
+  if (auto bound = bind_in(folder_.generated().string(), launch::kReportSocket)) {
+    reports_ = *std::move(bound);
+  }
+  started_ = Steady::now();
+  if (plan_.interval.count() > 0) sampling_starts_ = started_ + plan_.first;
+}
+
+void TaskMetrics::watch(std::vector<pollfd>& polled) const {
+  polled.push_back({reports_.get(), POLLIN, 0});
+  polled.push_back({samples_.get(), POLLIN, 0});
+}
+
+int TaskMetrics::milliseconds_to_wait() const {
+  int wait = -1;
+  if (sampling_starts_) wait = milliseconds_until(*sampling_starts_ - Steady::now());
+  if (const auto due = intake_.due()) {
+    wait = sooner(wait, milliseconds_until(*due - clock_.now()));
+  }
+  return wait;
+}
+
+void TaskMetrics::serve(std::span<const pollfd> polled) {
+  if (polled[0].revents != 0) read_reports();
+  if (polled[1].revents != 0) read_samples();
+  intake_.write_waiting(clock_.now());
+  if (sampling_starts_ && Steady::now() >= *sampling_starts_) start_sampler();
+}
+
+void TaskMetrics::read_reports() {
+  std::array<char, kLongestReport + 1> buffer;
+  for (int i = 0; reports_ && i < kMostAtOnce; ++i) {
+    const ssize_t count = ::recv(reports_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0) return;
+    intake_.take({buffer.data(), static_cast<size_t>(count)}, std::nullopt, clock_.now());
+  }
+}
+
+void TaskMetrics::start_sampler() {
+  sampling_starts_.reset();
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  base::UniqueFd here(ends[0]);
+  const base::UniqueFd there(ends[1]);
+  ::fcntl(here.get(), F_SETFL, O_NONBLOCK);
+  // This very program, even where another release has taken its place meanwhile.
+  base::SpawnOptions options{.argv = {"muster-shim", "--sample"},
+                             .program = "/proc/self/exe",
+                             .environment = base::current_environment(),
+                             .descriptors = {{there.get(), STDOUT_FILENO}}};
+  for (std::string& argument : arguments_of({.shim = ::getpid(),
+                                             .started = started_,
+                                             .interval = plan_.interval,
+                                             .nvml = plan_.nvml,
+                                             .gpus = plan_.gpus})) {
+    options.argv.push_back(std::move(argument));
+  }
+  auto child = base::spawn(options);
+  if (!child) return;
+  sampler_ = *std::move(child);
+  samples_ = std::move(here);
+}
+
+void TaskMetrics::read_samples() {
+  // Each line was written at once, and is much shorter than what a pipe takes whole.
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(samples_.get(), buffer.data(), buffer.size());
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {  // it has failed: another one may fare better
+    stop_sampling();
+    sampling_starts_ = Steady::now() + plan_.interval;
+    return;
+  }
+  std::string_view text(buffer.data(), static_cast<size_t>(count));
+  for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    if (const auto sample = decode_sample(text.substr(0, end))) writer_.write(*sample);
+    text.remove_prefix(end + 1);
+  }
+}
+
+void TaskMetrics::printed(MetricLines& lines, std::string_view bytes, std::optional<int> rank) {
+  lines.look_at(bytes, [&](const PrintedReport& report) {
+    intake_.take(report.text, rank ? rank : report.rank, clock_.now());
+  });
+}
+
+void TaskMetrics::printing_ended(MetricLines& lines, std::optional<int> rank) {
+  lines.end([&](const PrintedReport& report) {
+    intake_.take(report.text, rank ? rank : report.rank, clock_.now());
+  });
+}
+
+void TaskMetrics::stop_sampling() {
+  sampling_starts_.reset();
+  if (!samples_) return;
+  samples_.reset();
+  [[maybe_unused]] const auto sent = base::send_signal(sampler_.pidfd, SIGKILL);
+  [[maybe_unused]] const auto ended = base::wait_for(sampler_);
+  sampler_ = {};
+}
+
+void TaskMetrics::finish() {
+  stop_sampling();
+  read_reports();
+  intake_.finish(clock_.now());
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,24 @@
+// What somebody finds who opens a shell in a task: a prompt that says where they are, programs that
+// know the other tasks by name, and what was typed in earlier shells of the task.
+//
+// Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/task_plan.h"
+
+namespace muster::launch {
+
+/// Relative to the generated folder: run in place of a shell.
+inline constexpr const char* kShellStart = "bash/start";
+/// What was typed, a record a command (cli/typed_commands.h); only the shells of the task write it.
+inline constexpr const char* kTypedCommands = "bash/commands";
+
+/// Adds the folders and files of a shell to `plan`. `ssh_hosts`: the tasks that answer ssh, by
+/// name; `folder`: the generated folder as the task sees it.
+void add_shell_files(const std::vector<std::string>& ssh_hosts, const std::string& folder,
+                     TaskPlan& plan);
+
+}  // namespace muster::launch

@@ -1,0 +1,138 @@
+#include "notify/command_hook.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+
+namespace muster::notify {
+namespace {
+
+using job::Happening;
+
+class Hook : public testing::Test {
+ protected:
+  explicit Hook(CommandHook::Limits limits = {.timeout = std::chrono::seconds(30),
+                                              .pause = std::chrono::milliseconds(1)})
+      : hook_(loop_, limits) {}
+
+  /// A shell's script, with the folder as its working directory.
+  void runs(const std::string& script) {
+    hook_.set_command({"/bin/sh", "-c", "cd " + folder_.path().string() + "; " + script});
+  }
+  void tell(const std::string& job) {
+    hook_.tell({.happening = Happening::kFailed,
+                .project = "lab",
+                .job = job,
+                .payload = "{\"job\":\"" + job + "\"}"});
+  }
+  /// Until all of it has been told or given up.
+  void finish() {
+    while (!hook_.is_idle()) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+  std::string text_of(const std::string& name) const {
+    const auto text = base::read_file(folder_.path() / name);
+    return text ? *text : "";
+  }
+
+  base::TestFolder folder_;
+  base::EventLoop loop_;
+  CommandHook hook_;
+};
+
+TEST_F(Hook, HasThePayloadOnItsInputAndAFewWordsInItsEnvironment) {
+  ::setenv("SECRET_OF_THE_SERVER", "x", 1);
+  runs("cat > input; /usr/bin/env | sort > environment");
+  tell("train-7");
+  finish();
+
+  EXPECT_EQ(text_of("input"), "{\"job\":\"train-7\"}");
+  const std::string environment = text_of("environment");
+  for (const char* line : {"MUSTER_EVENT=job.failed\n", "MUSTER_JOB=train-7\n",
+                           "MUSTER_PROJECT=lab\n", "PATH=/usr/local/bin:/usr/bin:/bin\n"}) {
+    EXPECT_NE(environment.find(line), std::string::npos) << environment;
+  }
+  EXPECT_EQ(environment.find("SECRET"), std::string::npos);
+}
+
+TEST_F(Hook, IsTriedThreeTimes) {
+  runs("echo x >> tries; exit 3");
+  tell("one");
+  finish();
+
+  EXPECT_EQ(text_of("tries"), "x\nx\nx\n");
+}
+
+TEST_F(Hook, IsTriedNoMoreOnceItHasSucceeded) {
+  runs("echo x >> tries; test $(wc -l < tries) = 2");
+  tell("one");
+  finish();
+
+  EXPECT_EQ(text_of("tries"), "x\nx\n");
+}
+
+TEST_F(Hook, RunsAtMostFourAtOnceAndAllOfThemInTheEnd) {
+  // Each says how many stand in the folder with it.
+  runs("mkdir -p in; touch in/$MUSTER_JOB; ls in | wc -l > seen.$MUSTER_JOB; rm in/$MUSTER_JOB");
+  constexpr int kJobs = 12;
+  for (int i = 0; i < kJobs; ++i) tell("j" + std::to_string(i));
+  finish();
+
+  for (int i = 0; i < kJobs; ++i) {
+    const std::string seen = text_of("seen.j" + std::to_string(i));
+    ASSERT_FALSE(seen.empty()) << i;
+    EXPECT_LE(std::stoul(seen), CommandHook::kMostAtOnce);
+  }
+}
+
+TEST_F(Hook, ThatIsNotThereIsGivenUp) {
+  hook_.set_command({"/nowhere/hook"});
+  tell("one");
+  finish();
+  EXPECT_TRUE(hook_.is_idle());
+}
+
+TEST_F(Hook, IsNotToldWithoutACommand) {
+  tell("one");
+  EXPECT_TRUE(hook_.is_idle());
+}
+
+class ImpatientHook : public Hook {
+ protected:
+  ImpatientHook()
+      : Hook({.timeout = std::chrono::milliseconds(300), .pause = std::chrono::milliseconds(1)}) {}
+};
+
+TEST_F(ImpatientHook, EndsWhatTakesTooLongWithItsChildren) {
+  runs("echo $$ >> pids; sleep 1000 & echo $! >> pids; wait");
+  tell("one");
+  finish();
+
+  // Whatever of it had come to say its number; a slow machine may have ended it before.
+  std::istringstream pids(text_of("pids"));
+  for (pid_t pid = 0; pids >> pid;) {
+    // An orphan that was killed may not have been reaped yet by whoever is its parent now.
+    const auto status = base::read_file("/proc/" + std::to_string(pid) + "/stat");
+    EXPECT_TRUE(!status || status->find(") Z ") != std::string::npos) << pid;
+  }
+}
+
+TEST(HookOfALeavingServer, EndsWhatStillRuns) {
+  const base::TestFolder folder;
+  base::EventLoop loop;
+  {
+    CommandHook hook(loop);
+    hook.set_command({"/bin/sh", "-c", "sleep 1000"});
+    hook.tell({.payload = "{}"});
+    EXPECT_FALSE(hook.is_idle());
+  }  // returns at once: nothing of it is left to wait for
+}
+
+}  // namespace
+}  // namespace muster::notify

@@ -1,0 +1,122 @@
+#include "notify/courier.h"
+
+#include <sys/eventfd.h>
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace muster::notify {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using http::IpAddress;
+
+/// Never changed: a new one takes its place.
+struct Courier::Shared {
+  AddressRules rules;
+  Result<http::TlsContext> tls = http::client_context({});
+};
+
+namespace {
+
+/// Addresses of the receiver, all of which may be connected to: of a name with an inner address and
+/// an outer one, nobody would say which it meant.
+Result<std::vector<IpAddress>> allowed_addresses(const Receiver& receiver,
+                                                 const AddressRules& rules,
+                                                 std::chrono::milliseconds patience, int cancel) {
+  MUSTER_CHECK(rules.check(receiver));
+  MUSTER_TRY(std::vector<IpAddress> addresses, http::addresses_of(receiver.host, patience, cancel));
+  for (const IpAddress& address : addresses) MUSTER_CHECK(rules.check(receiver, address));
+  return addresses;
+}
+
+Outcome outcome_of(Error error, bool is_forbidden) {
+  const bool is_cancelled = error.code == ErrorCode::kTimeout;
+  return {.fault = std::move(error), .is_forbidden = is_forbidden, .is_cancelled = is_cancelled};
+}
+
+Outcome make_request(const Errand& errand, const AddressRules& rules, const http::TlsContext& tls,
+                     const http::OutboundLimits& limits, int cancel) {
+  const Receiver& receiver = errand.receiver;
+  auto addresses = allowed_addresses(receiver, rules, limits.connect, cancel);
+  if (!addresses) {
+    const bool is_forbidden = addresses.error().code == ErrorCode::kRefused;
+    return outcome_of(std::move(addresses).error(), is_forbidden);
+  }
+  auto answer = http::post(*addresses,
+                           {.over_tls = receiver.over_tls,
+                            .host = receiver.host,
+                            .port = receiver.port,
+                            .target = receiver.target,
+                            .headers = errand.headers,
+                            .body = errand.body},
+                           tls, limits, cancel);
+  if (!answer) return outcome_of(std::move(answer).error(), false);
+  return {.status = answer->status, .answer = std::move(answer->body)};
+}
+
+}  // namespace
+
+Courier::Courier(base::EventLoop& loop, http::OutboundLimits limits)
+    : limits_(limits), cancel_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), loop_(loop) {
+  hands_.resize(kHands);
+  for (size_t hand = kHands; hand > 0; --hand) free_.push_back(hand - 1);
+  set_rules({});
+}
+
+Courier::~Courier() {
+  ::eventfd_write(cancel_.get(), 1);
+  hands_.clear();
+}
+
+void Courier::set_rules(AddressRules rules) {
+  shared_ = std::make_shared<const Shared>(Shared{.rules = std::move(rules)});
+  if (!shared_->tls) base::log_error(shared_->tls.error().to_string());
+}
+
+void Courier::send(Errand errand, std::function<void(Outcome)> done) {
+  auto outcome = std::make_shared<Outcome>();
+  auto work = [outcome, errand = std::move(errand), shared = shared_, limits = limits_,
+               cancel = cancel_.get()] {
+    const auto began = std::chrono::steady_clock::now();
+    *outcome = shared->tls ? make_request(errand, shared->rules, *shared->tls, limits, cancel)
+                           : Outcome{.fault = shared->tls.error()};
+    outcome->took = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - began);
+  };
+  run({.work = std::move(work),
+       .done = [outcome, done = std::move(done)] { done(std::move(*outcome)); }});
+}
+
+void Courier::check(Receiver receiver, std::function<void(Result<void>)> done) {
+  auto result = std::make_shared<Result<void>>();
+  auto work = [result, receiver = std::move(receiver), shared = shared_, patience = limits_.connect,
+               cancel = cancel_.get()] {
+    const auto allowed = allowed_addresses(receiver, shared->rules, patience, cancel);
+    if (!allowed) *result = allowed.error();
+  };
+  run({.work = std::move(work), .done = [result, done = std::move(done)] { done(*result); }});
+}
+
+void Courier::run(Piece piece) {
+  if (free_.empty()) return waiting_.push_back(std::move(piece));
+  const size_t hand = free_.back();
+  free_.pop_back();
+  if (hands_[hand] == nullptr) hands_[hand] = std::make_unique<base::Background>(loop_);
+  hands_[hand]->run(std::move(piece.work), [this, hand, done = std::move(piece.done)] {
+    finished(hand);
+    done();
+  });
+}
+
+void Courier::finished(size_t hand) {
+  free_.push_back(hand);
+  if (waiting_.empty()) return;
+  Piece next = std::move(waiting_.front());
+  waiting_.pop_front();
+  run(std::move(next));
+}
+
+}  // namespace muster::notify

@@ -1,0 +1,490 @@
+#include "notify/notifications.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "notify/signature.h"
+
+namespace muster::notify {
+namespace {
+
+using base::ErrorCode;
+using job::Delivery;
+using job::Happening;
+using job::Subscription;
+using std::chrono::hours;
+using std::chrono::seconds;
+using Texts = std::vector<std::string>;
+
+const access::Actor kAda{.user = "ada"};
+
+/// Notifications whose receivers answer what the test says, when it says so, and a store that is a
+/// map.
+class Post : public testing::Test {
+ protected:
+  struct Sent {
+    Errand errand;
+    std::function<void(Outcome)> done;
+    const std::string& id() const { return errand.headers.at(kDeliveryHeader); }
+    const std::string& host() const { return errand.receiver.host; }
+  };
+
+  Post() { start(); }
+
+  void start() {
+    const bool is_restart = notifications_ != nullptr;
+    notifications_ = std::make_unique<Notifications>(Notifications::Parts{
+        .loop = loop_,
+        .clock = clock_,
+        .random = random_,
+        .box = box_,
+        .send = [this](Errand errand,
+                       auto done) { sent_.push_back({std::move(errand), std::move(done)}); },
+        .check = [this](const Receiver&, auto done) { done(allowed_); },
+        .keep = [this](const Changes& changes) { return keep(changes); },
+        .has_project = [this](const std::string&) { return has_project_; }});
+    if (!is_restart) return;
+    sent_.clear();
+    std::vector<Subscription> subscriptions;
+    for (const auto& [id, each] : subscriptions_) subscriptions.push_back(each);
+    std::vector<Delivery> deliveries;
+    for (const auto& [id, each] : deliveries_) deliveries.push_back(each);
+    notifications_->load(std::move(subscriptions), std::move(deliveries));
+  }
+
+  Result<void> keep(const Changes& changes) {
+    if (!store_works_) return base::Error{.code = ErrorCode::kUnavailable, .what = "store"};
+    for (const std::string& id : changes.removed_subscriptions) subscriptions_.erase(id);
+    for (const Subscription& each : changes.subscriptions) subscriptions_[each.id] = each;
+    for (const std::string& id : changes.removed_deliveries) deliveries_.erase(id);
+    for (const Delivery& each : changes.deliveries) deliveries_[each.id] = each;
+    for (const access::AuditRecord& each : changes.audit) audit_.push_back(each.action);
+    return {};
+  }
+
+  /// What waits on the loop happens.
+  void settle() {
+    for (int round = 0; round < 3; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+  Result<Keyed> add(Wish wish) {
+    Result<Keyed> added = base::Error{.what = "no answer"};
+    notifications_->add(std::move(wish), kAda,
+                        [&](Result<Keyed> result) { added = std::move(result); });
+    return added;
+  }
+  std::string subscribe(const std::string& host, const std::string& project = "lab") {
+    const auto added = add({.project = project,
+                            .url = "https://" + host + "/hook",
+                            .on = {Happening::kFailed, Happening::kSucceeded}});
+    EXPECT_TRUE(added) << added.error().to_string();
+    return added->subscription.id;
+  }
+
+  static job::Job job_named(const std::string& name, const std::string& project = "lab") {
+    return {.id = "j-" + name, .spec = {.name = name, .project = project}};
+  }
+
+  /// As the store does when it commits what happened.
+  void happens(const job::Job& job, Happening happening = Happening::kFailed) {
+    std::vector<Delivery> drafts = notifications_->draft(job, happening);
+    ASSERT_TRUE(keep({.deliveries = drafts}));
+    notifications_->take(std::move(drafts));
+  }
+
+  void answer(const Outcome& outcome) {
+    ASSERT_FALSE(sent_.empty());
+    const Sent next = std::move(sent_.front());
+    sent_.pop_front();
+    next.done(outcome);
+    settle();
+  }
+  void answer(int status) { answer(Outcome{.status = status}); }
+
+  void pass(std::chrono::nanoseconds time) {
+    clock_.advance(time);
+    notifications_->look();
+    settle();
+  }
+
+  std::vector<Delivery> dead(const std::string& project = "lab") {
+    return notifications_->dead(project);
+  }
+
+  base::EventLoop loop_;
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  access::SecretBox box_{access::SecretBox::Key{}};
+  Result<void> allowed_;
+  bool store_works_ = true;
+  bool has_project_ = true;
+  std::map<std::string, Subscription> subscriptions_;
+  std::map<std::string, Delivery> deliveries_;
+  Texts audit_;
+  std::deque<Sent> sent_;
+  std::unique_ptr<Notifications> notifications_;
+};
+
+TEST_F(Post, TellsASubscriptionOfWhatItAskedForAndForgetsItOnceItHasArrived) {
+  const auto added = add(
+      {.project = "lab", .url = "https://hooks.example.com/hook?x=1", .on = {Happening::kFailed}});
+  ASSERT_TRUE(added);
+
+  happens(job_named("one"));
+  happens(job_named("one"), Happening::kSucceeded);
+  happens(job_named("one", "other"));
+
+  ASSERT_EQ(sent_.size(), 1U);
+  const Errand& errand = sent_.front().errand;
+  EXPECT_EQ(errand.receiver.target, "/hook?x=1");
+  EXPECT_EQ(errand.headers.at("muster-event"), "job.failed");
+  EXPECT_EQ(errand.headers.at("muster-signature"),
+            signature_of(added->key, clock_.now(), errand.body));
+  EXPECT_NE(errand.body.find(sent_.front().id()), std::string::npos);
+  EXPECT_EQ(deliveries_.size(), 1U);
+  answer(204);
+  EXPECT_TRUE(deliveries_.empty());
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(notifications_->waiting(), 0U);
+}
+
+TEST_F(Post, TellsOfThoseJobsAloneThatAreMeant) {
+  ASSERT_TRUE(add({.project = "lab",
+                   .url = "https://hooks.example.com",
+                   .on = {Happening::kFailed},
+                   .job = "train-*",
+                   .labels = {{"team", "vision"}}}));
+  job::Job job = job_named("train-1");
+
+  EXPECT_TRUE(notifications_->draft(job, Happening::kFailed).empty());
+  job.spec.labels = {{"team", "audio"}};
+  EXPECT_TRUE(notifications_->draft(job, Happening::kFailed).empty());
+  job.spec.labels = {{"team", "vision"}, {"nightly", ""}};
+  EXPECT_EQ(notifications_->draft(job, Happening::kFailed).size(), 1U);
+  job.spec.name = "drain-1";
+  EXPECT_TRUE(notifications_->draft(job, Happening::kFailed).empty());
+}
+
+TEST_F(Post, ComesBackWithTheSameIdUntilItHasArrived) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  const std::string id = sent_.front().id();
+  const std::string signature = sent_.front().errand.headers.at(kSignatureHeader);
+
+  answer(500);
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(deliveries_.at(id).attempts, 1);
+  EXPECT_EQ(deliveries_.at(id).fault, "answered 500");
+  pass(seconds(4));
+  EXPECT_TRUE(sent_.empty());  // no sooner than half of the first pause
+  pass(seconds(6));
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_.front().id(), id);
+  EXPECT_NE(sent_.front().errand.headers.at(kSignatureHeader), signature);  // of another time
+  answer(Outcome{.fault = base::Error{.code = ErrorCode::kUnavailable, .what = "nobody answers"}});
+  EXPECT_EQ(deliveries_.at(id).fault, "nobody answers");
+  pass(seconds(20));
+  answer(200);
+  EXPECT_TRUE(deliveries_.empty());
+}
+
+TEST_F(Post, IsADeadLetterAfterADay) {
+  const std::string subscription = subscribe("hooks.example.com");
+  happens(job_named("one"));
+  int attempts = 0;
+  while (!sent_.empty()) {
+    ++attempts;
+    answer(503);
+    if (const auto next = notifications_->next_due()) pass(*next - clock_.now());
+  }
+
+  ASSERT_EQ(dead().size(), 1U);
+  EXPECT_EQ(dead()[0].attempts, attempts);
+  EXPECT_GT(attempts, 24);
+  EXPECT_LT(attempts, 64);
+  EXPECT_EQ(dead()[0].fault, "answered 503");
+  EXPECT_EQ(dead()[0].subscription, subscription);
+  EXPECT_TRUE(deliveries_.at(dead()[0].id).dead);
+  EXPECT_EQ(notifications_->waiting(), 0U);
+}
+
+TEST_F(Post, IsADeadLetterAtOnceWhereItWouldBeRefusedAgain) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  answer(Outcome{.status = 404, .answer = "no\nsuch \x1b[31mhook"});
+
+  ASSERT_EQ(dead().size(), 1U);
+  EXPECT_EQ(dead()[0].fault, "answered 404: no such  [31mhook");
+}
+
+TEST_F(Post, IsADeadLetterAtOnceWhereItsAddressIsForbiddenByNow) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  answer(Outcome{.fault = base::Error{.what = "no notification goes to 10.0.0.1"},
+                 .is_forbidden = true});
+
+  ASSERT_EQ(dead().size(), 1U);
+  EXPECT_EQ(dead()[0].fault, "no notification goes to 10.0.0.1");
+}
+
+TEST_F(Post, SendsNothingMoreToAReceiverThatIsGoneUntilAPingArrives) {
+  const std::string id = subscribe("hooks.example.com");
+  happens(job_named("one"));
+  happens(job_named("two"));
+  answer(410);
+
+  EXPECT_EQ(dead().size(), 2U);
+  EXPECT_TRUE(subscriptions_.at(id).gone);
+  EXPECT_TRUE(sent_.empty());
+  happens(job_named("three"));
+  EXPECT_EQ(dead().size(), 2U);
+  EXPECT_EQ(notifications_->retry("lab", {dead()[0].id}, kAda).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(*notifications_->retry("lab", {}, kAda), 0);
+
+  notifications_->test("lab", id, kAda,
+                       [](const Result<Outcome>& outcome) { EXPECT_EQ(outcome->status, 200); });
+  answer(200);
+  EXPECT_FALSE(subscriptions_.at(id).gone);
+  EXPECT_EQ(*notifications_->retry("lab", {}, kAda), 2);
+}
+
+TEST_F(Post, BringsADeadLetterOnItsWayAgain) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  const std::string id = sent_.front().id();
+  answer(400);
+  pass(hours(48));
+
+  EXPECT_EQ(notifications_->retry("lab", {id, "unknown"}, kAda).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(notifications_->retry("other", {id}, kAda).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(*notifications_->retry("lab", {id}, kAda), 1);
+
+  EXPECT_TRUE(dead().empty());
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_.front().id(), id);
+  answer(500);  // and it has a day again
+  EXPECT_TRUE(dead().empty());
+  EXPECT_EQ(deliveries_.at(id).attempts, 1);
+}
+
+TEST_F(Post, HasOneDeliveryOfASubscriptionUnderWayAndLetsNoOtherWaitForIt) {
+  subscribe("slow.example.com");
+  subscribe("quick.example.com");
+  happens(job_named("one"));
+  happens(job_named("two"));
+
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_NE(sent_[0].host(), sent_[1].host());
+  if (sent_.front().host() == "slow.example.com") std::swap(sent_[0], sent_[1]);
+  answer(200);
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_EQ(sent_[0].host(), "slow.example.com");
+  EXPECT_EQ(sent_[1].host(), "quick.example.com");
+}
+
+TEST_F(Post, HasOnlySomeDeliveriesOfAProjectUnderWay) {
+  for (int i = 0; i < 6; ++i) subscribe("h" + std::to_string(i) + ".example.com");
+  subscribe("other.example.com", "other");
+  happens(job_named("one"));
+  happens(job_named("one", "other"));
+
+  ASSERT_EQ(sent_.size(), Notifications::kMostUnderWay + 1);
+  EXPECT_EQ(sent_.back().host(), "other.example.com");
+  answer(500);
+  EXPECT_EQ(sent_.size(), Notifications::kMostUnderWay + 1);
+}
+
+TEST_F(Post, KeepsABoundedNumberWaitingAndDead) {
+  subscribe("hooks.example.com");
+  constexpr size_t kMany = 2 * Notifications::kMostWaiting + 500;
+  for (size_t i = 0; i < kMany; ++i) happens(job_named("one"));
+  settle();
+
+  EXPECT_EQ(notifications_->waiting(), Notifications::kMostWaiting + 1);  // and the one under way
+  EXPECT_EQ(dead().size(), Notifications::kMostDead);
+  EXPECT_EQ(deliveries_.size(), Notifications::kMostWaiting + 1 + Notifications::kMostDead);
+  EXPECT_NE(dead()[0].fault.find("wait for it already"), std::string::npos);
+}
+
+TEST_F(Post, ForgetsDeadLettersAfterAWeek) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  answer(400);
+  pass(Notifications::kDeadAreKept);
+  EXPECT_EQ(dead().size(), 1U);
+  pass(seconds(1));
+
+  EXPECT_TRUE(dead().empty());
+  EXPECT_TRUE(deliveries_.empty());
+}
+
+TEST_F(Post, GoesOnAfterARestart) {
+  const std::string subscription = subscribe("hooks.example.com");
+  happens(job_named("one"));
+  const std::string failed = sent_.front().id();
+  answer(500);
+  happens(job_named("two"));  // under way when the server is killed
+  const std::string under_way = sent_.front().id();
+
+  start();
+
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_.front().id(), under_way);
+  answer(200);
+  pass(seconds(10));
+  ASSERT_EQ(sent_.size(), 1U);
+  EXPECT_EQ(sent_.front().id(), failed);
+  answer(200);
+  EXPECT_TRUE(deliveries_.empty());
+  EXPECT_EQ(notifications_->subscriptions("lab").front().id, subscription);
+}
+
+TEST_F(Post, CountsNoAttemptThatTheLeavingServerGaveUp) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  const std::string id = sent_.front().id();
+  const Sent given_up = std::move(sent_.front());
+  sent_.clear();
+  given_up.done(Outcome{.fault = base::Error{.what = "the server leaves"}, .is_cancelled = true});
+
+  EXPECT_EQ(deliveries_.at(id).attempts, 0);
+  EXPECT_TRUE(dead().empty());
+}
+
+TEST_F(Post, KeepsWhatBecameOfItOnceTheStoreWorksAgain) {
+  subscribe("hooks.example.com");
+  happens(job_named("one"));
+  store_works_ = false;
+  answer(200);
+  EXPECT_EQ(deliveries_.size(), 1U);
+
+  store_works_ = true;
+  happens(job_named("two"));
+  answer(200);
+  EXPECT_TRUE(deliveries_.empty());
+}
+
+TEST_F(Post, RemovesASubscriptionWithAllThatWasForIt) {
+  const std::string id = subscribe("hooks.example.com");
+  happens(job_named("one"));
+  happens(job_named("two"));
+  answer(404);
+
+  EXPECT_EQ(notifications_->remove("other", id, kAda).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(notifications_->remove("lab", id, kAda));
+
+  EXPECT_TRUE(subscriptions_.empty());
+  EXPECT_TRUE(deliveries_.empty());
+  EXPECT_TRUE(dead().empty());
+  answer(200);  // what was under way comes to nothing
+  EXPECT_TRUE(deliveries_.empty());
+  EXPECT_EQ(notifications_->waiting(), 0U);
+}
+
+TEST_F(Post, SignsWithTheNewKeyOnceItWasRotated) {
+  const auto added = add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}});
+  const auto rotated = notifications_->rotate("lab", added->subscription.id, kAda);
+  ASSERT_TRUE(rotated);
+  EXPECT_NE(rotated->key, added->key);
+  EXPECT_EQ(rotated->key.size(), 64U);
+
+  happens(job_named("one"));
+
+  const Errand& errand = sent_.front().errand;
+  EXPECT_EQ(errand.headers.at(kSignatureHeader),
+            signature_of(rotated->key, clock_.now(), errand.body));
+}
+
+TEST_F(Post, KeepsNoKeyInTheClear) {
+  const auto added = add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}});
+
+  const Subscription& kept = subscriptions_.at(added->subscription.id);
+  EXPECT_EQ(kept.sealed_key.find(added->key), std::string::npos);
+  EXPECT_FALSE(kept.sealed_key.empty());
+}
+
+TEST_F(Post, SaysAllThatIsWrongWithASubscription) {
+  const auto added =
+      add({.project = "lab", .url = "https://user@h", .on = {}, .job = "Train [a-z]"});
+
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, ErrorCode::kInvalid);
+  Texts fields;
+  for (const base::Fault& fault : added.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields, (Texts{"url", "on", "job"}));
+  EXPECT_TRUE(subscriptions_.empty());
+}
+
+TEST_F(Post, TakesNoSubscriptionToAnAddressThatIsForbidden) {
+  allowed_ = base::Error{.code = ErrorCode::kRefused, .what = "no"};
+  EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
+            ErrorCode::kRefused);
+  EXPECT_TRUE(subscriptions_.empty());
+}
+
+TEST_F(Post, TakesANameWithoutAnAddressForTheCallersFault) {
+  allowed_ = base::Error{.code = ErrorCode::kUnavailable, .what = "host 'h' has no address"};
+  EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
+            ErrorCode::kInvalid);
+}
+
+TEST_F(Post, TakesNoSubscriptionOfAProjectThatHasGoneMeanwhile) {
+  has_project_ = false;
+  EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
+            ErrorCode::kNotFound);
+}
+
+TEST_F(Post, TakesSoManySubscriptionsOfAProjectAndNoMore) {
+  for (size_t i = 0; i < Notifications::kMostOfProject; ++i) subscribe("hooks.example.com");
+  EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
+            ErrorCode::kExhausted);
+  EXPECT_TRUE(add({.project = "other", .url = "https://h", .on = {Happening::kFailed}}));
+}
+
+TEST_F(Post, ForgetsAllOfAProjectThatGoes) {
+  subscribe("hooks.example.com");
+  const std::string other = subscribe("hooks.example.com", "other");
+  happens(job_named("one"));
+  happens(job_named("two"));
+  Changes changes;
+  notifications_->add_what_goes_with("lab", changes);
+
+  EXPECT_EQ(changes.removed_subscriptions.size(), 1U);
+  EXPECT_EQ(changes.removed_deliveries.size(), 2U);
+  notifications_->project_is_gone("lab");
+  EXPECT_TRUE(notifications_->subscriptions("lab").empty());
+  EXPECT_EQ(notifications_->subscriptions("other").front().id, other);
+  EXPECT_EQ(notifications_->waiting(), 0U);
+}
+
+TEST_F(Post, WritesWhoChangedWhatIntoTheAuditLog) {
+  const std::string id = subscribe("hooks.example.com");
+  ASSERT_TRUE(notifications_->rotate("lab", id, kAda));
+  notifications_->test("lab", id, kAda, [](const Result<Outcome>&) {});
+  ASSERT_TRUE(notifications_->remove("lab", id, kAda));
+
+  EXPECT_EQ(audit_, (Texts{"notification.add", "notification.rotate", "notification.test",
+                           "notification.remove"}));
+}
+
+TEST_F(Post, PingsOneAtATime) {
+  const std::string id = subscribe("hooks.example.com");
+  std::vector<std::string> said;
+  const auto note = [&](const Result<Outcome>& outcome) {
+    said.push_back(outcome ? std::to_string(outcome->status) : outcome.error().what);
+  };
+  notifications_->test("lab", id, kAda, note);
+  notifications_->test("lab", id, kAda, note);
+  EXPECT_EQ(sent_.front().errand.headers.at("muster-event"), "ping");
+  answer(500);
+
+  EXPECT_EQ(said, (Texts{"it is being tested already", "500"}));
+  EXPECT_TRUE(dead().empty());  // nobody tries a ping again
+}
+
+}  // namespace
+}  // namespace muster::notify

@@ -1,0 +1,75 @@
+#include "notify/payload.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace muster::notify {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json time_of(const std::optional<base::Time>& time) {
+  return time ? ordered_json(base::to_rfc3339(*time)) : ordered_json();
+}
+
+ordered_json job_of(const job::Job& job) {
+  return {{"name", job.spec.name},
+          {"id", job.id},
+          {"kind", job::to_string(job.spec.kind)},
+          {"owner", job.owner},
+          {"labels", job.spec.labels},
+          {"phase", job::to_string(job.phase)},
+          {"reason", job.reason},
+          {"attempt", job.attempt},
+          {"exit_code", job.exit_code ? ordered_json(*job.exit_code) : ordered_json()},
+          {"submitted", base::to_rfc3339(job.submitted)},
+          {"started", time_of(job.started)},
+          {"ended", time_of(job.ended)}};
+}
+
+ordered_json failure_of(const job::Failure& failure, Lines lines) {
+  ordered_json json = {{"task", failure.task},
+                       {"rank", failure.rank ? ordered_json(*failure.rank) : ordered_json()},
+                       {"cause", failure.cause},
+                       {"advice", failure.advice}};
+  if (lines == Lines::kOfFailure) json["last_lines"] = failure.last_lines;
+  return json;
+}
+
+ordered_json envelope(job::Happening happening, const std::string& id, base::Time time,
+                      const std::string& project) {
+  return {{"id", id},
+          {"event", event_name(happening)},
+          {"time", base::to_rfc3339(time)},
+          {"project", project}};
+}
+
+/// Names and lines may hold any byte.
+std::string text_of(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
+                       base::Time time, Lines lines) {
+  ordered_json json = envelope(happening, id, time, job.spec.project);
+  json["job"] = job_of(job);
+  if (happening == job::Happening::kFailed && job.failure) {
+    json["failure"] = failure_of(*job.failure, lines);
+  }
+  return text_of(json);
+}
+
+std::string ping_payload(const std::string& project, const std::string& id, base::Time time) {
+  return text_of(envelope(job::Happening::kPing, id, time, project));
+}
+
+std::string event_name(job::Happening happening) {
+  const std::string name(job::to_string(happening));
+  return happening == job::Happening::kPing ? name : "job." + name;
+}
+
+}  // namespace muster::notify

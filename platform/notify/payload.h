@@ -1,0 +1,27 @@
+// The body of a notification. docs/notifications.md says what is in it.
+//
+// Neither a job's environment nor its command: whoever reads a notification need not be a member of
+// the project. Its log only where the subscription asks for it.
+//
+// Pure; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "job/job.h"
+#include "job/notification.h"
+
+namespace muster::notify {
+
+enum class Lines { kNone, kOfFailure };
+
+/// JSON. `id`: of the delivery; `time`: when it happened.
+std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
+                       base::Time time, Lines lines);
+/// Of a ping: of a project, and of no job.
+std::string ping_payload(const std::string& project, const std::string& id, base::Time time);
+
+/// "job.failed", or "ping": as the header has it.
+std::string event_name(job::Happening happening);
+
+}  // namespace muster::notify

@@ -1,0 +1,80 @@
+#include "notify/payload.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "job/test_values.h"
+
+namespace muster::notify {
+namespace {
+
+using job::Happening;
+using nlohmann::json;
+
+constexpr base::Time kTime{std::chrono::milliseconds(1'700'000'000'123)};
+
+job::Job failed_job() {
+  job::Job job = job::full_job();
+  job.spec.name = "train-7";
+  job.spec.project = "lab";
+  job.spec.command = {"python", "confidential.py"};
+  job.spec.environment = {{"TOKEN", "confidential"}};
+  job.phase = job::Phase::kFailed;
+  job.exit_code = 3;
+  job.failure = job::Failure{.task = "worker-1",
+                             .rank = 4,
+                             .cause = "worker-1 ended with exit code 3",
+                             .advice = "look there",
+                             .last_lines = {"confidential line", "\xff"}};
+  return job;
+}
+
+TEST(Payload, SaysWhatHappenedToWhichJob) {
+  const json told =
+      json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, Lines::kNone));
+
+  EXPECT_EQ(told["id"], "d1");
+  EXPECT_EQ(told["event"], "job.failed");
+  EXPECT_EQ(told["time"], "2023-11-14T22:13:20.123Z");
+  EXPECT_EQ(told["project"], "lab");
+  EXPECT_EQ(told["job"]["name"], "train-7");
+  EXPECT_EQ(told["job"]["phase"], "Failed");
+  EXPECT_EQ(told["job"]["exit_code"], 3);
+  EXPECT_EQ(told["failure"]["task"], "worker-1");
+  EXPECT_EQ(told["failure"]["rank"], 4);
+  EXPECT_EQ(told["failure"]["cause"], "worker-1 ended with exit code 3");
+}
+
+TEST(Payload, HoldsNeitherCommandNorEnvironmentNorLines) {
+  const std::string text = payload_of(failed_job(), Happening::kFailed, "d1", kTime, Lines::kNone);
+
+  EXPECT_EQ(text.find("confidential"), std::string::npos) << text;
+}
+
+TEST(Payload, HoldsTheLinesOfAFailureWhereTheyAreWanted) {
+  const json told =
+      json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, Lines::kOfFailure));
+
+  EXPECT_EQ(told["failure"]["last_lines"], (json{"confidential line", "\xEF\xBF\xBD"}));
+}
+
+TEST(Payload, HoldsNoFailureOfAJobThatHasNotFailed) {
+  job::Job job = failed_job();
+  job.phase = job::Phase::kRunning;
+  const json told = json::parse(payload_of(job, Happening::kStarted, "d1", kTime, Lines::kNone));
+
+  EXPECT_FALSE(told.contains("failure"));
+  EXPECT_EQ(told["event"], "job.started");
+}
+
+TEST(Payload, OfAPingHasNoJob) {
+  const json told = json::parse(ping_payload("lab", "d1", kTime));
+
+  EXPECT_EQ(told["event"], "ping");
+  EXPECT_EQ(told["project"], "lab");
+  EXPECT_FALSE(told.contains("job"));
+}
+
+}  // namespace
+}  // namespace muster::notify

@@ -1,0 +1,58 @@
+// GET /v1/jobs/{name}/metrics.
+#include <algorithm>
+#include <utility>
+
+#include "api/metric_wire.h"
+#include "server/answers.h"
+#include "server/parameters.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using base::Result;
+
+struct Wish {
+  std::string job;  ///< its id
+  job::MetricQuery query;
+};
+
+Result<Wish> wish_of(const control::Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  const std::string& name = call.path.at("name");
+  MUSTER_TRY(const job::Job* const job,
+             sight.job(name, parameter(call.request, "project"), access::Role::kViewer));
+  MUSTER_TRY(job::MetricQuery query, api::metric_query_from_parameters(call.request.query));
+  const bool has_task =
+      !query.task || std::any_of(job->tasks.begin(), job->tasks.end(),
+                                 [&](const job::Task& task) { return task.name == *query.task; });
+  if (!has_task) {
+    return base::Error{.code = base::ErrorCode::kNotFound,
+                       .what = "job '" + name + "' has no task '" + *query.task + "'",
+                       .advice = "muster get " + name + " shows its tasks"};
+  }
+  return Wish{.job = job->id, .query = std::move(query)};
+}
+
+void metrics(const control::Controller& controller, const Call& call,
+             const http::Respond& respond) {
+  const auto wish = wish_of(controller, call);
+  if (!wish) return respond(problem(wish.error()));
+  controller.read_metrics(
+      wish->job, wish->query, [respond](const Result<std::vector<job::MetricSeries>>& series) {
+        respond(series ? json_answer(200, api::metrics_to_json(*series)) : problem(series.error()));
+      });
+}
+
+}  // namespace
+
+void add_job_metric_routes(Router& router, control::Controller& controller) {
+  router.add("GET", "/v1/jobs/{name}/metrics", Permission::kSignedIn,
+             [&controller](const Call& call, const http::Respond& respond) {
+               metrics(controller, call, respond);
+             });
+}
+
+}  // namespace muster::server

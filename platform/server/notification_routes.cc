@@ -1,0 +1,128 @@
+// Who is told of what happens to a project's jobs, and what of it did not arrive.
+//
+// The path of a receiver's URL is often all that keeps strangers from it: only who may change the
+// subscriptions of a project sees it.
+#include <string>
+#include <utility>
+
+#include "api/notification_wire.h"
+#include "server/answers.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using access::Role;
+using base::Result;
+using control::Controller;
+using http::Respond;
+using notify::Keyed;
+using notify::Notifications;
+using notify::Outcome;
+
+/// The project in the path, if the caller has `needed` there.
+Result<std::string> project_of(const Controller& controller, const Call& call, Role needed) {
+  const std::string& name = call.path.at("name");
+  MUSTER_CHECK(Sight(controller, call.who).project(name, needed));
+  return name;
+}
+
+http::Response keyed_answer(int status, const Keyed& keyed) {
+  return json_answer(status, api::keyed_subscription_to_json(
+                                 {.subscription = keyed.subscription, .key = keyed.key}));
+}
+
+Answer list(Notifications& notifications, const Controller& controller, const Call& call) {
+  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kViewer));
+  std::vector<job::Subscription> subscriptions = notifications.subscriptions(project);
+  if (Sight(controller, call.who).role_in(project) < Role::kAdmin) {
+    for (job::Subscription& each : subscriptions) each.url = job::origin_of(each.url);
+  }
+  return json_answer(200, api::subscriptions_to_json(subscriptions));
+}
+
+void add(Notifications& notifications, const Controller& controller, const Call& call,
+         const Respond& respond) {
+  auto project = project_of(controller, call, Role::kAdmin);
+  if (!project) return respond(problem(project.error()));
+  auto wish = api::subscription_request_from_json(call.request.body);
+  if (!wish) return respond(problem(wish.error()));
+  notifications.add({.project = *std::move(project),
+                     .url = std::move(wish->url),
+                     .on = std::move(wish->on),
+                     .job = std::move(wish->job),
+                     .labels = std::move(wish->labels),
+                     .with_lines = wish->with_lines},
+                    call.actor(), [respond](const Result<Keyed>& added) {
+                      respond(added ? keyed_answer(201, *added) : problem(added.error()));
+                    });
+}
+
+Answer remove(Notifications& notifications, const Controller& controller, const Call& call) {
+  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_CHECK(notifications.remove(project, call.path.at("id"), call.actor()));
+  return nothing_more();
+}
+
+Answer rotate(Notifications& notifications, const Controller& controller, const Call& call) {
+  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const Keyed keyed, notifications.rotate(project, call.path.at("id"), call.actor()));
+  return keyed_answer(200, keyed);
+}
+
+void test(Notifications& notifications, const Controller& controller, const Call& call,
+          const Respond& respond) {
+  const auto project = project_of(controller, call, Role::kAdmin);
+  if (!project) return respond(problem(project.error()));
+  notifications.test(
+      *project, call.path.at("id"), call.actor(), [respond](const Result<Outcome>& outcome) {
+        if (!outcome) return respond(problem(outcome.error()));
+        const bool arrived = !outcome->fault && outcome->status / 100 == 2;
+        respond(json_answer(
+            200, api::ping_result_to_json({.arrived = arrived,
+                                           .status = outcome->status,
+                                           .fault = arrived ? "" : notify::fault_of(*outcome),
+                                           .advice = outcome->fault ? outcome->fault->advice : "",
+                                           .took = outcome->took})));
+      });
+}
+
+Answer list_dead(Notifications& notifications, const Controller& controller, const Call& call) {
+  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kViewer));
+  return json_answer(200, api::dead_letters_to_json(notifications.dead(project)));
+}
+
+Answer retry(Notifications& notifications, const Controller& controller, const Call& call) {
+  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::vector<std::string> ids, api::retry_ids_from_json(call.request.body));
+  MUSTER_TRY(const int count, notifications.retry(project, ids, call.actor()));
+  return json_answer(200, api::retried_to_json(count));
+}
+
+}  // namespace
+
+void add_notification_routes(Router& router, Notifications& notifications, Controller& controller) {
+  const auto add_one = [&](const char* method, const char* path, auto answer) {
+    router.add(method, path, Permission::kSignedIn,
+               at_once([&notifications, &controller, answer](const Call& call) {
+                 return answer(notifications, controller, call);
+               }));
+  };
+  const auto add_slow = [&](const char* method, const char* path, auto handle) {
+    router.add(method, path, Permission::kSignedIn,
+               [&notifications, &controller, handle](const Call& call, const Respond& respond) {
+                 handle(notifications, controller, call, respond);
+               });
+  };
+  add_one("GET", "/v1/projects/{name}/notifications", list);
+  add_slow("POST", "/v1/projects/{name}/notifications", add);
+  add_one("DELETE", "/v1/projects/{name}/notifications/{id}", remove);
+  add_one("POST", "/v1/projects/{name}/notifications/{id}/rotate", rotate);
+  add_slow("POST", "/v1/projects/{name}/notifications/{id}/test", test);
+  add_one("GET", "/v1/projects/{name}/dead-letters", list_dead);
+  add_one("POST", "/v1/projects/{name}/dead-letters/retry", retry);
+}
+
+}  // namespace muster::server

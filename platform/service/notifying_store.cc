@@ -1,0 +1,98 @@
+#include "service/notifying_store.h"
+
+#include <utility>
+
+#include "notify/payload.h"
+
+namespace muster::service {
+
+using base::Result;
+using job::Happening;
+using job::Job;
+
+Result<store::Contents> NotifyingStore::load() {
+  MUSTER_TRY(store::Contents contents, store_.load());
+  for (const Job& job : contents.jobs) remember(job);
+  notifications_.load(std::move(contents.subscriptions), std::move(contents.deliveries));
+  return contents;
+}
+
+Result<void> NotifyingStore::commit(const store::Batch& batch) {
+  const std::vector<Told> told = what_happened(batch);
+  std::vector<job::Delivery> deliveries;
+  for (const Told& each : told) {
+    for (job::Delivery& draft : notifications_.draft(*each.job, each.happening)) {
+      deliveries.push_back(std::move(draft));
+    }
+  }
+  MUSTER_CHECK(commit_with(batch, deliveries));
+  remember(batch);
+  for (const std::string& project : batch.removed_projects) {
+    notifications_.project_is_gone(project);
+  }
+  notifications_.take(std::move(deliveries));
+  for (const Told& each : told) tell_hook(each);
+  return {};
+}
+
+Result<void> NotifyingStore::commit_with(const store::Batch& batch,
+                                         const std::vector<job::Delivery>& deliveries) {
+  if (deliveries.empty() && batch.removed_projects.empty()) return store_.commit(batch);
+  notify::Changes gone;
+  for (const std::string& project : batch.removed_projects) {
+    notifications_.add_what_goes_with(project, gone);
+  }
+  store::Batch whole = batch;
+  whole.deliveries = deliveries;
+  whole.removed_subscriptions = std::move(gone.removed_subscriptions);
+  whole.removed_deliveries = std::move(gone.removed_deliveries);
+  return store_.commit(whole);
+}
+
+std::vector<NotifyingStore::Told> NotifyingStore::what_happened(const store::Batch& batch) const {
+  std::vector<Told> told;
+  const auto note = [&](const Job& job, const notify::Standing& before) {
+    for (const Happening happening : notify::happenings_between(before, job)) {
+      told.push_back({.job = &job, .happening = happening});
+    }
+  };
+  for (const store::NewJob& job : batch.new_jobs) note(*job.job, {});
+  for (const Job* job : batch.changed_jobs) {
+    // Of an ended one there is nothing more to tell; a new one has been told of above.
+    const auto before = standings_.find(job->id);
+    if (before != standings_.end()) note(*job, before->second);
+  }
+  return told;
+}
+
+void NotifyingStore::remember(const store::Batch& batch) {
+  for (const store::NewJob& job : batch.new_jobs) remember(*job.job);
+  for (const Job* job : batch.changed_jobs) remember(*job);
+  for (const std::string& id : batch.removed_jobs) standings_.erase(id);
+}
+
+void NotifyingStore::remember(const Job& job) {
+  if (job::is_final(job.phase)) {
+    standings_.erase(job.id);
+  } else {
+    standings_[job.id] = notify::standing_of(job);
+  }
+}
+
+void NotifyingStore::tell_hook(const Told& told) {
+  if (!hook_.is_set()) return;
+  hook_.tell({.happening = told.happening,
+              .project = told.job->spec.project,
+              .job = told.job->spec.name,
+              .payload = notifications_.payload_for_hook(*told.job, told.happening)});
+}
+
+store::Batch batch_of(const notify::Changes& changes) {
+  return {.subscriptions = changes.subscriptions,
+          .removed_subscriptions = changes.removed_subscriptions,
+          .deliveries = changes.deliveries,
+          .removed_deliveries = changes.removed_deliveries,
+          .audit = changes.audit};
+}
+
+}  // namespace muster::service

@@ -1,0 +1,140 @@
+#include "service/notifying_store.h"
+
+#include <gtest/gtest.h>
+
+#include "store/memory_store.h"
+
+namespace muster::service {
+namespace {
+
+using job::Happening;
+using job::Job;
+using job::Phase;
+using Texts = std::vector<std::string>;
+
+/// A store that fails when it is told to.
+class Fickle : public store::MemoryStore {
+ public:
+  base::Result<void> commit(const store::Batch& batch) override {
+    if (fails) return base::Error{.code = base::ErrorCode::kUnavailable, .what = "no"};
+    return store::MemoryStore::commit(batch);
+  }
+  bool fails = false;
+};
+
+class Telling : public testing::Test {
+ protected:
+  Telling() {
+    notifications_.add({.project = "lab", .url = "https://h", .on = job::all_happenings()}, {},
+                       [](const auto& added) { ASSERT_TRUE(added); });
+  }
+
+  base::Result<void> adds(const Job& job) {
+    return store_.commit({.new_jobs = {{.job = &job, .idempotency_key = ""}}});
+  }
+  base::Result<void> changes(const Job& job) { return store_.commit({.changed_jobs = {&job}}); }
+
+  /// What waits in the store beneath, in its order.
+  Texts told() {
+    std::map<base::Time, std::string> in_order;
+    for (const job::Delivery& each : kept_.load()->deliveries) {
+      in_order[each.created] = each.job + " " + std::string(job::to_string(each.happening));
+    }
+    Texts texts;
+    for (const auto& [time, text] : in_order) texts.push_back(text);
+    return texts;
+  }
+
+  static Job job_in(const std::string& project) {
+    return {.id = "j1", .spec = {.name = "one", .project = project}};
+  }
+
+  base::EventLoop loop_;
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  access::SecretBox box_{access::SecretBox::Key{}};
+  Fickle kept_;
+  notify::CommandHook hook_{loop_};
+  notify::Notifications notifications_{
+      {.loop = loop_,
+       .clock = clock_,
+       .random = random_,
+       .box = box_,
+       .send = [](const auto&, const auto&) {},
+       .check = [](const auto&, auto done) { done({}); },
+       .keep = [this](const notify::Changes& changes) { return kept_.commit(batch_of(changes)); },
+       .has_project = [](const std::string&) { return true; }}};
+  NotifyingStore store_{kept_, notifications_, hook_};
+};
+
+TEST_F(Telling, CommitsWhatIsToBeToldWithWhatHappened) {
+  Job job = job_in("lab");
+  ASSERT_TRUE(adds(job));
+  EXPECT_EQ(told(), Texts{});
+
+  job.phase = Phase::kRunning;
+  job.started = clock_.now();
+  ASSERT_TRUE(changes(job));
+  EXPECT_EQ(told(), Texts{"one started"});
+  job.reason = "still runs";
+  ASSERT_TRUE(changes(job));
+  job.phase = Phase::kSucceeded;
+  ASSERT_TRUE(changes(job));
+  ASSERT_TRUE(changes(job));  // labels of an ended job, say
+  EXPECT_EQ(told(), (Texts{"one started", "one succeeded"}));
+}
+
+TEST_F(Telling, TellsNothingOfWhatWasNotCommittedAndAllOfItOnceItIs) {
+  Job job = job_in("lab");
+  ASSERT_TRUE(adds(job));
+  kept_.fails = true;
+  job.phase = Phase::kRunning;
+  job.started = clock_.now();
+  EXPECT_FALSE(changes(job));
+  EXPECT_EQ(notifications_.waiting(), 0U);
+
+  kept_.fails = false;
+  job.phase = Phase::kFailed;
+  ASSERT_TRUE(changes(job));
+  EXPECT_EQ(told(), (Texts{"one started", "one failed"}));
+  EXPECT_EQ(notifications_.waiting(), 2U);
+}
+
+TEST_F(Telling, KnowsAfterARestartWhatWasToldBefore) {
+  Job job = job_in("lab");
+  job.phase = Phase::kRunning;
+  job.started = clock_.now();
+  ASSERT_TRUE(kept_.commit({.new_jobs = {{.job = &job, .idempotency_key = ""}}}));
+  NotifyingStore later(kept_, notifications_, hook_);
+  ASSERT_TRUE(later.load());
+
+  job.phase = Phase::kStopped;
+  ASSERT_TRUE(later.commit({.changed_jobs = {&job}}));
+  EXPECT_EQ(told(), Texts{"one stopped"});
+}
+
+TEST_F(Telling, RemovesWithAProjectWhatWasItsOwn) {
+  Job job = job_in("lab");
+  job.phase = Phase::kFailed;
+  ASSERT_TRUE(adds(job));
+  ASSERT_EQ(told(), Texts{"one failed"});
+  kept_.fails = true;
+  EXPECT_FALSE(store_.commit({.removed_projects = {"lab"}}));
+  EXPECT_EQ(notifications_.subscriptions("lab").size(), 1U);
+
+  kept_.fails = false;
+  ASSERT_TRUE(store_.commit({.removed_projects = {"lab"}}));
+  EXPECT_TRUE(notifications_.subscriptions("lab").empty());
+  EXPECT_TRUE(kept_.load()->subscriptions.empty());
+  EXPECT_EQ(told(), Texts{});
+}
+
+TEST_F(Telling, IsOfNoInterestToOtherProjects) {
+  Job job = job_in("other");
+  job.phase = Phase::kFailed;
+  ASSERT_TRUE(adds(job));
+  EXPECT_EQ(told(), Texts{});
+}
+
+}  // namespace
+}  // namespace muster::service

@@ -1,0 +1,235 @@
+#include "workspace/left_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "workspace/beneath.h"
+#include "workspace/manifest.h"
+#include "workspace/path_text.h"
+
+namespace muster::workspace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::UniqueFd;
+
+namespace {
+
+/// What one listing looks at, at most: names are kept in memory while they are sorted.
+constexpr size_t kMostLookedAt = 1'000'000;
+constexpr size_t kPiece = 256 << 10;
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+LeftFile::Kind kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return LeftFile::Kind::kFile;
+  if (S_ISLNK(mode)) return LeftFile::Kind::kLink;
+  if (S_ISDIR(mode)) return LeftFile::Kind::kFolder;
+  if (S_ISFIFO(mode)) return LeftFile::Kind::kPipe;
+  return S_ISSOCK(mode) ? LeftFile::Kind::kSocket : LeftFile::Kind::kDevice;
+}
+
+base::Time modified_at(const struct stat& status) {
+  return base::Time(std::chrono::seconds(status.st_mtim.tv_sec) +
+                    std::chrono::nanoseconds(status.st_mtim.tv_nsec));
+}
+
+bool begins_alike(std::string_view one, std::string_view other) {
+  const size_t length = std::min(one.size(), other.size());
+  return one.substr(0, length) == other.substr(0, length);
+}
+
+class Lister {
+ public:
+  explicit Lister(const LookFor& wanted) : wanted_(wanted) {}
+
+  /// `here`: the path of the folder and a '/', or nothing. Whether it could be looked into.
+  bool list(UniqueFd fd, const std::string& here, size_t depth) {
+    const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(fd.get()));
+    if (folder == nullptr) return false;
+    fd.release();
+    for (LeftFile& found : entries_of(folder.get(), here)) {
+      if (full()) return true;
+      if (found.kind == LeftFile::Kind::kFolder) {
+        if (look_into(::dirfd(folder.get()), found, depth)) continue;
+        // So its place among the paths is where what is in it would be.
+        found.path += '/';
+      }
+      take(found);
+    }
+    return true;
+  }
+
+  LeftFiles take_all() && { return std::move(all_); }
+
+ private:
+  /// Nothing more is to be found: the last one that was taken says that there is more.
+  bool full() const { return !all_.whole; }
+
+  /// In the order of their paths: "a.b" comes before what is in "a", which is "a/...".
+  std::vector<LeftFile> entries_of(DIR* folder, const std::string& here) {
+    std::vector<LeftFile> found;
+    while (const dirent* const item = ::readdir(folder)) {
+      const std::string name = item->d_name;
+      if (name == "." || name == "..") continue;
+      if (++looked_at_ > kMostLookedAt) {
+        all_.whole = false;
+        break;
+      }
+      if (auto file = look_at(::dirfd(folder), name, here)) found.push_back(*std::move(file));
+    }
+    const auto key = [](const LeftFile& file) {
+      return file.path + (file.kind == LeftFile::Kind::kFolder ? "/" : "");
+    };
+    std::sort(found.begin(), found.end(),
+              [&](const LeftFile& one, const LeftFile& other) { return key(one) < key(other); });
+    return found;
+  }
+
+  std::optional<LeftFile> look_at(int folder, const std::string& name, const std::string& here) {
+    struct stat status{};
+    if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    LeftFile file{.path = here + name,
+                  .kind = kind_of(status.st_mode),
+                  .modified = modified_at(status),
+                  .state = FileState(status)};
+    if (file.kind == LeftFile::Kind::kFile) file.bytes = status.st_size;
+    return file;
+  }
+
+  /// Whether it need not be listed itself.
+  bool look_into(int folder, const LeftFile& found, size_t depth) {
+    const std::string below = found.path + "/";
+    if (!begins_alike(below, wanted_.prefix)) return true;
+    const bool all_before = wanted_.after >= below && !wanted_.after.starts_with(below);
+    if (all_before) return true;
+    if (depth == kMostDepth || below.size() > kMostPathBytes) return false;
+    UniqueFd inner(::openat(folder, name_of(found.path).c_str(),
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return inner && list(std::move(inner), below, depth + 1);
+  }
+
+  void take(const LeftFile& file) {
+    if (file.path <= wanted_.after || !file.path.starts_with(wanted_.prefix)) return;
+    if (all_.files.size() == wanted_.most) {
+      all_.whole = false;
+      return;
+    }
+    all_.files.push_back(file);
+  }
+
+  const LookFor& wanted_;
+  LeftFiles all_;
+  size_t looked_at_ = 0;
+};
+
+std::string_view words_of(LeftFile::Kind kind) {
+  switch (kind) {
+    case LeftFile::Kind::kFile:
+      return "a file";
+    case LeftFile::Kind::kLink:
+      return "a link, and links are not followed";
+    case LeftFile::Kind::kFolder:
+      return "a folder";
+    case LeftFile::Kind::kPipe:
+      return "a pipe";
+    case LeftFile::Kind::kSocket:
+      return "a socket";
+    case LeftFile::Kind::kDevice:
+      return "a device";
+  }
+  return "no file";
+}
+
+Error nothing_at(std::string_view path) {
+  return {.code = ErrorCode::kNotFound, .what = "there is no file " + shown(path)};
+}
+
+Error not_a_file(std::string_view path, LeftFile::Kind kind) {
+  return {.code = ErrorCode::kConflict, .what = shown(path) + " is " + std::string(words_of(kind))};
+}
+
+}  // namespace
+
+Result<LeftFiles> list_left(const std::filesystem::path& folder, const LookFor& wanted) {
+  auto root = open_root(folder);
+  if (!root && root.error().code == ErrorCode::kNotFound) return LeftFiles{};
+  if (!root) return root.error();
+  Lister lister(wanted);
+  if (!lister.list(*std::move(root), "", 0)) {
+    return base::system_error("cannot read folder " + shown(folder.native()), errno);
+  }
+  return std::move(lister).take_all();
+}
+
+Result<OpenedFile> open_left(const std::filesystem::path& folder, std::string_view path) {
+  if (!is_tree_path(path)) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = shown(path.substr(0, kMostPathBytes)) + " is no path within a folder",
+                 .advice = "give it relative, without '.' and '..', as the list has it"};
+  }
+  MUSTER_TRY(UniqueFd root, open_root(folder));
+  Beneath beneath(std::move(root));
+  const int parent = beneath.parent_of(path);
+  if (parent < 0) return nothing_at(path);
+  // Only named at first: what it is, is known before it is opened, and stays so.
+  const UniqueFd named(::openat(parent, name_of(path).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!named || ::fstat(named.get(), &status) != 0) return nothing_at(path);
+  if (!S_ISREG(status.st_mode)) return not_a_file(path, kind_of(status.st_mode));
+  OpenedFile file;
+  file.fd.reset(::open(("/proc/self/fd/" + std::to_string(named.get())).c_str(),
+                       O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file.fd) return base::system_error("cannot read " + shown(path), errno);
+  if (::fstat(file.fd.get(), &status) != 0) return nothing_at(path);
+  file.state = FileState(status);
+  file.modified = modified_at(status);
+  return file;
+}
+
+Result<std::string> read_at(const UniqueFd& file, int64_t offset, size_t most) {
+  std::string bytes(most, '\0');
+  size_t taken = 0;
+  while (taken < most) {
+    const ssize_t count = ::pread(file.get(), bytes.data() + taken, most - taken,
+                                  offset + static_cast<int64_t>(taken));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return base::system_error("cannot read on", errno);
+    if (count == 0) break;
+    taken += static_cast<size_t>(count);
+  }
+  bytes.resize(taken);
+  return bytes;
+}
+
+bool Summing::go_on(size_t most) {
+  for (size_t done = 0; done < most && !broken_;) {
+    const auto left = static_cast<size_t>(file_.state.bytes - taken_);
+    if (left == 0) return true;
+    const auto piece = read_at(file_.fd, taken_, std::min(kPiece, left));
+    broken_ = !piece || piece->empty();
+    if (broken_) break;
+    sha_.put(*piece);
+    taken_ += static_cast<int64_t>(piece->size());
+    done += piece->size();
+  }
+  return broken_ || taken_ == file_.state.bytes;
+}
+
+std::optional<std::string> Summing::sum() {
+  struct stat status{};
+  if (broken_ || ::fstat(file_.fd.get(), &status) != 0) return std::nullopt;
+  if (FileState(status) != file_.state) return std::nullopt;
+  return sha_.digest();
+}
+
+}  // namespace muster::workspace

@@ -1,0 +1,370 @@
+#include "workspace/tar_pack.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "workspace/libarchive_handle.h"
+#include "workspace/path_text.h"
+
+namespace muster::workspace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::UniqueFd;
+
+namespace {
+
+constexpr size_t kPiece = 64 << 10;
+/// Of a file with more holes than this, the rest is taken for data.
+constexpr size_t kMostExtents = 4096;
+/// A fifo must not make one wait, a terminal not become one's own, a link not lead elsewhere.
+constexpr int kReading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+/// What it is, where that can be copied by no one; else empty.
+std::string uncopyable(mode_t mode) {
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "is a device";
+  if (S_ISSOCK(mode)) return "is a socket";
+  if (S_ISFIFO(mode)) return "is a fifo";
+  return "";
+}
+
+Error cannot_read(const std::string& path, int number) {
+  if (number == ENOENT || number == ENOTDIR) {
+    return {.code = ErrorCode::kNotFound, .what = "there is no " + shown(path)};
+  }
+  return base::system_error(shown(path) + " cannot be read", number);
+}
+
+struct Extent {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// Where a file of `size` bytes has data.
+std::vector<Extent> extents_of(int fd, int64_t size) {
+  std::vector<Extent> extents;
+  int64_t at = 0;
+  while (at < size && extents.size() < kMostExtents) {
+    const off_t begin = ::lseek(fd, at, SEEK_DATA);
+    if (begin < 0 && errno == ENXIO) return extents;  // nothing but a hole up to the end
+    const off_t end = begin < 0 ? -1 : ::lseek(fd, begin, SEEK_HOLE);
+    if (begin < 0 || end <= begin) break;
+    extents.push_back({begin, std::min<int64_t>(end, size)});
+    at = end;
+  }
+  if (at < size) extents.push_back({at, size});
+  return extents;
+}
+
+bool has_holes(const struct stat& status) {
+  constexpr int64_t kBlock = 512;
+  return status.st_blocks * kBlock < status.st_size;
+}
+
+/// In one order, whatever the file system has.
+Result<std::vector<std::string>> names_in(int folder) {
+  const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const stream = own < 0 ? nullptr : ::fdopendir(own);
+  if (stream == nullptr) return base::system_error("cannot be read", errno);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  const int failed = errno;
+  ::closedir(stream);
+  if (failed != 0) return base::system_error("cannot be read", failed);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string link_at(int folder, const std::string& name) {
+  std::array<char, 4096> target;
+  const ssize_t count = ::readlinkat(folder, name.c_str(), target.data(), target.size());
+  return count < 0 ? "" : std::string(target.data(), static_cast<size_t>(count));
+}
+
+}  // namespace
+
+std::string copied_name(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const std::string_view last = path.substr(path.rfind('/') + 1);
+  return last == "." || last == ".." ? "" : std::string(last);
+}
+
+class TarPacker::Packing {
+ public:
+  Packing(std::string path, OnCopyNote on_note)
+      : path_(std::move(path)), on_note_(std::move(on_note)) {
+    while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  }
+  Packing(const Packing&) = delete;
+  Packing& operator=(const Packing&) = delete;
+  /// Whoever has had enough waits for no end: left alone, the library would first fill up the file
+  /// that it is at.
+  ~Packing() {
+    if (!done_) ::archive_write_fail(tar_.get());
+  }
+
+  Result<void> open() {
+    struct stat status{};
+    UniqueFd root(::open(path_.c_str(), O_PATH | O_CLOEXEC));
+    if (!root || ::fstat(root.get(), &status) != 0) return cannot_read(path_, errno);
+    if (const std::string what = uncopyable(status.st_mode); !what.empty()) {
+      return Error{.code = ErrorCode::kInvalid,
+                   .what = shown(path_) + " " + what + ": only files and folders are copied"};
+    }
+    // What was looked at, and not what may be there by now.
+    const std::string same = "/proc/self/fd/" + std::to_string(root.get());
+    root.reset(::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!root) return cannot_read(path_, errno);
+    MUSTER_CHECK(begin_tar());
+    const std::string name = copied_name(path_);
+    if (S_ISDIR(status.st_mode))
+      return begin_folder(std::move(root), name.empty() ? "." : name, status);
+    return begin_file(std::move(root), name, status);
+  }
+
+  Result<std::string_view> next() {
+    if (std::exchange(handed_over_, true)) out_.clear();  // open() has begun
+    while (out_.size() < kPiece && !done_) MUSTER_CHECK(step());
+    return std::string_view(out_);
+  }
+
+  const CopyTotals& totals() const { return totals_; }
+
+ private:
+  struct Level {
+    UniqueFd folder;
+    std::string place;  ///< of the entry
+    std::vector<std::string> names;
+    size_t next = 0;
+  };
+  struct File {
+    UniqueFd fd;
+    std::string place;
+    std::vector<Extent> extents;  ///< those not yet copied
+    int64_t at = 0;
+    int64_t size = 0;
+    bool ended = false;  ///< before its time
+  };
+
+  Result<void> begin_tar() {
+    archive* const handle = tar_.get();
+    ::archive_write_set_format_pax(handle);
+    // Names are bytes, and stay what they are.
+    ::archive_write_set_format_option(handle, "pax", "hdrcharset", "BINARY");
+    ::archive_write_set_bytes_per_block(handle, 0);
+    const auto take = [](archive*, void* self, const void* bytes, size_t size) -> la_ssize_t {
+      static_cast<Packing*>(self)->out_.append(static_cast<const char*>(bytes), size);
+      return static_cast<la_ssize_t>(size);
+    };
+    if (::archive_write_open(handle, this, nullptr, take, nullptr) != ARCHIVE_OK) return broken();
+    return {};
+  }
+
+  Result<void> step() {
+    if (file_.fd) return go_on_with_file();
+    if (levels_.empty()) {
+      done_ = true;
+      return ::archive_write_close(tar_.get()) == ARCHIVE_OK ? Result<void>() : broken();
+    }
+    Level& level = levels_.back();
+    if (level.next == level.names.size()) {
+      levels_.pop_back();
+      return {};
+    }
+    return begin_entry(level, level.names[level.next++]);
+  }
+
+  Result<void> begin_entry(const Level& level, const std::string& name) {
+    const std::string place = level.place + "/" + name;
+    struct stat status{};
+    const int folder = level.folder.get();
+    if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      return errno == ENOENT ? Result<void>()
+                             : failed(place, errno);  // gone meanwhile: never there
+    }
+    if (S_ISLNK(status.st_mode)) return add_link(place, link_at(folder, name), status);
+    if (const std::string what = uncopyable(status.st_mode); !what.empty()) {
+      on_note_({CopyNote::Kind::kSkipped, shown(path_of(place)) + " " + what});
+      return {};
+    }
+    UniqueFd fd(::openat(folder, name.c_str(), kReading));
+    if (!fd || ::fstat(fd.get(), &status) != 0) return failed(place, errno);
+    if (S_ISDIR(status.st_mode)) return begin_folder(std::move(fd), place, status);
+    if (S_ISREG(status.st_mode)) return begin_file(std::move(fd), place, status);
+    return {};  // it was another a moment ago
+  }
+
+  Result<void> begin_folder(UniqueFd folder, const std::string& place, const struct stat& status) {
+    const EntryHandle entry = entry_of(place + "/", status);
+    MUSTER_CHECK(write(entry));
+    auto names = names_in(folder.get());
+    if (!names) {
+      note(place, " " + names.error().what);
+      return {};
+    }
+    levels_.push_back({.folder = std::move(folder), .place = place, .names = *std::move(names)});
+    return {};
+  }
+
+  Result<void> begin_file(UniqueFd fd, const std::string& place, const struct stat& status) {
+    const EntryHandle entry = entry_of(place, status);
+    ++totals_.files;
+    if (const std::string* const first = first_name_of(status, place)) {
+      ::archive_entry_set_size(entry.get(), 0);
+      ::archive_entry_copy_hardlink(entry.get(), first->c_str());
+      return write(entry);
+    }
+    File file{.fd = std::move(fd), .place = place, .size = status.st_size};
+    file.extents = has_holes(status) ? extents_of(file.fd.get(), file.size)
+                                     : std::vector<Extent>{{0, file.size}};
+    if (has_holes(status)) add_holes(entry, file.extents);
+    MUSTER_CHECK(write(entry));
+    std::reverse(file.extents.begin(), file.extents.end());
+    file_ = std::move(file);
+    return {};
+  }
+
+  Result<void> add_link(const std::string& place, const std::string& target,
+                        const struct stat& status) {
+    if (target.empty()) return failed(place, errno);
+    const EntryHandle entry = entry_of(place, status);
+    ::archive_entry_copy_symlink(entry.get(), target.c_str());
+    ::archive_entry_set_size(entry.get(), 0);
+    ++totals_.files;
+    return write(entry);
+  }
+
+  /// Where another name of the file was met before.
+  const std::string* first_name_of(const struct stat& status, const std::string& place) {
+    if (status.st_nlink < 2) return nullptr;
+    const auto [found, is_new] = first_names_.try_emplace({status.st_dev, status.st_ino}, place);
+    return is_new ? nullptr : &found->second;
+  }
+
+  static void add_holes(const EntryHandle& entry, const std::vector<Extent>& extents) {
+    for (const Extent& extent : extents) {
+      ::archive_entry_sparse_add_entry(entry.get(), extent.begin, extent.end - extent.begin);
+    }
+    if (extents.empty()) ::archive_entry_sparse_add_entry(entry.get(), 0, 0);
+  }
+
+  static EntryHandle entry_of(const std::string& place, const struct stat& status) {
+    EntryHandle entry(::archive_entry_new());
+    ::archive_entry_copy_pathname(entry.get(), place.c_str());
+    ::archive_entry_set_filetype(entry.get(), status.st_mode & S_IFMT);
+    ::archive_entry_set_perm(entry.get(), status.st_mode & 07777);
+    ::archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    if (S_ISREG(status.st_mode)) ::archive_entry_set_size(entry.get(), status.st_size);
+    return entry;
+  }
+
+  Result<void> write(const EntryHandle& entry) {
+    if (::archive_write_header(tar_.get(), entry.get()) < ARCHIVE_WARN) return broken();
+    return {};
+  }
+
+  Result<void> go_on_with_file() {
+    while (!file_.extents.empty() && file_.extents.back().end <= file_.at) file_.extents.pop_back();
+    if (file_.at == file_.size) return end_file();
+    // Of a hole the library wants the zeros as well, and leaves them out.
+    static constexpr std::array<char, kPiece> kZeros{};
+    const int64_t data = file_.extents.empty() ? file_.size : file_.extents.back().begin;
+    if (file_.ended || file_.at < data) {
+      const int64_t end = file_.ended ? file_.size : data;
+      return write(kZeros.data(), std::min<int64_t>(kPiece, end - file_.at));
+    }
+    std::array<char, kPiece> buffer;
+    const int64_t wanted = std::min<int64_t>(kPiece, file_.extents.back().end - file_.at);
+    const ssize_t count =
+        ::pread(file_.fd.get(), buffer.data(), static_cast<size_t>(wanted), file_.at);
+    if (count < 0 && errno == EINTR) return {};
+    if (count > 0) return write(buffer.data(), count);
+    file_.ended = true;
+    if (count < 0) return failed(file_.place, errno);
+    note(file_.place, " became shorter while it was copied: the rest of the copy is zeros");
+    return {};
+  }
+
+  Result<void> write(const char* bytes, int64_t count) {
+    if (::archive_write_data(tar_.get(), bytes, static_cast<size_t>(count)) != count) {
+      return broken();
+    }
+    file_.at += count;
+    totals_.bytes += count;
+    return {};
+  }
+
+  Result<void> end_file() {
+    file_ = {};
+    return ::archive_write_finish_entry(tar_.get()) < ARCHIVE_WARN ? broken() : Result<void>();
+  }
+
+  Result<void> failed(const std::string& place, int number) {
+    note(place, std::string(" cannot be read: ") + std::strerror(number));
+    return {};
+  }
+
+  void note(const std::string& place, const std::string& what) {
+    ++totals_.failed;
+    on_note_({CopyNote::Kind::kFailed, shown(path_of(place)) + what});
+  }
+
+  /// An entry as whoever named the path would name it.
+  std::string path_of(const std::string& place) const {
+    const size_t slash = place.find('/');
+    if (slash == std::string::npos) return path_;
+    return (path_ == "/" ? "" : path_) + place.substr(slash);
+  }
+
+  Error broken() const {
+    return {.code = ErrorCode::kInternal,
+            .what = "cannot pack " + shown(path_) + ": " + last_words(tar_.get())};
+  }
+
+  std::string path_;
+  OnCopyNote on_note_;
+  std::string out_;
+  bool handed_over_ = false;  ///< what is in it
+  std::vector<Level> levels_;
+  File file_;
+  std::map<std::pair<dev_t, ino_t>, std::string> first_names_;
+  CopyTotals totals_;
+  bool done_ = false;
+  ArchiveHandle tar_{::archive_write_new()};  // last: as it goes, it still writes to out_
+};
+
+TarPacker::TarPacker(std::unique_ptr<Packing> packing) : packing_(std::move(packing)) {}
+TarPacker::TarPacker(TarPacker&&) noexcept = default;
+TarPacker::~TarPacker() = default;
+
+Result<TarPacker> TarPacker::open(const std::string& path, OnCopyNote on_note) {
+  auto packing = std::make_unique<Packing>(path, std::move(on_note));
+  MUSTER_CHECK(packing->open());
+  return TarPacker(std::move(packing));
+}
+
+Result<std::string_view> TarPacker::next() {
+  return packing_->next();
+}
+
+const CopyTotals& TarPacker::totals() const {
+  return packing_->totals();
+}
+
+}  // namespace muster::workspace

@@ -1,0 +1,374 @@
+#include "workspace/tar_unpack.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "workspace/beneath.h"
+#include "workspace/libarchive_handle.h"
+#include "workspace/new_file.h"
+#include "workspace/path_text.h"
+#include "workspace/unpack_target.h"
+
+namespace muster::workspace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::UniqueFd;
+
+namespace {
+
+constexpr mode_t kKeptModes = 0777;
+
+/// "./a//b/" is "a/b", "./" is "". Nothing for a name that leads elsewhere.
+std::optional<std::string> place_of(std::string_view name) {
+  if (name.starts_with('/')) return std::nullopt;
+  std::string place;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    name.remove_prefix(std::min(end + 1, name.size()));
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return std::nullopt;
+    if (!place.empty()) place += '/';
+    place += part;
+  }
+  return place;
+}
+
+bool is_below(std::string_view place, std::string_view folder) {
+  return place.size() > folder.size() && place.starts_with(folder) && place[folder.size()] == '/';
+}
+
+bool is_no_room(int number) {
+  return number == ENOSPC || number == EDQUOT;
+}
+
+Error no_room(const std::string& path, int number) {
+  Error error = base::system_error("cannot write " + shown(path), number);
+  error.code = ErrorCode::kExhausted;
+  error.advice = "make room there, then copy again; files that are there are whole";
+  return error;
+}
+
+class Unpacking {
+ public:
+  Unpacking(const ReadTar& read, const UnpackWish& wish, const UnpackHandlers& handlers)
+      : read_(read), wish_(wish), handlers_(handlers) {}
+
+  Result<CopyTotals> run() {
+    ::archive_read_support_format_tar(tar_.get());
+    ::archive_read_support_format_empty(tar_.get());
+    const auto fetch = [](archive*, void* self, const void** bytes) {
+      return static_cast<Unpacking*>(self)->fetch(bytes);
+    };
+    if (::archive_read_open(tar_.get(), this, nullptr, fetch, nullptr) != ARCHIVE_OK) {
+      return broken();
+    }
+    while (true) {
+      MUSTER_TRY(archive_entry* const entry, next_entry());
+      if (entry == nullptr) break;
+      MUSTER_CHECK(take(entry));
+      tell_progress();
+    }
+    finish_folders();
+    return totals_;
+  }
+
+ private:
+  struct MadeFolder {
+    std::string place;
+    mode_t mode = 0;
+    timespec changed{};
+  };
+
+  // --- the tar
+
+  la_ssize_t fetch(const void** bytes) {
+    const auto piece = read_();
+    if (!piece) {
+      read_error_ = piece.error();
+      ::archive_set_error(tar_.get(), EIO, "%s", "it broke off");
+      return ARCHIVE_FATAL;
+    }
+    *bytes = piece->data();
+    return static_cast<la_ssize_t>(piece->size());
+  }
+
+  Result<archive_entry*> next_entry() {
+    archive_entry* entry = nullptr;
+    const int said = ::archive_read_next_header(tar_.get(), &entry);
+    if (said == ARCHIVE_EOF) return nullptr;
+    if (said < ARCHIVE_WARN) return broken();
+    return entry;
+  }
+
+  Error broken() const {
+    if (read_error_) return *read_error_;
+    // Of a header that is cut short the library says nothing.
+    const char* const words = ::archive_error_string(tar_.get());
+    const bool cut = words == nullptr || std::strstr(words, "runcated") != nullptr;
+    return {.code = cut ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
+            .what = cut ? "what was to be copied broke off in the middle of a file"
+                        : "what came is no tar: " + shown(words),
+            .advice = "copy again"};
+  }
+
+  // --- an entry
+
+  Result<void> take(archive_entry* entry) {
+    const char* const name = ::archive_entry_pathname(entry);
+    const auto named = name == nullptr ? std::nullopt : place_of(name);
+    if (!named) return leads_elsewhere(name == nullptr ? "" : name);
+    if (!beneath_) MUSTER_CHECK(begin(*named, entry));
+    const auto place = within_root(*named);
+    if (!place) return leads_elsewhere(name);
+    if (!blocked_.empty() && is_below(*place, blocked_)) return {};
+    if (const char* const link = ::archive_entry_hardlink(entry)) {
+      return add_hard_link(*place, link);
+    }
+    switch (::archive_entry_filetype(entry)) {
+      case AE_IFDIR:
+        return add_folder(*place, entry);
+      case AE_IFREG:
+        return add_file(*place, entry);
+      case AE_IFLNK:
+        return add_link(*place, entry);
+      default:
+        return fail(*place, "is neither a file nor a folder nor a link");
+    }
+  }
+
+  /// The first entry is the root, a file or a folder, and all others lie in it.
+  Result<void> begin(const std::string& named, archive_entry* entry) {
+    const bool is_link = ::archive_entry_hardlink(entry) != nullptr;
+    const bool is_folder = !is_link && ::archive_entry_filetype(entry) == AE_IFDIR;
+    const bool is_file = !is_link && ::archive_entry_filetype(entry) == AE_IFREG;
+    const bool right = wish_.name ? named == *wish_.name : named.find('/') == std::string::npos;
+    if (!right || !(is_folder || (is_file && !named.empty()))) return leads_elsewhere(named);
+    root_ = named;
+    MUSTER_TRY(RootPlace place, find_root_place(wish_.target, named, is_folder));
+    root_place_ = std::move(place.name);
+    root_is_target_ = place.is_target;
+    beneath_.emplace(std::move(place.folder));
+    return {};
+  }
+
+  /// Where an entry goes, from the folder of the target on.
+  std::optional<std::string> within_root(const std::string& named) const {
+    if (named == root_) return root_place_;
+    if (root_.empty()) return root_place_.empty() ? named : root_place_ + "/" + named;
+    if (!is_below(named, root_)) return std::nullopt;
+    return root_place_ + named.substr(root_.size());
+  }
+
+  Result<void> add_folder(const std::string& place, archive_entry* entry) {
+    if (place.empty()) return {};  // the target itself, which is there
+    const int parent = beneath_->parent_of(place);
+    if (parent < 0) return no_way_to(place, errno);
+    if (::mkdirat(parent, name_of(place).c_str(), 0700) != 0) {
+      const int number = errno;
+      if (number == EEXIST && is_folder(parent, name_of(place))) return {};
+      blocked_ = place;
+      if (number == EEXIST) return fail(place, "is there, and is no folder");
+      return failed(place, number);
+    }
+    folders_.push_back({.place = place,
+                        .mode = ::archive_entry_perm(entry) & kKeptModes,
+                        .changed = changed(entry)});
+    return {};
+  }
+
+  Result<void> add_file(const std::string& place, archive_entry* entry) {
+    MUSTER_TRY(const int parent, parent_for_other(place));
+    if (parent < 0) return {};
+    auto file = NewFile::open(parent);
+    if (!file) return failed(place, errno);
+    MUSTER_CHECK(write_content(place, file->fd(), entry));
+    const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                                        changed(entry)};
+    ::fchmod(file->fd(), ::archive_entry_perm(entry) & kKeptModes);
+    ::futimens(file->fd(), times.data());
+    if (!file->publish(name_of(place))) return failed(place, errno);
+    ++totals_.files;
+    return {};
+  }
+
+  Result<void> write_content(const std::string& place, int fd, archive_entry* entry) {
+    const int64_t before = totals_.bytes;
+    while (true) {
+      const void* block = nullptr;
+      size_t size = 0;
+      la_int64_t offset = 0;
+      const int said = ::archive_read_data_block(tar_.get(), &block, &size, &offset);
+      if (said == ARCHIVE_EOF) break;
+      if (said < ARCHIVE_WARN) return broken();
+      MUSTER_CHECK(write_at(place, fd, {static_cast<const char*>(block), size}, offset));
+      totals_.bytes = before + offset + static_cast<int64_t>(size);
+      tell_progress();
+    }
+    const int64_t size = ::archive_entry_size(entry);  // a hole may come last
+    if (::ftruncate(fd, size) != 0) return cannot_write(place, errno);
+    totals_.bytes = before + size;
+    return {};
+  }
+
+  Result<void> write_at(const std::string& place, int fd, std::string_view bytes, off_t at) const {
+    while (!bytes.empty()) {
+      const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), at);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return cannot_write(place, errno);
+      bytes.remove_prefix(static_cast<size_t>(count));
+      at += count;
+    }
+    return {};
+  }
+
+  Result<void> add_link(const std::string& place, archive_entry* entry) {
+    MUSTER_TRY(const int parent, parent_for_other(place));
+    const char* const target = ::archive_entry_symlink(entry);
+    if (parent < 0) return {};
+    if (target == nullptr) return fail(place, "is a link to nowhere");
+    const std::string passing = passing_name();
+    if (::symlinkat(target, parent, passing.c_str()) != 0) return failed(place, errno);
+    const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                                        changed(entry)};
+    ::utimensat(parent, passing.c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+    return put_in_place(parent, passing, place);
+  }
+
+  Result<void> add_hard_link(const std::string& place, const char* target) {
+    const auto named = place_of(target);
+    const auto other = named ? within_root(*named) : std::nullopt;
+    if (!other) return leads_elsewhere(target);
+    const int found = beneath_->parent_of(*other);
+    if (found < 0) return no_way_to(*other, errno);
+    const UniqueFd folder(::fcntl(found, F_DUPFD_CLOEXEC, 0));
+    MUSTER_TRY(const int parent, parent_for_other(place));
+    if (parent < 0) return {};
+    const std::string passing = passing_name();
+    if (::linkat(folder.get(), name_of(*other).c_str(), parent, passing.c_str(), 0) != 0) {
+      return failed(place, errno);
+    }
+    return put_in_place(parent, passing, place);
+  }
+
+  Result<void> put_in_place(int parent, const std::string& passing, const std::string& place) {
+    const bool moved = ::renameat(parent, passing.c_str(), parent, name_of(place).c_str()) == 0;
+    const int number = errno;
+    ::unlinkat(parent, passing.c_str(), 0);  // of two names of one file, rename() leaves both
+    if (!moved) return failed(place, number);
+    ++totals_.files;
+    return {};
+  }
+
+  /// The folder for what is no folder; -1 where it has none, or a folder is in the way.
+  Result<int> parent_for_other(const std::string& place) {
+    const int parent = beneath_->parent_of(place);
+    if (parent < 0) {
+      MUSTER_CHECK(no_way_to(place, errno));
+    } else if (is_folder(parent, name_of(place))) {
+      MUSTER_CHECK(fail(place, "is a folder there"));
+      return -1;
+    }
+    return parent;
+  }
+
+  static bool is_folder(int parent, const std::string& name) {
+    struct stat status{};
+    return ::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISDIR(status.st_mode);
+  }
+
+  static timespec changed(archive_entry* entry) {
+    if (::archive_entry_mtime_is_set(entry) == 0) return {.tv_sec = 0, .tv_nsec = UTIME_NOW};
+    return {.tv_sec = ::archive_entry_mtime(entry), .tv_nsec = ::archive_entry_mtime_nsec(entry)};
+  }
+
+  /// Last, and from below: a folder may be closed to its owner, and every change in it moves its
+  /// time.
+  void finish_folders() {
+    std::reverse(folders_.begin(), folders_.end());
+    for (const MadeFolder& made : folders_) {
+      const int folder = beneath_->parent_of(made.place + "/");
+      if (folder < 0) continue;  // somebody has removed it meanwhile
+      const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                                          made.changed};
+      ::futimens(folder, times.data());
+      ::fchmod(folder, made.mode);
+    }
+  }
+
+  // --- what went wrong
+
+  Result<void> no_way_to(const std::string& place, int number) {
+    if (number == ELOOP || number == ENOTDIR) {
+      return fail(place, "lies behind what is no folder there");
+    }
+    return failed(place, number);
+  }
+
+  Result<void> failed(const std::string& place, int number) {
+    if (is_no_room(number)) return no_room(path_of(place), number);
+    return fail(place, std::string("cannot be made: ") + std::strerror(number));
+  }
+
+  Error cannot_write(const std::string& place, int number) const {
+    if (is_no_room(number)) return no_room(path_of(place), number);
+    return base::system_error("cannot write " + shown(path_of(place)), number);
+  }
+
+  Result<void> fail(const std::string& place, const std::string& what) {
+    ++totals_.failed;
+    handlers_.on_note({CopyNote::Kind::kFailed, shown(path_of(place)) + " " + what});
+    return {};
+  }
+
+  static Error leads_elsewhere(std::string_view name) {
+    return {.code = ErrorCode::kInvalid,
+            .what = "what came holds " + shown(name) + ", which is not what was asked for",
+            .advice = "nothing more of it was copied; see who has sent it"};
+  }
+
+  /// An entry as whoever named the target would name it.
+  std::string path_of(const std::string& place) const {
+    const std::string target(without_slashes(wish_.target));
+    if (root_is_target_) return target + place.substr(root_place_.size());
+    return place.empty() ? target : (target == "/" ? "" : target) + "/" + place;
+  }
+
+  void tell_progress() const {
+    if (handlers_.on_progress) handlers_.on_progress(totals_);
+  }
+
+  const ReadTar& read_;
+  const UnpackWish& wish_;
+  const UnpackHandlers& handlers_;
+  std::optional<Error> read_error_;
+  std::string root_;        ///< its name in the tar
+  std::string root_place_;  ///< and here
+  bool root_is_target_ = false;
+  std::optional<Beneath> beneath_;
+  std::string blocked_;  ///< a folder that could not be made: what is in it goes with it
+  std::vector<MadeFolder> folders_;
+  CopyTotals totals_;
+  ArchiveHandle tar_{::archive_read_new()};
+};
+
+}  // namespace
+
+Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackWish& wish,
+                              const UnpackHandlers& handlers) {
+  return Unpacking(read, wish, handlers).run();
+}
+
+}  // namespace muster::workspace

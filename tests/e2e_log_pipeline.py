@@ -1,0 +1,220 @@
+"""What becomes of a log on its way: quotas, what is picked out of it, and cut connections."""
+
+import json
+import signal
+import socket
+import threading
+import urllib.parse
+
+from e2e_login import Person, TOKEN
+from muster_harness import MusterTest, Stream, UnixConnection, main, tls_port
+
+MIB = 1 << 20
+# Lines of 100 bytes that say which they are.
+NUMBERED = "for i in range({}): print(f'{{i:099}}')\n"
+
+
+class LogsWithAQuota(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        self.muster.environment["MUSTER_LOG_QUOTA"] = "1Mi"
+
+    def numbers_of(self, text):
+        """The numbers of the lines, and what is said between them."""
+        notices, numbers = [], []
+        for line in text.splitlines():
+            if line.startswith("muster: "):
+                notices.append(line)
+            else:
+                numbers.append(int(line))
+        return numbers, notices
+
+    def test_the_oldest_part_goes_and_the_reader_is_told(self):
+        script = self.muster.script("print.py", NUMBERED.format(50_000))
+        self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
+
+        numbers, notices = self.numbers_of(self.muster.logs("job", "--no-prefix"))
+
+        self.assertEqual(len(notices), 1, notices)
+        self.assertRegex(notices[0], r"^muster: [0-9.]+ MiB of output before this were cut: "
+                                     r"the log of a task may have 1 MiB \(log_quota\)$")
+        # The line that the cut went through may have lost its front.
+        self.assertEqual(numbers[1:], list(range(50_000 - len(numbers) + 1, 50_000)))
+        self.assertGreater(len(numbers), 8_000)
+        log = self.muster.task_folder("job", "main") / "log"
+        self.assertLess(log.stat().st_blocks * 512, 1.2 * MIB)
+        self.assertGreater(log.stat().st_size, 4 * MIB)
+
+    def test_who_asks_for_the_last_lines_is_told_nothing_of_the_first(self):
+        script = self.muster.script("print.py", NUMBERED.format(50_000))
+        self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
+
+        self.assertEqual(self.numbers_of(self.muster.logs("job", "--no-prefix", "--tail", "3")),
+                         ([49_997, 49_998, 49_999], []))
+
+    def test_a_reader_that_is_overtaken_misses_lines_and_is_told_so(self):
+        gate = self.muster.gate()
+        script = self.muster.script("print.py", NUMBERED.format(100_000))
+        self.muster.run("submit", "single", "job", "--", "sh", "-c",
+                        f"echo 0; {gate.wait}; exec python3 {script}")
+        follow = self.muster.stream("logs", "job", "-f", "--no-prefix")
+        self.assertEqual(follow.line(), "0")
+        follow.process.send_signal(signal.SIGSTOP)
+        gate.open()
+        self.muster.ended("job")
+        follow.process.send_signal(signal.SIGCONT)
+        self.assertEqual(follow.finish(), 0)
+
+        lines = follow.text.splitlines()
+        notices = [line for line in lines if "of output before this were cut" in line]
+        self.assertEqual(len(notices), 1, notices)
+        cut = lines.index(notices[0])
+        self.assertEqual([int(line) for line in lines[1:cut - 1]], list(range(cut - 2)))
+        rest = [int(line) for line in lines[cut + 2:]]
+        self.assertEqual(rest, list(range(100_000 - len(rest), 100_000)))
+        self.assertGreater(len(rest), 8_000)
+
+    def test_a_log_that_keeps_to_its_quota_is_whole(self):
+        script = self.muster.script("print.py", NUMBERED.format(10_000))
+        self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
+
+        self.assertEqual(self.numbers_of(self.muster.logs("job", "--no-prefix")),
+                         (list(range(10_000)), []))
+
+
+class WhatIsPickedOut(MusterTest):
+
+    def ask(self, **query):
+        """The status of an answer, and its lines, or what is wrong."""
+        connection = UnixConnection(self.muster.state / "muster.sock")
+        connection.request("GET", "/v1/jobs/job/logs?" + urllib.parse.urlencode(query))
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        if answer.status != 200:
+            return answer.status, json.loads(text)["faults"]
+        events = [event.splitlines() for event in text.split("\n\n")]
+        return 200, [json.loads(event[1].removeprefix("data: "))["text"]
+                     for event in events if event and event[0] == "event: log"]
+
+    def test_the_server_finds_lines_by_a_pattern_and_the_last_of_them(self):
+        self.muster.run("submit", "single", "job", "--follow", "--", "sh", "-c",
+                        "for i in $(seq 30); do echo line $i; echo loss $i; done")
+
+        self.assertEqual(self.ask(grep="^loss 1?5$"), (200, ["loss 5", "loss 15"]))
+        self.assertEqual(self.ask(grep="loss", tail=2), (200, ["loss 29", "loss 30"]))
+        self.assertEqual(self.ask(rank=0), (200, []))
+
+    def test_a_pattern_that_is_none_is_refused_with_its_fault(self):
+        self.muster.run("submit", "single", "job", "--follow", "--", "true")
+
+        status, faults = self.ask(grep="(", rank="-1")
+
+        self.assertEqual(status, 400)
+        self.assertEqual([fault["field"] for fault in faults], ["grep", "rank"])
+
+
+class Proxy:
+    """Stands between a client and a port, and can cut all that goes through it."""
+
+    def __init__(self, port):
+        self.port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listener.getsockname()[1]
+        self.sockets = []
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self._accept)
+        self.thread.start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:  # closed
+                return
+            far = socket.create_connection(("127.0.0.1", self.port))
+            with self.lock:
+                self.sockets += [near, far]
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self._copy, args=(source, target), daemon=True).start()
+
+    def _copy(self, source, target):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        except OSError:  # cut
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        with self.lock:
+            for end in self.sockets:
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+            self.sockets.clear()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join()
+        self.cut()
+
+
+class CutConnections(MusterTest):
+
+    def setUp(self):
+        super().setUp()
+        server = self.muster.start_server("--listen", "127.0.0.1:0")
+        self.proxy = Proxy(tls_port(server))
+        self.addCleanup(self.proxy.close)
+        fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1]
+        self.muster.run("project", "create", "team")
+        token = TOKEN.search(self.muster.run("user", "create", "ada", "--project",
+                                             "team=member").stdout).group(0)
+        self.person = Person(self.muster, "ada")
+        self.person.run("login", f"https://127.0.0.1:{self.proxy.address}", "--name", "lab",
+                        "--fingerprint", fingerprint.replace(":", "").lower(), "--token-stdin",
+                        input=token + "\n")
+
+    def follow(self, *flags):
+        stream = Stream(self.muster.argv("logs", "-f", "job", *flags), self.person.environment)
+        self.addCleanup(stream.close)
+        return stream
+
+    def test_a_follow_comes_back_and_lacks_and_doubles_no_line(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--project", "team", "--", "sh", "-c",
+                        f"for i in 1 2 3 4; do seq 5000; echo round $i; {gate.wait}; done")
+        follow = self.follow()
+        for number in range(1, 5):
+            follow.until(f"round {number}")
+            self.proxy.cut()
+            gate.open()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        wanted = [f"[main] {word}" for number in range(1, 5)
+                  for word in [*range(1, 5001), f"round {number}"]]
+        self.assertEqual(follow.text.splitlines(), wanted)
+
+    def test_a_follow_that_is_cut_amid_a_flood_is_whole(self):
+        lines = 300_000
+        script = self.muster.script("print.py", NUMBERED.format(lines))
+        self.muster.run("submit", "single", "job", "--project", "team", "--", "python3", script)
+        follow = self.follow("--no-prefix")
+        for number in range(1, 6):
+            follow.until(f"{number * lines // 8:099}")
+            self.proxy.cut()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertEqual(follow.text, "".join(f"{number:099}\n" for number in range(lines)))
+
+
+if __name__ == "__main__":
+    main()

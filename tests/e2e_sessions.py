@@ -1,0 +1,381 @@
+"""Sitting before a job: `muster bash`, `attach` and `convert`, on terminals, through real servers."""
+
+import os
+import signal
+
+from muster_harness import MusterTest, Typed, main
+
+
+class Sessions(MusterTest):
+
+    def typed(self, *words, **options):
+        typed = Typed(self.muster, *words, **options)
+        self.addCleanup(typed.close)
+        return typed
+
+    def lab(self, name="lab", *flags):
+        """An interactive job that waits for shells."""
+        self.muster.run("submit", "single", name, "--interactive", *flags)
+        return name
+
+    def shell(self, name="lab", **options):
+        """At its prompt."""
+        typed = self.typed("bash", name, **options)
+        typed.until(f"{name}/main".encode())
+        return typed
+
+
+class AShell(Sessions):
+
+    def test_has_the_job_in_its_prompt_and_ends_with_its_own_code(self):
+        self.lab()
+        shell = self.shell()
+
+        shell.type(b"hostname; echo $MUSTER_TASK\nexit 7\n")
+
+        self.assertEqual(shell.finish(), 7)
+        self.assertIn(b"lab-main\r\nmain\r\n", shell.text)
+        self.assertEqual(self.muster.job("lab")["phase"], "Running")
+
+    def test_is_as_if_it_ran_here(self):
+        self.lab()
+        shell = self.shell(rows=33, columns=101)
+        self.assertFalse(shell.echoes())
+        shell.type(b"stty size\n")
+        shell.until(b"33 101\r\n")
+        shell.resize(50, 132)
+        shell.type(b"stty size\n")
+        shell.until(b"50 132\r\n")
+
+        shell.type(b"sh -c 'echo sleeps; exec sleep 1000'\n")
+        shell.until(b"sleeps\r\n")
+        shell.type(b"\x03")
+        shell.type(b"echo code $?\n")
+        shell.until(b"code 130\r\n")
+        shell.type("echo letters=$(printf 'Grüße, 世界' | wc -m)\n".encode())
+        shell.until(b"letters=9\r\n")
+        shell.type("echo größer \x7f\x7f\x7f\x7fßte\n".encode())
+        shell.until("größte\r\n".encode())
+        shell.type(b"exit\n")
+
+        self.assertEqual(shell.finish(), 0, shell.text)
+
+    def test_reads_ones_own_bashrc_and_two_may_be_open(self):
+        (self.muster.home / ".bashrc").write_text("greeting='of my own'\nPS1='mine> '\n")
+        self.lab()
+        first, second = self.shell(), self.shell()
+
+        first.type(b"echo $greeting; touch here\n")
+        first.until(b"of my own\r\n")
+        first.type(b"echo did $?\n")
+        first.until(b"did 0\r\n")
+        second.type(b"ls\n")
+        second.until(b"here\r\n")
+        first.type(b"exit\n")
+        self.assertEqual(first.finish(), 0)
+        second.type(b"echo still; exit 3\n")
+
+        self.assertEqual(second.finish(), 3)
+        self.assertIn(b"still\r\n", second.text)
+
+    def test_takes_what_is_piped_into_it(self):
+        self.lab()
+
+        ran = self.muster.run("bash", "lab", input="echo piped $MUSTER_JOB\nexit 4\n", code=4)
+
+        self.assertEqual(ran.stdout, "piped lab\n")
+
+    def test_whose_terminal_is_closed_ends_and_nothing_else_does(self):
+        self.lab()
+        last_words = self.muster.folder / "last-words"
+        os.mkfifo(last_words)
+        heard = self.muster.stream_of(["head", "-n", "1", str(last_words)])
+        shell = Typed(self.muster, "bash", "lab")
+        shell.until(b"lab/main")
+        shell.type(f"sh -c 'trap \"echo hung up > {last_words}; exit\" HUP; echo is on; "
+                   "while :; do sleep 0.01; done'\n".encode())
+        shell.until(b"is on\r\n")
+
+        self.assertIn(shell.hang_up(), (-signal.SIGHUP, 128 + signal.SIGHUP))
+
+        self.assertEqual(heard.line(), "hung up")
+        self.assertEqual(self.muster.job("lab")["phase"], "Running")
+        self.assertIn("still there", self.muster.run("exec", "lab", "--", "echo", "still there").stdout)
+
+    def test_ends_with_a_sentence_when_the_server_does_and_the_job_goes_on(self):
+        self.lab()
+        shell = self.shell()
+
+        self.muster.kill_server()
+
+        self.assertEqual(shell.finish(), 5)
+        self.assertIn(b"muster: the server went away; the job goes on: muster bash lab opens a new "
+                      b"shell\r\n", shell.text)
+        again = self.shell()
+        again.type(b"exit 6\n")
+        self.assertEqual(again.finish(), 6)
+        self.assertEqual(self.muster.job("lab")["phase"], "Running")
+
+    def test_leaves_the_terminal_as_it_was(self):
+        self.lab()
+        around = self.typed(argv=["/bin/sh", "-c",
+                                  f"{' '.join(self.muster.argv('bash', 'lab'))}; stty -a | grep -o ' echo '"])
+        around.until(b"lab/main")
+
+        self.muster.kill_server()
+
+        around.finish()
+        self.assertIn(b" echo \r\n", around.text)
+
+    def test_ends_with_its_job_and_says_so(self):
+        self.lab()
+        shell = self.shell()
+
+        self.muster.run("stop", "--now", "lab")
+
+        self.assertEqual(shell.finish(), 137)
+        self.assertIn(b"muster: the shell ended with job 'lab'", shell.text)
+
+    def test_waits_for_a_job_that_is_about_to_start(self):
+        self.muster.run("submit", "single", "lab", "--interactive", "--hold")
+        shell = self.typed("bash", "lab")
+        shell.until(b"muster: job 'lab' is Queued")
+
+        self.muster.run("resume", "lab")
+
+        shell.until(b"lab/main")
+        shell.type(b"exit\n")
+        self.assertEqual(shell.finish(), 0)
+
+    def test_does_not_wait_for_ever_nor_for_what_has_ended(self):
+        self.muster.run("submit", "single", "held", "--interactive", "--hold")
+        self.muster.run("submit", "single", "done", "--follow", "--", "sh", "-c", "exit 3", code=3)
+
+        self.assertIn("is Queued", self.muster.run("bash", "held", "--wait", "0s", code=None).stderr)
+        ended = self.muster.run("bash", "done", code=4).stderr
+        self.assertIn("job 'done' has ended: it is Failed", ended)
+        waiting = self.typed("bash", "held")
+        waiting.until(b"is Queued")
+        waiting.type(b"\x03")
+        self.assertEqual(waiting.finish(), 130)
+        self.assertIn("has no task", self.muster.run("bash", "held", "--task", "x", code=3).stderr)
+
+
+class AShellOfAnMpiJob(Sessions):
+
+    def test_finds_hostfile_keys_and_workers_without_being_told(self):
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive")
+        shell = self.typed("bash", "dist")
+        shell.until(b"dist/launcher")
+
+        shell.type(b"mpirun -np 2 hostname; echo code $?\n")
+        shell.until(b"code 0\r\n")
+        self.assertIn(b"dist-worker-0\r\n", shell.text)
+        self.assertIn(b"dist-worker-1\r\n", shell.text)
+        shell.type(b"ssh dist-worker-1 'echo over at $(hostname)'\n")
+        shell.until(b"over at dist-worker-1\r\n")
+        shell.type(b"echo copied > note; scp note dist-worker-0:note.there; cat note.there\n")
+        shell.until(b"copied\r\n")
+        shell.type(b"exit\n")
+
+        self.assertEqual(shell.finish(), 0)
+
+
+class Attaching(Sessions):
+
+    def submit(self, *words):
+        self.muster.run("submit", "single", "talk", *words)
+
+    def test_types_leaves_and_comes_back_over_a_restart_of_the_server(self):
+        self.submit("--stdin", "--tty", "--", "sh", "-c",
+                    "while read line; do echo \"<$line>\"; test \"$line\" = end && exit 5; done")
+        first = self.typed("attach", "talk")
+        first.until(b"attached to main of job 'talk'; ctrl-p ctrl-q leaves it")
+        first.type(b"one\n")
+        first.until(b"<one>\r\n")
+        first.type(b"\x10\x11")
+        self.assertEqual(first.finish(), 0)
+        self.assertIn(b"left job 'talk', which goes on", first.text)
+
+        second = self.typed("attach", "talk")
+        second.until(b"leaves it")
+        second.type(b"two\n")
+        second.until(b"<two>\r\n")
+        self.muster.kill_server()
+        self.assertEqual(second.finish(), 5)
+        self.assertIn(b"the server went away; the job goes on: muster attach talk", second.text)
+
+        third = self.typed("attach", "talk", "--from-start")
+        third.until(b"<two>\r\n")
+        third.type(b"end\n")
+        self.assertEqual(third.finish(), 5)
+        self.assertIn("[main] <end>\n", self.muster.logs("talk"))
+
+    def test_two_see_and_say_the_same_and_the_terminal_is_real(self):
+        self.submit("--stdin", "--tty", "--", "sh", "-c",
+                    "trap 'echo interrupted; exit 9' INT; tty; stty size; read line; stty size; "
+                    "while :; do sleep 0.01; done")
+        first = self.typed("attach", "talk", rows=30, columns=90)
+        second = self.typed("attach", "talk", rows=31, columns=91)
+        for each in (first, second):
+            each.until(b"leaves it")
+        second.resize(44, 144)
+        second.type(b"\n")
+        for each in (first, second):
+            each.until(b"44 144\r\n")
+
+        first.type(b"\x03")
+
+        self.assertEqual(second.finish(), 9)
+        self.assertEqual(first.finish(), 9)
+        self.assertIn(b"^Cinterrupted\r\n", second.text)
+        self.assertIn("/dev/pts/", self.muster.logs("talk"))
+
+    def test_pipes_go_to_a_job_that_reads(self):
+        self.submit("--stdin", "--", "sh", "-c", "echo up; wc -c")
+        self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] up")
+
+        ran = self.muster.run("attach", "talk", input="x" * 300_000)
+
+        self.assertEqual(ran.stdout.strip(), "300000")
+        self.assertIn("attached to main of job 'talk'; Ctrl-C leaves it", ran.stderr)
+
+    def test_looking_on_says_nothing_to_the_program(self):
+        self.submit("--stdin", "--", "sh", "-c", "echo up; read line; echo \"got $line\"; exit 3")
+        self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] up")
+        watcher = self.muster.stream("attach", "talk", "--no-stdin", "--from-start")
+        self.assertEqual(watcher.line(), "up")
+
+        self.muster.run("attach", "talk", input="me\n", code=3)
+
+        self.assertEqual(watcher.line(), "got me")
+        self.assertEqual(watcher.finish(), 3)
+
+    def test_a_job_that_reads_nothing_is_shown_from_now_on(self):
+        gate = self.muster.gate()
+        self.submit("--", "sh", "-c", f"echo before; {gate.wait}; echo after; exit 6")
+        self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] before")
+        watcher = self.typed("attach", "talk")
+        watcher.until(b"reads nothing and has no terminal")
+        gone = self.typed("attach", "talk")
+        gone.until(b"reads nothing")
+        gone.type(b"\x03")
+        gone.finish()
+        self.assertIn(b"left job 'talk'", gone.text)
+
+        gate.open()
+
+        self.assertEqual(watcher.finish(), 6)
+        self.assertIn(b"after", watcher.text)
+        self.assertNotIn(b"before", watcher.text)
+
+    def test_keys_that_are_none_are_told(self):
+        self.assertIn("'alt-x' is no key",
+                      self.muster.run("attach", "talk", "--detach-keys", "alt-x", code=2).stderr)
+
+
+class Converting(Sessions):
+
+    def type_in_lab(self, *lines):
+        shell = self.shell()
+        for number, line in enumerate(lines):
+            shell.type(f"{line}\n".encode())
+            shell.type(f" echo did-$(({number} + 0))\n".encode())
+            shell.until(f"did-{number}\r\n".encode())
+        shell.type(b"exit\n")
+        self.assertEqual(shell.finish(), 0)
+
+    def test_makes_what_was_typed_a_job_that_runs_unattended(self):
+        self.lab()
+        (self.muster.work / "deep").mkdir()
+        (self.muster.work / "deep" / "train.py").write_text("print('trained in', __import__('os').getcwd())\n")
+        self.type_in_lab("cd deep", "python3 train.py", "ls", "false")
+
+        listed = self.muster.run("convert", "lab", "--list").stdout
+        self.assertRegex(listed, r"LINE +EXIT +TOOK +FOLDER +COMMAND\n")
+        self.assertRegex(listed, r" 2 +0 +\d+s +/\S+/work/deep +python3 train.py\n")
+        self.assertNotIn("did-", listed)
+
+        asked = self.typed("convert", "lab")
+        asked.until(b"Run this as job 'lab-train', and end 'lab'? [Y/n] ")
+        self.assertIn(b"  python3 train.py\r\n", asked.text)
+        asked.type(b"y\n")
+        self.assertEqual(asked.finish(), 0, asked.text)
+
+        self.assertEqual(self.muster.ended("lab-train")["phase"], "Succeeded")
+        self.assertEqual(self.muster.logs("lab-train"), f"[main] trained in {self.muster.work}/deep\n")
+        spec = self.muster.job("lab-train")["spec"]
+        self.assertEqual(spec["command"], ["bash", "-c", "python3 train.py"])
+        self.assertEqual(spec["scheduling"]["purpose"], "train")
+        self.assertEqual(self.muster.ended("lab")["phase"], "Stopped")
+
+    def test_takes_any_line_and_keeps_the_session_where_it_is_told_to(self):
+        self.lab()
+        self.type_in_lab("echo one", "echo two")
+
+        self.assertIn("nothing that was typed in job 'lab' looks like a training",
+                      self.muster.run("convert", "lab", code=3).stderr)
+        self.assertIn("--yes runs it", self.muster.run("convert", "lab", "--line", "1", code=2).stderr)
+        self.muster.run("convert", "lab", "--line", "2", "--yes", "--keep", "--name", "second")
+        self.muster.run("convert", "lab", "--command", "echo three | tr e E", "-y", "--keep")
+
+        self.muster.ended("second")
+        self.muster.ended("lab-train")
+        self.assertEqual(self.muster.logs("second"), "[main] two\n")
+        self.assertEqual(self.muster.logs("lab-train"), "[main] thrEE\n")
+        self.assertEqual(self.muster.job("lab")["phase"], "Running")
+        self.assertIn("there is no line 9",
+                      self.muster.run("convert", "lab", "--line", "9", code=3).stderr)
+
+    def test_keeps_nothing_that_is_not_to_be_kept(self):
+        self.lab()
+        self.type_in_lab(" echo with-a-blank", "echo kept", "unset MUSTER_TYPED", "echo behind-it")
+
+        listed = self.muster.run("convert", "lab", "--list").stdout
+
+        self.assertIn("echo kept", listed)
+        self.assertNotIn("with-a-blank", listed)
+        self.assertNotIn("behind-it", listed)
+
+    def test_knows_what_still_ran_when_its_terminal_was_closed(self):
+        self.lab()
+        shell = self.shell()
+        shell.type(b"python3 -c 'print(6 * 7, flush=True); import time; time.sleep(1000)'\n")
+        shell.until(b"42\r\n")
+
+        self.muster.kill_server()
+        shell.finish()
+
+        listed = self.muster.run("convert", "lab", "--list").stdout
+        self.assertRegex(listed, r" 1 +- +- +\S+ +python3 -c ")
+
+    def test_of_an_ended_job_asks_for_the_command(self):
+        self.lab()
+        self.muster.run("stop", "lab")
+        self.muster.ended("lab")
+
+        self.assertIn("--command 'TEXT'", self.muster.run("convert", "lab", code=4).stderr)
+        self.muster.run("convert", "lab", "--command", "echo again", "--yes")
+        self.muster.ended("lab-train")
+        self.assertEqual(self.muster.logs("lab-train"), "[main] again\n")
+
+
+class InteractiveJobs(Sessions):
+
+    def test_are_never_started_again(self):
+        refused = self.muster.run("submit", "single", "lab", "--interactive", "--retries", "2", code=2)
+        self.assertIn("--retries an interactive job is never started again", refused.stderr)
+
+        submitted = self.muster.run("submit", "single", "lab", "--interactive")
+
+        self.assertIn("to open a shell in it: muster bash lab", submitted.stderr)
+        self.assertEqual(self.muster.job("lab")["spec"]["command"], ["sleep", "infinity"])
+
+    def test_end_at_their_time_limit(self):
+        self.lab("lab", "--time-limit", "500ms")
+
+        self.assertIn("time limit", str(self.muster.ended("lab")))
+
+
+if __name__ == "__main__":
+    main()
