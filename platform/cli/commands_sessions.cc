@@ -39,11 +39,11 @@ int left(const SessionTarget& target) {
 /// Of a program that reads nothing, the log has all there is, and in whole lines.
 Result<int> show_log(Connection& connection, const AttachCommand& command,
                      const SessionTarget& target) {
+  Interrupts interrupts;  // from before it says that Ctrl-C leaves
   say(target.task.name + " of job '" + target.job.spec.name +
       "' reads nothing and has no terminal: its output follows, Ctrl-C leaves it");
   job::LogQuery query{.follow = true, .task = target.task.name};
   if (!command.from_start) query.tail = 0;
-  Interrupts interrupts;
   MUSTER_TRY(const FollowEnd end,
              follow(connection, interrupts,
                     {.name = target.job.spec.name, .query = query, .look = {.prefix = false}}));
@@ -64,11 +64,10 @@ Result<void> show_past(Connection& connection, const SessionTarget& target) {
   return base::Error{.code = ErrorCode::kUnavailable, .what = "interrupted"};
 }
 
-void say_attached(const AttachCommand& command, const SessionTarget& target, bool terminal) {
-  const std::string where =
-      "attached to " + target.task.name + " of job '" + target.job.spec.name + "'; ";
-  if (terminal) return say(where + words_of_detach_keys(command.detach_keys) + " leaves it");
-  say(where + "Ctrl-C leaves it");
+std::string greeting(const AttachCommand& command, const SessionTarget& target, bool terminal) {
+  const std::string keys = terminal ? words_of_detach_keys(command.detach_keys) : "Ctrl-C";
+  return "muster: attached to " + target.task.name + " of job '" + target.job.spec.name + "'; " +
+         keys + " leaves it";
 }
 
 Result<int> sit_before(Connection& connection, const AttachCommand& command,
@@ -80,8 +79,8 @@ Result<int> sit_before(Connection& connection, const AttachCommand& command,
   const bool types = !command.no_stdin && ::isatty(STDIN_FILENO) == 1;
   const SessionWish wish{.terminal = target.job.spec.terminal,
                          .input = !command.no_stdin,
-                         .detach_keys = types ? command.detach_keys : ""};
-  say_attached(command, target, wish.terminal && types);
+                         .detach_keys = types ? command.detach_keys : "",
+                         .greeting = greeting(command, target, types && target.job.spec.terminal)};
   if (command.from_start) MUSTER_CHECK(show_past(connection, target));
   MUSTER_TRY(const SessionEnd end, run_session(**socket, wish));
   if (end.how == How::kServerGone) {

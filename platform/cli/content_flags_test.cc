@@ -21,7 +21,7 @@ SubmitCommand submitted(Words words) {
 
 TEST(ContentFlags, ArtifactsAloneMeansTheirUsualFolder) {
   const auto volumes = [](const std::string& flag) {
-    return parsed<SubmitCommand>({"submit", "single", "a", flag, "--", "x"}).spec.volumes;
+    return submitted({"submit", "single", "a", flag}).spec.volumes;
   };
 
   EXPECT_EQ(volumes("--artifacts"),

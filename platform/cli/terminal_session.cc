@@ -98,6 +98,7 @@ class Session {
   Result<SessionEnd> run() {
     const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
     tell_size();  // it may have changed before anybody looked out for it
+    MUSTER_CHECK(greet());
     while (true) {
       auto message = socket_.receive(wake);
       if (left_) return *left_;
@@ -112,6 +113,12 @@ class Session {
   }
 
  private:
+  Result<void> greet() const {
+    if (wish_.greeting.empty()) return {};
+    // A raw terminal does not go back to the first column by itself.
+    return base::write_all(STDERR_FILENO, wish_.greeting + "\r\n");
+  }
+
   /// False: leave. Whether what is sent arrives is told by what is received.
   bool heed() {
     while (const int signal = happenings_.take_signal()) {

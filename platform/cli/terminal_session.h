@@ -17,6 +17,7 @@ struct SessionWish {
   bool terminal = false;         ///< the program has one: ours is lent to it, where we have one
   bool input = true;             ///< false: it only is listened to
   std::string detach_keys = {};  ///< the bytes that leave it; empty: nothing does
+  std::string greeting = {};     ///< a line for standard error, once all keys go to the program
 };
 
 struct SessionEnd {

@@ -90,9 +90,9 @@ bool is_launcher(const std::string& program) {
 }
 
 bool is_for_people(const TypedCommand& command) {
-  constexpr std::array<std::string_view, 20> kForPeople{
-      "vi",   "vim", "nvim", "nano", "emacs", "less",  "more", "man",    "top", "htop",
-      "bash", "sh",  "zsh",  "ssh",  "tmux",  "watch", "tail", "screen", "pip", "sleep"};
+  constexpr std::array<std::string_view, 22> kForPeople{
+      "vi", "vim", "nvim", "nano", "emacs", "less",   "more", "man",   "top", "htop", "bash",
+      "sh", "zsh", "ssh",  "tmux", "watch", "screen", "tail", "sleep", "pip", "exit", "logout"};
   const std::vector<std::string> programs = programs_in(command.text);
   return programs.empty() || is_one_of(programs.front(), kForPeople);
 }

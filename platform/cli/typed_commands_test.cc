@@ -86,6 +86,8 @@ TEST(TheCandidate, IsElseTheLastThatRanForLong) {
                              typed("less log", 0, 100), typed("./broken", 2, 100)}),
             "./train");
   EXPECT_EQ(candidate_among({typed("ls"), typed("pwd")}), "none");
+  EXPECT_EQ(candidate_among({typed("./train", std::nullopt), typed("exit", std::nullopt)}),
+            "./train");
   EXPECT_EQ(candidate_among({}), "none");
 }
 

@@ -43,6 +43,10 @@ std::string sshd_config(const std::string& folder) {
          "UsePAM no\nStrictModes no\nUseDNS no\nPidFile none\nPrintMotd no\nPrintLastLog no\n"
          "PermitUserRC no\nPermitTunnel no\nX11Forwarding no\nAllowAgentForwarding no\n"
          "MaxSessions 10\nLogLevel ERROR\n"
+         // For scp and sftp; run by the session script, as everything is. Each distribution has its
+         // own place for it.
+         "Subsystem sftp PATH=$PATH:/usr/lib/openssh:/usr/libexec/openssh:/usr/lib/ssh "
+         "sftp-server\n"
          "ForceCommand " +
          folder + "/session\n";
 }

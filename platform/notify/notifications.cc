@@ -554,8 +554,11 @@ access::AuditRecord Notifications::record(const access::Actor& by, std::string a
                              .action = std::move(action),
                              .target = subscription.id,
                              .project = subscription.project};
-  if (!subscription.url.empty()) {
-    record.changes.push_back({.field = "receiver", .after = job::origin_of(subscription.url)});
+  const std::string receiver = job::origin_of(subscription.url);
+  if (record.action == "notification.add") {
+    record.changes.push_back({.field = "receiver", .after = receiver});
+  } else if (record.action == "notification.remove") {
+    record.changes.push_back({.field = "receiver", .before = receiver});
   }
   return record;
 }

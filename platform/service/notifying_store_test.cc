@@ -37,7 +37,8 @@ class Telling : public testing::Test {
   /// What waits in the store beneath, in its order.
   Texts told() {
     std::map<base::Time, std::string> in_order;
-    for (const job::Delivery& each : kept_.load()->deliveries) {
+    const store::Contents contents = *kept_.load();
+    for (const job::Delivery& each : contents.deliveries) {
       in_order[each.created] = each.job + " " + std::string(job::to_string(each.happening));
     }
     Texts texts;

@@ -66,11 +66,13 @@ class Attachment {
     }));
     if (wish_.from_its_start || !ran_before) MUSTER_CHECK(show_past());
     const bool types = wish_.input && ::isatty(STDIN_FILENO) == 1;
-    if (types) say("ctrl-p ctrl-q leaves it, and the job goes on");
-    MUSTER_TRY(const SessionEnd end,
-               run_session(*socket, {.terminal = job_.spec.terminal && wish_.wants_terminal,
-                                     .input = wish_.input,
-                                     .detach_keys = types ? "\x10\x11" : ""}));
+    MUSTER_TRY(
+        const SessionEnd end,
+        run_session(*socket,
+                    {.terminal = job_.spec.terminal && wish_.wants_terminal,
+                     .input = wish_.input,
+                     .detach_keys = types ? "\x10\x11" : "",
+                     .greeting = types ? "ctrl-p ctrl-q leaves it, and the job goes on" : ""}));
     if (end.how == SessionEnd::How::kServerGone) {
       return base::Error{.code = ErrorCode::kUnavailable,
                          .what = "the server went away; the job goes on: runai attach " +

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <set>
@@ -120,17 +121,38 @@ int run_between(const InnerPlan& plan) {
   return 0;
 }
 
-/// Tells the program that nobody listens any more, gives it a moment, and ends it. What it forks as
-/// it dies is an orphan of the task's process tree, out of reach but for its session.
-void hang_up(pid_t between, pollfd& between_ends) {
+std::vector<base::UniqueFd> pidfds_of(const std::vector<pid_t>& processes) {
+  std::vector<base::UniqueFd> pidfds;
+  for (const pid_t pid : processes) {
+    if (auto pidfd = base::open_pidfd(pid)) pidfds.push_back(*std::move(pidfd));
+  }
+  return pidfds;
+}
+
+/// Until all of them have ended, or their grace has passed.
+void await_end(const std::vector<base::UniqueFd>& processes) {
+  const auto deadline = std::chrono::steady_clock::now() + kGrace;
+  for (const base::UniqueFd& process : processes) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd ends{process.get(), POLLIN, 0};
+    ::poll(&ends, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+  }
+}
+
+/// Tells the program and all below it that nobody listens any more, gives them a moment, and ends
+/// them: a shell goes at once, and what it ran may have to clean up. What is forked as they die is
+/// an orphan of the task's process tree, out of reach but for its session.
+void hang_up(pid_t between) {
   const std::vector<pid_t> all = descendants_of(::getpid());
+  const std::vector<base::UniqueFd> pidfds = pidfds_of(all);
   std::set<pid_t> sessions = sessions_of(all);
   for (const int signal : {SIGHUP, SIGCONT}) {
     for (const pid_t pid : all) {
       if (pid != between) ::kill(pid, signal);  // it is to see the program end
     }
   }
-  ::poll(&between_ends, 1, static_cast<int>(kGrace.count()));
+  await_end(pidfds);
   sessions.merge(sessions_of(descendants_of(::getpid())));
   kill_sessions(sessions);
 }
@@ -140,7 +162,7 @@ void wait_for_end(pid_t between, const base::UniqueFd& pidfd) {
   std::array<pollfd, 3> watched{
       {{pidfd.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0) continue;
-  if (watched[0].revents == 0 && watched[2].revents == 0) hang_up(between, watched[0]);
+  if (watched[0].revents == 0 && watched[2].revents == 0) hang_up(between);
 }
 
 }  // namespace

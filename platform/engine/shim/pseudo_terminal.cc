@@ -22,7 +22,12 @@ base::Result<PseudoTerminal> open_terminal() {
     return base::system_error("cannot make a terminal", errno);
   }
   terminal.slave = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!terminal.slave) return base::system_error("cannot make a terminal", errno);
+  termios settings{};
+  if (!terminal.slave || ::tcgetattr(terminal.slave.get(), &settings) != 0) {
+    return base::system_error("cannot make a terminal", errno);
+  }
+  settings.c_iflag |= IUTF8;  // a backspace takes a letter away, not a byte of it
+  ::tcsetattr(terminal.slave.get(), TCSANOW, &settings);
   return terminal;
 }
 
