@@ -43,7 +43,7 @@ for _ in range(count):
 FLOODED = """
 import os, sys, time
 rate, seconds = float(sys.argv[1]) * 1e6, float(sys.argv[2])
-block = (b"x" * 99 + b"\\n") * 2500
+block = b"".join(b"%099d\\n" % line for line in range(2500))
 start, sent = time.monotonic(), 0
 while time.monotonic() - start < seconds:
     sent += os.write(1, block[sent % len(block):])

@@ -120,6 +120,7 @@ TEST_F(Metrics, StandBelowThePageOfAJobThatRuns) {
   serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
   const std::string page = muster({"get", "dist"}).out;
   EXPECT_TRUE(page.ends_with("\nUSE\n  TASK   CPU\n  main  100%\n")) << page;
+  server_.reset();
   serve({.jobs = {job(job::Phase::kSucceeded)}, .metrics = measured()});
   EXPECT_EQ(muster({"get", "dist"}).out.find("USE"), std::string::npos);
 }
