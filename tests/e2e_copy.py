@@ -21,6 +21,8 @@ def tree_of(folder):
             what = ("link", os.readlink(path))
         elif path.is_dir():
             what = ("folder", stat.S_IMODE(status.st_mode), status.st_mtime_ns)
+        elif not path.is_file():
+            what = (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode))
         else:
             what = ("file", stat.S_IMODE(status.st_mode), path.read_bytes(), status.st_mtime_ns)
         entries[str(path.relative_to(folder))] = what

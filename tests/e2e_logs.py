@@ -210,7 +210,7 @@ class FailureReports(MusterTest):
         self.assertNotEqual(ended, 0)
         if code is not None:
             self.assertEqual(ended, code)
-        return self.muster.job("job")["failure"], ran.errors()
+        return self.muster.job("job")["failure"], ran.errors
 
     def test_a_rank_that_exits_is_named_with_its_own_last_lines(self):
         failure, told = self.failed(
@@ -293,6 +293,7 @@ class AwkwardLogs(MusterTest):
         size = 1 << 30
         if shutil.disk_usage(self.muster.folder).free < 2 * size:
             self.skipTest("less than 2 GiB are free for a log of one")
+        self.muster.environment["MUSTER_LOG_QUOTA"] = "4Gi"
         self.muster.run("submit", "single", "long", "--", "sh", "-c",
                         f"head -c {size - 1} /dev/zero | tr '\\0' x; echo")
 
