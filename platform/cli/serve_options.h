@@ -46,15 +46,15 @@ struct ServeOptions {
   std::chrono::milliseconds failed_login_wait{900'000};
 
   int64_t log_quota = int64_t{1} << 30;  ///< bytes of one task's log; 0: any number
-  std::string log_format = "text";  ///< or "json"
+  std::string log_format = "text";       ///< or "json"
   bool log_requests = false;
 
   std::optional<std::chrono::milliseconds> idle_exit;  ///< unset: stay until told to leave
 
   // What is kept of ended jobs; unset: all.
   std::optional<std::chrono::milliseconds> keep_jobs_for;
-  std::optional<int> keep_jobs;         ///< of each project
-  std::optional<int64_t> keep_bytes;    ///< of the disk
+  std::optional<int> keep_jobs;       ///< of each project
+  std::optional<int64_t> keep_bytes;  ///< of the disk
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
   std::string node_pool = "default";  ///< that the server's node belongs to

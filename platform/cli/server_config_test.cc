@@ -80,6 +80,23 @@ scheduler: {packing: spread, stale_grace: never, decay: 0.5}
   EXPECT_EQ(options.decay, 0.5);
 }
 
+TEST(ServerConfig, LimitsOfWhatIsKeptAreThereOnlyWhereTheyAreSet) {
+  const ServeOptions all = read("keep_jobs_for: forever\nkeep_jobs: all\nkeep_bytes: all\n");
+  EXPECT_EQ(all.keep_jobs_for, std::nullopt);
+  EXPECT_EQ(all.keep_jobs, std::nullopt);
+  EXPECT_EQ(all.keep_bytes, std::nullopt);
+
+  const ServeOptions some = read("keep_jobs_for: 30d\nkeep_jobs: 0\nkeep_bytes: 10Gi\n");
+  EXPECT_EQ(some.keep_jobs_for, std::chrono::days(30));
+  EXPECT_EQ(some.keep_jobs, 0);
+  EXPECT_EQ(some.keep_bytes, int64_t{10} << 30);
+
+  const std::string faults = faults_of("keep_jobs: -1\nkeep_bytes: 12\nkeep_jobs_for: long\n");
+  for (const char* line : {"line 1: keep_jobs", "line 2: keep_bytes", "line 3: keep_jobs_for"}) {
+    EXPECT_NE(faults.find(line), std::string::npos) << faults;
+  }
+}
+
 TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
   EXPECT_TRUE(changes_between(read(""), ServeOptions{}).need_restart.empty());
   EXPECT_TRUE(

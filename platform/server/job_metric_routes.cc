@@ -1,9 +1,9 @@
 // GET /v1/jobs/{name}/metrics.
-#include <algorithm>
 #include <utility>
 
 #include "api/metric_wire.h"
 #include "server/answers.h"
+#include "server/named.h"
 #include "server/parameters.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -25,14 +25,7 @@ Result<Wish> wish_of(const control::Controller& controller, const Call& call) {
   MUSTER_TRY(const job::Job* const job,
              sight.job(name, parameter(call.request, "project"), access::Role::kViewer));
   MUSTER_TRY(job::MetricQuery query, api::metric_query_from_parameters(call.request.query));
-  const bool has_task =
-      !query.task || std::any_of(job->tasks.begin(), job->tasks.end(),
-                                 [&](const job::Task& task) { return task.name == *query.task; });
-  if (!has_task) {
-    return base::Error{.code = base::ErrorCode::kNotFound,
-                       .what = "job '" + name + "' has no task '" + *query.task + "'",
-                       .advice = "muster get " + name + " shows its tasks"};
-  }
+  MUSTER_CHECK(check_task(*job, query.task));
   return Wish{.job = job->id, .query = std::move(query)};
 }
 

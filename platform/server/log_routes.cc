@@ -1,5 +1,4 @@
 // GET /v1/jobs/{name}/logs.
-#include <algorithm>
 #include <memory>
 
 #include "api/log_query.h"
@@ -8,6 +7,7 @@
 #include "server/answers.h"
 #include "server/log_share.h"
 #include "server/log_stream.h"
+#include "server/named.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
@@ -38,14 +38,7 @@ Answer logs(base::EventLoop& loop, control::Controller& controller, LogShares& s
              sight.job(name, project == call.request.query.end() ? "" : project->second,
                        access::Role::kViewer));
   MUSTER_TRY(job::LogQuery query, api::log_query_from_parameters(call.request.query));
-  const bool has_task =
-      !query.task || std::any_of(job->tasks.begin(), job->tasks.end(),
-                                 [&](const job::Task& task) { return task.name == *query.task; });
-  if (!has_task) {
-    return base::Error{.code = base::ErrorCode::kNotFound,
-                       .what = "job '" + name + "' has no task '" + *query.task + "'",
-                       .advice = "muster get " + name + " shows its tasks"};
-  }
+  MUSTER_CHECK(check_task(*job, query.task));
   const std::string place = last_event_id(call.request);
   if (!place.empty() && !control::log_position_of(place)) return wrong_place();
   const LogFormat format = wanted_format(call.request);

@@ -4,6 +4,7 @@
 
 #include "api/account_wire.h"
 #include "server/answers.h"
+#include "server/named.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
@@ -18,17 +19,10 @@ using base::Result;
 using control::Accounts;
 using control::Controller;
 
-/// The project in the path, if the caller has `needed` there.
-Result<std::string> project_of(const Controller& controller, const Call& call, Role needed) {
-  const std::string& name = call.path.at("name");
-  MUSTER_CHECK(Sight(controller, call.who).project(name, needed));
-  return name;
-}
-
 // --- members
 
 Answer list_members(const Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kViewer));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   std::map<std::string, Role> members;
   for (const access::User& user : accounts.users()) {
     const auto role = user.projects.find(project);
@@ -47,7 +41,7 @@ Result<access::User> user_of(const Accounts& accounts, const std::string& name) 
 }
 
 Answer set_member(Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const Role role, api::role_from_json(call.request.body));
   if (role == Role::kNone) {
     return Error{.code = ErrorCode::kInvalid,
@@ -61,7 +55,7 @@ Answer set_member(Accounts& accounts, const Controller& controller, const Call& 
 }
 
 Answer remove_member(Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   const std::string& name = call.path.at("user");
   auto user = accounts.user(name);
   if (!user || user->projects.erase(project) == 0) {
@@ -76,12 +70,12 @@ Answer remove_member(Accounts& accounts, const Controller& controller, const Cal
 // --- secrets
 
 Answer list_secrets(const Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kMember));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kMember));
   return json_answer(200, api::secrets_to_json(accounts.secrets(project)));
 }
 
 Answer set_secret(Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const std::string value, api::secret_value_from_json(call.request.body));
   MUSTER_TRY(const access::Secret secret,
              accounts.set_secret(project, call.path.at("secret"), value, call.actor()));
@@ -89,7 +83,7 @@ Answer set_secret(Accounts& accounts, const Controller& controller, const Call& 
 }
 
 Answer remove_secret(Accounts& accounts, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_CHECK(accounts.remove_secret(project, call.path.at("secret"), call.actor()));
   return nothing_more();
 }

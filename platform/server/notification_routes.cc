@@ -7,6 +7,7 @@
 
 #include "api/notification_wire.h"
 #include "server/answers.h"
+#include "server/named.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
@@ -22,20 +23,13 @@ using notify::Keyed;
 using notify::Notifications;
 using notify::Outcome;
 
-/// The project in the path, if the caller has `needed` there.
-Result<std::string> project_of(const Controller& controller, const Call& call, Role needed) {
-  const std::string& name = call.path.at("name");
-  MUSTER_CHECK(Sight(controller, call.who).project(name, needed));
-  return name;
-}
-
 http::Response keyed_answer(int status, const Keyed& keyed) {
   return json_answer(status, api::keyed_subscription_to_json(
                                  {.subscription = keyed.subscription, .key = keyed.key}));
 }
 
 Answer list(Notifications& notifications, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kViewer));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   std::vector<job::Subscription> subscriptions = notifications.subscriptions(project);
   if (Sight(controller, call.who).role_in(project) < Role::kAdmin) {
     for (job::Subscription& each : subscriptions) each.url = job::origin_of(each.url);
@@ -45,7 +39,7 @@ Answer list(Notifications& notifications, const Controller& controller, const Ca
 
 void add(Notifications& notifications, const Controller& controller, const Call& call,
          const Respond& respond) {
-  auto project = project_of(controller, call, Role::kAdmin);
+  auto project = project_in_path(controller, call, Role::kAdmin);
   if (!project) return respond(problem(project.error()));
   auto wish = api::subscription_request_from_json(call.request.body);
   if (!wish) return respond(problem(wish.error()));
@@ -61,20 +55,20 @@ void add(Notifications& notifications, const Controller& controller, const Call&
 }
 
 Answer remove(Notifications& notifications, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_CHECK(notifications.remove(project, call.path.at("id"), call.actor()));
   return nothing_more();
 }
 
 Answer rotate(Notifications& notifications, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const Keyed keyed, notifications.rotate(project, call.path.at("id"), call.actor()));
   return keyed_answer(200, keyed);
 }
 
 void test(Notifications& notifications, const Controller& controller, const Call& call,
           const Respond& respond) {
-  const auto project = project_of(controller, call, Role::kAdmin);
+  const auto project = project_in_path(controller, call, Role::kAdmin);
   if (!project) return respond(problem(project.error()));
   notifications.test(
       *project, call.path.at("id"), call.actor(), [respond](const Result<Outcome>& outcome) {
@@ -90,12 +84,12 @@ void test(Notifications& notifications, const Controller& controller, const Call
 }
 
 Answer list_dead(Notifications& notifications, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kViewer));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   return json_answer(200, api::dead_letters_to_json(notifications.dead(project)));
 }
 
 Answer retry(Notifications& notifications, const Controller& controller, const Call& call) {
-  MUSTER_TRY(const std::string project, project_of(controller, call, Role::kAdmin));
+  MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_TRY(const std::vector<std::string> ids, api::retry_ids_from_json(call.request.body));
   MUSTER_TRY(const int count, notifications.retry(project, ids, call.actor()));
   return json_answer(200, api::retried_to_json(count));

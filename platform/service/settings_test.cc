@@ -34,6 +34,16 @@ TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
   EXPECT_NE(store_place(options, kPaths).error().what.find("no password"), std::string::npos);
 }
 
+TEST(RetentionRules, AreNoneUnlessTheyAreSet) {
+  EXPECT_EQ(retention_rules({}), control::RetentionRules());
+  const control::RetentionRules rules{
+      .keep_for = std::chrono::hours(1), .keep_jobs = 0, .keep_bytes = 5000};
+  EXPECT_EQ(retention_rules({.keep_jobs_for = rules.keep_for,
+                             .keep_jobs = rules.keep_jobs,
+                             .keep_bytes = rules.keep_bytes}),
+            rules);
+}
+
 TEST(OwnAddress, IsOneThatCallersCanReach) {
   cli::ServeOptions options;
   EXPECT_EQ(own_address(options, "host", "", kPaths), "host:/run/muster.sock");
