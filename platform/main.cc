@@ -80,8 +80,7 @@ Result<std::unique_ptr<muster::engine::Engine>> make_engine(
                                            .topology = options.topology};
   how.log_quota = static_cast<uint64_t>(options.log_quota);
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
-  how.storage_folder =
-      options.storage_folder.value_or(muster::cli::storage_folder(jobs_folder));
+  how.storage_folder = options.storage_folder.value_or(muster::cli::storage_folder(jobs_folder));
   how.unpack_tree = [trees = muster::workspace::TreeStore(muster::cli::trees_folder(jobs_folder))](
                         const std::string& project, const std::string& tree,
                         const std::filesystem::path& folder) {

@@ -61,8 +61,7 @@ Routes routes_of_server() {
       {.loop = loop, .store = store, .clock = clock, .random = random, .box = box});
   control::Controller controller(
       {.loop = loop, .store = store, .engine = engine, .clock = clock, .random = random}, {});
-  notify::Notifications notifications(
-      {.loop = loop, .clock = clock, .random = random, .box = box});
+  notify::Notifications notifications({.loop = loop, .clock = clock, .random = random, .box = box});
   const App app({.loop = loop,
                  .controller = controller,
                  .accounts = accounts,

@@ -17,24 +17,12 @@ namespace {
 /// What each code is answered with; the first status of a code is the one that is sent, the others
 /// are understood when a proxy or the HTTP layer itself answers with them.
 constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
-    {ErrorCode::kInvalid, 400},
-    {ErrorCode::kInvalid, 405},
-    {ErrorCode::kInvalid, 413},
-    {ErrorCode::kInvalid, 415},
-    {ErrorCode::kInvalid, 416},
-    {ErrorCode::kInvalid, 422},
-    {ErrorCode::kInvalid, 431},
-    {ErrorCode::kNotFound, 404},
-    {ErrorCode::kNotFound, 410},
-    {ErrorCode::kConflict, 409},
-    {ErrorCode::kConflict, 412},
-    {ErrorCode::kRefused, 403},
-    {ErrorCode::kRefused, 401},
-    {ErrorCode::kExhausted, 507},
-    {ErrorCode::kExhausted, 429},
-    {ErrorCode::kUnavailable, 503},
-    {ErrorCode::kTimeout, 504},
-    {ErrorCode::kTimeout, 408},
+    {ErrorCode::kInvalid, 400},     {ErrorCode::kInvalid, 405},   {ErrorCode::kInvalid, 413},
+    {ErrorCode::kInvalid, 415},     {ErrorCode::kInvalid, 416},   {ErrorCode::kInvalid, 422},
+    {ErrorCode::kInvalid, 431},     {ErrorCode::kNotFound, 404},  {ErrorCode::kNotFound, 410},
+    {ErrorCode::kConflict, 409},    {ErrorCode::kConflict, 412},  {ErrorCode::kRefused, 403},
+    {ErrorCode::kRefused, 401},     {ErrorCode::kExhausted, 507}, {ErrorCode::kExhausted, 429},
+    {ErrorCode::kUnavailable, 503}, {ErrorCode::kTimeout, 504},   {ErrorCode::kTimeout, 408},
     {ErrorCode::kInternal, 500},
 }};
 

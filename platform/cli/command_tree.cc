@@ -80,17 +80,16 @@ std::vector<Command> commands_on_jobs() {
        .alias = "rm",
        .help = "remove ended jobs with their logs and artifacts",
        .positionals = any_of(Offer::kJobs),
-       .flags =
-           Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
-                 {.name = "--force", .help = "kill jobs that still run, then remove them"},
-                 {.name = "--all-ended", .help = "all of the project that have ended"},
-                 {.name = "--ended-before",
-                  .value = "TIME",
-                  .help = "those of the project that have ended before: 7d ago, or "
-                          "2026-01-31T12:00:00Z"},
-                 {.name = "--dry-run", .help = "only say which they are"},
-                 {.name = "--yes", .letter = "-y", .help = "of many, do not ask first"}} +
-           whose_job_flag(),
+       .flags = Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
+                      {.name = "--force", .help = "kill jobs that still run, then remove them"},
+                      {.name = "--all-ended", .help = "all of the project that have ended"},
+                      {.name = "--ended-before",
+                       .value = "TIME",
+                       .help = "those of the project that have ended before: 7d ago, or "
+                               "2026-01-31T12:00:00Z"},
+                      {.name = "--dry-run", .help = "only say which they are"},
+                      {.name = "--yes", .letter = "-y", .help = "of many, do not ask first"}} +
+                whose_job_flag(),
        .example = "muster delete --ended-before 7d"},
   };
 }

@@ -113,10 +113,9 @@ Invocation read_delete(Reading& in) {
                         .dry_run = in.reader.has("--dry-run"),
                         .yes = in.reader.has("--yes")};
   if (in.reader.has("--all-ended") || in.reader.has("--ended-before")) {
-    command.ended.emplace(
-        DeleteCommand::Ended{.project = command.project.empty() ? in.caller.project
-                                                                : command.project,
-                             .before = in.reader.moment("--ended-before", in.caller.now)});
+    command.ended.emplace(DeleteCommand::Ended{
+        .project = command.project.empty() ? in.caller.project : command.project,
+        .before = in.reader.moment("--ended-before", in.caller.now)});
   }
   if (command.ended && !command.names.empty()) {
     in.reader.fault("NAME", "does not go with --all-ended and --ended-before");
@@ -234,8 +233,7 @@ Invocation read(Reading& in) {
   using Readers = std::span<const InvocationReader>;
   for (const Readers readers :
        {Readers(kReaders), cluster_readers(), account_readers(), metric_readers(), notify_readers(),
-        session_readers(), transfer_readers(),
-                                artifact_readers()}) {
+        session_readers(), transfer_readers(), artifact_readers()}) {
     for (const InvocationReader& reader : readers) {
       if (reader.path == path) return reader.read(in);
     }

@@ -232,11 +232,10 @@ using Invocation = std::variant<
     ContextRemoveCommand, UserCreateCommand, UserListCommand, UserGetCommand, UserSetCommand,
     UserDeleteCommand, UserInviteCommand, MemberListCommand, MemberGrantCommand,
     MemberRevokeCommand, TokenCreateCommand, TokenListCommand, TokenRevokeCommand, SecretSetCommand,
-    SecretListCommand, SecretDeleteCommand, AuditCommand,
-    NotifyAddCommand, NotifyListCommand, NotifyRemoveCommand, NotifyRotateCommand, NotifyTestCommand,
-    NotifyDeadCommand, NotifyRetryCommand, MetricsCommand, BashCommand,
-    AttachCommand, ConvertCommand, CopyCommand, PortForwardCommand,
-    ArtifactListCommand, ArtifactGetCommand>;
+    SecretListCommand, SecretDeleteCommand, AuditCommand, NotifyAddCommand, NotifyListCommand,
+    NotifyRemoveCommand, NotifyRotateCommand, NotifyTestCommand, NotifyDeadCommand,
+    NotifyRetryCommand, MetricsCommand, BashCommand, AttachCommand, ConvertCommand, CopyCommand,
+    PortForwardCommand, ArtifactListCommand, ArtifactGetCommand>;
 
 /// What --context says, or empty. Which project is in use hangs on it, so it is known first.
 std::string context_flag(const std::vector<std::string>& words);

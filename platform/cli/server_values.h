@@ -38,8 +38,8 @@ void read_time_or_never(const KeyValue& value, std::optional<std::chrono::millis
 void read_rate(const KeyValue& value, double& target);   ///< more than 0
 void read_decay(const KeyValue& value, double& target);  ///< 0 or more
 void read_positive(const KeyValue& value, int& target);
-void read_size(const KeyValue& value, int64_t& target);        ///< 1Ki to 1Gi
-void read_large_size(const KeyValue& value, int64_t& target);  ///< 1Ki or more
+void read_size(const KeyValue& value, int64_t& target);          ///< 1Ki to 1Gi
+void read_large_size(const KeyValue& value, int64_t& target);    ///< 1Ki or more
 void read_size_or_none(const KeyValue& value, int64_t& target);  ///< 0, or 1Ki or more
 
 // Limits that need not be: "forever", "all".

@@ -21,6 +21,13 @@ bool completes_c1(char previous, char letter) {
   return previous == '\xc2' && code >= 0x80 && code <= 0x9f;
 }
 
+/// How much of the beginning is nothing but that.
+size_t printable_ascii(std::string_view text) {
+  const auto other = std::find_if(text.begin(), text.end(),
+                                  [](char letter) { return letter < ' ' || letter > '~'; });
+  return static_cast<size_t>(other - text.begin());
+}
+
 void append_escaped(char letter, std::string& out) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   const auto code = static_cast<unsigned char>(letter);
@@ -53,14 +60,23 @@ bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang) {
   return false;
 }
 
+// A log is ASCII nearly all of it, and may be a flood.
 void TerminalFilter::append(std::string_view text, std::string& out) {
-  for (const char letter : text) {
+  while (!text.empty()) {
+    if (const size_t plain = printable_ascii(text); plain > 0) {
+      out += text.substr(0, plain);
+      previous_ = text[plain - 1];
+      text.remove_prefix(plain);
+      continue;
+    }
+    const char letter = text.front();
     if (is_control(letter) || completes_c1(previous_, letter)) {
       append_escaped(letter, out);
     } else {
       out += letter;
     }
     previous_ = letter;
+    text.remove_prefix(1);
   }
 }
 

@@ -52,7 +52,7 @@ class FakeEngine : public Engine {
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
   std::optional<std::filesystem::path> artifacts;
   std::map<std::string, int64_t> sizes;  ///< by job: what measure() says
-  bool stops_obey = true;  ///< a stopped task ends by itself
+  bool stops_obey = true;                ///< a stopped task ends by itself
 
   // What a test looks at.
   std::set<std::pair<Gang, std::string>> running;

@@ -24,8 +24,8 @@ std::map<std::string, std::string> open_mpi_environment(const std::string& folde
   variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
   variables["PRTE_MCA_prte_if_include"] = "lo";
 
-  // The rank census and the ranks' own logs. Not orte_tag_output: Open MPI 4.1.4 loses lines with it
-  // (of 6,000 that two ranks print fast, some 900), and scripts read what mpirun prints.
+  // The rank census and the ranks' own logs. Not orte_tag_output: Open MPI 4.1.4 loses lines with
+  // it (of 6,000 that two ranks print fast, some 900), and scripts read what mpirun prints.
   variables["OMPI_MCA_orte_fork_agent"] = folder + "/rank";
   return variables;
 }

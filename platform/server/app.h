@@ -37,7 +37,7 @@ struct AppOptions {
   double request_burst = 400;
   access::FailedLogins::Options failed_logins;
   std::chrono::seconds session_lifetime = std::chrono::days(30);  ///< at most
-  job::MachineTypes machine_types;  ///< all of them
+  job::MachineTypes machine_types;                                ///< all of them
   bool log_requests = false;  ///< those over the unix socket, too; over TLS always
 };
 

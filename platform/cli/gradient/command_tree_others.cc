@@ -39,11 +39,12 @@ Command clusters() {
 }
 
 Flags whose_artifacts() {
-  return {{.name = "--id",
-           .value = "ID",
-           .help = "of the experiment, or of one of its jobs: they share a folder",
-           .offer = Offer::kJobs},
-          {.name = "--files", .value = "PATH", .help = "only this file, or what is in this folder"}};
+  return {
+      {.name = "--id",
+       .value = "ID",
+       .help = "of the experiment, or of one of its jobs: they share a folder",
+       .offer = Offer::kJobs},
+      {.name = "--files", .value = "PATH", .help = "only this file, or what is in this folder"}};
 }
 
 /// `get` as Gradient's documents have it, `download` as its later versions.
@@ -61,13 +62,13 @@ Command job_artifacts() {
   return {
       .name = "artifacts",
       .help = "Look at what jobs have left in /artifacts",
-      .commands = {{.name = "list",
-                    .help = "List artifacts",
-                    .flags = whose_artifacts() + Flags{{.name = "--size",
-                                                        .letter = "-s",
-                                                        .help = "with their sizes in bytes"}}},
-                   job_artifacts_get("get"),
-                   job_artifacts_get("download")}};
+      .commands = {
+          {.name = "list",
+           .help = "List artifacts",
+           .flags = whose_artifacts() +
+                    Flags{{.name = "--size", .letter = "-s", .help = "with their sizes in bytes"}}},
+          job_artifacts_get("get"),
+          job_artifacts_get("download")}};
 }
 
 Command jobs() {

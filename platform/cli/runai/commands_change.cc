@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/job_watch.h"
 #include "cli/report.h"
 #include "cli/runai/others.h"
 #include "cli/runai/parts.h"
 #include "cli/runai/sentences.h"
-#include "cli/job_watch.h"
 
 namespace muster::cli::runai {
 
