@@ -337,8 +337,11 @@ def write_operation(path, method, operation, document, types):
     else:
         asked = [f'"{method.upper()}"', url, by_place["query"], by_place["header"], "body" if body else "None"]
         with_body = {status: schema for status, (_, schema) in results.items() if schema}
-        returns = ", ".join(dict.fromkeys(types.python(schema) for schema in with_body.values())) or "None"
-        returns = f"Union[{returns}]" if len(with_body) > 1 else returns
+        kinds_of_body = dict.fromkeys(types.python(schema) for schema in with_body.values())
+        if len(kinds_of_body) == 1:  # whichever of them it is
+            with_body = dict([next(iter(with_body.items()))])
+        returns = ", ".join(kinds_of_body) or "None"
+        returns = f"Union[{returns}]" if len(kinds_of_body) > 1 else returns
         if not with_body:
             lines = [wrapped("self._call(", asked, ")", 8)]
         elif len(with_body) == 1:

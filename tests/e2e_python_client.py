@@ -51,6 +51,19 @@ class PythonClient(MusterTest):
         self.client.delete_job(job.id)
         self.assertEqual(self.client.jobs(), [])
 
+    def test_artifacts_are_listed_and_come_byte_by_byte(self):
+        job = self.client.submit(muster.JobSpec(
+            "made", ["/bin/sh", "-c", "printf '\\377\\000x' >/artifacts/a; : >/artifacts/empty"], "/",
+            volumes=[muster.Volume("artifacts", target="/artifacts")]))
+        self.client.wait(job, timeout=BOUND)
+
+        listed = self.client.list_artifacts(job.id, checksums=True).artifacts
+
+        self.assertEqual([(each.path, each.bytes) for each in listed], [("a", 3), ("empty", 0)])
+        self.assertEqual(listed[0].sha256, hashlib.sha256(b"\xff\0x").hexdigest())
+        self.assertEqual(self.client.get_artifact(job.id, path="a"), b"\xff\0x")
+        self.assertEqual(self.client.get_artifact(job.id, path="empty"), b"")
+
     def test_a_job_that_fails_says_so_to_who_waits(self):
         self.client.submit(self.spec("bad", "echo broken; exit 3"))
         with self.assertRaisesRegex(muster.JobFailed, "job 'bad' failed.*\n.*\n.*broken") as caught:

@@ -2023,18 +2023,17 @@ class Operations(abc.ABC):
 
     def get_artifact(self, name: str, *, project: Optional[str] = None, path: Optional[str] = None,
                      range: Optional[str] = None, if_match: Optional[str] = None,
-                     if_range: Optional[str] = None) -> Union[bytes]:
+                     if_range: Optional[str] = None) -> bytes:
         """The bytes of an artifact.
 
         As many as it had when it was opened: `content-length` says how many. Where it is cut
         meanwhile, the connection is. The `etag` is its SHA-256 where a list with checksums has told
         it, else it stands for the file as it is.
         """
-        status, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifact", {"project": project, "path": path},
-                                    {"Range": range, "If-Match": if_match, "If-Range": if_range}, None)
-        if status == 200:
-            return same(answer)
-        return same(answer)
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifact", {"project": project, "path": path},
+                               {"Range": range, "If-Match": if_match, "If-Range": if_range}, None)
+        result: bytes = answer
+        return result
 
     def get_job_metrics(self, name: str, *, project: Optional[str] = None, metric: Optional[Sequence[str]] = None,
                         task: Optional[str] = None, rank: Optional[int] = None,

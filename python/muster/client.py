@@ -272,6 +272,8 @@ def _request(method: str, path: str, query: Mapping[str, Any], headers: Mapping[
 
 def _content_of(answer: Answer) -> Any:
     kind = answer.headers.get("content-type", "").split(";")[0].strip()
+    if kind == "application/octet-stream":
+        return answer.body
     if not answer.body:
         return None
     return json.loads(answer.body) if kind == "application/json" else answer.body.decode("utf-8", "replace")
