@@ -51,17 +51,24 @@ while time.monotonic() - start < seconds:
 """
 
 
-class Terminal:
-    """A command on a terminal of its own, read by a thread: each line with the time it came at."""
+def open_terminal():
+    """Its far end and its near one; what is written passes as it is."""
+    reader, shown = pty.openpty()
+    attributes = termios.tcgetattr(shown)
+    attributes[1] &= ~termios.OPOST
+    termios.tcsetattr(shown, termios.TCSANOW, attributes)
+    return reader, shown
 
-    def __init__(self, command, environment):
-        reader, shown = pty.openpty()
-        attributes = termios.tcgetattr(shown)
-        attributes[1] &= ~termios.OPOST
-        termios.tcsetattr(shown, termios.TCSANOW, attributes)
+
+class Reader:
+    """A command on a terminal of its own, or in a pipe, read by a thread that notes for each line how
+    old it was when it came."""
+
+    def __init__(self, command, environment, open_ends=open_terminal):
+        reader, shown = open_ends()
         self.milliseconds = []
-        self.process = subprocess.Popen(command, env=environment, stdin=shown, stdout=shown,
-                                        stderr=shown, start_new_session=True)
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=shown,
+                                        stderr=subprocess.DEVNULL)
         os.close(shown)
         self.thread = threading.Thread(target=self._read, args=(reader,))
         self.thread.start()
@@ -72,6 +79,8 @@ class Terminal:
             try:
                 data = os.read(descriptor, 1 << 16)
             except OSError:  # EIO: the command has ended
+                break
+            if not data:
                 break
             if b"@" not in data and b"@" not in rest:
                 continue
@@ -97,7 +106,7 @@ def latency_of_muster(server, name):
     pause, count = 0.05, int(LATENCY_SECONDS / 0.05)
     server.muster("submit", "torch", name, "--workers", str(TASKS - 1), "--", "python3", "-c",
                   CLOCKED, str(pause), str(count))
-    return Terminal([MUSTER, "logs", "-f", name], server.environment).finish()
+    return Reader([MUSTER, "logs", "-f", name], server.environment).finish()
 
 
 def latency_of_tail(server):
@@ -106,7 +115,7 @@ def latency_of_tail(server):
         paths = [pathlib.Path(folder) / str(task) for task in range(TASKS)]
         for path in paths:
             path.touch()
-        terminal = Terminal(["tail", "-q", "-f", *map(str, paths)], server.environment)
+        terminal = Reader(["tail", "-q", "-f", *map(str, paths)], server.environment)
         tasks = []
         for path in paths:
             with path.open("wb") as file:
@@ -119,7 +128,7 @@ def latency_of_tail(server):
         return terminal.finish(ask_to_leave=True)
 
 
-def latency_beside_a_flood(server, name, flags=()):
+def latency_beside_a_flood(server, name, flags=(), open_ends=open_terminal):
     """Milliseconds for each line of one task while another prints 100 MB a second."""
     script = ('if [ "$RANK" = 1 ]; then exec python3 -c "$FLOOD" "$RATE" "$SECONDS_OF_IT"; fi; '
               'exec python3 -c "$CLOCKED" 0.05 "$COUNT"')
@@ -127,7 +136,7 @@ def latency_beside_a_flood(server, name, flags=()):
               "CLOCKED": CLOCKED, "COUNT": int(LATENCY_SECONDS / 0.05) - 20}
     variables = [word for key, value in values.items() for word in ("--env", f"{key}={value}")]
     server.muster("submit", "torch", name, "--workers", "1", *variables, "--", "sh", "-c", script)
-    return Terminal([MUSTER, "logs", "-f", name, *flags], server.environment).finish()
+    return Reader([MUSTER, "logs", "-f", name, *flags], server.environment, open_ends).finish()
 
 
 def print_much(server, name, line):

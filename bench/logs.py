@@ -9,6 +9,7 @@ imports what an HTTP request needs and asks the same question. Aim: under 20 ms.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,8 @@ def latencies():
             taken = {
                 "8 tasks to a terminal": log_streams.latency_of_muster(server, f"clocked-{count}"),
                 "beside 100 MB/s": log_streams.latency_beside_a_flood(server, f"flood-{count}"),
+                "beside 100 MB/s, into a pipe": log_streams.latency_beside_a_flood(
+                    server, f"piped-{count}", open_ends=os.pipe),
                 "beside 100 MB/s, --task master": log_streams.latency_beside_a_flood(
                     server, f"picked-{count}", ["--task", "master"]),
                 "tail -f of 8 files": log_streams.latency_of_tail(server)}

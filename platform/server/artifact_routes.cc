@@ -131,7 +131,7 @@ std::optional<Span> span_of(std::string_view range, int64_t bytes) {
     return Span{.begin = std::max<int64_t>(0, bytes - *last), .end = bytes};
   }
   if (!first || (!last && dash + 1 < range.size()) || (last && *last < *first)) return std::nullopt;
-  return Span{.begin = *first, .end = last ? std::min(bytes, *last + 1) : bytes};
+  return Span{.begin = *first, .end = last && *last < bytes ? *last + 1 : bytes};
 }
 
 struct FileWish {

@@ -57,8 +57,9 @@ class Lister {
     const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(fd.get()));
     if (folder == nullptr) return false;
     fd.release();
-    for (LeftFile& found : entries_of(folder.get(), here)) {
+    for (LeftFile& found : entries_of(folder.get())) {
       if (full()) return true;
+      found.path.insert(0, here);
       if (found.kind == LeftFile::Kind::kFolder) {
         if (look_into(::dirfd(folder.get()), found, depth)) continue;
         // So its place among the paths is where what is in it would be.
@@ -75,8 +76,9 @@ class Lister {
   /// Nothing more is to be found: the last one that was taken says that there is more.
   bool full() const { return !all_.whole; }
 
-  /// In the order of their paths: "a.b" comes before what is in "a", which is "a/...".
-  std::vector<LeftFile> entries_of(DIR* folder, const std::string& here) {
+  /// Their names alone, for of a deep folder with many files the paths would take all memory. In
+  /// the order of their paths: "a.b" comes before what is in "a", which is "a/...".
+  std::vector<LeftFile> entries_of(DIR* folder) {
     std::vector<LeftFile> found;
     while (const dirent* const item = ::readdir(folder)) {
       const std::string name = item->d_name;
@@ -85,7 +87,7 @@ class Lister {
         all_.whole = false;
         break;
       }
-      if (auto file = look_at(::dirfd(folder), name, here)) found.push_back(*std::move(file));
+      if (auto file = look_at(::dirfd(folder), name)) found.push_back(*std::move(file));
     }
     const auto key = [](const LeftFile& file) {
       return file.path + (file.kind == LeftFile::Kind::kFolder ? "/" : "");
@@ -95,10 +97,10 @@ class Lister {
     return found;
   }
 
-  std::optional<LeftFile> look_at(int folder, const std::string& name, const std::string& here) {
+  static std::optional<LeftFile> look_at(int folder, const std::string& name) {
     struct stat status{};
     if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-    LeftFile file{.path = here + name,
+    LeftFile file{.path = name,
                   .kind = kind_of(status.st_mode),
                   .modified = modified_at(status),
                   .state = FileState(status)};

@@ -48,7 +48,6 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
 
   void write(std::string_view bytes) {
     for (size_t at = 0; at < bytes.size(); at += kAttachPiece) {
-      waiting_ += std::min(kAttachPiece, bytes.size() - at);
       say(AttachInput{std::string(bytes.substr(at, kAttachPiece))});
     }
   }
@@ -58,6 +57,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   void say(const AttachMessage& message) {
     if (!socket_) return;
     packets_.push_back(encode(message));
+    waiting_ += packets_.back().size();
     send();
   }
 
@@ -131,7 +131,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
         ::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) return true;
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return false;
-    if (packet.front() == encode(AttachInput{}).front()) waiting_ -= packet.size() - 1;
+    waiting_ -= packet.size();
     packets_.pop_front();  // also where nobody takes it: its end is heard by reading
     return true;
   }
@@ -141,7 +141,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   TaskFolder folder_;
   ExecHandlers handlers_;
   std::deque<std::string> packets_;  ///< that wait to be sent
-  size_t waiting_ = 0;               ///< bytes of input in them
+  size_t waiting_ = 0;               ///< bytes in them: new sizes of a terminal, too, take room
   bool paused_ = false;
   // After socket_: they must go first.
   base::EventLoop::Interest readable_;

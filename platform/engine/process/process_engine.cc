@@ -72,6 +72,19 @@ std::optional<int> parse_number(std::string_view text) {
   return error == std::errc{} ? std::optional(number) : std::nullopt;
 }
 
+/// Of one task: more would be made only to keep the server busy.
+constexpr size_t kMostRankFiles = 65'536;
+
+// The folder is the task's own: a pipe there would never answer, a device may act on being opened,
+// and the loop would wait for it with all who are served.
+std::optional<int> world_size_in(const fs::path& path) {
+  struct stat status{};
+  const UniqueFd named(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!named || ::fstat(named.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  const auto text = base::read_file("/proc/self/fd/" + std::to_string(named.get()), 64);
+  return text ? parse_number(*text) : std::nullopt;
+}
+
 }  // namespace
 
 /// One call of start(), until every shim has said whether its task is up.
@@ -547,13 +560,16 @@ std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,
   for (const std::string& task : tasks) {
     const TaskFolder folder = folder_of(gang, task);
     for (const fs::path& ranks : {folder.generated() / "ranks", folder.path / "ranks"}) {
+      // A link would lead the server to folders that are none of the task's.
       std::error_code error;
-      for (const auto& entry : fs::directory_iterator(ranks, error)) {
-        const auto number = parse_number(entry.path().filename().string());
-        const auto text = base::read_file(entry.path(), 64);
-        const auto size = text ? parse_number(*text) : std::nullopt;
-        if (number)
-          places.push_back({.rank = *number, .world_size = size.value_or(0), .task = task});
+      if (fs::is_symlink(fs::symlink_status(ranks, error))) continue;
+      size_t looked_at = 0;
+      for (fs::directory_iterator at(ranks, error), end; !error && at != end; at.increment(error)) {
+        if (++looked_at > kMostRankFiles) break;
+        const auto number = parse_number(at->path().filename().string());
+        if (!number) continue;
+        const int size = world_size_in(at->path()).value_or(0);
+        places.push_back({.rank = *number, .world_size = size, .task = task});
       }
     }
   }
