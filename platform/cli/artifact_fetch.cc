@@ -59,7 +59,10 @@ class Fetching {
     progress_.show("checking", std::string_view("what there is"));
     MUSTER_TRY(const std::vector<Artifact> all, wanted(connection_, command_));
     MUSTER_TRY(ReceivedFiles files, ReceivedFiles::open(command_.folder));
-    for (const Artifact& artifact : all) all_bytes_ += artifact.bytes;
+    // Sparse files may come to more than there are numbers for.
+    constexpr int64_t kMost = int64_t{1} << 60;
+    for (const Artifact& artifact : all)
+      all_bytes_ = std::min(kMost, all_bytes_ + std::min(kMost, artifact.bytes));
     for (const Artifact& artifact : all) {
       const auto fetched = take(files, artifact);
       if (fetched) continue;

@@ -115,6 +115,13 @@ std::string time_of(const TypedCommand& command) {
   return std::to_string(seconds / 3600) + "h" + std::to_string(seconds / 60 % 60) + "m";
 }
 
+/// The notes are the task's, who may have written any times.
+std::chrono::seconds seconds_between(int64_t from, int64_t to) {
+  int64_t seconds = 0;
+  const bool is_one = from >= 0 && to >= from && !__builtin_sub_overflow(to, from, &seconds);
+  return std::chrono::seconds(is_one ? seconds : 0);
+}
+
 }  // namespace
 
 std::vector<TypedCommand> parse_typed_commands(std::string_view records) {
@@ -131,7 +138,7 @@ std::vector<TypedCommand> parse_typed_commands(std::string_view records) {
     if (note->exit_code && found != begun.end()) {
       TypedCommand& command = commands[found->second.first];
       command.exit_code = note->exit_code;
-      command.took = std::chrono::seconds(std::max<int64_t>(0, note->time - found->second.second));
+      command.took = seconds_between(found->second.second, note->time);
       begun.erase(found);
       continue;
     }

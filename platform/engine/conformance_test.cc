@@ -208,6 +208,21 @@ TEST_P(Conformance, GivesATaskItsFilesFoldersAndEnvironment) {
   EXPECT_EQ(log_of("main"), "w slots=1\n600\n700\ntwo\nlines 'quoted'\n");
 }
 
+TEST_P(Conformance, WhatATaskLeavesInThePlaceOfItsRanksHoldsNobodyUp) {
+  TaskPlan plan = script(
+      "cd \"$FOLDER/ranks\"; mkfifo 0; ln -s /dev/zero 1; mkdir 2; echo 4 > 3; echo 4 > more");
+  plan.folders = {"ranks"};
+  plan.environment["FOLDER"] = bench_->engine().generated_folder(gang_, "main", GetParam());
+  run(plan);
+
+  std::map<int, int> sizes;
+  for (const RankPlace& place : bench_->engine().ranks(gang_, {"main"})) {
+    sizes[place.rank] = place.world_size;
+  }
+
+  EXPECT_EQ(sizes, (std::map<int, int>{{0, 0}, {1, 0}, {2, 0}, {3, 4}}));
+}
+
 TEST_P(Conformance, ScrubbingRemovesTheSecretsAndKeepsTheLog) {
   TaskPlan plan = script("echo printed");
   plan.files = {{.path = "key", .content = "98765404-secret", .secret = true}};

@@ -99,8 +99,11 @@ class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
 
   void on_message(WebSocket::Kind kind, const std::string& message) {
     if (exec_ == nullptr || !may_go_on()) return;
-    if (kind == WebSocket::Kind::kText) return heed(message);
-    exec_->write(message);
+    if (kind == WebSocket::Kind::kText) {
+      heed(message);
+    } else {
+      exec_->write(message);
+    }
     if (exec_ != nullptr && exec_->waiting() > engine::Exec::kHigh) socket_->pause(true);
   }
 
