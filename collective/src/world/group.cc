@@ -1,5 +1,7 @@
 #include "world/group.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -60,6 +62,18 @@ Error named(Error error, const World& parent, std::span<const int> ranks,
   return error;
 }
 
+// How long the word of why may be on its way to this rank, where another of the group has heard it
+// and gone.
+constexpr int kWordMilliseconds = 1000;
+
+bool fails_with_its_world(const Error& error, const Monitor& world) {
+  if (error.code == ErrorCode::kPeerLost && !world.failed()) {
+    pollfd word{world.failure_descriptor(), POLLIN, 0};
+    ::poll(&word, 1, kWordMilliseconds);
+  }
+  return world.failed();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ranks,
@@ -89,7 +103,9 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   Result<std::unique_ptr<World>> world =
       join(options, memory_bytes, parent.monitor->failure_descriptor());
   // Where the group could not form because the world around it fell apart, that is the reason.
-  if (!world && parent.monitor->failed()) return parent.monitor->failure();
+  if (!world && fails_with_its_world(world.error(), *parent.monitor)) {
+    return parent.monitor->failure();
+  }
   return world;
 }
 
