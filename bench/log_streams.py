@@ -67,6 +67,7 @@ class Reader:
     def __init__(self, command, environment, open_ends=open_terminal):
         reader, shown = open_ends()
         self.milliseconds = []
+        self._came = threading.Condition()
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=shown,
                                         stderr=subprocess.DEVNULL)
         os.close(shown)
@@ -89,9 +90,15 @@ class Reader:
             *stamps, rest = rest.split(b"@\n") if b"@\n" in rest else [rest]
             for stamp in stamps:
                 written = int(stamp.rpartition(b"@")[2])
-                self.milliseconds.append((now - written) / 1e6)
+                with self._came:
+                    self.milliseconds.append((now - written) / 1e6)
+                    self._came.notify()
             rest = rest[-64:]
         os.close(descriptor)
+
+    def wait_for(self, count):
+        with self._came:
+            self._came.wait_for(lambda: len(self.milliseconds) >= count)
 
     def finish(self, ask_to_leave=False):
         if ask_to_leave:
@@ -123,8 +130,7 @@ def latency_of_tail(server):
                     [sys.executable, "-c", CLOCKED, str(pause), str(count)], stdout=file))
         for task in tasks:
             task.wait()
-        while len(terminal.milliseconds) < TASKS * count:
-            time.sleep(0.01)
+        terminal.wait_for(TASKS * count)
         return terminal.finish(ask_to_leave=True)
 
 

@@ -293,7 +293,7 @@ class Converting(Sessions):
 
         listed = self.muster.run("convert", "lab", "--list").stdout
         self.assertRegex(listed, r"LINE +EXIT +TOOK +FOLDER +COMMAND\n")
-        self.assertRegex(listed, r" 2 +0 +\d+s +/\S+/work/deep +python3 train.py\n")
+        self.assertRegex(listed, r" 2 +0 +\d+s +/\S+/deep +python3 train.py\n")
         self.assertNotIn("did-", listed)
 
         asked = self.typed("convert", "lab")

@@ -8,20 +8,13 @@ namespace {
 
 using access::Role;
 
-Caller caller() {
-  return {.folder = "/home/ada",
-          .environment = {},
-          .now = base::FakeClock().now(),
-          .project = "team-a"};
-}
-
 template <class Command>
 Command parsed(const Words& words) {
-  return parsed_by<Command>(caller(), words);
+  return parsed_by<Command>(ada_in_team_a(), words);
 }
 
 std::string refusal(const Words& words) {
-  return refusal_by(caller(), words);
+  return refusal_by(ada_in_team_a(), words);
 }
 
 TEST(Login, TakesAServerAndHowItIsKnown) {

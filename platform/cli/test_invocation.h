@@ -34,4 +34,12 @@ inline std::string refusal_by(const Caller& caller, const Words& words) {
   return invocation ? "accepted" : invocation.error().to_string();
 }
 
+/// Who has chosen a project, at a time that is known.
+inline Caller ada_in_team_a() {
+  return {.folder = "/home/ada",
+          .environment = {},
+          .now = base::FakeClock().now(),
+          .project = "team-a"};
+}
+
 }  // namespace muster::cli

@@ -4,6 +4,7 @@
 #include "store/postgres_copy.h"
 #include "store/postgres_schema.h"
 #include "store/sqlite_schema.h"
+#include "store/summary_counts.h"
 
 namespace muster::store {
 
@@ -43,15 +44,7 @@ Result<bool> has_table(PostgresConnection& connection, const char* name) {
 Result<StoreSummary> summary_of(PostgresConnection& connection) {
   StoreSummary summary;
   MUSTER_TRY(summary.schema_version, schema_version(connection));
-  const std::pair<const char*, uint64_t*> counts[] = {{"job", &summary.jobs},
-                                                      {"project", &summary.projects},
-                                                      {"account", &summary.users},
-                                                      {"token", &summary.tokens},
-                                                      {"secret", &summary.secrets},
-                                                      {"subscription", &summary.subscriptions},
-                                                      {"delivery", &summary.deliveries},
-                                                      {"audit", &summary.audit_records}};
-  for (const auto& [table, count] : counts) {
+  for (const auto& [table, count] : counts_in(summary)) {
     MUSTER_TRY(const bool is_there, has_table(connection, table));
     if (!is_there) continue;
     MUSTER_TRY(const PostgresRows rows,

@@ -3,6 +3,7 @@
 #include "store/document_check.h"
 #include "store/sqlite_schema.h"
 #include "store/sqlite_tables.h"
+#include "store/summary_counts.h"
 
 namespace muster::store {
 
@@ -78,15 +79,7 @@ Result<void> take_for_oneself(SqliteDatabase& database) {
 Result<StoreSummary> summary_of(SqliteDatabase& database) {
   StoreSummary summary;
   MUSTER_TRY(summary.schema_version, schema_version(database));
-  const std::pair<const char*, uint64_t*> counts[] = {{"job", &summary.jobs},
-                                                      {"project", &summary.projects},
-                                                      {"account", &summary.users},
-                                                      {"token", &summary.tokens},
-                                                      {"secret", &summary.secrets},
-                                                      {"subscription", &summary.subscriptions},
-                                                      {"delivery", &summary.deliveries},
-                                                      {"audit", &summary.audit_records}};
-  for (const auto& [table, count] : counts) {
+  for (const auto& [table, count] : counts_in(summary)) {
     MUSTER_TRY(const bool is_there, has_table(database, table));
     if (!is_there) continue;
     MUSTER_TRY(const int64_t rows, database.number(std::string("SELECT count(*) FROM ") + table));
