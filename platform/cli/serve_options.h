@@ -56,6 +56,16 @@ struct ServeOptions {
   std::optional<int> keep_jobs;       ///< of each project
   std::optional<int64_t> keep_bytes;  ///< of the disk
 
+  std::string engine = "process";  ///< or "container"
+  /// Where its containers run: name -> "unix:///run/docker.sock", "tcp://host:2376", "ssh://user@
+  /// host/run/podman/podman.sock", unread. Empty: DOCKER_HOST, or the usual sockets of this
+  /// machine.
+  std::map<std::string, std::string> container_hosts;
+  /// Where others reach a host's tasks, and its GPUs, where the engine cannot tell: name -> value.
+  std::map<std::string, std::string> host_addresses;
+  std::map<std::string, std::string> host_gpus;
+  std::optional<std::filesystem::path> docker_cert_path;  ///< ca.pem, cert.pem, key.pem
+
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
   std::string node_pool = "default";  ///< that the server's node belongs to
   int task_slots = 256;               ///< how many tasks may run at once, whatever they ask for

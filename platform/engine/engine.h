@@ -20,6 +20,7 @@
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
 #include "job/exit_status.h"
+#include "launch/image_facts.h"
 #include "launch/task_plan.h"
 
 namespace muster::engine {
@@ -46,6 +47,7 @@ struct Node {
   std::vector<std::string> gpu_names;
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
+  std::string address;  ///< where tasks on other nodes reach those on this one; empty: nowhere
   std::map<std::string, std::string> topology;  ///< level -> domain
   std::map<std::string, std::string> labels;
 
@@ -61,10 +63,27 @@ struct TaskEnded {
   base::Time time;
 };
 
+/// ranks() has another answer for this task.
+struct RanksChanged {};
+
+using TaskNews = std::variant<TaskAnswered, TaskEnded, RanksChanged>;
+
 struct TaskReport {
   Gang gang;
   std::string task;
-  std::variant<TaskAnswered, TaskEnded> what;
+  TaskNews what;
+};
+
+/// An image that a task is to run in.
+struct ImageWish {
+  std::string task;
+  std::string node;
+  std::string image;
+  std::string user;  ///< as JobSpec::user has it; empty: whom the image says
+  job::PullPolicy pull = job::PullPolicy::kIfMissing;
+  std::string registry;  ///< where to log in; empty: the one that the image names
+  std::string username;  ///< empty: nobody logs in
+  std::string password;
 };
 
 /// Where the rank census found a rank of an MPI program.
@@ -140,6 +159,40 @@ class Engine {
   /// Whether TaskPlan::image is what a task runs in. Where it is not, tasks see the machine's own
   /// files.
   virtual bool runs_images() const { return false; }
+
+  /// Has the images brought to their nodes and looked into. `progress` says, now and then, what it
+  /// does: "node-1 fetches horovod:0.28 (312 of 940 MB)". `done` is called once, later, with the
+  /// facts of each wish, in their order; never after the interest was dropped, which ends what is
+  /// under way. Only of an engine that runs images.
+  ///
+  /// Errors: kNotFound (no such image), kRefused (the registry, or an image for another processor),
+  /// kUnavailable (the node's engine).
+  using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
+  [[nodiscard]] virtual std::shared_ptr<void> prepare(
+      const Gang& gang, std::vector<ImageWish> images,
+      std::function<void(const std::string&)> progress, Prepared done);
+
+  /// How tasks on these nodes would reach each other.
+  virtual launch::Reach reach(const std::vector<std::string>& nodes) const {
+    static_cast<void>(nodes);
+    return launch::Reach::kLoopback;
+  }
+
+  /// Muster's own programs as tasks see them: the shim (--rank) and the remote shell. Empty: tasks
+  /// see the machine's files.
+  struct ProgramsInTasks {
+    std::string shim;
+    std::string remote_shell;
+  };
+  virtual ProgramsInTasks programs_in_tasks() const { return {}; }
+
+  /// What the task's mpirun said it is ("Open MPI 4.1.4"); empty: it was not asked, or none knows
+  /// it. There from the time on that the start of the task is done.
+  virtual std::string mpi_of(const Gang& gang, const std::string& task) const {
+    static_cast<void>(gang);
+    static_cast<void>(task);
+    return {};
+  }
 
   /// The machines there are now.
   virtual std::vector<Node> nodes() = 0;

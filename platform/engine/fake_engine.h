@@ -201,6 +201,41 @@ class FakeEngine : public Engine {
     return census;
   }
 
+  // --- as an engine that runs images, where a test makes it one
+  bool images = false;
+  std::vector<ImageWish> wishes;                     ///< of the last prepare()
+  std::function<void(const std::string&)> progress;  ///< of the same
+  Prepared prepared;                                 ///< of the same; a test calls it
+  std::weak_ptr<void> preparing;                     ///< expired once nobody is interested
+  launch::Reach reach_of_all = launch::Reach::kLoopback;
+  std::map<std::string, std::string> mpis;  ///< by task
+
+  bool runs_images() const override { return images; }
+  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> asked,
+                                std::function<void(const std::string&)> on_progress,
+                                Prepared done) override {
+    calls.push_back("prepare " + name_of(gang));
+    wishes = std::move(asked);
+    progress = std::move(on_progress);
+    prepared = std::move(done);
+    auto interest = std::make_shared<int>(0);
+    preparing = interest;
+    return interest;
+  }
+  launch::Reach reach(const std::vector<std::string>&) const override { return reach_of_all; }
+  ProgramsInTasks programs_in_tasks() const override {
+    return images ? ProgramsInTasks{.shim = "/muster/bin/muster-shim",
+                                    .remote_shell = "/muster/bin/muster-rsh"}
+                  : ProgramsInTasks{};
+  }
+  std::string mpi_of(const Gang&, const std::string& task) const override {
+    const auto found = mpis.find(task);
+    return found == mpis.end() ? "" : found->second;
+  }
+  void change_ranks(const Gang& gang, const std::string& task) {
+    report(gang, task, RanksChanged{});
+  }
+
  private:
   class ExecEnd : public Exec {
    public:
@@ -238,8 +273,7 @@ class FakeEngine : public Engine {
     return gang.job_id + "/" + std::to_string(gang.attempt);
   }
 
-  void report(const Gang& gang, const std::string& task,
-              std::variant<TaskAnswered, TaskEnded> what) {
+  void report(const Gang& gang, const std::string& task, TaskNews what) {
     if (listener_) listener_({.gang = gang, .task = task, .what = std::move(what)});
   }
 

@@ -58,6 +58,15 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
+/// How the ranks of an MPI job were started, once that is known.
+struct LaunchFacts {
+  LaunchBy by = LaunchBy::kAuto;  ///< kSsh or kAgent; kAuto: not known yet
+  std::string why;                ///< "the images have sshd and ssh"
+  std::string mpi;                ///< "Open MPI 4.1.4", as its mpirun says; empty: not known
+
+  bool operator==(const LaunchFacts&) const = default;
+};
+
 /// Why a job failed: the first task at fault, the cause in words, its last lines, what to try.
 struct Failure {
   std::string task;
@@ -97,6 +106,7 @@ struct Job {
   std::optional<Time> ended;
   std::optional<int> exit_code;  ///< of the task that decides; set when the job is final
   std::optional<Failure> failure;
+  std::optional<LaunchFacts> launch;  ///< of the last attempt of a kMpi job
   /// As its program reports it. Never stored: looked at when the job is shown.
   std::optional<Progress> progress;
   /// Of an ended job: when it is removed by itself. Never stored: the server's settings say it.

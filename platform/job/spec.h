@@ -34,6 +34,44 @@ enum class Sandbox {
 std::string_view to_string(Sandbox sandbox);
 std::optional<Sandbox> sandbox_of(std::string_view name);
 
+/// How a launcher reaches the workers that it starts ranks in.
+enum class LaunchBy {
+  kAuto,   ///< by ssh where the images have what it takes, else by Muster's own remote shell
+  kSsh,    ///< ssh, and an sshd in each worker
+  kAgent,  ///< Muster's own: an image needs nothing but its MPI
+};
+
+std::string_view to_string(LaunchBy launch);
+std::optional<LaunchBy> launch_by_of(std::string_view name);
+
+/// When an image is fetched though the host may have it.
+enum class PullPolicy { kIfMissing, kAlways, kNever };
+
+/// "if-missing", "always", "never".
+std::string_view to_string(PullPolicy policy);
+std::optional<PullPolicy> pull_policy_of(std::string_view name);
+
+/// How a registry is told who fetches an image.
+struct RegistryLogin {
+  std::string server;    ///< "registry.example.com:5000"; empty: the one that the image names
+  std::string username;  ///< empty: nobody logs in
+  std::string secret;    ///< of the project: the one that holds the password
+
+  bool operator==(const RegistryLogin&) const = default;
+};
+
+/// How far the containers of a job are set apart from their host, where its tasks are containers.
+/// Each default is the stricter one.
+struct ContainerSpec {
+  PullPolicy pull = PullPolicy::kIfMissing;
+  bool writable_root = false;             ///< else only volumes, /tmp and the like can be written
+  bool new_privileges = false;            ///< set-user-id programs get what they say
+  std::vector<std::string> capabilities;  ///< beside the few that are left: "SYS_PTRACE"
+  int64_t shm_bytes = 0;                  ///< of /dev/shm; 0: as the engine has it
+
+  bool operator==(const ContainerSpec&) const = default;
+};
+
 /// What one task needs of a node. Zero means: no claim.
 struct Resources {
   int gpus = 0;                  ///< whole ones; 0 where it asks for a part of one
@@ -139,6 +177,8 @@ std::optional<Volume::Kind> volume_kind_of(std::string_view name);
 /// What the tasks of one role run and need, beside what the job says of its workers.
 struct RoleSpec {
   std::string image;                               ///< empty: the job's
+  std::string user;                                ///< where an image is given: as JobSpec::user
+  RegistryLogin registry;                          ///< where an image is given
   std::vector<std::string> command;                ///< empty: the job's, with its arguments
   std::vector<std::string> arguments;              ///< where `command` is empty: behind the job's
   Resources resources;                             ///< none of the job's are taken over
@@ -154,10 +194,16 @@ struct JobSpec {
   /// What an image holds; an engine that runs none has a stand-in for it, or the machine's own
   /// files.
   std::string image;
+  std::string user;        ///< "NAME-OR-NUMBER[:GROUP]" of the image; empty: whom the image says
+  RegistryLogin registry;  ///< of `image`
+  ContainerSpec container;
+  LaunchBy launch = LaunchBy::kAuto;  ///< kMpi
   /// argv: of the single task, of the launcher, or of every worker of a kGrpc or kTorch job. Empty:
   /// what the image runs.
   std::vector<std::string> command;
   std::vector<std::string> arguments;  ///< behind the command
+  /// The command is run in the place of the image's entry point; else it is what that is given.
+  bool replaces_entrypoint = true;
   int workers = 0;           ///< those beside the leader (launcher, chief, master); kSingle: 0
   int slots_per_worker = 1;  ///< ranks that a worker takes (hostfile slots)
   Resources resources;       ///< of each worker, or of the single task

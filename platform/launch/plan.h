@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "job/job.h"
 #include "job/machine_type.h"
+#include "launch/image_facts.h"
 #include "launch/task_plan.h"
 
 namespace muster::launch {
@@ -41,9 +42,23 @@ struct Site {
   /// What CUDA_VISIBLE_DEVICES calls each GPU of a node; empty where the node has none. Not set: no
   /// node has any.
   std::function<std::vector<std::string>(const std::string& node)> gpus_of;
-  job::ImageStandIns images;                   ///< for an engine that runs none
+  job::ImageStandIns images;  ///< for an engine that runs none
+  Reach reach = Reach::kLoopback;
+  /// kHosts: the address of a node, by its name.
+  std::function<std::string(const std::string& node)> address_of;
+  /// For an engine that runs images: those of the gang's tasks, by the task's name.
+  std::map<std::string, ImageFacts> image_facts;
+  /// `REMOTE_SHELL HOST COMMAND...` is Muster's own remote shell (engine/rsh/), as the tasks see
+  /// it; empty: there is none.
+  std::string remote_shell;
+  job::LaunchBy launch = job::LaunchBy::kSsh;  ///< what choose_launch() came to
   std::map<std::string, std::string> secrets;  ///< name -> value, of those that the job uses
 };
+
+/// How the ranks of a job are to be started, and why, for people: by what the spec asks for, and by
+/// what the images have; an engine that runs none has what the machine has. kRefused: what is asked
+/// for cannot be had ("--launch ssh" of an image without sshd).
+base::Result<job::LaunchFacts> choose_launch(const job::Job& job, const Site& site);
 
 /// (What each task runs: launch/program.h.)
 ///

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "job/job.h"
+#include "job/mpi_version.h"
+#include "launch/image_facts.h"
 
 namespace muster::launch {
 
@@ -31,13 +33,38 @@ struct PlannedFile {
   bool operator==(const PlannedFile&) const = default;
 };
 
-/// Where the task answers ssh. The port is bound on the task's own loopback address before the task
-/// starts; each connection gets an sshd of its own.
+/// How the tasks of a gang reach each other.
+enum class Reach {
+  kLoopback,  ///< all on one machine: each has an address of its own in 127.0.0.0/8
+  kNames,     ///< on a network of the job's own, which knows each by its host name
+  kHosts,     ///< by the addresses of their nodes: each has ports of its own
+};
+
+/// Where the task answers its launcher's remote shell. The port is bound before the task starts;
+/// each connection gets a server of its own.
 struct SshService {
   int port = 0;
-  std::vector<std::string> command;  ///< sshd in inetd mode
+  std::vector<std::string> command;  ///< sshd or muster-rsh, in inetd mode
+  std::string bind;                  ///< the address to bind; empty: TaskPlan::address
 
   bool operator==(const SshService&) const = default;
+};
+
+/// What depends on which MPI the task's mpirun belongs to. The engine has `mpirun --version` run in
+/// the task before its program starts, and does what stands under the answer.
+struct MpiChoice {
+  struct Variant {
+    std::map<std::string, std::string> environment;  ///< on top of TaskPlan::environment
+    /// Files of /generated that take the content of another: hostfile <- hostfile.intel.
+    std::map<std::string, std::string> files;
+
+    bool operator==(const Variant&) const = default;
+  };
+  /// Whose --version is asked; looked up in the PATH of the task.
+  std::string program = "mpirun";
+  std::map<job::MpiKind, Variant> variants;
+
+  bool operator==(const MpiChoice&) const = default;
 };
 
 struct TaskPlan {
@@ -45,12 +72,17 @@ struct TaskPlan {
   job::Role role = job::Role::kSingle;
   std::string node;  ///< where it was placed: one of the engine's
   std::string hostname;
-  std::string address;            ///< 127.x.y.z: the task's own
+  Reach reach = Reach::kLoopback;
+  std::string address;  ///< where others reach it: 127.x.y.z, its host name, or its node's address
   std::vector<std::string> argv;  ///< empty: the task only answers ssh
   std::map<std::string, std::string> environment;
   std::string folder;
-  std::string image;                 ///< for an engine that runs images
-  std::string project;               ///< whose kStorage volumes are meant
+  std::string image;             ///< for an engine that runs images: the id of one
+  Account account;               ///< who it runs as in that image
+  job::ContainerSpec container;  ///< for the same
+  job::Resources resources;  ///< of the node: what it may use, where the engine can hold it to that
+  std::vector<int> devices;  ///< the numbers of its GPUs on the node
+  std::string project;       ///< whose kStorage volumes are meant
   std::vector<job::Volume> volumes;  ///< what it finds where; the same for all of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};
@@ -60,6 +92,10 @@ struct TaskPlan {
   /// Files of /generated that are found at another path, too: hostfile -> /etc/mpi/hostfile. Only
   /// in a sandbox.
   std::map<std::string, std::string> also_at;
+  std::optional<MpiChoice> mpi;  ///< of a launcher
+  /// Ranks may be started in it. Open MPI has each sign in (its fork agent); for others the engine
+  /// looks among the task's processes.
+  bool takes_ranks = false;
   bool input = false;     ///< its program reads what those who are attached write; else nothing
   bool terminal = false;  ///< it has a terminal
   /// Those it was given, as CUDA_VISIBLE_DEVICES names them.

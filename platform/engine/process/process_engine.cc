@@ -403,7 +403,7 @@ void ProcessEngine::stop(const Gang& gang, const std::vector<std::string>& tasks
   }
 }
 
-void ProcessEngine::report(const TaskKey& key, std::variant<TaskAnswered, TaskEnded> what) {
+void ProcessEngine::report(const TaskKey& key, TaskNews what) {
   if (listener_) listener_({.gang = key.first, .task = key.second, .what = std::move(what)});
 }
 

@@ -73,7 +73,7 @@ class ProcessEngine : public Engine {
   void take_up(HeldTask& task);
   void ended(const TaskKey& key);
   void reap(base::Child helper);
-  void report(const TaskKey& key, std::variant<TaskAnswered, TaskEnded> what);
+  void report(const TaskKey& key, TaskNews what);
 
   base::EventLoop& loop_;
   ProcessEngineOptions options_;

@@ -1,0 +1,61 @@
+// Tasks are containers of Docker or Podman, on one host or a few. In each, the shim is process 1
+// and does what it does for a process (engine/shim/): it holds the program's output, its terminal
+// and its end, so a server that goes loses nothing. What it tells is kept here in the same files.
+//
+// docs/decisions/0019.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "engine/container/options.h"
+#include "engine/engine.h"
+
+namespace muster::engine {
+
+class ContainerEngine : public Engine {
+ public:
+  /// Meets the hosts. kUnavailable where none answers.
+  static Result<std::unique_ptr<ContainerEngine>> open(base::EventLoop& loop,
+                                                       ContainerEngineOptions options);
+  ~ContainerEngine() override;
+
+  bool runs_images() const override { return true; }
+  std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> images,
+                                std::function<void(const std::string&)> progress,
+                                Prepared done) override;
+  launch::Reach reach(const std::vector<std::string>& nodes) const override;
+  ProgramsInTasks programs_in_tasks() const override;
+  std::string mpi_of(const Gang& gang, const std::string& task) const override;
+  std::vector<Node> nodes() override;
+  std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
+  void listen(Listener listener) override;
+  std::string generated_folder(const Gang& gang, std::string_view task,
+                               job::Sandbox sandbox) const override;
+  void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
+  Found adopt(const Gang& gang, const std::string& task) override;
+  void scrub(const Gang& gang) override;
+  Result<void> remove(const std::string& job_id) override;
+  void measure(const std::string& job_id, Measured done) override;
+  Result<std::unique_ptr<LogCursor>> open_log(const Gang& gang, const std::string& task) override;
+  std::shared_ptr<void> watch_log(const Gang& gang, const std::string& task,
+                                  std::function<void()> grown) override;
+  Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
+                                     const ExecPlan& plan, ExecHandlers handlers) override;
+  Result<std::unique_ptr<Exec>> attach(const Gang& gang, const std::string& task,
+                                       ExecHandlers handlers) override;
+  MetricReader open_metrics(const Gang& gang, const std::string& task) override;
+  std::optional<std::filesystem::path> artifacts_folder(const std::string& job_id) const override;
+  std::vector<RankPlace> ranks(const Gang& gang,
+                               const std::vector<std::string>& tasks) const override;
+
+ private:
+  struct Impl;
+  explicit ContainerEngine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::engine

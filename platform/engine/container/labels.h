@@ -1,0 +1,45 @@
+// The labels by which containers, networks and volumes are known as Muster's, and as whose.
+//
+// Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace muster::engine {
+
+inline constexpr const char* kOwnerLabel = "org.muster.owner";  ///< ContainerEngineOptions::owner
+inline constexpr const char* kJobLabel = "org.muster.job";
+inline constexpr const char* kAttemptLabel = "org.muster.attempt";
+inline constexpr const char* kTaskLabel = "org.muster.task";
+
+using Labels = std::map<std::string, std::string>;
+
+Labels labels_of_task(const std::string& owner, const Gang& gang, const std::string& task);
+Labels labels_of_gang(const std::string& owner, const Gang& gang);
+/// Of what outlives an attempt: volumes of a job.
+Labels labels_of_job(const std::string& owner, const std::string& job_id);
+
+/// As DockerClient's filters want them: "name=value".
+std::vector<std::string> as_filters(const Labels& labels);
+
+struct LabelledTask {
+  Gang gang;
+  std::string task;
+};
+/// nullopt: it is none of this owner's tasks.
+std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels);
+
+/// "muster-JOB-ATTEMPT-TASK": names of the engine, where every name of it is taken by at most one.
+std::string container_name(const Gang& gang, std::string_view task);
+std::string network_name(const Gang& gang);
+/// `what`: "artifacts", "tree-0"
+std::string volume_name(const std::string& job_id, std::string_view what);
+std::string storage_name(const std::string& project, std::string_view storage);
+
+}  // namespace muster::engine

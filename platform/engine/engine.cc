@@ -1,0 +1,10 @@
+#include "engine/engine.h"
+
+namespace muster::engine {
+
+std::shared_ptr<void> Engine::prepare(const Gang&, std::vector<ImageWish>,
+                                      std::function<void(const std::string&)>, Prepared) {
+  return nullptr;
+}
+
+}  // namespace muster::engine

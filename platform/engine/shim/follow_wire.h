@@ -1,0 +1,67 @@
+// What a task whose folder is elsewhere tells of itself: `muster-shim --follow FOLDER` writes it to
+// its standard output, from the offsets that it is given on, and goes on until the task has ended
+// and everything was told. The server keeps a copy of the folder from it
+// (engine/container/mirror.h).
+//
+//   offset  size  field
+//   0       1     kind: FollowKind
+//   1       3     zero
+//   4       4     length of the bytes, little endian, at most kMaxFollowRecord
+//   8       8     where in the file they belong, little endian; 0 where the kind has no file
+//   16      ...   the bytes
+//
+// Whoever follows for the first time may do so by the standard output of the container's process 1,
+// which is the same stream from offset 0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::engine {
+
+inline constexpr size_t kMaxFollowRecord = 64 << 10;
+inline constexpr size_t kFollowHeader = 16;
+
+enum class FollowKind : uint8_t {
+  kRunning = 'r',  ///< the RunningRecord: its programs may be started from now on
+  kRefused = 'x',  ///< it could not be started: "CODE\nWHAT" (base::error_code_of); the last record
+  kAnswered = 'a',  ///< its remote shell's port greets
+  kMpi = 'm',       ///< what mpirun said it is; before kRunning
+  kRank = 'k',      ///< "RANK SIZE": a rank has signed in
+  kLog = 'l',       ///< bytes of the log, at their offset
+  kLogStart = 's',  ///< the log's front was cut: the content of log.start
+  kMetrics = 't',   ///< bytes of the metrics file, at their offset; at 0: the file begins anew
+  kExit = 'e',      ///< the ExitRecord; everything else was told before. The last record
+};
+
+struct FollowRecord {
+  FollowKind kind = FollowKind::kLog;
+  uint64_t offset = 0;
+  std::string bytes;
+
+  bool operator==(const FollowRecord&) const = default;
+};
+
+/// REQUIRES: bytes.size() <= kMaxFollowRecord.
+std::string encode(const FollowRecord& record);
+
+/// Cuts a stream that comes in pieces into records.
+///
+/// Not thread-safe.
+class FollowReader {
+ public:
+  void add(std::string_view bytes) { waiting_ += bytes; }
+  /// The next whole record; nullopt: more has to come. A stream that is none ends for good: see
+  /// is_broken().
+  std::optional<FollowRecord> next();
+  bool is_broken() const { return broken_; }
+
+ private:
+  std::string waiting_;
+  size_t taken_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace muster::engine
