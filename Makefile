@@ -12,8 +12,9 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev deps-bench deps-fuzz build programs quickstart test test-sanitize fuzz bench bench-launch \
-        bench-throughput bench-scheduler bench-collective bench-api bench-logs test-documents format lint install clean
+.PHONY: help deps deps-dev deps-bench deps-containers deps-fuzz build programs images quickstart quickstart-containers \
+        test test-containers test-intel-mpi test-documents test-sanitize fuzz bench bench-launch bench-throughput \
+        bench-scheduler bench-collective bench-api bench-logs bench-containers format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -27,6 +28,9 @@ deps-dev:
 deps-bench:
 	@scripts/deps.sh --bench
 
+deps-containers:
+	@scripts/deps.sh --containers
+
 build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
 	@cmake --build --preset release
@@ -39,8 +43,22 @@ programs: deps
 quickstart: programs ## train on two MPI workers under Muster and show the result
 	@scripts/quickstart.sh
 
+# What the containers of tests, quickstart and benchmarks run.
+images: deps-containers
+	@scripts/test_images.sh
+
+quickstart-containers: programs images ## the same in containers, by Docker or Podman (as root)
+	@scripts/quickstart_containers.sh
+
 test: build ## run every unit, conformance and end-to-end test
 	@scripts/run_tests.sh release
+
+# Real engines, Podman and Docker, each with storage, networks and processes of its own.
+test-containers: build images ## run the tests of tasks in containers (as root)
+	@scripts/run_tests.sh release -L '^containers$$'
+
+test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in sandboxes (as root)
+	@scripts/run_tests.sh release -L '^intel-mpi$$'
 
 test-documents: programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
@@ -49,7 +67,7 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 	@set -e; for preset in asan tsan; do \
 	  cmake --preset $$preset; \
 	  cmake --build --preset $$preset; \
-	  scripts/run_tests.sh $$preset -LE e2e; \
+	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|intel-mpi)$$'; \
 	done
 
 deps-fuzz:
@@ -81,6 +99,11 @@ bench-api: build ## submits, listings, watchers and memory of a busy server, and
 
 bench-logs: build ## how soon and how fast output is seen, and how long list and get take
 	@python3 bench/logs.py
+
+# BENCH_FLAGS: names of its parts: launch, gang, allreduce.
+bench-containers: deps-bench build images ## tasks in containers, against podman run and mpirun by hand (as root)
+	@cmake --build --preset release --target bench_programs
+	@python3 bench/containers.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch and the machine's limit

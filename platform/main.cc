@@ -12,6 +12,8 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "cli/paths.h"
+#include "engine/container/container_engine.h"
+#include "engine/container/host_texts.h"
 #include "engine/process/declared_gpus.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/process_engine.h"
@@ -42,6 +44,12 @@ std::filesystem::path shim_path() {
   return std::filesystem::exists(installed) ? installed : folder / "muster-shim";
 }
 
+/// Muster's own remote shell; empty: it was left out.
+std::string remote_shell_path() {
+  const std::filesystem::path path = shim_path().parent_path() / "muster-rsh";
+  return std::filesystem::exists(path) ? path.string() : "";
+}
+
 Result<muster::service::OpenedStore> open_store(const std::string& place, const Paths& paths) {
   if (!muster::store::is_postgres_url(place)) {
     MUSTER_TRY(auto store, muster::store::SqliteStore::open(place));
@@ -70,9 +78,58 @@ Result<std::vector<std::filesystem::path>> hidden_from_jobs(
   return hidden;
 }
 
+auto tree_unpacker(const std::filesystem::path& jobs_folder) {
+  return [trees = muster::workspace::TreeStore(muster::cli::trees_folder(jobs_folder))](
+             const std::string& project, const std::string& tree,
+             const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
+}
+
+Result<std::vector<muster::engine::ContainerHostOptions>> container_hosts(
+    const ServeOptions& options) {
+  muster::engine::Surroundings here = muster::engine::surroundings_here();
+  if (options.docker_cert_path) {
+    here.variable = [variable = here.variable,
+                     folder = options.docker_cert_path->string()](const std::string& name) {
+      return name == "DOCKER_CERT_PATH" ? folder : variable(name);
+    };
+  }
+  const muster::engine::HostTexts texts{
+      .endpoints = options.container_hosts,
+      .addresses = options.host_addresses,
+      .gpus = options.host_gpus,
+      .certificates = options.docker_cert_path.value_or(std::filesystem::path()),
+      .own_name = muster::engine::host_name(),
+      .own_gpus = options.declared_gpus};
+  MUSTER_TRY(auto hosts, muster::engine::read_hosts(texts, here));
+  for (muster::engine::ContainerHostOptions& host : hosts) {
+    host.pool = options.node_pool;
+    host.task_slots = options.task_slots;
+    host.topology = options.topology;
+  }
+  return hosts;
+}
+
+Result<std::unique_ptr<muster::engine::Engine>> make_container_engine(
+    muster::base::EventLoop& loop, const std::filesystem::path& jobs_folder,
+    const ServeOptions& options) {
+  muster::engine::ContainerEngineOptions how{.folder = jobs_folder,
+                                             .programs = shim_path().parent_path(),
+                                             .log_quota = static_cast<uint64_t>(options.log_quota),
+                                             .unpack_tree = tree_unpacker(jobs_folder)};
+  MUSTER_TRY(how.hosts, container_hosts(options));
+  MUSTER_TRY(how.owner, muster::engine::owner_of(jobs_folder));
+  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  if (!how.hidden.empty()) {
+    for (auto& way : muster::engine::ways_in(how.hosts)) how.hidden.push_back(std::move(way));
+  }
+  MUSTER_TRY(auto engine, muster::engine::ContainerEngine::open(loop, std::move(how)));
+  return std::unique_ptr<muster::engine::Engine>(std::move(engine));
+}
+
 Result<std::unique_ptr<muster::engine::Engine>> make_engine(
     muster::base::EventLoop& loop, const std::filesystem::path& jobs_folder,
     const ServeOptions& options) {
+  if (options.engine == "container") return make_container_engine(loop, jobs_folder, options);
   muster::engine::ProcessEngineOptions how{.folder = jobs_folder,
                                            .shim = shim_path(),
                                            .task_slots = options.task_slots,
@@ -81,11 +138,7 @@ Result<std::unique_ptr<muster::engine::Engine>> make_engine(
   how.log_quota = static_cast<uint64_t>(options.log_quota);
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
   how.storage_folder = options.storage_folder.value_or(muster::cli::storage_folder(jobs_folder));
-  how.unpack_tree = [trees = muster::workspace::TreeStore(muster::cli::trees_folder(jobs_folder))](
-                        const std::string& project, const std::string& tree,
-                        const std::filesystem::path& folder) {
-    return trees.unpack(project, tree, folder);
-  };
+  how.unpack_tree = tree_unpacker(jobs_folder);
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, muster::engine::parse_declared_gpus(options.declared_gpus));
   }
@@ -105,12 +158,13 @@ void tell_ready(int fd) {
 }
 
 int serve(const ServeOptions& options, const muster::cli::Hooks::ReadAgain& read_again) {
-  const muster::service::Makers makers{
-      .open_store = open_store,
-      .make_engine = make_engine,
-      .ready = [&options] { tell_ready(options.ready_fd); },
-      .site = {.user = muster::engine::user_name(), .rank_agent = shim_path()},
-      .version = kVersion};
+  const muster::service::Makers makers{.open_store = open_store,
+                                       .make_engine = make_engine,
+                                       .ready = [&options] { tell_ready(options.ready_fd); },
+                                       .site = {.user = muster::engine::user_name(),
+                                                .rank_agent = shim_path(),
+                                                .remote_shell = remote_shell_path()},
+                                       .version = kVersion};
   const Result<void> served = muster::service::serve(options, read_again, makers);
   return served ? 0 : tell(served.error());
 }

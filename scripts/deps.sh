@@ -5,6 +5,8 @@
 #   scripts/deps.sh --dev   and those of apt-packages-dev.txt: to format and lint
 #   scripts/deps.sh --fuzz  and those of apt-packages-fuzz.txt: to build the fuzzers
 #   scripts/deps.sh --bench and those of apt-packages-bench.txt: to run the benchmarks
+#   scripts/deps.sh --containers
+#                           and those of apt-packages-containers.txt: to test container engines
 #
 # MUSTER_DEPS=skip leaves the system alone, for those who bring the packages in another way.
 set -euo pipefail
@@ -120,28 +122,47 @@ update_lists() {
 }
 
 # Muster runs the sshd binary under the user's own name, on the loopback interface, for as long as
-# a job lives. Debian's package would also start the system's ssh service, which nobody asked for:
-# while it installs, the service is masked (a link to /dev/null, which the package respects), and
-# disabled before the mask is lifted. Works with and without a running systemd.
-readonly ssh_unit=/etc/systemd/system/ssh.service
-masked=no
-new_sshd=no
-mask_ssh_service() {
-  trap leave_services_off EXIT
-  [[ ! -e $ssh_unit && ! -L $ssh_unit ]] || return 0
-  quietly mkdir -p "$(dirname "$ssh_unit")"
-  quietly ln -s /dev/null "$ssh_unit"
-  masked=yes
+# a job lives, and its tests run container engines of their own. Debian's packages would also start
+# the system's services, which nobody asked for: while they install, these are masked (a link to
+# /dev/null, which the packages respect), and disabled before the mask is lifted. Works with and
+# without a running systemd.
+readonly units=/etc/systemd/system
+quiet=()
+masked=()
+services_of() {
+  case $1 in
+    openssh-server) echo ssh.service ;;
+    podman) echo podman.{socket,service} podman-restart.service podman-auto-update.{timer,service} ;;
+    docker.io) echo docker.{socket,service} ;;
+    containerd | docker-registry) echo "$1.service" ;;
+  esac
 }
 
-leave_ssh_service_off() {
-  # Forgets the links for boot, which the package makes whether or not systemd runs.
-  quietly deb-systemd-helper disable ssh.service || true
-  quietly update-rc.d ssh disable || true
-  [[ $masked == no ]] || quietly rm -f "$ssh_unit"
+mask_services() {
+  local name unit
+  trap leave_services_off EXIT
+  for name in "$@"; do
+    for unit in $(services_of "$name"); do
+      quiet+=("$unit")
+      [[ ! -e $units/$unit && ! -L $units/$unit ]] || continue
+      quietly mkdir -p "$units"
+      quietly ln -s /dev/null "$units/$unit"
+      masked+=("$unit")
+    done
+  done
+}
+
+unmask_services() {
+  local unit
+  for unit in "${quiet[@]}"; do
+    # Forgets the links for boot, which the package makes whether or not systemd runs.
+    quietly deb-systemd-helper disable "$unit" || true
+    quietly update-rc.d "${unit%.*}" disable || true
+  done
+  for unit in "${masked[@]}"; do quietly rm -f "$units/$unit"; done
   [[ -d /run/systemd/system ]] || return 0
   quietly systemctl daemon-reload || true
-  quietly systemctl disable --now ssh.service || true
+  for unit in "${quiet[@]}"; do quietly systemctl disable --now "$unit" || true; done
 }
 
 # The tests start a PostgreSQL server of their own from the package's programs. Installing it would
@@ -165,7 +186,7 @@ allow_database_cluster() {
 leave_services_off() {
   trap - EXIT
   allow_database_cluster
-  [[ $new_sshd == no ]] || leave_ssh_service_off
+  unmask_services
 }
 
 # --no-remove: installing what Muster needs never takes another package away.
@@ -183,7 +204,8 @@ main() {
     --dev) files+=("$root/apt-packages-dev.txt") ;;
     --fuzz) files+=("$root/apt-packages-fuzz.txt") ;;
     --bench) files+=("$root/apt-packages-bench.txt") ;;
-    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--fuzz] [--bench]" ;;
+    --containers) files+=("$root/apt-packages-containers.txt") ;;
+    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--fuzz] [--bench] [--containers]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"
@@ -214,16 +236,13 @@ main() {
       "Muster is built on Debian 12 (bookworm), main; check the sources in /etc/apt/sources.list.d"
   fi
 
-  if [[ " ${names[*]} " == *" openssh-server "* ]]; then
-    new_sshd=yes
-    mask_ssh_service
-  fi
+  mask_services "${names[@]}"
   [[ " ${names[*]} " != *" postgresql-15 "* ]] || forbid_database_cluster
   say "apt-get install (its own words go to ${log#"$root"/})"
   install "${names[@]}" || show_log_and_fail "apt-get install failed"
   leave_services_off
-  if [[ $new_sshd == yes ]]; then
-    say "openssh-server is new here: the system's ssh service stays stopped and disabled, for Muster needs only the sshd program"
+  if [[ ${#quiet[@]} -gt 0 ]]; then
+    say "new here, and left stopped and disabled, for Muster needs only the programs: ${quiet[*]}"
   fi
   say "done in $SECONDS s"
 }

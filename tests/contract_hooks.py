@@ -72,6 +72,7 @@ def agree(spec):
         spec.pop(field, None)
     spec["folder"] = "/"
     spec["secrets"] = []
+    agree_on_image(spec)
     resources = spec.get("resources")
     if isinstance(resources, dict):
         for field in ("gpu_share", "gpu_memory_bytes"):
@@ -83,6 +84,20 @@ def agree(spec):
         scheduling.pop("min_workers", None)
         for rule in scheduling.get("retry_rules") or []:
             rule["exit_code"], rule["log_pattern"] = 1, "Xid [0-9]+"
+
+
+def agree_on_image(spec):
+    """Only an image has a user, a registry, containers; only an mpi job is launched; each capability is named once."""
+    if not spec.get("image"):
+        for field in ("user", "registry", "container", "replaces_entrypoint"):
+            spec.pop(field, None)
+    if spec.get("kind") != "mpi":
+        spec.pop("launch", None)
+    if spec.get("user"):
+        spec["user"] = "1000:video"
+    container = spec.get("container")
+    if isinstance(container, dict) and container.get("capabilities"):
+        container["capabilities"] = sorted({name.removeprefix("CAP_") for name in container["capabilities"]})
 
 
 def schema_of_event(operation, kind):

@@ -95,6 +95,24 @@ job::Failure read_failure(Fields& fields) {
   return failure;
 }
 
+void write_launch(JsonWriter& json, const job::LaunchFacts& launch) {
+  json.open('{');
+  json.key("by").text(to_string(launch.by));
+  json.key("why").prose(launch.why);
+  json.key("mpi").prose(launch.mpi);
+  json.close('}');
+}
+
+job::LaunchFacts read_launch(Fields& fields) {
+  using job::LaunchBy;
+  job::LaunchFacts launch;
+  fields.choose("by", launch.by, {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent},
+                job::to_string, Need::kRequired);
+  fields.read("why", launch.why);
+  fields.read("mpi", launch.mpi);
+  return launch;
+}
+
 void write_progress(JsonWriter& json, const job::Progress& progress) {
   json.open('{');
   json.key("unit").text(progress.unit);
@@ -147,6 +165,10 @@ void write_job(JsonWriter& json, const Job& job) {
     json.key("failure");
     write_failure(json, *job.failure);
   }
+  if (job.launch) {
+    json.key("launch");
+    write_launch(json, *job.launch);
+  }
   write_time(json, "kept_until", job.kept_until);
   if (job.progress) {
     json.key("progress");
@@ -176,6 +198,7 @@ void read_job(Fields& fields, Job& job) {
   fields.read("ended", job.ended);
   fields.read("exit_code", job.exit_code);
   fields.object("failure", [&](Fields& inner) { job.failure = read_failure(inner); });
+  fields.object("launch", [&](Fields& inner) { job.launch = read_launch(inner); });
   fields.read("kept_until", job.kept_until);
   fields.object("progress", [&](Fields& inner) { job.progress = read_progress(inner); });
   fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });

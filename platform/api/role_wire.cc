@@ -35,6 +35,8 @@ void write_role_if_any(JsonWriter& json, std::string_view name, const RoleSpec& 
   if (role == RoleSpec()) return;
   json.key(name).open('{');
   if (!role.image.empty()) json.key("image").text(role.image);
+  if (!role.user.empty()) json.key("user").text(role.user);
+  write_login_if_any(json, role.registry);
   if (!role.command.empty()) json.key("command").texts(role.command);
   if (!role.arguments.empty()) json.key("arguments").texts(role.arguments);
   if (role.resources != job::Resources()) {
@@ -47,6 +49,8 @@ void write_role_if_any(JsonWriter& json, std::string_view name, const RoleSpec& 
 
 void read_role(Fields& fields, RoleSpec& role) {
   fields.read("image", role.image);
+  fields.read("user", role.user);
+  read_login(fields, role.registry);
   fields.read("command", role.command);
   fields.read("arguments", role.arguments);
   fields.object("resources", [&](Fields& inner) { read_resources(inner, role.resources); });

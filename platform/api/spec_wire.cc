@@ -34,6 +34,7 @@ void read_secrets(Fields& fields, std::vector<job::SecretUse>& secrets) {
 /// What most jobs say nothing of, and is not told then.
 void write_programs(JsonWriter& json, const JobSpec& spec) {
   if (!spec.image.empty()) json.key("image").text(spec.image);
+  write_containers(json, spec);
   json.key("command").texts(spec.command);
   if (!spec.arguments.empty()) json.key("arguments").texts(spec.arguments);
   if (!spec.worker_command.empty()) json.key("worker_command").texts(spec.worker_command);
@@ -98,6 +99,7 @@ void read_spec(Fields& fields, JobSpec& spec) {
                 {job::Kind::kSingle, job::Kind::kMpi, job::Kind::kGrpc, job::Kind::kTorch},
                 job::to_string);
   fields.read("image", spec.image);
+  read_containers(fields, spec);
   fields.read("command", spec.command, Need::kRequired);
   fields.read("arguments", spec.arguments);
   fields.read("workers", spec.workers);

@@ -34,4 +34,14 @@ void write_volumes_if_any(JsonWriter& json, const std::vector<job::Volume>& volu
 /// The field "volumes" of `fields`.
 void read_volumes(Fields& fields, std::vector<job::Volume>& volumes);
 
+// container_wire.cc
+
+/// The field "registry": how whoever fetches the image logs in.
+void write_login_if_any(JsonWriter& json, const job::RegistryLogin& login);
+void read_login(Fields& fields, job::RegistryLogin& login);
+
+/// Who runs in the image, who fetches it, what its containers may, how ranks are started.
+void write_containers(JsonWriter& json, const job::JobSpec& spec);
+void read_containers(Fields& fields, job::JobSpec& spec);
+
 }  // namespace muster::api

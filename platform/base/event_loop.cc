@@ -77,13 +77,19 @@ void EventLoop::Interest::reset() {
   if (state_ != nullptr) std::exchange(state_, nullptr)->end();
 }
 
-EventLoop::EventLoop() : context_(std::make_unique<asio::io_context>(1)) {}
+// It is not told that one thread alone runs it: then what a callback posts would wait in a queue of
+// the run() that called it, where a run() within the callback would not find it.
+EventLoop::EventLoop() : context_(std::make_unique<asio::io_context>()) {}
 EventLoop::~EventLoop() = default;
 
 void EventLoop::run() {
+  static thread_local int running = 0;
   const auto guard = asio::make_work_guard(*context_);
   context_->restart();
+  ++running;
   context_->run();
+  // Within a callback: the run that called it goes on.
+  if (--running > 0) context_->restart();
 }
 
 // As a message, so that a stop() that comes before run() ends it too.

@@ -208,5 +208,26 @@ TEST(EventLoop, OneDescriptorCanBeWatchedForReadingAndWritingAtOnce) {
   EXPECT_EQ(seen, (std::vector<std::string>{"writable", "readable"}));
 }
 
+TEST(EventLoop, ARunWithinACallbackEndsAloneAndTheOuterOneGoesOn) {
+  EventLoop loop;
+  std::string order;
+  loop.post([&] {
+    loop.post([&] {
+      order += "inner ";
+      loop.stop();
+    });
+    loop.run();
+    order += "outer ";
+    loop.post([&] {
+      order += "later";
+      loop.stop();
+    });
+  });
+
+  loop.run();
+
+  EXPECT_EQ(order, "inner outer later");
+}
+
 }  // namespace
 }  // namespace muster::base

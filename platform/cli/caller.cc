@@ -41,7 +41,9 @@ base::Result<Caller> this_caller(const std::string& context) {
   Caller caller{.folder = std::filesystem::current_path(error).string(),
                 .environment = environment_of(base::current_environment()),
                 .is_root = ::geteuid() == 0,
-                .now = base::SystemClock().now()};
+                .now = base::SystemClock().now(),
+                .user = ::geteuid(),
+                .group = ::getegid()};
   MUSTER_TRY(caller.project, project_in_use(caller.environment, context));
   return caller;
 }

@@ -2,6 +2,8 @@
 // and which part of the caller's environment a job gets.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +20,8 @@ struct Caller {
   Environment environment;  ///< all of it
   bool is_root = false;
   base::Time now;
+  uid_t user = 0;
+  gid_t group = 0;
   /// The project to submit to where nothing else is said: $MUSTER_PROJECT, or that of `muster
   /// project use` with this server; empty: the server's default.
   std::string project = {};

@@ -47,6 +47,20 @@ job::Node gpu_node(const std::string& name) {
           .topology = {{"rack", "r1"}}};
 }
 
+TEST(NodeTable, SaysWhichEngineAHostHas) {
+  job::Node answers = gpu_node("gpu-1");
+  answers.labels = {{"engine", "podman 4.3.1"}};
+  job::Node silent = gpu_node("gpu-2");
+  silent.state = "gone";
+  silent.labels = {{"engine", "docker 20.10.24"}, {"fault", "host 'gpu-2' cannot be used: ..."}};
+
+  EXPECT_EQ(node_table({answers, silent}),
+            "NAME   STATE  POOL     GPUS        CPUS    MEMORY  JOBS  ENGINE\n"
+            "gpu-1  ready  default  1.5/2 A100  4/16  1Gi/64Gi     3  podman 4.3.1\n"
+            "gpu-2  gone   default  1.5/2 A100  4/16  1Gi/64Gi     3  docker 20.10.24\n");
+  EXPECT_NE(node_page(silent).find("host 'gpu-2' cannot be used"), std::string::npos);
+}
+
 job::Job waiting_job(const std::string& name) {
   job::Job job;
   job.id = "id-" + name;

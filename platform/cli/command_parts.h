@@ -30,7 +30,12 @@ Flags resource_flags();
 Flags importance_flags();
 Flags elastic_flags();
 
-/// What a job finds: its image, its files, its volumes; and what it is called by.
+/// Its image, and how far the containers that run it are set apart (command_tree_container.cc).
+Flags container_flags();
+/// --launch.
+Flags launch_flag();
+
+/// What a job finds: its files, its volumes; and what it is called by.
 Flags content_flags();
 /// How log lines are dressed.
 Flags look_flags();

@@ -70,9 +70,6 @@ Flags importance_flags() {
 
 Flags content_flags() {
   return {
-      {.name = "--image",
-       .value = "IMAGE",
-       .help = "what it runs in, where the engine runs images, or its stand-in"},
       {.name = "--workspace",
        .value = "FROM",
        .help = "send a folder, a .zip or a git URL: the working folder of every task",

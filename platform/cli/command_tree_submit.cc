@@ -47,7 +47,7 @@ Flags job_flags() {
        .value = "KEY",
        .help = "submitting again with the same key makes no second job"},
   };
-  return resource_flags() + importance_flags() + content_flags() + shared;
+  return container_flags() + resource_flags() + importance_flags() + content_flags() + shared;
 }
 
 Flags submit_flags() {
@@ -65,7 +65,7 @@ Command submit_mpi() {
           .help = "a launcher that runs the command, and workers that it reaches",
           .positionals = new_name(),
           .takes_program = true,
-          .flags = shape + elastic_flags() + job_flags() + submit_flags(),
+          .flags = shape + launch_flag() + elastic_flags() + job_flags() + submit_flags(),
           .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train"};
 }
 
@@ -134,7 +134,7 @@ Command run_in_foreground() {
   return {.name = "run",
           .help = "run a command as a job in the foreground; Ctrl-C stops it",
           .takes_program = true,
-          .flags = shape + job_flags() + look_flags(),
+          .flags = shape + launch_flag() + job_flags() + look_flags(),
           .example = "muster run -n 4 -- python3 train.py"};
 }
 

@@ -12,6 +12,7 @@
 #include "cli/typed_commands.h"
 #include "cli/typed_input.h"
 #include "http/websocket.h"
+#include "job/inherited.h"
 
 namespace muster::cli {
 
@@ -98,7 +99,11 @@ Result<Choice> choose(const std::vector<TypedCommand>& typed, const ConvertComma
 /// The same job, but that nobody sits before it.
 job::JobSpec unattended(job::JobSpec spec, const Choice& choice) {
   spec.command = choice.command;
-  if (!choice.folder.empty()) spec.folder = choice.folder;
+  spec.replaces_entrypoint = true;
+  if (!choice.folder.empty()) {
+    spec.folder = choice.folder;
+    job::forget_inherited_folder(spec);
+  }
   spec.scheduling.purpose = job::Purpose::kTrain;
   spec.scheduling.preemptible.reset();
   spec.input = spec.terminal = spec.held = false;

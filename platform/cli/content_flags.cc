@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "job/inherited.h"
 
 namespace muster::cli {
 
@@ -43,7 +44,6 @@ void add_label(const std::string& text, job::JobSpec& spec) {
 }
 
 void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
-  spec.image = reader.text("--image");
   spec.held = reader.has("--hold");
   spec.input = reader.has("--stdin");
   spec.terminal = reader.has("--tty");
@@ -83,6 +83,7 @@ std::optional<WorkspaceWish> read_workspace_flags(FlagReader& reader) {
 void work_in(const std::string& tree, job::JobSpec& spec) {
   spec.volumes.push_back({.kind = Volume::Kind::kTree, .source = tree, .target = kWorkspaceFolder});
   spec.folder = kWorkspaceFolder;
+  job::forget_inherited_folder(spec);
 }
 
 }  // namespace muster::cli

@@ -17,7 +17,7 @@ namespace muster::cli {
 /// Where tasks find the files that were sent with --workspace.
 inline constexpr const char* kWorkspaceFolder = "/workspace";
 
-/// --image, --volume, --label, --hold.
+/// --volume, --artifacts, --label, --hold, --stdin, --tty, --keep-for.
 void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& spec);
 
 /// --workspace and what belongs to it; nothing where it is not given.

@@ -81,6 +81,9 @@ struct FakeServer::State {
     }
     const auto project = request.query.find("project");
     requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
+    if (what == script.refuses && script.refuses_after-- <= 0) {
+      return problem(base::ErrorCode::kRefused, "only admins may");
+    }
     if (auto answered = accounts.answer(request)) return *std::move(answered);
     if (auto answered = cluster.answer(request)) return *std::move(answered);
     if (request.path == api::kMachineTypesPath) {

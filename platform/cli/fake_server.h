@@ -30,6 +30,8 @@ struct Script {
   bool unique_names = false;        ///< a name that is taken is refused
   std::string rival = {};           ///< a job of this name is there just before one is submitted
   std::string vanishes_at = {};  ///< "POST /v1/jobs/a/stop": somebody removes the job before that
+  std::string refuses = {};      ///< "PUT /v1/projects/a/secrets/B": the caller may not do that
+  int refuses_after = 0;         ///< so many of them are let through before
   /// Measured of every job; of a query's times and intervals nothing is heeded.
   std::vector<job::MetricSeries> metrics = {};
   /// Only once somebody watches, what was told to end has ended, and what waits runs.

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/amount_words.h"
+#include "cli/container_words.h"
 #include "cli/fields.h"
 #include "cli/metric_words.h"
 #include "cli/report.h"
@@ -173,6 +174,9 @@ std::string job_page(const job::Job& job, Time now) {
       {"NEEDS", needs_words(job.spec)},
       {"PRIORITY", importance_words(job.spec.scheduling)},
       {"IMAGE", job.spec.image},
+      {"RUNS AS", job.spec.user},
+      {"CONTAINER", container_words(job.spec.container)},
+      {"LAUNCH", launch_words(job)},
       {"COMMAND", command_of(job.spec)},
       {"FOLDER", job.spec.folder},
       {"SANDBOX", words(job::to_string(job.spec.sandbox))},

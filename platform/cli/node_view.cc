@@ -1,5 +1,6 @@
 #include "cli/node_view.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -63,6 +64,11 @@ std::string device_table(const std::vector<job::Device>& devices) {
   return table.to_string("  ");
 }
 
+std::string label_of(const job::Node& node, const std::string& name) {
+  const auto found = node.labels.find(name);
+  return found == node.labels.end() ? "" : found->second;
+}
+
 }  // namespace
 
 int64_t gpus_taken_milli(const job::Node& node) {
@@ -72,11 +78,23 @@ int64_t gpus_taken_milli(const job::Node& node) {
 }
 
 std::string node_table(const std::vector<job::Node>& nodes) {
-  Table table(
-      {{"NAME"}, {"STATE"}, {"POOL"}, {"GPUS"}, {"CPUS", true}, {"MEMORY", true}, {"JOBS", true}});
+  const bool have_engines = std::any_of(nodes.begin(), nodes.end(), [](const job::Node& node) {
+    return !label_of(node, "engine").empty();
+  });
+  std::vector<Column> columns{{"NAME"},       {"STATE"},        {"POOL"},      {"GPUS"},
+                              {"CPUS", true}, {"MEMORY", true}, {"JOBS", true}};
+  if (have_engines) columns.push_back({"ENGINE"});
+  Table table(columns);
   for (const job::Node& node : nodes) {
-    table.add({node.name, node.state, node.pool, gpus_of(node), cpus_of(node), memory_of(node),
-               std::to_string(node.jobs.size())});
+    std::vector<std::string> row{node.name,
+                                 node.state,
+                                 node.pool,
+                                 gpus_of(node),
+                                 cpus_of(node),
+                                 memory_of(node),
+                                 std::to_string(node.jobs.size())};
+    if (have_engines) row.push_back(label_of(node, "engine"));
+    table.add(row);
   }
   return table.to_string();
 }

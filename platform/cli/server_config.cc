@@ -87,6 +87,26 @@ class ConfigReader {
   YamlFields fields_;
 };
 
+/// Of each host that only a table beside container_hosts knows.
+void add_strangers(const std::string& field, const std::map<std::string, std::string>& table,
+                   const ServeOptions& options, std::vector<Fault>& faults) {
+  for (const auto& [name, value] : table) {
+    if (options.container_hosts.contains(name)) continue;
+    faults.push_back({.field = field + "." + name, .what = "is none of container_hosts"});
+  }
+}
+
+std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
+  std::vector<Fault> faults;
+  if (!options.container_hosts.empty() && options.engine != "container") {
+    faults.push_back({.field = "container_hosts",
+                      .what = "is for containers: engine: container (--engine container)"});
+  }
+  add_strangers("host_addresses", options.host_addresses, options, faults);
+  add_strangers("host_gpus", options.host_gpus, options, faults);
+  return faults;
+}
+
 const ServerKey& key_named(const std::string& name) {
   const auto found = std::find_if(server_keys().begin(), server_keys().end(),
                                   [&](const ServerKey& key) { return key.name == name; });
@@ -137,6 +157,7 @@ std::vector<Fault> contradictions(const ServeOptions& options) {
     faults.push_back({.field = "store_password_file",
                       .what = "is for a store of the kind postgres://USER@HOST/DATABASE"});
   }
+  for (Fault& fault : faults_of_hosts(options)) faults.push_back(std::move(fault));
   return faults;
 }
 

@@ -97,6 +97,62 @@ TEST(ServerConfig, LimitsOfWhatIsKeptAreThereOnlyWhereTheyAreSet) {
   }
 }
 
+TEST(ServerConfig, ReadsTheHostsOfContainersFromTheFileAndFromFlags) {
+  const ServeOptions file = read(R"(
+engine: container
+container_hosts: {gpu-1: ssh://ada@gpu-1, gpu-2: "tcp://gpu-2:2376"}
+host_addresses: {gpu-2: 10.1.0.2}
+host_gpus: {gpu-1: "8:A100:80G"}
+docker_cert_path: docker
+)");
+  EXPECT_EQ(file.engine, "container");
+  EXPECT_EQ(file.container_hosts,
+            (std::map<std::string, std::string>{{"gpu-1", "ssh://ada@gpu-1"},
+                                                {"gpu-2", "tcp://gpu-2:2376"}}));
+  EXPECT_EQ(file.host_addresses.at("gpu-2"), "10.1.0.2");
+  EXPECT_EQ(file.host_gpus.at("gpu-1"), "8:A100:80G");
+  EXPECT_EQ(file.docker_cert_path, "/etc/muster/docker");
+  EXPECT_TRUE(contradictions(file).empty());
+
+  const Arguments arguments{
+      .flags = {{"--engine", {"container"}},
+                {"--host", {"a=unix:///a.sock", "b=ssh://b/run/docker.sock"}}}};
+  FlagReader reader(arguments);
+  ServeOptions flags;
+  EXPECT_TRUE(apply_settings(read_server_source({.folder = "/"}, reader), flags).empty());
+  EXPECT_EQ(flags.container_hosts, (std::map<std::string, std::string>{
+                                       {"a", "unix:///a.sock"}, {"b", "ssh://b/run/docker.sock"}}));
+  EXPECT_EQ(told({}, {{"MUSTER_ENGINE", "container"}}, {}).engine, "container");
+}
+
+TEST(ServerConfig, RefusesHostsThatAreNone) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"engine: containers", "did you mean 'container'?"},
+      {"container_hosts: {-a: ssh://b}", "is not NAME=URL"},
+      {"container_hosts: {a: ''}", "is not NAME=URL"},
+      {"container_hosts: ssh://gpu-1", "is not NAME=URL"},
+      {"container_hosts: {a: ssh://b, a: ssh://c}", "names 'a' twice"},
+      {"host_gpus: [8]", "must be a map"},
+  };
+  for (const auto& [text, says] : cases) {
+    EXPECT_NE(faults_of(text).find(says), std::string::npos) << text << "\n" << faults_of(text);
+  }
+}
+
+TEST(ServerConfig, SaysWhichTablesOfHostsDoNotGoTogether) {
+  ServeOptions options{.container_hosts = {{"gpu-1", "ssh://gpu-1"}},
+                       .host_addresses = {{"gpu-2", "10.0.0.2"}},
+                       .host_gpus = {{"gpu-1", "8"}}};
+  std::vector<base::Fault> faults = contradictions(options);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[0].field, "container_hosts");
+  EXPECT_EQ(faults[1].field, "host_addresses.gpu-2");
+
+  options.engine = "container";
+  options.container_hosts.emplace("gpu-2", "ssh://gpu-2");
+  EXPECT_TRUE(contradictions(options).empty());
+}
+
 TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
   EXPECT_TRUE(changes_between(read(""), ServeOptions{}).need_restart.empty());
   EXPECT_TRUE(

@@ -1,8 +1,21 @@
 #include "cli/server_flags.h"
 
+#include <string>
+#include <vector>
+
 #include "cli/server_keys.h"
 
 namespace muster::cli {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+  return text;
+}
+
+}  // namespace
 
 ServerSource read_server_source(const Caller& caller, const FlagReader& reader) {
   ServerSource source{.folder = caller.folder};
@@ -18,7 +31,7 @@ ServerSource read_server_source(const Caller& caller, const FlagReader& reader) 
   }
   for (const ServerKey& key : server_keys()) {
     if (!key.flag.empty() && reader.has(key.flag)) {
-      source.settings.push_back({key.name, key.flag, reader.text(key.flag)});
+      source.settings.push_back({key.name, key.flag, joined(reader.texts(key.flag))});
     }
   }
   return source;

@@ -277,6 +277,47 @@ Keys habits() {
   };
 }
 
+Keys engines() {
+  return {
+      key({.name = "engine",
+           .flag = "--engine",
+           .variable = "MUSTER_ENGINE",
+           .type = "how",
+           .fallback = "process",
+           .help = "what tasks are: processes of this machine, or containers of Docker or Podman",
+           .choices = {"process", "container"},
+           .offer = Offer::kChoices},
+          &ServeOptions::engine, read_engine),
+      key({.name = "container_hosts",
+           .flag = "--host",
+           .type = "NAME=URL",
+           .fallback = "the Docker or Podman of this machine",
+           .help = "where containers run: unix:///SOCKET, tcp://HOST:PORT or ssh://USER@HOST; one "
+                   "node each",
+           .repeats = true},
+          &ServeOptions::container_hosts, read_container_hosts),
+      key({.name = "host_addresses",
+           .type = "table",
+           .fallback = "the hosts of the URLs",
+           .help = "where tasks on other hosts reach those of a host, by its name"},
+          &ServeOptions::host_addresses, read_host_table),
+      key({.name = "host_gpus",
+           .type = "table",
+           .fallback = "none",
+           .help = "the GPUs of a host, by its name, as N[:MODEL[:MEMORY]]: its engine does not "
+                   "tell"},
+          &ServeOptions::host_gpus, read_host_table),
+      key({.name = "docker_cert_path",
+           .flag = "--docker-cert-path",
+           .variable = "DOCKER_CERT_PATH",
+           .type = "folder",
+           .fallback = "~/.docker where DOCKER_HOST says tcp",
+           .help = "holds ca.pem, cert.pem and key.pem, for hosts by tcp",
+           .offer = Offer::kFolders},
+          &ServeOptions::docker_cert_path, read_path),
+  };
+}
+
 Keys notifying() {
   return {
       key({.name = "notify.allow",
@@ -404,8 +445,8 @@ std::string upper(std::string text) {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part :
-         {places(), network(), limits(), habits(), retention(), notifying(), scheduling()}) {
+    for (Keys part : {places(), network(), limits(), habits(), engines(), retention(), notifying(),
+                      scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;
@@ -420,7 +461,8 @@ Flag flag_of(const ServerKey& key) {
           .value = is_word ? upper(key.type) : "VALUE",
           .help = key.help + " (default: " + key.fallback + ")",
           .choices = key.choices,
-          .offer = key.offer};
+          .offer = key.offer,
+          .repeats = key.repeats};
 }
 
 }  // namespace muster::cli

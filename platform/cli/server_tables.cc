@@ -62,21 +62,27 @@ void read_images(const KeyValue& value, job::ImageStandIns& target) {
   const std::filesystem::path base = value.folder;
   read_rows<job::ImageStandIn>(
       value, target, [&fields, base](const std::string& prefix, job::ImageStandIn& image) {
-        return YamlFields::Keys{
-            {"command",
-             [&fields, prefix, &image](const YamlValue& inner) {
-               read_command(fields, prefix + "command", inner, image.command);
-             }},
-            {"folder",
-             [&fields, prefix, &image, base](const YamlValue& inner) {
-               std::string folder;
-               if (!fields.text(prefix + "folder", inner, folder)) return;
-               image.folder = (base / folder).lexically_normal().string();
-             }},
-            {"environment", [&fields, prefix, &image](const YamlValue& inner) {
-               read_texts(fields, prefix + "environment", inner, image.environment);
-             }}};
+        return YamlFields::Keys{{"command",
+                                 [&fields, prefix, &image](const YamlValue& inner) {
+                                   read_command(fields, prefix + "command", inner, image.command);
+                                 }},
+                                {"folder",
+                                 [&fields, prefix, &image, base](const YamlValue& inner) {
+                                   std::string folder;
+                                   if (!fields.text(prefix + "folder", inner, folder)) return;
+                                   image.folder = (base / folder).lexically_normal().string();
+                                 }},
+                                {"environment", [&fields, prefix, &image](const YamlValue& inner) {
+                                   read_texts(fields, prefix + "environment", inner,
+                                              image.environment);
+                                 }}};
       });
+}
+
+void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target) {
+  target.clear();
+  if (value.value.type == YamlValue::Type::kNull) return;
+  read_texts(value.fields, value.field, value.value, target);
 }
 
 }  // namespace muster::cli

@@ -11,6 +11,9 @@
 // Pure; for server_keys.cc alone.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "cli/server_keys.h"
 #include "job/machine_type.h"
 
@@ -18,5 +21,7 @@ namespace muster::cli {
 
 void read_machine_types(const KeyValue& value, job::MachineTypes& target);
 void read_images(const KeyValue& value, job::ImageStandIns& target);
+/// Names of hosts, and a text for each.
+void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target);
 
 }  // namespace muster::cli

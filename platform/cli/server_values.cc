@@ -108,6 +108,27 @@ void read_topology_map(const KeyValue& value, std::map<std::string, std::string>
   }
 }
 
+/// Names of nodes stand in commands and in labels.
+bool is_host_name(std::string_view name) {
+  constexpr size_t kMost = 63;
+  const auto fits = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '-' || letter == '.' || letter == '_';
+  };
+  return !name.empty() && name.size() <= kMost && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+void add_host(const KeyValue& value, const std::string& name, const std::string& url,
+              std::map<std::string, std::string>& target) {
+  if (!is_host_name(name) || url.empty()) {
+    fault(value, "'" + name + (url.empty() ? "" : "=" + url) +
+                     "' is not NAME=URL, as in gpu-1=ssh://ada@gpu-1");
+  } else if (!target.emplace(name, url).second) {
+    fault(value, "names '" + name + "' twice");
+  }
+}
+
 }  // namespace
 
 void read_text(const KeyValue& value, std::string& target) {
@@ -302,12 +323,37 @@ void read_packing(const KeyValue& value, std::string& target) {
   read_word(value, {"fragmentation", "pack", "spread"}, target);
 }
 
+void read_engine(const KeyValue& value, std::string& target) {
+  read_word(value, {"process", "container"}, target);
+}
+
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
   if (value.value.type == YamlValue::Type::kMap) return read_topology_map(value, target);
   const auto text = text_of(value);
   if (!text) return;
   for (const std::string& entry : base::split(*text, ',')) add_topology(value, entry, target);
+}
+
+void read_container_hosts(const KeyValue& value, std::map<std::string, std::string>& target) {
+  target.clear();
+  if (value.value.type == YamlValue::Type::kNull) return;
+  if (value.value.type == YamlValue::Type::kMap) {
+    for (const YamlEntry& entry : value.value.map) {
+      const std::string field = value.field + "." + entry.key;
+      std::string url;
+      if (!value.fields.text(field, entry.value, url)) continue;
+      add_host({value.fields, field, entry.value, value.folder}, entry.key, url, target);
+    }
+    return;
+  }
+  const auto text = text_of(value);
+  if (!text) return;
+  for (const std::string& entry : base::split(*text, ',')) {
+    const size_t equals = std::min(entry.find('='), entry.size());
+    const std::string url = entry.substr(std::min(equals + 1, entry.size()));
+    add_host(value, entry.substr(0, equals), url, target);
+  }
 }
 
 }  // namespace muster::cli

@@ -1,15 +1,18 @@
 #include "cli/spec_file.h"
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/spec_file_container.h"
 #include "cli/spec_file_roles.h"
 #include "cli/spec_file_scheduling.h"
 #include "cli/spec_file_secrets.h"
 #include "cli/yaml_document.h"
 #include "cli/yaml_fields.h"
+#include "job/inherited.h"
 #include "job/units.h"
 #include "job/validate.h"
 
@@ -31,6 +34,7 @@ class SpecReader {
                     root.line);
     } else {
       fields_.map(root, "", keys());
+      note_inherited();
       report_missing();
       report_invalid();
     }
@@ -47,6 +51,7 @@ class SpecReader {
 
   YamlFields::Keys keys() {
     YamlFields::Keys keys = role_keys(fields_, spec_, spec_.folder);
+    for (auto& key : container_keys(fields_, spec_)) keys.push_back(std::move(key));
     for (auto& key : own_keys()) keys.push_back(std::move(key));
     return keys;
   }
@@ -57,14 +62,16 @@ class SpecReader {
         {"project", [this](Value value) { fields_.text("project", value, spec_.project); }},
         {"kind",
          [this](Value value) {
-           fields_.word("kind", value, {"mpi", "grpc", "torch", "single"}, job::kind_of, spec_.kind);
+           fields_.word("kind", value, {"mpi", "grpc", "torch", "single"}, job::kind_of,
+                        spec_.kind);
          }},
         {"command",
          [this](Value value) { read_command(fields_, "command", value, spec_.command); }},
         {"workers", [this](Value value) { fields_.count("workers", value, spec_.workers); }},
         {"slots_per_worker",
          [this](Value value) { fields_.count("slots_per_worker", value, spec_.slots_per_worker); }},
-        {"resources", [this](Value value) { read_resources(fields_, "resources", value, spec_.resources); }},
+        {"resources",
+         [this](Value value) { read_resources(fields_, "resources", value, spec_.resources); }},
         {"scheduling", [this](Value value) { read_scheduling(fields_, value, spec_.scheduling); }},
         {"environment",
          [this](Value value) { read_texts(fields_, "environment", value, spec_.environment); }},
@@ -87,6 +94,15 @@ class SpecReader {
     std::string folder;
     if (!fields_.text("folder", value, folder)) return;
     spec_.folder = (std::filesystem::path(spec_.folder) / folder).lexically_normal().string();
+  }
+
+  /// What the defaults brought along, and the file does not say.
+  void note_inherited() {
+    std::set<std::string> names;
+    for (const auto& [name, value] : spec_.environment) {
+      if (!fields_.has("environment." + name)) names.insert(name);
+    }
+    job::note_inherited(names, !fields_.has("folder"), spec_);
   }
 
   void report_missing() {

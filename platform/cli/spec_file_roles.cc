@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/content_flags.h"
+#include "cli/spec_file_container.h"
 #include "cli/spec_file_scheduling.h"
 #include "job/units.h"
 
@@ -22,6 +23,9 @@ void read_role(YamlFields& fields, const std::string& field, Value value, RoleSp
   fields.map(
       value, prefix,
       {{"image", [&](Value inner) { fields.text(prefix + "image", inner, role.image); }},
+       {"user", [&](Value inner) { fields.text(prefix + "user", inner, role.user); }},
+       {"registry",
+        [&](Value inner) { read_login(fields, prefix + "registry", inner, role.registry); }},
        {"command",
         [&](Value inner) { read_command(fields, prefix + "command", inner, role.command); }},
        {"arguments",

@@ -116,8 +116,9 @@ void read_resources(YamlFields& fields, const std::string& field, const YamlValu
   using Value = const YamlValue&;
   MapKeys keys(field + ".");
   keys.add("gpus", [&](Path path, Value inner) { fields.count(path, inner, resources.gpus); });
-  keys.add("gpu_share",
-           [&](Path path, Value inner) { read_share(fields, path, inner, resources.gpu_share_milli); });
+  keys.add("gpu_share", [&](Path path, Value inner) {
+    read_share(fields, path, inner, resources.gpu_share_milli);
+  });
   keys.add("gpu_memory", [&](Path path, Value inner) {
     fields.with(path, inner, job::parse_bytes, resources.gpu_memory_bytes);
   });

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <utility>
 
+#include "cli/container_flags.h"
 #include "cli/content_flags.h"
 #include "cli/scheduling_flags.h"
+#include "job/inherited.h"
 #include "job/validate.h"
 
 namespace muster::cli {
@@ -14,7 +17,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 41> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -36,6 +39,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kFlagOfF
      {"scheduling.retry_rules", "--on-exit"},
      {"environment", "--env"},
      {"image", "--image"},
+     {"user", "--user"},
+     {"registry.server", "--registry-server"},
+     {"registry.secret", "--registry-secret"},
+     {"registry", "--registry-username"},
+     {"container.pull", "--image-pull-policy"},
+     {"container.writable_root", "--writable-root"},
+     {"container.new_privileges", "--allow-new-privileges"},
+     {"container.capabilities", "--cap-add"},
+     {"container.shm", "--shm-size"},
+     {"replaces_entrypoint", "--keep-entrypoint"},
+     {"launch", "--launch"},
      {"labels", "--label"},
      {"volumes", "--volume"},
      {"parameter_servers", "--parameter-servers"},
@@ -93,6 +107,14 @@ std::string absolute(const std::string& folder, const Caller& caller) {
   return (std::filesystem::path(caller.folder) / folder).lexically_normal().string();
 }
 
+/// What default_spec() brought along, and no flag has said.
+void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : spec.environment) names.insert(name);
+  for (const std::string& text : reader.texts("--env")) names.erase(text.substr(0, text.find('=')));
+  job::note_inherited(names, !reader.has("--folder"), spec);
+}
+
 /// The part that all kinds share.
 job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
   job::JobSpec spec = default_spec(caller);
@@ -106,7 +128,9 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   spec.grace = reader.duration("--grace", spec.grace);
   read_environment(caller, reader, spec);
   read_secrets(reader, spec);
+  read_container_flags(reader, spec);
   read_content_flags(caller, reader, spec);
+  note_inherited(reader, spec);
   return spec;
 }
 
@@ -151,7 +175,8 @@ void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
   std::vector<std::string> command{"mpirun", "-np", std::to_string(spec.workers)};
   command.insert(command.end(), spec.command.begin(), spec.command.end());
   spec.command = std::move(command);
-  if (!caller.is_root) return;
+  // In most images everybody is root.
+  if (!caller.is_root && spec.image.empty()) return;
   // Open MPI refuses to run for root unless told. As variables (4.x and 5.x have their own), for
   // MPICH and Intel MPI take the flag --allow-run-as-root for an error.
   for (const char* prefix : {"OMPI", "PRTE"}) {

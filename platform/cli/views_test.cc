@@ -1,6 +1,7 @@
 // What is shown, as values: tables, pages, terminals, times, errors, YAML, help.
 #include <gtest/gtest.h>
 
+#include "cli/container_words.h"
 #include "cli/help.h"
 #include "cli/job_view.h"
 #include "cli/report.h"
@@ -104,6 +105,43 @@ TEST(JobTable, HasARowAJob) {
   EXPECT_EQ(job_table({failed_job()}, kNow),
             "NAME  PROJECT  KIND  PHASE   TASKS    AGE  DURATION  REASON\n"
             "dist  default  mpi   Failed    0/2  1m30s        1m  worker-0 was killed\n");
+}
+
+TEST(JobPage, SaysHowRanksWereStartedAndWhatItsContainersMay) {
+  job::Job job = failed_job();
+  EXPECT_EQ(job_page(job, kNow).find("LAUNCH"), std::string::npos);
+  job.spec.image = "train:3";
+  job.spec.user = "1000:video";
+  job.spec.container = {.pull = job::PullPolicy::kNever,
+                        .writable_root = true,
+                        .new_privileges = true,
+                        .capabilities = {"SYS_PTRACE"},
+                        .shm_bytes = int64_t{8} << 30};
+  job.launch = job::LaunchFacts{
+      .by = job::LaunchBy::kSsh, .why = "the images have sshd and ssh", .mpi = "Open MPI 4.1.4"};
+
+  const std::string page = job_page(job, kNow);
+
+  for (const char* part :
+       {"RUNS AS    1000:video\n",
+        "CONTAINER  image pulled never, writable root, new privileges, SYS_PTRACE, 8Gi of "
+        "/dev/shm\n",
+        "LAUNCH     by ssh: the images have sshd and ssh; Open MPI 4.1.4\n"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
+  }
+}
+
+TEST(JobPage, OfALaunchSaysAsMuchAsIsKnown) {
+  const auto words = [](job::LaunchFacts facts) {
+    job::Job job = failed_job();
+    job.launch = std::move(facts);
+    return launch_words(job);
+  };
+  EXPECT_EQ(words({.by = job::LaunchBy::kAgent, .why = "--launch agent"}),
+            "by agent: --launch agent");
+  EXPECT_EQ(words({.by = job::LaunchBy::kSsh, .mpi = "MPICH 4.0.2"}), "by ssh; MPICH 4.0.2");
+  EXPECT_EQ(words({.mpi = "MPICH 4.0.2"}), "MPICH 4.0.2");
+  EXPECT_EQ(words({}), "");
 }
 
 TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {

@@ -458,6 +458,10 @@ std::string suspended_reason(const Job& job) {
          job.spec.name + (waits_for_its_start ? " starts it" : " lets it go on");
 }
 
+std::string starting_reason(const Job& job) {
+  return job.tasks.size() > 1 ? "starts its workers" : "starts";
+}
+
 bool leads(const Job& job, const Task& task) {
   return task.name == job::deciding_task(job).name;
 }

@@ -58,6 +58,7 @@ struct SiteFacts {
   std::string sshd = "/usr/sbin/sshd";
   std::string user;
   std::string rank_agent;
+  std::string remote_shell;   ///< path of muster-rsh; empty: there is none
   job::ImageStandIns images;  ///< where the engine runs none
   /// Whether these files were sent for the project. Not set: none ever were.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
@@ -224,6 +225,8 @@ class Controller {
     std::unique_ptr<Run> run;  ///< while it holds room
     /// Where its tasks stay while it starts again because some of them had to go elsewhere.
     std::vector<std::optional<schedule::TaskPlace>> kept;
+    /// How often in a row a start of it found that the engine of a node does not answer.
+    int unanswered_starts = 0;
     std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
   };
 
@@ -240,6 +243,7 @@ class Controller {
   Result<void> check_secrets(const job::JobSpec& spec) const;
   Result<void> check_trees(const job::JobSpec& spec) const;
   Result<void> check_programs(const job::JobSpec& spec) const;
+  Result<void> check_images(const job::JobSpec& spec) const;
 
   // controller.cc: jobs, and what callers ask of them
   using JobName = std::pair<std::string, std::string>;  ///< name, and its project
@@ -284,11 +288,21 @@ class Controller {
   schedule::Gang gang_of(const Entry& entry) const;
   void plan_again_at(std::optional<base::Time> time);
 
+  // preparing.cc: the images of a gang, before it is planned
+  void fetch_images(Entry& entry);
+  void show_fetching(Entry& entry);
+  void images_fetched(const std::string& id, int attempt,
+                      Result<std::vector<launch::ImageFacts>> facts);
+  void give_up_fetching(Entry& entry);
+  void leave_before_start(Entry& entry, const std::string& node);
+
   // starting.cc
-  launch::Site site_of(const job::Job& job) const;
-  Result<launch::GangPlan> plan_of(const job::Job& job);
+  launch::Site site_of(const job::Job& job, const Run& run) const;
+  Result<launch::GangPlan> plan_of(job::Job& job, const Run& run);
   void tell_what_stands_in(job::Job& job);
   void begin(Entry& entry);
+  void start_planned(Entry& entry);
+  bool try_again_later(Entry& entry, const base::Error& error);
   void start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks);
   void stage_started(const std::string& id, int attempt, const Result<void>& started);
   void is_up(Entry& entry, const job::Task& task);
@@ -296,6 +310,12 @@ class Controller {
   void start_timed_out(const std::string& id, int attempt);
   void measure_start(const Entry& entry);
   void limit_run_time(Entry& entry);
+  Entry* run_of(const std::string& id, int attempt) const;
+
+  // ranks.cc: what is learnt of its MPI program while it runs
+  void learn_mpi(Entry& entry);
+  void ranks_changed(Entry& entry);
+  void judge_ranks(Entry& entry);
 
   // ending.cc
   void hear(const engine::TaskReport& report);
@@ -323,6 +343,10 @@ class Controller {
 
   // pool.cc: projects and nodes
   void read_nodes();
+  void tell_of_silence(const std::vector<engine::Node>& before);
+  std::string running_reason(const job::Job& job) const;
+  bool is_silent(const std::string& node) const;
+  bool takes_nothing_new(const std::string& node) const;
   void tell_projects();
   void lose_node(const std::string& name);
   void leave_node(const std::string& name);

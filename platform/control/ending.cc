@@ -21,12 +21,6 @@ namespace {
 // What a launcher has to say about a lost worker, it says at once; a job ends soon after.
 constexpr std::chrono::seconds kLastWords{2};
 
-std::vector<std::string> all_tasks(const Job& job) {
-  std::vector<std::string> names;
-  for (const Task& task : job.tasks) names.push_back(task.name);
-  return names;
-}
-
 // Workers of one program end within moments of each other.
 constexpr std::chrono::seconds kFarewell{2};
 
@@ -77,8 +71,10 @@ void Controller::hear(const engine::TaskReport& report) {
   if (task == nullptr || task->phase == TaskPhase::kEnded) return;
   if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
     ended(*entry, *task, *end);
-  } else {
+  } else if (std::holds_alternative<engine::TaskAnswered>(report.what)) {
     answered(*entry, *task);
+  } else {
+    ranks_changed(*entry);
   }
 }
 
@@ -144,6 +140,7 @@ void Controller::fail_by(Entry& entry, const Task& culprit) {
 
 void Controller::end_gang(Entry& entry, StopMode mode) {
   entry.run->ending = true;
+  give_up_fetching(entry);
   parts_.engine.stop(engine_gang(entry.job), live_tasks(entry.job), mode);
 }
 
@@ -162,7 +159,7 @@ void Controller::end_gang_gently(Entry& entry) {
 void Controller::finish_if_over(Entry& entry) {
   const Run& run = *entry.run;
   Job& job = entry.job;
-  if (run.stage_under_way || !live_tasks(job).empty()) return;
+  if (run.fetch || run.stage_under_way || !live_tasks(job).empty()) return;
   // Workers that ran the program to its end before their leader has even started.
   if (!run.plan.then.empty() && !run.ending) return;
   const Task& deciding = job::deciding_task(job);
@@ -170,7 +167,9 @@ void Controller::finish_if_over(Entry& entry) {
       job.failure || (deciding.exit && !deciding.exit->stopped && !deciding.exit->lost);
   if (job.eviction && !job.stop_requested && !ended_by_itself) return evicted(entry);
   if (run.taken_up_evicted) --evictions_from_before_;
-  if (run.requeue && !job.stop_requested) return wait_again(entry, *run.requeue, {});
+  if (run.requeue && !job.stop_requested) {
+    return wait_again(entry, *run.requeue, run.requeue_delay);
+  }
   conclude(entry);
 }
 
@@ -180,12 +179,8 @@ void Controller::conclude(Entry& entry) {
   const Task& deciding = job::deciding_task(job);
   const bool succeeded = deciding.exit && deciding.exit->succeeded() && !job.failure;
   if (succeeded) {
-    const auto ranks = parts_.engine.ranks(engine_gang(job), all_tasks(job));
-    if (const std::string fault = census_fault(job, ranks); !fault.empty()) {
-      fail(entry, {.task = deciding.name,
-                   .cause = fault,
-                   .advice = "give mpirun --hostfile /generated/hostfile and no --host"});
-    }
+    const auto ranks = parts_.engine.ranks(engine_gang(job), names_of_tasks(job));
+    if (auto fault = judge_at_end(job, ranks)) fail(entry, failure_of(job, *std::move(fault)));
   } else if (!job.failure && !job.stop_requested) {
     fail_by(entry, task_at_fault(job));
   }

@@ -7,6 +7,8 @@
 
 #include "control/failure_clues.h"
 #include "control/log_lines.h"
+#include "job/units.h"
+#include "launch/program.h"
 
 namespace muster::control {
 
@@ -28,6 +30,11 @@ struct Words {
   std::vector<std::string> shown;
   bool outdoes_code = false;  ///< mpirun has codes of its own, which look like those of signals
 };
+
+Surroundings surroundings_of(const Evidence& evidence) {
+  if (!evidence.container) return Surroundings::kMachine;
+  return evidence.container->is_writable ? Surroundings::kWritableImage : Surroundings::kImage;
+}
 
 /// So many lines that `begin` is among them: from there on, or the last there are.
 std::vector<std::string> window(std::vector<std::string> lines, size_t begin) {
@@ -51,17 +58,17 @@ std::vector<std::string> around(const Clue& clue, std::vector<std::string> lines
 }
 
 /// From the words on that say what went wrong, where they are known; else the end.
-Words words_of(std::vector<std::string> lines, Printers printers) {
-  auto clue = clue_in(lines, printers);
+Words words_of(std::vector<std::string> lines, Printers printers, Surroundings surroundings) {
+  auto clue = clue_in(lines, printers, surroundings);
   if (!clue) return {.meaning = {}, .advice = {}, .shown = end_of(std::move(lines))};
   return {.meaning = std::move(clue->words),
           .advice = std::move(clue->advice),
           .shown = around(*clue, std::move(lines))};
 }
 
-Words words_of_launcher(std::vector<std::string> lines) {
+Words words_of_launcher(std::vector<std::string> lines, Surroundings surroundings) {
   auto clue = clue_of_mpirun(lines);
-  if (!clue) return words_of(std::move(lines), Printers::kSeveral);
+  if (!clue) return words_of(std::move(lines), Printers::kSeveral, surroundings);
   return {.meaning = clue->words,
           .advice = std::move(clue->advice),
           .shown = window(std::move(lines), clue->begin),
@@ -71,8 +78,11 @@ Words words_of_launcher(std::vector<std::string> lines) {
 /// What a rank printed, or, where its output went through its launcher, what that printed besides
 /// its own words.
 Words words_of_rank(const Evidence& evidence) {
-  if (!evidence.rank_lines.empty()) return words_of(evidence.rank_lines, Printers::kOneProcess);
-  Words words = words_of(without_launcher_words(evidence.lines), Printers::kSeveral);
+  const Surroundings surroundings = surroundings_of(evidence);
+  if (!evidence.rank_lines.empty()) {
+    return words_of(evidence.rank_lines, Printers::kOneProcess, surroundings);
+  }
+  Words words = words_of(without_launcher_words(evidence.lines), Printers::kSeveral, surroundings);
   const bool is_elsewhere = evidence.where && evidence.where->name != evidence.task.name;
   if (!is_elsewhere) return words;
   for (std::string& line : words.shown) line = "[" + evidence.task.name + "] " + line;
@@ -86,19 +96,62 @@ bool is_explained_by_lines(const job::ExitStatus& status) {
   return status.signal == SIGABRT || (status.signal == 0 && !means_something);
 }
 
-std::string cause_of(const std::string& subject, const job::ExitStatus& status,
-                     const Words& words) {
+/// By the kernel, or by somebody, without a word.
+bool was_killed(const job::ExitStatus& status) {
+  return status.shell_code() == job::ExitStatus{.signal = SIGKILL}.shell_code();
+}
+
+constexpr int kNotFound = 127;  // as a shell, and the shim, say that there is no such program
+
+bool was_not_found(const job::ExitStatus& status) {
+  return status.signal == 0 && status.code == kNotFound && !status.lost;
+}
+
+/// How it ended; what a container has to do with that is told with what is known of it.
+std::string end_of(const job::ExitStatus& status, const std::optional<Container>& container) {
+  if (!container) return job::explain(status);
+  if (status.out_of_memory && container->memory_bytes > 0 && !status.stopped) {
+    job::ExitStatus otherwise = status;
+    otherwise.out_of_memory = false;
+    return (was_killed(status) ? "was killed" : job::explain(otherwise)) +
+           ": out of memory (its limit is " + job::format_bytes(container->memory_bytes) + ")";
+  }
+  if (was_not_found(status)) {
+    return "exited with code 127: the command was not found in image '" + container->image + "'" +
+           (status.error.empty() ? "" : " (" + status.error + ")");
+  }
+  return job::explain(status);
+}
+
+std::string advice_for(const job::ExitStatus& status, const std::optional<Container>& container) {
+  if (!container || status.lost) return job::advice_for(status);
+  if (status.out_of_memory) {
+    return "give it more (--memory), or use a smaller batch or fewer processes in a container";
+  }
+  if (was_killed(status) && !status.stopped) {
+    return "whoever sent that signal was not Muster: somebody ended its container, or the kernel "
+           "did for want of memory (dmesg on its host says so)";
+  }
+  if (was_not_found(status)) {
+    return "check the spelling, give the full path, or take an image that has the program";
+  }
+  return job::advice_for(status);
+}
+
+std::string cause_of(const std::string& subject, const job::ExitStatus& status, const Words& words,
+                     const std::optional<Container>& container) {
   if (words.outdoes_code && status.signal == 0) {
     return subject + " exited with code " + std::to_string(status.code) + ": " + words.meaning;
   }
-  std::string cause = subject + " " + job::explain(status);
+  std::string cause = subject + " " + end_of(status, container);
   if (!words.meaning.empty() && is_explained_by_lines(status)) cause += ": " + words.meaning;
   return cause;
 }
 
-/// The advice that its lines suggest, unless a signal says more.
-std::string advice_of(const job::ExitStatus& status, const Words& words) {
-  const std::string advice = job::advice_for(status);
+/// The advice that its lines suggest, unless its end says more.
+std::string advice_of(const job::ExitStatus& status, const Words& words,
+                      const std::optional<Container>& container) {
+  const std::string advice = advice_for(status, container);
   const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.lost;
   if (words.advice.empty() || (exit_says_more && !advice.empty())) return advice;
   return words.advice;
@@ -116,10 +169,9 @@ job::Failure failure_of_rank(const Evidence& evidence) {
   job::ExitStatus status = end.status;
   // The kernel's killer leaves no other trace of whom it struck.
   const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
-  status.out_of_memory = status.shell_code() == job::ExitStatus{.signal = SIGKILL}.shell_code() &&
-                         around && around->out_of_memory;
+  status.out_of_memory = was_killed(status) && around && around->out_of_memory;
   Words words = words_of_rank(evidence);
-  std::string cause = cause_of(name_of(evidence), status, words);
+  std::string cause = cause_of(name_of(evidence), status, words, evidence.container);
   if (end.aborted) {
     cause = name_of(evidence) + " called MPI_Abort with error code " + std::to_string(status.code);
     if (!words.meaning.empty()) cause += ": " + words.meaning;
@@ -127,7 +179,7 @@ job::Failure failure_of_rank(const Evidence& evidence) {
   return {.task = evidence.where ? evidence.where->name : evidence.task.name,
           .rank = end.rank,
           .cause = std::move(cause),
-          .advice = end.aborted ? words.advice : advice_of(status, words),
+          .advice = end.aborted ? words.advice : advice_of(status, words, evidence.container),
           .last_lines = std::move(words.shown)};
 }
 
@@ -176,6 +228,12 @@ bool tells_of_ranks(const job::Job& job, const job::Task& task) {
   return !is_reached && task.exit && !task.exit->lost && !task.exit->stopped;
 }
 
+Container container_of(const job::JobSpec& spec, job::Role role) {
+  return {.image = launch::image_of(spec, role),
+          .is_writable = spec.container.writable_root,
+          .memory_bytes = job::resources_of(spec, role).memory_bytes};
+}
+
 }  // namespace
 
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
@@ -186,6 +244,7 @@ std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& 
 Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
                      const job::Task& culprit) {
   Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
+  if (engine.runs_images()) evidence.container = container_of(job.spec, culprit.role);
   if (!tells_of_ranks(job, culprit)) return evidence;
   evidence.rank = first_failed(evidence.lines);
   if (!evidence.rank) return evidence;
@@ -193,6 +252,9 @@ Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job
   for (const job::Task& task : job.tasks) names.push_back(task.name);
   evidence.where = task_of(*evidence.rank, engine.ranks(gang, names), job);
   if (!evidence.where && job.spec.kind != job::Kind::kMpi) evidence.where = culprit;
+  if (evidence.container && evidence.where) {
+    evidence.container = container_of(job.spec, evidence.where->role);
+  }
   if (!evidence.rank->rank) return evidence;
   // In its own task's log, or in its launcher's where that tagged the lines.
   if (evidence.where) {
@@ -204,32 +266,15 @@ Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job
   return evidence;
 }
 
-std::string census_fault(const job::Job& job, const std::vector<RankPlace>& ranks) {
-  if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return "";
-  const bool on_launcher_alone =
-      std::all_of(ranks.begin(), ranks.end(),
-                  [&](const RankPlace& rank) { return rank.task == job::deciding_task(job).name; });
-  if (on_launcher_alone) {
-    return "all ranks ran on the launcher and none on a worker: mpirun did not use the hostfile";
-  }
-  int world_size = 0;
-  std::set<int> seen;
-  for (const RankPlace& rank : ranks) {
-    world_size = std::max(world_size, rank.world_size);
-    seen.insert(rank.rank);
-  }
-  if (static_cast<int>(seen.size()) >= world_size) return "";
-  return "only " + std::to_string(seen.size()) + " of " + std::to_string(world_size) +
-         " ranks ever started";
-}
-
 job::Failure failure_of(const Evidence& evidence) {
   if (evidence.rank) return failure_of_rank(evidence);
   const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
-  Words words = task.role == job::Role::kLauncher ? words_of_launcher(evidence.lines)
-                                                  : words_of(evidence.lines, Printers::kOneProcess);
-  std::string advice = advice_of(status, words);
+  const Surroundings surroundings = surroundings_of(evidence);
+  Words words = task.role == job::Role::kLauncher
+                    ? words_of_launcher(evidence.lines, surroundings)
+                    : words_of(evidence.lines, Printers::kOneProcess, surroundings);
+  std::string advice = advice_of(status, words, evidence.container);
   if (status.succeeded()) {
     words.meaning.clear();
     advice =
@@ -237,7 +282,7 @@ job::Failure failure_of(const Evidence& evidence) {
         "'sleep infinity' does, or a server that waits";
   }
   return {.task = task.name,
-          .cause = cause_of(task.name, status, words),
+          .cause = cause_of(task.name, status, words, evidence.container),
           .advice = std::move(advice),
           .last_lines = std::move(words.shown)};
 }

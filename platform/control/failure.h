@@ -17,8 +17,12 @@ namespace muster::control {
 std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& gang,
                                     const job::Task& task);
 
-/// What the rank census says against a job whose launcher succeeded; empty where it agrees.
-std::string census_fault(const job::Job& job, const std::vector<engine::RankPlace>& ranks);
+/// The container that a task ran in, as far as it can have to do with how it ended.
+struct Container {
+  std::string image;
+  bool is_writable = false;  ///< all of it
+  int64_t memory_bytes = 0;  ///< that it may use; 0: as much as there is
+};
 
 /// What there is to tell a failure from.
 struct Evidence {
@@ -29,6 +33,8 @@ struct Evidence {
   std::optional<RankEnd> rank;
   std::optional<job::Task> where;       ///< the task that the rank ran in
   std::vector<std::string> rank_lines;  ///< the last that the rank printed itself
+
+  std::optional<Container> container;  ///< that it happened in, where tasks are containers
 };
 
 /// Looks at the logs of `culprit` and of the rank that it names, and at the rank census.

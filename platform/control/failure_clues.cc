@@ -36,13 +36,47 @@ constexpr Hint kOfMpirun[] = {
      "-np asks for more ranks than the workers have slots: raise --workers or --slots-per-worker, "
      "or lower -np"},
     {"unable to find the specified executable file", "mpirun did not find the program",
-     "check its name, give its full path, or install it on this machine"},
+     "check its name, give its full path, or install it where the tasks run"},
     {"could not access", "",
      "the program that mpirun was to run does not exist or is not executable; give its full path"},
     {"execvp error on file", "mpiexec did not find the program",
-     "check its name, give its full path, or install it on this machine"},
+     "check its name, give its full path, or install it where the tasks run"},
+    {"unrecognized argument allow-run-as-root", "its mpirun is not Open MPI's",
+     "leave out what only Open MPI knows (--allow-run-as-root, -bind-to, -mca), or take an image "
+     "with Open MPI"},
+    {"token slots not supported", "its mpirun cannot read a hostfile of Open MPI's",
+     "leave out -f: the job's own hostfile is found by itself"},
     {"unrecognized argument", "", "mpirun does not know one of its options; see mpirun --help"},
     {"attempt to run as root", "", "add --allow-run-as-root to mpirun, or submit as a user"},
+};
+
+constexpr std::string_view kOtherProcessor = "it was built for another kind of processor";
+constexpr std::string_view kLargerSharedMemory =
+    "shared memory (/dev/shm) is too small for it: --shm-size gives it more";
+
+// Of programs in an image all of which can be written.
+constexpr Hint kInWritableImages[] = {
+    {"insufficient shared memory", "", kLargerSharedMemory},
+    {"unable to allocate shared memory", "", kLargerSharedMemory},
+    {"Bus error", "", kLargerSharedMemory},
+    {"xec format error", kOtherProcessor,
+     "take an image, or a build of the program, for the processor of this machine"},
+    {"\"no new privileges\" flag is set", "its container lets no program get more rights",
+     "--allow-new-privileges lets it, or --user root where the image may be used so"},
+    {"Operation not permitted", "",
+     "its container has few of root's rights: --cap-add NAME adds one (capabilities(7) says which "
+     "a call needs)"},
+    {"No module named", "",
+     "take an image that has the package, or bring it along: --workspace, and PYTHONPATH"},
+    {"error while loading shared libraries", "a library of it is missing",
+     "take an image that has the library, or set LD_LIBRARY_PATH"},
+};
+
+// And where only volumes can be written.
+constexpr Hint kInImages[] = {
+    {"Read-only file system", "",
+     "only /tmp, /artifacts and volumes can be written: write there, or let it change the image's "
+     "own files with --writable-root"},
 };
 
 // The more particular first.
@@ -97,6 +131,16 @@ const Hint* hint_in(std::string_view line, const Hint (&hints)[kSize]) {
   const auto found = std::find_if(std::begin(hints), std::end(hints),
                                   [&](const Hint& hint) { return holds(line, hint.said); });
   return found == std::end(hints) ? nullptr : &*found;
+}
+
+/// Of a program in these surroundings; what is particular to them first.
+const Hint* hint_in(std::string_view line, Surroundings surroundings) {
+  const Hint* hint = nullptr;
+  if (surroundings == Surroundings::kImage) hint = hint_in(line, kInImages);
+  if (hint == nullptr && surroundings != Surroundings::kMachine) {
+    hint = hint_in(line, kInWritableImages);
+  }
+  return hint == nullptr ? hint_in(line, kOfPrograms) : hint;
 }
 
 Clue clue_of(const Hint& hint, size_t line) {
@@ -177,7 +221,7 @@ std::string place_in(const Lines& lines, const Traceback& traceback) {
   return place;
 }
 
-Clue clue_of(const Lines& lines, const Traceback& traceback) {
+Clue clue_of(const Lines& lines, const Traceback& traceback, Surroundings surroundings) {
   const std::string& exception = lines[traceback.exception];
   Clue clue{.words = exception.substr(0, kLongestWords),
             .advice = {},
@@ -186,20 +230,22 @@ Clue clue_of(const Lines& lines, const Traceback& traceback) {
   if (exception.size() > kLongestWords) clue.words += "...";
   const std::string place = place_in(lines, traceback);
   if (!place.empty()) clue.words += " (" + place + ")";
-  if (const Hint* hint = hint_in(exception, kOfPrograms)) clue.advice = hint->advice;
+  if (const Hint* hint = hint_in(exception, surroundings)) clue.advice = hint->advice;
   return clue;
 }
 
 }  // namespace
 
-std::optional<Clue> clue_in(const Lines& lines, Printers printers) {
-  if (const auto traceback = deciding_traceback(lines, printers)) return clue_of(lines, *traceback);
+std::optional<Clue> clue_in(const Lines& lines, Printers printers, Surroundings surroundings) {
+  if (const auto traceback = deciding_traceback(lines, printers)) {
+    return clue_of(lines, *traceback, surroundings);
+  }
   // What was printed long before the end was no cause of it.
   constexpr size_t kNearTheEnd = 20;
   const size_t count = std::min(lines.size(), kNearTheEnd);
   std::optional<Clue> clue;
   for (size_t i = lines.size(); i-- > lines.size() - count;) {
-    const Hint* hint = hint_in(lines[i], kOfPrograms);
+    const Hint* hint = hint_in(lines[i], surroundings);
     if (hint == nullptr) continue;
     clue = clue_of(*hint, i);
     if (printers == Printers::kOneProcess) break;

@@ -21,8 +21,13 @@ struct Clue {
 /// last, and where several print into one log those that come later echo the first.
 enum class Printers { kOneProcess, kSeveral };
 
+/// What they ran in decides what is to be done: on the machine itself, in an image of which little
+/// can be written, or in one all of which can.
+enum class Surroundings { kMachine, kImage, kWritableImage };
+
 /// The mishap that explains the failure.
-std::optional<Clue> clue_in(const std::vector<std::string>& lines, Printers printers);
+std::optional<Clue> clue_in(const std::vector<std::string>& lines, Printers printers,
+                            Surroundings surroundings = Surroundings::kMachine);
 
 /// The same of what mpirun says when it could not start the program at all.
 std::optional<Clue> clue_of_mpirun(const std::vector<std::string>& lines);

@@ -115,6 +115,39 @@ TEST(Clue, IsNotFoundLongBeforeTheEnd) {
   EXPECT_FALSE(clue_in({"Traceback (most recent call last):", "  cut"}, Printers::kOneProcess));
 }
 
+TEST(Clue, OfAnImageSaysWhatCanBeDoneAboutItsContainer) {
+  const struct {
+    std::string line;
+    std::string advice;
+  } cases[] = {
+      {"touch: cannot touch '/opt/x': Read-only file system", "--writable-root"},
+      {"OSError: [Errno 30] Read-only file system: '/opt/x'", "--writable-root"},
+      {"ping: socket: Operation not permitted", "--cap-add"},
+      {"mount: /mnt: mount failed: Operation not permitted.", "--cap-add"},
+      {"sudo: The \"no new privileges\" flag is set, which prevents sudo from running as root.",
+       "--allow-new-privileges"},
+      {"sh: 1: /armprog: Exec format error", "for the processor"},
+      {"exec /armprog: exec format error", "for the processor"},
+      {"Bus error (core dumped)", "--shm-size"},
+      {"ModuleNotFoundError: No module named 'horovod'", "an image that has the package"},
+      {"./a: error while loading shared libraries: libmpi.so.40", "an image that has the library"},
+      {"OSError: [Errno 98] Address already in use", "MASTER_PORT"},
+  };
+  for (const auto& known : cases) {
+    const auto clue =
+        clue_in({"epoch 1", known.line, "bye"}, Printers::kOneProcess, Surroundings::kImage);
+    ASSERT_TRUE(clue) << known.line;
+    EXPECT_NE(clue->advice.find(known.advice), std::string::npos) << clue->advice;
+  }
+}
+
+TEST(Clue, OfAWritableImageIsNoLongerThatItsRootIsNot) {
+  const std::vector<std::string> lines{"touch: cannot touch '/data/x': Read-only file system"};
+
+  EXPECT_EQ(clue_in(lines, Printers::kOneProcess, Surroundings::kWritableImage)->advice,
+            clue_in(lines, Printers::kOneProcess)->advice);
+}
+
 TEST(ClueOfMpirun, IsWhyNothingWasStarted) {
   const auto clue = clue_of_mpirun(lines_of(kOpenMpiNotFound));
 
@@ -122,6 +155,11 @@ TEST(ClueOfMpirun, IsWhyNothingWasStarted) {
   EXPECT_EQ(clue->words, "mpirun did not find the program");
   EXPECT_EQ(clue->begin, 1U);
   EXPECT_FALSE(clue_of_mpirun(lines_of(kOpenMpiExit3)));
+  // What the command of the documents comes to with MPICH 4.0.2 and Intel MPI 2021.13.
+  EXPECT_EQ(clue_of_mpirun({"[mpiexec@w0] match_arg (../common/util.c:83): unrecognized argument "
+                            "allow-run-as-root"})
+                ->words,
+            "its mpirun is not Open MPI's");
 }
 
 }  // namespace

@@ -10,37 +10,6 @@
 namespace muster::control {
 namespace {
 
-job::Job mpi_job() {
-  job::Job job{.spec = {.name = "dist", .kind = job::Kind::kMpi, .workers = 2}};
-  job.tasks = job::tasks_of(job.spec);
-  return job;
-}
-
-TEST(Census, AgreesWhenEveryRankRanOnAWorker) {
-  EXPECT_EQ(census_fault(mpi_job(), {{0, 2, "worker-0"}, {1, 2, "worker-1"}}), "");
-}
-
-TEST(Census, CatchesRanksThatAllRanOnTheLauncher) {
-  const std::string fault = census_fault(mpi_job(), {{0, 2, "launcher"}, {1, 2, "launcher"}});
-  EXPECT_NE(fault.find("all ranks ran on the launcher"), std::string::npos);
-}
-
-TEST(Census, CatchesAWorldThatWasNeverWhole) {
-  EXPECT_EQ(census_fault(mpi_job(), {{0, 4, "worker-0"}, {1, 4, "worker-1"}}),
-            "only 2 of 4 ranks ever started");
-}
-
-TEST(Census, AcceptsSeveralProgramsOfOneJob) {
-  // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now speaks of a world of 1.
-  EXPECT_EQ(census_fault(mpi_job(), {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}),
-            "");
-}
-
-TEST(Census, HasNothingToSayWhereNoRankWasSeen) {
-  EXPECT_EQ(census_fault(mpi_job(), {}), "");
-  EXPECT_EQ(census_fault({.spec = {.kind = job::Kind::kSingle}}, {{0, 1, "main"}}), "");
-}
-
 TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
   job::Task task{.name = "worker-1", .role = job::Role::kWorker};
   task.exit = job::ExitStatus{.signal = SIGKILL, .out_of_memory = true};
@@ -168,6 +137,61 @@ TEST(Failure, OfAProgramThatMpirunDidNotFindDoesNotReadASignalIntoItsCode) {
   EXPECT_NE(failure.advice.find("full path"), std::string::npos);
 }
 
+// --- in containers
+
+job::Failure failure_in(const Container& container, job::ExitStatus status, Lines lines = {}) {
+  job::Task task{.name = "main"};
+  task.exit = std::move(status);
+  return failure_of({.task = task, .lines = std::move(lines), .container = container});
+}
+
+const Container kImage{.image = "tf:2"};
+const Container kSmall{.image = "tf:2", .memory_bytes = int64_t{2} << 30};
+
+TEST(FailureInAContainer, ThatRanOutOfMemoryNamesItsLimit) {
+  for (const job::ExitStatus& killed : {job::ExitStatus{.signal = SIGKILL, .out_of_memory = true},
+                                        job::ExitStatus{.code = 137, .out_of_memory = true}}) {
+    const job::Failure failure = failure_in(kSmall, killed);
+    EXPECT_EQ(failure.cause, "main was killed: out of memory (its limit is 2Gi)");
+    EXPECT_NE(failure.advice.find("--memory"), std::string::npos);
+  }
+  EXPECT_EQ(failure_in(kSmall, {.code = 3, .out_of_memory = true}).cause,
+            "main exited with code 3: out of memory (its limit is 2Gi)");
+  EXPECT_EQ(failure_in(kImage, {.signal = SIGKILL, .out_of_memory = true}).cause,
+            "main was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer struck");
+}
+
+TEST(FailureInAContainer, ThatSomebodyKilledSaysThatItWasNotMuster) {
+  const job::Failure failure = failure_in(kSmall, {.signal = SIGKILL});
+
+  EXPECT_EQ(failure.cause, "main was killed by signal 9 (SIGKILL)");
+  EXPECT_NE(failure.advice.find("somebody ended its container"), std::string::npos);
+}
+
+TEST(FailureInAContainer, WhoseProgramIsNotInTheImageNamesTheImage) {
+  const job::Failure failure = failure_in(kImage, {.code = 127, .error = "'train' was not found"});
+
+  EXPECT_EQ(failure.cause,
+            "main exited with code 127: the command was not found in image 'tf:2' ('train' was not "
+            "found)");
+  EXPECT_NE(failure.advice.find("an image that has the program"), std::string::npos);
+}
+
+TEST(FailureInAContainer, ThatCouldNotWriteSaysWhereItCan) {
+  const Lines lines{"sh: 1: cannot create /data/x: Read-only file system"};
+
+  EXPECT_NE(failure_in(kImage, {.code = 2}, lines).advice.find("--writable-root"),
+            std::string::npos);
+  const Container writable{.image = "tf:2", .is_writable = true};
+  EXPECT_EQ(failure_in(writable, {.code = 2}, lines).advice.find("--writable-root"),
+            std::string::npos);
+}
+
+TEST(FailureInAContainer, ThatWasLostSaysWhatTheEngineSays) {
+  EXPECT_EQ(failure_in(kImage, {.lost = true, .error = "its container was removed"}).cause,
+            "main was lost: its container was removed");
+}
+
 /// A job of two workers whose tasks have printed something.
 class Gathered : public testing::Test {
  protected:
@@ -200,6 +224,19 @@ TEST_F(Gathered, ARankIsLookedForWhereTheCensusSaw) {
 
 TEST_F(Gathered, WithoutACensusTheHostThatTheLauncherNamesIsItsTask) {
   EXPECT_EQ(gather().where->name, "worker-1");
+}
+
+TEST_F(Gathered, TheContainerIsThatOfTheTaskWhereItWentWrong) {
+  EXPECT_FALSE(gather().container);
+  engine_.images = true;
+  job_.spec.image = "workers:1";
+  job_.spec.leader.image = "launcher:1";
+  job_.spec.resources.memory_bytes = 100;
+
+  EXPECT_EQ(gather().container->image, "workers:1");
+  EXPECT_EQ(gather().container->memory_bytes, 100);
+  job_.tasks[0].exit = job::ExitStatus{.lost = true};
+  EXPECT_EQ(gather().container->image, "launcher:1");
 }
 
 TEST_F(Gathered, ATaskThatWasStoppedOrLostTellsOfNoRank) {

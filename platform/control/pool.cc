@@ -43,10 +43,11 @@ void Controller::read_nodes() {
   for (const engine::Node& old : nodes_) {
     if (is_gone(old)) gone.push_back(old.name);
   }
-  nodes_ = std::move(now);
+  const std::vector<engine::Node> before = std::exchange(nodes_, std::move(now));
   for (const engine::Node& node : nodes_) {
-    scheduler_.set_node(to_schedule(node, cordoned_.count(node.name) > 0));
+    scheduler_.set_node(to_schedule(node, takes_nothing_new(node.name)));
   }
+  tell_of_silence(before);
   for (const std::string& name : gone) lose_node(name);
   read_pools();
   tell_projects();
@@ -72,12 +73,17 @@ void Controller::lose_node(const std::string& name) {
   std::vector<engine::TaskReport> losses;
   for (const auto& [sequence, entry] : entries_) {
     if (!entry->run) continue;
+    if (entry->run->fetch) {
+      leave_before_start(*entry, name);
+      continue;
+    }
     for (const Task& task : entry->job.tasks) {
       if (task.node != name || task.phase == TaskPhase::kEnded) continue;
-      losses.push_back(
-          {.gang = engine_gang(entry->job),
-           .task = task.name,
-           .what = engine::TaskEnded{.status = {.lost = true}, .time = parts_.clock.now()}});
+      losses.push_back({.gang = engine_gang(entry->job),
+                        .task = task.name,
+                        .what = engine::TaskEnded{
+                            .status = {.lost = true, .error = "node " + name + " has gone"},
+                            .time = parts_.clock.now()}});
     }
   }
   leave_node(name);
@@ -141,6 +147,7 @@ job::Node Controller::view_of(const engine::Node& node, const Tenants& all) cons
   }
   const bool cordoned = cordoned_.count(node.name) > 0;
   view.state = !cordoned ? "ready" : view.jobs.empty() ? "cordoned" : "draining";
+  if (is_silent(node.name)) view.state = "gone";
   return view;
 }
 
@@ -173,7 +180,7 @@ Result<job::Node> Controller::set_cordon(const std::string& name, bool cordoned,
   } else {
     cordoned_.erase(name);
   }
-  scheduler_.set_node(to_schedule(*known, cordoned));
+  scheduler_.set_node(to_schedule(*known, takes_nothing_new(name)));
   wake();
   return node(name);
 }

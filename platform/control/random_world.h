@@ -46,6 +46,26 @@ class WatchedEngine : public LastingEngine {
   using LastingEngine::LastingEngine;
   std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
   std::set<TaskKey> told_to_stop;
+  std::optional<base::Error> prepare_error;  ///< once
+
+  /// Later, in a turn of its own, unless nobody waits for it any more.
+  std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageWish> asked,
+                                std::function<void(const std::string&)> on_progress,
+                                engine::Engine::Prepared done) override {
+    auto interest = std::make_shared<int>(0);
+    loop().post([this, known = std::weak_ptr<int>(interest), asked = std::move(asked), on_progress,
+                 done = std::move(done)] {
+      if (known.expired()) return;
+      on_progress("fetches");
+      std::vector<launch::ImageFacts> facts(asked.size());
+      for (launch::ImageFacts& one : facts)
+        one = {.sshd = "sshd", .has_ssh = true, .has_shell = true};
+      const auto error = std::exchange(prepare_error, std::nullopt);
+      if (error) return done(*error);
+      done(std::move(facts));
+    });
+    return interest;
+  }
 
   void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
     on_start(gang, tasks);
@@ -61,7 +81,8 @@ class WatchedEngine : public LastingEngine {
 
 class RandomWorld {
  public:
-  explicit RandomWorld(uint64_t seed);
+  /// `in_images`: of an engine that runs images, and whose nodes fall silent.
+  RandomWorld(uint64_t seed, bool in_images);
   ~RandomWorld();
 
   void live(int steps);
@@ -83,6 +104,7 @@ class RandomWorld {
   void ask_questions();
   // What machines and tasks do.
   void change_nodes();
+  void fall_silent(const std::string& name);
   void drain_and_look();
   void lose(const std::string& node, bool tasks_are_reported);
   void something_ends();
@@ -105,6 +127,7 @@ class RandomWorld {
   std::vector<std::string> leaves() const;
 
   Dice dice_;
+  bool in_images_;
   std::unique_ptr<base::EventLoop> loop_;
   MortalStore store_;
   base::FakeClock clock_;

@@ -70,15 +70,16 @@ void Controller::take_up(Entry& entry) {
     run.requeue = "the server was restarted while the job was starting; it starts again";
     end_gang(entry, StopMode::kNow);
     return soon([this, id = job.id, attempt = job.attempt] {
-      Entry* const late = by_id(id);
-      if (late != nullptr && late->run && late->job.attempt == attempt) finish_if_over(*late);
+      if (Entry* const late = run_of(id, attempt)) finish_if_over(*late);
     });
   }
   if (job.phase == Phase::kStarting) {
     job.phase = Phase::kRunning;
     job.started = deciding.started;
-    job.reason = job.eviction.value_or("runs");
+    job.reason = job.eviction.value_or(running_reason(job));
   }
+  learn_mpi(entry);
+  ranks_changed(entry);
   change(entry);
   limit_run_time(entry);
   if (job.stop_requested || job.eviction) end_gang_gently(entry);
@@ -86,8 +87,8 @@ void Controller::take_up(Entry& entry) {
   for (const Task& task : job.tasks) {
     if (task.phase != TaskPhase::kEnded || !task.exit) continue;
     soon([this, id = job.id, attempt = job.attempt, name = task.name] {
-      Entry* const late = by_id(id);
-      if (late == nullptr || !late->run || late->job.attempt != attempt) return;
+      Entry* const late = run_of(id, attempt);
+      if (late == nullptr) return;
       react_to_end(*late, *find_task(late->job, name));
     });
   }

@@ -2,12 +2,15 @@
 // files.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/event_loop.h"
+#include "control/census.h"
 #include "control/controller.h"
 #include "launch/task_plan.h"
 
@@ -15,12 +18,23 @@ namespace muster::control {
 
 /// Never stored: a restarted server does without it.
 struct Controller::Run {
+  /// While its images are brought to its nodes.
+  struct Fetch {
+    base::Time began;
+    std::vector<std::string> tasks;   ///< whose images these are, in the order of the wishes
+    std::string says;                 ///< what the engine does right now
+    base::EventLoop::Interest pause;  ///< before the next of its words are shown
+    std::shared_ptr<void> interest;   ///< dropping it ends it
+  };
+  std::optional<Fetch> fetch;
+  std::map<std::string, launch::ImageFacts> images;  ///< by task
   launch::GangPlan plan;
-  base::Time placed;                       ///< when its start began
-  std::set<std::string> unanswered;        ///< workers whose sshd has not greeted
-  bool stage_under_way = false;            ///< engine.start() has not reported yet
-  bool ending = false;                     ///< everything was told to stop
-  std::optional<std::string> requeue;      ///< why a new attempt follows when all has ended
+  base::Time placed;                           ///< when its start began
+  std::set<std::string> unanswered;            ///< workers whose sshd has not greeted
+  bool stage_under_way = false;                ///< engine.start() has not reported yet
+  bool ending = false;                         ///< everything was told to stop
+  std::optional<std::string> requeue;          ///< why a new attempt follows when all has ended
+  std::chrono::milliseconds requeue_delay{0};  ///< and how long after that
   std::vector<int> evicted;                ///< by the scheduler: these tasks of the gang it knows
   bool moves = false;                      ///< and start elsewhere
   bool goes_whole = false;                 ///< once evicted, none of it keeps its place
@@ -31,12 +45,17 @@ struct Controller::Run {
   base::EventLoop::Interest last_words_timer;
   bool led_to_the_end = false;  ///< the leader has ended well, and the others may end by themselves
   base::EventLoop::Interest limit_timer;
+  bool judging = false;  ///< the rank census is looked at in a moment
+  bool judged = false;   ///< and need not be any more
 };
 
 /// Tasks that hold something in the engine.
 std::vector<std::string> live_tasks(const job::Job& job);
 job::Task* find_task(job::Job& job, const std::string& name);
+std::vector<std::string> names_of_tasks(const job::Job& job);
 std::string suspended_reason(const job::Job& job);
+std::string starting_reason(const job::Job& job);
+job::Failure failure_of(const job::Job& job, CensusFault fault);
 /// Whether the end of this task is the end of the job.
 bool leads(const job::Job& job, const job::Task& task);
 

@@ -131,8 +131,9 @@ bool Controller::has_room_for(const Places& places) const {
   return std::all_of(places.begin(), places.end(), [&](const auto& place) {
     if (!place) return true;
     const engine::Node* const node = node_named(place->node);
-    return node != nullptr && std::all_of(place->devices.begin(), place->devices.end(),
-                                          [&](int device) { return device < node->gpus; });
+    if (node == nullptr || is_silent(place->node)) return false;
+    return std::all_of(place->devices.begin(), place->devices.end(),
+                       [&](int device) { return device < node->gpus; });
   });
 }
 
@@ -145,9 +146,10 @@ void Controller::prepare(Entry& entry, Places places) {
   const Places closed = closed_up(std::move(places));
   ++job.attempt;
   job.phase = Phase::kStarting;
-  job.reason = job.tasks.size() > 1 ? "starts its workers" : "starts";
+  job.reason = starting_reason(job);
   job.reason_details.clear();
   job.may_start.reset();
+  job.launch.reset();
   job.tasks = job::tasks_of(job.spec);
   for (size_t i = 0; i < closed.size() && i < job.tasks.size(); ++i) {
     job.tasks[i].node = closed[i]->node;

@@ -120,6 +120,21 @@ TEST_F(SecretJobs, TheSecretsOfAnotherProjectAreNotThere) {
   EXPECT_EQ(refused.error().code, base::ErrorCode::kNotFound);
 }
 
+TEST_F(SecretJobs, APasswordOfARegistryThatIsNotThereIsToldByItsRole) {
+  job::JobSpec spec = mpi("dist", "red", 1);
+  spec.image = spec.leader.image = "train:3";
+  spec.registry = {.server = {}, .username = "ada", .secret = "KEY"};
+  spec.leader.registry = {.server = {}, .username = "ada", .secret = "OTHER"};
+
+  const auto refused = controller_->submit(spec, "");
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(refused.error().faults,
+            (std::vector<base::Fault>{
+                {.field = "leader.registry.secret", .what = "there is no secret 'OTHER'"}}));
+}
+
 TEST_F(SecretJobs, AProjectTakesItsSecretsWithIt) {
   ASSERT_TRUE(controller_->remove_project("red"));
   add(project_of("red", 2));

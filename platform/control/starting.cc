@@ -3,6 +3,7 @@
 
 #include "control/controller.h"
 #include "control/failure.h"
+#include "control/retry.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "job/units.h"
@@ -39,28 +40,82 @@ Result<std::map<std::string, std::string>> secrets_of(const Job& job, const Acco
   return values;
 }
 
-}  // namespace
-
-launch::Site Controller::site_of(const Job& job) const {
-  return {.sshd = site_.sshd,
-          .user = site_.user,
-          .rank_agent = site_.rank_agent,
-          .generated_folder =
-              [this, &job](std::string_view task) {
-                return parts_.engine.generated_folder(engine_gang(job), task, job.spec.sandbox);
-              },
-          .gpus_of =
-              [this](const std::string& name) {
-                const engine::Node* const node = node_named(name);
-                return node ? gpu_names(*node) : std::vector<std::string>();
-              },
-          .images = site_.images};
+/// The nodes of the tasks that were placed, each once.
+std::vector<std::string> nodes_of(const Job& job) {
+  std::set<std::string> nodes;
+  for (const Task& task : job.tasks) {
+    if (!task.node.empty()) nodes.insert(task.node);
+  }
+  return {nodes.begin(), nodes.end()};
 }
 
-Result<launch::GangPlan> Controller::plan_of(const Job& job) {
-  launch::Site site = site_of(job);
+bool needs_a_shell(const launch::TaskPlan& plan) {
+  return !plan.argv.empty() && (plan.argv.front() == "sh" || plan.argv.front() == "/bin/sh");
+}
+
+/// A shell that is missing would be told of as a file that is not there.
+Result<void> check_shells(const launch::GangPlan& plan,
+                          const std::map<std::string, launch::ImageFacts>& images) {
+  for (const auto* stage : {&plan.first, &plan.then}) {
+    for (const launch::TaskPlan& task : *stage) {
+      const auto found = images.find(task.task);
+      if (found == images.end() || found->second.has_shell || !needs_a_shell(task)) continue;
+      return base::Error{.code = ErrorCode::kRefused,
+                         .what = task.task + " is to run a line of shell, and image '" +
+                                 found->second.image + "' has no shell (/bin/sh)",
+                         .advice =
+                             "give a program of the image and its arguments as words of "
+                             "their own, or take an image with a shell"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Controller::Entry* Controller::run_of(const std::string& id, int attempt) const {
+  Entry* const entry = by_id(id);
+  const bool is_it = entry != nullptr && entry->run && entry->job.attempt == attempt;
+  return is_it ? entry : nullptr;
+}
+
+launch::Site Controller::site_of(const Job& job, const Run& run) const {
+  const engine::Engine& engine = parts_.engine;
+  const engine::Engine::ProgramsInTasks programs = engine.programs_in_tasks();
+  const auto seen = [](const std::string& by_tasks, const std::string& here) {
+    return by_tasks.empty() ? here : by_tasks;
+  };
+  launch::Site site{.sshd = site_.sshd,
+                    .user = site_.user,
+                    .rank_agent = seen(programs.shim, site_.rank_agent),
+                    .images = site_.images,
+                    .reach = engine.reach(nodes_of(job)),
+                    .image_facts = run.images,
+                    .remote_shell = seen(programs.remote_shell, site_.remote_shell)};
+  site.generated_folder = [&engine, &job](std::string_view task) {
+    return engine.generated_folder(engine_gang(job), task, job.spec.sandbox);
+  };
+  site.gpus_of = [this](const std::string& name) {
+    const engine::Node* const node = node_named(name);
+    return node ? gpu_names(*node) : std::vector<std::string>();
+  };
+  site.address_of = [this](const std::string& name) {
+    const engine::Node* const node = node_named(name);
+    return node ? node->address : std::string();
+  };
+  return site;
+}
+
+Result<launch::GangPlan> Controller::plan_of(Job& job, const Run& run) {
+  launch::Site site = site_of(job, run);
   MUSTER_TRY(site.secrets, secrets_of(job, parts_.accounts));
-  return launch::plan_gang(job, launch::make_seed(parts_.random), site);
+  if (job.spec.kind == job::Kind::kMpi) {
+    MUSTER_TRY(job.launch, launch::choose_launch(job, site));
+    site.launch = job.launch->by;
+  }
+  MUSTER_TRY(launch::GangPlan plan, launch::plan_gang(job, launch::make_seed(parts_.random), site));
+  MUSTER_CHECK(check_shells(plan, run.images));
+  return plan;
 }
 
 /// Of an image that is not run, whoever wonders at what the tasks find is told; once.
@@ -81,7 +136,15 @@ void Controller::begin(Entry& entry) {
     run.requeue = "its node has changed; it starts again elsewhere";
     return finish_if_over(entry);
   }
-  auto plan = plan_of(job);
+  // Again, once its images are there.
+  if (parts_.engine.runs_images() && run.images.empty()) return fetch_images(entry);
+  start_planned(entry);
+}
+
+void Controller::start_planned(Entry& entry) {
+  Job& job = entry.job;
+  Run& run = *entry.run;
+  auto plan = plan_of(job, run);
   if (!plan) {
     fail(entry, {.cause = plan.error().what, .advice = plan.error().advice});
     return finish_if_over(entry);
@@ -109,13 +172,14 @@ void Controller::start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks) 
 }
 
 void Controller::stage_started(const std::string& id, int attempt, const Result<void>& started) {
-  Entry* const entry = by_id(id);
-  if (entry == nullptr || entry->job.attempt != attempt || !entry->run) return;
+  Entry* const entry = run_of(id, attempt);
+  if (entry == nullptr) return;
   Job& job = entry->job;
   Run& run = *entry->run;
   run.stage_under_way = false;
   if (!started) ++metrics_.engine_errors;
   if (started) {
+    if (run.plan.then.empty()) learn_mpi(*entry);
     // A stop that came while the engine was at it.
     if (run.ending) parts_.engine.stop(engine_gang(job), live_tasks(job), StopMode::kNow);
     // From here: what it took to bring the job's files there is not the workers' fault.
@@ -131,12 +195,23 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
     if (of_this_stage) task.phase = TaskPhase::kPending;
   }
   if (started.error().code == ErrorCode::kConflict && job.attempt - job.restarts < kStartAttempts) {
-    run.requeue = started.error().what + "; it starts again on other addresses";
-  } else if (!job.stop_requested && !job.eviction) {
+    run.requeue = started.error().what + "; it starts again, under other names and addresses";
+  } else if (!job.stop_requested && !job.eviction && !try_again_later(*entry, started.error())) {
     fail(*entry, {.cause = started.error().what, .advice = started.error().advice});
   }
   end_gang(*entry, StopMode::kNow);
   finish_if_over(*entry);
+}
+
+/// Where the engine of a node does not answer, the job waits a moment, and may go elsewhere. What
+/// does not get better has failed.
+bool Controller::try_again_later(Entry& entry, const base::Error& error) {
+  constexpr int kMostInARow = 4;
+  if (error.code != ErrorCode::kUnavailable) return false;
+  if (++entry.unanswered_starts >= kMostInARow) return false;
+  entry.run->requeue = error.what + "; it is tried again";
+  entry.run->requeue_delay = backoff(entry.unanswered_starts + 1);
+  return true;
 }
 
 /// The leader starts with the last of those that it waits for. One that ran to its end so quickly
@@ -147,6 +222,11 @@ void Controller::is_up(Entry& entry, const Task& task) {
   const bool was_awaited = run.unanswered.erase(task.name) > 0;
   if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
   run.start_timer.reset();
+  if (is_silent(job::deciding_task(job).node)) {
+    run.requeue = "node " + job::deciding_task(job).node + " does not answer; it is tried again";
+    change(entry);
+    return end_gang(entry, StopMode::kNow);
+  }
   note(job, "every worker answers; the " + job::deciding_task(job).name + " starts");
   change(entry);
   start_stage(entry, std::exchange(run.plan.then, {}));
@@ -162,8 +242,9 @@ void Controller::answered(Entry& entry, Task& task) {
   if (job.phase == Phase::kRunning) return;  // taken up
   job.phase = Phase::kRunning;
   job.started = parts_.clock.now();
+  entry.unanswered_starts = 0;
   measure_start(entry);
-  if (!run.ending) job.reason = "runs";
+  if (!run.ending) job.reason = running_reason(job);
   note(job, "running");
   change(entry);
   limit_run_time(entry);
@@ -187,9 +268,8 @@ void Controller::limit_run_time(Entry& entry) {
       std::clamp<std::chrono::nanoseconds>(*limit - ran, std::chrono::nanoseconds(0), *limit);
   entry.run->limit_timer =
       parts_.loop.after(left, [this, id = job.id, attempt = job.attempt, limit = *limit] {
-        Entry* const late = by_id(id);
-        if (late == nullptr || !late->run || late->job.attempt != attempt) return;
-        if (late->run->ending) return;
+        Entry* const late = run_of(id, attempt);
+        if (late == nullptr || late->run->ending) return;
         fail(*late, {.task = job::deciding_task(late->job).name,
                      .cause = "ran longer than its time limit of " + job::format_duration(limit),
                      .advice = "give it a longer --time-limit, or checkpoints to go on from"});
@@ -198,8 +278,8 @@ void Controller::limit_run_time(Entry& entry) {
 }
 
 void Controller::start_timed_out(const std::string& id, int attempt) {
-  Entry* const entry = by_id(id);
-  if (entry == nullptr || entry->job.attempt != attempt || !entry->run) return;
+  Entry* const entry = run_of(id, attempt);
+  if (entry == nullptr) return;
   Job& job = entry->job;
   const std::set<std::string>& silent = entry->run->unanswered;
   if (silent.empty() || job.eviction) return;

@@ -61,11 +61,18 @@ Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
   Error error{.code = ErrorCode::kNotFound,
               .what = "project " + in_quotes(spec.project) + " has not all of the job's secrets",
               .advice = "muster secret set NAME --project " + spec.project + " adds one"};
+  const auto look_for = [&](const std::string& name, std::string field) {
+    if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) return;
+    error.faults.push_back(
+        {.field = std::move(field), .what = "there is no secret " + in_quotes(name)});
+  };
   for (size_t i = 0; i < spec.secrets.size(); ++i) {
-    const std::string& name = spec.secrets[i].name;
-    if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) continue;
-    error.faults.push_back({.field = "secrets[" + std::to_string(i) + "].name",
-                            .what = "there is no secret " + in_quotes(name)});
+    look_for(spec.secrets[i].name, "secrets[" + std::to_string(i) + "].name");
+  }
+  for (const auto& [login, role] : {std::pair(&spec.registry, ""),
+                                    {&spec.leader.registry, "leader."},
+                                    {&spec.parameter_server.registry, "parameter_server."}}) {
+    if (!login->secret.empty()) look_for(login->secret, std::string(role) + "registry.secret");
   }
   if (error.faults.empty()) return {};
   return error;
@@ -83,10 +90,22 @@ Result<void> Controller::check_trees(const job::JobSpec& spec) const {
   return {};
 }
 
+/// Where tasks are containers, there is nothing but an image that they could be made of.
+Result<void> Controller::check_images(const job::JobSpec& spec) const {
+  for (const job::Task& task : one_of_each_role(spec)) {
+    if (!launch::image_of(spec, task.role).empty()) continue;
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "nothing says which image " + task.name + " of job " +
+                         in_quotes(spec.name) + " runs in, and this server's tasks are containers",
+                 .advice = "name one: --image NAME"};
+  }
+  return {};
+}
+
 /// An engine that runs images finds out from them what they run. Where it runs none, somebody has
 /// to say it.
 Result<void> Controller::check_programs(const job::JobSpec& spec) const {
-  if (parts_.engine.runs_images()) return {};
+  if (parts_.engine.runs_images()) return check_images(spec);
   for (const job::Task& task : one_of_each_role(spec)) {
     const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
     if (only_answers || !launch::program_of(spec, task.role, site_.images).empty()) continue;

@@ -51,6 +51,7 @@ class LastingEngine : public engine::FakeEngine {
     plans = before.plans;
     ends = before.ends;
     stops_obey = before.stops_obey;
+    images = before.images;
   }
 
   engine::Found adopt(const engine::Gang& gang, const std::string& task) override {
@@ -71,6 +72,9 @@ class LastingEngine : public engine::FakeEngine {
   }
 
   std::map<std::pair<engine::Gang, std::string>, job::ExitStatus> ends;
+
+ protected:
+  base::EventLoop& loop() { return loop_; }
 
  private:
   base::EventLoop& loop_;

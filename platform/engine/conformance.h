@@ -1,4 +1,6 @@
-// For tests: what the conformance suite is run with. Each engine is a value of the parameter.
+// For tests: what the conformance suite is run with. Each engine, and each way in which it sets
+// tasks apart, is a value of the parameter: a ground. Who links the suite says which there are
+// (conformance_process.cc, conformance_containers.cc).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,15 +8,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
 #include <set>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "engine/engine.h"
 #include "engine/process/host_facts.h"
-#include "engine/process/process_engine.h"
 #include "launch/plan.h"
 
 namespace muster::engine {
@@ -24,17 +30,77 @@ using launch::TaskPlan;
 
 inline constexpr std::chrono::seconds kBound{60};
 
+/// How an engine is made for a test.
+struct BenchOptions {
+  std::filesystem::path folder;  ///< of the jobs
+  std::chrono::milliseconds first_sample{2000};
+  std::chrono::milliseconds sample_interval{10000};
+  std::string nvml;  ///< the library that tells of GPUs; empty: the usual one
+  std::function<Result<void>(const std::string& project, const std::string& tree,
+                             const std::filesystem::path& folder)>
+      unpack_tree;
+
+  /// What a server hides.
+  std::vector<std::filesystem::path> hidden() const {
+    return {folder, folder.parent_path() / "key"};
+  }
+  std::filesystem::path storage() const { return folder.parent_path() / "storage"; }
+};
+
+/// What the suite runs on.
+struct Ground {
+  std::string name;
+  Sandbox sandbox = Sandbox::kBubblewrap;  ///< of its tasks
+  std::function<std::unique_ptr<Engine>(base::EventLoop& loop, BenchOptions options)> make_engine;
+  /// Adds to a plan what every task needs there. `scratch`: a folder that it finds at its own path.
+  std::function<TaskPlan(TaskPlan plan, const std::filesystem::path& scratch)> placed;
+  /// Of a gang: what launch/ is to know of the place.
+  std::function<void(launch::Site& site, const job::Job& job)> know;
+  /// Takes away what outlives engines, and jobs: storage.
+  std::function<void(const std::filesystem::path& jobs_folder)> clear = [](const auto&) {};
+
+  // What is not the same everywhere, and why.
+  /// Tasks are sandboxed processes of this machine: they see its files, and something can be hidden
+  /// in what they see.
+  bool is_sandbox = false;
+  /// Tasks have a host name of their own, and volumes.
+  bool is_set_apart = true;
+  /// Tasks are containers: their volumes are the engine's, whether there is a program is known when
+  /// it was tried, and what is measured is not looked at while there is no server.
+  bool is_container = false;
+
+  /// Where one task of a test reaches another.
+  std::string address_of(const std::string& task) const {
+    return is_container ? "test-" + task : "127.0.0.1";
+  }
+};
+
+inline void PrintTo(const Ground& ground, std::ostream* out) {
+  *out << ground.name;
+}
+
+/// Those of the executable that asks.
+std::vector<Ground> grounds();
+
+inline std::vector<Ground> grounds_where(bool Ground::* trait, bool value = true) {
+  std::vector<Ground> all = grounds();
+  std::erase_if(all, [&](const Ground& ground) { return ground.*trait != value; });
+  return all;
+}
+
 /// An engine, its loop, and what it has reported.
 class Bench {
  public:
-  /// What a server hides is hidden in all tests: nothing that a task does needs it. `change`: what
-  /// of the options is to be otherwise.
-  explicit Bench(const std::filesystem::path& folder,
-                 const std::function<void(ProcessEngineOptions&)>& change = {})
-      : engine_(loop_, options_in(folder, change)) {
-    engine_.listen([this](const TaskReport& report) {
+  /// `change`: what of the options is to be otherwise.
+  Bench(const Ground& ground, const std::filesystem::path& folder,
+        const std::function<void(BenchOptions&)>& change = {})
+      : engine_(ground.make_engine(loop_, options_in(folder, change))) {
+    engine_->listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
+      } else if (std::holds_alternative<RanksChanged>(report.what)) {
+        ++rank_reports_[report.task];
+        return;
       } else {
         answered_.insert(report.task);
       }
@@ -42,7 +108,7 @@ class Bench {
     });
   }
 
-  ProcessEngine& engine() { return engine_; }
+  Engine& engine() { return *engine_; }
   base::EventLoop& loop() { return loop_; }
 
   /// What is in each tree: a file "files" that says which it is. On another thread.
@@ -55,7 +121,7 @@ class Bench {
 
   Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
     std::optional<Result<void>> result;
-    engine_.start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
+    engine_->start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
     wait_until([&] { return result.has_value(); });
     return result.value_or(base::Error{.what = "start() was never answered"});
   }
@@ -70,7 +136,9 @@ class Bench {
     EXPECT_EQ(answered_.count(task), 1U) << task << " never answered";
   }
 
+  /// But for those of ranks.
   int reports_of(const std::string& task) { return reports_[task]; }
+  int rank_reports_of(const std::string& task) { return rank_reports_[task]; }
 
   /// Runs the loop until `done` holds; after kBound it gives up, and the expectations that follow
   /// say what is missing.
@@ -84,50 +152,59 @@ class Bench {
   }
 
  private:
-  ProcessEngineOptions options_in(const std::filesystem::path& folder,
-                                  const std::function<void(ProcessEngineOptions&)>& change) {
-    ProcessEngineOptions options{
-        .folder = folder,
-        .shim = MUSTER_SHIM,
-        .declared_gpus = DeclaredGpus{.count = 4, .model = "A100"},
-        .hidden = {folder, folder.parent_path() / "key"},
-        .storage_folder = folder.parent_path() / "storage",
-        .unpack_tree = [this](const std::string& project, const std::string& tree,
-                              const std::filesystem::path& into) {
-          return unpack(project, tree, into);
-        }};
+  BenchOptions options_in(const std::filesystem::path& folder,
+                          const std::function<void(BenchOptions&)>& change) {
+    BenchOptions options{.folder = folder,
+                         .nvml = {},
+                         .unpack_tree = [this](const std::string& project, const std::string& tree,
+                                               const std::filesystem::path& into) {
+                           return unpack(project, tree, into);
+                         }};
     if (change) change(options);
     return options;
   }
 
   base::EventLoop loop_;
-  ProcessEngine engine_;
+  std::unique_ptr<Engine> engine_;
   std::map<std::string, TaskEnded> ends_;
   std::map<std::string, int> reports_;
+  std::map<std::string, int> rank_reports_;
   std::set<std::string> answered_;
 };
 
-class Conformance : public testing::TestWithParam<Sandbox> {
+class Conformance : public testing::TestWithParam<Ground> {
  protected:
   Conformance() {
     std::string pattern = testing::TempDir() + "engineXXXXXX";
     folder_ = ::mkdtemp(pattern.data());
-    bench_ = std::make_unique<Bench>(folder_ / "jobs");
+    scratch_ = folder_ / "scratch";
+    std::filesystem::create_directory(scratch_);
+    open_bench();
   }
   ~Conformance() override {
     bench_.reset();
+    GetParam().clear(folder_ / "jobs");
     std::filesystem::remove_all(folder_);
+  }
+
+  Sandbox sandbox() const { return GetParam().sandbox; }
+
+  /// A server after the one before has gone.
+  void open_bench(const std::function<void(BenchOptions&)>& change = {}) {
+    bench_.reset();
+    bench_ = std::make_unique<Bench>(GetParam(), folder_ / "jobs", change);
   }
 
   /// A task that runs a shell script.
   TaskPlan script(const std::string& text, const std::string& name = "main") const {
-    return {.task = name,
-            .hostname = "test-" + name,
-            .argv = {"sh", "-c", text},
-            .environment = {{"PATH", "/usr/bin:/bin"}, {"SCRATCH", folder_.string()}},
-            .folder = folder_.string(),
-            .sandbox = GetParam(),
-            .grace = std::chrono::seconds(30)};
+    TaskPlan plan{.task = name,
+                  .hostname = "test-" + name,
+                  .argv = {"sh", "-c", text},
+                  .environment = {{"PATH", "/usr/bin:/bin"}, {"SCRATCH", scratch_.string()}},
+                  .folder = scratch_.string(),
+                  .sandbox = sandbox(),
+                  .grace = std::chrono::seconds(30)};
+    return GetParam().placed(std::move(plan), scratch_);
   }
 
   TaskEnded run(const TaskPlan& plan) {
@@ -163,17 +240,35 @@ class Conformance : public testing::TestWithParam<Sandbox> {
     return found;
   }
 
+  /// The outermost shim above a process: its outer half.
+  static std::optional<pid_t> shim_above(const std::string& process) {
+    std::optional<pid_t> shim;
+    for (pid_t pid = std::atoi(process.substr(6).c_str()); pid > 1; pid = parent_of(pid)) {
+      const auto line = base::read_file("/proc/" + std::to_string(pid) + "/cmdline");
+      const std::string program = line ? line->substr(0, line->find('\0')) : "";
+      if (program.ends_with("/muster-shim")) shim = pid;
+    }
+    return shim;
+  }
+
+  static pid_t parent_of(pid_t pid) {
+    const auto status = base::read_file("/proc/" + std::to_string(pid) + "/status");
+    const size_t at = status ? status->find("\nPPid:") : std::string::npos;
+    return at == std::string::npos ? 0 : std::atoi(status->c_str() + at + 6);
+  }
+
   static constexpr const char* kJob = "job1";
   const Gang gang_{kJob, 1};
   std::filesystem::path folder_;
+  std::filesystem::path scratch_;  ///< in it: tasks find it at its own path
   std::unique_ptr<Bench> bench_;
   /// How long this test's processes sleep, and how they are known: the suites of several engines
   /// run side by side.
   const std::string marker_ = std::to_string(1'000'000'000 + ::getpid());
 };
 
-inline std::string engine_name(const testing::TestParamInfo<Sandbox>& info) {
-  return info.param == Sandbox::kNone ? "ProcessUnsandboxed" : "ProcessSandboxed";
+inline std::string ground_name(const testing::TestParamInfo<Ground>& info) {
+  return info.param.name;
 }
 
 }  // namespace muster::engine

@@ -153,6 +153,8 @@ TEST_P(AttachConformance, ATerminalHasTheSizeThatWasToldLast) {
   attach(second);
 
   first.exec->resize(50, 132);
+  first.exec->write("\n");
+  wait_for(first, "50 132\r\n");
   second.exec->resize(33, 101);
   second.exec->write("\n");
 
@@ -197,13 +199,15 @@ TEST_P(AttachConformance, ReadsNothingAndHasNoTerminalUnlessItIsToldTo) {
 
 TEST_P(AttachConformance, WhoeverReadsTooSlowlyHoldsNobodyUpAndIsToldWhatItMissed) {
   constexpr size_t kWhole = 32 << 20;
-  start("echo up; read line; head -c " + std::to_string(kWhole) +
+  start("echo up; read line; echo begun; read line; head -c " + std::to_string(kWhole) +
             " /dev/zero; echo; echo all; read line; echo later; read line",
         false);
   Listener slow;
   Listener other;
   attach(slow);
   attach(other);
+  slow.exec->write("begin\n");
+  wait_for(slow, "begun\n");
   slow.exec->pause(true);
 
   other.exec->write("go\n");
@@ -219,7 +223,7 @@ TEST_P(AttachConformance, WhoeverReadsTooSlowlyHoldsNobodyUpAndIsToldWhatItMisse
 
 TEST_P(AttachConformance, TakesUpWhereAnEarlierServerLeft) {
   start("echo up; read line; echo \"heard $line\"; exit 5", false);
-  bench_ = std::make_unique<Bench>(folder_ / "jobs");
+  open_bench();
   ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
   Listener listener;
   attach(listener);
@@ -264,8 +268,7 @@ TEST_P(AttachConformance, RefusesATaskThatDoesNotRun) {
   EXPECT_EQ(ended.error().what, "task main does not run");
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, AttachConformance,
-                         testing::Values(Sandbox::kBubblewrap, Sandbox::kNone), engine_name);
+INSTANTIATE_TEST_SUITE_P(Engines, AttachConformance, testing::ValuesIn(grounds()), ground_name);
 
 }  // namespace
 }  // namespace muster::engine

@@ -10,7 +10,7 @@ class Metrics : public Conformance {
  protected:
   Metrics() {
     // As short as the clock ticks of /proc allow.
-    bench_ = std::make_unique<Bench>(folder_ / "jobs", [](ProcessEngineOptions& options) {
+    open_bench([](BenchOptions& options) {
       options.first_sample = std::chrono::milliseconds(100);
       options.sample_interval = std::chrono::milliseconds(100);
       options.nvml = MUSTER_FAKE_NVML;
@@ -21,7 +21,7 @@ class Metrics : public Conformance {
   TaskPlan task(const std::string& text, const std::string& name = "main") {
     TaskPlan plan = script(text, name);
     plan.environment["MUSTER_METRICS"] =
-        bench_->engine().generated_folder(gang_, name, GetParam()) + "/" + launch::kReportSocket;
+        bench_->engine().generated_folder(gang_, name, sandbox()) + "/" + launch::kReportSocket;
     return plan;
   }
 
@@ -58,13 +58,16 @@ class Metrics : public Conformance {
   }
 };
 
+/// Tasks that burn, take and send are Python's, which images need not have.
+class MetricsOfPython : public Metrics {};
+
 // What it burns is counted, not how fast: that is up to who else is on the machine.
-TEST_P(Metrics, SeeTheCpuTimeOfAProgramAndOfChildrenThatCameAndWent) {
+TEST_P(MetricsOfPython, SeeTheCpuTimeOfAProgramAndOfChildrenThatCameAndWent) {
   const std::string burn = "python3 -c 'import time\nwhile time.process_time() < 1: pass'";
   ASSERT_TRUE(bench_->start(gang_, {task("until [ -e go ]; do sleep 0.1; done; " + burn + " & " +
                                          burn + "; wait; echo burnt; exec sleep " + marker_)}));
   bench_->wait_until([&] { return !samples_of("main").empty(); });
-  ASSERT_TRUE(base::write_file(folder_ / "go", ""));
+  ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
   wait_for_output("main");
   const size_t before = samples_of("main").size();
   bench_->wait_until([&] { return samples_of("main").size() > before + 1; });
@@ -81,7 +84,7 @@ TEST_P(Metrics, SeeTheCpuTimeOfAProgramAndOfChildrenThatCameAndWent) {
   stop();
 }
 
-TEST_P(Metrics, SeeTheMemoryThatAProgramTakes) {
+TEST_P(MetricsOfPython, SeeTheMemoryThatAProgramTakes) {
   constexpr double kTaken = 100 << 20;
   ASSERT_TRUE(bench_->start(
       gang_,
@@ -94,7 +97,7 @@ TEST_P(Metrics, SeeTheMemoryThatAProgramTakes) {
   stop();
 }
 
-TEST_P(Metrics, CountMemoryThatForkedProcessesShareOnce) {
+TEST_P(MetricsOfPython, CountMemoryThatForkedProcessesShareOnce) {
   constexpr double kTaken = 100 << 20;
   ASSERT_TRUE(bench_->start(
       gang_, {task("exec python3 -c 'import os, signal; taken = b\"x\" * (100 << 20); "
@@ -111,8 +114,8 @@ TEST_P(Metrics, CountMemoryThatForkedProcessesShareOnce) {
   stop();
 }
 
-TEST_P(Metrics, SeeWhatOneTaskSendsToAnother) {
-  const std::string port_file = (folder_ / "port").string();
+TEST_P(MetricsOfPython, SeeWhatOneTaskSendsToAnother) {
+  const std::string port_file = (scratch_ / "port").string();
   ASSERT_TRUE(bench_->start(
       gang_,
       {task("exec python3 -c 'import os, socket; s = socket.create_server((\"127.0.0.1\", 0))\n"
@@ -146,7 +149,7 @@ TEST_P(Metrics, SeeWhatOneTaskSendsToAnother) {
   bench_->wait_for_end("sink");
 }
 
-TEST_P(Metrics, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
+TEST_P(MetricsOfPython, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
   ::setenv("FAKE_NVML", "A100|1000|GPU-a|400|97|250500|61\nA100|1000|GPU-b|100|50|100250|70", 1);
   TaskPlan with = task("exec sleep " + marker_, "with");
   with.gpus = {"1"};
@@ -167,7 +170,7 @@ TEST_P(Metrics, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
   stop("without");
 }
 
-TEST_P(Metrics, TakeReportsByTheSocketEvenOneOfATaskThatEndsAtOnce) {
+TEST_P(MetricsOfPython, TakeReportsByTheSocketEvenOneOfATaskThatEndsAtOnce) {
   run(task(report("epoch=3 epochs=10 loss=0.183 rank=1") + report("loss=0.125")));
 
   const auto samples = samples_of("main");
@@ -192,18 +195,18 @@ TEST_P(Metrics, TakeReportsThatArePrintedAndLeaveThemInTheLog) {
   EXPECT_EQ(log_of("main"), "::metrics loss=0.5\n::metrics loss=0.125");
 }
 
-TEST_P(Metrics, GoOnWhileThereIsNoEngine) {
+TEST_P(MetricsOfPython, GoOnWhileThereIsNoEngine) {
   ASSERT_TRUE(bench_->start(gang_, {task("until [ -e go ]; do sleep 0.01; done; " +
                                          report("loss=1") + "exec sleep " + marker_)}));
   const std::filesystem::path metrics = folder_ / "jobs" / kJob / "1" / "main" / "metrics";
   bench_->wait_until([&] { return !samples_of("main").empty(); });
   bench_.reset();
 
-  ASSERT_TRUE(base::write_file(folder_ / "go", ""));
+  ASSERT_TRUE(base::write_file(scratch_ / "go", ""));
   MetricReader reader(metrics);
   bool reported = false;
   bool sampled_behind = false;
-  Bench elsewhere(folder_ / "elsewhere");  // for its loop
+  Bench elsewhere(GetParam(), folder_ / "elsewhere");  // for its loop
   elsewhere.wait_until([&] {
     const auto read = reader.read();
     for (const MetricSample& sample : read->samples) {
@@ -215,22 +218,20 @@ TEST_P(Metrics, GoOnWhileThereIsNoEngine) {
   EXPECT_TRUE(reported);
   EXPECT_TRUE(sampled_behind);
 
-  bench_ = std::make_unique<Bench>(folder_ / "jobs");
+  open_bench();
   ASSERT_EQ(bench_->engine().adopt(gang_, "main"), Found::kRunning);
   stop();
 }
 
 TEST_P(Metrics, AreNotMeasuredOfATaskThatEndsBeforeTheFirstSample) {
-  bench_ = std::make_unique<Bench>(folder_ / "jobs", [](ProcessEngineOptions& options) {
-    options.first_sample = std::chrono::hours(1);
-  });
+  open_bench([](BenchOptions& options) { options.first_sample = std::chrono::hours(1); });
 
   run(task("true"));
 
   EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs" / kJob / "1" / "main" / "metrics"));
 }
 
-TEST_P(Metrics, OfAFloodDoNotHoldTheProgramUpAndEndWithTheLast) {
+TEST_P(MetricsOfPython, OfAFloodDoNotHoldTheProgramUpAndEndWithTheLast) {
   const TaskEnded end =
       run(task("exec python3 -c 'import os, socket\n"
                "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
@@ -244,8 +245,13 @@ TEST_P(Metrics, OfAFloodDoNotHoldTheProgramUpAndEndWithTheLast) {
             std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, Metrics, testing::Values(Sandbox::kBubblewrap, Sandbox::kNone),
-                         engine_name);
+INSTANTIATE_TEST_SUITE_P(Engines, Metrics, testing::ValuesIn(grounds()), ground_name);
+
+// Not every executable has such a ground.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MetricsOfPython);
+INSTANTIATE_TEST_SUITE_P(Engines, MetricsOfPython,
+                         testing::ValuesIn(grounds_where(&Ground::is_container, false)),
+                         ground_name);
 
 }  // namespace
 }  // namespace muster::engine

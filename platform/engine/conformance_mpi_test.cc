@@ -16,18 +16,21 @@ class MpiLaunchers : public Conformance {
                           .workers = 2,
                           .worker_command = {"sh", "-c", "echo beside; exec sleep " + marker_},
                           .leader_slots = leader_slots,
-                          .folder = folder_.string(),
-                          .sandbox = GetParam()},
+                          .folder = scratch_.string(),
+                          .sandbox = sandbox()},
                  .attempt = gang_.attempt};
     job.tasks = job::tasks_of(job.spec);
-    for (job::Task& task : job.tasks) task.node = "n1";
+    for (job::Task& task : job.tasks) task.node = bench_->engine().nodes().front().name;
     base::SystemRandom random;
-    auto planned =
-        launch::plan_gang(job, launch::make_seed(random),
-                          {.user = user_name(), .generated_folder = [&](std::string_view task) {
-                             return bench_->engine().generated_folder(gang_, task, GetParam());
-                           }});
+    launch::Site site{.user = user_name(), .generated_folder = [&](std::string_view task) {
+                        return bench_->engine().generated_folder(gang_, task, sandbox());
+                      }};
+    GetParam().know(site, job);
+    auto planned = launch::plan_gang(job, launch::make_seed(random), site);
     EXPECT_TRUE(planned);
+    for (auto* tasks : {&planned->first, &planned->then}) {
+      for (TaskPlan& task : *tasks) task = GetParam().placed(task, scratch_);
+    }
     return *std::move(planned);
   }
 
@@ -74,7 +77,12 @@ TEST_P(MpiLaunchers, OpenMpiWithTwoRanksLeavesTheLauncherAlone) {
   EXPECT_EQ(run_gang(gang), (Lines{"on worker-0", "on worker-1"}));
 }
 
-TEST_P(MpiLaunchers, MpichReadsTheOtherHostfileAndGivesEachRankItsOwnTasksVariables) {
+INSTANTIATE_TEST_SUITE_P(Engines, MpiLaunchers, testing::ValuesIn(grounds()), ground_name);
+
+/// Of this machine, which has both kinds of launchers; an image has one.
+class MpichLauncher : public MpiLaunchers {};
+
+TEST_P(MpichLauncher, ReadsTheOtherHostfileAndGivesEachRankItsOwnTasksVariables) {
   const launch::GangPlan gang = plan(
       {"mpiexec.hydra", "-np", "4", "sh", "-c", "set $SSH_CONNECTION; echo $MUSTER_TASK at $3"}, 2);
 
@@ -83,8 +91,31 @@ TEST_P(MpiLaunchers, MpichReadsTheOtherHostfileAndGivesEachRankItsOwnTasksVariab
                                    "worker-1 at " + gang.first[1].address}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, MpiLaunchers,
-                         testing::Values(Sandbox::kBubblewrap, Sandbox::kNone), engine_name);
+TEST_P(MpichLauncher, ItsRanksAreFoundWhereTheyAreThoughTheySignInNowhere) {
+  const launch::GangPlan gang =
+      plan({"mpiexec.hydra", "-np", "4", "sh", "-c",
+            "until [ -s $MUSTER_GENERATED/ranks/$PMI_RANK ]; do sleep 0.02; done; echo here"},
+           2);
+
+  EXPECT_EQ(run_gang(gang), (Lines{"here", "here", "here", "here"}));
+
+  Lines places;
+  for (const RankPlace& rank :
+       bench_->engine().ranks(gang_, {"launcher", "worker-0", "worker-1"})) {
+    places.push_back(std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) + " " +
+                     rank.task);
+  }
+  std::sort(places.begin(), places.end());
+  EXPECT_EQ(places,
+            (Lines{"0 of 4 worker-0", "1 of 4 worker-1", "2 of 4 launcher", "3 of 4 launcher"}));
+  EXPECT_GT(bench_->rank_reports_of("worker-0"), 0);
+}
+
+// Not every executable has such a ground.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MpichLauncher);
+INSTANTIATE_TEST_SUITE_P(Engines, MpichLauncher,
+                         testing::ValuesIn(grounds_where(&Ground::is_container, false)),
+                         ground_name);
 
 }  // namespace
 }  // namespace muster::engine

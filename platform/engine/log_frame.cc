@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "engine/little_endian.h"
 #include "job/units.h"
 
 namespace muster::engine {
@@ -24,17 +25,6 @@ namespace {
 // More than the longest frame, so that one read holds at least one whole frame.
 constexpr size_t kReadStep = 256 << 10;
 static_assert(kReadStep > kFrameHeader + kMaxFrame);
-
-void append_little_endian(std::string& text, uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> (8 * i) & 0xff);
-}
-
-template <size_t kBytes>
-uint64_t little_endian(const char* bytes) {
-  uint64_t number = 0;
-  for (size_t i = kBytes; i-- > 0;) number = number << 8 | static_cast<uint8_t>(bytes[i]);
-  return number;
-}
 
 std::string cut_notice(uint64_t bytes, uint64_t quota) {
   return readable_bytes(bytes) + " of output before this were cut: the log of a task may have " +

@@ -38,6 +38,18 @@ std::string request_head(const Request& request, std::string_view host) {
   return head + "\r\n";
 }
 
+std::string request_head(std::string_view method, std::string_view target, const Headers& headers,
+                         std::string_view host) {
+  std::string head;
+  head += method;
+  head += ' ';
+  head += target;
+  head += " HTTP/1.1\r\n";
+  append_header(head, "host", host);
+  append_headers(head, headers);
+  return head + "\r\n";
+}
+
 std::string response_head(const Response& response, Framing framing, bool keep_alive) {
   std::string head = "HTTP/1.1 " + std::to_string(response.status) + " ";
   head += reason_phrase(response.status);

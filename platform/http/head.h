@@ -23,6 +23,9 @@ enum class Framing {
 bool may_have_body(int status);
 
 std::string request_head(const Request& request, std::string_view host = "localhost");
+/// The same of a path and query that are encoded already; nothing is said of a body.
+std::string request_head(std::string_view method, std::string_view target, const Headers& headers,
+                         std::string_view host);
 std::string response_head(const Response& response, Framing framing, bool keep_alive);
 
 /// An answer that the server gives by itself: problem+json (RFC 9457) with one sentence.

@@ -1,9 +1,6 @@
 #include "http/outbound.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,12 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "base/unique_fd.h"
 #include "http/head.h"
+#include "http/name_lookup.h"
 #include "http/response_reader.h"
 #include "http/tcp_socket.h"
 #include "http/tls_session.h"
@@ -52,51 +47,6 @@ Waited wait_for(int fd, short events, int cancel, steady_clock::time_point end) 
   }
 }
 
-/// What the resolver's thread and the one that waits for it share. The resolver cannot be
-/// interrupted: left alone, it ends by its own timeouts and finds nobody.
-struct Lookup {
-  std::mutex mutex;
-  std::vector<IpAddress> found;
-  std::string fault;
-  UniqueFd done{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-};
-
-IpAddress address_in(const addrinfo& info) {
-  IpAddress address{.is_v4 = info.ai_family == AF_INET};
-  if (address.is_v4) {
-    sockaddr_in four{};
-    std::memcpy(&four, info.ai_addr, sizeof four);
-    std::memcpy(address.bytes.data(), &four.sin_addr, sizeof four.sin_addr);
-  } else {
-    sockaddr_in6 six{};
-    std::memcpy(&six, info.ai_addr, sizeof six);
-    std::memcpy(address.bytes.data(), &six.sin6_addr, sizeof six.sin6_addr);
-  }
-  return address;
-}
-
-void look_up(Lookup& lookup, const std::string& host) {
-  addrinfo wanted{};
-  wanted.ai_family = AF_UNSPEC;
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &wanted, &list);
-  {
-    const std::scoped_lock lock(lookup.mutex);
-    if (error != 0) lookup.fault = ::gai_strerror(error);
-    for (const addrinfo* next = error == 0 ? list : nullptr; next != nullptr;
-         next = next->ai_next) {
-      if (next->ai_family != AF_INET && next->ai_family != AF_INET6) continue;
-      const IpAddress address = address_in(*next);
-      const bool is_known =
-          std::find(lookup.found.begin(), lookup.found.end(), address) != lookup.found.end();
-      if (!is_known) lookup.found.push_back(address);
-    }
-  }
-  if (error == 0) ::freeaddrinfo(list);
-  ::eventfd_write(lookup.done.get(), 1);
-}
-
 /// One request on its way: a socket, TLS over it or not, and when the time is up.
 class Exchange {
  public:
@@ -120,18 +70,14 @@ class Exchange {
   }
 
   Result<void> connect(const IpAddress& address, steady_clock::time_point end) {
-    fd_.reset(::socket(address.is_v4 ? AF_INET : AF_INET6,
-                       SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd_) return base::system_error("cannot make a socket", errno);
-    if (const int error = try_to_connect(address); error == EINPROGRESS) {
+    MUSTER_TRY(fd_, socket_for(address));
+    if (const int error = begin_to_connect(fd_.get(), address, request_.port);
+        error == EINPROGRESS) {
       MUSTER_CHECK(wait(POLLOUT, end, "did not accept the connection"));
     } else if (error != 0) {
       return no_connection(error);
     }
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return no_connection(error);
+    if (const int error = connect_error(fd_.get()); error != 0) return no_connection(error);
     send_at_once(fd_.get());
     return {};
   }
@@ -204,25 +150,6 @@ class Exchange {
     return {.kind = TlsStep::Kind::kFailed};
   }
 
-  /// 0, or the errno.
-  int try_to_connect(const IpAddress& address) const {
-    sockaddr_storage storage{};
-    socklen_t size = 0;
-    const in_port_t port = htons(static_cast<uint16_t>(request_.port));
-    if (address.is_v4) {
-      sockaddr_in four{.sin_family = AF_INET, .sin_port = port, .sin_addr = {}, .sin_zero = {}};
-      std::memcpy(&four.sin_addr, address.bytes.data(), sizeof four.sin_addr);
-      std::memcpy(&storage, &four, size = sizeof four);
-    } else {
-      sockaddr_in6 six{};
-      six.sin6_family = AF_INET6;
-      six.sin6_port = port;
-      std::memcpy(&six.sin6_addr, address.bytes.data(), sizeof six.sin6_addr);
-      std::memcpy(&storage, &six, size = sizeof six);
-    }
-    return ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&storage), size) == 0 ? 0 : errno;
-  }
-
   TlsStep write(std::string_view bytes) const {
     if (tls_ != nullptr) return tls_->write(bytes);
     return step_of(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
@@ -282,24 +209,10 @@ class Exchange {
 Result<std::vector<IpAddress>> addresses_of(const std::string& host,
                                             std::chrono::milliseconds patience, int cancel) {
   if (const auto itself = ip_address_of(host)) return std::vector<IpAddress>{*itself};
-  const auto lookup = std::make_shared<Lookup>();
-  if (!lookup->done) return base::system_error("cannot look up a name", errno);
-  try {
-    std::thread([lookup, host] { look_up(*lookup, host); }).detach();
-  } catch (const std::system_error& error) {
-    return base::system_error("cannot look up a name", error.code().value());
-  }
-  const Waited waited =
-      wait_for(lookup->done.get(), POLLIN, cancel, steady_clock::now() + patience);
+  MUSTER_TRY(const NameLookup lookup, NameLookup::start(host));
+  const Waited waited = wait_for(lookup.fd(), POLLIN, cancel, steady_clock::now() + patience);
   if (waited == Waited::kCancelled) return cancelled();
-  const std::scoped_lock lock(lookup->mutex);
-  if (waited == Waited::kReady && !lookup->found.empty()) return lookup->found;
-  const std::string why = waited == Waited::kLate ? "its name server does not answer in time"
-                          : lookup->fault.empty() ? "it has no IP address"
-                                                  : lookup->fault;
-  return Error{.code = ErrorCode::kUnavailable,
-               .what = "host '" + host + "' has no address: " + why,
-               .advice = "check its name"};
+  return lookup.answer();
 }
 
 Result<Response> post(const std::vector<IpAddress>& addresses, const Outbound& request,

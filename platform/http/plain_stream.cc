@@ -31,6 +31,12 @@ class PlainStream : public ByteStream {
   /// What is in a unix socket stays there to be read when it is closed.
   void async_finish(Done done) override { at_once(std::move(done)); }
 
+  void async_close_output(Done done) override {
+    boost::system::error_code ignored;  // the other side may have gone
+    socket_.shutdown(asio::local::stream_protocol::socket::shutdown_send, ignored);
+    at_once(std::move(done));
+  }
+
   void close() override {
     boost::system::error_code ignored;
     socket_.close(ignored);

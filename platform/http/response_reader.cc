@@ -5,6 +5,7 @@
 #include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/optional.hpp>
+#include <limits>
 #include <utility>
 
 #include "http/beast_headers.h"
@@ -20,6 +21,7 @@ namespace {
 /// A body in Beast's terms: what the parser does with each piece as it comes.
 struct Sink {
   const OnPiece* on_piece = nullptr;
+  size_t most = std::numeric_limits<size_t>::max();
   std::string kept;
 };
 
@@ -45,7 +47,10 @@ struct SinkBody {
       for (const auto buffer : boost::beast::buffers_range_ref(buffers)) {
         const std::string_view piece(static_cast<const char*>(buffer.data()), buffer.size());
         size += piece.size();
-        if (!hands_on_) {
+        if (!hands_on_ && piece.size() > sink_.most - sink_.kept.size()) {
+          error = boost::asio::error::message_size;
+          return size;
+        } else if (!hands_on_) {
           sink_.kept += piece;
         } else if (!(*sink_.on_piece)(piece)) {
           error = boost::asio::error::operation_aborted;
@@ -79,6 +84,11 @@ struct ResponseReader::Parser : beast::response_parser<SinkBody> {
 ResponseReader::ResponseReader(bool head_only, const OnPiece& on_piece)
     : parser_(std::make_unique<Parser>(head_only, on_piece)) {}
 
+ResponseReader::ResponseReader(bool head_only, const OnPiece& on_piece, size_t most)
+    : ResponseReader(head_only, on_piece) {
+  parser_->get().body().most = most;
+}
+
 ResponseReader::~ResponseReader() = default;
 
 base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view bytes) {
@@ -93,6 +103,11 @@ base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view byte
     waiting_.erase(0, parser_->put(boost::asio::buffer(waiting_), error));
   }
   if (error == boost::asio::error::operation_aborted) return Progress::kLeft;
+  if (error == boost::asio::error::message_size) {
+    return Error{.code = ErrorCode::kExhausted,
+                 .what = "the server's answer is longer than " +
+                         std::to_string(parser_->get().body().most) + " bytes"};
+  }
   if (error && error != beast::error::need_more) {
     return Error{.code = ErrorCode::kInternal,
                  .what = "the server's answer is no HTTP/1.1: " + error.message()};
@@ -108,6 +123,14 @@ base::Result<void> ResponseReader::put_end() {
                .what = started_ ? "the server went away in the midst of its answer"
                                 : "the server went away without an answer",
                .advice = "see the server's log, then try again"};
+}
+
+bool ResponseReader::has_head() const {
+  return parser_->is_header_done();
+}
+
+int ResponseReader::status() const {
+  return static_cast<int>(parser_->get().result_int());
 }
 
 bool ResponseReader::keep_alive() const {

@@ -23,6 +23,8 @@ class ResponseReader {
 
   /// `on_piece` may be empty: then the body is kept. So it is for a status of 400 and more.
   ResponseReader(bool head_only, const OnPiece& on_piece);
+  /// Keeps `most` bytes of a body; of a longer one nothing more is taken: kExhausted.
+  ResponseReader(bool head_only, const OnPiece& on_piece, size_t most);
   ~ResponseReader();
 
   /// kInternal: these bytes are no HTTP response.
@@ -32,6 +34,12 @@ class ResponseReader {
 
   /// Whether anything of the response has come.
   bool started() const { return started_; }
+  /// Whether the status and the headers have come.
+  bool has_head() const;
+  /// REQUIRES: has_head().
+  int status() const;
+  /// What came behind the end of the response. REQUIRES: kDone.
+  std::string_view rest() const { return waiting_; }
   /// Whether the connection can take another request. REQUIRES: kDone.
   bool keep_alive() const;
   Response take();

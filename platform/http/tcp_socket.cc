@@ -72,10 +72,7 @@ int try_to_connect(const UniqueFd& fd, const addrinfo& address, steady_clock::ti
   int ready = 0;
   while ((ready = ::poll(&waits, 1, milliseconds_until(end))) < 0 && errno == EINTR) continue;
   if (ready == 0) return ETIMEDOUT;
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  return error;
+  return connect_error(fd.get());
 }
 
 std::string text_of(const sockaddr_storage& address, int& port) {
@@ -169,6 +166,38 @@ Result<UniqueFd> connect_to(const HostAndPort& address, std::chrono::millisecond
   return Error{.code = ErrorCode::kUnavailable,
                .what = "no server answers at " + to_string(address) + ": " + std::strerror(error),
                .advice = "see that it runs, and that nothing between you and it is in the way"};
+}
+
+Result<UniqueFd> socket_for(const IpAddress& address) {
+  UniqueFd fd(
+      ::socket(address.is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_error("cannot make a socket", errno);
+  return fd;
+}
+
+int begin_to_connect(int fd, const IpAddress& address, int port) {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const in_port_t number = htons(static_cast<uint16_t>(port));
+  if (address.is_v4) {
+    sockaddr_in four{.sin_family = AF_INET, .sin_port = number, .sin_addr = {}, .sin_zero = {}};
+    std::memcpy(&four.sin_addr, address.bytes.data(), sizeof four.sin_addr);
+    std::memcpy(&storage, &four, size = sizeof four);
+  } else {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = number;
+    std::memcpy(&six.sin6_addr, address.bytes.data(), sizeof six.sin6_addr);
+    std::memcpy(&storage, &six, size = sizeof six);
+  }
+  return ::connect(fd, reinterpret_cast<const sockaddr*>(&storage), size) == 0 ? 0 : errno;
+}
+
+int connect_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  return error;
 }
 
 std::string address_of_peer(int fd) {

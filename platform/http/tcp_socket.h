@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "http/ip_address.h"
 
 namespace muster::http {
 
@@ -32,6 +33,14 @@ base::Result<std::string> listening_at(int fd);
 /// kUnavailable: nobody answers, or nobody has such a name.
 base::Result<base::UniqueFd> connect_to(const HostAndPort& address,
                                         std::chrono::milliseconds patience);
+
+/// A socket that does not block and goes nowhere yet.
+base::Result<base::UniqueFd> socket_for(const IpAddress& address);
+/// 0: it is connected. EINPROGRESS: it will be when the socket can be written, or not
+/// (connect_error()). Else the errno.
+int begin_to_connect(int fd, const IpAddress& address, int port);
+/// 0, or the errno of a connect that has ended.
+int connect_error(int fd);
 
 /// Who is at the other end of a connected socket, without the port; an IPv4 address is written as
 /// such, however it came.

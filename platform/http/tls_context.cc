@@ -55,33 +55,35 @@ int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* size,
   return SSL_TLSEXT_ERR_OK;
 }
 
-Result<void> use_chain(SSL_CTX& context, const std::string& pem_text) {
+/// `whose`: "server", "client"
+Result<void> use_chain(SSL_CTX& context, const std::string& pem_text, const std::string& whose) {
   const BioHandle pem = bio_of(pem_text);
   const CertificateHandle leaf = read_certificate(pem.get());
-  if (leaf == nullptr) return bad_identity("the server's certificate cannot be read");
+  if (leaf == nullptr) return bad_identity("the " + whose + "'s certificate cannot be read");
   if (SSL_CTX_use_certificate(&context, leaf.get()) != 1) {
-    return bad_identity("the server's certificate cannot be used: " + openssl_complaint());
+    return bad_identity("the " + whose + "'s certificate cannot be used: " + openssl_complaint());
   }
   while (const CertificateHandle next = read_certificate(pem.get())) {
     if (SSL_CTX_add1_chain_cert(&context, next.get()) != 1) {
-      return bad_identity("the chain of the server's certificate cannot be used: " +
-                          openssl_complaint());
+      return bad_identity("the chain of the " + whose +
+                          "'s certificate cannot be used: " + openssl_complaint());
     }
   }
   return {};
 }
 
-Result<void> use_key(SSL_CTX& context, const std::string& pem_text) {
+Result<void> use_key(SSL_CTX& context, const std::string& pem_text, const std::string& whose) {
   const BioHandle pem = bio_of(pem_text);
   const KeyHandle key(PEM_read_bio_PrivateKey(pem.get(), nullptr, no_pass_phrase, nullptr));
   if (key == nullptr) {
     ERR_clear_error();
-    return bad_identity("the key of the server's certificate cannot be read, or has a pass phrase");
+    return bad_identity("the key of the " + whose +
+                        "'s certificate cannot be read, or has a pass phrase");
   }
   if (SSL_CTX_use_PrivateKey(&context, key.get()) != 1 ||
       SSL_CTX_check_private_key(&context) != 1) {
     ERR_clear_error();
-    return bad_identity("the key is not that of the server's certificate");
+    return bad_identity("the key is not that of the " + whose + "'s certificate");
   }
   return {};
 }
@@ -105,8 +107,8 @@ Result<TlsContext> server_context(const TlsIdentity& identity) {
   MUSTER_TRY(TlsContext context, new_context(TLS_server_method()));
   SSL_CTX_set_options(context.get(), SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, nullptr);
-  MUSTER_CHECK(use_chain(*context, identity.certificate));
-  MUSTER_CHECK(use_key(*context, identity.key));
+  MUSTER_CHECK(use_chain(*context, identity.certificate, "server"));
+  MUSTER_CHECK(use_key(*context, identity.key, "server"));
   return context;
 }
 
@@ -120,6 +122,13 @@ Result<TlsContext> client_context(const TlsEndpoint& endpoint) {
   } else {
     MUSTER_CHECK(trust(*context, endpoint.authorities));
   }
+  return context;
+}
+
+Result<TlsContext> client_context(const TlsEndpoint& endpoint, const TlsIdentity& identity) {
+  MUSTER_TRY(TlsContext context, client_context(endpoint));
+  MUSTER_CHECK(use_chain(*context, identity.certificate, "client"));
+  MUSTER_CHECK(use_key(*context, identity.key, "client"));
   return context;
 }
 

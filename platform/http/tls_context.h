@@ -22,5 +22,7 @@ base::Result<TlsContext> server_context(const TlsIdentity& identity);
 /// Verifies the server's certificate by the authorities, unless the endpoint has a fingerprint:
 /// then the caller compares. kInvalid: the authorities cannot be read.
 base::Result<TlsContext> client_context(const TlsEndpoint& endpoint);
+/// The same, with a certificate by which the server knows the client.
+base::Result<TlsContext> client_context(const TlsEndpoint& endpoint, const TlsIdentity& identity);
 
 }  // namespace muster::http

@@ -107,6 +107,14 @@ TlsStep TlsSession::write(std::string_view bytes) {
   return step_of(SSL_write(ssl_.get(), bytes.data(), size_for_openssl(bytes.size())));
 }
 
+TlsStep TlsSession::close_output() {
+  if (!usable_) return {.kind = TlsStep::Kind::kFailed};
+  ERR_clear_error();
+  const int result = SSL_shutdown(ssl_.get());
+  if (result >= 0) return {};  // sent; 1: the other side has said so, too
+  return step_of(result);
+}
+
 void TlsSession::say_goodbye() {
   if (!usable_) return;
   SSL_shutdown(ssl_.get());

@@ -43,7 +43,9 @@ class TlsSession {
   TlsStep handshake();
   TlsStep read(char* buffer, size_t size);
   TlsStep write(std::string_view bytes);
-  /// Tells the other side that nothing more comes. Tried once: it matters little.
+  /// Tells the other side that nothing more comes; reading goes on.
+  TlsStep close_output();
+  /// The same, tried once: it matters little.
   void say_goodbye();
 
   /// Of the other side's certificate, once the handshake is done.

@@ -35,15 +35,17 @@ error_code error_of(const TlsStep& step) {
 
 class TlsStream : public ByteStream {
  public:
-  TlsStream(base::EventLoop& loop, base::UniqueFd socket, TlsContext context)
-      : socket_(loop.context()),
-        session_(std::move(context), socket.get(), TlsSession::Role::kServer) {
+  TlsStream(base::EventLoop& loop, base::UniqueFd socket, TlsContext context,
+            TlsSession::Role role = TlsSession::Role::kServer)
+      : socket_(loop.context()), session_(std::move(context), socket.get(), role) {
     error_code error;
     // The kernel does not mind which of its two families Asio believes this to be.
     socket_.assign(asio::ip::tcp::v4(), socket.get(), error);
     if (!error) socket_.non_blocking(true, error);
     if (!error) socket.release();  // else the handshake fails, and with it the connection
   }
+
+  void expect_host(const std::string& host) { session_.expect_host(host); }
 
   void async_start(Done done) override {
     go_on([this] { return session_.handshake(); }, std::move(done));
@@ -70,9 +72,21 @@ class TlsStream : public ByteStream {
     read_away(std::move(done));
   }
 
+  void async_close_output(Done done) override {
+    go_on([this] { return session_.close_output(); }, std::move(done));
+  }
+
   void close() override {
     error_code ignored;
     socket_.close(ignored);
+  }
+
+  std::optional<StreamFault> fault() const override {
+    if (const auto wrong = session_.certificate_fault()) {
+      return StreamFault{.is_certificate = true, .what = *wrong};
+    }
+    if (fault_.empty()) return std::nullopt;
+    return StreamFault{.what = fault_};
   }
 
  private:
@@ -100,6 +114,7 @@ class TlsStream : public ByteStream {
 
   /// By way of the loop, for this may still be within the call that `done` was given to.
   void complete(const TlsStep& step, Done done) {
+    if (!step.fault.empty()) fault_ = step.fault;
     asio::post(socket_.get_executor(), [error = error_of(step), bytes = step.bytes,
                                         done = std::move(done)] { done(error, bytes); });
   }
@@ -134,6 +149,7 @@ class TlsStream : public ByteStream {
   Socket socket_;
   TlsSession session_;
   std::string out_;
+  std::string fault_;
   size_t read_away_ = 0;
 };
 
@@ -142,6 +158,14 @@ class TlsStream : public ByteStream {
 std::unique_ptr<ByteStream> tls_stream(base::EventLoop& loop, base::UniqueFd socket,
                                        TlsContext context) {
   return std::make_unique<TlsStream>(loop, std::move(socket), std::move(context));
+}
+
+std::unique_ptr<ByteStream> tls_stream_to(const std::string& host, base::EventLoop& loop,
+                                          base::UniqueFd socket, TlsContext context) {
+  auto stream = std::make_unique<TlsStream>(loop, std::move(socket), std::move(context),
+                                            TlsSession::Role::kClient);
+  stream->expect_host(host);
+  return stream;
 }
 
 }  // namespace muster::http

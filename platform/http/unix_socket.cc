@@ -157,6 +157,24 @@ Result<UniqueFd> connect_to(const fs::path& path) {
   return fd;
 }
 
+Result<UniqueFd> try_to_connect_to(const fs::path& path) {
+  MUSTER_TRY(const sockaddr_un address, address_of(path));
+  MUSTER_TRY(UniqueFd fd, new_socket(SOCK_NONBLOCK));
+  switch (const int error = connect_socket(fd, address)) {
+    case 0:
+      return fd;
+    case ENOENT:
+    case ENOTDIR:
+      return Error{.code = ErrorCode::kUnavailable,
+                   .what = "there is no socket '" + path.string() + "'"};
+    case ECONNREFUSED:
+      return Error{.code = ErrorCode::kUnavailable,
+                   .what = "nobody listens on socket '" + path.string() + "'"};
+    default:
+      return system_error("cannot connect to socket '" + path.string() + "'", error);
+  }
+}
+
 Result<uid_t> peer_of(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;

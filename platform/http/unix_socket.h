@@ -41,6 +41,11 @@ base::Result<Listener> listen_on(const std::filesystem::path& path);
 /// kUnavailable: nobody answers.
 base::Result<base::UniqueFd> connect_to(const std::filesystem::path& path);
 
+/// Connects without waiting, to whomever: that is for the caller to judge. The socket does not
+/// block. kInvalid: the path is too long. kUnavailable: nobody listens there. kRefused: this user
+/// may not. kExhausted: too many wait already; it may be tried again.
+base::Result<base::UniqueFd> try_to_connect_to(const std::filesystem::path& path);
+
 /// The user at the other end of a connected socket.
 base::Result<uid_t> peer_of(int fd);
 

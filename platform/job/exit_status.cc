@@ -74,7 +74,11 @@ int ExitStatus::shell_code() const {
 }
 
 std::string explain(const ExitStatus& status) {
-  if (status.lost) return "was lost: its supervisor was killed or the machine restarted";
+  if (status.lost) {
+    return "was lost: " + (status.error.empty()
+                               ? "its supervisor was killed or the machine restarted"
+                               : status.error);
+  }
   std::string text;
   if (status.stopped && (status.signal == SIGTERM || status.signal == SIGKILL)) {
     return "was stopped (SIG" + std::string(sigabbrev_np(status.signal)) + ")";
@@ -105,6 +109,11 @@ std::string advice_for(const ExitStatus& status) {
   const bool has_no_folder = status.error.find("working folder") != std::string::npos;
   if (status.signal == 0 && status.code == kNotExecutable && has_no_folder) {
     return "the folder must be there on the machine that the task runs on; choose another one";
+  }
+  const bool is_foreign = status.error.find("Exec format error") != std::string::npos;
+  if (status.signal == 0 && status.code == kNotExecutable && is_foreign) {
+    return "it was built for another kind of processor, or is a script whose first line names no "
+           "interpreter (#!/bin/sh)";
   }
   if (status.signal == 0 && status.code == kNotExecutable) {
     return "make it executable (chmod +x), or name its interpreter, as in: python3 train.py";

@@ -28,6 +28,9 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
       {{.signal = SIGTERM, .stopped = true}, "was stopped (SIGTERM)", 143},
       {{.code = 3, .stopped = true}, "exited with code 3 after it was told to stop", 3},
       {{.lost = true}, "was lost: its supervisor was killed or the machine restarted", 137},
+      {{.lost = true, .error = "its container was removed"},
+       "was lost: its container was removed",
+       137},
   };
   for (const Case& expected : cases) {
     EXPECT_EQ(explain(expected.status), expected.words);
@@ -44,6 +47,9 @@ TEST(ExitStatus, OnlyACleanEndSucceeds) {
 
 TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
   EXPECT_NE(advice_for({.code = 126}).find("chmod +x"), std::string::npos);
+  EXPECT_NE(advice_for({.code = 126, .error = "cannot start '/x': Exec format error"})
+                .find("another kind of processor"),
+            std::string::npos);
   EXPECT_NE(advice_for({.code = 127}).find("full path"), std::string::npos);
   EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),
             std::string::npos);

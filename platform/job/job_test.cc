@@ -68,6 +68,18 @@ TEST(Names, OfKindsReadBack) {
   EXPECT_EQ(volume_kind_of("nfs"), std::nullopt);
 }
 
+TEST(Names, OfWaysToLaunchAndToPullReadBack) {
+  for (const LaunchBy launch : {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent}) {
+    EXPECT_EQ(launch_by_of(to_string(launch)), launch);
+  }
+  for (const PullPolicy policy :
+       {PullPolicy::kIfMissing, PullPolicy::kAlways, PullPolicy::kNever}) {
+    EXPECT_EQ(pull_policy_of(to_string(policy)), policy);
+  }
+  EXPECT_EQ(launch_by_of("rsh"), std::nullopt);
+  EXPECT_EQ(pull_policy_of("IfNotPresent"), std::nullopt);
+}
+
 TEST(Names, OfPhasesAndRolesReadBack) {
   for (const Phase phase : {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
                             Phase::kFailed, Phase::kStopped}) {

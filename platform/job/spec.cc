@@ -16,6 +16,13 @@ constexpr Names<Volume::Kind, 4> kVolumeKinds{{{Volume::Kind::kHostPath, "host_p
                                                {Volume::Kind::kStorage, "storage"},
                                                {Volume::Kind::kArtifacts, "artifacts"}}};
 
+constexpr Names<LaunchBy, 3> kLaunchers{
+    {{LaunchBy::kAuto, "auto"}, {LaunchBy::kSsh, "ssh"}, {LaunchBy::kAgent, "agent"}}};
+
+constexpr Names<PullPolicy, 3> kPullPolicies{{{PullPolicy::kIfMissing, "if-missing"},
+                                              {PullPolicy::kAlways, "always"},
+                                              {PullPolicy::kNever, "never"}}};
+
 }  // namespace
 
 std::string_view to_string(Kind kind) {
@@ -42,6 +49,22 @@ std::optional<Sandbox> sandbox_of(std::string_view name) {
   if (name == "bubblewrap") return Sandbox::kBubblewrap;
   if (name == "none") return Sandbox::kNone;
   return std::nullopt;
+}
+
+std::string_view to_string(LaunchBy launch) {
+  return name_in(kLaunchers, launch);
+}
+
+std::optional<LaunchBy> launch_by_of(std::string_view name) {
+  return value_in(kLaunchers, name);
+}
+
+std::string_view to_string(PullPolicy policy) {
+  return name_in(kPullPolicies, policy);
+}
+
+std::optional<PullPolicy> pull_policy_of(std::string_view name) {
+  return value_in(kPullPolicies, name);
 }
 
 }  // namespace muster::job

@@ -32,11 +32,14 @@ inline Scheduling full_scheduling() {
 }
 
 inline RoleSpec full_role(const std::string& program) {
-  return {.image = program + ":1",
-          .command = {program, kBinary},
-          .arguments = {"-v", ""},
-          .resources = {.gpus = 1, .cpu_milli = 500, .memory_bytes = 70'000},
-          .environment = {{"ROLE", program}, {"RAW", kBinary}}};
+  return {
+      .image = program + ":1",
+      .user = "1000:video",
+      .registry = {.server = "r.example.com:5000", .username = program, .secret = "ROLE_PASSWORD"},
+      .command = {program, kBinary},
+      .arguments = {"-v", ""},
+      .resources = {.gpus = 1, .cpu_milli = 500, .memory_bytes = 70'000},
+      .environment = {{"ROLE", program}, {"RAW", kBinary}}};
 }
 
 inline JobSpec full_spec() {
@@ -44,8 +47,17 @@ inline JobSpec full_spec() {
           .project = "vision",
           .kind = Kind::kMpi,
           .image = "nvcr.io/nvidia/tensorflow:24.01",
+          .user = "ada",
+          .registry = {.server = "nvcr.io", .username = "$oauthtoken", .secret = "NGC_KEY"},
+          .container = {.pull = PullPolicy::kAlways,
+                        .writable_root = true,
+                        .new_privileges = true,
+                        .capabilities = {"SYS_PTRACE", "IPC_LOCK"},
+                        .shm_bytes = int64_t{1} << 30},
+          .launch = LaunchBy::kAgent,
           .command = {"mpirun", "python3", "train \"it\"\n\\", "", kBinary, "Zoë 漢字 🚀"},
           .arguments = {"--epochs", kBinary},
+          .replaces_entrypoint = false,
           .workers = 4,
           .slots_per_worker = 2,
           .resources = {.gpus = 8,
@@ -106,6 +118,9 @@ inline Job full_job() {
                              .cause = "was killed",
                              .advice = "ask for less",
                              .last_lines = {"one", kBinary}},
+          .launch = LaunchFacts{.by = LaunchBy::kSsh,
+                                .why = "the images have sshd and ssh",
+                                .mpi = "Open MPI 4.1.4"},
           .tasks = {{.name = "launcher",
                      .role = Role::kLauncher,
                      .hostname = "dist-launcher",

@@ -16,9 +16,13 @@ size_t size_of(const std::map<std::string, std::string>& pairs) {
   return size;
 }
 
+size_t size_of(const RegistryLogin& login) {
+  return login.server.size() + login.username.size() + login.secret.size();
+}
+
 size_t size_of(const RoleSpec& role) {
-  return role.image.size() + size_of(role.command) + size_of(role.arguments) +
-         size_of(role.environment);
+  return role.image.size() + role.user.size() + size_of(role.registry) + size_of(role.command) +
+         size_of(role.arguments) + size_of(role.environment);
 }
 
 size_t size_of(const std::vector<Volume>& volumes) {
@@ -30,7 +34,8 @@ size_t size_of(const std::vector<Volume>& volumes) {
 }  // namespace
 
 size_t text_size(const JobSpec& spec) {
-  return spec.folder.size() + spec.image.size() + size_of(spec.command) + size_of(spec.arguments) +
+  return spec.folder.size() + spec.image.size() + spec.user.size() + size_of(spec.registry) +
+         size_of(spec.container.capabilities) + size_of(spec.command) + size_of(spec.arguments) +
          size_of(spec.worker_command) + size_of(spec.leader) + size_of(spec.parameter_server) +
          size_of(spec.volumes) + size_of(spec.labels) + size_of(spec.annotations) +
          size_of(spec.environment);

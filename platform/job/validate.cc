@@ -4,6 +4,7 @@
 
 #include "job/checker.h"
 #include "job/text_size.h"
+#include "job/validate_container.h"
 #include "job/validate_labels.h"
 #include "job/validate_roles.h"
 #include "job/validate_scheduling.h"
@@ -65,6 +66,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_names(spec, check);
   check_programs(spec, check);
   check_shape(spec, check);
+  check_container(spec, check);
   check_scheduling(spec, check);
   check_environments(spec, check);
   check_size(spec, check);

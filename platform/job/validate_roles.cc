@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "job/image_name.h"
 #include "job/validate.h"
 #include "job/validate_scheduling.h"
 
@@ -16,16 +17,21 @@ bool has_nul(std::string_view text) {
 }
 
 /// One that begins with '-' would be an option to whoever starts it.
-bool is_image(std::string_view text) {
+bool is_image_text(std::string_view text) {
   return text.size() <= kLongestImage && !text.starts_with('-') &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
 void check_image(const std::string& image, const std::string& field, Checker& check) {
-  check.require(is_image(image), field,
-                in_quotes(image) + " is not the name of an image; use at most " +
-                    std::to_string(kLongestImage) +
-                    " letters, digits and signs, as in nvcr.io/nvidia/pytorch:24.01-py3");
+  if (image.empty()) return;
+  const std::string no_image = in_quotes(image) + " is not the name of an image";
+  if (!is_image_text(image)) {
+    return check.require(false, field,
+                         no_image + "; use at most " + std::to_string(kLongestImage) +
+                             " letters, digits and signs, as in nvcr.io/nvidia/pytorch:24.01-py3");
+  }
+  const std::string fault = fault_of_image_name(image);
+  check.require(fault.empty(), field, no_image + ": it " + fault);
 }
 
 void check_words(const std::vector<std::string>& words, const std::string& field, Checker& check) {

@@ -176,6 +176,13 @@ TEST(ValidateRoles, RefusesWhatIsNoImage) {
             (std::vector<Fault>{{.field = "parameter_server.image", .what = what("a b")}}));
 }
 
+TEST(ValidateRoles, SaysWhatKeepsAWordFromNamingAnImage) {
+  EXPECT_EQ(validate(changed(mpi(), [](JobSpec& spec) { spec.leader.image = "Horovod:0.18"; })),
+            (std::vector<Fault>{{.field = "leader.image",
+                                 .what = "'Horovod:0.18' is not the name of an image: it has "
+                                         "capital letters, which only a tag may have"}}));
+}
+
 TEST(ValidateRoles, NamesTheRoleInTheFieldOfAFault) {
   const std::string nul(1, '\0');
   JobSpec spec = grpc();

@@ -11,6 +11,9 @@ namespace {
 constexpr std::array<std::string_view, 6> kLaunchers{
     "mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orterun.openmpi"};
 
+constexpr std::array<std::string_view, 5> kOtherLaunchers{
+    "mpiexec.hydra", "mpirun.hydra", "mpiexec.mpich", "mpirun.mpich", "prterun"};
+
 // With one dash or two, as Open MPI takes them.
 constexpr std::array<std::string_view, 9> kOutputOptions{"output-filename",
                                                          "output",
@@ -22,20 +25,41 @@ constexpr std::array<std::string_view, 9> kOutputOptions{"output-filename",
                                                          "merge-stderr-to-stdout",
                                                          "output-directory"};
 
+std::string_view name_of(std::string_view program) {
+  return program.substr(program.rfind('/') + 1);
+}
+
+bool is_among(std::string_view name, const auto& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool is_output_option(std::string_view word) {
   if (!word.starts_with('-')) return false;
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
-  return std::find(kOutputOptions.begin(), kOutputOptions.end(), word) != kOutputOptions.end();
+  return is_among(word, kOutputOptions);
 }
 
 }  // namespace
 
 bool is_plain_mpirun(const std::vector<std::string>& argv) {
   if (argv.empty()) return false;
-  const std::string_view program = argv.front();
-  const std::string_view name = program.substr(program.rfind('/') + 1);
-  return std::find(kLaunchers.begin(), kLaunchers.end(), name) != kLaunchers.end() &&
+  return is_among(name_of(argv.front()), kLaunchers) &&
          std::none_of(argv.begin(), argv.end(), is_output_option);
+}
+
+std::optional<std::string> launcher_of(const std::vector<std::string>& argv) {
+  constexpr std::string_view kBetweenWords = " \t\n;&|('\"";
+  for (const std::string_view argument : argv) {
+    size_t at = 0;
+    while ((at = argument.find_first_not_of(kBetweenWords, at)) != std::string_view::npos) {
+      const size_t end = std::min(argument.find_first_of(kBetweenWords, at), argument.size());
+      const std::string_view word = argument.substr(at, end - at);
+      const std::string_view name = name_of(word);
+      if (is_among(name, kLaunchers) || is_among(name, kOtherLaunchers)) return std::string(word);
+      at = end;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::launch

@@ -1,8 +1,9 @@
-// Whether a job's command is an mpirun of its own accord.
+// What a job's command says of the mpirun that it calls.
 //
 // Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,9 @@ namespace muster::launch {
 /// becomes of the ranks' output. Only then may ranks print into their own tasks' logs: a script may
 /// want to read what mpirun prints (mpirun ... | grep loss), and must find it there.
 bool is_plain_mpirun(const std::vector<std::string>& argv);
+
+/// The first program of the command, or of a script given on its line (sh -c "..."), that has the
+/// name of an MPI's launcher: "mpiexec.hydra", "/opt/openmpi/bin/mpirun".
+std::optional<std::string> launcher_of(const std::vector<std::string>& argv);
 
 }  // namespace muster::launch

@@ -26,5 +26,14 @@ TEST(PlainMpirun, LeavesTheOutputToMpirunWhereTheUserSaysWhatBecomesOfIt) {
   }
 }
 
+TEST(LauncherOf, IsTheFirstWordThatIsAnMpisLauncher) {
+  EXPECT_EQ(launcher_of({"mpiexec.hydra", "-np", "2", "train"}), "mpiexec.hydra");
+  EXPECT_EQ(launcher_of({"/opt/openmpi/bin/mpirun", "train"}), "/opt/openmpi/bin/mpirun");
+  EXPECT_EQ(launcher_of({"sh", "-c", "cd /data; (mpiexec -np 2 train)"}), "mpiexec");
+  EXPECT_EQ(launcher_of({"numactl", "mpirun", "train"}), "mpirun");
+  EXPECT_EQ(launcher_of({"horovodrun", "-np", "2", "train"}), std::nullopt);
+  EXPECT_EQ(launcher_of({}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace muster::launch

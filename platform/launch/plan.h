@@ -27,6 +27,7 @@ struct GangSeed {
   std::array<uint8_t, 32> host_key{};
   std::array<uint8_t, 32> rendezvous_key{};
   std::array<uint8_t, 8> network{};
+  std::array<uint8_t, 32> rsh_key{};
 };
 
 GangSeed make_seed(base::RandomSource& random);

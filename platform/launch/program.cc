@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "job/inherited.h"
+
 namespace muster::launch {
 
 using job::JobSpec;
@@ -25,6 +27,11 @@ void put(std::map<std::string, std::string>& variables,
 bool brings_files(const JobSpec& spec) {
   return std::any_of(spec.volumes.begin(), spec.volumes.end(),
                      [](const Volume& volume) { return volume.kind == Volume::Kind::kTree; });
+}
+
+bool has_command(const JobSpec& spec, Role role) {
+  const RoleSpec* const own = role_spec(spec, role);
+  return !spec.command.empty() || (own != nullptr && !own->command.empty());
 }
 
 }  // namespace
@@ -63,6 +70,28 @@ Words program_of(const JobSpec& spec, Role role, const job::ImageStandIns& image
   }
   if (own != nullptr) append(words, own->arguments);
   return words;
+}
+
+Words program_in_image(const JobSpec& spec, Role role, const ImageFacts& image) {
+  const Words asked = program_of(spec, role, {});
+  // What MPI's workers run beside answering is a wish of its own.
+  if (role == Role::kWorker && spec.kind == job::Kind::kMpi) return asked;
+  if (has_command(spec, role) && spec.replaces_entrypoint) return asked;
+  Words words = image.entrypoint;
+  append(words, asked.empty() ? image.command : asked);
+  return words;
+}
+
+std::string folder_in_image(const JobSpec& spec, const ImageFacts& image) {
+  if (!spec.folder.empty() && !job::inherits_folder(spec)) return spec.folder;
+  return image.folder.empty() ? "/" : image.folder;
+}
+
+std::map<std::string, std::string> set_variables_in_image(const JobSpec& spec, Role role) {
+  std::map<std::string, std::string> variables = spec.environment;
+  for (const std::string& name : job::inherited_variables(spec)) variables.erase(name);
+  if (const RoleSpec* const own = role_spec(spec, role)) put(variables, own->environment);
+  return variables;
 }
 
 std::string folder_of(const JobSpec& spec, Role role, const job::ImageStandIns& images) {

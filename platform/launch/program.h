@@ -10,6 +10,7 @@
 
 #include "job/job.h"
 #include "job/machine_type.h"
+#include "launch/image_facts.h"
 
 namespace muster::launch {
 
@@ -25,9 +26,22 @@ const std::string& image_of(const job::JobSpec& spec, job::Role role);
 std::vector<std::string> program_of(const job::JobSpec& spec, job::Role role,
                                     const job::ImageStandIns& images);
 
+/// The same of a task whose image is run. `asked`: what program_of() says without stand-ins; it
+/// runs in the place of the image's entry point, or is what that is given. Where nothing was asked,
+/// or arguments alone, the image has its say.
+std::vector<std::string> program_in_image(const job::JobSpec& spec, job::Role role,
+                                          const ImageFacts& image);
+
 /// The job's folder, or that of the image's stand-in. Where the job brings files of its own
 /// (Volume::Kind::kTree) the job's: it is about those.
 std::string folder_of(const job::JobSpec& spec, job::Role role, const job::ImageStandIns& images);
+
+/// The job's folder, where somebody chose it; else the one that the image says.
+std::string folder_in_image(const job::JobSpec& spec, const ImageFacts& image);
+
+/// What the user set of the variables of a role, for a task whose image is run: without what came
+/// along from the shell that submitted it (job/inherited.h).
+std::map<std::string, std::string> set_variables_in_image(const job::JobSpec& spec, job::Role role);
 
 /// What the user set of the variables of a role: those of the image's stand-in, over them the
 /// job's, over them the role's own.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "job/inherited.h"
+
 namespace muster::launch {
 namespace {
 
@@ -80,6 +82,26 @@ TEST(SetVariables, AreTheStandInsUnderTheJobsUnderTheRoles) {
             (Variables{{"A", "tf"}, {"B", "job"}, {"C", "job"}}));
   EXPECT_EQ(set_variables(spec, Role::kChief, kImages),
             (Variables{{"A", "tf"}, {"B", "job"}, {"C", "chief"}}));
+}
+
+TEST(InAnImage, WhatCameAlongFromTheShellDoesNotCount) {
+  job::JobSpec spec{.kind = Kind::kGrpc,
+                    .image = "tf",
+                    .leader = {.environment = {{"HOME", "/lead"}}},
+                    .environment = {{"HOME", "/home/ada"}, {"PATH", "/venv/bin"}, {"B", "job"}},
+                    .folder = "/home/ada"};
+  const ImageFacts image{.folder = "/opt"};
+  using Variables = std::map<std::string, std::string>;
+  EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), spec.environment);
+  EXPECT_EQ(folder_in_image(spec, image), "/home/ada");
+
+  job::note_inherited({"HOME", "PATH"}, true, spec);
+
+  EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), (Variables{{"B", "job"}}));
+  EXPECT_EQ(set_variables_in_image(spec, Role::kChief),
+            (Variables{{"B", "job"}, {"HOME", "/lead"}}));
+  EXPECT_EQ(folder_in_image(spec, image), "/opt");
+  EXPECT_EQ(folder_in_image(spec, {}), "/");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "launch/shell_files.h"
 
+#include "base/text.h"
+
 namespace muster::launch {
 
 namespace {
@@ -98,15 +100,21 @@ std::string ssh_config(const std::vector<std::string>& hosts, const std::string&
 
 }  // namespace
 
-void add_shell_files(const std::vector<std::string>& ssh_hosts, const std::string& folder,
-                     TaskPlan& plan) {
+void add_shell_files(const ShellReach& reach, const std::string& folder, TaskPlan& plan) {
   plan.folders.emplace_back("bash");
   plan.files.insert(plan.files.end(), {{.path = kShellStart, .content = kStart, .mode = 0700},
                                        {.path = "bash/rc", .content = kRc},
                                        {.path = kTypedCommands, .content = ""}});
-  if (ssh_hosts.empty()) return;
+  if (!reach.remote_shell.empty()) {
+    plan.folders.emplace_back("bin");
+    plan.files.push_back(
+        {.path = "bin/rsh",
+         .content = "#!/bin/sh\nexec " + base::shell_quoted(reach.remote_shell) + " \"$@\"\n",
+         .mode = 0700});
+  }
+  if (reach.ssh_hosts.empty()) return;
   plan.folders.emplace_back("bin");
-  plan.files.push_back({.path = "bash/ssh_config", .content = ssh_config(ssh_hosts, folder)});
+  plan.files.push_back({.path = "bash/ssh_config", .content = ssh_config(reach.ssh_hosts, folder)});
   for (const char* name : {"bin/ssh", "bin/scp", "bin/sftp"}) {
     plan.files.push_back({.path = name, .content = kSsh, .mode = 0700});
   }

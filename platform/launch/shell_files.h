@@ -16,9 +16,14 @@ inline constexpr const char* kShellStart = "bash/start";
 /// What was typed, a record a command (cli/typed_commands.h); only the shells of the task write it.
 inline constexpr const char* kTypedCommands = "bash/commands";
 
-/// Adds the folders and files of a shell to `plan`. `ssh_hosts`: the tasks that answer ssh, by
-/// name; `folder`: the generated folder as the task sees it.
-void add_shell_files(const std::vector<std::string>& ssh_hosts, const std::string& folder,
-                     TaskPlan& plan);
+/// How a shell reaches the other tasks.
+struct ShellReach {
+  std::vector<std::string> ssh_hosts;  ///< those that answer ssh, by name
+  std::string remote_shell;  ///< Muster's own, where that is what they answer: it is called rsh
+};
+
+/// Adds the folders and files of a shell to `plan`. `folder`: the generated folder as the task sees
+/// it.
+void add_shell_files(const ShellReach& reach, const std::string& folder, TaskPlan& plan);
 
 }  // namespace muster::launch

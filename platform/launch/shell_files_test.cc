@@ -29,7 +29,7 @@ TEST(ShellFiles, AreThereForEveryTask) {
 TEST(ShellFiles, NameTheTasksThatAnswerSsh) {
   TaskPlan plan;
 
-  add_shell_files({"dist-worker-0", "dist-worker-1"}, "/generated", plan);
+  add_shell_files({.ssh_hosts = {"dist-worker-0", "dist-worker-1"}}, "/generated", plan);
 
   const PlannedFile* const config = file_of(plan, "bash/ssh_config");
   ASSERT_NE(config, nullptr);
@@ -40,6 +40,16 @@ TEST(ShellFiles, NameTheTasksThatAnswerSsh) {
     ASSERT_NE(file_of(plan, name), nullptr) << name;
     EXPECT_EQ(file_of(plan, name)->mode, 0700U);
   }
+}
+
+TEST(ShellFiles, CallMustersOwnRemoteShellRshWhereThatIsWhatTasksAnswer) {
+  TaskPlan plan;
+
+  add_shell_files({.remote_shell = "/a b/muster-rsh"}, "/generated", plan);
+
+  ASSERT_NE(file_of(plan, "bin/rsh"), nullptr);
+  EXPECT_EQ(file_of(plan, "bin/rsh")->content, "#!/bin/sh\nexec '/a b/muster-rsh' \"$@\"\n");
+  EXPECT_EQ(file_of(plan, "bin/ssh"), nullptr);
 }
 
 }  // namespace

@@ -3,16 +3,15 @@
 namespace muster::launch {
 
 // Addresses stand in the configuration itself, so the names work where no resolver knows them.
-std::string client_config(const std::vector<SshHost>& hosts, int port, const std::string& user,
-                          const std::string& folder) {
+std::string client_config(const std::vector<ShellHost>& hosts, const std::string& folder) {
   std::string text;
-  for (const SshHost& host : hosts) {
-    text += "Host " + host.name + "\n  HostName " + host.address + "\n  HostKeyAlias " + host.name +
+  for (const ShellHost& host : hosts) {
+    text += "Host " + host.name + "\n  HostName " + host.address + "\n  Port " +
+            std::to_string(host.port) + "\n  User " + host.user + "\n  HostKeyAlias " + host.name +
             "\n";
   }
   const std::string ssh = folder + "/ssh";
-  text += "Host *\n  Port " + std::to_string(port) + "\n  User " + user + "\n  IdentityFile \"" +
-          ssh +
+  text += "Host *\n  IdentityFile \"" + ssh +
           "/id_ed25519\"\n  IdentitiesOnly yes\n  IdentityAgent none\n"
           "  UserKnownHostsFile \"" +
           ssh +
@@ -22,9 +21,9 @@ std::string client_config(const std::vector<SshHost>& hosts, int port, const std
   return text;
 }
 
-std::string known_hosts(const std::vector<SshHost>& hosts, const std::string& host_public_line) {
+std::string known_hosts(const std::vector<ShellHost>& hosts, const std::string& host_public_line) {
   std::string text;
-  for (const SshHost& host : hosts) text += host.name + " " + host_public_line + "\n";
+  for (const ShellHost& host : hosts) text += host.name + " " + host_public_line + "\n";
   return text;
 }
 

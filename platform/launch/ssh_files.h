@@ -4,21 +4,21 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace muster::launch {
 
-/// A name that ssh can reach and where it answers.
-struct SshHost {
+/// A name that a remote shell can reach and where it answers.
+struct ShellHost {
   std::string name;
   std::string address;
+  int port = 0;
+  std::string user;  ///< who commands run as there, by the name it has there
 };
 
-std::string client_config(const std::vector<SshHost>& hosts, int port, const std::string& user,
-                          const std::string& folder);
+std::string client_config(const std::vector<ShellHost>& hosts, const std::string& folder);
 
-std::string known_hosts(const std::vector<SshHost>& hosts, const std::string& host_public_line);
+std::string known_hosts(const std::vector<ShellHost>& hosts, const std::string& host_public_line);
 
 /// `folder`: the generated folder as the task sees it.
 std::string sshd_config(const std::string& folder);

@@ -51,7 +51,7 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   }
   spec["cpus"] = 2;
   for (const char* key : {"reason_details", "may_start", "restarts", "retries_used",
-                          "avoided_nodes", "suspended", "eviction", "owner"}) {
+                          "avoided_nodes", "suspended", "eviction", "owner", "launch"}) {
     ASSERT_EQ(old.erase(key), 1U) << key;
   }
   for (json& task : old["tasks"]) {
@@ -72,6 +72,7 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   expected.avoided_nodes.clear();
   expected.suspended = false;
   expected.eviction.reset();
+  expected.launch.reset();
   for (job::Task& task : expected.tasks) {
     task.devices.clear();
     task.gpu_share_milli = 0;
@@ -84,14 +85,20 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
 TEST(JobDocument, OfAnEarlierMusterHasTheDefaultsOfEveryFieldThatItNeedNotHold) {
   json old = json::from_cbor(to_document(full_job("j1", "one")));
   for (const char* key :
-       {"image", "arguments", "worker_command", "leader", "leader_slots", "parameter_servers",
-        "parameter_server", "volumes", "held", "labels", "annotations"}) {
+       {"image", "user", "registry", "container", "launch", "keeps_entrypoint", "arguments",
+        "worker_command", "leader", "leader_slots", "parameter_servers", "parameter_server",
+        "volumes", "held", "labels", "annotations"}) {
     ASSERT_EQ(old["spec"].erase(key), 1U) << key;
   }
 
   job::Job expected = full_job("j1", "one");
   job::JobSpec& spec = expected.spec;
   spec.image.clear();
+  spec.user.clear();
+  spec.registry = {};
+  spec.container = {};
+  spec.launch = job::LaunchBy::kAuto;
+  spec.replaces_entrypoint = true;
   spec.arguments = spec.worker_command = {};
   spec.leader = spec.parameter_server = {};
   spec.leader_slots = spec.parameter_servers = 0;
@@ -135,11 +142,28 @@ TEST(JobDocument, IsReadBackForEachKindOfJobAndVolumeAndEachRole) {
   }
 }
 
-TEST(JobDocument, HasRolesAndVolumesThatAreKnown) {
-  json document = json::from_cbor(to_document(full_job("j1", "one")));
-  document["spec"]["volumes"][0]["kind"] = "nfs";
+TEST(JobDocument, IsReadBackForEachWayToLaunchAndToPull) {
+  job::Job job = full_job("j1", "one");
+  for (const auto launch : {job::LaunchBy::kAuto, job::LaunchBy::kSsh, job::LaunchBy::kAgent}) {
+    job.spec.launch = job.launch->by = launch;
+    EXPECT_EQ(*from_document(to_document(job)), job);
+  }
+  for (const auto pull :
+       {job::PullPolicy::kIfMissing, job::PullPolicy::kAlways, job::PullPolicy::kNever}) {
+    job.spec.container = {.pull = pull, .shm_bytes = 1};
+    EXPECT_EQ(*from_document(to_document(job)), job);
+  }
+}
 
-  EXPECT_FALSE(from_document(document_of(document)));
+TEST(JobDocument, HasWordsThatAreKnown) {
+  const json whole = json::from_cbor(to_document(full_job("j1", "one")));
+  for (const char* path :
+       {"/spec/volumes/0/kind", "/spec/container/pull", "/spec/launch", "/launch/by"}) {
+    json document = whole;
+    ASSERT_TRUE(document.at(json::json_pointer(path)).is_string()) << path;
+    document[json::json_pointer(path)] = "another";
+    EXPECT_FALSE(from_document(document_of(document))) << path;
+  }
 }
 
 TEST(ProjectDocument, IsReadBackAsItWasWrittenInEveryField) {

@@ -83,6 +83,19 @@ job::Failure read_failure(const CborValue& value) {
   return failure;
 }
 
+void write_launch(CborWriter& out, const job::LaunchFacts& launch) {
+  out.map(3);
+  out.key("by").text(job::to_string(launch.by));
+  out.key("why").bytes(launch.why);
+  out.key("mpi").bytes(launch.mpi);
+}
+
+job::LaunchFacts read_launch(const CborValue& value) {
+  return {.by = value_of(value.at("by"), job::launch_by_of),
+          .why = bytes_of(value.at("why")),
+          .mpi = bytes_of(value.at("mpi"))};
+}
+
 job::Event read_event(const CborValue& value) {
   return {.time = time_of(value.at("time")), .text = bytes_of(value.at("text"))};
 }
@@ -148,6 +161,7 @@ Job read_job(const CborValue& value) {
   read_if_there(value, "exit_code", job.exit_code,
                 [](const CborValue& code) { return code.small_number(); });
   read_if_there(value, "failure", job.failure, read_failure);
+  read_if_there(value, "launch", job.launch, read_launch);
   return job;
 }
 
@@ -156,7 +170,7 @@ Job read_job(const CborValue& value) {
 std::string to_document(const Job& job) {
   std::string document;
   CborWriter out(document);
-  out.map(21);
+  out.map(job.launch ? 22 : 21);
   out.key("id").text(job.id);
   out.key("owner").text(job.owner);
   out.key("spec");
@@ -169,6 +183,7 @@ std::string to_document(const Job& job) {
   write_time(out, job.submitted);
   write_moment(out, "started", job.started);
   write_moment(out, "ended", job.ended);
+  if (job.launch) write_launch(out.key("launch"), *job.launch);
   write_lists(out, job);
   return document;
 }

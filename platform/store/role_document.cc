@@ -2,7 +2,9 @@
 
 namespace muster::store {
 
+using job::ContainerSpec;
 using job::JobSpec;
+using job::RegistryLogin;
 using job::Resources;
 using job::RoleSpec;
 using job::Volume;
@@ -29,9 +31,58 @@ void add(SparseMap& map, std::string_view key, int64_t number) {
   if (number != 0) map.add(key, [number](CborWriter& out) { out.number(number); });
 }
 
+void add_flag(SparseMap& map, std::string_view key, bool flag) {
+  if (flag) map.add(key, [](CborWriter& out) { out.flag(true); });
+}
+
 void write_whole(CborWriter& out, const SparseMap& map) {
   out.map(map.count());
   map.write(out);
+}
+
+void add(SparseMap& map, std::string_view key, const RegistryLogin& login) {
+  if (login == RegistryLogin()) return;
+  map.add(key, [&login](CborWriter& out) {
+    SparseMap fields;
+    add(fields, "server", login.server);
+    add(fields, "username", login.username);
+    add(fields, "secret", login.secret);
+    write_whole(out, fields);
+  });
+}
+
+RegistryLogin read_login(const CborValue& value) {
+  RegistryLogin login;
+  read_if_there(value, "server", login.server, bytes_of);
+  read_if_there(value, "username", login.username, bytes_of);
+  read_if_there(value, "secret", login.secret, bytes_of);
+  return login;
+}
+
+void add(SparseMap& map, std::string_view key, const ContainerSpec& container) {
+  if (container == ContainerSpec()) return;
+  map.add(key, [&container](CborWriter& out) {
+    SparseMap fields;
+    if (container.pull != ContainerSpec().pull) {
+      fields.add("pull", [&](CborWriter& inner) { inner.text(job::to_string(container.pull)); });
+    }
+    add_flag(fields, "writable_root", container.writable_root);
+    add_flag(fields, "new_privileges", container.new_privileges);
+    add(fields, "capabilities", container.capabilities);
+    add(fields, "shm_bytes", container.shm_bytes);
+    write_whole(out, fields);
+  });
+}
+
+ContainerSpec read_container(const CborValue& value) {
+  ContainerSpec container;
+  read_if_there(value, "pull", container.pull,
+                [](const CborValue& name) { return value_of(name, job::pull_policy_of); });
+  read_if_there(value, "writable_root", container.writable_root, flag_of);
+  read_if_there(value, "new_privileges", container.new_privileges, flag_of);
+  read_if_there(value, "capabilities", container.capabilities, bytes_list_of);
+  read_if_there(value, "shm_bytes", container.shm_bytes, number_of);
+  return container;
 }
 
 void add(SparseMap& map, std::string_view key, const RoleSpec& role) {
@@ -39,6 +90,8 @@ void add(SparseMap& map, std::string_view key, const RoleSpec& role) {
   map.add(key, [&role](CborWriter& out) {
     SparseMap fields;
     add(fields, "image", role.image);
+    add(fields, "user", role.user);
+    add(fields, "registry", role.registry);
     add(fields, "command", role.command);
     add(fields, "arguments", role.arguments);
     add(fields, "gpus", role.resources.gpus);
@@ -54,6 +107,8 @@ void add(SparseMap& map, std::string_view key, const RoleSpec& role) {
 RoleSpec read_role(const CborValue& value) {
   RoleSpec role;
   read_if_there(value, "image", role.image, bytes_of);
+  read_if_there(value, "user", role.user, bytes_of);
+  read_if_there(value, "registry", role.registry, read_login);
   read_if_there(value, "command", role.command, bytes_list_of);
   read_if_there(value, "arguments", role.arguments, bytes_list_of);
   read_if_there(value, "gpus", role.resources.gpus, int_of);
@@ -104,6 +159,13 @@ Pairs pairs_of(const CborValue& value) {
 SparseMap extras_of(const JobSpec& spec) {
   SparseMap extras;
   add(extras, "image", spec.image);
+  add(extras, "user", spec.user);
+  add(extras, "registry", spec.registry);
+  add(extras, "container", spec.container);
+  if (spec.launch != job::LaunchBy::kAuto) {
+    extras.add("launch", [&spec](CborWriter& out) { out.text(job::to_string(spec.launch)); });
+  }
+  add_flag(extras, "keeps_entrypoint", !spec.replaces_entrypoint);
   add(extras, "arguments", spec.arguments);
   add(extras, "worker_command", spec.worker_command);
   add(extras, "leader", spec.leader);
@@ -116,10 +178,9 @@ SparseMap extras_of(const JobSpec& spec) {
       for (const Volume& volume : volumes) write_volume(out, volume);
     });
   }
-  for (const auto& [name, value] :
-       {std::pair("held", spec.held), {"input", spec.input}, {"terminal", spec.terminal}}) {
-    if (value) extras.add(name, [](CborWriter& out) { out.flag(true); });
-  }
+  add_flag(extras, "held", spec.held);
+  add_flag(extras, "input", spec.input);
+  add_flag(extras, "terminal", spec.terminal);
   if (spec.keep_for) {
     extras.add("keep_for_ms",
                [keep = *spec.keep_for](CborWriter& out) { out.number(keep.count()); });
@@ -131,6 +192,14 @@ SparseMap extras_of(const JobSpec& spec) {
 
 void read_extras(const CborValue& value, JobSpec& spec) {
   read_if_there(value, "image", spec.image, bytes_of);
+  read_if_there(value, "user", spec.user, bytes_of);
+  read_if_there(value, "registry", spec.registry, read_login);
+  read_if_there(value, "container", spec.container, read_container);
+  read_if_there(value, "launch", spec.launch,
+                [](const CborValue& name) { return value_of(name, job::launch_by_of); });
+  bool keeps_entrypoint = false;
+  read_if_there(value, "keeps_entrypoint", keeps_entrypoint, flag_of);
+  spec.replaces_entrypoint = !keeps_entrypoint;
   read_if_there(value, "arguments", spec.arguments, bytes_list_of);
   read_if_there(value, "worker_command", spec.worker_command, bytes_list_of);
   read_if_there(value, "leader", spec.leader, read_role);

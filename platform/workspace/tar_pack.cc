@@ -146,6 +146,11 @@ class TarPacker::Packing {
 
   const CopyTotals& totals() const { return totals_; }
 
+  void set_owner(uid_t user, gid_t group) {
+    user_ = user;
+    group_ = group;
+  }
+
  private:
   struct Level {
     UniqueFd folder;
@@ -264,9 +269,11 @@ class TarPacker::Packing {
     if (extents.empty()) ::archive_entry_sparse_add_entry(entry.get(), 0, 0);
   }
 
-  static EntryHandle entry_of(const std::string& place, const struct stat& status) {
+  EntryHandle entry_of(const std::string& place, const struct stat& status) const {
     EntryHandle entry(::archive_entry_new());
     ::archive_entry_copy_pathname(entry.get(), place.c_str());
+    ::archive_entry_set_uid(entry.get(), user_);
+    ::archive_entry_set_gid(entry.get(), group_);
     ::archive_entry_set_filetype(entry.get(), status.st_mode & S_IFMT);
     ::archive_entry_set_perm(entry.get(), status.st_mode & 07777);
     ::archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
@@ -345,6 +352,8 @@ class TarPacker::Packing {
   File file_;
   std::map<std::pair<dev_t, ino_t>, std::string> first_names_;
   CopyTotals totals_;
+  uid_t user_ = 0;
+  gid_t group_ = 0;
   bool done_ = false;
   ArchiveHandle tar_{::archive_write_new()};  // last: as it goes, it still writes to out_
 };
@@ -361,6 +370,10 @@ Result<TarPacker> TarPacker::open(const std::string& path, OnCopyNote on_note) {
 
 Result<std::string_view> TarPacker::next() {
   return packing_->next();
+}
+
+void TarPacker::set_owner(uid_t user, gid_t group) {
+  packing_->set_owner(user, group);
 }
 
 const CopyTotals& TarPacker::totals() const {

@@ -12,6 +12,8 @@
 // Blocking; I/O; one owner. Holds a descriptor for each folder between the root and the last place.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +31,8 @@ class TarPacker {
   /// kNotFound: there is no such path. kInvalid: it is a device, a socket or a fifo. kRefused: it
   /// must not be read.
   static base::Result<TarPacker> open(const std::string& path, OnCopyNote on_note);
+  /// Of everything in it: whose it is to be, where whoever unpacks it heeds that.
+  void set_owner(uid_t user, gid_t group);
   TarPacker(TarPacker&&) noexcept;
   ~TarPacker();
 

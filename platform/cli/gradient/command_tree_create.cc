@@ -97,10 +97,10 @@ Flags role_flags(const std::string& role, const std::string& title) {
   return {flag("container", "IMAGE", "image" + of),
           flag("machineType", "TYPE", "machine" + of + ": p3.2xlarge, V100"),
           flag("command", "TEXT", "what is run by the shell" + of),
-          flag("containerUser", "USER", "kept, and nothing else"),
-          flag("registryUsername", "USER", "does nothing: the engine fetches images"),
-          flag("registryPassword", "PASSWORD", "the same"),
-          flag("registryUrl", "URL", "the same")};
+          flag("containerUser", "USER", "who runs in it (default: whom the image says)"),
+          flag("registryUsername", "USER", "who logs in where the image is fetched from"),
+          flag("registryPassword", "PASSWORD", "the same; kept as a secret of the project"),
+          flag("registryUrl", "URL", "where to log in (default: as the image's name says)")};
 }
 
 Flag count_flag(const std::string& name, const std::string& help) {

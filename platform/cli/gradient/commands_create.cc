@@ -96,6 +96,37 @@ Result<void> send_datasets(Connection& connection, Experiment& experiment) {
   return {};
 }
 
+/// Only admins of a project set its secrets; others may use one that is there.
+Result<void> keep_password(Connection& connection, const std::string& project,
+                           const RegistryPassword& each) {
+  const auto set = connection.call(
+      [&](api::Client& client) { return client.set_secret(project, each.secret, each.password); });
+  if (set) return {};
+  if (set.error().code != base::ErrorCode::kRefused) return set.error();
+  const auto known = connection.call([&](api::Client& client) { return client.secrets(project); });
+  const bool is_there =
+      known && std::any_of(known->begin(), known->end(), [&](const access::Secret& secret) {
+        return secret.name == each.secret;
+      });
+  if (is_there) {
+    note("gradient: " + each.flag + " is not kept: only an admin of project " + project +
+         " sets its secrets; the password of secret '" + each.secret + "' is used");
+    return {};
+  }
+  base::Error error = set.error();
+  error.advice = "an admin of project " + project +
+                 " can keep the password once and for all: muster secret set " + each.secret +
+                 " --project " + project;
+  return error;
+}
+
+Result<void> keep_passwords(Connection& connection, const Experiment& experiment) {
+  for (const RegistryPassword& each : experiment.passwords) {
+    MUSTER_CHECK(keep_password(connection, experiment.spec.project, each));
+  }
+  return {};
+}
+
 /// Submits under the first name that is free: experiments may be called alike, jobs may not.
 Result<job::Job> submit(Connection& connection, job::JobSpec spec) {
   constexpr int kMostNames = 999;
@@ -125,6 +156,7 @@ Result<void> tell(const Connection& connection, const Experiment& experiment, co
 Result<int> create(Connection& connection, const Asked& asked, Experiment& experiment) {
   MUSTER_CHECK(check_project(connection, experiment.spec.project));
   MUSTER_CHECK(look_machines_up(connection, experiment));
+  MUSTER_CHECK(keep_passwords(connection, experiment));
   MUSTER_CHECK(send_own_workspace(connection, asked, experiment));
   MUSTER_CHECK(send_datasets(connection, experiment));
   // From before the submit, so that no Ctrl-C falls between it and the follow.

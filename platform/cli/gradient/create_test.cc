@@ -178,6 +178,52 @@ TEST_F(GradientCreate, ExperimentsMayBeCalledAlike) {
   EXPECT_EQ(single("create").out, "New experiment created with ID: id-one-3\n");
 }
 
+const Words kAccount{"--registryUsername", "ada", "--registryPassword", "hush-hush"};
+constexpr const char* kSetPassword = "PUT /v1/projects/default/secrets/REGISTRY_docker_io_ada";
+
+TEST_F(GradientCreate, ThePasswordOfARegistryBecomesASecretAndStandsNowhereInTheJob) {
+  serve({});
+
+  const Outcome outcome = single("create", kAccount);
+
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(count_of(kSetPassword), 1);
+  EXPECT_NE(gradient({"secrets", "list", "project"}).out.find("REGISTRY_docker_io_ada"),
+            std::string::npos);
+  const std::string job = muster({"get", "one", "-o", "json"}).out;
+  EXPECT_NE(job.find(R"("registry":{"username":"ada","secret":"REGISTRY_docker_io_ada"})"),
+            std::string::npos)
+      << job;
+  EXPECT_EQ((job + outcome.out + outcome.err).find("hush-hush"), std::string::npos);
+}
+
+TEST_F(GradientCreate, WhoMayNotSetASecretUsesTheOneThatIsThere) {
+  serve({.refuses = kSetPassword, .refuses_after = 1});
+  EXPECT_EQ(single("create", kAccount).code, 0);
+
+  const Outcome outcome = single("create", kAccount);
+
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("gradient: --registryPassword is not kept: only an admin of project "
+                             "default sets its secrets; the password of secret "
+                             "'REGISTRY_docker_io_ada' is used\n"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(GradientCreate, WhoMayNotSetASecretThatIsNotThereIsToldWhoMay) {
+  serve({.refuses = kSetPassword});
+
+  const Outcome refused = single("create", kAccount);
+
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_NE(refused.err.find("an admin of project default can keep the password once and for all: "
+                             "muster secret set REGISTRY_docker_io_ada --project default"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(count_of("POST /v1/jobs"), 0);
+}
+
 TEST_F(GradientCreate, AnUnknownProjectIsNotFoundAndNothingIsSubmitted) {
   serve({});
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/container_words.h"
 #include "cli/gradient/python_literal.h"
 #include "cli/gradient/state.h"
 #include "cli/gradient/views.h"
@@ -167,6 +168,9 @@ Rows rows_of(const job::Job& job) {
 AsciiTable experiment_details(const job::Job& job) {
   AsciiTable table;
   for (const auto& [key, value] : rows_of(job)) table.add({key, value});
+  if (const std::string launch = launch_words(job); !launch.empty()) {
+    table.add({"Launch", launch});
+  }
   return table;
 }
 

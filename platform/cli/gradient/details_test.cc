@@ -186,5 +186,18 @@ TEST(ExperimentDetails, OfMpiSayWhatTheLauncherRunsAndWhatTheWorkersDo) {
   EXPECT_EQ(row(job, "Worker Count"), "3");
 }
 
+TEST(ExperimentDetails, SayHowRanksWereStartedOnceItIsKnown) {
+  job::Job job;
+  job.spec.kind = job::Kind::kMpi;
+  EXPECT_EQ(experiment_details(job).to_string().find("Launch"), std::string::npos);
+  job.launch = job::LaunchFacts{
+      .by = job::LaunchBy::kAgent, .why = "the images have no sshd", .mpi = "Open MPI 4.1.4"};
+
+  EXPECT_NE(experiment_details(job).to_string().find(
+                "| Launch              | by agent: the images have no sshd; Open MPI 4.1.4 |"),
+            std::string::npos)
+      << experiment_details(job).to_string();
+}
+
 }  // namespace
 }  // namespace muster::cli::gradient

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/gradient/containers.h"
 #include "cli/gradient/experiment_parts.h"
 #include "cli/gradient/gradient.h"
 #include "cli/gradient/shell_command.h"
@@ -152,7 +153,9 @@ class Shape {
   }
 
   void note_others(const std::string& role, const std::string& why) {
-    for (const char* const part : {"Container", "MachineType", "Command", "Count"}) {
+    for (const char* const part :
+         {"Container", "MachineType", "Command", "Count", "ContainerUser", "RegistryContainerUser",
+          "RegistryUsername", "RegistryPassword", "RegistryUrl"}) {
       if (!reader_.has(role + part)) continue;
       experiment_.notes.push_back(role + part + " does nothing: " + why);
     }
@@ -175,6 +178,15 @@ std::string flag_of_field(const std::string& field, const Experiment& experiment
       {"name", "--name"},
       {"project", "--projectId"},
       {"image", is_single ? "--container" : "--workerContainer"},
+      {"user", is_single ? "--containerUser" : "--workerContainerUser"},
+      {"leader.user", "--masterContainerUser"},
+      {"parameter_server.user", "--parameterServerContainerUser"},
+      {"registry.server", is_single ? "--registryUrl" : "--workerRegistryUrl"},
+      {"leader.registry.server", "--masterRegistryUrl"},
+      {"parameter_server.registry.server", "--parameterServerRegistryUrl"},
+      {"registry", is_single ? "--registryUsername" : "--workerRegistryUsername"},
+      {"leader.registry", "--masterRegistryUsername"},
+      {"parameter_server.registry", "--parameterServerRegistryUsername"},
       {"command", is_single ? "--command" : (is_mpi ? "--masterCommand" : "--workerCommand")},
       {"worker_command", "--workerCommand"},
       {"leader.image", "--masterContainer"},
@@ -228,6 +240,7 @@ Experiment read_experiment(const std::vector<std::string>& path, FlagReader& rea
   } else {
     shape.read_several();
   }
+  read_containers(path, reader, experiment);
   read_environment(reader, spec);
   read_places(reader, experiment);
   read_datasets(reader, experiment);

@@ -23,6 +23,13 @@ struct Dataset {
   std::string name;  ///< found at /data/NAME
 };
 
+/// What opens a registry, to be kept as a secret of the project before the job is submitted.
+struct RegistryPassword {
+  std::string flag;  ///< that said it
+  std::string secret;
+  std::string password;
+};
+
 struct Experiment {
   enum class Type { kSingle, kGrpc, kMpi };
   Type type = Type::kSingle;
@@ -37,6 +44,7 @@ struct Experiment {
   std::string parameter_server_machine;
   std::optional<WorkspaceWish> workspace;  ///< nothing: `none`, an empty one
   std::vector<Dataset> datasets;
+  std::vector<RegistryPassword> passwords;
   std::vector<std::string> notes;  ///< to be said on standard error: flags that do nothing here
   int missing = 0;                 ///< how many flags were not given that are needed
 };

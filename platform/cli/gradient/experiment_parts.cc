@@ -40,24 +40,6 @@ void read_variable(const std::string& name, const Json& value, FlagReader& reade
   }
 }
 
-/// The one text of flags that are names of the same; a fault where they say different things.
-std::string one_of(const std::vector<std::string>& flags, FlagReader& reader) {
-  std::string said;
-  std::string first;
-  for (const std::string& flag : flags) {
-    if (!reader.has(flag)) continue;
-    const std::string value = reader.text(flag);
-    if (first.empty()) {
-      first = flag;
-      said = value;
-    } else if (value != said) {
-      reader.fault(flag, "'" + value + "' is another than " + first + " '" + said +
-                             "', of which it is the former name; give one of them");
-    }
-  }
-  return said;
-}
-
 std::string workspace_of(FlagReader& reader) {
   return one_of({"--workspace", "--workspaceUrl", "--workspaceArchive"}, reader);
 }
@@ -191,12 +173,6 @@ std::string why_nothing(std::string_view flag) {
   if (flag == "--modelType") return "is kept with the experiment; no model is registered";
   if (flag == "--tensorboard")
     return "is not served here; tensorboard --logdir reads the artifacts";
-  if (flag.ends_with("ContainerUser") || flag == "--containerUser") {
-    return "is kept with the experiment, and changes nothing";
-  }
-  if (flag.find("egistry") != std::string_view::npos) {
-    return "does nothing: the engine has its own keys to registries";
-  }
   if (flag.starts_with("--dataset") && flag != "--datasetUri" && flag != "--datasetName") {
     return "does nothing: a data set is a folder here";
   }
@@ -209,6 +185,23 @@ std::vector<Flag> flags_of(const std::vector<std::string>& path) {
 }
 
 }  // namespace
+
+std::string one_of(const std::vector<std::string>& flags, FlagReader& reader) {
+  std::string said;
+  std::string first;
+  for (const std::string& flag : flags) {
+    if (!reader.has(flag)) continue;
+    const std::string value = reader.text(flag);
+    if (first.empty()) {
+      first = flag;
+      said = value;
+    } else if (value != said) {
+      reader.fault(flag, "'" + value + "' is another than " + first + " '" + said +
+                             "', of which it is the former name; give one of them");
+    }
+  }
+  return said;
+}
 
 std::string data_folder(const Dataset& dataset) {
   return "/data/" + dataset.name;

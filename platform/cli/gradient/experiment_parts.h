@@ -11,6 +11,9 @@
 
 namespace muster::cli::gradient {
 
+/// The one text of flags that are names of the same; a fault where they say different things.
+std::string one_of(const std::vector<std::string>& flags, FlagReader& reader);
+
 /// --experimentEnv: a JSON object. "secret:NAME" is a secret of the project.
 void read_environment(FlagReader& reader, job::JobSpec& spec);
 

@@ -367,7 +367,7 @@ TEST(Experiment, FlagsThatDoNothingHereAreKeptAndNoted) {
   EXPECT_EQ(annotation(experiment, "masterRegistryPassword"), "(none)");
   EXPECT_EQ(annotation(experiment, "masterRegistryUsername"), "(none)");
   EXPECT_EQ(annotation(experiment, "datasetAwsSecretAccessKey"), "(none)");
-  EXPECT_EQ(experiment.notes.size(), 9);
+  EXPECT_EQ(experiment.notes.size(), 5);
   EXPECT_EQ(experiment.notes.front(),
             "--parameterServerCount does nothing: an MPI experiment has no parameter servers");
 }

@@ -10,6 +10,7 @@ namespace {
 /// A value that is not what the flag has without being given.
 std::string value_for(const Flag& flag) {
   static const std::map<std::string, std::string> values{
+      {"--add-capability", "SYS_PTRACE"},
       {"--annotation", "a=b"},
       {"--auto-deletion-time-after-completion", "1h"},
       {"--backoff-limit", "1"},

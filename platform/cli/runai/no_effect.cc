@@ -19,19 +19,12 @@ struct Idle {
 };
 
 constexpr auto kIdle = std::to_array<Idle>({
-    {"--image-pull-policy", "no image is pulled"},
-    {"--always-pull-image", "no image is pulled"},
-    {"--local-image", "no image is pulled"},
-    {"--large-shm", "tasks have a large /dev/shm in any case"},
     {"--host-ipc", "tasks keep an IPC space of their own"},
-    {"--host-network", "tasks use the network of their machine in any case"},
+    {"--host-network", "which network tasks use, the server decides"},
     {"--port", "no service is made; tasks listen on their machine"},
     {"--address", "no service is made; tasks listen on their machine"},
     {"--service-type", "no service is made; tasks listen on their machine"},
-    {"--run-as-user", "tasks run as the account of the server"},
     {"--prevent-privilege-escalation", "tasks gain no rights in any case"},
-    {"--allow-privilege-escalation", "tasks gain no rights all the same"},
-    {"--add-capability", "tasks gain no rights all the same"},
     {"--extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
     {"--master-extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
     {"--master-no-pvcs", "the master finds all volumes of the job"},

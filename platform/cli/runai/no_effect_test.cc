@@ -7,21 +7,13 @@ namespace {
 
 TEST(RunaiFlagsWithoutEffect, AreNotedAndTheJobIsTheSame) {
   const std::vector<std::pair<Words, std::string>> table{
-      {{"--image-pull-policy=Never"}, "--image-pull-policy: no image is pulled"},
-      {{"--always-pull-image"}, "--always-pull-image: no image is pulled"},
-      {{"--local-image"}, "--local-image: no image is pulled"},
-      {{"--large-shm"}, "--large-shm: tasks have a large /dev/shm in any case"},
       {{"--host-ipc"}, "--host-ipc: tasks keep an IPC space of their own"},
-      {{"--host-network"}, "--host-network: tasks use the network of their machine in any case"},
+      {{"--host-network"}, "--host-network: which network tasks use, the server decides"},
       {{"--port=30000:8888"}, "--port: no service is made; tasks listen on their machine"},
       {{"--address=1.2.3.4"}, "--address: no service is made; tasks listen on their machine"},
       {{"-s", "nodeport"}, "--service-type: no service is made; tasks listen on their machine"},
-      {{"--run-as-user"}, "--run-as-user: tasks run as the account of the server"},
       {{"--prevent-privilege-escalation"},
        "--prevent-privilege-escalation: tasks gain no rights in any case"},
-      {{"--allow-privilege-escalation"},
-       "--allow-privilege-escalation: tasks gain no rights all the same"},
-      {{"--add-capability=SYS_PTRACE"}, "--add-capability: tasks gain no rights all the same"},
       {{"--extended-resource=rdma/hca=1"},
        "--extended-resource: nothing is claimed but GPUs, CPUs and memory"},
       {{"--toleration=operator=Exists,key=x,seconds=30"}, "--toleration: nodes have no taints"},

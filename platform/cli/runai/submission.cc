@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
 #include "cli/runai/claims.h"
+#include "cli/runai/container.h"
 #include "cli/runai/keep_for.h"
 #include "cli/runai/key_values.h"
 #include "cli/runai/master.h"
@@ -14,6 +16,7 @@
 #include "cli/runai/runai.h"
 #include "cli/runai/submission_check.h"
 #include "cli/runai/volumes.h"
+#include "job/inherited.h"
 
 namespace muster::cli::runai {
 
@@ -85,6 +88,7 @@ void read_program(const Arguments& arguments, FlagReader& reader, job::JobSpec& 
   if (!args.empty() && arguments.has_program) {
     reader.fault("--args", "does not go with words behind '--'; say them there");
   }
+  spec.replaces_entrypoint = is_word || replaces;
   if (is_word) spec.command = {said};
   Words& rest = is_word || replaces ? spec.command : spec.arguments;
   rest.insert(rest.end(), args.begin(), args.end());
@@ -92,18 +96,23 @@ void read_program(const Arguments& arguments, FlagReader& reader, job::JobSpec& 
 }
 
 void read_environment(FlagReader& reader, const Caller& caller, job::JobSpec& spec) {
+  std::set<std::string> inherited;
   if (const auto home = caller.environment.find("HOME"); home != caller.environment.end()) {
     spec.environment.insert(*home);
+    inherited.insert("HOME");
   }
   if (reader.has("--create-home-dir")) {
     constexpr const char* kHome = "/home/runai-home";
     spec.environment["HOME"] = kHome;
+    inherited.clear();
     spec.volumes.push_back({.kind = job::Volume::Kind::kTree, .source = "", .target = kHome});
   }
   for (const auto& [name, value] :
        read_pairs("--environment", "write NAME=VALUE, as in -e NAME=\"$NAME\"", reader)) {
     spec.environment[name] = value;
+    inherited.erase(name);
   }
+  job::note_inherited(inherited, !reader.has("--working-dir"), spec);
 }
 
 std::string absolute(const std::string& folder, const Caller& caller) {
@@ -261,12 +270,13 @@ Submission read_submission(const Arguments& arguments, FlagReader& reader, const
   refuse_unserved_flags(reader);
   read_name(arguments, reader, result);
   read_program(arguments, reader, spec);
+  read_labels(reader, spec);
   read_environment(reader, caller, spec);
   read_purpose(reader, result);
   read_retries(reader, result);
   read_runs(reader);
   read_placement(reader, spec.scheduling);
-  read_labels(reader, spec);
+  read_container(reader, caller, spec);
   Claims claims = read_claims(reader, result.notes);
   spec.resources = claims.resources;
   spec.annotations.merge(claims.limits);

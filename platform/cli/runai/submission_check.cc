@@ -15,10 +15,14 @@ namespace {
 constexpr size_t kLongestName = 48;
 
 /// The path of a field in a spec, and the flag that sets it; the first that fits counts.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kFlagOfField{
     {{"name", "--name"},
      {"project", "--project"},
      {"image", "--image"},
+     {"user", "--run-as-user"},
+     {"container.capabilities", "--add-capability"},
+     {"container", "--image"},
+     {"replaces_entrypoint", "--image"},
      {"command", "--command"},
      {"arguments", "--args"},
      {"slots_per_worker", "--slots-per-worker"},

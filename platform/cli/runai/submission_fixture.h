@@ -20,7 +20,9 @@ using Words = std::vector<std::string>;
 inline Caller caller_in_home() {
   return {.folder = "/home/ann/code",
           .environment = {{"HOME", "/home/ann"}, {"PATH", "/bin"}, {"TOKEN", "secret"}},
-          .now = {}};
+          .now = {},
+          .user = 1000,
+          .group = 100};
 }
 
 struct ReadSubmission {

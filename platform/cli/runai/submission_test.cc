@@ -3,6 +3,7 @@
 #include "cli/runai/runai.h"
 #include "cli/runai/submission_fixture.h"
 #include "cli/runai/volumes.h"
+#include "job/inherited.h"
 #include "job/validate.h"
 
 namespace muster::cli::runai {
@@ -28,6 +29,9 @@ TEST(RunaiSubmission, TheDocumentsTrainingIsTwoWorkersOfAGpuAndALauncherWithoutO
       {kCommandLine,
        "runai submit-mpi dist --processes=2 -g 1 -i gcr.io/run-ai-demo/quickstart-distributed"},
       {kWorkload, "mpi"}};
+  expected.container.writable_root = true;
+  expected.replaces_entrypoint = false;
+  job::note_inherited({"HOME"}, true, expected);
   EXPECT_EQ(asked.spec, expected);
   EXPECT_TRUE(asked.notes.empty());
   EXPECT_TRUE(job::validate(asked.spec).empty());
@@ -53,6 +57,8 @@ TEST(RunaiSubmission, TheDocumentsInteractiveJobRunsAShellThatSleeps) {
        "runai submit-mpi dist-int --processes=2 -g 1 -i gcr.io/run-ai-demo/quickstart-distributed "
        "--command=sh --args=-c '--args=sleep infinity' --interactive"},
       {kWorkload, "mpi"}};
+  expected.container.writable_root = true;
+  job::note_inherited({"HOME"}, true, expected);
   EXPECT_EQ(asked.spec, expected);
   EXPECT_TRUE(asked.notes.empty());
 }
@@ -69,6 +75,56 @@ TEST(RunaiSubmission, WhatFollowsTheDashesReplacesTheImagesCommandOnlyWithTheFla
   EXPECT_EQ(spec({"--command=false", "--", "sh", "-c", "sleep 1"}).arguments, sleeping);
   EXPECT_EQ(spec({"--args", "--epochs", "--args", "3"}).arguments, (Words{"--epochs", "3"}));
   EXPECT_TRUE(spec({}).command.empty());
+  EXPECT_TRUE(spec({"--command", "--", "sh"}).replaces_entrypoint);
+  EXPECT_TRUE(spec({"--command=sh"}).replaces_entrypoint);
+  EXPECT_FALSE(spec({"--", "--epochs", "3"}).replaces_entrypoint);
+  EXPECT_FALSE(spec({}).replaces_entrypoint);
+}
+
+TEST(RunaiSubmission, AnImageCanBeWrittenToAndIsFetchedAsItIsSaid) {
+  using job::PullPolicy;
+  const auto container = [](const Words& words) {
+    return asked_by(mpi_with(words)).spec.container;
+  };
+  const auto pull = [&](const Words& words) { return container(words).pull; };
+
+  EXPECT_EQ(container({}), job::ContainerSpec{.writable_root = true});
+  EXPECT_EQ(pull({"--image-pull-policy=IfNotPresent"}), PullPolicy::kIfMissing);
+  EXPECT_EQ(pull({"--image-pull-policy=Always"}), PullPolicy::kAlways);
+  EXPECT_EQ(pull({"--image-pull-policy", "Never"}), PullPolicy::kNever);
+  EXPECT_EQ(pull({"--always-pull-image"}), PullPolicy::kAlways);
+  EXPECT_EQ(pull({"--local-image", "--image-pull-policy=Never"}), PullPolicy::kNever);
+  EXPECT_EQ(fault_of(mpi_with({"--local-image", "--image-pull-policy=Always"})),
+            "--local-image contradicts another flag; say it with --image-pull-policy alone");
+}
+
+TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
+  const auto spec = [](const Words& words) { return asked_by(submit_with(words)).spec; };
+
+  EXPECT_TRUE(spec({"--allow-privilege-escalation"}).container.new_privileges);
+  EXPECT_FALSE(spec({"--prevent-privilege-escalation"}).container.new_privileges);
+  EXPECT_EQ(spec({"--add-capability", "CAP_SYS_PTRACE,KILL", "--add-capability=NET_RAW"})
+                .container.capabilities,
+            (Words{"SYS_PTRACE", "KILL", "NET_RAW"}));
+  EXPECT_EQ(spec({"--large-shm"}).container.shm_bytes, int64_t{64} << 30);
+  EXPECT_EQ(spec({"--run-as-user"}).user, "1000:100");
+  EXPECT_EQ(fault_of(submit_with({"--add-capability=SYS_PTRAC"})),
+            "--add-capability 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?");
+  EXPECT_EQ(
+      fault_of(submit_with({"--allow-privilege-escalation", "--prevent-privilege-escalation"})),
+      "--allow-privilege-escalation does not go with --prevent-privilege-escalation; give "
+      "one of them");
+}
+
+TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
+  const auto spec = [](const Words& words) { return asked_by(mpi_with(words)).spec; };
+  const std::set<std::string> home{"HOME"};
+
+  EXPECT_EQ(job::inherited_variables(spec({})), home);
+  EXPECT_TRUE(job::inherits_folder(spec({"-a", "note=a"})));
+  EXPECT_TRUE(job::inherited_variables(spec({"-e", "HOME=/root"})).empty());
+  EXPECT_TRUE(job::inherited_variables(spec({"--create-home-dir"})).empty());
+  EXPECT_FALSE(job::inherits_folder(spec({"--working-dir", "/srv"})));
 }
 
 TEST(RunaiSubmission, TwoWaysToSayWhatToRunDoNotGoTogether) {

@@ -105,9 +105,9 @@ TEST_F(RunaiSubmit, ADryRunPrintsTheJobAndSubmitsNothing) {
 
 TEST_F(RunaiSubmit, NotesGoToStandardError) {
   serve_jobs({});
-  const Outcome outcome = runai({"submit", "train", "-i", "img", "--large-shm"});
+  const Outcome outcome = runai({"submit", "train", "-i", "img", "--host-ipc"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "runai: note: --large-shm: tasks have a large /dev/shm in any case\n");
+  EXPECT_EQ(outcome.err, "runai: note: --host-ipc: tasks keep an IPC space of their own\n");
   EXPECT_EQ(outcome.out.substr(0, 15), "The job 'train'");
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/container_words.h"
 #include "cli/report.h"
 #include "cli/runai/age.h"
 #include "cli/runai/runai.h"
@@ -76,25 +77,28 @@ Lines lines_of(const Job& job, base::Time now) {
   const PodCounts pods = count_pods(job);
   const GpuCounts gpus = count_gpus(job);
   const std::string command_line = annotation(job, kCommandLine);
-  return {{"NAME:", job.spec.name},
-          {"NAMESPACE:", namespace_of(job)},
-          {"TYPE:", type_of(job)},
-          {"STATUS:", status_of(job)},
-          {"TRAINING DURATION:", duration_of(job, now)},
-          {"GPUS:", gpus_of_a_pod(job.spec.resources)},
-          {"TOTAL REQUESTED GPUS:", requested_gpus(gpus)},
-          {"ALLOCATED GPUS:", allocated_gpus(job, gpus)},
-          {"ALLOCATED GPUS MEMORY:", allocated_memory(job)},
-          {"RUNNING PODS:", std::to_string(pods.running)},
-          {"PENDING PODS:", std::to_string(pods.pending)},
-          {"PARALLELISM:", "1"},
-          {"COMPLETIONS:", "1"},
-          {"SUCCEEDED PODS:", std::to_string(pods.succeeded)},
-          {"FAILED PODS:", std::to_string(pods.failed)},
-          {"IS DISTRIBUTED WORKLOAD:", job.spec.kind == job::Kind::kSingle ? "false" : "true"},
-          {"CREATED BY CLI:", command_line.empty() ? "false" : "true"},
-          {"SERVICE URL(S):", ""},
-          {"COMMAND LINE:", command_line}};
+  Lines lines{{"NAME:", job.spec.name},
+              {"NAMESPACE:", namespace_of(job)},
+              {"TYPE:", type_of(job)},
+              {"STATUS:", status_of(job)},
+              {"TRAINING DURATION:", duration_of(job, now)},
+              {"GPUS:", gpus_of_a_pod(job.spec.resources)},
+              {"TOTAL REQUESTED GPUS:", requested_gpus(gpus)},
+              {"ALLOCATED GPUS:", allocated_gpus(job, gpus)},
+              {"ALLOCATED GPUS MEMORY:", allocated_memory(job)},
+              {"RUNNING PODS:", std::to_string(pods.running)},
+              {"PENDING PODS:", std::to_string(pods.pending)},
+              {"PARALLELISM:", "1"},
+              {"COMPLETIONS:", "1"},
+              {"SUCCEEDED PODS:", std::to_string(pods.succeeded)},
+              {"FAILED PODS:", std::to_string(pods.failed)},
+              {"IS DISTRIBUTED WORKLOAD:", job.spec.kind == job::Kind::kSingle ? "false" : "true"},
+              {"CREATED BY CLI:", command_line.empty() ? "false" : "true"},
+              {"SERVICE URL(S):", ""},
+              {"COMMAND LINE:", command_line}};
+  const std::string launch = launch_words(job);
+  if (!launch.empty()) lines.emplace_back("LAUNCH:", launch);
+  return lines;
 }
 
 /// Keys padded to one width; those without a value stay.

@@ -133,6 +133,20 @@ TEST(Views, DescriptionSaysWhyAJobFailedAndWarnsOfThatEvent) {
       << text;
 }
 
+TEST(Views, DescriptionSaysHowRanksWereStartedOnceItIsKnown) {
+  Job job = mpi_job("dist", 1);
+  EXPECT_EQ(job_description(job, kNow, false).find("LAUNCH:"), std::string::npos);
+  job.launch = job::LaunchFacts{
+      .by = job::LaunchBy::kSsh, .why = "the images have sshd and ssh", .mpi = "Open MPI 4.1.4"};
+
+  const std::string text = job_description(job, kNow, false);
+
+  EXPECT_NE(
+      text.find("LAUNCH:                   by ssh: the images have sshd and ssh; Open MPI 4.1.4\n"),
+      std::string::npos)
+      << text;
+}
+
 TEST(Views, DescriptionForProgramsHasTheNamesOfRunAi) {
   Job job = mpi_job("dist", 1);
   job.spec.annotations[kCommandLine] = "runai submit-mpi dist";

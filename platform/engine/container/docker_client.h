@@ -2,11 +2,13 @@
 // parsed. Versions from 1.40 on; the highest that both sides know is spoken.
 //
 // On the loop's thread. Every call answers once, later, by its callback; never after the client is
-// gone. Each is bounded in time (Patience), but for those that wait for something to happen.
+// gone; a callback may end it. Streams live on without it. Each is bounded in time (Patience), but
+// for those that wait for something to happen.
 //
-// Errors, with the engine's own words: kUnavailable (nobody answers at the endpoint, or it hangs;
-// says which endpoint), kNotFound (404), kConflict (409: a name that is taken), kRefused (401,
-// 403), kInvalid (400), kInternal (5xx, and what is no answer).
+// Errors, with the endpoint and the engine's own words: kUnavailable (nobody answers there, or it
+// hangs), kNotFound, kConflict (a name that is taken, a state that forbids it), kRefused (also:
+// this user may not use the socket), kInvalid, kExhausted (its disk is full), kInternal (other
+// failures, and what is no answer).
 #pragma once
 
 #include <chrono>
@@ -29,6 +31,9 @@ struct Patience {
   std::chrono::milliseconds answer{60'000};
   /// A pull that says nothing for so long has failed.
   std::chrono::milliseconds silence{120'000};
+  /// A host that has not answered for so long is gone, and with it what ran there. An engine that
+  /// is restarted is back sooner.
+  std::chrono::milliseconds absence{60'000};
 };
 
 /// Output and input of a program in a container, or of the container itself.
@@ -55,6 +60,10 @@ class DockerClient {
   using Done = std::function<void(Result<void>)>;
 
   DockerClient(base::EventLoop& loop, Endpoint endpoint, Patience patience = {});
+  /// An endpoint that is reached by way of a socket of this machine (SshTunnel): errors name the
+  /// endpoint.
+  DockerClient(base::EventLoop& loop, Endpoint endpoint, UnixEndpoint tunnel,
+               Patience patience = {});
   ~DockerClient();
   DockerClient(const DockerClient&) = delete;
   DockerClient& operator=(const DockerClient&) = delete;
@@ -72,25 +81,30 @@ class DockerClient {
 
   void create_network(const std::string& name, const std::map<std::string, std::string>& labels,
                       Then<std::string> then);
+  /// kNotFound is no error. kConflict: a container is on it.
   void remove_network(const std::string& name, Done done);
   /// The names of those with all of these labels ("name" or "name=value").
   void networks(const std::vector<std::string>& labels,
                 Then<std::vector<std::pair<std::string, std::map<std::string, std::string>>>> then);
 
+  /// One that is there already stays as it is.
   void create_volume(const std::string& name, const std::map<std::string, std::string>& labels,
                      Done done);
+  /// kNotFound is no error. kConflict: a container has it.
   void remove_volume(const std::string& name, Done done);
   void volumes(const std::vector<std::string>& labels,
                Then<std::vector<std::pair<std::string, std::map<std::string, std::string>>>> then);
 
   /// Its id.
   void create(const ContainerConfig& config, Then<std::string> then);
+  /// One that runs already is started.
   void start(const std::string& id, Done done);
   void inspect(const std::string& id, Then<ContainerState> then);
+  /// Those with all of these labels, whether they run or not; how one ended inspect() says alone.
   void list(const std::vector<std::string>& labels, Then<std::vector<ContainerState>> then);
   /// A signal to its process 1: "TERM". kConflict: it does not run.
   void kill(const std::string& id, const std::string& signal, Done done);
-  /// By force, with its anonymous volumes. kNotFound is no error.
+  /// By force, with its anonymous volumes; done when it is gone. kNotFound is no error.
   void remove(const std::string& id, Done done);
 
   /// Unpacks a tar below `folder` of a container, which need not run.
@@ -104,7 +118,8 @@ class DockerClient {
                                                   Done then);
   void stat(const std::string& id, const std::string& path, Then<PathFacts> then);
 
-  /// What its process 1 prints from now on, and its input where it has one.
+  /// What its process 1 prints from now on, and its input where it has one. Before it is started:
+  /// nothing is missed. kConflict: it has ended.
   void attach(const std::string& id, bool terminal, DockerStream::Handlers handlers,
               Then<std::unique_ptr<DockerStream>> then);
 
@@ -114,11 +129,13 @@ class DockerClient {
   void resize_exec(const std::string& exec_id, int rows, int columns, Done done);
   void inspect_exec(const std::string& exec_id, Then<DockerExit> then);
 
-  /// Events of containers with these labels, until the interest is dropped; `broken` once when the
-  /// stream has ended by itself. `since`: of the past, too.
+  /// Events of containers with these labels from now on, until the interest is dropped; of this
+  /// second also what was before. `open` once, when the engine tells them. `broken` once when the
+  /// stream has ended by itself, or could not be had.
   [[nodiscard]] std::shared_ptr<void> events(const std::vector<std::string>& labels,
                                              std::function<void(const DockerEvent&)> on_event,
-                                             std::function<void(base::Error)> broken);
+                                             std::function<void(base::Error)> broken,
+                                             std::function<void()> open = {});
 
  private:
   struct Impl;

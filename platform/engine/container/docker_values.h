@@ -25,6 +25,8 @@ struct DockerInfo {
   int cpus = 0;
   int64_t memory_bytes = 0;
   bool has_nvidia_runtime = false;
+  bool has_cdi = false;      ///< Docker: devices by their CDI names
+  bool limits_swap = false;  ///< its kernel can keep a container from swapping
 };
 
 struct DockerImage {

@@ -31,15 +31,27 @@ std::vector<std::string> as_filters(const Labels& labels);
 struct LabelledTask {
   Gang gang;
   std::string task;
+
+  bool operator==(const LabelledTask&) const = default;
 };
 /// nullopt: it is none of this owner's tasks.
 std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels);
 
-/// "muster-JOB-ATTEMPT-TASK": names of the engine, where every name of it is taken by at most one.
+/// Of a task; of a network: whose gang it is.
+std::optional<Gang> gang_of(const std::string& owner, const Labels& labels);
+/// Of a volume; empty: it is no volume of a job of this owner's.
+std::string job_of(const std::string& owner, const Labels& labels);
+
+// Names of the engine, where every name is taken by at most one. Two things that differ in any
+// part have names that differ; a letter that names cannot have stands in them as _XX.
+
+/// "muster-JOB-ATTEMPT-TASK"
 std::string container_name(const Gang& gang, std::string_view task);
 std::string network_name(const Gang& gang);
 /// `what`: "artifacts", "tree-0"
 std::string volume_name(const std::string& job_id, std::string_view what);
-std::string storage_name(const std::string& project, std::string_view storage);
+/// Projects of two servers may have the same name.
+std::string storage_name(const std::string& owner, const std::string& project,
+                         std::string_view storage);
 
 }  // namespace muster::engine

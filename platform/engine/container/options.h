@@ -34,6 +34,9 @@ struct ContainerEngineOptions {
   /// Tells this server's containers from those of others on the same hosts: a label of each.
   std::string owner;
   std::vector<ContainerHostOptions> hosts;  ///< at least one
+  /// Files and folders of this machine that no volume may show.
+  std::vector<std::filesystem::path> hidden;
+  int64_t artifact_bytes = int64_t{64} << 30;  ///< the most that is fetched of a job's artifacts
   uint64_t log_quota = 0;  ///< bytes that the log of a task may have; 0: any number
   std::chrono::milliseconds first_sample{2000};      ///< of what a task uses, after its start
   std::chrono::milliseconds sample_interval{10000};  ///< between two; 0: none are taken

@@ -36,7 +36,8 @@ FileWatch::FileWatch(base::EventLoop& loop) : state_(std::make_shared<State>()) 
 
 std::shared_ptr<void> FileWatch::watch(const std::filesystem::path& path,
                                        std::function<void()> changed) {
-  const int number = ::inotify_add_watch(state_->inotify.get(), path.c_str(), IN_MODIFY);
+  const int number =
+      ::inotify_add_watch(state_->inotify.get(), path.c_str(), IN_MODIFY | IN_DONT_FOLLOW);
   auto callback = std::make_shared<std::function<void()>>(std::move(changed));
   state_->callbacks.emplace(number, callback);
   std::weak_ptr<State> weak = state_;

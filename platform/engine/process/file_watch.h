@@ -17,8 +17,8 @@ class FileWatch {
  public:
   explicit FileWatch(base::EventLoop& loop);
 
-  /// Calls `changed` after each change of `path`, as long as the returned handle lives. A handle
-  /// may outlive the watch.
+  /// Calls `changed` after each change of `path`, of a folder: of a file in it, as long as the
+  /// returned handle lives. A handle may outlive the watch. A link is not followed.
   std::shared_ptr<void> watch(const std::filesystem::path& path, std::function<void()> changed);
 
  private:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "engine/exec_words.h"
 #include "engine/shim/attach_wire.h"
 #include "engine/shim/folder_socket.h"
 
@@ -22,12 +23,6 @@ namespace {
 
 /// So many packets in a turn of the loop: others have theirs.
 constexpr int kPacketsATurn = 16;
-
-std::string gap_text(uint64_t bytes) {
-  return "\r\nmuster: " + std::to_string(bytes) +
-         " bytes of output are left out here, for they came faster than they were taken; they are "
-         "in the log\r\n";
-}
 
 class Attachment : public std::enable_shared_from_this<Attachment> {
  public:
@@ -97,7 +92,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
     if (const auto* output = std::get_if<AttachOutput>(&*message)) {
       on_output(output->bytes, output->is_error);
     } else if (const auto* gap = std::get_if<AttachLeftOut>(&*message)) {
-      on_output(gap_text(gap->bytes), true);
+      on_output(left_out_text(gap->bytes), true);
     }
   }
 

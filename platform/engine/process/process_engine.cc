@@ -9,20 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
-#include "engine/process/account_files.h"
 #include "engine/process/exec_program.h"
-#include "engine/process/host_facts.h"
 #include "engine/process/process_attach.h"
 #include "engine/process/process_exec.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
+#include "engine/process/task_layout.h"
 #include "engine/process/this_node.h"
+#include "engine/shim/inner.h"
+#include "engine/task_folder_reading.h"
 
 namespace muster::engine {
 
@@ -39,50 +39,9 @@ constexpr std::chrono::milliseconds kAdoptionPause{20};
 
 constexpr std::string_view kStarted = "started";
 
-/// How the task ended, from the record its shim left; lost where it left none.
-TaskEnded end_left_in(const TaskFolder& folder) {
-  const auto text = base::read_file(folder.exit(), 64 << 10);
-  const auto record = text ? decode_exit(*text) : Result<ExitRecord>(text.error());
-  if (!record) return {.status = {.lost = true}, .time = base::SystemClock().now()};
-  return {.status = record->status, .time = record->ended};
-}
-
-Result<void> write_account_files(const TaskFolder& folder) {
-  MUSTER_TRY(const std::string passwd, base::read_file("/etc/passwd"));
-  const std::string user = user_name();
-  MUSTER_CHECK(base::write_new_file(folder.passwd(), with_plain_shell(passwd, user), 0644));
-  return base::write_new_file(folder.shadow(), unlocked_shadow(user));
-}
-
-/// sshd refuses to be started by root without this folder, which its package makes only when the
-/// system's own sshd runs. A sandbox has one of its own; without one it must be the machine's.
-Result<void> prepare_for_sshd() {
-  if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
-  return base::system_error("cannot make /run/sshd, which sshd needs", errno);
-}
-
 Error start_error(const std::string& task, Error error) {
   error.what = "cannot start " + task + ": " + error.what;
   return error;
-}
-
-std::optional<int> parse_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} ? std::optional(number) : std::nullopt;
-}
-
-/// Of one task: more would be made only to keep the server busy.
-constexpr size_t kMostRankFiles = 65'536;
-
-// The folder is the task's own: a pipe there would never answer, a device may act on being opened,
-// and the loop would wait for it with all who are served.
-std::optional<int> world_size_in(const fs::path& path) {
-  struct stat status{};
-  const UniqueFd named(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!named || ::fstat(named.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  const auto text = base::read_file("/proc/self/fd/" + std::to_string(named.get()), 64);
-  return text ? parse_number(*text) : std::nullopt;
 }
 
 }  // namespace
@@ -107,6 +66,8 @@ struct ProcessEngine::HeldTask {
   std::string words;  ///< those heard so far
   std::string address;
   int ssh_port = 0;
+  bool takes_ranks = false;
+  std::shared_ptr<void> ranks;        ///< tells when one has signed in
   std::shared_ptr<Start> start;       ///< until the whole start is settled
   bool ended = false;                 ///< its shim has ended, and the start is not settled yet
   std::optional<StopMode> stop_wish;  ///< asked for before its pidfd was known
@@ -164,56 +125,6 @@ Result<void> ProcessEngine::check_volumes(const Start& start) const {
   return {};
 }
 
-Result<void> ProcessEngine::lay_out(const Gang& gang, const launch::TaskPlan& plan,
-                                    const TaskFolder& folder) const {
-  MUSTER_CHECK(base::make_private_folder(folder.generated()));
-  for (const std::string& name : plan.folders) {
-    MUSTER_CHECK(base::make_private_folder(folder.generated() / name));
-  }
-  for (const launch::PlannedFile& file : plan.files) {
-    MUSTER_CHECK(base::write_new_file(folder.generated() / file.path, file.content, file.mode));
-  }
-  MUSTER_CHECK(base::write_new_file(folder.log(), ""));
-  MUSTER_CHECK(base::write_new_file(folder.hosts(), hosts_file(plan.hosts), 0644));
-  if (plan.ssh) MUSTER_CHECK(write_account_files(folder));
-
-  ShimPlan shim{.inner = {.argv = plan.argv,
-                          .folder = plan.folder,
-                          .own_process_tree = plan.sandbox == job::Sandbox::kBubblewrap,
-                          .input = plan.input,
-                          .terminal = plan.terminal},
-                .address = plan.address,
-                .grace = plan.grace,
-                .tags_ranks = plan.tags_ranks,
-                .prepends_rank = plan.prepends_rank,
-                .log_quota = options_.log_quota,
-                .sampling = {.first = options_.first_sample,
-                             .interval = options_.sample_interval,
-                             .nvml = options_.nvml,
-                             .gpus = plan.gpus}};
-  if (plan.sandbox == job::Sandbox::kBubblewrap) {
-    const VolumeFolders folders = volume_folders(gang.job_id);
-    MUSTER_TRY(const std::vector<Mount> volumes, find_volumes(plan, folders));
-    // A server for one user hides nothing but what would only be in their own way.
-    const bool shared = !options_.hidden.empty();
-    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, volumes, folders.hidden, shared));
-  }
-  shim.wrapper.insert(shim.wrapper.end(), {options_.shim.string(), "--inner"});
-  for (const auto& [name, value] : plan.environment) {
-    shim.inner.environment.emplace_back(name).append("=").append(value);
-  }
-  if (plan.own_rank_output) {
-    shim.inner.rank_output_folder =
-        plan.sandbox == job::Sandbox::kBubblewrap ? "/generated" : folder.generated().string();
-  }
-  if (plan.ssh) {
-    if (plan.sandbox == job::Sandbox::kNone) MUSTER_CHECK(prepare_for_sshd());
-    shim.port = plan.ssh->port;
-    shim.inner.ssh_command = plan.ssh->command;
-  }
-  return base::write_new_file(folder.plan(), encode(shim));
-}
-
 Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
                                    const launch::TaskPlan& plan) {
   const TaskKey key{start->gang, plan.task};
@@ -222,7 +133,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
     return Error{.code = ErrorCode::kConflict,
                  .what = "task " + plan.task + " of this attempt was started before"};
   }
-  MUSTER_CHECK(lay_out(start->gang, plan, folder));
+  MUSTER_CHECK(lay_out_task(plan, folder, volume_folders(start->gang.job_id), options_));
   // The lock goes to the shim as an open descriptor: held without a gap from before it exists.
   // docs/decisions/0002.
   MUSTER_TRY(const UniqueFd lock, base::lock_file(folder.lock()));
@@ -244,6 +155,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
   task->pidfd = std::move(child.pidfd);
   task->address = plan.address;
   task->ssh_port = plan.ssh ? plan.ssh->port : 0;
+  task->takes_ranks = plan.takes_ranks;
   task->start = start;
   HeldTask& held = *task;
   held.status_interest =
@@ -322,11 +234,7 @@ void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& tas
   task.status_interest.reset();
   --start->unheard;
   if (task.words != kStarted) {
-    const size_t line = task.words.find('\n');
-    Error error{.code = base::error_code_of(task.words.substr(0, line)),
-                .what = "cannot start " + task.key.second + ": " +
-                        (line == std::string::npos ? "its shim ended at once"
-                                                   : task.words.substr(line + 1))};
+    Error error = start_error(task.key.second, read_refusal(task.words));
     if (error.what.find("bwrap") != std::string::npos) error.advice = sandbox_advice();
     fail_start(start, std::move(error));
   }
@@ -354,6 +262,7 @@ void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
     if (found == tasks_.end()) continue;
     HeldTask& task = *found->second;
     task.start.reset();
+    watch_ranks(task);
     if (task.ended) {
       ended(key);
     } else if (task.ssh_port == 0) {
@@ -363,6 +272,13 @@ void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
                                               [this, key] { report(key, TaskAnswered{}); });
     }
   }
+}
+
+void ProcessEngine::watch_ranks(HeldTask& task) {
+  if (!task.takes_ranks) return;
+  const TaskFolder folder = folder_of(task.key.first, task.key.second);
+  task.ranks = files_.watch(folder.generated() / "ranks",
+                            [this, key = task.key] { report(key, RanksChanged{}); });
 }
 
 // --- ending
@@ -448,6 +364,10 @@ void ProcessEngine::take_up(HeldTask& task) {
   }
   task.pidfd = *std::move(pidfd);
   watch_end(task);
+  const auto plan = base::read_file(folder.plan());
+  const auto shim = plan ? decode_shim_plan(*plan) : Result<ShimPlan>(plan.error());
+  task.takes_ranks = shim && shim->inner.takes_ranks;
+  watch_ranks(task);
   if (task.stop_wish) stop(task.key.first, {task.key.second}, *task.stop_wish);
 }
 
@@ -485,11 +405,7 @@ void ProcessEngine::measure(const std::string& job_id, Measured done) {
 
 Result<std::unique_ptr<LogCursor>> ProcessEngine::open_log(const Gang& gang,
                                                            const std::string& task) {
-  const TaskFolder folder = folder_of(gang, task);
-  UniqueFd file(::open(folder.log().c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return base::system_error("cannot read the log of " + task, errno);
-  return std::unique_ptr<LogCursor>(
-      std::make_unique<FileLogCursor>(std::move(file), folder.log_start()));
+  return open_log_in(folder_of(gang, task), task);
 }
 
 std::shared_ptr<void> ProcessEngine::watch_log(const Gang& gang, const std::string& task,
@@ -554,24 +470,16 @@ std::optional<fs::path> ProcessEngine::artifacts_folder(const std::string& job_i
   return fs::is_directory(folder, error) ? std::optional(folder) : std::nullopt;
 }
 
+std::string ProcessEngine::mpi_of(const Gang& gang, const std::string& task) const {
+  return mpi_in(folder_of(gang, task));
+}
+
 std::vector<RankPlace> ProcessEngine::ranks(const Gang& gang,
                                             const std::vector<std::string>& tasks) const {
   std::vector<RankPlace> places;
   for (const std::string& task : tasks) {
-    const TaskFolder folder = folder_of(gang, task);
-    for (const fs::path& ranks : {folder.generated() / "ranks", folder.path / "ranks"}) {
-      // A link would lead the server to folders that are none of the task's.
-      std::error_code error;
-      if (fs::is_symlink(fs::symlink_status(ranks, error))) continue;
-      size_t looked_at = 0;
-      for (fs::directory_iterator at(ranks, error), end; !error && at != end; at.increment(error)) {
-        if (++looked_at > kMostRankFiles) break;
-        const auto number = parse_number(at->path().filename().string());
-        if (!number) continue;
-        const int size = world_size_in(at->path()).value_or(0);
-        places.push_back({.rank = *number, .world_size = size, .task = task});
-      }
-    }
+    const auto found = ranks_in(folder_of(gang, task), task);
+    places.insert(places.end(), found.begin(), found.end());
   }
   return places;
 }

@@ -44,6 +44,7 @@ class ProcessEngine : public Engine {
                                        ExecHandlers handlers) override;
   MetricReader open_metrics(const Gang& gang, const std::string& task) override;
   std::optional<std::filesystem::path> artifacts_folder(const std::string& job_id) const override;
+  std::string mpi_of(const Gang& gang, const std::string& task) const override;
   std::vector<RankPlace> ranks(const Gang& gang,
                                const std::vector<std::string>& tasks) const override;
 
@@ -60,8 +61,6 @@ class ProcessEngine : public Engine {
   TaskFolder folder_of(const Gang& gang, std::string_view task) const;
   VolumeFolders volume_folders(const std::string& job_id) const;
   Result<void> check_volumes(const Start& start) const;
-  Result<void> lay_out(const Gang& gang, const launch::TaskPlan& plan,
-                       const TaskFolder& folder) const;
   Result<void> launch(const std::shared_ptr<Start>& start, const launch::TaskPlan& plan);
   void launch_all(const std::shared_ptr<Start>& start);
   void trees_unpacked(const std::shared_ptr<Start>& start, Result<void> unpacked);
@@ -70,6 +69,7 @@ class ProcessEngine : public Engine {
   void settle(const std::shared_ptr<Start>& start);
   void fail_start(const std::shared_ptr<Start>& start, base::Error error);
   void watch_end(HeldTask& task);
+  void watch_ranks(HeldTask& task);
   void take_up(HeldTask& task);
   void ended(const TaskKey& key);
   void reap(base::Child helper);

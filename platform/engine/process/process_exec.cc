@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,7 +13,8 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "engine/shim/process_tree.h"
+#include "engine/shim/channels.h"
+#include "engine/shim/exec.h"
 #include "engine/shim/pseudo_terminal.h"
 
 namespace muster::engine {
@@ -39,13 +39,10 @@ struct Ends {
   UniqueFd control, their_control;
 };
 
-Error no_descriptors() {
-  return base::system_error("cannot make a pipe", errno);
-}
-
 Result<void> make_terminal(Ends& ends, const ExecPlan& plan) {
   MUSTER_TRY(PseudoTerminal terminal, open_terminal());
   set_terminal_size(terminal.master, plan.rows, plan.columns);
+  ::fcntl(terminal.master.get(), F_SETFL, ::fcntl(terminal.master.get(), F_GETFL) | O_NONBLOCK);
   ends.output = std::move(terminal.master);
   ends.their_input = std::move(terminal.slave);
   ends.input = UniqueFd(::fcntl(ends.output.get(), F_DUPFD_CLOEXEC, 0));
@@ -53,19 +50,16 @@ Result<void> make_terminal(Ends& ends, const ExecPlan& plan) {
   return {};
 }
 
-bool make_pipe(UniqueFd& reader, UniqueFd& writer) {
-  std::array<int, 2> both{-1, -1};
-  if (::pipe2(both.data(), O_CLOEXEC) != 0) return false;
-  reader = UniqueFd(both[0]);
-  writer = UniqueFd(both[1]);
-  return true;
-}
-
 Result<void> make_pipes(Ends& ends) {
-  const bool made = make_pipe(ends.their_input, ends.input) &&
-                    make_pipe(ends.output, ends.their_output) &&
-                    make_pipe(ends.error, ends.their_error);
-  if (!made) return no_descriptors();
+  MUSTER_TRY(Pair input, make_input_pipe());
+  MUSTER_TRY(Pair output, make_output_pipe());
+  MUSTER_TRY(Pair error, make_output_pipe());
+  ends.input = std::move(input.here);
+  ends.their_input = std::move(input.there);
+  ends.output = std::move(output.here);
+  ends.their_output = std::move(output.there);
+  ends.error = std::move(error.here);
+  ends.their_error = std::move(error.there);
   return {};
 }
 
@@ -76,15 +70,9 @@ Result<Ends> make_ends(const ExecPlan& plan) {
   } else {
     MUSTER_CHECK(make_pipes(ends));
   }
-  std::array<int, 2> both{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both.data()) != 0) {
-    return no_descriptors();
-  }
-  ends.control = UniqueFd(both[0]);
-  ends.their_control = UniqueFd(both[1]);
-  for (const UniqueFd* ours : {&ends.input, &ends.output, &ends.error}) {
-    if (*ours) ::fcntl(ours->get(), F_SETFL, ::fcntl(ours->get(), F_GETFL) | O_NONBLOCK);
-  }
+  MUSTER_TRY(Pair control, make_control());
+  ends.control = std::move(control.here);
+  ends.their_control = std::move(control.there);
   return ends;
 }
 
@@ -261,13 +249,6 @@ class ProcessExec : public Exec {
   std::shared_ptr<RunningExec> exec_;
 };
 
-Result<UniqueFd> in_memory_file(std::string_view content) {
-  UniqueFd file(::memfd_create("plan", MFD_CLOEXEC));
-  if (!file) return base::system_error("cannot make a file in memory", errno);
-  MUSTER_CHECK(base::write_all(file.get(), content));
-  return file;
-}
-
 }  // namespace
 
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
@@ -299,19 +280,6 @@ Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
   return StartedExec{.exec = std::make_unique<ProcessExec>(running), .helper = std::move(helper)};
 }
 
-Result<pid_t> inner_half_of(pid_t shim) {
-  static constexpr std::string_view kInnerHalf("\0--inner\0", 9);
-  for (const pid_t pid : descendants_of(shim)) {
-    const auto line = base::read_file("/proc/" + std::to_string(pid) + "/cmdline");
-    // Bubblewrap has these words among its own, too: the inner half has no others.
-    if (line && line->ends_with(kInnerHalf) &&
-        line->find('\0') + kInnerHalf.size() == line->size()) {
-      return pid;
-    }
-  }
-  return Error{.code = ErrorCode::kConflict, .what = "the task is ending"};
-}
-
 Result<void> check_program(pid_t inner, const InnerPlan& plan) {
   const std::string root =
       plan.own_process_tree ? "/proc/" + std::to_string(inner) + "/root" : std::string();
@@ -330,9 +298,7 @@ Result<void> check_program(pid_t inner, const InnerPlan& plan) {
   }
   const auto found = base::find_program(name, environment);
   if (found) return {};
-  return Error{.code = ErrorCode::kNotFound,
-               .what = "the task has no program '" + plan.argv.front() + "'",
-               .advice = "give its full path, or name one in the PATH of the task"};
+  return no_such_program(plan.argv.front());
 }
 
 }  // namespace muster::engine

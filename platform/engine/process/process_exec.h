@@ -26,9 +26,6 @@ Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const InnerPlan& inner, const base::UniqueFd& task,
                                const ExecPlan& plan, ExecHandlers handlers);
 
-/// The inner half of a task, by the pid of its shim. kConflict: there is none (any more).
-Result<pid_t> inner_half_of(pid_t shim);
-
 /// kNotFound where the task has no such program. Looks at the files as process `inner` sees them.
 Result<void> check_program(pid_t inner, const InnerPlan& plan);
 

@@ -6,16 +6,14 @@
 
 #include <array>
 #include <cerrno>
-#include <string_view>
+
+#include "engine/shim/greeting.h"
 
 namespace muster::engine {
 
 namespace {
 
 constexpr std::chrono::milliseconds kPause{200};
-
-// A whole greeting of our own, so that sshd takes the end of the connection for a polite one.
-constexpr std::string_view kGreeting = "SSH-2.0-muster\r\n";
 
 }  // namespace
 
@@ -40,16 +38,24 @@ void SshProbe::connect() {
 }
 
 void SshProbe::connected() {
+  heard_.clear();
   interest_.reset();
-  if (::send(socket_.get(), kGreeting.data(), kGreeting.size(), MSG_NOSIGNAL) < 0) return retry();
-  interest_ = loop_.when_readable(socket_.get(), [this] { greeted(); });
+  interest_ = loop_.when_readable(socket_.get(), [this] { hear(); });
 }
 
-void SshProbe::greeted() {
+void SshProbe::hear() {
   std::array<char, 256> buffer{};
   const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
   if (count < 0 && errno == EAGAIN) return;
-  if (count < 4 || !std::string_view(buffer.data(), 4).starts_with("SSH-")) return retry();
+  if (count <= 0) return retry();
+  heard_.append(buffer.data(), static_cast<size_t>(count));
+  const Greeting greeting = read_greeting(heard_);
+  if (greeting == Greeting::kUnfinished) return;
+  if (greeting == Greeting::kNone) return retry();
+  if (greeting == Greeting::kSsh) {
+    [[maybe_unused]] const ssize_t sent =
+        ::send(socket_.get(), kSshAnswer.data(), kSshAnswer.size(), MSG_NOSIGNAL);
+  }
   interest_.reset();
   socket_.reset();
   answered_();

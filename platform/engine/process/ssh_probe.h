@@ -1,4 +1,4 @@
-// Asks a task's ssh port until an sshd greets.
+// Asks a task's port until a remote shell's server greets there: an sshd, or Muster's own.
 //
 // On the EventLoop's thread. Dropping the probe ends it.
 #pragma once
@@ -14,20 +14,21 @@ namespace muster::engine {
 
 class SshProbe {
  public:
-  /// Calls `answered` once, when a line that begins with "SSH-" has come. A connection that ends
+  /// Calls `answered` once, when a greeting has come (shim/greeting.h). A connection that ends
   /// without one is tried again after a while; the caller sets the bound by dropping the probe.
   SshProbe(base::EventLoop& loop, std::string address, int port, std::function<void()> answered);
 
  private:
   void connect();
   void connected();
-  void greeted();
+  void hear();
   void retry();
 
   base::EventLoop& loop_;
   std::string address_;
   int port_;
   std::function<void()> answered_;
+  std::string heard_;
   base::UniqueFd socket_;
   base::EventLoop::Interest interest_;  ///< after socket_: must go first
 };

@@ -1,5 +1,7 @@
 #include "engine/process/volumes.h"
 
+#include <algorithm>
+
 #include "base/files.h"
 
 namespace muster::engine {
@@ -22,13 +24,13 @@ Error fault(const Volume& volume, const std::string& why, const std::string& adv
           .advice = advice};
 }
 
-Result<fs::path> find_host_path(const Volume& volume, const VolumeFolders& folders) {
+Result<fs::path> find_host_path(const Volume& volume, const std::vector<fs::path>& all_hidden) {
   std::error_code error;
   fs::path real = fs::canonical(volume.source, error);
   const Error not_there = fault(volume, "there is no '" + volume.source + "' on this node",
                                 "a path of the node is meant, as the server's account finds it");
   if (error) return not_there;
-  for (const fs::path& hidden : folders.hidden) {
+  for (const fs::path& hidden : all_hidden) {
     if (real == hidden) return fault(volume, "'" + volume.source + "' is hidden from tasks");
     // What is there in it and what is not look the same: who may not read names may not guess them.
     if (is_within(real, hidden)) return not_there;
@@ -67,7 +69,7 @@ Result<fs::path> find_source(const launch::TaskPlan& plan, size_t index,
   const Volume& volume = plan.volumes[index];
   switch (volume.kind) {
     case Volume::Kind::kHostPath:
-      return find_host_path(volume, folders);
+      return find_host_path(volume, folders.hidden);
     case Volume::Kind::kStorage:
       return find_storage(volume, plan.project, folders);
     case Volume::Kind::kArtifacts:
@@ -96,6 +98,14 @@ Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
                       .own = volume.kind != Volume::Kind::kHostPath});
   }
   return mounts;
+}
+
+Result<void> check_host_path(const Volume& volume, const std::vector<fs::path>& hidden) {
+  MUSTER_TRY(const fs::path real, find_host_path(volume, hidden));
+  const auto shown = [&](const fs::path& place) { return is_within(place, real); };
+  if (std::none_of(hidden.begin(), hidden.end(), shown) && !is_within(kProcesses, real)) return {};
+  return fault(volume, "'" + volume.source + "' holds what is hidden from tasks",
+               "name the folders in it that are needed, one by one");
 }
 
 }  // namespace muster::engine

@@ -32,4 +32,9 @@ struct VolumeFolders {
 base::Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
                                               const VolumeFolders& folders);
 
+/// Whether a kHostPath may be shown as it is, with all that is in it, where nothing in it can be
+/// hidden. kInvalid: it is not there, is hidden (`hidden`: real paths), or holds something that is.
+base::Result<void> check_host_path(const job::Volume& volume,
+                                   const std::vector<std::filesystem::path>& hidden);
+
 }  // namespace muster::engine

@@ -184,4 +184,10 @@ int run_exec() {
   return 0;
 }
 
+base::Error no_such_program(const std::string& name) {
+  return {.code = base::ErrorCode::kNotFound,
+          .what = "the task has no program '" + name + "'",
+          .advice = "give its full path, or name one in the PATH of the task"};
+}
+
 }  // namespace muster::engine

@@ -7,8 +7,15 @@
 // between it and the program enters those of the task.
 #pragma once
 
+#include <string>
+
+#include "base/error.h"
+
 namespace muster::engine {
 
 int run_exec();
+
+/// What whoever asks for a program that the task lacks is told, before anything is started.
+base::Error no_such_program(const std::string& name);
 
 }  // namespace muster::engine

@@ -1,7 +1,13 @@
 // What a task whose folder is elsewhere tells of itself: `muster-shim --follow FOLDER` writes it to
 // its standard output, from the offsets that it is given on, and goes on until the task has ended
-// and everything was told. The server keeps a copy of the folder from it
+// and everything was told, or nobody reads there any more; where its standard input is a pipe or a
+// socket, the end of that ends it, too. The server keeps a copy of the folder from it
 // (engine/container/mirror.h).
+//
+// All but the log and the metrics is told anew to each that follows: whoever was here before hears
+// once more that the task runs, or of a rank. METRICS_OFFSET is for whoever has lost a connection:
+// a file of metrics that was written anew meanwhile (metric_log.h) is told from the one before by
+// its length alone, so whoever comes back after long better asks from 0.
 //
 //   offset  size  field
 //   0       1     kind: FollowKind
@@ -30,10 +36,12 @@ enum class FollowKind : uint8_t {
   kAnswered = 'a',  ///< its remote shell's port greets
   kMpi = 'm',       ///< what mpirun said it is; before kRunning
   kRank = 'k',      ///< "RANK SIZE": a rank has signed in
-  kLog = 'l',       ///< bytes of the log, at their offset
-  kLogStart = 's',  ///< the log's front was cut: the content of log.start
-  kMetrics = 't',   ///< bytes of the metrics file, at their offset; at 0: the file begins anew
-  kExit = 'e',      ///< the ExitRecord; everything else was told before. The last record
+  kLog = 'l',  ///< bytes of the log, at their offset: whole frames, but a stream may end in one
+  /// The log's front was cut: the content of log.start. What stood before it and was not told by
+  /// now never is: the next kLog then begins at that offset.
+  kLogStart = 's',
+  kMetrics = 't',  ///< bytes of the metrics file, at their offset; at 0: the file begins anew
+  kExit = 'e',     ///< the ExitRecord; everything else was told before. The last record
 };
 
 struct FollowRecord {

@@ -10,14 +10,18 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "engine/shim/mpi_question.h"
 #include "engine/shim/plan.h"
+#include "engine/shim/poll_wait.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/rank_output.h"
+#include "engine/shim/rank_watch.h"
 
 namespace muster::engine {
 
@@ -39,6 +43,7 @@ class Inner {
 
   void run() {
     if (!plan_.rank_output_folder.empty()) listen();
+    if (plan_.mpi) choose_mpi();
     say(std::string(kHello));
     if (!plan_.argv.empty()) start_program();
     while (!done_) wait_for_something();
@@ -52,7 +57,23 @@ class Inner {
     if (ranks) ranks_ = *std::move(ranks);
   }
 
+  // Somebody who asks for the end meanwhile is heard when that is done: the question ends at once.
+  void choose_mpi() {
+    if (!enter_folder()) return;  // which the program's start says
+    const auto answer = ask_mpi(plan_.mpi->program, {.environment = plan_.environment,
+                                                     .folder = plan_.folder,
+                                                     .interrupted_by = kInnerControl});
+    if (!answer) return;
+    const launch::MpiChoice::Variant& variant = variant_for(*plan_.mpi, *answer);
+    add_variables(variant, plan_.environment);
+    if (const auto copied = copy_files(variant, plan_.generated); !copied) {
+      dprintf(STDERR_FILENO, "muster: %s\n", copied.error().what.c_str());
+    }
+    say(encode(*answer));
+  }
+
   void start_program() {
+    look_for_ranks();
     auto child = start();
     if (!child) {
       const job::ExitStatus status = not_started(plan_, child.error());
@@ -67,13 +88,17 @@ class Inner {
 
   bool has_input() const { return plan_.input || plan_.terminal; }
 
+  /// The name of the program may be relative to there.
+  base::Result<void> enter_folder() {
+    if (::chdir(plan_.folder.c_str()) == 0) return {};
+    base::Error error =
+        base::system_error("cannot enter the working folder '" + plan_.folder + "'", errno);
+    error.code = base::ErrorCode::kRefused;
+    return error;
+  }
+
   base::Result<base::Child> start() {
-    if (::access(plan_.folder.c_str(), X_OK) != 0) {
-      base::Error error =
-          base::system_error("cannot enter the working folder '" + plan_.folder + "'", errno);
-      error.code = base::ErrorCode::kRefused;
-      return error;
-    }
+    MUSTER_CHECK(enter_folder());
     MUSTER_TRY(std::string path, base::find_program(plan_.argv.front(), plan_.environment));
     base::SpawnOptions options{
         .argv = plan_.argv,
@@ -105,12 +130,23 @@ class Inner {
                                    {children_.get(), POLLIN, 0},
                                    {plan_.ssh_command.empty() ? -1 : kInnerListener, POLLIN, 0},
                                    {ranks_.get(), POLLIN, 0}}};
-    if (::poll(watched.data(), watched.size(), -1) < 0) return;
+    if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
+    if (rank_watch_.due() && RankWatch::Steady::now() >= *rank_watch_.due()) rank_watch_.look();
     // First: a rank's output must be on its way before its end ends everything.
     if (watched[3].revents != 0) take_rank_outputs();
     if (watched[0].revents != 0) hear();
     if (watched[1].revents != 0) reap();
     if (watched[2].revents != 0 && !done_) answer_ssh();
+  }
+
+  /// Something starts that may start some.
+  void look_for_ranks() {
+    if (plan_.takes_ranks) rank_watch_.started(RankWatch::Steady::now());
+  }
+
+  int milliseconds_to_wait() const {
+    const auto due = rank_watch_.due();
+    return due ? milliseconds_of(*due - RankWatch::Steady::now()) : -1;
   }
 
   void hear() {
@@ -134,9 +170,7 @@ class Inner {
   }
 
   void reap() {
-    signalfd_siginfo ignored{};
-    while (::read(children_.get(), &ignored, sizeof ignored) > 0) {
-    }
+    drain_signals(children_);
     int status = 0;
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
@@ -151,6 +185,7 @@ class Inner {
   void answer_ssh() {
     base::UniqueFd connection(::accept4(kInnerListener, nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection) return;
+    look_for_ranks();
     const auto child = base::spawn({.argv = plan_.ssh_command,
                                     .program = plan_.ssh_command.front(),
                                     .environment = plan_.environment,
@@ -192,6 +227,7 @@ class Inner {
   InnerPlan plan_;
   base::UniqueFd children_ = watch_children();
   base::UniqueFd ranks_;
+  RankWatch rank_watch_{std::filesystem::path(plan_.generated) / "ranks"};
   pid_t program_ = -1;
   bool done_ = false;
 };
@@ -211,6 +247,19 @@ int run_inner() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   Inner(*std::move(plan)).run();
   return 0;
+}
+
+base::Result<pid_t> inner_half_of(pid_t shim) {
+  static constexpr std::string_view kInnerHalf("\0--inner\0", 9);
+  for (const pid_t pid : descendants_of(shim)) {
+    const auto line = base::read_file("/proc/" + std::to_string(pid) + "/cmdline");
+    // Bubblewrap has these words among its own, too: the inner half has no others.
+    if (line && line->ends_with(kInnerHalf) &&
+        line->find('\0') + kInnerHalf.size() == line->size()) {
+      return pid;
+    }
+  }
+  return base::Error{.code = base::ErrorCode::kConflict, .what = "the task is ending"};
 }
 
 }  // namespace muster::engine

@@ -3,28 +3,47 @@
 // muster-shim --exec: runs one more program in a task that runs.
 // muster-shim --sample ...: measures what a task uses.
 // muster-shim --rank PROGRAM...: what mpirun starts a rank through.
+// muster-shim --container FOLDER: holds the same task as process 1 of a container.
+// muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET: tells what becomes of it.
+// muster-shim --run FOLDER, --attach FOLDER: what --exec and the socket "attach" are for, over the
+//   standard input and output.
 //
-// All but the last are started by Muster itself, on the descriptors named in shim/plan.h.
+// All but --rank are started by Muster itself; those above it on the descriptors of shim/plan.h.
+// The program is linked to no library: it runs in images of which nothing is known.
 #include <cstdio>
-#include <cstring>
+#include <string_view>
 
+#include "engine/shim/container.h"
 #include "engine/shim/exec.h"
+#include "engine/shim/follow.h"
 #include "engine/shim/inner.h"
 #include "engine/shim/outer.h"
 #include "engine/shim/rank_output.h"
+#include "engine/shim/run.h"
 #include "engine/shim/sampler.h"
 
+using namespace muster::engine;  // NOLINT(google-build-using-namespace): this is its program
+
+namespace {
+
+int sample(char** arguments, int count) {
+  const auto plan = read_sampler_plan({arguments, arguments + count});
+  return plan ? run_sampler(*plan) : 2;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  if (argc > 2 && std::strcmp(argv[1], "--rank") == 0) return muster::engine::run_rank(argv + 2);
-  if (argc > 2 && std::strcmp(argv[1], "--sample") == 0) {
-    const auto plan = muster::engine::read_sampler_plan({argv + 2, argv + argc});
-    return plan ? muster::engine::run_sampler(*plan) : 2;
-  }
-  if (argc != 2) {
-    std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
-    return 2;
-  }
-  if (std::strcmp(argv[1], "--inner") == 0) return muster::engine::run_inner();
-  if (std::strcmp(argv[1], "--exec") == 0) return muster::engine::run_exec();
-  return muster::engine::run_outer(argv[1]);
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (argc > 2 && mode == "--rank") return run_rank(argv + 2);
+  if (argc > 2 && mode == "--sample") return sample(argv + 2, argc - 2);
+  if (argc > 2 && mode == "--follow") return run_follow(argv + 2, argc - 2);
+  if (argc == 3 && mode == "--container") return run_container(argv[2]);
+  if (argc == 3 && mode == "--run") return run_beside(argv[2]);
+  if (argc == 3 && mode == "--attach") return run_attach(argv[2]);
+  if (argc == 2 && mode == "--inner") return run_inner();
+  if (argc == 2 && mode == "--exec") return run_exec();
+  if (argc == 2 && !mode.starts_with("--")) return run_outer(argv[1]);
+  std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
+  return 2;
 }

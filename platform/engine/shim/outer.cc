@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,10 +22,15 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "engine/shim/attachments.h"
+#include "engine/shim/channels.h"
+#include "engine/shim/exit_file.h"
 #include "engine/shim/listener.h"
 #include "engine/shim/log_writer.h"
 #include "engine/shim/metric_lines.h"
-#include "engine/shim/plan.h"
+#include "engine/shim/mpi_question.h"
+#include "engine/shim/oom_kills.h"
+#include "engine/shim/poll_wait.h"
+#include "engine/shim/port_probe.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/program_input.h"
 #include "engine/shim/rank_output.h"
@@ -41,17 +46,8 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// Room for the longest exit record, taken on disk before the task starts.
-constexpr size_t kExitRecordRoom = 4096;
 // How much of a failed sandbox's words goes into the error.
 constexpr size_t kShownOfWrapper = 400;
-
-/// How often the kernel's out-of-memory killer struck on this machine (/proc/vmstat).
-uint64_t out_of_memory_kills() {
-  const auto text = base::read_file("/proc/vmstat");
-  const size_t at = text ? text->find("\noom_kill ") : std::string::npos;
-  return at == std::string::npos ? 0 : std::strtoull(text->c_str() + at + 10, nullptr, 10);
-}
 
 UniqueFd watch_stop_signals() {
   sigset_t signals;
@@ -59,33 +55,6 @@ UniqueFd watch_stop_signals() {
   for (const int signal : {SIGTERM, SIGQUIT}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
-/// A pipe or socket pair: [0] stays here, [1] goes to the wrapper.
-struct Pair {
-  UniqueFd here;
-  UniqueFd there;
-};
-
-Pair make_pipe() {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-Pair make_control() {
-  std::array<int, 2> ends{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-Result<UniqueFd> in_memory_file(std::string_view content) {
-  UniqueFd file(::memfd_create("plan", MFD_CLOEXEC));
-  if (!file) return base::system_error("cannot make a file in memory", errno);
-  MUSTER_CHECK(base::write_all(file.get(), content));
-  ::lseek(file.get(), 0, SEEK_SET);
-  return file;
 }
 
 /// Something whose output goes into the log: the task itself, or a rank in it.
@@ -100,9 +69,11 @@ struct Source {
 
 class Outer {
  public:
-  explicit Outer(TaskFolder folder) : folder_(std::move(folder)) {}
+  Outer(TaskFolder folder, OuterSite site) : folder_(std::move(folder)), site_(std::move(site)) {
+    if (site_.is_process_one) children_ = watch_children();
+  }
 
-  int run() {
+  bool run() {
     if (auto prepared = prepare(); !prepared) return refuse(prepared.error());
     if (auto started = start(); !started) return refuse(started.error());
     while (wrapper_running_ || !sources_.empty()) wait_for_something();
@@ -111,7 +82,7 @@ class Outer {
     metrics_->finish();
     write_exit_record();
     attachments_.finish();  // they read in the record how it ended
-    return 0;
+    return true;
   }
 
  private:
@@ -124,11 +95,9 @@ class Outer {
     if (!log) return base::system_error("cannot open the log", errno);
     log_.emplace(std::move(log), clock_,
                  LogQuota{.bytes = plan_.log_quota, .start = folder_.log_start()});
-    metrics_.emplace(folder_, plan_.sampling, clock_,
+    metrics_.emplace(folder_, generated(), plan_.sampling, clock_,
                      [this](const std::string& line) { log_->notice(line); });
-    exit_ = UniqueFd(::open(folder_.exit().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!exit_) return base::system_error("cannot open the exit record", errno);
-    MUSTER_CHECK(base::write_all(exit_.get(), std::string(kExitRecordRoom, ' ')));
+    MUSTER_CHECK(exit_.reserve(folder_.exit()));
     // Where its folder can hold no socket, nobody can sit before the task; it runs all the same.
     [[maybe_unused]] const auto listens = attachments_.listen(folder_.path);
     if (plan_.port != 0) {
@@ -138,14 +107,12 @@ class Outer {
   }
 
   Result<void> start() {
-    Pair output = make_pipe();
-    Pair error = make_pipe();
-    control_ = make_control();
-    if (!output.here || !error.here || !control_.here) {
-      return base::system_error("cannot make a pipe", errno);
-    }
+    MUSTER_TRY(Pair output, make_output_pipe());
+    MUSTER_TRY(Pair error, make_output_pipe());
+    MUSTER_TRY(control_, make_control());
     MUSTER_TRY(const UniqueFd inner, in_memory_file(encode(plan_.inner)));
     kills_before_ = out_of_memory_kills();
+    make_ranks_folder();
     base::SpawnOptions options{.argv = plan_.wrapper,
                                .environment = base::current_environment(),
                                .descriptors = {{output.there.get(), STDOUT_FILENO},
@@ -171,22 +138,30 @@ class Outer {
     return {};
   }
 
+  /// Where ranks sign in: whoever watches it waits for it to be there.
+  void make_ranks_folder() const {
+    if (plan_.inner.takes_ranks) ::mkdir((generated() / "ranks").c_str(), 0700);
+  }
+
+  std::filesystem::path generated() const {
+    return plan_.generated.empty() ? folder_.generated() : std::filesystem::path(plan_.generated);
+  }
+
+  uint64_t out_of_memory_kills() const {
+    return site_.is_process_one ? kills_in_container() : kills_on_machine();
+  }
+
   /// Nothing was started, or the sandbox could not be made: whoever asked learns why.
-  int refuse(const base::Error& error) {
-    tell_engine(std::string(to_string(error.code)) + "\n" + error.what);
-    return 1;
+  bool refuse(const base::Error& error) {
+    site_.told(&error);
+    return false;
   }
 
   base::Error wrapper_failure() const {
-    return {.code = base::ErrorCode::kRefused,
-            .what = wrapper_words_.empty() ? "the sandbox ended before the task started"
-                                           : wrapper_words_};
-  }
-
-  /// The engine listens on a pipe that ends when this process does.
-  static void tell_engine(const std::string& text) {
-    [[maybe_unused]] const auto told = base::write_all(kShimStatus, text);
-    ::close(kShimStatus);
+    const std::string who = site_.is_process_one ? "its first process" : "the sandbox";
+    return {
+        .code = base::ErrorCode::kRefused,
+        .what = wrapper_words_.empty() ? who + " ended before the task started" : wrapper_words_};
   }
 
   void record_running() {
@@ -202,7 +177,8 @@ class Outer {
   void wait_for_something() {
     std::vector<pollfd> watched{{stops_.get(), POLLIN, 0},
                                 {control_.here.get(), POLLIN, 0},
-                                {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0}};
+                                {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0},
+                                {children_.get(), POLLIN, 0}};
     const size_t first = watched.size();
     const size_t sources = sources_.size();
     for (const Source& source : sources_) watched.push_back({source.descriptor.get(), POLLIN, 0});
@@ -210,26 +186,44 @@ class Outer {
     metrics_->watch(watched);
     const size_t attached = watched.size();
     attachments_.watch(watched);
+    const size_t probed = watched.size();
+    probe_.watch(watched);
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (kill_at_ && Steady::now() >= *kill_at_) kill();
     if (watched[0].revents != 0) heed_stop();
+    // Whoever reads what the program prints is to find that it runs.
+    if (!said_hello_) hear();
     for (size_t i = 0; i < sources; ++i) {
       if (watched[first + i].revents != 0) copy(sources_[i]);
     }
     std::erase_if(sources_, [](const Source& source) { return !source.descriptor; });
     metrics_->serve(std::span(watched).subspan(measured));
-    attachments_.serve(std::span(watched).subspan(attached));
+    attachments_.serve(std::span(watched).subspan(attached, probed - attached));
+    if (probe_.serve(std::span(watched).subspan(probed))) record_answer();
     if (watched[1].revents != 0) hear();
     if (watched[2].revents != 0) wrapper_ended();
+    if (site_.is_process_one) reap_strangers();
   }
 
   /// -1: until something comes.
   int milliseconds_to_wait() const {
-    const int measuring = metrics_->milliseconds_to_wait();
-    if (!kill_at_) return measuring;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Steady::now());
-    const int killing = static_cast<int>(std::max<int64_t>(0, left.count()));
-    return measuring < 0 ? killing : std::min(measuring, killing);
+    const int wait = sooner(metrics_->milliseconds_to_wait(), probe_.milliseconds_to_wait());
+    if (!kill_at_) return wait;
+    return sooner(wait, milliseconds_of(*kill_at_ - Steady::now()));
+  }
+
+  /// Those who came here as orphans. Its own children are waited for where their end is heeded:
+  /// one of them stays in front until then, and those behind it come after.
+  void reap_strangers() {
+    drain_signals(children_);
+    siginfo_t ended{};
+    while (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid > 0) {
+      const bool own =
+          (wrapper_running_ && ended.si_pid == wrapper_.pid) || ended.si_pid == metrics_->sampler();
+      if (own) return;
+      ::waitpid(ended.si_pid, nullptr, WNOHANG);
+      ended = {};
+    }
   }
 
   void heed_stop() {
@@ -309,12 +303,34 @@ class Outer {
 
   void heed(std::string_view text) {
     if (text == kHello) {
-      said_hello_ = true;
-      record_running();
-      tell_engine("started");
+      begin();
+    } else if (const auto mpi = read_mpi_answer(text)) {
+      take_mpi(*mpi);
     } else if (auto record = decode_exit(text)) {
       status_ = record->status;
     }
+  }
+
+  void begin() {
+    said_hello_ = true;
+    record_running();
+    site_.told(nullptr);
+    if (site_.is_process_one && plan_.port != 0) probe_.start(plan_.address, plan_.port);
+  }
+
+  /// The plan is what a program beside the task's own is started with, too.
+  void take_mpi(const MpiAnswer& answer) {
+    if (!plan_.inner.mpi) return;
+    if (!answer.is_known()) log_->notice(notice_of(answer, *plan_.inner.mpi));
+    add_variables(variant_for(*plan_.inner.mpi, answer), plan_.inner.environment);
+    [[maybe_unused]] const auto kept = base::write_file(folder_.plan(), encode(plan_));
+    if (!answer.is_known()) return;
+    [[maybe_unused]] const auto told =
+        base::write_file(folder_.mpi(), job::to_string(*answer.version));
+  }
+
+  void record_answer() const {
+    [[maybe_unused]] const auto told = base::write_file(folder_.answered(), "");
   }
 
   // --- ending
@@ -343,24 +359,21 @@ class Outer {
       status.error += (status.error.empty() ? "" : "; ") + std::to_string(log_->lost()) +
                       " bytes of its log are lost: the disk was full";
     }
-    std::string text = encode(ExitRecord{.status = status, .ended = clock_.now()});
-    if (text.size() > kExitRecordRoom) {
-      status.error.clear();
-      text = encode(ExitRecord{.status = status, .ended = clock_.now()});
-    }
-    text.resize(std::max(text.size(), kExitRecordRoom), ' ');
-    [[maybe_unused]] const ssize_t written = ::pwrite(exit_.get(), text.data(), text.size(), 0);
+    exit_.write({.status = std::move(status), .ended = clock_.now()});
   }
 
   TaskFolder folder_;
+  OuterSite site_;
   base::SystemClock clock_;
   ShimPlan plan_;
   std::optional<LogWriter> log_;
-  UniqueFd exit_;
+  ExitFile exit_;
   UniqueFd listener_;
   Attachments attachments_;
   std::optional<TaskMetrics> metrics_;
+  PortProbe probe_;
   UniqueFd stops_ = watch_stop_signals();
+  UniqueFd children_;  ///< of process 1
   std::vector<Source> sources_;
   Pair control_;
   base::Child wrapper_;
@@ -375,12 +388,22 @@ class Outer {
 
 }  // namespace
 
+bool hold_task(const TaskFolder& folder, OuterSite site) {
+  return Outer(folder, std::move(site)).run();
+}
+
 int run_outer(const std::filesystem::path& task_folder) {
   for (const int fd : {kShimLock, kShimStatus}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
-  return Outer(TaskFolder{task_folder}).run();
+  // The engine listens on a pipe that ends when this process does.
+  const auto tell_engine = [](const base::Error* refusal) {
+    const std::string words = refusal == nullptr ? "started" : refusal_text(*refusal);
+    [[maybe_unused]] const auto told = base::write_all(kShimStatus, words);
+    ::close(kShimStatus);
+  };
+  return hold_task({task_folder}, {.told = tell_engine}) ? 0 : 1;
 }
 
 }  // namespace muster::engine

@@ -5,11 +5,29 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+
+#include "base/error.h"
+#include "engine/shim/plan.h"
 
 namespace muster::engine {
 
-/// Runs on the descriptors of shim/plan.h until the task has ended and its log is complete. Returns
-/// the process's exit code: 0 when the exit record stands.
+/// Where an outer half stands.
+struct OuterSite {
+  /// Told once that the task's programs may be started from now on, or why none can be (else
+  /// nullptr).
+  std::function<void(const base::Error* refusal)> told;
+  /// It is process 1 of a container: orphans of strangers come to it, the control group is the
+  /// task's own, and it sees itself that the task's port answers.
+  bool is_process_one = false;
+};
+
+/// Until the task has ended and its log is complete. False: it was refused; else its exit record
+/// stands. REQUIRES: this process is a child subreaper, or process 1.
+bool hold_task(const TaskFolder& folder, OuterSite site);
+
+/// Runs on the descriptors of shim/plan.h. Returns the process's exit code: 0 when the exit record
+/// stands.
 int run_outer(const std::filesystem::path& task_folder);
 
 }  // namespace muster::engine

@@ -1,7 +1,10 @@
 #include "engine/shim/plan.h"
 
+#include <array>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/files.h"
 
@@ -56,27 +59,76 @@ Result<Value> read_record(std::string_view text, bool cbor, const char* what, Re
   }
 }
 
+json texts_to_json(const std::map<std::string, std::string>& texts) {
+  json list = json::array();
+  for (const auto& [name, text] : texts) {
+    list.push_back(json::array({text_to_json(name), text_to_json(text)}));
+  }
+  return list;
+}
+
+std::map<std::string, std::string> pairs_from_json(const json& list) {
+  std::map<std::string, std::string> texts;
+  for (const json& pair : list) texts[text_from_json(pair.at(0))] = text_from_json(pair.at(1));
+  return texts;
+}
+
+constexpr std::array<std::pair<const char*, job::MpiKind>, 3> kMpiNames{
+    {{"open_mpi", job::MpiKind::kOpenMpi},
+     {"mpich", job::MpiKind::kMpich},
+     {"intel", job::MpiKind::kIntel}}};
+
+json mpi_to_json(const launch::MpiChoice& choice) {
+  json value{{"program", text_to_json(choice.program)}};
+  for (const auto& [name, kind] : kMpiNames) {
+    const auto found = choice.variants.find(kind);
+    if (found == choice.variants.end()) continue;
+    value[name] = {{"environment", texts_to_json(found->second.environment)},
+                   {"files", texts_to_json(found->second.files)}};
+  }
+  return value;
+}
+
+launch::MpiChoice mpi_from_json(const json& value) {
+  launch::MpiChoice choice{.program = text_from_json(value.at("program")), .variants = {}};
+  for (const auto& [name, kind] : kMpiNames) {
+    if (value.count(name) == 0) continue;
+    const json& variant = value.at(name);
+    choice.variants[kind] = {.environment = pairs_from_json(variant.at("environment")),
+                             .files = pairs_from_json(variant.at("files"))};
+  }
+  return choice;
+}
+
 json inner_to_json(const InnerPlan& plan) {
-  return {{"argv", texts_to_json(plan.argv)},
-          {"environment", texts_to_json(plan.environment)},
-          {"folder", text_to_json(plan.folder)},
-          {"ssh_command", texts_to_json(plan.ssh_command)},
-          {"rank_output_folder", text_to_json(plan.rank_output_folder)},
-          {"own_process_tree", plan.own_process_tree},
-          {"input", plan.input},
-          {"terminal", plan.terminal}};
+  json value{{"argv", texts_to_json(plan.argv)},
+             {"environment", texts_to_json(plan.environment)},
+             {"folder", text_to_json(plan.folder)},
+             {"ssh_command", texts_to_json(plan.ssh_command)},
+             {"rank_output_folder", text_to_json(plan.rank_output_folder)},
+             {"own_process_tree", plan.own_process_tree},
+             {"input", plan.input},
+             {"terminal", plan.terminal},
+             {"generated", text_to_json(plan.generated)},
+             {"takes_ranks", plan.takes_ranks}};
+  if (plan.mpi) value["mpi"] = mpi_to_json(*plan.mpi);
+  return value;
 }
 
 InnerPlan inner_from_json(const json& value) {
-  return {.argv = texts_from_json(value.at("argv")),
-          .environment = texts_from_json(value.at("environment")),
-          .folder = text_from_json(value.at("folder")),
-          .ssh_command = texts_from_json(value.at("ssh_command")),
-          .rank_output_folder = text_from_json(value.at("rank_output_folder")),
-          .own_process_tree = value.at("own_process_tree").get<bool>(),
-          // A shim that an earlier release has started lacks these in its plan.
-          .input = value.value("input", false),
-          .terminal = value.value("terminal", false)};
+  InnerPlan plan{.argv = texts_from_json(value.at("argv")),
+                 .environment = texts_from_json(value.at("environment")),
+                 .folder = text_from_json(value.at("folder")),
+                 .ssh_command = texts_from_json(value.at("ssh_command")),
+                 .rank_output_folder = text_from_json(value.at("rank_output_folder")),
+                 .own_process_tree = value.at("own_process_tree").get<bool>(),
+                 // A shim that an earlier release has started lacks these in its plan.
+                 .input = value.value("input", false),
+                 .terminal = value.value("terminal", false),
+                 .takes_ranks = value.value("takes_ranks", false)};
+  if (value.count("generated") > 0) plan.generated = text_from_json(value.at("generated"));
+  if (value.count("mpi") > 0) plan.mpi = mpi_from_json(value.at("mpi"));
+  return plan;
 }
 
 json sampling_to_json(const SamplingPlan& plan) {
@@ -113,6 +165,7 @@ Result<InnerPlan> decode_inner_plan(std::string_view text) {
 std::string encode(const ShimPlan& plan) {
   return to_cbor({{"wrapper", texts_to_json(plan.wrapper)},
                   {"inner", inner_to_json(plan.inner)},
+                  {"generated", text_to_json(plan.generated)},
                   {"address", plan.address},
                   {"port", plan.port},
                   {"grace_ms", plan.grace.count()},
@@ -124,17 +177,19 @@ std::string encode(const ShimPlan& plan) {
 
 Result<ShimPlan> decode_shim_plan(std::string_view text) {
   return read_record<ShimPlan>(text, true, "a task's plan", [](const json& value) {
-    return ShimPlan{.wrapper = texts_from_json(value.at("wrapper")),
-                    .inner = inner_from_json(value.at("inner")),
-                    .address = value.at("address").get<std::string>(),
-                    .port = value.at("port").get<int>(),
-                    .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>()),
-                    .tags_ranks = value.value("tags_ranks", false),
-                    .prepends_rank = value.value("prepends_rank", false),
-                    .log_quota = value.value("log_quota", uint64_t{0}),
-                    .sampling = value.count("sampling") > 0
-                                    ? sampling_from_json(value.at("sampling"))
-                                    : SamplingPlan()};
+    return ShimPlan{
+        .wrapper = texts_from_json(value.at("wrapper")),
+        .inner = inner_from_json(value.at("inner")),
+        .generated =
+            value.count("generated") > 0 ? text_from_json(value.at("generated")) : std::string(),
+        .address = value.at("address").get<std::string>(),
+        .port = value.at("port").get<int>(),
+        .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>()),
+        .tags_ranks = value.value("tags_ranks", false),
+        .prepends_rank = value.value("prepends_rank", false),
+        .log_quota = value.value("log_quota", uint64_t{0}),
+        .sampling = value.count("sampling") > 0 ? sampling_from_json(value.at("sampling"))
+                                                : SamplingPlan()};
   });
 }
 
@@ -176,6 +231,19 @@ Result<ExitRecord> decode_exit(std::string_view text) {
                                  .error = value.at("error").get<std::string>()},
                       .ended = time_of(value.at("ended_ns").get<int64_t>())};
   });
+}
+
+std::string refusal_text(const Error& error) {
+  return std::string(to_string(error.code)) + "\n" + error.what;
+}
+
+Error read_refusal(std::string_view text) {
+  const size_t line = text.find('\n');
+  if (line == std::string_view::npos) {
+    return {.code = ErrorCode::kInternal, .what = "its shim ended at once"};
+  }
+  return {.code = base::error_code_of(text.substr(0, line)),
+          .what = std::string(text.substr(line + 1))};
 }
 
 uint64_t start_ticks_of(pid_t pid) {

@@ -11,6 +11,10 @@
 //   log.start  where what is left of the log begins; absent while all of it is
 //   metrics    metric_log.h
 //   attach     a socket: the input and output of the task's program (attach_wire.h)
+//   mpi        what its mpirun said it is ("Open MPI 4.1.4"), where one was asked and is known;
+//              written before "running"
+//   refused    of a task in a container: why it could not be started, "CODE\nWHAT"
+//   answered   of a task in a container, empty: its remote shell's port greets
 //   generated/ what the task sees as /generated
 //   hosts, passwd, shadow   what it sees as those files of /etc
 #pragma once
@@ -27,6 +31,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "job/exit_status.h"
+#include "launch/task_plan.h"
 
 namespace muster::engine {
 
@@ -40,6 +45,9 @@ struct InnerPlan {
   bool own_process_tree = false;         ///< it is process 1: its end ends everything below
   bool input = false;                    ///< kInnerInput is what the program reads
   bool terminal = false;                 ///< kInnerInput is the program's terminal
+  std::string generated;                 ///< the generated folder, as it is seen in the task
+  std::optional<launch::MpiChoice> mpi;  ///< its mpirun is asked before the program starts
+  bool takes_ranks = false;  ///< ranks that nobody signs in are looked for: rank_watch.h
 };
 
 /// How a task is measured while it runs.
@@ -55,7 +63,9 @@ struct SamplingPlan {
 struct ShimPlan {
   std::vector<std::string> wrapper;  ///< the sandbox's argv, the inner half's argv behind it
   InnerPlan inner;
-  std::string address;  ///< where ssh is answered
+  /// The generated folder, as the outer half sees it; empty: the one in the task's folder.
+  std::string generated;
+  std::string address;  ///< where ssh is answered: what is bound
   int port = 0;         ///< 0: nowhere
   std::chrono::milliseconds grace{0};
   bool tags_ranks = false;     ///< rank_tags.h
@@ -87,6 +97,9 @@ struct TaskFolder {
   std::filesystem::path log_start() const { return path / "log.start"; }
   std::filesystem::path metrics() const { return path / "metrics"; }
   std::filesystem::path attach() const { return path / "attach"; }
+  std::filesystem::path mpi() const { return path / "mpi"; }
+  std::filesystem::path refused() const { return path / "refused"; }
+  std::filesystem::path answered() const { return path / "answered"; }
   std::filesystem::path hosts() const { return path / "hosts"; }
   std::filesystem::path passwd() const { return path / "passwd"; }
   std::filesystem::path shadow() const { return path / "shadow"; }
@@ -105,6 +118,10 @@ base::Result<RunningRecord> decode_running(std::string_view json);
 std::string encode(const ExitRecord& record);
 /// kNotFound for a record that is still blank.
 base::Result<ExitRecord> decode_exit(std::string_view json);
+
+/// Why a task was not started: "CODE\nWHAT".
+std::string refusal_text(const base::Error& error);
+base::Error read_refusal(std::string_view text);
 
 /// Start time of a process in clock ticks since boot; 0 where there is no such process.
 uint64_t start_ticks_of(pid_t pid);

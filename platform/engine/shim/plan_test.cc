@@ -15,6 +15,7 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
                                 .folder = "/tmp/\xe4",
                                 .ssh_command = {"/usr/sbin/sshd", "-i"},
                                 .own_process_tree = true},
+                      .generated = "/generated",
                       .address = "127.16.0.1",
                       .port = 12345,
                       .grace = std::chrono::seconds(3),
@@ -35,6 +36,7 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
   EXPECT_EQ(read->inner.folder, plan.inner.folder);
   EXPECT_EQ(read->inner.ssh_command, plan.inner.ssh_command);
   EXPECT_TRUE(read->inner.own_process_tree);
+  EXPECT_EQ(read->generated, plan.generated);
   EXPECT_EQ(read->address, plan.address);
   EXPECT_EQ(read->port, plan.port);
   EXPECT_EQ(read->grace, plan.grace);
@@ -50,10 +52,29 @@ TEST(InnerPlan, SaysWhatTheProgramReads) {
   EXPECT_TRUE(read->input && read->terminal);
 }
 
+TEST(InnerPlan, SaysWhatEachMpiIsGiven) {
+  const launch::MpiChoice choice{
+      .program = "mpiexec",
+      .variants = {
+          {job::MpiKind::kOpenMpi, {.environment = {{"OMPI_MCA_x", "1"}}, .files = {}}},
+          {job::MpiKind::kMpich, {}},
+          {job::MpiKind::kIntel, {.environment = {}, .files = {{"hostfile", "hostfile.\xff"}}}}}};
+
+  const auto read = decode_inner_plan(
+      encode(InnerPlan{.generated = "/generated", .mpi = choice, .takes_ranks = true}));
+
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->generated, "/generated");
+  EXPECT_EQ(read->mpi, choice);
+  EXPECT_TRUE(read->takes_ranks);
+}
+
 // A server that was renewed still enters tasks that the one before it has started.
 TEST(InnerPlan, OfAnEarlierReleaseIsReadToo) {
   auto older = nlohmann::json::from_cbor(encode(InnerPlan{.argv = {"train"}}));
-  ASSERT_EQ(older.erase("input") + older.erase("terminal"), 2U);
+  ASSERT_EQ(older.erase("input") + older.erase("terminal") + older.erase("generated") +
+                older.erase("takes_ranks"),
+            4U);
   std::string text;
   nlohmann::json::to_cbor(older, text);
 

@@ -87,6 +87,11 @@ base::UniqueFd watch_children() {
   return base::UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+void drain_signals(const base::UniqueFd& signals) {
+  signalfd_siginfo ignored{};
+  while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
+}
+
 // A process may fork between being listed and being killed; its orphan then becomes a child of this
 // process, so the loop ends only when there are no children left.
 void kill_descendants() {

@@ -14,6 +14,9 @@ namespace muster::engine {
 /// (signalfd). Children start with an empty mask all the same: base::spawn resets it.
 base::UniqueFd watch_children();
 
+/// Takes what a non-blocking signalfd tells, and forgets it.
+void drain_signals(const base::UniqueFd& signals);
+
 /// The processes below this one, parents before children. A process that forks meanwhile may
 /// escape.
 std::vector<pid_t> descendants_of(pid_t ancestor);

@@ -1,15 +1,12 @@
 #include "engine/shim/process_usage.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
-#include <system_error>
 
 #include "base/number.h"
-#include "base/unique_fd.h"
+#include "engine/shim/proc_files.h"
 
 namespace muster::engine {
 
@@ -20,76 +17,9 @@ namespace {
 // Smaller changes do not make up for walking the page tables.
 constexpr uint64_t kNoticed = 64;  ///< one part of so many
 
-/// A file of /proc, which has no size; empty where it is not there or nobody may read it. One call
-/// of read(2) is all of a short one.
-std::string read_short(const fs::path& path) {
-  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!file) return text;
-  std::array<char, 4096> buffer;
-  for (ssize_t count = 0; (count = ::read(file.get(), buffer.data(), buffer.size())) > 0;) {
-    text.append(buffer.data(), static_cast<size_t>(count));
-  }
-  return text;
-}
-
-std::string_view take_word(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\n"), text.size()));
-  const size_t end = std::min(text.find_first_of(" \t\n"), text.size());
-  const std::string_view word = text.substr(0, end);
-  text.remove_prefix(end);
-  return word;
-}
-
-uint64_t take_number(std::string_view& text) {
-  return base::number_of<uint64_t>(take_word(text)).value_or(0);
-}
-
-std::vector<pid_t> numbered_entries(const fs::path& folder) {
-  std::vector<pid_t> numbers;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(folder, error); entry != fs::directory_iterator();
-       entry.increment(error)) {
-    if (const auto number = base::number_of<pid_t>(entry->path().filename().string())) {
-      numbers.push_back(*number);
-    }
-  }
-  return numbers;
-}
-
-void append_children(const fs::path& thread, std::vector<pid_t>& children) {
-  const std::string text = read_short(thread / "children");
-  std::string_view rest = text;
-  while (const auto child = base::number_of<pid_t>(take_word(rest))) children.push_back(*child);
-}
-
-/// Children are listed with the thread that forked them.
-std::vector<pid_t> children_of(const fs::path& process, pid_t pid, uint64_t threads) {
-  std::vector<pid_t> children;
-  const fs::path tasks = process / "task";
-  if (threads == 1) {
-    append_children(tasks / std::to_string(pid), children);
-  } else {
-    for (const pid_t thread : numbered_entries(tasks)) {
-      append_children(tasks / std::to_string(thread), children);
-    }
-  }
-  return children;
-}
-
-/// Where a kernel keeps no lists of children, all processes are asked for their parents.
-std::multimap<pid_t, pid_t> children_of_all(const fs::path& proc) {
-  std::multimap<pid_t, pid_t> children;
-  for (const pid_t pid : numbered_entries(proc)) {
-    const auto read = parse_stat(read_short(proc / std::to_string(pid) / "stat"));
-    if (read) children.emplace(read->second.parent, pid);
-  }
-  return children;
-}
-
 /// The value of "Pss:   123 kB"; nullopt where the kernel does not say it of this process.
 std::optional<int64_t> proportional_bytes(const fs::path& process) {
-  const std::string text = read_short(process / "smaps_rollup");
+  const std::string text = read_proc_file(process / "smaps_rollup");
   const size_t at = text.find("\nPss:");
   if (at == std::string::npos) return std::nullopt;
   std::string_view rest = std::string_view(text).substr(at + 5);
@@ -98,7 +28,7 @@ std::optional<int64_t> proportional_bytes(const fs::path& process) {
 
 /// What is resident and not of a file: of processes that may not be looked into.
 int64_t private_bytes(const fs::path& process) {
-  const std::string text = read_short(process / "statm");
+  const std::string text = read_proc_file(process / "statm");
   std::string_view rest = text;
   take_word(rest);
   const uint64_t resident = take_number(rest);
@@ -171,26 +101,16 @@ ProcessUsage::ProcessUsage(pid_t root, pid_t left_out, fs::path proc)
     : root_(root), left_out_(left_out), proc_(std::move(proc)) {}
 
 Processes ProcessUsage::tree() const {
-  const fs::path root = proc_ / std::to_string(root_);
-  std::error_code error;
-  const bool listed = fs::exists(root / "task" / std::to_string(root_) / "children", error);
-  const auto all = listed ? std::multimap<pid_t, pid_t>() : children_of_all(proc_);
+  const ProcessChildren children(proc_, root_);
   Processes found;
   // The root itself is the shim: it copies what the task prints, at the task's bidding.
   std::vector<std::pair<pid_t, uint64_t>> open{{root_, 1}};
   while (!open.empty()) {
     const auto [parent, threads] = open.back();
     open.pop_back();
-    std::vector<pid_t> children;
-    if (listed) {
-      children = children_of(proc_ / std::to_string(parent), parent, threads);
-    } else {
-      const auto [first, end] = all.equal_range(parent);
-      for (auto at = first; at != end; ++at) children.push_back(at->second);
-    }
-    for (const pid_t child : children) {
+    for (const pid_t child : children.of(parent, threads)) {
       if (child == left_out_) continue;
-      const auto read = parse_stat(read_short(proc_ / std::to_string(child) / "stat"));
+      const auto read = parse_stat(read_proc_file(proc_ / std::to_string(child) / "stat"));
       // A process that has moved in the tree meanwhile is found twice.
       if (read && found.insert(*read).second) open.emplace_back(child, read->second.threads);
     }

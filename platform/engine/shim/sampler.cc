@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/number.h"
 #include "engine/metric_log.h"
-#include "engine/shim/gpu_usage.h"
 #include "engine/shim/process_usage.h"
 #include "engine/shim/socket_usage.h"
 #include "job/metric.h"
@@ -29,8 +28,8 @@ double seconds(std::chrono::nanoseconds time) {
 
 class Sampler {
  public:
-  explicit Sampler(const SamplerPlan& plan)
-      : processes_(plan.shim, ::getpid()), gpus_(plan.nvml, plan.gpus), last_(plan.started) {}
+  Sampler(const SamplerPlan& plan, LookAtGpus gpus)
+      : processes_(plan.shim, ::getpid()), gpus_(std::move(gpus)), last_(plan.started) {}
 
   MetricSample take() {
     const Steady::time_point now = Steady::now();
@@ -48,14 +47,15 @@ class Sampler {
       put(job::kNetworkReceived, static_cast<double>(traffic.received) / passed);
       put(job::kNetworkSent, static_cast<double>(traffic.sent) / passed);
     }
-    for (const auto& [name, value] : gpus_.look()) put(name, value);
+    if (!gpus_) return sample;
+    for (const auto& [name, value] : gpus_()) put(name, value);
     return sample;
   }
 
  private:
   ProcessUsage processes_;
   SocketUsage sockets_;
-  GpuUsage gpus_;
+  LookAtGpus gpus_;
   Steady::time_point last_;
 };
 
@@ -92,9 +92,9 @@ base::Result<SamplerPlan> read_sampler_plan(const std::vector<std::string>& argu
                      .gpus = {arguments.begin() + kFirstGpu, arguments.end()}};
 }
 
-int run_sampler(const SamplerPlan& plan) {
+int run_sampler(const SamplerPlan& plan, LookAtGpus gpus) {
   ::signal(SIGPIPE, SIG_IGN);
-  Sampler sampler(plan);
+  Sampler sampler(plan, std::move(gpus));
   while (true) {
     const Steady::time_point begin = Steady::now();
     if (!base::write_all(STDOUT_FILENO, encode_sample(sampler.take()))) return 0;

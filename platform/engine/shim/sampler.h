@@ -5,12 +5,18 @@
 // task with a hundred gigabytes takes a second, and a GPU that has failed may hold whoever asks it
 // for good. Then there are no samples, and the task goes on. Where a sample takes long, the next
 // one comes later: measuring never takes more than a fiftieth of a CPU.
+//
+// The shim is linked to no library, so it cannot load the one that tells of GPUs; a program beside
+// it, muster-gpu-sampler, is the same sampler with that. Where it is not there, or does not run
+// (the image of a container has another libc), GPUs are not measured.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -31,7 +37,10 @@ struct SamplerPlan {
 std::vector<std::string> arguments_of(const SamplerPlan& plan);
 base::Result<SamplerPlan> read_sampler_plan(const std::vector<std::string>& arguments);
 
-/// Returns an exit code.
-int run_sampler(const SamplerPlan& plan);
+/// By the names of job/metric.h.
+using LookAtGpus = std::function<std::vector<std::pair<std::string, double>>()>;
+
+/// `gpus` may be empty. Returns an exit code.
+int run_sampler(const SamplerPlan& plan, LookAtGpus gpus = {});
 
 }  // namespace muster::engine

@@ -1,15 +1,18 @@
 #include "engine/shim/task_metrics.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "engine/shim/channels.h"
 #include "engine/shim/folder_socket.h"
+#include "engine/shim/poll_wait.h"
 #include "engine/shim/sampler.h"
 #include "launch/task_plan.h"
 
@@ -20,30 +23,21 @@ namespace {
 // Reports read at once: the task's output must not wait for a flood of them.
 constexpr int kMostAtOnce = 256;
 
-int milliseconds_until(std::chrono::nanoseconds left) {
-  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left);
-  return static_cast<int>(std::clamp<int64_t>(whole.count(), 0, 3'600'000));
-}
-
-/// -1: never.
-int sooner(int a, int b) {
-  if (a < 0 || b < 0) return std::max(a, b);
-  return std::min(a, b);
-}
-
 }  // namespace
 
-TaskMetrics::TaskMetrics(const TaskFolder& folder, SamplingPlan plan, const base::Clock& clock,
+TaskMetrics::TaskMetrics(const TaskFolder& folder, std::filesystem::path generated,
+                         SamplingPlan plan, const base::Clock& clock,
                          std::function<void(std::string)> notice)
-    : folder_(folder),
+    : generated_(std::move(generated)),
       plan_(std::move(plan)),
       clock_(clock),
       writer_(folder.metrics()),
-      intake_(writer_, std::move(notice)) {}
+      intake_(writer_, std::move(notice)),
+      measures_gpus_(!plan_.gpus.empty()) {}
 
 void TaskMetrics::start() {
   // Where its folder can hold no socket, the program has to print its reports.
-  if (auto bound = bind_in(folder_.generated().string(), launch::kReportSocket)) {
+  if (auto bound = bind_in(generated_.string(), launch::kReportSocket)) {
     reports_ = *std::move(bound);
   }
   started_ = Steady::now();
@@ -57,9 +51,9 @@ void TaskMetrics::watch(std::vector<pollfd>& polled) const {
 
 int TaskMetrics::milliseconds_to_wait() const {
   int wait = -1;
-  if (sampling_starts_) wait = milliseconds_until(*sampling_starts_ - Steady::now());
+  if (sampling_starts_) wait = milliseconds_of(*sampling_starts_ - Steady::now());
   if (const auto due = intake_.due()) {
-    wait = sooner(wait, milliseconds_until(*due - clock_.now()));
+    wait = sooner(wait, milliseconds_of(*due - clock_.now()));
   }
   return wait;
 }
@@ -82,16 +76,22 @@ void TaskMetrics::read_reports() {
 
 void TaskMetrics::start_sampler() {
   sampling_starts_.reset();
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
-  base::UniqueFd here(ends[0]);
-  const base::UniqueFd there(ends[1]);
-  ::fcntl(here.get(), F_SETFL, O_NONBLOCK);
+  has_sampled_ = false;
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string other = (self.parent_path() / "muster-gpu-sampler").string();
+  measures_gpus_ = measures_gpus_ && !error && start_sampler(other, {"muster-gpu-sampler"});
   // This very program, even where another release has taken its place meanwhile.
-  base::SpawnOptions options{.argv = {"muster-shim", "--sample"},
-                             .program = "/proc/self/exe",
+  if (!measures_gpus_) start_sampler("/proc/self/exe", {"muster-shim", "--sample"});
+}
+
+bool TaskMetrics::start_sampler(const std::string& program, std::vector<std::string> argv) {
+  auto output = make_output_pipe();
+  if (!output) return false;
+  base::SpawnOptions options{.argv = std::move(argv),
+                             .program = program,
                              .environment = base::current_environment(),
-                             .descriptors = {{there.get(), STDOUT_FILENO}}};
+                             .descriptors = {{output->there.get(), STDOUT_FILENO}}};
   for (std::string& argument : arguments_of({.shim = ::getpid(),
                                              .started = started_,
                                              .interval = plan_.interval,
@@ -100,9 +100,10 @@ void TaskMetrics::start_sampler() {
     options.argv.push_back(std::move(argument));
   }
   auto child = base::spawn(options);
-  if (!child) return;
+  if (!child) return false;
   sampler_ = *std::move(child);
-  samples_ = std::move(here);
+  samples_ = std::move(output->here);
+  return true;
 }
 
 void TaskMetrics::read_samples() {
@@ -112,9 +113,13 @@ void TaskMetrics::read_samples() {
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count <= 0) {  // it has failed: another one may fare better
     stop_sampling();
-    sampling_starts_ = Steady::now() + plan_.interval;
+    const bool could_not_run = measures_gpus_ && !has_sampled_;
+    measures_gpus_ = measures_gpus_ && !could_not_run;
+    sampling_starts_ = Steady::now();
+    if (!could_not_run) *sampling_starts_ += plan_.interval;
     return;
   }
+  has_sampled_ = true;
   std::string_view text(buffer.data(), static_cast<size_t>(count));
   for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     if (const auto sample = decode_sample(text.substr(0, end))) writer_.write(*sample);

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -30,8 +31,9 @@ class TaskMetrics {
   using Steady = std::chrono::steady_clock;
 
   /// `notice` puts a line of Muster's own into the task's log. `clock` must outlive this.
-  TaskMetrics(const TaskFolder& folder, SamplingPlan plan, const base::Clock& clock,
-              std::function<void(std::string)> notice);
+  /// `generated`: the folder in which programs find the socket.
+  TaskMetrics(const TaskFolder& folder, std::filesystem::path generated, SamplingPlan plan,
+              const base::Clock& clock, std::function<void(std::string)> notice);
 
   /// The task starts: its program can report from now on.
   void start();
@@ -47,6 +49,9 @@ class TaskMetrics {
   void printed(MetricLines& lines, std::string_view bytes, std::optional<int> rank);
   void printing_ended(MetricLines& lines, std::optional<int> rank);
 
+  /// The process that measures; -1: there is none.
+  pid_t sampler() const { return sampler_.pid; }
+
   /// Nothing of the task is left to be measured.
   void stop_sampling();
   /// Writes down what still waits.
@@ -54,10 +59,11 @@ class TaskMetrics {
 
  private:
   void start_sampler();
+  bool start_sampler(const std::string& program, std::vector<std::string> argv);
   void read_samples();
   void read_reports();
 
-  TaskFolder folder_;
+  std::filesystem::path generated_;
   SamplingPlan plan_;
   const base::Clock& clock_;
   MetricWriter writer_;
@@ -67,6 +73,8 @@ class TaskMetrics {
   base::UniqueFd samples_;
   Steady::time_point started_;
   std::optional<Steady::time_point> sampling_starts_;
+  bool measures_gpus_;  ///< until what measures them has failed
+  bool has_sampled_ = false;
 };
 
 }  // namespace muster::engine

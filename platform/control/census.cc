@@ -1,0 +1,238 @@
+#include "control/census.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "control/sole_mpirun.h"
+
+namespace muster::control {
+
+using engine::RankPlace;
+using job::Job;
+using job::Role;
+using job::Task;
+
+namespace {
+
+constexpr std::string_view kNotTheHostfile = "mpirun did not use the hostfile";
+
+/// Task -> the ranks that were seen in it.
+using Seen = std::map<std::string, std::set<int>>;
+
+std::string count_of(size_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+const std::string& launcher_of(const Job& job) {
+  return job::deciding_task(job).name;
+}
+
+/// How many ranks the job's hostfile gives to each task that was placed.
+std::map<std::string, int> slots_of(const Job& job) {
+  std::map<std::string, int> slots;
+  for (const Task& task : job.tasks) {
+    const bool leads = task.name == launcher_of(job);
+    if (leads) slots[task.name] = job.spec.leader_slots;
+    if (!leads && !task.node.empty()) slots[task.name] = job.spec.slots_per_worker;
+  }
+  return slots;
+}
+
+/// Ranks from `first` on that follow on each other, as "3" or "0 to 3"; moves `first` behind them.
+std::string take_run(std::set<int>::const_iterator& first, std::set<int>::const_iterator end) {
+  const int from = *first;
+  int to = from;
+  while (++first != end && *first == to + 1) ++to;
+  return from == to ? std::to_string(from) : std::to_string(from) + " to " + std::to_string(to);
+}
+
+std::string list_of(const std::set<int>& ranks) {
+  if (ranks.empty()) return "no rank";
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (auto at = ranks.begin(); at != ranks.end();) {
+    const bool is_first = at == ranks.begin();
+    text += (is_first ? "" : ", ") + take_run(at, ranks.end());
+  }
+  return text;
+}
+
+/// One line a task, and no more than anybody reads.
+std::vector<std::string> evidence_of(const Job& job, const Seen& seen) {
+  constexpr size_t kMostLines = 12;
+  std::vector<std::string> lines;
+  for (const auto& [task, slots] : slots_of(job)) {
+    const auto found = seen.find(task);
+    if (slots == 0 && found == seen.end()) continue;
+    if (lines.size() == kMostLines) {
+      lines.emplace_back("...");
+      break;
+    }
+    lines.push_back(task + ": " + list_of(found == seen.end() ? std::set<int>() : found->second));
+  }
+  return lines;
+}
+
+std::string advice_of(const Job& job) {
+  const std::string& mpi = job.launch ? job.launch->mpi : std::string();
+  // With -f it counts each host's cores instead of its slots.
+  if (mpi.starts_with("Intel")) return "give it -machinefile /generated/hostfile and no -hosts";
+  if (mpi.starts_with("MPICH")) return "give it -f /generated/hostfile and no -hosts";
+  return "give mpirun --hostfile /generated/hostfile and no --host";
+}
+
+/// Where the ranks of worlds of this size were seen. nullopt: one was seen in two tasks, so there
+/// were several such worlds, and nobody knows whose is whose.
+std::optional<Seen> ranks_of_world(const std::vector<RankPlace>& ranks, int size) {
+  Seen seen;
+  std::set<int> known;
+  for (const RankPlace& place : ranks) {
+    if (place.world_size != size) continue;
+    if (!known.insert(place.rank).second) return std::nullopt;
+    seen[place.task].insert(place.rank);
+  }
+  return seen;
+}
+
+size_t ranks_in(const Seen& seen) {
+  size_t count = 0;
+  for (const auto& [task, ranks] : seen) count += ranks.size();
+  return count;
+}
+
+using Worlds = std::map<int, std::set<int>>;  ///< size -> ranks that were seen
+
+/// The largest world all of whose ranks have been seen; of one size, where that is given. (A
+/// program may start others by itself, which are a world of their own.)
+std::optional<int> complete_world(const std::vector<RankPlace>& ranks, std::optional<int> size) {
+  Worlds worlds;
+  for (const RankPlace& place : ranks) worlds[place.world_size].insert(place.rank);
+  for (auto world = worlds.rbegin(); world != worlds.rend(); ++world) {
+    const bool is_meant = world->first > 0 && (!size || world->first == *size);
+    if (is_meant && static_cast<int>(world->second.size()) >= world->first) return world->first;
+  }
+  return std::nullopt;
+}
+
+bool has_workers(const Job& job) {
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.role == Role::kWorker && !task.node.empty();
+  });
+}
+
+/// And more of them than the hostfile has it take.
+bool are_all_on_the_launcher(const Job& job, const std::vector<RankPlace>& ranks) {
+  return has_workers(job) && static_cast<int>(ranks.size()) > job.spec.leader_slots &&
+         std::all_of(ranks.begin(), ranks.end(),
+                     [&](const RankPlace& place) { return place.task == launcher_of(job); });
+}
+
+/// Ranks that were to be one world, each of which is one by itself: what MPI_Init finds in their
+/// environment is another library's. Of a world that is as large as it should be, a rank beyond the
+/// first would have said so, whatever it started itself.
+std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlace>& ranks,
+                                      const SoleMpirun& asked) {
+  const bool is_alone = std::all_of(ranks.begin(), ranks.end(), [](const RankPlace& place) {
+    return place.world_size == 1 && place.rank == 0;
+  });
+  if (!is_alone || ranks.size() < 2 || asked.ranks.value_or(0) < 2) return std::nullopt;
+  const std::string mpi =
+      job.launch && !job.launch->mpi.empty() ? " (" + job.launch->mpi + ")" : "";
+  Seen seen;
+  for (const RankPlace& place : ranks) seen[place.task].insert(place.rank);
+  return CensusFault{
+      .cause = std::to_string(*asked.ranks) +
+               " ranks each think they are a world of 1: the program was built for another MPI "
+               "than the mpirun that started it" +
+               mpi,
+      .advice =
+          "build it with that MPI's own compiler (mpicc), or call the mpirun of the MPI that "
+          "it was built for",
+      .evidence = evidence_of(job, seen)};
+}
+
+CensusFault all_on_the_launcher(const Job& job, const Seen& seen, bool is_certain) {
+  const size_t count = ranks_in(seen);
+  const std::string who =
+      count == 1 ? "the one rank runs" : "all " + std::to_string(count) + " ranks run";
+  return {.cause = who + " on the launcher and none on a worker" +
+                   (is_certain ? ": " + std::string(kNotTheHostfile) : ""),
+          .advice = advice_of(job),
+          .evidence = evidence_of(job, seen),
+          .is_certain = is_certain};
+}
+
+/// More ranks in a task than it has slots, while others have some left: the hostfile was read by
+/// nobody.
+std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
+  const std::map<std::string, int> slots = slots_of(job);
+  size_t all_slots = 0;
+  for (const auto& [task, count] : slots) all_slots += static_cast<size_t>(count);
+  if (ranks_in(seen) > all_slots) return std::nullopt;  // more were asked for than there is room
+  for (const auto& [task, ranks] : seen) {
+    const auto known = slots.find(task);
+    if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;
+    return CensusFault{
+        .cause = task + " runs " + count_of(ranks.size(), "rank") + " and has " +
+                 count_of(static_cast<size_t>(known->second), "slot") +
+                 ", while others have slots to spare: " + std::string(kNotTheHostfile),
+        .advice = advice_of(job),
+        .evidence = evidence_of(job, seen)};
+  }
+  return std::nullopt;
+}
+
+/// Open MPI has every rank sign in. Those of the others are looked for among the processes there
+/// are, and one that ends at once may never be seen.
+bool misses_no_rank(const Job& job) {
+  return !job.launch || job.launch->mpi.starts_with("Open MPI");
+}
+
+}  // namespace
+
+CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& ranks) {
+  if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return {};
+  const auto asked = sole_mpirun(job.spec);
+  if (asked) {
+    if (auto fault = each_alone(job, ranks, *asked)) return {.is_final = true, .fault = fault};
+  }
+  const auto world = complete_world(ranks, asked ? asked->ranks : std::nullopt);
+  if (!world) return {};
+  const auto seen = ranks_of_world(ranks, *world);
+  if (!seen) return {};
+  const bool is_meant = !asked || asked->places_ranks;
+  if (are_all_on_the_launcher(job, ranks)) {
+    // A script prepares what it needs on the launcher, with one rank mostly.
+    if (is_meant && *world == 1) return {};
+    return {.is_final = true, .fault = all_on_the_launcher(job, *seen, !is_meant)};
+  }
+  if (!asked) return {};  // its script may go on to another program
+  return {.is_final = true, .fault = is_meant ? std::nullopt : crowded(job, *seen)};
+}
+
+std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPlace>& ranks) {
+  if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return std::nullopt;
+  int world_size = 0;
+  std::set<int> known;
+  Seen seen;
+  for (const RankPlace& place : ranks) {
+    world_size = std::max(world_size, place.world_size);
+    known.insert(place.rank);
+    seen[place.task].insert(place.rank);
+  }
+  const bool is_whole = static_cast<int>(known.size()) >= world_size;
+  if (!is_whole && !misses_no_rank(job)) return std::nullopt;
+  if (are_all_on_the_launcher(job, ranks)) {
+    return CensusFault{.cause = "all ranks ran on the launcher and none on a worker: " +
+                                std::string(kNotTheHostfile),
+                       .advice = advice_of(job),
+                       .evidence = evidence_of(job, seen)};
+  }
+  if (is_whole) return std::nullopt;
+  return CensusFault{.cause = "only " + std::to_string(known.size()) + " of " +
+                              std::to_string(world_size) + " ranks ever started",
+                     .advice = advice_of(job),
+                     .evidence = evidence_of(job, seen)};
+}
+
+}  // namespace muster::control

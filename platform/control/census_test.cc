@@ -1,0 +1,215 @@
+#include "control/census.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::control {
+namespace {
+
+using engine::RankPlace;
+using job::Job;
+using Places = std::vector<RankPlace>;
+
+/// Two workers of two slots each, and what its launcher runs.
+Job job_of(std::vector<std::string> command, std::string mpi = "Open MPI 4.1.4") {
+  Job job{.spec = {.name = "dist",
+                   .kind = job::Kind::kMpi,
+                   .command = std::move(command),
+                   .workers = 2,
+                   .slots_per_worker = 2},
+          .launch = job::LaunchFacts{.by = job::LaunchBy::kSsh, .why = {}, .mpi = std::move(mpi)}};
+  job.tasks = job::tasks_of(job.spec);
+  for (job::Task& task : job.tasks) task.node = "n1";
+  return job;
+}
+
+const std::vector<std::string> kPlain{"mpirun", "-np", "4", "train"};
+const std::vector<std::string> kScript{"sh", "-c", "prepare; mpirun -np 4 train"};
+
+/// Ranks 0 to `count` - 1 of a world of `size`, in one task.
+Places ranks_on(const std::string& task, int count, int size, int first = 0) {
+  Places places;
+  for (int i = 0; i < count; ++i) places.push_back({first + i, size, task});
+  return places;
+}
+
+Places operator+(Places left, const Places& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+TEST(CensusAtStart, FailsAWorldThatIsAllOnTheLauncherAndSaysWhereItsRanksAre) {
+  const CensusVerdict verdict = judge_at_start(job_of(kPlain), ranks_on("launcher", 4, 4));
+
+  ASSERT_TRUE(verdict.fault);
+  EXPECT_TRUE(verdict.fault->is_certain);
+  EXPECT_EQ(verdict.fault->cause,
+            "all 4 ranks run on the launcher and none on a worker: mpirun did not use the "
+            "hostfile");
+  EXPECT_EQ(verdict.fault->advice, "give mpirun --hostfile /generated/hostfile and no --host");
+  EXPECT_EQ(verdict.fault->evidence,
+            (std::vector<std::string>{"launcher: ranks 0 to 3", "worker-0: no rank",
+                                      "worker-1: no rank"}));
+}
+
+TEST(CensusAtStart, AdvisesInTheWordsOfTheMpiThatItIs) {
+  const auto advice = [](const std::string& mpi) {
+    return judge_at_start(job_of(kPlain, mpi), ranks_on("launcher", 4, 4)).fault->advice;
+  };
+  EXPECT_EQ(advice("MPICH 4.0.2"), "give it -f /generated/hostfile and no -hosts");
+  EXPECT_EQ(advice("Intel MPI 2021.13"), "give it -machinefile /generated/hostfile and no -hosts");
+}
+
+TEST(CensusAtStart, FailsAWorkerThatHasMoreRanksThanSlotsWhileAnotherHasNone) {
+  const CensusVerdict verdict = judge_at_start(job_of(kPlain), ranks_on("worker-0", 4, 4));
+
+  ASSERT_TRUE(verdict.fault);
+  EXPECT_EQ(verdict.fault->cause,
+            "worker-0 runs 4 ranks and has 2 slots, while others have slots to spare: mpirun did "
+            "not use the hostfile");
+}
+
+TEST(CensusAtStart, FailsRanksThatAreEachAWorldOfTheirOwn) {
+  const CensusVerdict verdict =
+      judge_at_start(job_of(kPlain), {{0, 1, "worker-0"}, {0, 1, "worker-1"}});
+
+  ASSERT_TRUE(verdict.fault);
+  EXPECT_EQ(verdict.fault->cause,
+            "4 ranks each think they are a world of 1: the program was built for another MPI than "
+            "the mpirun that started it (Open MPI 4.1.4)");
+}
+
+TEST(CensusAtStart, WaitsUntilAllRanksOfAWorldAreThere) {
+  const CensusVerdict verdict = judge_at_start(job_of(kPlain), ranks_on("launcher", 3, 4));
+
+  EXPECT_FALSE(verdict.fault);
+  EXPECT_FALSE(verdict.is_final);
+}
+
+TEST(CensusAtStart, IsOverOnceTheOneWorldThatThereWillBeIsAsItShould) {
+  const CensusVerdict verdict =
+      judge_at_start(job_of(kPlain), ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2));
+
+  EXPECT_FALSE(verdict.fault);
+  EXPECT_TRUE(verdict.is_final);
+}
+
+TEST(CensusAtStart, OnlyTellsWhatAScriptMayMean) {
+  const CensusVerdict verdict = judge_at_start(job_of(kScript), ranks_on("launcher", 4, 4));
+
+  ASSERT_TRUE(verdict.fault);
+  EXPECT_FALSE(verdict.fault->is_certain);
+  EXPECT_EQ(verdict.fault->cause, "all 4 ranks run on the launcher and none on a worker");
+}
+
+TEST(CensusAtStart, OnlyTellsWhatAnMpirunWithHostsOfItsOwnMayMean) {
+  const CensusVerdict verdict = judge_at_start(
+      job_of({"mpirun", "-np", "4", "--host", "localhost:4", "train"}), ranks_on("launcher", 4, 4));
+
+  EXPECT_FALSE(verdict.fault->is_certain);
+}
+
+TEST(CensusAtStart, LeavesHealthyJobsAlone) {
+  const auto with_slots_of_its_own = [] {
+    Job job = job_of(kPlain);
+    job.spec.leader_slots = 4;
+    return job;
+  };
+  const auto elastic = [] {
+    Job job = job_of({"mpirun", "train"});
+    job.tasks.back().node.clear();
+    return job;
+  };
+  const struct {
+    const char* what;
+    Job job;
+    Places ranks;
+  } cases[] = {
+      {"fewer ranks than there are slots", job_of({"mpirun", "-np", "2", "train"}),
+       ranks_on("worker-0", 2, 2)},
+      {"one rank", job_of({"mpirun", "-np", "1", "train"}), ranks_on("worker-1", 1, 1)},
+      {"a program that is no MPI program, of which every copy signs in",
+       job_of({"mpirun", "hostname"}), ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2)},
+      {"more ranks than slots, as was asked for", job_of({"mpiexec", "-n", "8", "train"}),
+       ranks_on("worker-0", 4, 8) + ranks_on("worker-1", 4, 8, 4)},
+      {"all on one worker, as was asked for",
+       job_of({"mpirun", "-np", "4", "--host", "dist-worker-0:4", "train"}),
+       ranks_on("worker-0", 4, 4)},
+      {"oversubscribed, as was asked for",
+       job_of({"mpirun", "-np", "3", "--oversubscribe", "-N", "3", "train"}),
+       ranks_on("worker-0", 3, 3)},
+      {"a script that prepares something on the launcher", job_of(kScript),
+       ranks_on("launcher", 1, 1)},
+      {"a script that has prepared something there, and trains on workers", job_of(kScript),
+       ranks_on("launcher", 1, 1) + ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2)},
+      {"a script whose second program has fewer ranks than its first", job_of(kScript),
+       ranks_on("worker-0", 1, 1) + ranks_on("worker-0", 1, 4, 1) + ranks_on("worker-1", 2, 4, 2)},
+      {"a script that runs one rank on each worker, one after the other", job_of(kScript),
+       ranks_on("worker-0", 1, 1) + ranks_on("worker-1", 1, 1)},
+      {"a script that starts the same twice, elsewhere", job_of(kScript),
+       ranks_on("launcher", 2, 2) + ranks_on("worker-0", 2, 2)},
+      {"a driver that starts more than itself", job_of({"mpirun", "-np", "1", "driver"}),
+       ranks_on("worker-0", 4, 4)},
+      {"drivers whose children have taken the place of one of them",
+       job_of({"mpirun", "-np", "2", "driver"}),
+       ranks_on("worker-0", 1, 1) + ranks_on("worker-1", 1, 1) + ranks_on("worker-1", 1, 2, 1)},
+      {"a launcher that takes ranks, and takes all that there are", with_slots_of_its_own(),
+       ranks_on("launcher", 4, 4)},
+      {"an elastic gang that has one worker", elastic(), ranks_on("worker-0", 2, 2)},
+      {"files that are just being written", job_of(kPlain), ranks_on("launcher", 4, 0)},
+      {"a job of another kind", Job{.spec = {.kind = job::Kind::kTorch}},
+       ranks_on("worker-0", 4, 4)},
+      {"nobody yet", job_of(kPlain), {}},
+  };
+  for (const auto& healthy : cases) {
+    const CensusVerdict verdict = judge_at_start(healthy.job, healthy.ranks);
+    EXPECT_FALSE(verdict.fault) << healthy.what << ": " << verdict.fault->cause;
+  }
+}
+
+TEST(CensusAtStart, ALauncherThatTakesRanksDoesNotTakeThemAll) {
+  Job job = job_of(kPlain);
+  job.spec.leader_slots = 1;
+
+  EXPECT_TRUE(judge_at_start(job, ranks_on("launcher", 4, 4)).fault);
+}
+
+TEST(CensusAtEnd, AgreesWhenEveryRankRanOnAWorker) {
+  EXPECT_FALSE(judge_at_end(job_of(kPlain), {{0, 2, "worker-0"}, {1, 2, "worker-1"}}));
+}
+
+TEST(CensusAtEnd, CatchesRanksThatAllRanOnTheLauncherWhateverStartedThem) {
+  for (const auto& command : {kPlain, kScript}) {
+    const auto fault = judge_at_end(job_of(command), ranks_on("launcher", 2, 2));
+    ASSERT_TRUE(fault);
+    EXPECT_NE(fault->cause.find("all ranks ran on the launcher"), std::string::npos);
+  }
+}
+
+TEST(CensusAtEnd, CatchesAWorldThatWasNeverWholeWhereEveryRankSignsIn) {
+  const Places half{{0, 4, "worker-0"}, {1, 4, "worker-1"}};
+
+  EXPECT_EQ(judge_at_end(job_of(kPlain), half)->cause, "only 2 of 4 ranks ever started");
+}
+
+TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
+  for (const char* mpi : {"MPICH 4.0.2", "Intel MPI 2021.13", ""}) {
+    const Job job = job_of(kPlain, mpi);
+    EXPECT_FALSE(judge_at_end(job, {{2, 4, "worker-0"}})) << mpi;
+    EXPECT_FALSE(judge_at_end(job, {{0, 4, "launcher"}})) << mpi;
+    EXPECT_TRUE(judge_at_end(job, ranks_on("launcher", 4, 4))) << mpi;
+  }
+}
+
+TEST(CensusAtEnd, AcceptsSeveralProgramsOfOneJob) {
+  // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now speaks of a world of 1.
+  EXPECT_FALSE(
+      judge_at_end(job_of(kScript), {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}));
+}
+
+TEST(CensusAtEnd, HasNothingToSayWhereNoRankWasSeen) {
+  EXPECT_FALSE(judge_at_end(job_of(kPlain), {}));
+  EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {{0, 1, "main"}}));
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,174 @@
+// The images of a gang, before it is planned: they are brought to the nodes that its tasks were
+// placed on, and looked into, for what a task runs and how it is reached depends on its image.
+//
+// Nothing of the gang runs meanwhile. Whoever stops or evicts it drops what is under way; a server
+// that is started anew finds no task of it, and starts it again from here.
+#include <algorithm>
+
+#include "control/controller.h"
+#include "control/run.h"
+#include "job/units.h"
+#include "launch/program.h"
+
+namespace muster::control {
+
+using base::Error;
+using base::ErrorCode;
+using engine::ImageWish;
+using job::Job;
+using job::Task;
+
+namespace {
+
+// Of all that an engine says while it fetches an image.
+constexpr std::chrono::seconds kBetweenWords{1};
+
+/// Who the tasks of a role run as, and how its image is had: a role that has an image of its own
+/// says so itself.
+struct ImageOf {
+  const std::string& image;
+  const std::string& user;
+  const job::RegistryLogin& registry;
+};
+
+ImageOf image_of(const job::JobSpec& spec, job::Role role) {
+  const job::RoleSpec* const own = launch::role_spec(spec, role);
+  if (own == nullptr || own->image.empty()) return {spec.image, spec.user, spec.registry};
+  return {own->image, own->user, own->registry};
+}
+
+Result<std::string> password_of(const job::RegistryLogin& login, const std::string& project,
+                                const Accounts* accounts) {
+  if (login.secret.empty()) return std::string();
+  if (accounts == nullptr) {
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "this server keeps no secrets, and one is to log in to a registry"};
+  }
+  return accounts->open_secret(project, login.secret);
+}
+
+/// One for each task that was placed.
+Result<std::vector<ImageWish>> wishes_of(const Job& job, const Accounts* accounts) {
+  std::vector<ImageWish> wishes;
+  for (const Task& task : job.tasks) {
+    if (task.node.empty()) continue;
+    const ImageOf of = image_of(job.spec, task.role);
+    MUSTER_TRY(std::string password, password_of(of.registry, job.spec.project, accounts));
+    wishes.push_back({.task = task.name,
+                      .node = task.node,
+                      .image = of.image,
+                      .user = of.user,
+                      .pull = job.spec.container.pull,
+                      .registry = of.registry.server,
+                      .username = of.registry.username,
+                      .password = std::move(password)});
+  }
+  return wishes;
+}
+
+/// "image horovod:0.28", "images a, b"
+std::string names_of(const std::vector<ImageWish>& wishes) {
+  std::set<std::string> images;
+  for (const ImageWish& wish : wishes) images.insert(wish.image);
+  std::string text = images.size() == 1 ? "image " : "images ";
+  for (const std::string& image : images) text += (image == *images.begin() ? "" : ", ") + image;
+  return text;
+}
+
+std::string time_between(base::Time began, base::Time ended) {
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(ended - began);
+  return job::format_duration(std::max(took, std::chrono::milliseconds(0)));
+}
+
+}  // namespace
+
+void Controller::fetch_images(Entry& entry) {
+  Job& job = entry.job;
+  auto wishes = wishes_of(job, parts_.accounts);
+  if (!wishes) {
+    fail(entry, {.cause = wishes.error().what, .advice = wishes.error().advice});
+    return finish_if_over(entry);
+  }
+  Run::Fetch& fetch = entry.run->fetch.emplace();
+  fetch.began = parts_.clock.now();
+  for (const ImageWish& wish : *wishes) fetch.tasks.push_back(wish.task);
+  job.reason = "looks for " + names_of(*wishes);
+  note(job, job.reason);
+  change(entry);
+  const auto alive = std::weak_ptr<bool>(alive_);
+  fetch.interest = parts_.engine.prepare(
+      engine_gang(job), *std::move(wishes),
+      [this, alive, id = job.id, attempt = job.attempt](const std::string& says) {
+        Entry* const of = alive.expired() ? nullptr : run_of(id, attempt);
+        if (of == nullptr || !of->run->fetch) return;
+        of->run->fetch->says = says;
+        show_fetching(*of);
+      },
+      [this, alive, id = job.id,
+       attempt = job.attempt](Result<std::vector<launch::ImageFacts>> facts) {
+        if (!alive.expired()) images_fetched(id, attempt, std::move(facts));
+      });
+}
+
+/// Those who watch are told now and then. It is not stored: a new server begins anew.
+void Controller::show_fetching(Entry& entry) {
+  Job& job = entry.job;
+  Run::Fetch& fetch = *entry.run->fetch;
+  if (fetch.pause || fetch.says.empty() || job.reason == fetch.says) return;
+  job.reason = fetch.says;
+  tell(job);
+  fetch.pause = parts_.loop.after(kBetweenWords, [this, id = job.id, attempt = job.attempt] {
+    Entry* const of = run_of(id, attempt);
+    if (of == nullptr || !of->run->fetch) return;
+    of->run->fetch->pause.reset();
+    show_fetching(*of);
+  });
+}
+
+void Controller::images_fetched(const std::string& id, int attempt,
+                                Result<std::vector<launch::ImageFacts>> facts) {
+  Entry* const entry = run_of(id, attempt);
+  if (entry == nullptr || !entry->run->fetch) return;
+  Job& job = entry->job;
+  Run& run = *entry->run;
+  const Run::Fetch fetch = *std::exchange(run.fetch, std::nullopt);
+  if (job.stop_requested || job.eviction) return finish_if_over(*entry);
+  if (facts && facts->size() != fetch.tasks.size()) {
+    facts = Error{.code = ErrorCode::kInternal, .what = "not every image was looked into"};
+  }
+  if (!facts) {
+    ++metrics_.engine_errors;
+    if (!try_again_later(*entry, facts.error())) {
+      fail(*entry, {.cause = facts.error().what, .advice = facts.error().advice});
+    }
+    return finish_if_over(*entry);
+  }
+  for (size_t i = 0; i < fetch.tasks.size(); ++i) {
+    run.images[fetch.tasks[i]] = std::move((*facts)[i]);
+  }
+  note(job, "its images are there, after " + time_between(fetch.began, parts_.clock.now()));
+  job.reason = starting_reason(job);
+  change(*entry);
+  begin(*entry);
+}
+
+/// Nothing of it has started, so nothing is lost.
+void Controller::leave_before_start(Entry& entry, const std::string& node) {
+  const auto& tasks = entry.job.tasks;
+  const bool is_meant =
+      std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) { return task.node == node; });
+  if (!is_meant) return;
+  entry.run->requeue = "node " + node + " has gone; it starts elsewhere";
+  end_gang(entry, engine::StopMode::kNow);
+}
+
+void Controller::give_up_fetching(Entry& entry) {
+  Job& job = entry.job;
+  if (!std::exchange(entry.run->fetch, std::nullopt)) return;
+  note(job, "its images are not waited for any more");
+  soon([this, id = job.id, attempt = job.attempt] {
+    if (Entry* const late = run_of(id, attempt)) finish_if_over(*late);
+  });
+}
+
+}  // namespace muster::control

@@ -1,0 +1,155 @@
+// What must hold in a random world, whatever was done to it.
+#include "control/random_world.h"
+#include "engine/silent_node.h"
+
+namespace muster::control {
+
+using engine::Gang;
+using job::Job;
+using job::Kind;
+using job::Phase;
+
+const Job* RandomWorld::job_of(const std::string& id) const {
+  for (const Job* job : controller_->list()) {
+    if (job->id == id) return job;
+  }
+  return nullptr;
+}
+
+const engine::Node* RandomWorld::node_named(const std::string& name) const {
+  for (const engine::Node& node : engine_->offered) {
+    if (node.name == name) return &node;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> RandomWorld::leaves() const {
+  return {"default", "team-a", "team-b", "lab-a", "lab-b", "extra"};
+}
+
+void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
+  const Job* const job = job_of(gang.job_id);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->attempt, gang.attempt);
+  EXPECT_FALSE(job->suspended) << job->spec.name;
+  EXPECT_FALSE(job->stop_requested) << job->spec.name;
+  EXPECT_FALSE(job->eviction) << job->spec.name;
+  for (const auto& [other, task] : engine_->running) {
+    EXPECT_FALSE(other.job_id == gang.job_id && other.attempt != gang.attempt)
+        << job->spec.name << ": " << task << " of attempt " << other.attempt << " still runs";
+  }
+  for (const launch::TaskPlan& plan : tasks) {
+    EXPECT_TRUE(ever_started_.insert({gang, plan.task}).second)
+        << job->spec.name << "/" << gang.attempt << " " << plan.task << " twice";
+    const auto task = std::find_if(job->tasks.begin(), job->tasks.end(),
+                                   [&](const job::Task& one) { return one.name == plan.task; });
+    ASSERT_NE(task, job->tasks.end());
+    EXPECT_EQ(task->node, plan.node);
+    look_at_room(*job, *task);
+  }
+  look_at_limit(*job);
+}
+
+void RandomWorld::look_at_room(const Job& job, const job::Task& task) {
+  const engine::Node* const node = node_named(task.node);
+  ASSERT_NE(node, nullptr) << job.spec.name << " " << task.name << " on " << task.node;
+  EXPECT_FALSE(engine::is_silent(*node)) << job.spec.name << " " << task.name;
+  for (const int device : task.devices) {
+    EXPECT_LT(device, node->gpus) << job.spec.name << " " << task.name;
+  }
+  if (task.role == job::Role::kLauncher || job.spec.resources.cpu_milli == 0) return;
+  int64_t cpu = 0;
+  for (const auto& [gang, name] : engine_->running) {
+    if (engine_->plans.at({gang, name}).node != task.node || name == "launcher") continue;
+    const Job* const other = job_of(gang.job_id);
+    if (other != nullptr) cpu += other->spec.resources.cpu_milli;
+  }
+  EXPECT_LE(cpu + job.spec.resources.cpu_milli, node->cpu_milli) << job.spec.name;
+}
+
+void RandomWorld::look_at_limit(const Job& job) {
+  const bool may_have_shrunk = job.spec.scheduling.min_workers.has_value();
+  if (may_have_shrunk) return;  // what it keeps is not asked for anew
+  for (const std::string& project : {job.spec.project, std::string("lab")}) {
+    const auto limit = fixed_limits_.find(project);
+    if (limit == fixed_limits_.end()) continue;
+    if (project == "lab" && !job.spec.project.starts_with("lab")) continue;
+    std::map<std::string, int64_t> by_pool;
+    for (const Job* other : controller_->list()) {
+      // Who is being evicted is not counted any more: its successor may come before it has gone.
+      const bool counts = other->spec.project.starts_with(project) && !other->eviction;
+      if (!counts || job::is_final(other->phase)) continue;
+      for (const job::Task& task : other->tasks) {
+        const engine::Node* const node = node_named(task.node);
+        if (node == nullptr) continue;
+        by_pool[node->pool] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
+      }
+    }
+    for (const auto& [pool, gpus] : by_pool) {
+      EXPECT_LE(gpus, limit->second) << project << " in pool " << pool << " by " << job.spec.name;
+    }
+  }
+}
+
+void RandomWorld::look() {
+  for (const auto& [gang, task] : engine_->running) {
+    const Job* const job = job_of(gang.job_id);
+    ASSERT_NE(job, nullptr) << gang.job_id << " is gone, and its " << task << " runs";
+    EXPECT_EQ(job->attempt, gang.attempt) << job->spec.name << " " << task;
+    const bool holds_room = job->phase == Phase::kStarting || job->phase == Phase::kRunning;
+    EXPECT_TRUE(holds_room) << job->spec.name << " " << task << " runs; "
+                            << job::to_string(job->phase);
+  }
+  for (const Job* job : controller_->list()) look_at_gang(*job);
+  look_at_devices();
+}
+
+void RandomWorld::look_at_gang(const Job& job) {
+  if (job.phase == Phase::kQueued) {
+    for (const job::Task& task : job.tasks) {
+      EXPECT_TRUE(task.node.empty() && task.phase == job::TaskPhase::kPending) << job.spec.name;
+    }
+  }
+  if (job.spec.kind != Kind::kMpi || job.phase != Phase::kRunning) return;
+  const Gang gang{job.id, job.attempt};
+  const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
+  if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
+  const auto workers = std::count_if(
+      engine_->running.begin(), engine_->running.end(),
+      [&](const TaskKey& task) { return task.first == gang && task.second.starts_with("worker"); });
+  EXPECT_GE(workers, job.spec.scheduling.min_workers.value_or(job.spec.workers)) << job.spec.name;
+}
+
+void RandomWorld::look_at_devices() {
+  std::map<std::pair<std::string, int>, int> held;
+  for (const Job* job : controller_->list()) {
+    if (job::is_final(job->phase)) continue;
+    for (const job::Task& task : job->tasks) {
+      if (task.phase == job::TaskPhase::kEnded) continue;
+      for (const int device : task.devices) held[{task.node, device}] += task.gpu_share_milli;
+    }
+  }
+  for (const auto& [device, share] : held) {
+    EXPECT_LE(share, 1000) << device.first << " " << device.second;
+  }
+}
+
+void RandomWorld::look_at_standing() {
+  if (!nodes_are_steady_) return;
+  std::map<std::string, int64_t> held;
+  for (const Job* job : controller_->list()) {
+    if (job::is_final(job->phase)) continue;
+    // Who is being evicted is not counted any more, and who its room is for is already.
+    if (job->eviction) return;
+    for (const job::Task& task : job->tasks) {
+      held[job->spec.project] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
+    }
+  }
+  for (const std::string& project : leaves()) {
+    const auto status = controller_->project(project);
+    if (!status || project == "team-a") continue;  // team-a may have a project below it
+    EXPECT_EQ(status->allocated.gpu_milli, held[project]) << project;
+  }
+}
+
+}  // namespace muster::control

@@ -1,0 +1,64 @@
+// Nodes whose machines do not answer for the moment: what runs there goes on, and its job says so.
+// Nothing new is placed there until they answer, or are gone.
+#include <algorithm>
+
+#include "control/controller.h"
+#include "control/run.h"
+#include "engine/silent_node.h"
+
+namespace muster::control {
+
+using engine::Node;
+using job::Job;
+using job::Phase;
+using job::Task;
+
+namespace {
+
+bool runs_on(const Job& job, const std::string& node) {
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
+    return task.phase != job::TaskPhase::kEnded && task.node == node;
+  });
+}
+
+}  // namespace
+
+/// Tells the jobs that have tasks on nodes that were heard of `before`, and now are not, or are
+/// again.
+void Controller::tell_of_silence(const std::vector<Node>& before) {
+  for (const Node& old : before) {
+    const Node* const now = node_named(old.name);
+    const bool is_silent = now != nullptr && engine::is_silent(*now);
+    if (now == nullptr || is_silent == engine::is_silent(old)) continue;
+    for (const auto& [sequence, entry] : entries_) {
+      Job& job = entry->job;
+      if (!entry->run || !runs_on(job, old.name)) continue;
+      note(job, "node " + old.name + (is_silent ? " does not answer" : " answers again"));
+      const bool is_ending = entry->run->ending || job.eviction || job.stop_requested;
+      if (job.phase == Phase::kRunning && !is_ending) job.reason = running_reason(job);
+      change(*entry);
+    }
+  }
+}
+
+/// "runs", and which of its nodes are silent.
+std::string Controller::running_reason(const Job& job) const {
+  std::string reason = "runs";
+  for (const Node& node : nodes_) {
+    if (!engine::is_silent(node) || !runs_on(job, node.name)) continue;
+    reason +=
+        "; node " + node.name + " does not answer since " + node.labels.at(engine::kSilentSince);
+  }
+  return reason;
+}
+
+bool Controller::is_silent(const std::string& node) const {
+  const Node* const known = node_named(node);
+  return known != nullptr && engine::is_silent(*known);
+}
+
+bool Controller::takes_nothing_new(const std::string& node) const {
+  return cordoned_.count(node) > 0 || is_silent(node);
+}
+
+}  // namespace muster::control

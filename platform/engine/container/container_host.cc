@@ -1,0 +1,307 @@
+#include "engine/container/container_host.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/silent_node.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using std::chrono::milliseconds;
+
+/// A folder of this user's alone, with a short path (that of a socket has 107 characters at most);
+/// gone with its owner.
+class SocketFolder {
+ public:
+  SocketFolder() {
+    const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+    for (const char* parent : {runtime, "/tmp"}) {
+      if (parent == nullptr) continue;
+      std::string name = std::string(parent) + "/muster-ssh-XXXXXX";
+      if (::mkdtemp(name.data()) == nullptr) continue;
+      path_ = name;
+      return;
+    }
+  }
+  SocketFolder(const SocketFolder&) = delete;
+  SocketFolder& operator=(const SocketFolder&) = delete;
+  ~SocketFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+
+  /// In a folder that could not be made nothing can be bound: the tunnel says so.
+  fs::path socket() const { return path_ / "engine.sock"; }
+
+ private:
+  fs::path path_;
+};
+
+std::string address_of(const Endpoint& endpoint) {
+  if (const auto* tls = std::get_if<TlsEndpointOfHost>(&endpoint)) return tls->host;
+  if (const auto* ssh = std::get_if<SshEndpoint>(&endpoint)) return ssh->host;
+  return "";
+}
+
+std::string engine_of(const DockerInfo& info) {
+  return (info.is_podman ? "podman " : "docker ") + info.version;
+}
+
+Node node_of(const ContainerHostOptions& options, const DockerInfo& info) {
+  Node node{.name = options.name,
+            .pool = options.pool,
+            .task_slots = options.task_slots,
+            .gpu_model = {},
+            .gpu_names = {},
+            .cpu_milli = int64_t{info.cpus} * 1000,
+            .memory_bytes = info.memory_bytes,
+            .address = options.address.empty() ? address_of(options.endpoint) : options.address,
+            .topology = options.topology,
+            .labels = {{"arch", info.architecture},
+                       {"endpoint", to_string(options.endpoint)},
+                       {"engine", engine_of(info)},
+                       {"os", info.os}}};
+  if (options.declared_gpus) {
+    node.gpus = options.declared_gpus->count;
+    node.gpu_model = options.declared_gpus->model;
+    node.gpu_memory_bytes = options.declared_gpus->memory_bytes;
+  }
+  return node;
+}
+
+std::string usual_advice(const Endpoint& endpoint) {
+  if (std::holds_alternative<UnixEndpoint>(endpoint)) {
+    return "start it: systemctl --user start podman.socket, or podman system service --time=0, or "
+           "Docker (your account must be in the group of its socket)";
+  }
+  if (std::holds_alternative<TlsEndpointOfHost>(endpoint)) {
+    return "see that its engine listens there with TLS, and that a firewall lets this machine "
+           "through";
+  }
+  return "see that its engine runs there: systemctl --user start podman.socket, or Docker";
+}
+
+/// For places that have one line for it.
+std::string one_line(const Error& error) {
+  return error.what + (error.faults.empty() ? "" : ": " + error.faults.back().what);
+}
+
+bool says_the_same(const std::optional<Error>& a, const std::optional<Error>& b) {
+  return a.has_value() == b.has_value() && (!a || a->to_string() == b->to_string());
+}
+
+}  // namespace
+
+struct ContainerHost::Impl {
+  base::EventLoop& loop;
+  const ContainerHostOptions options;
+  const Patience patience;
+  const AskingPace pace;
+  const std::function<void()> changed;
+
+  std::unique_ptr<SocketFolder> folder;  ///< of the tunnel
+  std::unique_ptr<DockerClient> client;
+  std::unique_ptr<SshTunnel> tunnel;
+
+  std::optional<Node> node;
+  std::optional<DockerInfo> info;
+  std::optional<Error> fault;
+  std::vector<std::function<void()>> waiting;  ///< for the first answer
+  bool is_reached = true;                      ///< false: the tunnel is not open
+  bool is_asking = false;
+  milliseconds pause = pace.first_pause;
+  base::EventLoop::Interest timer;    ///< until it is asked again
+  base::EventLoop::Interest absence;  ///< until its node is gone
+
+  void connect() {
+    const auto* ssh = std::get_if<SshEndpoint>(&options.endpoint);
+    if (ssh == nullptr) {
+      client = std::make_unique<DockerClient>(loop, options.endpoint, patience);
+      return ask();
+    }
+    folder = std::make_unique<SocketFolder>();
+    client = std::make_unique<DockerClient>(loop, options.endpoint, UnixEndpoint{folder->socket()},
+                                            patience);
+    tunnel = std::make_unique<SshTunnel>(loop, *ssh, folder->socket(),
+                                         [this](const Result<void>& state) {
+                                           is_reached = state.ok();
+                                           state ? ask() : failed(state.error());
+                                         });
+  }
+
+  void ask() {
+    if (is_asking) return;
+    is_asking = true;
+    // The question stays: a late answer is an answer.
+    timer = loop.after(pace.silence, [this] { failed(says_nothing()); });
+    client->info([this](Result<DockerInfo> answer) {
+      is_asking = false;
+      if (!is_reached) return;  // what ssh says tells more
+      if (!answer) return failed(std::move(answer).error());
+      if (!answer->os.empty() && answer->os != "linux") return failed(wrong_system(*answer));
+      answered(*std::move(answer));
+    });
+  }
+
+  void answered(DockerInfo answer) {
+    absence.reset();
+    pause = pace.first_pause;
+    timer = loop.after(pace.interval, [this] { ask(); });
+    info = std::move(answer);
+    become(node_of(options, *info), std::nullopt);
+  }
+
+  void failed(Error error) {
+    // The tunnel tries again by itself, and has the host asked when it is open.
+    timer.reset();
+    if (is_reached && !is_asking) timer = loop.after(pause, [this] { ask(); });
+    pause = std::min(2 * pause, pace.longest_pause);
+    if (node && !absence) {
+      absence = loop.after(patience.absence, [this] { become(std::nullopt, fault); });
+    }
+    std::optional<Node> silent = node;
+    if (silent) call_silent(*silent, base::SystemClock().now());
+    become(std::move(silent), worded(std::move(error)));
+  }
+
+  /// Takes over what it is now, and tells of it where it is something new.
+  void become(std::optional<Node> now, std::optional<Error> why_not) {
+    const bool is_new = now != node || !says_the_same(why_not, fault);
+    if (why_not && !says_the_same(why_not, fault)) {
+      base::log_warning(one_line(*why_not) + "; " + why_not->advice);
+    }
+    if (now && !why_not && (fault || !node)) {
+      base::log_info("host '" + options.name + "' answers: " + now->labels.at("engine"));
+    }
+    node = std::move(now);
+    fault = std::move(why_not);
+    for (const auto& met : std::exchange(waiting, {})) met();
+    if (is_new) changed();
+  }
+
+  Error worded(Error error) const {
+    error.what = "host '" + options.name + "' cannot be used: " + error.what;
+    if (error.advice.empty()) error.advice = usual_advice(options.endpoint);
+    return error;
+  }
+
+  static Error says_nothing() {
+    return {.code = ErrorCode::kUnavailable,
+            .what = "it says nothing any more",
+            .advice = {},
+            .faults = {}};
+  }
+
+  static Error wrong_system(const DockerInfo& info) {
+    return {.code = ErrorCode::kInvalid,
+            .what = "its containers are those of " + info.os + ", and tasks need Linux",
+            .advice = "have it run Linux containers",
+            .faults = {}};
+  }
+};
+
+ContainerHost::ContainerHost(base::EventLoop& loop, ContainerHostOptions options,
+                             const Patience& patience, std::function<void()> changed,
+                             AskingPace pace)
+    : impl_(new Impl{.loop = loop,
+                     .options = std::move(options),
+                     .patience = patience,
+                     .pace = pace,
+                     .changed = std::move(changed)}) {
+  impl_->connect();
+}
+
+ContainerHost::~ContainerHost() = default;
+
+const std::string& ContainerHost::name() const {
+  return impl_->options.name;
+}
+
+DockerClient& ContainerHost::client() {
+  return *impl_->client;
+}
+
+std::optional<Node> ContainerHost::node() const {
+  std::optional<Node> node = impl_->node;
+  if (node && impl_->fault) node->labels["fault"] = one_line(*impl_->fault);
+  return node;
+}
+
+std::optional<DockerInfo> ContainerHost::info() const {
+  return impl_->info;
+}
+
+std::optional<Error> ContainerHost::fault() const {
+  return impl_->fault;
+}
+
+void ContainerHost::ask() {
+  if (impl_->is_reached) impl_->ask();
+}
+
+void ContainerHost::when_met(std::function<void()> met) {
+  if (impl_->node || impl_->fault) return met();
+  impl_->waiting.push_back(std::move(met));
+}
+
+namespace {
+
+Error nobody_answers(const std::vector<std::unique_ptr<ContainerHost>>& hosts) {
+  if (hosts.size() == 1 && hosts.front()->fault()) return *hosts.front()->fault();
+  Error error{.code = ErrorCode::kUnavailable,
+              .what = "none of the hosts for containers answers",
+              .advice =
+                  "container_hosts of the configuration, or --host, name them: "
+                  "docs/containers.md",
+              .faults = {}};
+  for (const auto& host : hosts) {
+    const auto fault = host->fault();
+    error.faults.push_back(
+        {.field = host->name(), .what = fault ? fault->what : "said nothing for too long"});
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<void> meet(base::EventLoop& loop, const std::vector<std::unique_ptr<ContainerHost>>& hosts,
+                  milliseconds bound) {
+  if (hosts.empty()) return nobody_answers(hosts);
+  // Shared, for a host may be met when this is over; and the loop is stopped once, for a second
+  // time would end its next run.
+  struct Meeting {
+    size_t left = 0;
+    bool is_over = false;
+  };
+  const auto meeting = std::make_shared<Meeting>(Meeting{.left = hosts.size()});
+  const auto end = [meeting, &loop] {
+    if (!std::exchange(meeting->is_over, true)) loop.stop();
+  };
+  for (const auto& host : hosts) {
+    host->when_met([meeting, end] {
+      if (--meeting->left == 0) end();
+    });
+  }
+  const auto timer = loop.after(bound, end);
+  loop.run();
+  const bool one_answers = std::any_of(hosts.begin(), hosts.end(),
+                                       [](const auto& host) { return host->node().has_value(); });
+  if (!one_answers) return nobody_answers(hosts);
+  return {};
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,145 @@
+#include "engine/container/docker_error.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/utf8.h"
+#include "engine/container/docker_json.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+/// Of an engine's sentence: a runtime's complaint may have a page.
+constexpr size_t kLongestSentence = 1000;
+
+struct Sign {
+  std::string_view words;
+  ErrorCode code;
+};
+
+/// What Podman answers with 500, and what is full whatever the status. Each in lower case.
+constexpr std::array kSigns{
+    Sign{"no space left on device", ErrorCode::kExhausted},
+    Sign{"disk quota exceeded", ErrorCode::kExhausted},
+    Sign{"that name is already in use", ErrorCode::kConflict},
+    Sign{"network already exists", ErrorCode::kConflict},
+    Sign{"network is being used", ErrorCode::kConflict},
+    Sign{"has active endpoints", ErrorCode::kConflict},
+    Sign{"volume is being used", ErrorCode::kConflict},
+    Sign{"container state improper", ErrorCode::kConflict},
+    Sign{"network not found", ErrorCode::kNotFound},
+    Sign{"no such container", ErrorCode::kNotFound},
+    Sign{"image not known", ErrorCode::kNotFound},
+    Sign{"invalid reference format", ErrorCode::kInvalid},
+    Sign{"unresolvable cdi devices", ErrorCode::kInvalid},
+    Sign{"could not select device driver", ErrorCode::kInvalid},
+};
+
+/// In this order: Docker Hub answers "denied" also where there is no such image.
+constexpr std::array kPullSigns{
+    Sign{"no space left on device", ErrorCode::kExhausted},
+    Sign{"disk quota exceeded", ErrorCode::kExhausted},
+    Sign{"unauthorized", ErrorCode::kRefused},
+    Sign{"authentication required", ErrorCode::kRefused},
+    Sign{"denied", ErrorCode::kRefused},
+    Sign{"no basic auth credentials", ErrorCode::kRefused},
+    Sign{"toomanyrequests", ErrorCode::kUnavailable},
+    Sign{"manifest unknown", ErrorCode::kNotFound},
+    Sign{"name unknown", ErrorCode::kNotFound},
+    Sign{"not found", ErrorCode::kNotFound},
+    Sign{"does not exist", ErrorCode::kNotFound},
+    Sign{"no matching manifest", ErrorCode::kNotFound},
+    Sign{"invalid reference format", ErrorCode::kInvalid},
+    Sign{"no such host", ErrorCode::kUnavailable},
+    Sign{"connection refused", ErrorCode::kUnavailable},
+    Sign{"connection reset", ErrorCode::kUnavailable},
+    Sign{"timeout", ErrorCode::kUnavailable},
+    Sign{"unreachable", ErrorCode::kUnavailable},
+    Sign{"server misbehaving", ErrorCode::kUnavailable},
+    Sign{"temporary failure", ErrorCode::kUnavailable},
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
+  });
+  return text;
+}
+
+template <size_t Count>
+ErrorCode code_by(const std::array<Sign, Count>& signs, const std::string& text,
+                  ErrorCode otherwise) {
+  const std::string said = lower(text);
+  const auto found = std::find_if(signs.begin(), signs.end(), [&](const Sign& sign) {
+    return said.find(sign.words) != std::string::npos;
+  });
+  return found == signs.end() ? otherwise : found->code;
+}
+
+ErrorCode code_of(int status) {
+  switch (status) {
+    case 400:
+      return ErrorCode::kInvalid;
+    case 401:
+    case 403:
+      return ErrorCode::kRefused;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 409:
+      return ErrorCode::kConflict;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+/// On one line, as a sentence of an error has to be.
+std::string sentence(const std::string& words) {
+  std::string text = base::as_utf8(words);
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, ' ');
+  return base::shortened(text, kLongestSentence);
+}
+
+std::string advice_for(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kRefused:
+      return "give credentials of that registry that may read this image";
+    case ErrorCode::kNotFound:
+      return "check the image's name and tag";
+    case ErrorCode::kExhausted:
+      return "remove images that nobody needs from that host";
+    case ErrorCode::kUnavailable:
+      return "see that the host reaches the registry, then try again";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Error error_of(int status, std::string_view body, const std::string& doing,
+               const std::string& engine) {
+  const EngineWords words = read_words(body);
+  const std::string said = words.message.empty()
+                               ? "it answers with status " + std::to_string(status)
+                               : sentence(words.message);
+  return {.code = code_by(kSigns, words.cause + " " + words.message, code_of(status)),
+          .what = doing + ": " + said + " (" + engine + ")"};
+}
+
+Error pull_error(const std::string& message, const std::string& image, const std::string& engine) {
+  const ErrorCode code = code_by(kPullSigns, message, ErrorCode::kInternal);
+  return {
+      .code = code,
+      .what = "image '" + image + "' cannot be pulled: " + sentence(message) + " (" + engine + ")",
+      .advice = advice_for(code)};
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,160 @@
+#include "engine/container/endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "base/test_folder.h"
+
+namespace muster::engine {
+namespace {
+
+void put_certificates(const std::filesystem::path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) std::ofstream(folder / name) << "x";
+}
+
+TEST(ParseEndpoint, ReadsEveryForm) {
+  const base::TestFolder keys;
+  put_certificates(keys, {"ca.pem", "cert.pem", "key.pem"});
+  const auto tls = [&](const std::string& host, int port) {
+    return Endpoint(TlsEndpointOfHost{.host = host, .port = port, .certificates = keys});
+  };
+  const std::pair<std::string, Endpoint> cases[] = {
+      {"unix:///run/docker.sock", UnixEndpoint{"/run/docker.sock"}},
+      {"/run/docker.sock", UnixEndpoint{"/run/docker.sock"}},
+      {"tcp://gpu-1", tls("gpu-1", 2376)},
+      {"tcp://gpu-1:99/", tls("gpu-1", 99)},
+      {"tcp://[fd00::1]:99", tls("fd00::1", 99)},
+      {"ssh://gpu-1", SshEndpoint{.host = "gpu-1"}},
+      {"ssh://gpu-1/", SshEndpoint{.host = "gpu-1"}},
+      {"ssh://ada@gpu-1:2222/run/podman/podman.sock",
+       SshEndpoint{"ada", "gpu-1", 2222, "/run/podman/podman.sock"}},
+      {"ssh://ada@[fd00::1]/run/docker.sock", SshEndpoint{"ada", "fd00::1", 0, "/run/docker.sock"}},
+  };
+  for (const auto& [text, wanted] : cases) {
+    const auto endpoint = parse_endpoint(text, keys);
+    ASSERT_TRUE(endpoint) << text << ": " << endpoint.error().to_string();
+    EXPECT_EQ(*endpoint, wanted) << text << " became " << to_string(*endpoint);
+    EXPECT_EQ(*parse_endpoint(to_string(*endpoint), keys), wanted) << to_string(*endpoint);
+  }
+}
+
+TEST(ParseEndpoint, RefusesWhatNamesNoEngine) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "is no endpoint"},
+      {"gpu-1", "is no endpoint"},
+      {"unix://docker.sock", "names no socket by its path from the root"},
+      {"http://gpu-1:2375", "of no kind that Muster speaks: http"},
+      {"npipe:////./pipe/docker_engine", "of no kind that Muster speaks: npipe"},
+      {"tcp://", "names no host"},
+      {"tcp://:2376", "names no host"},
+      {"tcp://gpu-1:0", "has no port from 1 to 65535"},
+      {"tcp://gpu-1:65536", "has no port from 1 to 65535"},
+      {"tcp://gpu-1:", "has no port from 1 to 65535"},
+      {"tcp://[fd00::1", "has a '[' without its ']'"},
+      {"tcp://gpu-1/v1.40", "names no host"},
+      {"ssh://@gpu-1", "names no user"},
+      {"ssh://-oProxyCommand=evil", "names no host"},
+      {"ssh://-l@gpu-1", "names no user"},
+      {"ssh://gpu 1", "names no host"},
+  };
+  for (const auto& [text, says] : cases) {
+    const auto endpoint = parse_endpoint(text, "/nowhere");
+    ASSERT_FALSE(endpoint) << text;
+    EXPECT_EQ(endpoint.error().code, base::ErrorCode::kInvalid) << text;
+    EXPECT_NE(endpoint.error().to_string().find(says), std::string::npos)
+        << text << "\n"
+        << endpoint.error().to_string();
+  }
+}
+
+TEST(ParseEndpoint, NeverRepeatsAPassword) {
+  for (const char* text : {"ssh://ada:geheim@gpu-1", "tcp://ada:geheim@gpu-1"}) {
+    const auto endpoint = parse_endpoint(text, {});
+    ASSERT_FALSE(endpoint);
+    EXPECT_EQ(endpoint.error().to_string().find("geheim"), std::string::npos);
+  }
+}
+
+TEST(ParseEndpoint, SpeaksTcpOnlyWithCertificatesAndNamesThoseThatAreMissing) {
+  const auto none = parse_endpoint("tcp://gpu-1", {});
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().to_string().find("docker_cert_path"), std::string::npos);
+
+  const base::TestFolder keys;
+  put_certificates(keys, {"cert.pem"});
+  const auto some = parse_endpoint("tcp://gpu-1", keys);
+  ASSERT_FALSE(some);
+  const std::string text = some.error().to_string();
+  EXPECT_NE(text.find((keys / "ca.pem").string() + ": is not there"), std::string::npos) << text;
+  EXPECT_NE(text.find((keys / "key.pem").string() + ": is not there"), std::string::npos) << text;
+  EXPECT_EQ(text.find((keys / "cert.pem").string() + ":"), std::string::npos) << text;
+}
+
+Surroundings surroundings(const std::map<std::string, std::string>& variables,
+                          const std::set<std::string>& sockets, unsigned user = 1000) {
+  return {.variable = [variables](const std::string& name) -> std::optional<std::string> {
+            const auto found = variables.find(name);
+            if (found == variables.end()) return std::nullopt;
+            return found->second;
+          },
+          .is_socket = [sockets](const auto& path) { return sockets.contains(path.string()); },
+          .user = user};
+}
+
+TEST(FindEndpoint, TakesTheFirstOfTheUsualSockets) {
+  struct Case {
+    std::map<std::string, std::string> variables;
+    std::set<std::string> sockets;
+    std::string found;
+  };
+  const Case cases[] = {
+      {{}, {"/run/docker.sock"}, "/run/docker.sock"},
+      {{}, {"/run/docker.sock", "/run/podman/podman.sock"}, "/run/podman/podman.sock"},
+      {{}, {"/run/user/1000/docker.sock", "/run/podman/podman.sock"}, "/run/user/1000/docker.sock"},
+      {{{"XDG_RUNTIME_DIR", "/tmp/r"}},
+       {"/run/user/1000/podman/podman.sock", "/tmp/r/podman/podman.sock"},
+       "/tmp/r/podman/podman.sock"},
+      {{{"DOCKER_HOST", ""}}, {"/var/run/docker.sock"}, "/var/run/docker.sock"},
+      {{{"DOCKER_HOST", "unix:///srv/d.sock"}}, {"/run/docker.sock"}, "/srv/d.sock"},
+  };
+  for (const Case& each : cases) {
+    const auto endpoint = find_endpoint(surroundings(each.variables, each.sockets));
+    ASSERT_TRUE(endpoint) << each.found;
+    EXPECT_EQ(to_string(*endpoint), "unix://" + each.found);
+  }
+}
+
+TEST(FindEndpoint, TakesTheCertificatesOfDockersOwnVariable) {
+  const base::TestFolder keys;
+  put_certificates(keys, {"ca.pem", "cert.pem", "key.pem"});
+  const auto endpoint = find_endpoint(surroundings(
+      {{"DOCKER_HOST", "tcp://gpu-1:2376"}, {"DOCKER_CERT_PATH", keys.path().string()}}, {}));
+  ASSERT_TRUE(endpoint) << endpoint.error().to_string();
+  EXPECT_EQ(std::get<TlsEndpointOfHost>(*endpoint).certificates, keys.path());
+}
+
+TEST(FindEndpoint, SaysThatTheVariableIsWrongInsteadOfLookingElsewhere) {
+  const auto endpoint =
+      find_endpoint(surroundings({{"DOCKER_HOST", "docker.sock"}}, {"/run/docker.sock"}));
+  ASSERT_FALSE(endpoint);
+  EXPECT_EQ(endpoint.error().what, "DOCKER_HOST: 'docker.sock' is no endpoint of an engine");
+}
+
+TEST(FindEndpoint, SaysEachSocketThatItTriedAndHowToStartOne) {
+  const auto endpoint = find_endpoint(surroundings({}, {}));
+  ASSERT_FALSE(endpoint);
+  EXPECT_EQ(endpoint.error().code, base::ErrorCode::kUnavailable);
+  const std::string text = endpoint.error().to_string();
+  for (const char* says :
+       {"/run/user/1000/podman/podman.sock", "/run/user/1000/docker.sock",
+        "/run/podman/podman.sock", "/run/docker.sock", "systemctl --user start podman.socket",
+        "podman system service", "DOCKER_HOST"}) {
+    EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,333 @@
+#include "engine/container/image_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/test_folder.h"
+#include "engine/container/scripted_daemon.h"
+#include "workspace/small_archive.h"
+
+namespace muster::engine {
+namespace {
+
+using base::ErrorCode;
+using launch::ImageFacts;
+
+constexpr const char* kImage = R"({"Id":"sha256:abc","Architecture":"amd64","Os":"linux","Config":{
+    "User":"mpi","WorkingDir":"/work","Entrypoint":["/entry"],"Cmd":["run"],
+    "Env":["PATH=/usr/bin","EMPTY="]}})";
+
+http::Response tar_of(std::vector<workspace::ArchiveEntry> entries) {
+  http::Response response{.content_type = "application/x-tar"};
+  response.body = workspace::make_archive(entries);
+  return response;
+}
+
+/// As an engine tells of a file.
+http::Response stat_of(const std::string& json) {
+  http::Response response;
+  response.headers["x-docker-container-path-stat"] = base::to_base64(json);
+  return response;
+}
+
+class ImageKeeperTest : public testing::Test {
+ protected:
+  ImageKeeperTest() {
+    daemon_.answer("GET /containers/json", "[]");
+    daemon_.answer("POST /containers/create", [this](const http::Request& request) {
+      made_.push_back(request.body);
+      http::Response response{.status = 201};
+      response.body = R"({"Id":"look"})";
+      return response;
+    });
+    daemon_.answer("DELETE /containers/look", "", 204);
+    // The server hands HEAD on as GET.
+    daemon_.answer("GET /containers/look/archive", [this](const http::Request& request) {
+      const std::string path = request.query.find("path")->second;
+      const auto file = files_.find(path);
+      if (file != files_.end()) return tar_of({file->second});
+      const auto stat = stats_.find(path);
+      if (stat != stats_.end()) return stat_of(stat->second);
+      http::Response missing{.status = 404};
+      missing.body = R"({"message":"no such file"})";
+      return missing;
+    });
+    put("/etc/passwd", "root:x:0:0::/root:/bin/sh\nmpi:x:1000:1001::/home/mpi:/bin/sh\n");
+    put("/etc/group", "root:x:0:\nmpi:x:1001:\n");
+    stats_["/bin/sh"] = R"({"name":"sh","size":1,"mode":134218239,"linkTarget":"dash"})";
+    stats_["/usr/sbin/sshd"] = R"({"name":"sshd","size":1,"mode":493,"linkTarget":""})";
+  }
+
+  void put(const std::string& path, const std::string& content) {
+    files_[path] = {.path = path.substr(path.rfind('/') + 1), .content = content, .link = {}};
+  }
+
+  static ImageWish wish(const std::string& user = "") {
+    return {.task = "worker-0", .node = "gpu-1", .image = "train:1", .user = user};
+  }
+
+  /// What comes of it.
+  Result<ImageFacts> prepared(const ImageWish& wish, const std::string& architecture = "amd64") {
+    std::optional<Result<ImageFacts>> result;
+    const auto interest = keeper_.prepare(
+        wish, architecture,
+        [this](const PullProgress& progress) { progress_.push_back(progress.status); },
+        [&](Result<ImageFacts> facts) { result = std::move(facts); });
+    EXPECT_TRUE(run_until(loop_, [&] { return result.has_value(); }));
+    return result ? *result : Result<ImageFacts>(base::Error{.what = "nothing came of it"});
+  }
+
+  /// The image is there once it is fetched.
+  void have_registry(const std::string& stream) {
+    daemon_.answer("POST /images/create", [this, stream](const http::Request& request) {
+      const auto login = request.headers.find("x-registry-auth");
+      login_ = login == request.headers.end() ? "" : login->second;
+      if (stream.find("error") == std::string::npos) {
+        daemon_.answer("GET /images/train:1/json", kImage);
+      }
+      http::Response response;
+      response.body = stream;
+      return response;
+    });
+  }
+
+  base::TestFolder folder_;
+  base::EventLoop loop_;
+  ScriptedDaemon daemon_{loop_, folder_ / "engine.sock"};
+  DockerClient client_{loop_, UnixEndpoint{folder_ / "engine.sock"}};
+  ImageKeeper keeper_{loop_, client_, "owner"};
+  std::map<std::string, workspace::ArchiveEntry> files_;
+  std::map<std::string, std::string> stats_;
+  std::vector<std::string> made_;  ///< the bodies of containers
+  std::vector<std::string> progress_;
+  std::string login_;
+};
+
+TEST_F(ImageKeeperTest, LooksIntoAnImageWithoutRunningIt) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+
+  const auto facts = prepared(wish());
+
+  ASSERT_TRUE(facts) << facts.error().to_string();
+  const ImageFacts wanted{.image = "train:1",
+                          .id = "sha256:abc",
+                          .entrypoint = {"/entry"},
+                          .command = {"run"},
+                          .environment = {{"EMPTY", ""}, {"PATH", "/usr/bin"}},
+                          .folder = "/work",
+                          .account = {.uid = 1000, .gid = 1001, .name = "mpi", .home = "/home/mpi"},
+                          .sshd = "/usr/sbin/sshd",
+                          .has_ssh = false,
+                          .has_shell = true};
+  EXPECT_EQ(*facts, wanted);
+  EXPECT_EQ(daemon_.count("POST /containers/look/start"), 0);
+  ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/look") == 1; }));
+}
+
+TEST_F(ImageKeeperTest, MakesTheContainerOfTheImageFoundAndLabelsIt) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  ASSERT_TRUE(prepared(wish()));
+
+  ASSERT_EQ(made_.size(), 1U);
+  const auto body = nlohmann::json::parse(made_.front());
+  EXPECT_EQ(body["Image"], "sha256:abc");
+  EXPECT_EQ(body["Labels"][kOwnerLabel], "owner");
+  EXPECT_TRUE(body["Labels"].contains(kLookLabel));
+}
+
+TEST_F(ImageKeeperTest, LooksOnceForAllUsersOfAnImage) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  ASSERT_TRUE(prepared(wish()));
+
+  const auto root = prepared(wish("root"));
+  const auto number = prepared(wish("5000:6000"));
+
+  EXPECT_EQ(root->account.home, "/root");
+  EXPECT_EQ(number->account, (launch::Account{.uid = 5000, .gid = 6000, .name = "", .home = "/"}));
+  EXPECT_EQ(made_.size(), 1U);
+}
+
+TEST_F(ImageKeeperTest, LooksOnceForAllThatWantItAtTheSameTime) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  std::vector<std::shared_ptr<void>> interests;
+  int done = 0;
+  for (int i = 0; i < 50; ++i) {
+    interests.push_back(keeper_.prepare(wish(), "amd64", {}, [&](const Result<ImageFacts>& facts) {
+      EXPECT_TRUE(facts);
+      ++done;
+    }));
+  }
+
+  ASSERT_TRUE(run_until(loop_, [&] { return done == 50; }));
+
+  EXPECT_EQ(made_.size(), 1U);
+}
+
+TEST_F(ImageKeeperTest, FollowsLinksToTheFileOfUsers) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  files_["/etc/passwd"] = {.path = "passwd", .content = {}, .link = "../share/passwd"};
+  put("/share/passwd", "mpi:x:7:8::/srv:/bin/sh\n");
+
+  EXPECT_EQ(prepared(wish())->account.uid, 7U);
+}
+
+TEST_F(ImageKeeperTest, TakesAnImageOfNothingButAProgram) {
+  daemon_.answer("GET /images/train:1/json", R"({"Id":"sha256:bare","Architecture":"amd64"})");
+  files_.clear();
+  stats_.clear();
+
+  const auto facts = prepared(wish());
+
+  ASSERT_TRUE(facts) << facts.error().to_string();
+  EXPECT_EQ(facts->account.uid, 0U);
+  EXPECT_FALSE(facts->has_shell);
+  EXPECT_EQ(facts->sshd, "");
+}
+
+TEST_F(ImageKeeperTest, SaysWhichUsersThereAre) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+
+  const auto facts = prepared(wish("ada"));
+
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(facts.error().what, "image 'train:1': the image has no user 'ada'");
+  EXPECT_EQ(facts.error().advice, "there are root, mpi");
+}
+
+TEST_F(ImageKeeperTest, FetchesWhatIsMissingWithProgressAndLogin) {
+  have_registry(R"({"status":"Downloading","id":"l1","progressDetail":{"current":1,"total":2}})"
+                "\n"
+                R"({"status":"Download complete","id":"l1"})"
+                "\n");
+  ImageWish with_login = wish();
+  with_login.username = "ada";
+  with_login.password = "geheim";
+
+  ASSERT_TRUE(prepared(with_login));
+
+  EXPECT_EQ(progress_, (std::vector<std::string>{"Downloading", "Download complete"}));
+  EXPECT_FALSE(login_.empty());
+}
+
+TEST_F(ImageKeeperTest, FetchesAgainWhereThatIsWanted) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  have_registry(R"({"status":"Already exists","id":"l1"})");
+  ImageWish always = wish();
+  always.pull = job::PullPolicy::kAlways;
+
+  ASSERT_TRUE(prepared(wish()));
+  EXPECT_EQ(daemon_.count("POST /images/create"), 0);
+  ASSERT_TRUE(prepared(always));
+  EXPECT_EQ(daemon_.count("POST /images/create"), 1);
+}
+
+TEST_F(ImageKeeperTest, FetchesNothingWhereThatIsForbidden) {
+  have_registry("{}");
+  ImageWish never = wish();
+  never.pull = job::PullPolicy::kNever;
+
+  const auto facts = prepared(never);
+
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(facts.error().what.find("--image-pull-policy is never"), std::string::npos);
+  EXPECT_EQ(daemon_.count("POST /images/create"), 0);
+}
+
+TEST_F(ImageKeeperTest, AsksNoRegistryForWhatWasBuiltThere) {
+  daemon_.answer("GET /images/localhost/train/json", kImage);
+  ImageWish local = wish();
+  local.image = "localhost/train";
+  local.pull = job::PullPolicy::kAlways;
+  EXPECT_TRUE(prepared(local));
+
+  local.image = "localhost/other";
+  const auto missing = prepared(local);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(daemon_.count("POST /images/create"), 0);
+}
+
+TEST_F(ImageKeeperTest, TellsWhyAnImageCannotBeFetched) {
+  const std::pair<std::string, ErrorCode> cases[] = {
+      {"reading manifest 1: unauthorized: authentication required", ErrorCode::kRefused},
+      {"reading manifest 1: manifest unknown", ErrorCode::kNotFound},
+      {"writing blob: no space left on device", ErrorCode::kExhausted},
+      {"dial tcp: lookup registry: no such host", ErrorCode::kUnavailable},
+  };
+  for (const auto& [words, code] : cases) {
+    have_registry(R"({"errorDetail":{"message":")" + words + R"("},"error":")" + words + R"("})");
+    const auto facts = prepared(wish());
+    ASSERT_FALSE(facts) << words;
+    EXPECT_EQ(facts.error().code, code) << facts.error().to_string();
+    EXPECT_NE(facts.error().what.find(words), std::string::npos) << facts.error().what;
+    EXPECT_TRUE(facts.error().what.starts_with("node 'gpu-1': ")) << facts.error().what;
+  }
+}
+
+TEST_F(ImageKeeperTest, RefusesAnImageForAnotherProcessor) {
+  daemon_.answer("GET /images/train:1/json", R"({"Id":"sha256:arm","Architecture":"arm64"})");
+
+  const auto facts = prepared(wish());
+
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(facts.error().what, "image 'train:1' is for arm64; node 'gpu-1' is amd64");
+  EXPECT_TRUE(made_.empty());
+}
+
+TEST_F(ImageKeeperTest, RemovesWhatAnEarlierServerLeft) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  daemon_.answer("GET /containers/json",
+                 R"([{"Id":"old","Names":["/x"],"State":"created","Labels":{
+                     "org.muster.owner":"owner","org.muster.look":"another"}}])");
+  daemon_.answer("DELETE /containers/old", "", 204);
+
+  ASSERT_TRUE(prepared(wish()));
+
+  ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/old") == 1; }));
+}
+
+TEST_F(ImageKeeperTest, AFetchThatNobodyWaitsForIsEnded) {
+  daemon_.on_asked = [&](const std::string& what) {
+    if (what == "POST /images/create") daemon_.hang();
+  };
+  bool told = false;
+  auto interest = keeper_.prepare(wish(), "amd64", {}, [&](const auto&) { told = true; });
+  ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("POST /images/create") == 1; }));
+
+  interest.reset();
+
+  daemon_.on_asked = {};
+  daemon_.hang(false);
+  have_registry("{}");
+  ASSERT_TRUE(prepared(wish()));  // begins anew
+  EXPECT_EQ(daemon_.count("POST /images/create"), 2);
+  EXPECT_FALSE(told);
+}
+
+TEST_F(ImageKeeperTest, ALookThatNobodyWaitsForLeavesNoContainer) {
+  daemon_.answer("GET /images/train:1/json", kImage);
+  std::shared_ptr<void> interest;
+  daemon_.on_asked = [&](const std::string& what) {
+    if (what == "GET /containers/look/archive /bin/sh") interest.reset();
+  };
+  interest = keeper_.prepare(wish(), "amd64", {}, [](const auto&) { FAIL(); });
+
+  ASSERT_TRUE(run_until(loop_, [&] { return daemon_.count("DELETE /containers/look") == 1; }));
+}
+
+TEST_F(ImageKeeperTest, SaysThatTheEngineDoesNotAnswer) {
+  daemon_.die();
+
+  const auto facts = prepared(wish());
+
+  ASSERT_FALSE(facts);
+  EXPECT_EQ(facts.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(facts.error().what.find("registry"), std::string::npos) << facts.error().to_string();
+}
+
+}  // namespace
+}  // namespace muster::engine

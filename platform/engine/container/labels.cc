@@ -1,0 +1,90 @@
+#include "engine/container/labels.h"
+
+#include <cctype>
+
+#include "base/number.h"
+
+namespace muster::engine {
+
+namespace {
+
+/// No part has a '.', and what is escaped begins with a letter that is never left as it is.
+std::string escaped(std::string_view part) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char letter : part) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < 0x80 && (std::isalnum(byte) != 0 || letter == '-')) {
+      text += letter;
+    } else {
+      text.append({'_', kDigits[byte >> 4U], kDigits[byte & 15U]});
+    }
+  }
+  return text;
+}
+
+std::string value_of(const Labels& labels, const char* name) {
+  const auto found = labels.find(name);
+  return found == labels.end() ? "" : found->second;
+}
+
+}  // namespace
+
+Labels labels_of_job(const std::string& owner, const std::string& job_id) {
+  return {{kOwnerLabel, owner}, {kJobLabel, job_id}};
+}
+
+Labels labels_of_gang(const std::string& owner, const Gang& gang) {
+  Labels labels = labels_of_job(owner, gang.job_id);
+  labels.emplace(kAttemptLabel, std::to_string(gang.attempt));
+  return labels;
+}
+
+Labels labels_of_task(const std::string& owner, const Gang& gang, const std::string& task) {
+  Labels labels = labels_of_gang(owner, gang);
+  labels.emplace(kTaskLabel, task);
+  return labels;
+}
+
+std::vector<std::string> as_filters(const Labels& labels) {
+  std::vector<std::string> filters;
+  for (const auto& [name, value] : labels) filters.push_back(name + "=" + value);
+  return filters;
+}
+
+std::string job_of(const std::string& owner, const Labels& labels) {
+  return value_of(labels, kOwnerLabel) == owner ? value_of(labels, kJobLabel) : "";
+}
+
+std::optional<Gang> gang_of(const std::string& owner, const Labels& labels) {
+  const std::string job = job_of(owner, labels);
+  const auto attempt = base::number_of<int>(value_of(labels, kAttemptLabel));
+  if (job.empty() || !attempt) return std::nullopt;
+  return Gang{job, *attempt};
+}
+
+std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels) {
+  const auto gang = gang_of(owner, labels);
+  std::string task = value_of(labels, kTaskLabel);
+  if (!gang || task.empty()) return std::nullopt;
+  return LabelledTask{.gang = *gang, .task = std::move(task)};
+}
+
+std::string network_name(const Gang& gang) {
+  return "muster-" + escaped(gang.job_id) + "-" + std::to_string(gang.attempt);
+}
+
+std::string container_name(const Gang& gang, std::string_view task) {
+  return network_name(gang) + "-" + escaped(task);
+}
+
+std::string volume_name(const std::string& job_id, std::string_view what) {
+  return "muster-" + escaped(job_id) + "-" + escaped(what);
+}
+
+std::string storage_name(const std::string& owner, const std::string& project,
+                         std::string_view storage) {
+  return "muster-storage-" + escaped(owner) + "." + escaped(project) + "." + escaped(storage);
+}
+
+}  // namespace muster::engine

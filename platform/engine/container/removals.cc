@@ -1,0 +1,99 @@
+#include "engine/container/removals.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/log.h"
+
+namespace muster::engine {
+
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+constexpr std::chrono::milliseconds kFirstPause{250};
+constexpr std::chrono::milliseconds kLongestPause{60'000};
+
+std::string name_of(Removals::Kind kind) {
+  switch (kind) {
+    case Removals::Kind::kContainer:
+      return "container";
+    case Removals::Kind::kNetwork:
+      return "network";
+    case Removals::Kind::kVolume:
+      break;
+  }
+  return "volume";
+}
+
+void remove_from(DockerClient& client, Removals::Kind kind, const std::string& name,
+                 DockerClient::Done done) {
+  switch (kind) {
+    case Removals::Kind::kContainer:
+      return client.remove(name, std::move(done));
+    case Removals::Kind::kNetwork:
+      return client.remove_network(name, std::move(done));
+    case Removals::Kind::kVolume:
+      return client.remove_volume(name, std::move(done));
+  }
+}
+
+}  // namespace
+
+struct Removals::State : std::enable_shared_from_this<State> {
+  explicit State(base::EventLoop& its_loop) : loop(its_loop) {}
+
+  void attempt(const Item& item, std::function<void()> tried) {
+    const auto& [host, kind, name] = item;
+    under_way.insert(item);
+    remove_from(host->client(), kind, name,
+                [weak = weak_from_this(), item, tried = std::move(tried)](Result<void> removed) {
+                  if (const auto self = weak.lock()) self->attempted(item, removed);
+                  if (tried) tried();
+                });
+  }
+
+  void attempted(const Item& item, const Result<void>& removed) {
+    under_way.erase(item);
+    if (removed || removed.error().code == ErrorCode::kNotFound) {
+      failures.erase(item);
+      if (failures.empty()) pause = kFirstPause;
+      return;
+    }
+    left.insert(item);
+    // At its first failure it is often only too soon: what ends is not gone yet.
+    if (++failures[item] == 2) {
+      base::log_error(name_of(std::get<Kind>(item)) + " " + std::get<std::string>(item) +
+                      " cannot be removed, and is tried again: " + removed.error().what);
+    }
+    if (!timer) timer = loop.after(pause, [this] { try_again(); });
+  }
+
+  void try_again() {
+    timer.reset();
+    pause = std::min(pause * 2, kLongestPause);
+    for (const Item& item : std::exchange(left, {})) attempt(item, {});
+  }
+
+  base::EventLoop& loop;
+  std::set<Item> under_way;
+  std::set<Item> left;  ///< those that are tried again
+  std::map<Item, int> failures;
+  std::chrono::milliseconds pause = kFirstPause;
+  base::EventLoop::Interest timer;
+};
+
+Removals::Removals(base::EventLoop& loop) : state_(std::make_shared<State>(loop)) {}
+
+void Removals::add(HeldHost& host, Kind kind, const std::string& name,
+                   std::function<void()> tried) {
+  state_->attempt({&host, kind, name}, std::move(tried));
+}
+
+bool Removals::is_done() const {
+  return state_->under_way.empty() && state_->left.empty();
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,213 @@
+#include "engine/container/task_follower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/container/container_plan.h"
+
+namespace muster::engine {
+
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{5'000};
+constexpr size_t kKeptWords = 400;
+/// Each may write a file. A task that says a lot of little is to hold up nobody else.
+constexpr int kTakenAtOnce = 200;
+
+/// It may have something to tell, now or in a moment.
+bool is_alive(const std::string& state) {
+  for (const char* alive : {"running", "paused", "restarting", "removing"}) {
+    if (state == alive) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TaskFollower::TaskFollower(base::EventLoop& loop, HeldHost& host, Mirror mirror, Handlers handlers)
+    : loop_(loop),
+      host_(host),
+      mirror_(std::move(mirror)),
+      handlers_(std::move(handlers)),
+      pause_(kFirstPause) {}
+
+DockerStream::Handlers TaskFollower::listening() {
+  reader_ = {};
+  is_behind_ = has_hung_up_ = false;
+  const int connection = ++connection_;
+  return {.on_output =
+              [weak = weak_from_this(), connection](std::string_view bytes, bool is_error) {
+                const auto self = weak.lock();
+                if (self && self->connection_ == connection) self->hear(bytes, is_error);
+              },
+          .on_end =
+              [weak = weak_from_this(), connection] {
+                const auto self = weak.lock();
+                if (self && self->connection_ == connection) self->hung_up();
+              }};
+}
+
+void TaskFollower::attach(std::function<void(Result<void>)> attached) {
+  auto handlers = listening();
+  // Let go of when it is called: the connection keeps its callbacks as long as it lasts, and with
+  // them whatever they hold.
+  const auto once = std::make_shared<std::function<void(Result<void>)>>(std::move(attached));
+  host_.client().attach(container_, false, std::move(handlers),
+                        [weak = weak_from_this(), connection = connection_,
+                         once](Result<std::unique_ptr<DockerStream>> stream) {
+                          const auto then = std::exchange(*once, nullptr);
+                          const auto self = weak.lock();
+                          if (!self || self->finished_) return;
+                          if (!stream) return then(std::move(stream).error());
+                          if (self->connection_ == connection) self->stream_ = *std::move(stream);
+                          then({});
+                        });
+}
+
+void TaskFollower::resume() {
+  look();
+}
+
+void TaskFollower::stop() {
+  finished_ = true;
+  handlers_ = {};
+  timer_.reset();
+  drop_stream();
+}
+
+void TaskFollower::hang_up() {
+  finished_ = true;
+  handlers_ = {};
+  timer_.reset();
+  stream_.reset();
+}
+
+/// Later: this may be in the midst of being called by it.
+void TaskFollower::drop_stream() {
+  ++connection_;
+  if (stream_) loop_.post([stream = std::exchange(stream_, nullptr)] {});
+}
+
+void TaskFollower::hear(std::string_view bytes, bool is_error) {
+  if (is_error) {
+    words_ += bytes;
+    if (words_.size() > kKeptWords) words_.erase(0, words_.size() - kKeptWords);
+    return;
+  }
+  reader_.add(bytes);
+  if (!is_behind_) take_some();
+}
+
+void TaskFollower::take_some() {
+  const int connection = connection_;
+  for (int taken = 0; connection_ == connection; ++taken) {
+    if (taken == kTakenAtOnce) return take_the_rest_later();
+    const auto record = reader_.next();
+    if (!record) break;
+    take(*record);
+  }
+  // What a task wrote there in the place of its shim, or the end of all that came.
+  if (connection_ == connection && (reader_.is_broken() || has_hung_up_)) look_later();
+}
+
+void TaskFollower::take_the_rest_later() {
+  is_behind_ = true;
+  if (stream_) stream_->pause(true);
+  loop_.post([weak = weak_from_this(), connection = connection_] {
+    const auto self = weak.lock();
+    if (!self || self->connection_ != connection) return;
+    self->is_behind_ = false;
+    if (self->stream_) self->stream_->pause(false);
+    self->take_some();
+  });
+}
+
+void TaskFollower::hung_up() {
+  has_hung_up_ = true;
+  if (!is_behind_) look_later();
+}
+
+void TaskFollower::take(const FollowRecord& record) {
+  const size_t ranks = mirror_.ranks();
+  if (const auto taken = mirror_.take(record); !taken) {
+    if (std::exchange(fault_, taken.error().what) != taken.error().what) {
+      base::log_error("what a task tells cannot be kept, and is asked for again: " +
+                      taken.error().what);
+    }
+    return look_later();
+  }
+  fault_.clear();
+  pause_ = kFirstPause;
+  // All ranks are looked at where one signs in: not for one that is known.
+  if (record.kind == FollowKind::kRank && mirror_.ranks() == ranks) return;
+  const auto on_record = handlers_.on_record;
+  if (record.kind == FollowKind::kExit || record.kind == FollowKind::kRefused) stop();
+  if (on_record) on_record(record);
+}
+
+void TaskFollower::look_later() {
+  drop_stream();
+  if (finished_) return;
+  timer_ = loop_.after(pause_, [this] { look(); });
+  pause_ = std::min(pause_ * 2, kLongestPause);
+}
+
+void TaskFollower::look() {
+  timer_.reset();
+  drop_stream();
+  if (finished_) return;
+  host_.client().inspect(container_, [weak = weak_from_this()](Result<ContainerState> state) {
+    if (const auto self = weak.lock()) self->looked(std::move(state));
+  });
+}
+
+void TaskFollower::looked(Result<ContainerState> state) {
+  if (finished_) return;
+  if (state && is_alive(state->state)) return follow_by_exec();
+  if (state) return gone(*std::move(state));
+  if (state.error().code == ErrorCode::kNotFound) return gone(std::nullopt);
+  host_.host.ask();
+  look_later();
+}
+
+// Its input is never written to: its end tells the program there that nobody listens any more.
+void TaskFollower::follow_by_exec() {
+  const DockerExec exec{.argv = {std::string(kProgramsFolder) + "/muster-shim", "--follow",
+                                 kTaskFolder, std::to_string(mirror_.log_offset()), "0"},
+                        .environment = {},
+                        .user = {},
+                        .folder = "/"};
+  host_.client().create_exec(
+      container_, exec,
+      [weak = weak_from_this(), connection = connection_](Result<std::string> id) {
+        const auto self = weak.lock();
+        if (!self || self->finished_ || self->connection_ != connection) return;
+        id ? self->start_following(*id) : self->look_later();
+      });
+}
+
+void TaskFollower::start_following(const std::string& exec) {
+  auto handlers = listening();
+  host_.client().start_exec(exec, false, std::move(handlers),
+                            [weak = weak_from_this(), connection = connection_](
+                                Result<std::unique_ptr<DockerStream>> stream) {
+                              const auto self = weak.lock();
+                              if (!self || self->finished_ || self->connection_ != connection)
+                                return;
+                              if (!stream) return self->look_later();
+                              self->stream_ = *std::move(stream);
+                            });
+}
+
+void TaskFollower::gone(std::optional<ContainerState> state) {
+  const auto on_gone = handlers_.on_gone;
+  stop();
+  if (on_gone) on_gone(std::move(state));
+}
+
+}  // namespace muster::engine

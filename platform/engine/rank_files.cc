@@ -1,0 +1,69 @@
+#include "engine/rank_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/number.h"
+#include "base/unique_fd.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using base::UniqueFd;
+
+namespace {
+
+/// Of one task: more would be made only to keep the server busy.
+constexpr size_t kMostFiles = 65'536;
+
+/// The number that a text begins with.
+std::optional<int> leading_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int> world_size_in(const fs::path& path) {
+  struct stat status{};
+  const UniqueFd named(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!named || ::fstat(named.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  const auto text = base::read_file("/proc/self/fd/" + std::to_string(named.get()), 64);
+  return text ? leading_number(*text) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<SignedRank> rank_in(const fs::path& folder, const std::string& name) {
+  const auto number = base::number_of<int>(name);
+  if (!number || *number < 0) return std::nullopt;
+  return SignedRank{.rank = *number, .world_size = world_size_in(folder / name).value_or(0)};
+}
+
+std::vector<SignedRank> ranks_in(const fs::path& folder) {
+  std::vector<SignedRank> ranks;
+  // A link would lead to folders that are none of the task's.
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(folder, error))) return ranks;
+  size_t looked_at = 0;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (++looked_at > kMostFiles) break;
+    if (const auto rank = rank_in(folder, at->path().filename().string())) ranks.push_back(*rank);
+  }
+  return ranks;
+}
+
+base::Result<void> sign_in(const fs::path& folder, const SignedRank& rank) {
+  const fs::path path = folder / std::to_string(rank.rank);
+  const UniqueFd file(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!file) return base::system_error("cannot write '" + path.string() + "'", errno);
+  return base::write_all(file.get(), std::to_string(rank.world_size) + "\n");
+}
+
+}  // namespace muster::engine

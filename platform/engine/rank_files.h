@@ -1,0 +1,36 @@
+// How the ranks of an MPI program sign in: the file N in the folder "ranks" of what is generated
+// for the task holds the size of the world. Open MPI's ranks write it themselves (the script of
+// launch/scripts.h); for others rank_watch.h does.
+//
+// The folder is the task's own, so a file there may be anything: no pipe is waited for, no link is
+// followed, no device is opened.
+//
+// I/O; thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster::engine {
+
+struct SignedRank {
+  int rank = 0;
+  int world_size = 0;  ///< 0: it does not say
+
+  bool operator==(const SignedRank&) const = default;
+};
+
+/// In no order; those beyond 65'536 files are not looked at. Empty where there is no such folder.
+std::vector<SignedRank> ranks_in(const std::filesystem::path& folder);
+
+/// The one of the file `name`. nullopt: it is none.
+std::optional<SignedRank> rank_in(const std::filesystem::path& folder, const std::string& name);
+
+/// In one write, so whoever watches the folder reads it whole.
+base::Result<void> sign_in(const std::filesystem::path& folder, const SignedRank& rank);
+
+}  // namespace muster::engine

@@ -1,0 +1,73 @@
+#include "engine/rsh/arguments.h"
+
+#include <string_view>
+
+namespace muster::engine::rsh {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+// Of ssh; rsh's are among them.
+constexpr std::string_view kOptionsAlone = "1246AaCfgKkMNnqsTtVvXxYy";
+constexpr std::string_view kOptionsWithValue = "BbcDEeFIiJLlmOopQRSWw";
+
+Error unusable(std::string what) {
+  return {.code = ErrorCode::kInvalid,
+          .what = std::move(what),
+          .advice = "use: muster-rsh [options of ssh] HOST COMMAND..."};
+}
+
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+/// Takes the option at `at` and what belongs to it.
+Result<size_t> take_option(const std::vector<std::string>& words, size_t at, Request& request) {
+  const std::string_view letters = std::string_view(words[at]).substr(1);
+  for (size_t i = 0; i < letters.size(); ++i) {
+    const char letter = letters[i];
+    if (kOptionsWithValue.find(letter) != std::string_view::npos) {
+      const bool has_own_word = i + 1 == letters.size();
+      if (has_own_word && at + 1 == words.size()) {
+        return unusable("option -" + std::string(1, letter) + " needs a value");
+      }
+      return at + (has_own_word ? 2 : 1);
+    }
+    if (kOptionsAlone.find(letter) == std::string_view::npos) {
+      return unusable("'" + words[at] + "' is an option of neither rsh nor ssh");
+    }
+    request.no_input = request.no_input || letter == 'n';
+  }
+  return at + 1;
+}
+
+}  // namespace
+
+Result<Request> read_arguments(const std::vector<std::string>& words) {
+  Request request;
+  size_t at = 0;
+  while (at < words.size()) {
+    if (words[at] == "--") {
+      ++at;
+      if (!request.host.empty()) break;
+      continue;
+    }
+    if (is_option(words[at])) {
+      MUSTER_TRY(at, take_option(words, at, request));
+      continue;
+    }
+    if (!request.host.empty()) break;
+    request.host = words[at].substr(words[at].find('@') + 1);  // npos + 1 is 0
+    ++at;
+  }
+  if (request.host.empty()) return unusable("no host is named");
+  for (; at < words.size(); ++at) {
+    request.command += (request.command.empty() ? "" : " ") + words[at];
+  }
+  return request;
+}
+
+}  // namespace muster::engine::rsh

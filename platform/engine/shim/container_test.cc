@@ -1,0 +1,268 @@
+// Process 1 of a container, which here is any process: what it takes of being one is tried by
+// hand-made orphans.
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/shim/listener.h"
+#include "engine/shim/process_tree.h"
+#include "engine/shim/shim_fixture.h"
+
+namespace muster::engine {
+namespace {
+
+job::ExitStatus end_in(const std::vector<FollowRecord>& records) {
+  const auto record = decode_exit(bytes_of(records, FollowKind::kExit));
+  EXPECT_TRUE(record);
+  return record ? record->status : job::ExitStatus{};
+}
+
+TEST_F(ShimInContainer, TellsThatItRunsWhatItPrintsAndHowItEnds) {
+  FollowStream told = start(script("echo out; echo err >&2; exit 3"));
+
+  const auto records = told.until(FollowKind::kExit);
+
+  EXPECT_EQ(kinds_of(records), "rle");
+  const std::string log = bytes_of(records, FollowKind::kLog);
+  EXPECT_EQ(output_in(log), "out\n");
+  EXPECT_EQ(output_in(log, job::LogStream::kError), "err\n");
+  EXPECT_EQ(end_in(records), job::ExitStatus{.code = 3});
+  const auto running = decode_running(records.front().bytes);
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->pid, child().pid);
+}
+
+TEST_F(ShimInContainer, StaysAfterTheEndUntilItIsStopped) {
+  FollowStream told = start(script("exit 0"));
+  told.until(FollowKind::kExit);
+  EXPECT_EQ(told.next(), std::nullopt) << "its last word";
+
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child().pid), nullptr, WEXITED | WNOHANG | WNOWAIT),
+            0);
+  FollowStream again = follow();
+  EXPECT_EQ(kinds_of(again.rest()), "re");
+  EXPECT_EQ(await_end(1), 0);
+
+  signal(SIGTERM);
+  EXPECT_EQ(await_end(), 0);
+}
+
+TEST_F(ShimInContainer, AStopGivesTheProgramItsGrace) {
+  FollowStream told =
+      start(script("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.1; done"));
+  told.until(FollowKind::kLog);
+
+  signal(SIGTERM);
+
+  const auto records = told.until(FollowKind::kExit);
+  EXPECT_EQ(end_in(records), (job::ExitStatus{.code = 7, .stopped = true}));
+  EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), "bye\n");
+}
+
+TEST_F(ShimInContainer, AKillEndsAllOfIt) {
+  FollowStream told = start(script("trap '' TERM HUP; echo up; sleep 1000 & wait"));
+  told.until(FollowKind::kLog);
+
+  signal(SIGQUIT);
+
+  EXPECT_EQ(end_in(told.until(FollowKind::kExit)), (job::ExitStatus{.signal = 9, .stopped = true}));
+}
+
+TEST_F(ShimInContainer, AStopThatComesWithTheEndTakesNoWordAway) {
+  ShimPlan plan = script("exit 5");
+  for (int i = 0; i < 300; ++i) plan.inner.environment.push_back("X" + std::to_string(i) + "=y");
+  FollowStream told = start(plan);
+  told.until(FollowKind::kRunning);
+
+  signal(SIGTERM);  // before the end, or after it
+  signal(SIGTERM);
+
+  EXPECT_EQ(kinds_of(told.rest()).back(), 'e');
+}
+
+TEST_F(ShimInContainer, WhatCannotBeStartedIsRefusedAndStaysToo) {
+  ShimPlan plan = script("exit 0");
+  plan.wrapper = {"/nowhere/muster-shim", "--inner"};
+  FollowStream told = start(plan);
+
+  const auto records = told.rest();
+
+  ASSERT_EQ(kinds_of(records), "x");
+  EXPECT_NE(read_refusal(records.front().bytes).what.find("/nowhere/muster-shim"),
+            std::string::npos);
+  signal(SIGQUIT);
+  EXPECT_EQ(await_end(), 0);
+}
+
+TEST_F(ShimInContainer, APortThatIsTakenIsRefusedAsTheConflictItIs) {
+  const auto taken = listen_on("127.0.0.1", 0);
+  ASSERT_TRUE(taken);
+  sockaddr_in where{};
+  socklen_t size = sizeof where;
+  ASSERT_EQ(::getsockname(taken->get(), reinterpret_cast<sockaddr*>(&where), &size), 0);
+  ShimPlan plan = script("exit 0");
+  plan.address = "127.0.0.1";
+  plan.port = ntohs(where.sin_port);
+
+  const auto records = start(plan).rest();
+
+  ASSERT_EQ(kinds_of(records), "x");
+  EXPECT_EQ(read_refusal(records.front().bytes).code, base::ErrorCode::kConflict);
+}
+
+/// An address of this test alone.
+std::string own_address() {
+  const int pid = ::getpid();
+  return "127.91." + std::to_string(pid >> 8 & 255) + "." + std::to_string(pid & 255);
+}
+
+TEST_F(ShimInContainer, SaysWhenItsPortGreets) {
+  ShimPlan plan = script("exec sleep 1000");
+  plan.address = own_address();
+  plan.port = 2222;
+  plan.inner.ssh_command = {"/bin/sh", "-c", "echo MUSTER-RSH 1"};
+
+  EXPECT_EQ(kinds_of(start(plan).until(FollowKind::kAnswered)), "ra");
+}
+
+TEST_F(ShimInContainer, ASessionThatEndsWithoutAGreetingIsNoAnswer) {
+  ShimPlan plan = script("exec sleep 1000");
+  plan.address = "0.0.0.0";
+  plan.port = 20'000 + ::getpid() % 10'000;  // below those that connections are given
+  const std::string tried = (folder_ / "tried").string();
+  plan.inner.ssh_command = {"/bin/sh", "-c",
+                            "[ -e " + tried + " ] && exec echo SSH-2.0-x; touch " + tried};
+
+  FollowStream told = start(plan);
+
+  EXPECT_EQ(kinds_of(told.until(FollowKind::kAnswered)), "ra");
+  EXPECT_TRUE(std::filesystem::exists(tried));
+}
+
+TEST_F(ShimInContainer, TellsWhoSignsIn) {
+  ShimPlan plan = script("echo 4 > generated/ranks/2; echo 4 > generated/ranks/0; exec sleep 1000");
+  plan.inner.takes_ranks = true;
+  FollowStream told = start(plan);
+  told.until(FollowKind::kRank);
+  told.until(FollowKind::kRank);
+
+  FollowStream again = follow();
+  std::vector<std::string> ranks{again.until(FollowKind::kRank).back().bytes,
+                                 again.until(FollowKind::kRank).back().bytes};
+  std::sort(ranks.begin(), ranks.end());
+  EXPECT_EQ(ranks, (std::vector<std::string>{"0 4", "2 4"}));
+}
+
+TEST_F(ShimInContainer, AReaderThatNeverReadsHoldsNobodyUp) {
+  FollowStream unread = start(script("head -c 5000000 /dev/zero; echo done"));
+  while (!std::filesystem::exists(task().log())) ::sched_yield();
+
+  FollowStream read = follow();
+
+  const std::string log = bytes_of(read.until(FollowKind::kExit), FollowKind::kLog);
+  EXPECT_EQ(output_in(log).size(), 5'000'005U);
+}
+
+TEST_F(ShimInContainer, AFollowerOfWhichNobodyReadsEnds) {
+  FollowStream told = start(script("echo up; exec sleep 1000"));
+  told.until(FollowKind::kLog);
+  {
+    FollowStream dropped = follow();
+    dropped.until(FollowKind::kLog);
+  }
+  EXPECT_EQ(await_end(1), 1);
+}
+
+TEST_F(ShimInContainer, GoesOnFromWhereAnEarlierFollowerEnded) {
+  FollowStream told = start(script("echo one; echo two >&2; echo three"));
+  const std::string log = bytes_of(told.until(FollowKind::kExit), FollowKind::kLog);
+  for (const size_t from : {size_t{0}, size_t{1}, kFrameHeader + 4, log.size() - 1, log.size()}) {
+    FollowStream again = follow(from);
+    const auto records = again.rest();
+    EXPECT_EQ(bytes_of(records, FollowKind::kLog), log.substr(from)) << from;
+    if (from < log.size()) {
+      EXPECT_EQ(records[1].offset, from);
+    }
+  }
+}
+
+/// Wraps a shim in a process tree of its own, of which it is process 1. `root`: what is there.
+std::vector<std::string> process_tree(std::vector<std::string> root, bool read_only = false) {
+  root.insert(root.begin(), "bwrap");
+  root.insert(root.end(), {"--proc", "/proc", "--dev", "/dev"});
+  if (read_only) root.insert(root.end(), {"--remount-ro", "/"});
+  root.insert(root.end(), {"--unshare-pid", "--as-pid-1", "--die-with-parent", "--"});
+  return root;
+}
+
+TEST_F(ShimInContainer, TakesInTheOrphansOfStrangers) {
+  // A stranger enters, as the exec of a container does, and leaves a child behind.
+  FollowStream told = start(script("read stranger < stranger\n"
+                                   "while [ -d /proc/$stranger ]; do sleep 0.01; done"),
+                            process_tree({"--dev-bind", "/", "/"}));
+  ASSERT_EQ(::mkfifo((folder_ / "stranger").c_str(), 0600), 0);
+  told.until(FollowKind::kRunning);
+  const pid_t process_one = descendants_of(child().pid).front();
+  std::vector<std::string> enter{"nsenter", "--target", std::to_string(process_one), "--pid",
+                                 "--mount"};
+  if (::geteuid() != 0) enter.insert(enter.end(), {"--user", "--preserve-credentials"});
+  enter.insert(enter.end(), {"sh", "-c",
+                             "sh -c 'echo $$ > " + (folder_ / "stranger").string() +
+                                 "; exec cat' < /dev/null > /dev/null &"});
+  spawn(enter);
+  EXPECT_EQ(await_end(1), 0);
+
+  EXPECT_EQ(end_in(told.until(FollowKind::kExit)), job::ExitStatus{});
+}
+
+#ifdef MUSTER_STATIC_SHIM
+TEST_F(ShimInContainer, NeedsNothingOfAnImage) {
+  ShimPlan plan{.wrapper = {"/shim", "--inner"},
+                .inner = {.argv = {"/shim", "--what?"}, .environment = {}, .folder = "/"},
+                .generated = "/generated"};
+  const std::string task_folder = task().path.string();
+  FollowStream told =
+      start(plan,
+            process_tree({"--ro-bind", MUSTER_SHIM, "/shim", "--bind", task_folder, task_folder,
+                          "--bind", generated().string(), "/generated"},
+                         true),
+            "/shim");
+
+  const auto records = told.until(FollowKind::kExit);
+
+  EXPECT_EQ(end_in(records), job::ExitStatus{.code = 2});
+  EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog), job::LogStream::kError),
+            "muster-shim is started by muster; see muster --help\n");
+}
+#endif
+
+TEST_F(ShimInContainer, RunsAsAnyAccount) {
+  if (::geteuid() != 0) return;  // then it has been one all along
+  constexpr uid_t kNobody = 65'534;
+  const std::string shim = (folder_ / "shim").string();
+  std::filesystem::copy_file(MUSTER_SHIM, shim);
+  ShimPlan plan = script("id -u; echo 2 > generated/ranks/1");
+  plan.wrapper.front() = shim;
+  plan.inner.takes_ranks = true;
+  const std::string id = std::to_string(kNobody);
+  ASSERT_TRUE(base::write_new_file(task().plan(), encode(plan)));
+  for (const auto& path :
+       {folder_.path(), task().path, task().plan(), generated(), generated() / "ranks"}) {
+    ASSERT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
+  }
+  FollowStream told = spawn({"setpriv", "--reuid", id, "--regid", id, "--clear-groups", shim,
+                             "--container", task().path.string()});
+
+  const auto records = told.until(FollowKind::kExit);
+
+  EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), id + "\n");
+  EXPECT_EQ(bytes_of(records, FollowKind::kRank), "1 2");
+  EXPECT_EQ(end_in(records), job::ExitStatus{});
+}
+
+}  // namespace
+}  // namespace muster::engine

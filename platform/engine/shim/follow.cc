@@ -1,0 +1,337 @@
+#include "engine/shim/follow.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/files.h"
+#include "base/number.h"
+#include "engine/log_frame.h"
+#include "engine/rank_files.h"
+#include "engine/shim/folder_watch.h"
+#include "engine/shim/follow_wire.h"
+
+namespace muster::engine {
+
+using base::UniqueFd;
+
+namespace {
+
+/// The stream, and whether anybody reads it.
+class Output {
+ public:
+  explicit Output(const FollowPlan& plan) : output_(plan.output), hang_up_(plan.hang_up) {}
+
+  bool is_read() const { return is_read_; }
+
+  void tell(FollowKind kind, uint64_t offset, std::string_view bytes) {
+    write(encode({.kind = kind, .offset = offset, .bytes = std::string(bytes)}));
+  }
+
+  /// Any number of bytes of a file.
+  void tell_all(FollowKind kind, uint64_t offset, std::string_view bytes) {
+    for (size_t at = 0; at < bytes.size() && is_read_; at += kMaxFollowRecord) {
+      tell(kind, offset + at, bytes.substr(at, kMaxFollowRecord));
+    }
+  }
+
+  /// Until there is something to read at `descriptor`, or nobody reads here.
+  void wait_for(int descriptor) {
+    std::array<pollfd, 3> watched{
+        {{output_, 0, 0}, {hang_up_, POLLIN, 0}, {descriptor, POLLIN, 0}}};
+    while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) continue;
+    heed(watched[0].revents, watched[1].revents);
+  }
+
+ private:
+  // A pipe that can be written to takes at least so much without a wait.
+  static constexpr size_t kStep = PIPE_BUF;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty() && is_read_) {
+      std::array<pollfd, 2> watched{{{output_, POLLOUT, 0}, {hang_up_, POLLIN, 0}}};
+      if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+      heed(watched[0].revents & ~POLLOUT, watched[1].revents);
+      if ((watched[0].revents & POLLOUT) == 0) continue;
+      const ssize_t count = ::write(output_, bytes.data(), std::min(bytes.size(), kStep));
+      if (count < 0 && errno != EAGAIN && errno != EINTR) is_read_ = false;
+      bytes.remove_prefix(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    }
+  }
+
+  /// Nothing is expected from there but its end; what comes all the same is let go by.
+  void heed(int of_output, int of_hang_up) {
+    if ((of_output & (POLLERR | POLLHUP | POLLNVAL)) != 0) is_read_ = false;
+    std::array<char, 256> ignored;
+    if (of_hang_up != 0 && ::read(hang_up_, ignored.data(), ignored.size()) <= 0) is_read_ = false;
+  }
+
+  int output_;
+  int hang_up_;
+  bool is_read_ = true;
+};
+
+/// What has come to a log since it was last told: whole frames, for half a one may be taken back.
+class LogTeller {
+ public:
+  LogTeller(const TaskFolder& folder, uint64_t told) : folder_(folder), told_(told) {}
+
+  void tell(Output& output) {
+    if (!cursor_ && !open()) return;
+    LogFrame frame;
+    // A damaged log cannot be read beyond that, by nobody.
+    for (auto more = cursor_->next(frame); more && *more; more = cursor_->next(frame)) {
+      take(frame, output);
+      if (!output.is_read()) return;
+    }
+    send(output);
+    tell_start(output);
+  }
+
+ private:
+  bool open() {
+    UniqueFd file(::open(folder_.log().c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return false;
+    cursor_.emplace(std::move(file), folder_.log_start());
+    return true;
+  }
+
+  void take(const LogFrame& frame, Output& output) {
+    const uint64_t begin = std::exchange(read_, read_ + size_in_log(frame));
+    if (frame.cut > 0) {
+      send(output);
+      told_ = std::max(told_, read_);
+      return tell_start(output);
+    }
+    if (read_ <= told_) return;
+    const std::string bytes = encode_frame(frame.time, frame.stream, frame.bytes, frame.rank);
+    // A stream that broke off in a frame goes on in the midst of it.
+    waiting_.append(bytes, told_ + waiting_.size() > begin ? told_ + waiting_.size() - begin : 0);
+    if (waiting_.size() >= kMaxFollowRecord) send(output);
+  }
+
+  void send(Output& output) {
+    output.tell_all(FollowKind::kLog, told_, waiting_);
+    told_ += waiting_.size();
+    waiting_.clear();
+  }
+
+  void tell_start(Output& output) {
+    auto text = base::read_file(folder_.log_start(), 256);
+    if (!text || *text == start_) return;
+    start_ = *std::move(text);
+    output.tell(FollowKind::kLogStart, 0, start_);
+  }
+
+  TaskFolder folder_;
+  std::optional<FileLogCursor> cursor_;
+  uint64_t read_ = 0;    ///< up to here the log was read
+  uint64_t told_;        ///< up to here it was told
+  std::string waiting_;  ///< what stands behind that, to be told at once
+  std::string start_;
+};
+
+/// The same of the metrics: whole lines, and all of them again when the file is another.
+class MetricsTeller {
+ public:
+  MetricsTeller(const TaskFolder& folder, uint64_t told) : file_(folder.metrics()), told_(told) {}
+
+  void tell(Output& output) {
+    const UniqueFd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status{};
+    if (!file || ::fstat(file.get(), &status) != 0) return;
+    if (!goes_on(file, status)) told_ = 0;
+    inode_ = status.st_ino;
+    std::string text(kMaxFollowRecord, '\0');
+    while (output.is_read()) {
+      const ssize_t count =
+          ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(told_));
+      const std::string_view read(text.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+      const size_t lines = read.rfind('\n') + 1;  // 0: not even one is whole
+      if (lines == 0) return;
+      output.tell(FollowKind::kMetrics, told_, read.substr(0, lines));
+      told_ += lines;
+    }
+  }
+
+ private:
+  bool goes_on(const UniqueFd& file, const struct stat& status) const {
+    if (inode_ && *inode_ != status.st_ino) return false;
+    if (told_ == 0) return true;
+    char last = '\0';
+    return ::pread(file.get(), &last, 1, static_cast<off_t>(told_ - 1)) == 1 && last == '\n';
+  }
+
+  std::filesystem::path file_;
+  std::optional<ino_t> inode_;
+  uint64_t told_;
+};
+
+class RankTeller {
+ public:
+  void tell(const std::filesystem::path& folder, const FolderWatch::Changes& changes,
+            Output& output) {
+    if (changes.all) {
+      for (const SignedRank& rank : ranks_in(folder)) tell(rank, output);
+      return;
+    }
+    for (const std::string& name : changes.names) {
+      if (const auto rank = rank_in(folder, name)) tell(*rank, output);
+    }
+  }
+
+ private:
+  /// What is about to be written has no size yet.
+  void tell(const SignedRank& rank, Output& output) {
+    const auto found = told_.find(rank.rank);
+    if (rank.world_size <= 0 || (found != told_.end() && found->second == rank.world_size)) return;
+    told_[rank.rank] = rank.world_size;
+    output.tell(FollowKind::kRank, 0,
+                std::to_string(rank.rank) + " " + std::to_string(rank.world_size));
+  }
+
+  std::map<int, int> told_;
+};
+
+class Follower {
+ public:
+  explicit Follower(const FollowPlan& plan)
+      : folder_(plan.folder),
+        output_(plan),
+        log_(folder_, plan.log_offset),
+        metrics_(folder_, plan.metrics_offset) {}
+
+  int run() {
+    if (!watch_.add(folder_.path)) {
+      std::fprintf(stderr, "muster-shim: there is no folder '%s'\n", folder_.path.c_str());
+      return 1;
+    }
+    while (output_.is_read()) {
+      if (look()) return 0;
+      output_.wait_for(watch_.descriptor());
+    }
+    return 1;
+  }
+
+ private:
+  /// Whether it has told the last of it. What tells the end is read before what it is the end of,
+  /// so nothing comes in between.
+  bool look() {
+    FolderWatch::Changes changes = watch_.take(folder_.path);
+    const std::string refusal = state_of(changes, "refused", folder_.refused());
+    const std::string end = end_of(changes);
+    if (!end.empty() || !refusal.empty()) changes.all = true;
+    tell_states(changes);
+    if (changes.has("log") || changes.has("log.start")) log_.tell(output_);
+    if (changes.has("metrics")) metrics_.tell(output_);
+    tell_ranks(changes.all);
+    if (!end.empty()) output_.tell(FollowKind::kExit, 0, end);
+    if (!refusal.empty()) output_.tell(FollowKind::kRefused, 0, refusal);
+    return output_.is_read() && !(end.empty() && refusal.empty());
+  }
+
+  static std::string state_of(const FolderWatch::Changes& changes, const char* name,
+                              const std::filesystem::path& file) {
+    if (!changes.has(name)) return "";
+    auto text = base::read_file(file, kMaxFollowRecord);
+    return text ? *std::move(text) : "";
+  }
+
+  std::string end_of(const FolderWatch::Changes& changes) const {
+    std::string text = state_of(changes, "exit", folder_.exit());
+    if (!decode_exit(text)) return "";
+    return text.substr(0, text.find_last_not_of(' ') + 1);
+  }
+
+  /// Which MPI it is stands before that it runs is written: read the other way round.
+  void tell_states(const FolderWatch::Changes& changes) {
+    const std::string running = running_ ? "" : state_of(changes, "running", folder_.running());
+    if (!running.empty()) {
+      running_ = true;
+      if (const auto mpi = base::read_file(folder_.mpi(), kMaxFollowRecord)) {
+        output_.tell(FollowKind::kMpi, 0, *mpi);
+      }
+      output_.tell(FollowKind::kRunning, 0, running);
+    }
+    if (running_ && !answered_ && ::access(folder_.answered().c_str(), F_OK) == 0) {
+      answered_ = true;
+      output_.tell(FollowKind::kAnswered, 0, "");
+    }
+  }
+
+  void tell_ranks(bool all) {
+    const auto folder = ranks_folder();
+    if (!folder) return;
+    FolderWatch::Changes changes = watch_.take(*folder);
+    changes.all = changes.all || all;
+    ranks_.tell(*folder, changes, output_);
+  }
+
+  /// As soon as it is there.
+  std::optional<std::filesystem::path> ranks_folder() {
+    if (!ranks_folder_) read_plan();
+    if (!ranks_folder_ || ranks_folder_->empty()) return std::nullopt;
+    watches_ranks_ = watches_ranks_ || watch_.add(*ranks_folder_);
+    return watches_ranks_ ? ranks_folder_ : std::nullopt;
+  }
+
+  void read_plan() {
+    const auto text = base::read_file(folder_.plan());
+    const auto plan = text ? decode_shim_plan(*text) : base::Result<ShimPlan>(text.error());
+    if (!plan) return;
+    ranks_folder_.emplace();
+    if (!plan->inner.takes_ranks) return;
+    const std::filesystem::path generated(plan->generated);
+    *ranks_folder_ = (generated.empty() ? folder_.generated() : generated) / "ranks";
+  }
+
+  TaskFolder folder_;
+  Output output_;
+  FolderWatch watch_;
+  LogTeller log_;
+  MetricsTeller metrics_;
+  RankTeller ranks_;
+  std::optional<std::filesystem::path> ranks_folder_;  ///< empty: no ranks are started in it
+  bool watches_ranks_ = false;
+  bool running_ = false;
+  bool answered_ = false;
+};
+
+/// A pipe or a socket: what else may be there ends at once.
+bool tells_of_an_end(int descriptor) {
+  struct stat status{};
+  return ::fstat(descriptor, &status) == 0 &&
+         (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
+}  // namespace
+
+int follow(const FollowPlan& plan) {
+  return Follower(plan).run();
+}
+
+int run_follow(char** arguments, int count) {
+  const auto log = base::number_of<uint64_t>(count == 3 ? arguments[1] : "");
+  const auto metrics = base::number_of<uint64_t>(count == 3 ? arguments[2] : "");
+  if (!log || !metrics) return 2;
+  ::signal(SIGPIPE, SIG_IGN);
+  return follow({.folder = {arguments[0]},
+                 .log_offset = *log,
+                 .metrics_offset = *metrics,
+                 .hang_up = tells_of_an_end(STDIN_FILENO) ? STDIN_FILENO : -1});
+}
+
+}  // namespace muster::engine

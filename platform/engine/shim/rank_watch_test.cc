@@ -1,0 +1,163 @@
+#include "engine/shim/rank_watch.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "base/test_folder.h"
+#include "engine/shim/channels.h"
+
+namespace muster::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string environment_of(const std::vector<std::string>& entries) {
+  std::string text;
+  for (const std::string& entry : entries) text += entry + '\0';
+  return text;
+}
+
+TEST(RankOfEnvironment, IsWhatTheProcessManagerSet) {
+  EXPECT_EQ(rank_of_environment(environment_of({"A=1", "PMI_SIZE=4", "PMI_RANK=3", "B=2"})),
+            (SignedRank{3, 4}));
+}
+
+TEST(RankOfEnvironment, IsNoneWhereItIsNotBoth) {
+  for (const auto& entries : std::vector<std::vector<std::string>>{{},
+                                                                   {"PMI_RANK=0"},
+                                                                   {"PMI_SIZE=4"},
+                                                                   {"PMI_RANK=4", "PMI_SIZE=4"},
+                                                                   {"PMI_RANK=-1", "PMI_SIZE=4"},
+                                                                   {"PMI_RANK=x", "PMI_SIZE=4"},
+                                                                   {"XPMI_RANK=0", "PMI_SIZE=4"}}) {
+    EXPECT_EQ(rank_of_environment(environment_of(entries)), std::nullopt);
+  }
+}
+
+/// A folder that stands for /proc.
+class FakeProc {
+ public:
+  explicit FakeProc(bool lists_children) : lists_children_(lists_children) {}
+
+  void add(pid_t pid, pid_t parent, const std::string& name,
+           const std::vector<std::string>& environment = {}) {
+    const auto process = folder_ / std::to_string(pid);
+    std::filesystem::create_directories(process / "task" / std::to_string(pid));
+    // PID (NAME) STATE PARENT ... as proc(5) counts them, up to field 24.
+    std::string stat = std::to_string(pid) + " (" + name + ") S " + std::to_string(parent);
+    for (int field = 5; field <= 24; ++field) stat += field == 20 ? " 1" : " 0";
+    EXPECT_TRUE(base::write_file(process / "stat", stat + "\n"));
+    EXPECT_TRUE(base::write_file(process / "environ", environment_of(environment)));
+    children_[parent] += std::to_string(pid) + " ";
+    if (!lists_children_) return;
+    for (const pid_t changed : {parent, pid}) {
+      const std::string number = std::to_string(changed);
+      std::filesystem::create_directories(folder_ / number / "task" / number);
+      EXPECT_TRUE(
+          base::write_file(folder_ / number / "task" / number / "children", children_[changed]));
+    }
+  }
+
+  std::vector<SignedRank> ranks_below(pid_t root) const {
+    auto ranks = engine::ranks_below(root, folder_);
+    std::sort(ranks.begin(), ranks.end(),
+              [](const SignedRank& a, const SignedRank& b) { return a.rank < b.rank; });
+    return ranks;
+  }
+
+ private:
+  bool lists_children_;
+  base::TestFolder folder_;
+  std::map<pid_t, std::string> children_;
+};
+
+class RanksBelow : public testing::TestWithParam<bool> {};
+
+TEST_P(RanksBelow, AreTheChildrenOfTheProxies) {
+  FakeProc proc(GetParam());
+  proc.add(10, 1, "sshd");
+  proc.add(11, 10, "sh (x) y");
+  proc.add(12, 11, "hydra_pmi_proxy");
+  proc.add(13, 12, "python3", {"PMI_RANK=1", "PMI_SIZE=3"});
+  proc.add(14, 12, "python3", {"PMI_RANK=2", "PMI_SIZE=3"});
+  proc.add(20, 1, "hydra_bstrap_pr");
+  proc.add(21, 20, "hydra_pmi_proxy", {"PMI_RANK=9", "PMI_SIZE=10"});
+  proc.add(22, 21, "train", {"PMI_RANK=0", "PMI_SIZE=3"});
+
+  EXPECT_EQ(proc.ranks_below(1), (std::vector<SignedRank>{{0, 3}, {1, 3}, {2, 3}}));
+}
+
+TEST_P(RanksBelow, AreNotThoseThatARankStarts) {
+  FakeProc proc(GetParam());
+  proc.add(12, 1, "hydra_pmi_proxy");
+  proc.add(13, 12, "sh", {"PMI_RANK=0", "PMI_SIZE=2"});
+  proc.add(14, 13, "loader", {"PMI_RANK=1", "PMI_SIZE=2"});
+
+  EXPECT_EQ(proc.ranks_below(1), (std::vector<SignedRank>{{0, 2}}));
+}
+
+TEST_P(RanksBelow, AreNotThoseOfOthers) {
+  FakeProc proc(GetParam());
+  proc.add(5, 1, "inner");
+  proc.add(6, 1, "hydra_pmi_proxy");
+  proc.add(7, 6, "sh", {"PMI_RANK=0", "PMI_SIZE=1"});
+  proc.add(8, 5, "sh", {"PMI_RANK=0", "PMI_SIZE=1"});
+
+  EXPECT_EQ(proc.ranks_below(5), std::vector<SignedRank>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, RanksBelow, testing::Bool(), [](const auto& kernel) {
+  return kernel.param ? "ThatListChildren" : "ThatDoNot";
+});
+
+TEST(PauseAfter, IsShortWhileSomethingWasJustStartedAndThenLonger) {
+  EXPECT_EQ(pause_after(0ms, 0us), 5ms);
+  EXPECT_EQ(pause_after(1s, 0us), 100ms);
+  EXPECT_EQ(pause_after(1h, 0us), 2s);
+}
+
+TEST(PauseAfter, LeavesTheMachineToOthersWhereALookTakesLong) {
+  EXPECT_EQ(pause_after(0ms, 100ms), 5s);
+}
+
+TEST(RankWatch, SignsInTheRanksOfARealProxy) {
+  const base::TestFolder folder;
+  // A process is called what its file is.
+  std::filesystem::copy_file("/bin/sh", folder / "hydra_pmi_proxy");
+  ASSERT_EQ(::chmod((folder / "hydra_pmi_proxy").c_str(), 0700), 0);
+  auto up = make_output_pipe();
+  auto down = make_input_pipe();
+  ASSERT_TRUE(up && down);
+  const auto proxy = base::spawn({.argv = {(folder / "hydra_pmi_proxy").string(), "-c",
+                                           "PMI_RANK=1 PMI_SIZE=2 sh -c 'echo up; read x'; exit 0"},
+                                  .environment = base::current_environment(),
+                                  .descriptors = {{down->there.get(), 0}, {up->there.get(), 1}}});
+  ASSERT_TRUE(proxy);
+  std::array<char, 3> word{};
+  pollfd watched{up->here.get(), POLLIN, 0};
+  ASSERT_GT(::poll(&watched, 1, 60'000), 0);
+  ASSERT_EQ(::read(up->here.get(), word.data(), word.size()), 3);
+
+  RankWatch watch(folder.path());
+  EXPECT_FALSE(watch.due());
+  watch.started(RankWatch::Steady::now());
+  watch.look();
+
+  EXPECT_EQ(rank_in(folder, "1"), (SignedRank{1, 2}));
+  EXPECT_TRUE(watch.due());
+  down->here.reset();
+  EXPECT_TRUE(base::wait_for(*proxy));
+}
+
+}  // namespace
+}  // namespace muster::engine

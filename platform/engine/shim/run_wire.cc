@@ -1,0 +1,148 @@
+#include "engine/shim/run_wire.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/little_endian.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using nlohmann::json;
+
+namespace {
+
+constexpr char kStart = 'p';
+constexpr char kBegun = 'b';
+constexpr char kRefused = 'n';
+constexpr char kOutputEnd = 'c';
+constexpr char kEnded = 'q';
+constexpr char kOutputName = 'o';
+constexpr char kErrorName = 'x';
+
+constexpr size_t kLength = sizeof(uint32_t);
+
+std::string packet(char type, std::string_view rest) {
+  return std::string(1, type).append(rest);
+}
+
+Error none() {
+  return {.code = ErrorCode::kInvalid,
+          .what = "what came from the task's shim, or went to it, is no message that is known"};
+}
+
+std::string text_of(const RunStart& start) {
+  std::string head =
+      json{{"inherits", start.inherits}, {"rows", start.rows}, {"columns", start.columns}}.dump();
+  return head.append(1, '\n').append(encode(start.program));
+}
+
+std::string text_of(const Error& error) {
+  const json text{{"code", to_string(error.code)}, {"what", error.what}, {"advice", error.advice}};
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+struct Encode {
+  std::string operator()(const RunStart& start) const { return packet(kStart, text_of(start)); }
+  std::string operator()(const RunBegun&) const { return packet(kBegun, ""); }
+  std::string operator()(const RunRefused& refused) const {
+    return packet(kRefused, text_of(refused.error));
+  }
+  std::string operator()(const RunOutputEnd& end) const {
+    return packet(kOutputEnd, {end.is_error ? &kErrorName : &kOutputName, 1});
+  }
+  std::string operator()(const RunEnded& ended) const {
+    return packet(kEnded, engine::encode(ended.record));
+  }
+  template <class Attach>
+  std::string operator()(const Attach& message) const {
+    return engine::encode(AttachMessage(message));
+  }
+};
+
+// nlohmann throws on a missing or mistyped member; so does none of the callers.
+Result<RunStart> start_of(std::string_view text) {
+  const size_t line = text.find('\n');
+  if (line == std::string_view::npos) return none();
+  MUSTER_TRY(InnerPlan program, decode_inner_plan(text.substr(line + 1)));
+  const json head = json::parse(text.substr(0, line));
+  return RunStart{.program = std::move(program),
+                  .inherits = head.at("inherits").get<bool>(),
+                  .rows = head.at("rows").get<int>(),
+                  .columns = head.at("columns").get<int>()};
+}
+
+RunRefused refused_of(std::string_view text) {
+  const json error = json::parse(text);
+  return {.error = {.code = base::error_code_of(error.at("code").get<std::string>()),
+                    .what = error.at("what").get<std::string>(),
+                    .advice = error.at("advice").get<std::string>()}};
+}
+
+Result<RunMessage> output_end_of(std::string_view name) {
+  if (name.size() != 1 || (name[0] != kOutputName && name[0] != kErrorName)) return none();
+  return RunMessage(RunOutputEnd{.is_error = name[0] == kErrorName});
+}
+
+Result<RunMessage> message_of(std::string_view packet) {
+  const std::string_view rest = packet.substr(1);
+  switch (packet.front()) {
+    case kStart: {
+      MUSTER_TRY(RunStart start, start_of(rest));
+      return RunMessage(std::move(start));
+    }
+    case kBegun:
+      return rest.empty() ? Result<RunMessage>(RunBegun{}) : none();
+    case kRefused:
+      return RunMessage(refused_of(rest));
+    case kOutputEnd:
+      return output_end_of(rest);
+    case kEnded: {
+      MUSTER_TRY(ExitRecord record, decode_exit(rest));
+      return RunMessage(RunEnded{std::move(record)});
+    }
+    default: {
+      MUSTER_TRY(AttachMessage message, decode_attach(packet));
+      return std::visit([](auto& of_attach) { return RunMessage(std::move(of_attach)); }, message);
+    }
+  }
+}
+
+}  // namespace
+
+std::string encode_run(const RunMessage& message) {
+  const std::string packet = std::visit(Encode{}, message);
+  std::string text;
+  text.reserve(kLength + packet.size());
+  append_little_endian(text, packet.size(), kLength);
+  return text + packet;
+}
+
+Result<RunMessage> decode_run(std::string_view packet) {
+  if (packet.empty()) return none();
+  try {
+    return message_of(packet);
+  } catch (const json::exception&) {
+    return none();
+  }
+}
+
+std::optional<RunMessage> RunReader::next() {
+  const std::string_view rest = std::string_view(waiting_).substr(taken_);
+  if (broken_ || rest.size() < kLength) return std::nullopt;
+  const size_t length = little_endian<kLength>(rest.data());
+  broken_ = length > kMaxRunPacket;
+  if (broken_) return std::nullopt;
+  if (rest.size() < kLength + length) {
+    waiting_.erase(0, std::exchange(taken_, 0));
+    return std::nullopt;
+  }
+  auto message = decode_run(rest.substr(kLength, length));
+  taken_ += kLength + length;
+  broken_ = !message;
+  return message ? std::optional(*std::move(message)) : std::nullopt;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,100 @@
+// What is said with `muster-shim --run FOLDER` and `muster-shim --attach FOLDER` over their
+// standard input and output, where whoever asks is elsewhere: a program beside the task's own, and
+// the task's own one. Both are streams that may come in pieces, so each message has its length in
+// front of it:
+//
+//   offset  size  field
+//   0       4     length of the packet, little endian, at most kMaxRunPacket
+//   4       ...   the packet; its first byte says which it is
+//
+//   to the shim    p PLAN          the program to run: the first message of --run, none of --attach
+//                  i BYTES         input of the program         (attach_wire.h, as the others
+//                  below) e               the end of it r ROWS COLUMNS  the terminal has this size
+//                  now
+//   from the shim  b               it has begun: the first message, unless it is
+//                  n ERROR         it has not, and why (JSON: code, what, advice): kNotFound, the
+//                                  task has no such program; kConflict, the task does not run.
+//                                  The last message
+//                  o BYTES         output
+//                  x BYTES         error output; with a terminal there is none
+//                  l NUMBER        so many bytes of output were left out here (--attach only)
+//                  c o, c x        the program has closed its output, its error output (--run only)
+//                  q RECORD        how it ended (ExitRecord): the last message, after all output
+//
+// The end of the standard input is a hang-up, also while input waits: the program of --run gets
+// SIGHUP and, after a moment, SIGKILL; that of --attach is left as it is. It is not the end of the
+// program's input, which is a message. Whoever reads slowly holds the program of --run back; of the
+// task's own, some output is left out.
+//
+// Pure; RunReader is not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "engine/shim/attach_wire.h"
+#include "engine/shim/plan.h"
+
+namespace muster::engine {
+
+/// A program to run beside the task's own.
+struct RunStart {
+  /// argv, environment, folder and terminal are heeded.
+  InnerPlan program;
+  /// Its environment stands on top of the task's own (as it is since the task's mpirun is known),
+  /// and an empty folder is the task's. False: the environment is all there is, an empty folder is
+  /// "/".
+  bool inherits = false;
+  int rows = 24;  ///< of its terminal, where it has one
+  int columns = 80;
+};
+
+struct RunBegun {
+  bool operator==(const RunBegun&) const = default;
+};
+/// With code, what and advice.
+struct RunRefused {
+  base::Error error;
+};
+struct RunOutputEnd {
+  bool is_error = false;
+  bool operator==(const RunOutputEnd&) const = default;
+};
+struct RunEnded {
+  ExitRecord record;
+};
+
+using RunMessage = std::variant<RunStart, AttachInput, AttachInputEnd, AttachSize, RunBegun,
+                                RunRefused, AttachOutput, AttachLeftOut, RunOutputEnd, RunEnded>;
+
+/// Bytes of a packet; only a plan comes near it, with the environment in it.
+inline constexpr size_t kMaxRunPacket = 16 << 20;
+
+/// The length and the packet. REQUIRES: an input or output carries at most kAttachPiece bytes.
+std::string encode_run(const RunMessage& message);
+
+/// Of a packet, without its length. kInvalid: it is none of them.
+base::Result<RunMessage> decode_run(std::string_view packet);
+
+/// Cuts a stream that comes in pieces into messages.
+class RunReader {
+ public:
+  void add(std::string_view bytes) { waiting_ += bytes; }
+  /// The next whole message; nullopt: more has to come. A stream that is none of these ends for
+  /// good: see is_broken().
+  std::optional<RunMessage> next();
+  bool is_broken() const { return broken_; }
+  /// Bytes that are no whole message yet.
+  size_t waiting() const { return waiting_.size() - taken_; }
+
+ private:
+  std::string waiting_;
+  size_t taken_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,162 @@
+#include "http/async_connect.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "http/name_lookup.h"
+#include "http/unix_socket.h"
+
+namespace muster::http {
+
+using base::Error;
+using base::ErrorCode;
+using base::EventLoop;
+using base::Result;
+using base::UniqueFd;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// A unix socket's queue says neither when it has room nor that one waits for it.
+constexpr std::chrono::milliseconds kNextTry{20};
+
+class ToUnixSocket : public std::enable_shared_from_this<ToUnixSocket> {
+ public:
+  ToUnixSocket(EventLoop& loop, std::filesystem::path socket, Connected then)
+      : loop_(loop), socket_(std::move(socket)), then_(std::move(then)) {}
+
+  void try_it(std::chrono::milliseconds delay) {
+    timer_ = loop_.after(delay, [this] {
+      // What is called may drop the last that holds this.
+      const auto self = shared_from_this();
+      auto fd = try_to_connect_to(socket_);
+      const bool is_full = !fd && fd.error().code == ErrorCode::kExhausted;
+      if (is_full) return try_it(kNextTry);
+      std::exchange(then_, nullptr)(std::move(fd));
+    });
+  }
+
+ private:
+  EventLoop& loop_;
+  std::filesystem::path socket_;
+  Connected then_;
+  EventLoop::Interest timer_;
+};
+
+class ToHost : public std::enable_shared_from_this<ToHost> {
+ public:
+  ToHost(EventLoop& loop, HostAndPort address, std::chrono::milliseconds patience, Connected then)
+      : loop_(loop),
+        address_(std::move(address)),
+        end_(steady_clock::now() + patience),
+        then_(std::move(then)) {}
+
+  void begin() {
+    if (const auto itself = ip_address_of(address_.host)) {
+      addresses_ = {*itself};
+      return soon([this] { try_next(); });
+    }
+    auto lookup = NameLookup::start(address_.host);
+    if (!lookup) {
+      return soon([this, error = lookup.error()] { finish(error); });
+    }
+    lookup_ = std::make_unique<NameLookup>(*std::move(lookup));
+    timer_ = loop_.after(end_ - steady_clock::now(), [this] { looked_up(); });
+    socket_ready_ = loop_.when_readable(lookup_->fd(), [this] { looked_up(); });
+  }
+
+ private:
+  void soon(std::function<void()> what) { timer_ = loop_.after({}, std::move(what)); }
+
+  void looked_up() {
+    const auto self = shared_from_this();
+    socket_ready_.reset();
+    auto addresses = lookup_->answer();
+    if (!addresses) return finish(std::move(addresses).error());
+    addresses_ = *std::move(addresses);
+    try_next();
+  }
+
+  void try_next() {
+    const auto self = shared_from_this();
+    if (next_ == addresses_.size()) return finish(no_answer());
+    const IpAddress& address = addresses_[next_];
+    const auto left = end_ - steady_clock::now();
+    const auto part = left / static_cast<int>(addresses_.size() - next_);
+    ++next_;
+    auto fd = socket_for(address);
+    if (!fd) return finish(std::move(fd).error());
+    fd_ = *std::move(fd);
+    errno_ = begin_to_connect(fd_.get(), address, address_.port);
+    if (errno_ == 0) return connected();
+    if (errno_ != EINPROGRESS) return soon([this] { try_next(); });
+    timer_ = loop_.after(part, [this] {
+      errno_ = ETIMEDOUT;
+      give_up_this();
+    });
+    socket_ready_ = loop_.when_writable(fd_.get(), [this] {
+      errno_ = connect_error(fd_.get());
+      if (errno_ == 0) return connected();
+      give_up_this();
+    });
+  }
+
+  void give_up_this() {
+    socket_ready_.reset();
+    fd_.reset();
+    soon([this] { try_next(); });
+  }
+
+  void connected() {
+    send_at_once(fd_.get());
+    socket_ready_.reset();
+    finish(std::move(fd_));
+  }
+
+  void finish(Result<UniqueFd> result) {
+    const auto self = shared_from_this();
+    timer_.reset();
+    std::exchange(then_, nullptr)(std::move(result));
+  }
+
+  Error no_answer() const {
+    return {.code = ErrorCode::kUnavailable,
+            .what = "nobody answers at " + to_string(address_) + ": " + std::strerror(errno_),
+            .advice = "see that it runs, and that nothing between is in the way"};
+  }
+
+  EventLoop& loop_;
+  HostAndPort address_;
+  steady_clock::time_point end_;
+  Connected then_;
+  std::unique_ptr<NameLookup> lookup_;
+  std::vector<IpAddress> addresses_;
+  size_t next_ = 0;
+  UniqueFd fd_;
+  int errno_ = 0;
+  // Below the descriptors that they watch.
+  EventLoop::Interest timer_;
+  EventLoop::Interest socket_ready_;
+};
+
+}  // namespace
+
+std::shared_ptr<void> connect_async(EventLoop& loop, const std::filesystem::path& socket,
+                                    Connected then) {
+  auto attempt = std::make_shared<ToUnixSocket>(loop, socket, std::move(then));
+  attempt->try_it({});
+  return attempt;
+}
+
+std::shared_ptr<void> connect_async(EventLoop& loop, const HostAndPort& address,
+                                    std::chrono::milliseconds patience, Connected then) {
+  auto attempt = std::make_shared<ToHost>(loop, address, patience, std::move(then));
+  attempt->begin();
+  return attempt;
+}
+
+}  // namespace muster::http

@@ -1,0 +1,84 @@
+// By ssh where the images have what it takes: it is what documents and images expect, and what
+// other tools (scp, a debugger) find their way by. Else by Muster's own remote shell.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "launch/gang.h"
+#include "launch/plan.h"
+
+namespace muster::launch {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using job::Job;
+using job::LaunchBy;
+using job::LaunchFacts;
+using job::Role;
+using job::Task;
+
+namespace {
+
+constexpr const char* kAsked = "it was asked for";
+
+/// What an image lacks for ssh from or to this task: "an sshd"; empty: nothing.
+std::string lack_of(const ImageFacts& image, bool launches, bool takes) {
+  if (takes && image.sshd.empty()) return "no sshd";
+  if (launches && !image.has_ssh) return "no ssh";
+  if (!image.has_shell) return "no shell (/bin/sh), which ssh runs its commands by";
+  if (image.account.name.empty()) {
+    return "no name for user " + std::to_string(image.account.uid) + ", which ssh needs";
+  }
+  return "";
+}
+
+/// "image 'a' has no sshd; image 'b' has no ssh": each image once.
+std::string lacks_for_ssh(const Job& job, const Site& site) {
+  std::vector<std::string> lacks;
+  for (const Task& task : job.tasks) {
+    if (task.node.empty()) continue;
+    const auto image = site.image_facts.find(task.name);
+    if (image == site.image_facts.end()) continue;
+    const std::string lack =
+        lack_of(image->second, task.role == Role::kLauncher, takes_ranks(job.spec, task.role));
+    if (lack.empty()) continue;
+    const std::string sentence = "image '" + image->second.image + "' has " + lack;
+    if (std::find(lacks.begin(), lacks.end(), sentence) == lacks.end()) lacks.push_back(sentence);
+  }
+  std::string text;
+  for (const std::string& lack : lacks) text += (text.empty() ? "" : "; ") + lack;
+  return text;
+}
+
+Result<LaunchFacts> by_agent(const Site& site, std::string why) {
+  if (!site.remote_shell.empty()) return LaunchFacts{.by = LaunchBy::kAgent, .why = std::move(why)};
+  if (why == kAsked) why = "--launch agent was asked for";
+  return Error{.code = ErrorCode::kRefused,
+               .what = why + ", and Muster's own remote shell (muster-rsh) is not there",
+               .advice = "install it beside muster-shim, or use --launch ssh and images with sshd"};
+}
+
+Result<LaunchFacts> by_ssh_on_request(const std::string& lacks) {
+  if (lacks.empty()) return LaunchFacts{.by = LaunchBy::kSsh, .why = kAsked};
+  return Error{.code = ErrorCode::kRefused,
+               .what = "--launch ssh was asked for, but " + lacks,
+               .advice =
+                   "use --launch agent, for which an image needs nothing but its MPI, or add "
+                   "openssh-server and openssh-client to it"};
+}
+
+}  // namespace
+
+Result<LaunchFacts> choose_launch(const Job& job, const Site& site) {
+  if (job.spec.kind != job::Kind::kMpi) return LaunchFacts{};
+  if (job.spec.launch == LaunchBy::kAgent) return by_agent(site, kAsked);
+  const std::string lacks = lacks_for_ssh(job, site);
+  if (job.spec.launch == LaunchBy::kSsh) return by_ssh_on_request(lacks);
+  if (!lacks.empty()) return by_agent(site, lacks);
+  return LaunchFacts{.by = LaunchBy::kSsh,
+                     .why = site.image_facts.empty() ? "the machine has its own sshd"
+                                                     : "the images have sshd and ssh"};
+}
+
+}  // namespace muster::launch

@@ -1,0 +1,138 @@
+"""Two hosts as one small cluster: Podman on each, one reached by TLS and the other by ssh. Tasks use
+their host's network, and find ports that are free there."""
+
+import os
+import re
+import shlex
+import tempfile
+from pathlib import Path
+
+from container_hosts import PodmanHosts
+from containers_harness import ContainerMuster, MPICH, OPEN_MPI, assert_empty
+from muster_harness import MPIRUN, MusterTest, main
+
+TWO_RANKS = {OPEN_MPI: MPIRUN, MPICH: ["mpirun", "-np", "2"]}
+WAYS = [(image, by) for image in (OPEN_MPI, MPICH) for by in ("ssh", "agent")]
+# How long it may take to notice that a host says nothing, and to give it up (docs/containers.md).
+GIVEN_UP = 240
+
+
+class TwoHosts(MusterTest):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory(prefix="mt-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.hosts = cls.enterClassContext(PodmanHosts(2, Path(folder.name)))
+        cls.near, cls.far = cls.hosts
+
+    def new_muster(self):
+        muster = ContainerMuster([host.engine for host in self.hosts], {})
+        self.addCleanup(muster.close)
+        # As the configuration of whoever runs the server would say: its key, and whom it trusts.
+        options = " ".join(map(shlex.quote, self.hosts.ssh_options))
+        ssh = muster.script("ssh", f'#!/bin/sh\nexec /usr/bin/ssh {options} "$@"\n')
+        muster.environment["PATH"] = f"{ssh.parent}:{muster.environment['PATH']}"
+        muster.configure(f"container_hosts:\n  near: {self.near.tls_url}\n  far: {self.far.ssh_url}\n"
+                         f"docker_cert_path: {self.hosts.certificates}\n")
+        return muster
+
+    def flags(self, image, by="auto", cpus=os.cpu_count()):
+        """Of a job whose workers have a host each: all of its processors."""
+        return ["--workers", 2, "-i", image, "--launch", by, "--cpus", cpus,
+                "--workspace", self.muster.workspace(image)]
+
+    def nodes_of(self, name):
+        return {task["name"]: task["node"] for task in self.muster.job(name)["tasks"]}
+
+    def at_the_gate(self, name, gate, **flags):
+        """A job whose ranks have met, and wait."""
+        follow = self.muster.stream(
+            "submit", "mpi", name, *self.flags(OPEN_MPI, **flags), "-v", f"{gate}:/gate", "--follow",
+            "--", *TWO_RANKS[OPEN_MPI], "./where", "/gate")
+        for _ in range(2):
+            follow.until(f" of 2 on {name}-worker-")
+        return follow
+
+    def new_gate(self, name):
+        """And where it is, which is the same on both hosts: they have the files of this machine."""
+        return self.muster.gate(name), self.muster.work / name
+
+    def test_both_are_nodes(self):
+        listed = self.muster.run("node", "list").stdout
+
+        self.assertRegex(listed, r"(?m)^near ")
+        self.assertRegex(listed, r"(?m)^far ")
+
+    def test_a_gang_spans_both_whatever_its_mpi_and_however_its_ranks_are_started(self):
+        for image, by in WAYS:
+            with self.subTest(image=image, by=by):
+                ran = self.muster.run("submit", "mpi", "dist", *self.flags(image, by), "--follow",
+                                      "--", *TWO_RANKS[image], "./where")
+
+                self.assertEqual(sorted(re.findall(r"rank \d of \d on [\w-]+", ran.stdout)), [
+                    f"rank {rank} of 2 on dist-worker-{rank}" for rank in (0, 1)])
+                nodes = self.nodes_of("dist")
+                self.assertEqual({nodes["worker-0"], nodes["worker-1"]}, {"near", "far"})
+                self.assertEqual(self.muster.job("dist")["launch"]["by"], by)
+                self.muster.run("delete", "dist")
+
+    def test_two_gangs_run_side_by_side_on_ports_of_their_own(self):
+        gates = {name: self.new_gate(f"gate-{name}") for name in ("one", "two")}
+        follows = {name: self.at_the_gate(name, path, cpus=1) for name, (_, path) in gates.items()}
+
+        for name, (gate, _) in gates.items():
+            gate.open()
+            self.assertEqual(follows[name].finish(), 0, follows[name].errors)
+            self.assertEqual(follows[name].text.count("goes on"), 2)
+
+    def test_a_host_that_is_cut_off_for_a_moment_loses_nothing(self):
+        gate, path = self.new_gate("gate")
+        for host in self.hosts:
+            with self.subTest(host=host.address):
+                follow = self.at_the_gate("dist", path)
+
+                host.cut()
+                host.join()
+
+                gate.open()
+                self.assertEqual(follow.finish(), 0, follow.errors)
+                self.assertEqual(follow.text.count("goes on"), 2)
+                self.muster.run("delete", "dist")
+
+    def test_the_connections_of_a_host_may_break_while_a_job_runs(self):
+        gate, path = self.new_gate("gate")
+        follow = self.at_the_gate("dist", path)
+
+        self.near.end_connections()
+
+        gate.open()
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertEqual(follow.text.count("goes on"), 2)
+
+    def test_a_host_that_stays_away_fails_the_job_and_is_tidied_when_it_is_back(self):
+        _, path = self.new_gate("gate")
+        follow = self.at_the_gate("dist", path)
+        nodes = self.nodes_of("dist")
+
+        self.far.cut()
+        try:
+            code = follow.finish(bound=GIVEN_UP)
+
+            self.assertNotEqual(code, 0)
+            job = self.muster.job("dist")
+            self.assertEqual(job["phase"], "Failed")
+            lost = [name for name, node in nodes.items() if node == "far"]
+            self.assertTrue(any(name in follow.errors for name in lost), follow.errors)
+            self.assertIn("far", follow.errors)
+            # What is left has room for another.
+            self.muster.run("submit", "single", "here", "-i", OPEN_MPI, "--follow", "--", "true")
+            self.assertEqual(self.nodes_of("here"), {"main": "near"})
+        finally:
+            self.far.join()
+        assert_empty(self.far.engine)
+
+
+if __name__ == "__main__":
+    main()

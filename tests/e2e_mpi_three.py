@@ -1,0 +1,145 @@
+"""The documents' MPI commands with images that are run: Open MPI and MPICH in containers, their
+ranks started by ssh and by Muster itself. (Intel MPI: e2e_intel_mpi.py.)"""
+
+import json
+import re
+
+from containers_harness import ContainerTest, MPICH, OPEN_MPI, OPEN_MPI_WITHOUT_SSHD
+from gradient_harness import GradientTest
+from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, Muster, main
+
+LIBRARY = {OPEN_MPI: "Open MPI v4.1.4", MPICH: "MPICH Version: 4.0.2"}
+MPI = {OPEN_MPI: "Open MPI 4.1.4", MPICH: "MPICH 4.0.2"}
+# Without the documents' flags, of which MPICH knows none.
+TWO_RANKS = {OPEN_MPI: MPIRUN, MPICH: ["mpirun", "-np", "2"]}
+
+TRAIN = ["./digits", "--data", "data"]
+WAYS = [(image, by) for image in (OPEN_MPI, MPICH) for by in ("ssh", "agent")]
+
+
+def ranks_in(text):
+    """What tests/mpi_where.c has said, in the order of the ranks; who is named before it differs: an
+    MPICH's launcher prints for all."""
+    return sorted(re.findall(r"rank \d+ of \d+ on \S+ by .*", text))
+
+
+def two_ranks(image):
+    return [f"rank {rank} of 2 on dist-worker-{rank} by {LIBRARY[image]}" for rank in (0, 1)]
+
+
+def outcome(text):
+    """Of digits: how well it learned, and the weights bit by bit."""
+    return (re.search(r"test accuracy: [\d.]+ %", text)[0],
+            re.search(r"weights checksum: \w+ on all 2 ranks", text)[0])
+
+
+class BothMpis(ContainerTest):
+
+    def submit(self, image, by, workspace, *command):
+        return self.muster.run(
+            "submit", "mpi", "dist", "--workers", 2, "-i", image, "--launch", by,
+            "--workspace", workspace, "--follow", "--", *command)
+
+    def test_an_mpi_program_has_a_rank_on_each_worker_however_ranks_are_started(self):
+        for image, by in WAYS:
+            with self.subTest(image=image, by=by):
+                workspace = self.muster.workspace(image)
+
+                ran = self.submit(image, by, workspace, *TWO_RANKS[image], "./where")
+
+                self.assertEqual(ranks_in(ran.stdout), two_ranks(image))
+                launch = self.muster.job("dist")["launch"]
+                self.assertEqual((launch["by"], launch["mpi"]), (by, MPI[image]))
+                self.muster.run("delete", "dist")
+
+    def test_what_is_trained_there_is_bit_by_bit_what_processes_train(self):
+        workspace = self.muster.workspace(digits=True)
+        processes = Muster()
+        self.addCleanup(processes.close)
+        trained = processes.run("submit", "mpi", "dist", "--workers", 2, "--workspace", workspace,
+                                "--follow", "--", *MPIRUN, *TRAIN).stdout
+        self.assertGreaterEqual(float(outcome(trained)[0].split()[2]), 96)
+
+        for image, by in WAYS:
+            with self.subTest(image=image, by=by):
+                ran = self.submit(image, by, workspace, *TWO_RANKS[image], *TRAIN)
+
+                self.assertEqual(outcome(ran.stdout), outcome(trained))
+                self.assertEqual(ran.stdout.count("719 training images"), 1)
+                self.muster.run("delete", "dist")
+
+    def test_without_sshd_in_the_image_muster_starts_the_ranks_and_says_why(self):
+        workspace = self.muster.workspace(OPEN_MPI_WITHOUT_SSHD)
+
+        ran = self.submit(OPEN_MPI_WITHOUT_SSHD, "auto", workspace, *DOCUMENTS_MPIRUN, "./where")
+
+        self.assertEqual(ranks_in(ran.stdout), two_ranks(OPEN_MPI))
+        launch = self.muster.job("dist")["launch"]
+        self.assertEqual(launch["by"], "agent")
+        self.assertIn("sshd", launch["why"])
+
+    def test_slots_put_several_ranks_on_a_worker(self):
+        for image, by in WAYS:
+            with self.subTest(image=image, by=by):
+                workspace = self.muster.workspace(image)
+                flags = ["--allow-run-as-root"] if image == OPEN_MPI else []
+
+                ran = self.muster.run(
+                    "submit", "mpi", "dist", "--workers", 2, "--slots-per-worker", 2, "-i", image,
+                    "--launch", by, "--workspace", workspace, "--follow", "--no-prefix", "--",
+                    "mpirun", *flags, "-np", 4, "./where")
+
+                self.assertEqual(ranks_in(ran.stdout), [
+                    f"rank {rank} of 4 on dist-worker-{rank // 2} by {LIBRARY[image]}"
+                    for rank in range(4)])
+                self.muster.run("delete", "dist")
+
+
+class TheDocumentsCommands(ContainerTest, GradientTest):
+    """On a host whose engine knows by CDI what its GPUs are: each a device that every machine has."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        devices = [{"name": str(number), "containerEdits": {"deviceNodes": [
+            {"path": f"/dev/gpu{number}", "hostPath": "/dev/null"}]}} for number in range(5)]
+        (cls.engine.machine.folder / "run" / "cdi" / "gpus.json").write_text(json.dumps(
+            {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}))
+
+    def test_gradient_runs_a_multinode_experiment_in_its_containers(self):
+        workspace = self.muster.workspace(OPEN_MPI, digits=True)
+        command = " ".join(DOCUMENTS_MPIRUN)
+
+        lines = self.run_to_its_end(
+            "--name", "dist", "--experimentType", "MPI",
+            "--workerContainer", OPEN_MPI, "--workerMachineType", "p2.xlarge", "--workerCount", 2,
+            "--masterContainer", OPEN_MPI, "--masterMachineType", "C3", "--masterCount", 1,
+            "--masterCommand", f"{command} ./where && {command} {' '.join(TRAIN)}",
+            "--workspace", workspace, kind="multinode")
+
+        self.assertEqual(ranks_in("\n".join(lines)), two_ranks(OPEN_MPI))
+        self.assertRegex("\n".join(lines), r"test accuracy: 9[6-9]\.\d+ %")
+        self.assertIn(OPEN_MPI, self.experiments("details", "--id", "dist").stdout)
+
+    def test_run_ai_submits_an_mpi_job_with_an_image(self):
+        for image in (OPEN_MPI, MPICH):
+            with self.subTest(image=image):
+                workspace = self.muster.workspace(image, digits=True)
+
+                self.muster.run("runai", "submit-mpi", "dist", "--processes=2", "-g", 1, "-i", image,
+                                "-v", f"{workspace}:/job:ro", "--working-dir", "/job", "--",
+                                "sh", "-c", f"{' '.join(TWO_RANKS[image])} sh -c './where; ls /dev/gpu*' && "
+                                f"{' '.join(TWO_RANKS[image])} {' '.join(TRAIN)}")
+
+                self.assertEqual(self.muster.ended("dist")["phase"], "Succeeded",
+                                 self.muster.logs("dist"))
+                said = self.muster.logs("dist")
+                self.assertEqual(ranks_in(said), two_ranks(image))
+                # Each worker has one of its own.
+                self.assertEqual(sorted(re.findall(r"/dev/gpu\d", said)), ["/dev/gpu0", "/dev/gpu1"])
+                self.assertRegex(said, r"test accuracy: 9[6-9]\.\d+ %")
+                self.muster.run("runai", "delete", "dist")
+
+
+if __name__ == "__main__":
+    main()

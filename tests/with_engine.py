@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Runs a command beside a Podman of its own, which DOCKER_HOST then names, with the images of
+scripts/test_images.sh. Exits as the command does; nothing is left. Needs root.
+
+    tests/with_engine.py COMMAND...
+
+And for an engine that is there already, and that DOCKER_HOST or a usual socket leads to:
+
+    tests/with_engine.py --load IMAGE STAMP   gives it one of these images, unless it has it; then it
+                                              makes the file STAMP
+    tests/with_engine.py --unload IMAGE       takes it away again
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from container_hosts import IMAGES, PodmanService
+
+
+def client():
+    """The command line of whichever engine it is: both know these words."""
+    for program in ("podman", "docker"):
+        where = ["--remote"] if program == "podman" else []
+        argv = [program, *where]
+        environment = dict(os.environ)
+        if program == "podman" and "DOCKER_HOST" in os.environ:
+            environment["CONTAINER_HOST"] = os.environ["DOCKER_HOST"]
+        if subprocess.run([*argv, "info"], env=environment, capture_output=True, check=False).returncode == 0:
+            return lambda *words: subprocess.run([*argv, *words], env=environment, capture_output=True,
+                                                 text=True, check=False)
+    sys.exit("neither podman nor docker reaches the engine that DOCKER_HOST or a usual socket names")
+
+
+def load(image, stamp):
+    ask = client()
+    if ask("image", "inspect", image).returncode == 0:
+        return
+    loaded = ask("load", "--input", str(IMAGES / f"{image.removeprefix('localhost/')}.tar"))
+    if loaded.returncode != 0:
+        sys.exit(f"{image} was not loaded: {loaded.stderr}")
+    Path(stamp).touch()
+
+
+def beside_podman(command):
+    with tempfile.TemporaryDirectory(prefix="mt-") as folder, PodmanService(Path(folder) / "e") as engine:
+        return subprocess.run(command, env=os.environ | {"DOCKER_HOST": engine.url}, check=False).returncode
+
+
+def main():
+    match sys.argv[1:]:
+        case ["--load", image, stamp]:
+            return load(image, stamp)
+        case ["--unload", image]:
+            return client()("rmi", image).returncode
+        case [] | ["--help"]:
+            print(__doc__, end="")
+            return 2
+        case command:
+            return beside_podman(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
