@@ -86,6 +86,8 @@ class Types:
     def without_null(self, schema):
         if "anyOf" in schema:
             rest = [each for each in schema["anyOf"] if each != {"type": "null"}]
+            if "type" in schema:  # the alternatives are ranges of one type
+                return self.without_null({key: schema[key] for key in schema if key != "anyOf"})
             assert len(rest) == 1, schema
             return rest[0]
         kind = schema.get("type")

@@ -93,21 +93,6 @@ command: [mpirun, -np, "5", -machinefile, /generated/hostfile, ./where]
         self.assertEqual(ranks_in(ran.stdout), [
             f"rank {rank} of 5 on {host} by {LIBRARY}" for rank, host in enumerate(hosts)])
 
-    def test_ranks_that_all_run_on_the_launcher_end_the_job_with_a_sentence(self):
-        """By a hostfile that names it alone, and with an exit code of 0. They are found among the
-        launcher's processes, for Intel MPI's ranks do not sign in."""
-        self.muster.gate()
-        workspace = self.muster.workspace(INTEL_MPI)
-
-        ran = self.submit(workspace, "-n", 2, "-e", "I_MPI_HYDRA_HOST_FILE=/etc/hostname", "-v",
-                          f"{self.muster.work}/gate:/gate", "--", *TWO_RANKS, "./where", "/gate",
-                          code=None)
-
-        self.assertNotEqual(ran.returncode, 0, ran.stdout)
-        self.assertIn("all 2 ranks run on the launcher and none on a worker", ran.stderr)
-        self.assertIn("-machinefile /generated/hostfile", ran.stderr)
-        self.assertEqual(self.muster.job("dist")["phase"], "Failed")
-
 
 class InSandboxes(MusterTest):
     """With the wheel in an environment of Python's, as `pip install impi-rt` leaves it, which is

@@ -64,6 +64,9 @@ struct ServeOptions {
   /// Where others reach a host's tasks, and its GPUs, where the engine cannot tell: name -> value.
   std::map<std::string, std::string> host_addresses;
   std::map<std::string, std::string> host_gpus;
+  // What jobs may ask of these hosts, where the server is shared.
+  std::vector<std::string> allowed_host_paths;
+  std::vector<std::string> allowed_capabilities;
   std::optional<std::filesystem::path> docker_cert_path;  ///< ca.pem, cert.pem, key.pem
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there

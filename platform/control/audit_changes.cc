@@ -70,6 +70,15 @@ std::string host_paths_of(const job::JobSpec& spec) {
   return paths;
 }
 
+/// What of root's rights a container is to have beside the few that all have.
+std::string capabilities_of(const job::JobSpec& spec) {
+  std::string names;
+  for (const std::string& name : spec.container.capabilities) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 /// What most jobs do not have; nothing is told of it then.
 void add_extras(FieldTexts& fields, const job::JobSpec& spec) {
   fields["image"] = spec.image;
@@ -81,6 +90,8 @@ void add_extras(FieldTexts& fields, const job::JobSpec& spec) {
     fields["parameter_server.gpus"] = gpus_of(spec.parameter_server.resources);
   }
   fields["host_paths"] = host_paths_of(spec);
+  fields["capabilities"] = capabilities_of(spec);
+  if (spec.container.new_privileges) fields["new_privileges"] = "true";
   fields["labels"] = in_words(spec.labels);
 }
 

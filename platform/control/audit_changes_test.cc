@@ -46,6 +46,18 @@ TEST(AuditChanges, TellWhatAJobSeesOfTheMachineAndWhatItsRolesClaim) {
                                 {.field = "parameter_servers", .before = "", .after = "2"}}));
 }
 
+TEST(AuditChanges, TellWhichRightsAContainerIsToHave) {
+  const job::Job before = plain();
+  job::Job after = plain();
+  after.spec.container.capabilities = {"SYS_PTRACE", "IPC_LOCK"};
+  after.spec.container.new_privileges = true;
+
+  EXPECT_EQ(changes_of(&before, &after),
+            (std::vector<FieldChange>{
+                {.field = "capabilities", .before = "", .after = "SYS_PTRACE, IPC_LOCK"},
+                {.field = "new_privileges", .before = "", .after = "true"}}));
+}
+
 TEST(AuditChanges, TellWhichLabelsThereWereAndAre) {
   job::Job before = plain();
   before.spec.labels = {{"nightly", ""}};

@@ -228,7 +228,10 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
                        .advice = advice_of(job),
                        .evidence = evidence_of(job, seen)};
   }
-  if (is_whole) return std::nullopt;
+  if (is_whole) {  // a program may be over before anybody has looked at it
+    const auto asked = sole_mpirun(job.spec);
+    return asked && !asked->places_ranks ? crowded(job, seen) : std::nullopt;
+  }
   return CensusFault{.cause = "only " + std::to_string(known.size()) + " of " +
                               std::to_string(world_size) + " ranks ever started",
                      .advice = advice_of(job),

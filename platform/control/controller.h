@@ -23,6 +23,7 @@
 #include "base/result.h"
 #include "control/accounts.h"
 #include "control/change_feed.h"
+#include "control/container_policy.h"
 #include "control/forward_clock.h"
 #include "control/journal.h"
 #include "control/metrics.h"
@@ -58,8 +59,9 @@ struct SiteFacts {
   std::string sshd = "/usr/sbin/sshd";
   std::string user;
   std::string rank_agent;
-  std::string remote_shell;   ///< path of muster-rsh; empty: there is none
-  job::ImageStandIns images;  ///< where the engine runs none
+  std::string remote_shell;    ///< path of muster-rsh; empty: there is none
+  job::ImageStandIns images;   ///< where the engine runs none
+  ContainerPolicy containers;  ///< where it does
   /// Whether these files were sent for the project. Not set: none ever were.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
   /// Told of each project that is no more: what was its own must not become another's of that name.

@@ -1,108 +1,19 @@
 // Jobs on an engine that runs images, from their placing until their tasks start.
 #include <gtest/gtest.h>
 
-#include "control/test_parts.h"
+#include "control/test_in_images.h"
 #include "engine/silent_node.h"
 
 namespace muster::control {
 namespace {
 
-using base::Error;
 using base::ErrorCode;
 using engine::ImageWish;
 using job::JobSpec;
 using job::Phase;
 using launch::ImageFacts;
 
-const std::string kPassword = "s3cret pass";
-
-class Preparing : public Scheduling {
- protected:
-  Preparing() {
-    engine_.images = true;
-    engine_.reach_of_all = launch::Reach::kNames;
-    make_with_accounts();
-    add(project_of("red", 2));
-    EXPECT_TRUE(accounts_->set_secret("red", "registry", kPassword, {}));
-  }
-
-  void make_with_accounts() {
-    controller_ = nullptr;
-    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
-        .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_});
-    controller_ = std::make_unique<Controller>(Parts{.loop = loop_,
-                                                     .store = store_,
-                                                     .engine = engine_,
-                                                     .clock = clock_,
-                                                     .random = random_,
-                                                     .accounts = accounts_.get()},
-                                               SiteFacts{.user = "ada"});
-  }
-
-  /// Another server over the same store and machines.
-  void come_back() {
-    engine_.prepared = nullptr;
-    make_with_accounts();
-    ASSERT_TRUE(controller_->recover());
-    settle();
-  }
-
-  static JobSpec in_image(JobSpec spec) {
-    spec.image = "horovod:0.28";
-    return spec;
-  }
-  static JobSpec two_tasks(const std::string& name = "dist") {
-    JobSpec spec = in_image(mpi(name, "red", 1));
-    spec.command = {"mpirun", "-np", "1", "train"};
-    return spec;
-  }
-
-  static ImageFacts facts_of(const std::string& image) {
-    return {.image = image,
-            .id = "sha256:1",
-            .folder = "/",
-            .account = {},
-            .sshd = "/usr/sbin/sshd",
-            .has_ssh = true,
-            .has_shell = true};
-  }
-
-  /// The engine has brought what it was asked for.
-  void bring_all(const std::function<void(ImageFacts&)>& change = [](ImageFacts&) {}) {
-    std::vector<ImageFacts> facts;
-    for (const ImageWish& wish : engine_.wishes) {
-      facts.push_back(facts_of(wish.image));
-      change(facts.back());
-    }
-    engine_.prepared(std::move(facts));
-    settle();
-  }
-
-  void bring_nothing(Error error) {
-    engine_.prepared(std::move(error));
-    settle();
-  }
-
-  size_t prepared_times() const {
-    return static_cast<size_t>(
-        std::count_if(engine_.calls.begin(), engine_.calls.end(),
-                      [](const std::string& call) { return call.starts_with("prepare"); }));
-  }
-
-  std::string text_of(const job::Job& job) {
-    std::string text = job.reason;
-    for (const job::Event& event : job.events) text += "\n" + event.text;
-    if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
-    return text;
-  }
-
-  access::SecretBox box_{[] {
-    access::SecretBox::Key key{};
-    key.fill(1);
-    return key;
-  }()};
-  std::unique_ptr<Accounts> accounts_;
-};
+using Preparing = InImages;
 
 TEST_F(Preparing, NothingStartsBeforeItsImagesAreThere) {
   submit(two_tasks());
@@ -140,7 +51,7 @@ TEST_F(Preparing, EveryPlacedTaskIsWishedForByWhatItsRoleSays) {
   EXPECT_EQ(worker.user, "ada");
   EXPECT_EQ(worker.pull, job::PullPolicy::kAlways);
   EXPECT_EQ(worker.registry, "reg:5000");
-  EXPECT_EQ(worker.password, kPassword);
+  EXPECT_EQ(worker.password, kRegistryPassword);
 }
 
 TEST_F(Preparing, ThePasswordOfARegistryIsInNothingThatAJobTells) {
@@ -399,111 +310,6 @@ TEST_F(Preparing, AnImageWithoutSshdIsLaunchedByTheAgentUnlessSshWasAskedFor) {
   submit(spec);
   bring_all([](ImageFacts& facts) { facts.sshd.clear(); });
   EXPECT_EQ(job("other").phase, Phase::kFailed);
-}
-
-// --- ranks
-
-TEST_F(Preparing, RanksThatAllRunOnTheLauncherEndTheJobAtOnce) {
-  JobSpec spec = two_tasks();
-  spec.command = {"mpirun", "-np", "2", "train"};
-  spec.slots_per_worker = 2;
-  submit(spec);
-  engine_.mpis["launcher"] = "MPICH 4.0.2";
-  bring_all();
-  engine_.census = {{0, 2, "launcher"}, {1, 2, "launcher"}};
-  engine_.change_ranks(gang("dist"), "launcher");
-  settle();
-
-  ASSERT_EQ(job("dist").phase, Phase::kFailed);
-  EXPECT_EQ(job("dist").failure->cause,
-            "all 2 ranks run on the launcher and none on a worker: mpirun did not use the "
-            "hostfile");
-  EXPECT_EQ(job("dist").failure->task, "launcher");
-  EXPECT_EQ(job("dist").failure->last_lines.front(), "launcher: ranks 0 to 1");
-  EXPECT_TRUE(engine_.running.empty());
-}
-
-TEST_F(Preparing, WhatAScriptMayMeanIsOnlyToldOnce) {
-  JobSpec spec = two_tasks();
-  spec.command = {"./run.sh"};
-  submit(spec);
-  bring_all();
-  engine_.census = {{0, 2, "launcher"}, {1, 2, "launcher"}};
-  for (int i = 0; i < 3; ++i) {
-    engine_.change_ranks(gang("dist"), "launcher");
-    settle();
-  }
-  EXPECT_EQ(job("dist").phase, Phase::kRunning);
-  const auto& events = job("dist").events;
-  EXPECT_EQ(std::count_if(events.begin(), events.end(),
-                          [](const job::Event& event) {
-                            return event.text ==
-                                   "all 2 ranks run on the launcher and none on a "
-                                   "worker";
-                          }),
-            1);
-}
-
-// --- nodes that do not answer
-
-TEST_F(Preparing, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
-  submit(in_image(single("one", "red", 2)));
-  bring_all();
-  const auto machines = engine_.offered;
-  auto silent = machines;
-  engine::call_silent(silent[0], clock_.now());
-  engine_.set_nodes(silent);
-  settle();
-
-  EXPECT_EQ(job("one").phase, Phase::kRunning);
-  EXPECT_EQ(job("one").reason, "runs; node n1 does not answer since 2023-11-14T22:13:20Z");
-  EXPECT_TRUE(noted("one", "node n1 does not answer"));
-  EXPECT_EQ(controller_->node("n1")->state, "gone");
-  submit(in_image(single("two", "red", 0)));
-  EXPECT_EQ(job("two").phase, Phase::kQueued) << "nothing new is placed there";
-
-  engine_.set_nodes(machines);
-  settle();
-  EXPECT_EQ(job("one").reason, "runs");
-  EXPECT_TRUE(noted("one", "node n1 answers again"));
-  EXPECT_EQ(controller_->node("n1")->state, "ready");
-  EXPECT_EQ(job("two").phase, Phase::kStarting);
-}
-
-TEST_F(Preparing, AJobWhoseNodeHasGoneIsLostAndNamesIt) {
-  submit(in_image(single("one", "red", 2)));
-  bring_all();
-  engine_.set_nodes({});
-  settle();
-
-  EXPECT_EQ(job("one").phase, Phase::kFailed);
-  EXPECT_EQ(job("one").failure->cause, "main was lost: node n1 has gone");
-}
-
-TEST_F(Preparing, ALauncherIsNotStartedOnANodeThatHasFallenSilent) {
-  engine_.set_nodes({{.name = "n1", .task_slots = 1}, {.name = "n2", .task_slots = 1}});
-  JobSpec spec = two_tasks();
-  spec.resources.gpus = 0;
-  ASSERT_TRUE(controller_->submit(spec, ""));
-  loop_.post([this] { loop_.stop(); });
-  while (!engine_.prepared) {
-    loop_.run();
-    loop_.post([this] { loop_.stop(); });
-  }
-  const std::string of_launcher = job("dist").tasks[0].node;
-  ASSERT_NE(of_launcher, job("dist").tasks[1].node);
-  std::vector<ImageFacts> facts(2, facts_of("horovod:0.28"));
-  engine_.prepared(facts);  // its worker starts
-  auto nodes = engine_.offered;
-  for (engine::Node& node : nodes) {
-    if (node.name == of_launcher) engine::call_silent(node, clock_.now());
-  }
-  engine_.set_nodes(nodes);
-  settle();
-
-  EXPECT_EQ(job("dist").phase, Phase::kQueued);
-  EXPECT_TRUE(noted("dist", "node " + of_launcher + " does not answer; it is tried again"));
-  EXPECT_TRUE(engine_.running.empty());
 }
 
 }  // namespace

@@ -105,7 +105,10 @@ Result<void> Controller::check_images(const job::JobSpec& spec) const {
 /// An engine that runs images finds out from them what they run. Where it runs none, somebody has
 /// to say it.
 Result<void> Controller::check_programs(const job::JobSpec& spec) const {
-  if (parts_.engine.runs_images()) return check_images(spec);
+  if (parts_.engine.runs_images()) {
+    MUSTER_CHECK(check_container_policy(spec, site_.containers));
+    return check_images(spec);
+  }
   for (const job::Task& task : one_of_each_role(spec)) {
     const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
     if (only_answers || !launch::program_of(spec, task.role, site_.images).empty()) continue;

@@ -58,13 +58,14 @@ class Clearing {
         client_(loop_, UnixEndpoint{test_socket()}) {}
 
   void run() {
-    client_.list(filters_, [this](const auto& containers) {
+    const auto listed = wait();
+    client_.list(filters_, [this, listed](const auto& containers) {
       for (const ContainerState& state : *containers) client_.remove(state.id, wait());
-      client_.networks(filters_, [this](const auto& networks) {
+      client_.networks(filters_, [this, listed](const auto& networks) {
         for (const auto& each : *networks) client_.remove_network(each.first, wait());
-        client_.volumes(filters_, [this](const auto& volumes) {
+        client_.volumes(filters_, [this, listed](const auto& volumes) {
           for (const auto& each : *volumes) client_.remove_volume(each.first, wait());
-          wait()({});
+          listed({});
         });
       });
     });

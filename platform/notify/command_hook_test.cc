@@ -1,11 +1,13 @@
 #include "notify/command_hook.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <filesystem>
 #include <sstream>
 
 #include "base/files.h"
+#include "base/subprocess.h"
 #include "base/test_folder.h"
 
 namespace muster::notify {
@@ -117,9 +119,11 @@ TEST_F(ImpatientHook, EndsWhatTakesTooLongWithItsChildren) {
   // Whatever of it had come to say its number; a slow machine may have ended it before.
   std::istringstream pids(text_of("pids"));
   for (pid_t pid = 0; pids >> pid;) {
-    // An orphan that was killed may not have been reaped yet by whoever is its parent now.
-    const auto status = base::read_file("/proc/" + std::to_string(pid) + "/stat");
-    EXPECT_TRUE(!status || status->find(") Z ") != std::string::npos) << pid;
+    const auto process = base::open_pidfd(pid);
+    if (!process) continue;  // gone
+    // It was killed, and may be about to end.
+    pollfd end{process->get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&end, 1, 30'000), 1) << pid;
   }
 }
 

@@ -198,6 +198,9 @@ class Service {
                                                     options_.workspace_bytes);
     control::SiteFacts site = makers_.site;
     site.images = options_.images;
+    site.containers = {.is_shared = !options_.listen.empty(),
+                       .host_paths = options_.allowed_host_paths,
+                       .capabilities = options_.allowed_capabilities};
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };

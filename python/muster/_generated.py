@@ -15,19 +15,20 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
 
-__all__ = ["AcceptedResources", "AcceptedRetryRule", "AcceptedRoleSpec", "AcceptedScheduling", "AcceptedSecretUse",
-           "AcceptedSpec", "AcceptedVolume", "Amounts", "Artifact", "ArtifactList", "AuditPage",
-           "AuditRecord", "ChunkIds", "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event",
-           "ExitStatus", "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job",
-           "JobEvent", "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "LabelChanges", "LogRecord",
-           "LoginRequest", "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint",
-           "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
-           "Phase", "PingResult", "Placing", "Progress", "Project", "ProjectChange", "ProjectRequest",
-           "ProjectUse", "Projects", "Purpose", "Quota", "QuotaChange", "RemovedJob", "Resources", "Retried",
-           "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse",
-           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Task", "Token", "TokenKind", "TokenRequest", "Tokens",
-           "Tree", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+__all__ = ["AcceptedContainer", "AcceptedResources", "AcceptedRetryRule", "AcceptedRoleSpec", "AcceptedScheduling",
+           "AcceptedSecretUse", "AcceptedSpec", "AcceptedVolume", "Amounts", "Artifact", "ArtifactList",
+           "AuditPage", "AuditRecord", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds", "DeadLetters",
+           "Device", "Event", "ExitStatus", "Explanation", "Failure", "FieldChange", "Forecast", "Happening",
+           "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind",
+           "LabelChanges", "Launch", "LaunchBy", "LogRecord", "LoginRequest", "MachineType", "MachineTypes",
+           "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser",
+           "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "Progress", "Project",
+           "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota",
+           "QuotaChange", "RegistryLogin", "RemovedJob", "Resources", "Retried", "RetryAction", "RetryRule",
+           "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
+           "ServerInfo", "Share", "ShareChange", "StreamEvent", "Subscription", "SubscriptionRequest",
+           "Subscriptions", "Task", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User",
+           "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -71,6 +72,14 @@ RetryAction = Literal["retry", "fail", "avoid-node"]
 
 #: Where a volume comes from.
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
+
+#: How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd in each
+#: worker. `agent`: by Muster's own remote shell; an image needs nothing but its MPI. `auto`: by ssh
+#: where the images have what it takes.
+LaunchBy = Literal["auto", "ssh", "agent"]
+
+#: When an image is fetched: where the host has it not, at each start, or never.
+PullPolicy = Literal["if-missing", "always", "never"]
 
 
 @dataclass(frozen=True)
@@ -827,12 +836,93 @@ class AcceptedVolume(Record):
         )
 
 
+@dataclass(frozen=True)
+class RegistryLogin(Record):
+    """See the API's document: RegistryLogin."""
+
+    username: str
+    #: Of the project: the one that holds the password.
+    secret: str
+    #: Absent or empty: the one that the image names.
+    server: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "RegistryLogin":
+        return cls(
+            username=wire["username"],
+            secret=wire["secret"],
+            server=wire.get("server"),
+        )
+
+
+@dataclass
+class Container:
+    """How far the containers of a job are set apart from their host. What is absent is the stricter of
+    both.
+    """
+
+    pull: Optional[PullPolicy] = None
+    #: All of the image can be written to; else only volumes, /tmp and the like.
+    writable_root: Optional[bool] = None
+    #: Set-user-id programs get what they say.
+    new_privileges: Optional[bool] = None
+    #: Rights of root's beside the few that are left to it, each once, with or without `CAP_`.
+    capabilities: Optional[Sequence[str]] = None
+    #: Of /dev/shm. 0: as the engine has it.
+    shm_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class AcceptedContainer(Record):
+    """How far the containers of a job are set apart from their host. What is absent has its default."""
+
+    pull: Optional[PullPolicy] = None
+    writable_root: Optional[bool] = None
+    new_privileges: Optional[bool] = None
+    capabilities: Optional[List[str]] = None
+    shm_bytes: Optional[int] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedContainer":
+        return cls(
+            pull=wire.get("pull"),
+            writable_root=wire.get("writable_root"),
+            new_privileges=wire.get("new_privileges"),
+            capabilities=wire.get("capabilities"),
+            shm_bytes=wire.get("shm_bytes"),
+        )
+
+
+@dataclass(frozen=True)
+class Launch(Record):
+    """How the ranks of an MPI job were started."""
+
+    #: `ssh` or `agent`; `auto` where it is not known yet.
+    by: LaunchBy
+    #: As in `the images have sshd and ssh`.
+    why: str
+    #: Whose mpirun it was, as in `Open MPI 4.1.4`; empty: not known.
+    mpi: str
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "Launch":
+        return cls(
+            by=wire["by"],
+            why=wire["why"],
+            mpi=wire["mpi"],
+        )
+
+
 @dataclass
 class RoleSpec:
     """What the tasks of one role run and need, beside what the job says of its workers."""
 
     #: Empty: the job's.
     image: Optional[str] = None
+    #: Where an image is given: who runs in it. Empty: whom the image says.
+    user: Optional[str] = None
+    #: Where an image is given: how whoever fetches it logs in.
+    registry: Optional[Union[RegistryLogin, Mapping[str, Any]]] = None
     #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
     #: job's.
     command: Optional[Sequence[Text]] = None
@@ -852,6 +942,9 @@ class AcceptedRoleSpec(Record):
 
     #: Empty: the job's.
     image: Optional[str] = None
+    #: Who runs in the image. Absent: whom the image says.
+    user: Optional[str] = None
+    registry: Optional[RegistryLogin] = None
     #: Empty: the job's, with its arguments.
     command: Optional[List[Text]] = None
     #: Where `command` is empty: behind the job's.
@@ -864,6 +957,8 @@ class AcceptedRoleSpec(Record):
     def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedRoleSpec":
         return cls(
             image=wire.get("image"),
+            user=wire.get("user"),
+            registry=optional(wire.get("registry"), RegistryLogin.from_wire),
             command=optional(wire.get("command"), lambda each: list_of(each, text_of)),
             arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
             resources=optional(wire.get("resources"), AcceptedResources.from_wire),
@@ -887,6 +982,18 @@ class JobSpec:
     #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
     #: files.
     image: Optional[str] = None
+    #: Who runs in the image: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
+    #: whom the image says. Needs an image.
+    user: Optional[str] = None
+    #: How whoever fetches the image logs in. Needs an image.
+    registry: Optional[Union[RegistryLogin, Mapping[str, Any]]] = None
+    #: How far its containers are set apart from their hosts. Needs an image.
+    container: Optional[Union[Container, Mapping[str, Any]]] = None
+    #: Of kind `mpi`.
+    launch: Optional[LaunchBy] = None
+    #: The command is run in the place of the image's entry point; else it is what that is given.
+    #: False needs an image.
+    replaces_entrypoint: Optional[bool] = None
     #: Behind the command.
     arguments: Optional[Sequence[Text]] = None
     #: Of kind `mpi`: what workers run beside answering ssh.
@@ -960,6 +1067,13 @@ class AcceptedSpec(Record):
     #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
     #: files.
     image: Optional[str] = None
+    #: Who runs in the image. Absent: whom the image says.
+    user: Optional[str] = None
+    registry: Optional[RegistryLogin] = None
+    container: Optional[AcceptedContainer] = None
+    launch: Optional[LaunchBy] = None
+    #: Absent: true.
+    replaces_entrypoint: Optional[bool] = None
     #: Behind the command.
     arguments: Optional[List[Text]] = None
     #: Of kind `mpi`: what workers run beside answering ssh.
@@ -1005,6 +1119,11 @@ class AcceptedSpec(Record):
             start_timeout_ms=wire["start_timeout_ms"],
             grace_ms=wire["grace_ms"],
             image=wire.get("image"),
+            user=wire.get("user"),
+            registry=optional(wire.get("registry"), RegistryLogin.from_wire),
+            container=optional(wire.get("container"), AcceptedContainer.from_wire),
+            launch=wire.get("launch"),
+            replaces_entrypoint=wire.get("replaces_entrypoint"),
             arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
             worker_command=optional(wire.get("worker_command"), lambda each: list_of(each, text_of)),
             leader=optional(wire.get("leader"), AcceptedRoleSpec.from_wire),
@@ -1249,6 +1368,8 @@ class Job(Record):
     #: Of the task that decides, once the job has ended.
     exit_code: Optional[int] = None
     failure: Optional[Failure] = None
+    #: Of the last attempt of a job of kind `mpi`, once it is known.
+    launch: Optional[Launch] = None
     #: As its program reports it: of a job that runs, and of one that has ended where it is asked
     #: for by its name.
     progress: Optional[Progress] = None
@@ -1278,6 +1399,7 @@ class Job(Record):
             ended=optional(wire.get("ended"), time_of),
             exit_code=wire.get("exit_code"),
             failure=optional(wire.get("failure"), Failure.from_wire),
+            launch=optional(wire.get("launch"), Launch.from_wire),
             progress=optional(wire.get("progress"), Progress.from_wire),
         )
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopPause{500};
 /// A shim ends all that it has started at once, and says so.
-constexpr std::chrono::seconds kKillPause{20};
+constexpr std::chrono::milliseconds kKillPause{20'000};
 constexpr std::chrono::milliseconds kFetchPause{1'000};
 constexpr int kFetchTries = 5;
 constexpr int kSignalBase = 128;
@@ -224,7 +224,7 @@ void ContainerEngine::Impl::send_stop(const std::shared_ptr<HeldTask>& task) {
   task->host->client().kill(task->container, signal, [this, task, mode](const Result<void>& sent) {
     const bool is_taken = sent || sent.error().code != ErrorCode::kUnavailable;
     if (is_taken && task->stop_wish == mode) task->stop_wish.reset();
-    if (is_taken) return mode == StopMode::kNow ? make_sure_it_ends(task) : void();
+    if (is_taken) return make_sure_it_ends(task, mode);
     task->host->host.ask();
     task->timer = loop.after(kStopPause, [this, weak = std::weak_ptr(task)] {
       if (const auto still = weak.lock()) send_stop(still);
@@ -233,16 +233,20 @@ void ContainerEngine::Impl::send_stop(const std::shared_ptr<HeldTask>& task) {
 }
 
 /// A task may hold up its own shim: a debugger does.
-void ContainerEngine::Impl::make_sure_it_ends(const std::shared_ptr<HeldTask>& task) {
+void ContainerEngine::Impl::make_sure_it_ends(const std::shared_ptr<HeldTask>& task,
+                                              StopMode mode) {
   if (task->end) return;
-  task->timer = loop.after(kKillPause, [this, weak = std::weak_ptr(task)] {
+  const auto most =
+      kKillPause + (mode == StopMode::kNow ? std::chrono::milliseconds(0) : task->grace);
+  task->timer = loop.after(most, [this, weak = std::weak_ptr(task)] {
     const auto still = weak.lock();
     if (!still || still->end) return;
     base::log_warning("task " + still->key.second + " of job " + still->key.first.job_id +
                       " does not end by itself, and is killed with its container");
     still->host->client().kill(still->container, "KILL", [this, weak](const Result<void>& sent) {
       const auto left = weak.lock();
-      if (left && !sent && sent.error().code == ErrorCode::kUnavailable) make_sure_it_ends(left);
+      if (left && !sent && sent.error().code == ErrorCode::kUnavailable)
+        make_sure_it_ends(left, StopMode::kNow);
     });
   });
 }

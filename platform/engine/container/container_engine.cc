@@ -23,8 +23,8 @@ using base::Result;
 
 namespace {
 
-/// What is put into every container. They need nothing of the image.
-constexpr std::array kPrograms{"muster-shim", "muster-helper", "muster-rsh"};
+/// What is put into containers. They need nothing of the image.
+constexpr std::array kPrograms{"muster-shim", "muster-helper", kRemoteShell};
 
 Result<std::vector<workspace::ArchiveEntry>> read_programs(const fs::path& folder) {
   std::vector<workspace::ArchiveEntry> programs;
@@ -181,7 +181,7 @@ std::shared_ptr<void> ContainerEngine::prepare(const Gang&, std::vector<ImageWis
 
 Engine::ProgramsInTasks ContainerEngine::programs_in_tasks() const {
   const std::string folder = kProgramsFolder;
-  return {.shim = folder + "/muster-shim", .remote_shell = folder + "/muster-rsh"};
+  return {.shim = folder + "/muster-shim", .remote_shell = folder + "/" + kRemoteShell};
 }
 
 // --- tasks

@@ -5,6 +5,7 @@
 // everything; what is posted to the loop holds on to `alive`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -59,6 +60,8 @@ struct HeldTask {
   std::shared_ptr<TaskFollower> follower;
   std::shared_ptr<GangStart> start;  ///< until the whole start is settled
   bool has_ssh = false;
+  /// That its programs have when it is stopped; of one that was taken up, the longest there is.
+  std::chrono::milliseconds grace = std::chrono::hours(24);
   bool up = false;        ///< its shim has said so
   bool answered = false;  ///< its remote shell, or it has none
   bool was_told_to_stop = false;
@@ -118,7 +121,7 @@ struct ContainerEngine::Impl {
   void gone(const TaskKey& key, const std::optional<ContainerState>& state);
   void salvage(const std::shared_ptr<HeldTask>& task, const ContainerState& state);
   void send_stop(const std::shared_ptr<HeldTask>& task);
-  void make_sure_it_ends(const std::shared_ptr<HeldTask>& task);
+  void make_sure_it_ends(const std::shared_ptr<HeldTask>& task, StopMode mode);
   void ended(const std::shared_ptr<HeldTask>& task, TaskEnded end);
   void finish(const std::shared_ptr<HeldTask>& task);
   void fetch_artifacts(const std::shared_ptr<HeldTask>& task, int tries);

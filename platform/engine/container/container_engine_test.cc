@@ -299,6 +299,19 @@ TEST_P(Containers, OneThatIsStoppedFromOutsideIsLost) {
   EXPECT_NE(end.status.error.find("stopped from outside"), std::string::npos) << end.status.error;
 }
 
+TEST_P(Containers, ATaskThatHoldsItsShimUpIsStoppedAllTheSame) {
+  constexpr const char* kAttachToProcessOne = "perl -e 'syscall(101, 16, 1, 0, 0); sleep ";
+  TaskPlan plan = script("echo up; exec " + (kAttachToProcessOne + marker_) + "'");
+  plan.grace = std::chrono::milliseconds(100);
+  start_one(std::move(plan));
+
+  bench_->engine().stop(gang_, {"main"}, StopMode::kGraceful);
+
+  EXPECT_TRUE(bench_->wait_for_end("main").status.stopped);
+  bench_->engine().scrub(gang_);
+  expect_nothing_left();
+}
+
 TEST_P(Containers, OutOfMemoryIsNamedAsSuch) {
   TaskPlan plan = script("echo up; exec tail /dev/zero");  // remembers all of a line
   plan.resources.memory_bytes = 64 << 20;

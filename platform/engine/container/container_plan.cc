@@ -157,6 +157,13 @@ void add_generated(const TaskPlan& plan, std::vector<ArchiveEntry>& files) {
   }
 }
 
+/// Half of what is put into a container is the remote shell, which few tasks use.
+bool is_of_use(const std::string& program, const TaskPlan& plan) {
+  if (program != kRemoteShell) return true;
+  return std::any_of(plan.files.begin(), plan.files.end(),
+                     [](const launch::PlannedFile& file) { return file.path.starts_with("rsh/"); });
+}
+
 }  // namespace
 
 std::string engine_volume(const std::string& owner, const std::string& job_id, const TaskPlan& plan,
@@ -260,6 +267,7 @@ std::vector<ArchiveEntry> files_of(const TaskPlan& plan, const ShimPlan& shim,
   std::vector<ArchiveEntry> files{folder_entry(relative(kMusterFolder), 0755, root),
                                   folder_entry(relative(kProgramsFolder), 0755, root)};
   for (const ArchiveEntry& program : programs) {
+    if (!is_of_use(program.path, plan)) continue;
     files.push_back(program);
     files.back().path = relative(kProgramsFolder) + "/" + program.path;
   }

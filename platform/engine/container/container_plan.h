@@ -17,6 +17,7 @@ namespace muster::engine {
 
 // What a task finds of Muster in its container. Both are volumes of its own, removed with it.
 inline constexpr const char* kMusterFolder = "/muster";        ///< TaskFolder: plan, log, exit
+inline constexpr const char* kRemoteShell = "muster-rsh";      ///< one of the programs
 inline constexpr const char* kProgramsFolder = "/muster/bin";  ///< the programs, 0755
 inline constexpr const char* kTaskFolder = "/muster/task";     ///< of the task's account, 0700
 inline constexpr const char* kGeneratedFolder = "/generated";
@@ -45,8 +46,8 @@ ContainerConfig container_config(const Gang& gang, const launch::TaskPlan& plan,
 /// The plan of the shim that is its process 1.
 ShimPlan shim_plan(const launch::TaskPlan& plan, const ContainerSite& site);
 
-/// What is put into it, by paths from "/" on: the programs, the shim's plan, the files of
-/// /generated, owned by the task's account, and links to those that are found elsewhere, too.
+/// What is put into it, by paths from "/" on: the programs that it uses, the shim's plan, the files
+/// of /generated, owned by the task's account, and links to those that are found elsewhere, too.
 std::vector<workspace::ArchiveEntry> files_of(const launch::TaskPlan& plan, const ShimPlan& shim,
                                               const std::vector<workspace::ArchiveEntry>& programs);
 

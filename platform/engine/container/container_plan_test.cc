@@ -303,6 +303,18 @@ TEST(ContainerPlan, FilesAreTheAccountsAndProgramsAreNobodysToChange) {
   }
 }
 
+TEST(ContainerPlan, TheRemoteShellIsPutWhereItIsOfUse) {
+  const std::vector<ArchiveEntry> programs{
+      {.path = kRemoteShell, .content = "ELF", .mode = 0755, .link = {}}};
+  const std::string place = std::string("muster/bin/") + kRemoteShell;
+  TaskPlan task = plan();
+  task.files = {{.path = "ssh/config", .content = "Host *", .mode = 0600}};
+  EXPECT_EQ(entry_at(files_of(task, shim_plan(task, site()), programs), place), nullptr);
+
+  task.files = {{.path = "rsh/key", .content = "key", .mode = 0600, .secret = true}};
+  EXPECT_NE(entry_at(files_of(task, shim_plan(task, site()), programs), place), nullptr);
+}
+
 TEST(ContainerPlan, AFileThatIsFoundElsewhereTooIsALinkInAVolumeOfThatFolder) {
   TaskPlan task = plan();
   task.also_at = {{"hostfile", "/etc/mpi/hostfile"}};

@@ -189,6 +189,7 @@ void ContainerEngine::Impl::launch(const std::shared_ptr<GangStart>& start, cons
   launch->task->host = host_of(plan.node);
   launch->task->start = start;
   launch->task->has_ssh = plan.ssh.has_value();
+  launch->task->grace = plan.grace;
   launch->config = container_config(start->gang, plan, site_for(*start, plan));
   tasks[launch->task->key] = launch->task;
   start->tasks.push_back(plan.task);

@@ -91,7 +91,12 @@ void add_mounts(const ContainerConfig& config, json& body, json& host) {
   }
 }
 
+/// More than threads and ranks of any training take, and few enough that a host outlives a program
+/// that starts others without end. Podman's own limit is 2,048, Docker has none.
+constexpr int kMostProcesses = 32'768;
+
 void add_limits(const ContainerConfig& config, const DockerInfo& engine, json& host) {
+  host["PidsLimit"] = kMostProcesses;
   if (config.cpu_milli > 0) host["NanoCpus"] = config.cpu_milli * kNanosecondsOfCpu;
   if (config.memory_bytes > 0) host["Memory"] = config.memory_bytes;
   // The same with swap: none. Left alone, engines give as much swap again as memory.
@@ -166,7 +171,7 @@ json libpod_volumes(const ContainerConfig& config) {
 }
 
 json libpod_limits(const ContainerConfig& config, const DockerInfo& engine) {
-  json limits = json::object();
+  json limits{{"pids", {{"limit", kMostProcesses}}}};
   if (config.cpu_milli > 0) {
     limits["cpu"] = {{"period", kCpuPeriod}, {"quota", config.cpu_milli * kCpuPeriod / 1000}};
   }

@@ -12,7 +12,7 @@ using base::ErrorCode;
 
 namespace {
 
-/// Podman's own API of this version is in every later one.
+/// Podman's own API. It takes the version of the other in the path for one of its own.
 constexpr const char* kLibpod = "/libpod";
 
 std::string container_path(const std::string& id, const std::string& what) {

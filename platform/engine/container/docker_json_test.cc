@@ -119,6 +119,7 @@ TEST(CreateBody, LimitsAreThoseThatAreAskedAndSwapIsNotBeyondMemory) {
   EXPECT_EQ(host.at("Memory"), 3'221'225'472);
   EXPECT_EQ(host.at("MemorySwap"), 3'221'225'472);
   EXPECT_EQ(host.at("ShmSize"), 1 << 20);
+  EXPECT_EQ(host.at("PidsLimit"), 32'768);
 }
 
 TEST(CreateBody, ItsNamesStandOnItsNetworkAlone) {
@@ -226,7 +227,8 @@ TEST(LibpodCreateBody, SaysTheSameInPodmansOwnWords) {
                  {"Name":"data","Dest":"/data","Options":["ro"]}],
       "netns":{"nsmode":"bridge"},"networks":{"net":{"aliases":["worker-0"]}},
       "hostadd":["ps-0:10.0.0.7"],
-      "resource_limits":{"cpu":{"period":100000,"quota":250000},
+      "resource_limits":{"pids":{"limit":32768},
+                         "cpu":{"period":100000,"quota":250000},
                          "memory":{"limit":100,"swap":100}},
       "shm_size":7,
       "devices":[{"path":"nvidia.com/gpu=0"},{"path":"vendor.com/device=all"}],
