@@ -186,11 +186,11 @@ TEST(CensusAtEnd, CatchesRanksThatAllRanOnTheLauncherWhateverStartedThem) {
 }
 
 TEST(CensusAtEnd, CatchesAWorkerThatWasCrowdedByAProgramTooShortToBeSeenRunning) {
-  const auto fault = judge_at_end(job_of(kPlain, "Intel MPI 2021.13"), ranks_on("worker-0", 2, 2));
+  const auto fault = judge_at_end(job_of(kPlain, "Intel MPI 2021.13"), ranks_on("worker-0", 4, 4));
 
   ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->cause.find("worker-0 runs 2 ranks and has 1 slot"), 0U) << fault->cause;
-  EXPECT_FALSE(judge_at_end(job_of(kScript), ranks_on("worker-0", 2, 2)));
+  EXPECT_EQ(fault->cause.find("worker-0 runs 4 ranks and has 2 slots"), 0U) << fault->cause;
+  EXPECT_FALSE(judge_at_end(job_of(kScript), ranks_on("worker-0", 4, 4)));
 }
 
 TEST(CensusAtEnd, CatchesAWorldThatWasNeverWholeWhereEveryRankSignsIn) {
