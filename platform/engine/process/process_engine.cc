@@ -279,6 +279,9 @@ void ProcessEngine::watch_ranks(HeldTask& task) {
   const TaskFolder folder = folder_of(task.key.first, task.key.second);
   task.ranks = files_.watch(folder.generated() / "ranks",
                             [this, key = task.key] { report(key, RanksChanged{}); });
+  // Those that were quicker than the watch.
+  if (ranks(task.key.first, {task.key.second}).empty()) return;
+  loop_.post([this, key = task.key] { report(key, RanksChanged{}); });
 }
 
 // --- ending
