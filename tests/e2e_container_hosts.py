@@ -131,6 +131,7 @@ class TwoHosts(MusterTest):
             self.assertEqual(self.nodes_of("here"), {"main": "near"})
         finally:
             self.far.join()
+        self.muster.run("delete", "dist")
         assert_empty(self.far.engine)
 
 

@@ -25,6 +25,9 @@ namespace {
 
 constexpr int kMostNames = 4;
 
+// Until a host that did not answer is asked for a job's volumes again.
+constexpr std::chrono::seconds kVolumesPause{5};
+
 /// A volume of the engine that tasks find somewhere.
 struct NamedVolume {
   std::string name;
@@ -221,10 +224,12 @@ void ContainerEngine::Impl::remove_volumes(HeldHost& host, const std::string& jo
   const auto filters = as_filters(labels_of_job(options.owner, job_id));
   host.client().volumes(filters, [this, &host, job_id](const Result<Listed>& listed) {
     if (!listed) {
-      // The next server finds them by their labels.
-      return base::log_warning("volumes of job " + job_id + " stay on " + host.host.name() +
-                               " for now: " + listed.error().what);
+      // The host is away. Should the server go first, the next one finds them by their labels.
+      host.later[job_id] =
+          loop.after(kVolumesPause, [this, &host, job_id] { remove_volumes(host, job_id); });
+      return;
     }
+    host.later.erase(job_id);
     for (const auto& [name, labels] : *listed) {
       removals.add(host, Removals::Kind::kVolume, name);
     }

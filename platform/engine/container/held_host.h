@@ -59,7 +59,8 @@ struct HeldHost {
   ContainerHost& host;
   ImageKeeper images;
   Turns starts;
-  bool is_there = false;               ///< host.node(), when it was looked at last
+  bool is_there = false;  ///< host.node(), when it was looked at last
+  std::map<std::string, base::EventLoop::Interest> later;  ///< jobs whose volumes are to be removed
   std::optional<Inventory> inventory;  ///< of an earlier server's; unset: it was not asked yet
 };
 
