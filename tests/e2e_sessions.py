@@ -172,7 +172,7 @@ class AShellOfAnMpiJob(Sessions):
         shell.until(b"code 0\r\n")
         self.assertIn(b"dist-worker-0\r\n", shell.text)
         self.assertIn(b"dist-worker-1\r\n", shell.text)
-        shell.type(b"ssh dist-worker-1 'echo over at $(hostname)'\n")
+        shell.type(b"ssh -n dist-worker-1 'echo over at $(hostname)'\n")
         shell.until(b"over at dist-worker-1\r\n")
         shell.type(b"echo copied > note; scp note dist-worker-0:note.there; cat note.there\n")
         shell.until(b"copied\r\n")

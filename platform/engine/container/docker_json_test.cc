@@ -45,7 +45,7 @@ json libpod(const ContainerConfig& wanted, const DockerInfo& engine = podman()) 
 
 TEST(CreateBody, IsStrictWhereNothingElseIsAsked) {
   EXPECT_EQ(host_of(config()), json::parse(R"({"LogConfig":{"Type":"none","Config":{}},
-      "SecurityOpt":["no-new-privileges"],"CapDrop":["ALL"]})"));
+      "SecurityOpt":["no-new-privileges"],"CapDrop":["ALL"],"PidsLimit":32768})"));
 }
 
 TEST(CreateBody, HasTheProgramAsItIsAsked) {
