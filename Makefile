@@ -12,9 +12,10 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev deps-bench deps-containers deps-fuzz build programs images quickstart quickstart-containers \
-        test test-containers test-intel-mpi test-documents test-sanitize fuzz bench bench-launch bench-throughput \
-        bench-scheduler bench-collective bench-api bench-logs bench-containers format lint install clean
+.PHONY: help deps deps-dev deps-bench deps-containers deps-tensorflow deps-fuzz build programs images quickstart \
+        quickstart-containers test test-containers test-intel-mpi test-tensorflow test-documents test-sanitize fuzz \
+        bench bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs bench-containers \
+        format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -30,6 +31,11 @@ deps-bench:
 
 deps-containers:
 	@scripts/deps.sh --containers
+
+# Debian's PyTorch, and TensorFlow from PyPI in build/tensorflow.
+deps-tensorflow:
+	@scripts/deps.sh --frameworks
+	@scripts/python_env.sh tensorflow
 
 build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
@@ -60,6 +66,10 @@ test-containers: build images ## run the tests of tasks in containers (as root)
 test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in sandboxes (as root)
 	@scripts/run_tests.sh release -L '^intel-mpi$$'
 
+# And the tests of our own parameter server, whose jobs are the same clusters.
+test-tensorflow: build deps-tensorflow ## run TensorFlow and PyTorch as jobs
+	@scripts/run_tests.sh release -L '^(tensorflow|parameter-server)$$'
+
 test-documents: programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
 
@@ -67,7 +77,7 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 	@set -e; for preset in asan tsan; do \
 	  cmake --preset $$preset; \
 	  cmake --build --preset $$preset; \
-	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|intel-mpi)$$'; \
+	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|intel-mpi|tensorflow)$$'; \
 	done
 
 deps-fuzz:
@@ -106,7 +116,7 @@ bench-containers: deps-bench build images ## tasks in containers, against podman
 	@python3 bench/containers.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.
-bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch and the machine's limit
+bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch; parameter server against gRPC and the ring
 	@cmake --build --preset release --target bench_collective
 	@python3 bench/collective.py $(BENCH_FLAGS)
 

@@ -7,17 +7,21 @@ against what the machine allows.
   network   two ranks in two network namespaces, joined by a veth pair (needs root)
   session   the gradients of ResNet-50, 148 tensors, handed over one by one; and one of 4 bytes
   idle      what an initialised process costs that does nothing
+  servers   push and pull of a parameter server, against plain gRPC streaming of the same bytes
+  digits    the example under ring all-reduce and a parameter server, with 1, 2 and 4 workers
 
-Ours and the peers take turns, all in the same loop (bench/collective/core.h): buffers rewritten
-before each call, every byte of the result verified after it; the distance of the cores probed
-around each burst of calls; samples that other processes disturbed dropped. The peers are as their packages
-come, but for the allocator, which is tuned for them from 64 MB on. Those that use TCP run with the
-system's congestion control and with cubic; ours as the system has it. Nothing has special priority.
+In the all-reduces ours and the peers take turns, all in the same loop (bench/collective/core.h):
+buffers rewritten before each call, every byte of the result verified after it; the distance of the
+cores probed around each burst of calls; samples that other processes disturbed dropped. The peers are
+as their packages come, but for the allocator, which is tuned for them from 64 MB on. Those that use
+TCP run with the system's congestion control and with cubic; ours as the system has it. Nothing has
+special priority.
 
   --quick          one round of few sizes, two minutes
   --only SECTION   may be given several times
   --rounds N       3 if not given
   --plot FILE      draws the pair's figures (SVG)
+  --plot-digits FILE  draws accuracy over time and images/s of the digits section (SVG)
   --keep-disturbed also counts what other processes disturbed: to try the harness on a busy machine
 """
 
@@ -34,6 +38,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "collective"))
 import aims  # noqa: E402
 import launching  # noqa: E402
 import plot  # noqa: E402
+import servers  # noqa: E402
+import strategies  # noqa: E402
 from figures import Figures  # noqa: E402
 from launching import Failed, Run  # noqa: E402
 from measure import BUILD, print_table, verdict  # noqa: E402
@@ -43,7 +49,7 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = [4, 64, KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]
 QUICK_SIZES = [4, 64 * KIB, 4 * MIB, 64 * MIB]
 CORES = 2
-SECTIONS = ["pair", "crowded", "network", "session", "idle"]
+SECTIONS = ["pair", "crowded", "network", "session", "idle", "servers", "digits"]
 # ResNet-50 without its classifier: bench/collective/resnet50.h. For torch in buckets of 25 MB, as
 # DistributedDataParallel has them, though without its copies.
 GRADIENTS = 4 * 23_507_328
@@ -329,6 +335,7 @@ def parse():
     parser.add_argument("--only", action="append", choices=SECTIONS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--plot", type=pathlib.Path)
+    parser.add_argument("--plot-digits", type=pathlib.Path)
     parser.add_argument("--keep-disturbed", action="store_true")
     return parser.parse_args()
 
@@ -339,7 +346,8 @@ def main():
         raise SystemExit("bench-collective: run it under normal scheduling; no user has another")
     bench = Bench(options)
     sections = {"pair": pair, "crowded": crowded, "network": network, "session": session,
-                "idle": idle}
+                "idle": idle, "servers": lambda bench: servers.measure(bench, progress),
+                "digits": lambda bench: strategies.measure(bench, progress)}
     wanted = options.only or SECTIONS
 
     def measure_all():

@@ -88,8 +88,11 @@ class Server:
     def remove(self, name):
         """The job, and waits until nothing of it is in the engine."""
         self.muster("delete", "--force", name)
-        while self._engine.containers():
-            time.sleep(0.02)
+        for container in self._engine.containers():
+            # 404: it was gone before the engine could be asked.
+            status, answer = self._engine.api("POST", f"/containers/{container}/wait?condition=removed")
+            if status not in (200, 404):
+                raise SystemExit(f"the engine does not say when {container} is removed: {status} {answer}")
 
 
 class Measurements:

@@ -1,36 +1,58 @@
 #!/usr/bin/env bash
-# Makes build/venv, the Python that some tests run in, from python/requirements-test.lock: the
-# versions named there, each held against its hash. Does nothing where it is up to date.
+# Makes a Python environment from a lock file: the versions named there, each held against its hash.
+# Does nothing where it is up to date.
+#
+#   scripts/python_env.sh             build/venv, which the tests of API and client run in
+#   scripts/python_env.sh tensorflow  build/tensorflow, which the tests of TensorFlow run in
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly venv=build/venv
-readonly lock=python/requirements-test.lock
+
+say() { echo "python_env: $*" >&2; }
+
+options=()
+case ${1:-} in
+  "") venv=build/venv lock=python/requirements-test.lock ;;
+  tensorflow)
+    venv=build/tensorflow lock=python/requirements-tensorflow.lock
+    # One that is left out of the lock on purpose would be taken for one that is missing.
+    options=(--no-deps)
+    ;;
+  *)
+    say "unknown environment: $1"
+    say "usage: scripts/python_env.sh [tensorflow]"
+    exit 2
+    ;;
+esac
+readonly venv lock options
 readonly stamp=$venv/muster-lock
-readonly log=build/venv.log
+readonly log=$venv.log
 
 # Debian's, for the lock was made for it; MUSTER_PYTHON chooses another.
 python=${MUSTER_PYTHON:-/usr/bin/python3}
 [[ -x $python ]] || python=python3
 
-if cmp -s "$lock" "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; then
-  exit
-fi
+is_there() { cmp -s "$lock" "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; }
+
+if is_there; then exit; fi
 
 mkdir -p build
 # Two tests may want it at the same time.
-exec 9>build/venv.lock
+exec 9>"$venv.lock"
 flock 9
-if cmp -s "$lock" "$stamp"; then exit; fi
+if is_there; then exit; fi
 
+say "$venv: $(grep -cE '^[^ #].*==' "$lock") packages of $lock, by pip (its own words go to $log)"
 rm -rf "$venv"
 if ! {
   "$python" -m venv "$venv" &&
     "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --require-hashes \
-      --only-binary :all: -r "$lock"
+      --only-binary :all: "${options[@]}" -r "$lock"
 } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
-  echo "python_env: $venv could not be made; pip's words are above and in $log" >&2
+  say "$venv could not be made; pip's words are above and in $log"
+  say "it takes PyPI, or an index that pip is configured for, and room under build/"
   exit 1
 fi
 cp "$lock" "$stamp"
+say "done in $SECONDS s"

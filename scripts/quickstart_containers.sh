@@ -12,20 +12,9 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly muster=$PWD/build/release/platform/muster
-readonly digits=$PWD/build/release/examples/digits/digits
+# shellcheck source=scripts/quickstart_parts.sh
+source scripts/quickstart_parts.sh
 readonly image=localhost/muster-test-openmpi
-readonly job=dist
-
-fail() {
-  echo "quickstart: $1" >&2
-  exit "${2:-1}"
-}
-
-# The last value that the job printed after `label: `.
-reported() {
-  sed -nE "s|.*$1: +([0-9.]+).*|\1|p" "$output" | tail -n 1
-}
 
 usual_socket() {
   local socket
@@ -36,9 +25,7 @@ usual_socket() {
   return 1
 }
 
-for program in "$muster" "$digits"; do
-  [[ -x $program ]] || fail "$program is missing; run: make programs"
-done
+need_programs
 if [[ -z ${DOCKER_HOST:-} ]] && ! usual_socket; then
   echo "quickstart: no engine is running here; this starts a Podman of its own, and ends it"
   exec python3 tests/with_engine.py "$0"
@@ -63,28 +50,9 @@ cp "$digits" "$files"
 cp -r examples/data/digits "$files/data"
 python3 tests/with_engine.py --load "$image" "$work/loaded"
 
-read -ra extra <<<"${MUSTER_SUBMIT_FLAGS:-}"
-submit=(submit mpi "$job" --workers 2 --image "$image" --workspace "$files" --follow "${extra[@]}" --
-  mpirun --allow-run-as-root -np 2 --hostfile /generated/hostfile -bind-to none -map-by slot
-  -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib ./digits --data data)
-
-echo "\$ muster ${submit[*]}"
 status=0
-"$muster" "${submit[@]}" 2>&1 | tee "$output" || status=${PIPESTATUS[0]}
+train "$output" --image "$image" --workspace "$files" -- ./digits --data data || status=$?
 [[ $status -eq 0 ]] || { "$muster" get "$job" >&2 || true; fail "the job failed (exit code $status)" "$status"; }
 
-accuracy=$(reported 'test accuracy')
-speed=$(reported 'images/s')
-[[ -n $accuracy ]] || fail "the job ended well, yet printed no test accuracy"
-[[ -n $speed ]] || fail "the job ended well, yet printed no images/s"
-row=$("$muster" list | awk -v job="$job" 'NR == 1 || $1 == job')
-grep -qw Succeeded <<<"$row" || fail "the job is not listed as Succeeded: $(tail -n 1 <<<"$row")"
-
-took=$(($(date +%s) - ${MUSTER_STARTED_AT:-$(($(date +%s) - SECONDS))}))
-echo
-echo "test accuracy  $accuracy %"
-echo "images/s       $speed"
-echo "took           $((took / 60)) min $((took % 60)) s"
-"$muster" get "$job" | sed -nE 's/^LAUNCH +/ranks          /p'
-echo
-echo "$row"
+ranks=$("$muster" get "$job" | sed -nE 's/^LAUNCH +/ranks          /p')
+show_result "$output" "$ranks"

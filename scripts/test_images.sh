@@ -99,12 +99,12 @@ mirror() {
     awk '$2 == "bookworm" && $3 == "main" { print $1; exit }'
 }
 
-# libstdc++6 and libssl3: what muster, its shim and the examples are linked with.
+# What muster, its shim and the examples are linked with.
 base() {
   local mirror
   mirror=$(mirror)
   [[ -n $mirror ]] || fail "apt has no source for Debian 12 (bookworm), main"
-  debootstrap --variant=minbase --include=libstdc++6,libssl3 bookworm "$work/root" "$mirror"
+  debootstrap --variant=minbase --include=libstdc++6,libssl3,libgrpc++1.51 bookworm "$work/root" "$mirror"
   trim "$work/root"
   tar -C "$work/root" --one-file-system -c . | pod import - localhost/muster-test-base:latest
   rm -rf "$work/root"

@@ -38,7 +38,7 @@ ARROWS = {
     "job": {"base"},
     "base": set(),
     "training": {"collective"},
-    "examples": {"collective"},
+    "examples": {"training", "collective"},
     "collective": set(),
 }
 PLATFORM = set(ARROWS) - {"main", "training", "examples", "collective"}
@@ -55,7 +55,11 @@ FENCES = (
     ("spdlog/", ("platform/base/log.cc",)),
     ("nlohmann/json.hpp", ("*.cc",)),
     ("yaml-cpp/", ("platform/cli/*.cc",)),
-    ("grpcpp/", ("training/*",)),
+    ("grpcpp/", ("training/parameter_server/rpc/*",)),
+    ("grpc/", ("training/parameter_server/rpc/*",)),
+    ("google/protobuf/", ("training/parameter_server/rpc/*",)),
+    ("parameter_server.pb.h", ("training/parameter_server/rpc/*",)),
+    ("parameter_server.grpc.pb.h", ("training/parameter_server/rpc/*_test.cc",)),
     ("mpi.h", ("collective/*",)),
     ("nccl.h", ("collective/*",)),
 )
@@ -119,6 +123,8 @@ def target_of(path, include, quoted, files):
         return None, "is a relative path; write it from the root of its part, as in \"job/spec.h\""
     if include.startswith("muster/collective/") or include == "muster/collective.h":
         return "collective", None
+    if include.startswith("muster/parameter_server/"):
+        return "training", None
     if path.startswith("platform/"):
         if first in PLATFORM and "/" in include and (quoted or f"platform/{include}" in files):
             return first, None
@@ -246,6 +252,13 @@ EXAMPLES = (
     ("collective/src/a.cc", '#include "base/result.h"', "must not include base"),
     ("training/a.cc", '#include "muster/collective/types.h"', None),
     ("training/a.cc", '#include "base/result.h"', "must not include base"),
+    ("training/a.cc", '#include "transport/socket.h"', "private to collective"),
+    ("training/parameter_server/rpc/a.cc", "#include <grpcpp/server.h>", None),
+    ("training/parameter_server/a.cc", "#include <grpcpp/server.h>", "may stand only"),
+    ("training/parameter_server/a.h", "#include <parameter_server.pb.h>", "may stand only"),
+    ("collective/src/a.cc", '#include "muster/parameter_server/client.h"', "must not include training"),
+    ("platform/launch/a.cc", '#include "muster/parameter_server/client.h"', "must not include training"),
+    ("examples/digits/a.cc", '#include "muster/parameter_server/client.h"', None),
     ("examples/digits/a.cc", '#include "muster/collective/types.h"', None),
     ("examples/digits/a.cc", '#include "network.h"', None),
     ("examples/digits/a.cc", '#include "digits/network.h"', None),

@@ -7,7 +7,7 @@ against a real engine.
     tests/containers_client.py podman --tls      by TLS with a client's certificate
     tests/containers_client.py docker --tls
 
-The tests themselves are those of docker_client_podman_test.cc; here is what they run against: an
+The tests themselves are those of docker_client_*podman_test.cc; here is what they run against: an
 engine, a registry that asks for credentials, and where the engine can have it, a device that is
 declared by CDI. Further arguments go to them: --gtest_filter=*Exec*.
 """

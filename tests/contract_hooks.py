@@ -56,7 +56,7 @@ def tame(case):
     if isinstance(body.get("command"), list) and body["command"]:
         body["command"] = ["/bin/true"]
     body.pop("worker_command", None)
-    for role in ("leader", "parameter_server"):
+    for role in ("leader", "parameter_server", "evaluator"):
         if isinstance(body.get(role), dict) and body[role].get("command"):
             body[role]["command"] = ["/bin/true"]
     if case.meta is not None and case.meta.generation.mode.is_positive:
@@ -68,7 +68,17 @@ def agree(spec):
     workers = 2 if spec.get("kind") == "mpi" else 0
     spec["workers"] = workers
     spec["command"] = ["/bin/true"]
-    for field in ("leader", "leader_slots", "parameter_servers", "parameter_server", "volumes", "labels", "annotations"):
+    for field in (
+        "leader",
+        "leader_slots",
+        "parameter_servers",
+        "parameter_server",
+        "evaluators",
+        "evaluator",
+        "volumes",
+        "labels",
+        "annotations",
+    ):
         spec.pop(field, None)
     spec["folder"] = "/"
     spec["secrets"] = []
@@ -82,6 +92,7 @@ def agree(spec):
     scheduling = spec.get("scheduling")
     if isinstance(scheduling, dict):
         scheduling.pop("min_workers", None)
+        scheduling.pop("resize", None)
         for rule in scheduling.get("retry_rules") or []:
             rule["exit_code"], rule["log_pattern"] = 1, "Xid [0-9]+"
 

@@ -1,62 +1,22 @@
 """The collective library without the platform: programs find each other under every launcher, train
 the same weights, and leave nothing behind."""
 
-import os
 import re
 import shutil
 import signal
-import tempfile
 import unittest
-from pathlib import Path
 
-from muster_harness import (BUILD, DIGITS, HIDDEN_VARIABLES, Stream, await_no_process, main,
-                            shared_memory, unused)
+from muster_harness import BUILD, DIGITS, main, shared_memory, unused
+from programs_harness import KEY, OWN_ADDRESS, ProgramsTest
 
 BENCH = BUILD / "collective" / "tools" / "muster-collective-bench"
-KEY = "000102030405060708090a0b0c0d0e0f"
-# Of this process alone, so that no other test can have taken a port of it.
-OWN_ADDRESS = f"127.{96 + os.getpid() // 256 % 32}.{os.getpid() % 256}.2"
-
-# Of launchers: one that runs the tests may have set them, and the programs would listen to it.
-LAUNCHER_VARIABLES = re.compile(r"SLURM_|PMI_|MPI_LOCAL|RANK$|WORLD_SIZE$|LOCAL_|MASTER_|TORCHELASTIC_")
 
 
-class CollectiveTest(unittest.TestCase):
-    maxDiff = 2000
-
-    def setUp(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="muster-collective-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        # Where ranks of one host meet: a place of the test's own.
-        self.runtime = self.folder / "runtime"
-        self.runtime.mkdir(mode=0o700)
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not HIDDEN_VARIABLES.match(name)
-                            and not LAUNCHER_VARIABLES.match(name)}
-        self.environment["XDG_RUNTIME_DIR"] = str(self.runtime)
-        shared_before = shared_memory()
-        self.addCleanup(self.assert_nothing_is_left, shared_before)
-
-    def assert_nothing_is_left(self, shared_before):
-        await_no_process(str(self.folder), 10)
-        self.assertEqual(unused(shared_memory() - shared_before), [])
-        self.assertEqual([path for path in self.runtime.rglob("*") if not path.is_dir()], [])
-
-    def start(self, argv, environment=None):
-        stream = Stream([str(word) for word in argv], self.environment | (environment or {}),
-                        cwd=self.folder)
-        self.addCleanup(stream.close)
-        return stream
+class CollectiveTest(ProgramsTest):
 
     def start_ranks(self, argv, variables_of, common=None):
         """Two processes, rank 0 first, each with the variables of its rank."""
         return [self.start(argv, variables_of(rank) | (common or {})) for rank in (0, 1)]
-
-    def finish(self, *streams):
-        """What they wrote, once all have ended well."""
-        for stream in streams:
-            self.assertEqual(stream.finish(), 0, f"{stream}\n{stream.text}{stream.errors}")
-        return "".join(stream.text for stream in streams)
 
     def muster_variables(self):
         """As Muster sets them."""

@@ -5,7 +5,7 @@ import base64
 import json
 import sys
 
-from gradient_harness import MASTER, SINGLE, WORKER, GradientTest
+from gradient_harness import MASTER, SINGLE, WORKER, GradientTest, grpc
 from muster_harness import main
 
 # What each task of a TensorFlow cluster is told; and that its peers answer where it was told. The
@@ -52,12 +52,6 @@ answer(server)
 while task["type"] == "ps":
     answer(server)
 """
-
-
-def grpc(command, workers=2, servers=1):
-    return ["--experimentType", "GRPC", *WORKER, "--workerCommand", command, "--workerCount",
-            workers, "--parameterServerContainer", "image", "--parameterServerMachineType", "C3",
-            "--parameterServerCommand", command, "--parameterServerCount", servers]
 
 
 class TensorFlowClusters(GradientTest):

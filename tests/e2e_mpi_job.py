@@ -89,7 +89,9 @@ class WhatTasksSee(MusterTest):
                               "--follow", "--no-prefix", "--", "mpirun", "--allow-run-as-root",
                               "-np", "4", "hostname")
 
-        self.assertEqual(sorted(ran.stdout.split()), ["dist-worker-0"] * 2 + ["dist-worker-1"] * 2)
+        # On a busy machine mpirun itself may warn there that a child was quicker than its parent.
+        said = [line for line in ran.stdout.splitlines() if "plm:rsh: Warning: setpgid" not in line]
+        self.assertEqual(sorted(said), ["dist-worker-0"] * 2 + ["dist-worker-1"] * 2)
 
 
 if __name__ == "__main__":

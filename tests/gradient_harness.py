@@ -8,6 +8,13 @@ MASTER = ["--masterContainer", "image", "--masterMachineType", "C3", "--masterCo
 SINGLE = ["--container", "image", "--machineType", "C3"]
 
 
+def grpc(command, workers=2, servers=1):
+    """The words for a cluster whose tasks all run `command`. The first worker is the chief."""
+    return ["--experimentType", "GRPC", *WORKER, "--workerCommand", command, "--workerCount",
+            workers, "--parameterServerContainer", "image", "--parameterServerMachineType", "C3",
+            "--parameterServerCommand", command, "--parameterServerCount", servers]
+
+
 class GradientTest(MusterTest):
 
     def setUp(self):

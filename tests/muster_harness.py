@@ -12,6 +12,7 @@ No test sleeps until something has probably happened: it reads a stream until th
 for a process by its pidfd, or holds a job at a Gate. Each wait has a bound, which only a hang meets.
 """
 
+import contextlib
 import fcntl
 import http.client
 import json
@@ -325,6 +326,12 @@ class Muster:
             if words[0].endswith(b"muster-shim") and words[1:2] == [folder.encode()]:
                 return pid
         raise AssertionError(f"no shim holds {task} of {job['spec']['name']}")
+
+    def kill_program(self, job, task):
+        """Kills all that a task runs, as a machine does that goes away."""
+        for pid in descendants(self.shim_of(job, task)):
+            with contextlib.suppress(ProcessLookupError):  # it went with another one
+                kill_and_wait(pid)
 
     def server_pid(self):
         return json.loads(self.run("version", "-o", "json").stdout)["server"]["pid"]

@@ -26,4 +26,10 @@ class Arguments {
 /// Says why on standard error and ends the program.
 [[noreturn]] void fail(const std::string& why);
 
+/// Ends the program where a result of the library's is none.
+template <typename ResultType>
+void need(const ResultType& result) {
+  if (!result) fail(result.error().to_string());
+}
+
 }  // namespace bench

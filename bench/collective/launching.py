@@ -28,6 +28,13 @@ class Failed(Exception):
     pass
 
 
+def environment(**variables):
+    """That of a program which is told of `variables` and of no other job."""
+    others = ("MUSTER_", "TF_CONFIG")
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith(others)} | variables
+
+
 class Run:
     """One start of the ranks. `plan`: words for the programs, as in core.h. `network`: None, or
     Namespaces, with a rank in each. `loopback`: the name of a namespace to run in, or None."""

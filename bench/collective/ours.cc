@@ -25,11 +25,6 @@ using muster::collective::Reduction;
 using muster::collective::Session;
 using muster::collective::Ticket;
 
-template <typename ResultType>
-void need(const ResultType& result) {
-  if (!result) bench::fail(result.error().to_string());
-}
-
 DataType type_of(bench::Type type) {
   switch (type) {
     case bench::Type::kFloat32:
@@ -44,15 +39,15 @@ DataType type_of(bench::Type type) {
 
 Communicator connect() {
   auto options = muster::collective::bootstrap_from_environment();
-  need(options);
+  bench::need(options);
   auto world = Communicator::connect(*options);
-  need(world);
+  bench::need(world);
   return std::move(*world);
 }
 
 std::unique_ptr<Session> start_session() {
   auto session = Session::start(connect());
-  need(session);
+  bench::need(session);
   return std::move(*session);
 }
 
@@ -71,7 +66,7 @@ bench::Subject blocking(Communicator& world, DataType type, bool arena) {
   bench::Subject subject = subject_in(world, arena);
   subject.prepare = [&world, type](const void* in, void* out, std::uint64_t bytes) {
     const std::uint64_t count = bytes / size_of(type);
-    return [=, &world] { need(world.all_reduce(in, out, count, type, Reduction())); };
+    return [=, &world] { bench::need(world.all_reduce(in, out, count, type, Reduction())); };
   };
   return subject;
 }
@@ -105,10 +100,10 @@ void reduce_all(Session& session, const std::vector<Named>& tensors, std::vector
     const std::uint64_t offset = tensor.start * size_of(type);
     auto ticket =
         session.all_reduce(tensor.name, in + offset, out + offset, tensor.count, type, Reduction());
-    need(ticket);
+    bench::need(ticket);
     tickets.push_back(*ticket);
   }
-  for (const Ticket ticket : tickets) need(session.wait(ticket));
+  for (const Ticket ticket : tickets) bench::need(session.wait(ticket));
 }
 
 bench::Subject asynchronous(Session& session, DataType type, bool arena) {
@@ -127,8 +122,8 @@ void measure_idleness(Session& session, bench::Page& page, std::chrono::seconds 
   // One operation, so that nothing of the start is left to do.
   float value = 1;
   auto ticket = session.all_reduce("first", &value, &value, 1, DataType::kFloat32, Reduction());
-  need(ticket);
-  need(session.wait(*ticket));
+  bench::need(ticket);
+  bench::need(session.wait(*ticket));
   // What the start has set going ends in milliseconds; then idleness itself is measured.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const double before = bench::own_processor_time();

@@ -17,6 +17,11 @@ std::shared_ptr<void> kept(std::function<void()> callback) {
   return std::make_shared<std::function<void()>>(std::move(callback));
 }
 
+base::Error nothing_to_get_into(const std::string& task) {
+  return {.code = base::ErrorCode::kRefused,
+          .what = "'" + task + "' is simulated: there is nothing to get into"};
+}
+
 }  // namespace
 
 std::shared_ptr<void> SimulatedEngine::watch_nodes(std::function<void()> changed) {
@@ -27,8 +32,13 @@ engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::exec(const engine
                                                                     const std::string& task,
                                                                     const engine::ExecPlan&,
                                                                     engine::ExecHandlers) {
-  return base::Error{.code = base::ErrorCode::kRefused,
-                     .what = "'" + task + "' is simulated: there is nothing to get into"};
+  return nothing_to_get_into(task);
+}
+
+engine::Result<std::unique_ptr<engine::Exec>> SimulatedEngine::attach(const engine::Gang&,
+                                                                      const std::string& task,
+                                                                      engine::ExecHandlers) {
+  return nothing_to_get_into(task);
 }
 
 std::shared_ptr<void> SimulatedEngine::watch_log(const engine::Gang&, const std::string&,

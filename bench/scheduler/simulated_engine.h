@@ -33,6 +33,9 @@ class SimulatedEngine : public engine::Engine {
     return "/generated";
   }
   void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const engine::Gang&, std::vector<launch::FileChange>, Done done) override {
+    loop_.post([done = std::move(done)] { done({}); });
+  }
   void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
             engine::StopMode mode) override;
   engine::Found adopt(const engine::Gang&, const std::string&) override {
@@ -40,6 +43,9 @@ class SimulatedEngine : public engine::Engine {
   }
   void scrub(const engine::Gang&) override {}
   engine::Result<void> remove(const std::string&) override { return {}; }
+  void measure(const std::string&, Measured done) override {
+    loop_.post([done = std::move(done)] { done(0); });
+  }
   engine::Result<std::unique_ptr<engine::LogCursor>> open_log(const engine::Gang&,
                                                               const std::string& task) override;
   std::shared_ptr<void> watch_log(const engine::Gang&, const std::string&,
@@ -47,6 +53,14 @@ class SimulatedEngine : public engine::Engine {
   engine::Result<std::unique_ptr<engine::Exec>> exec(const engine::Gang&, const std::string& task,
                                                      const engine::ExecPlan&,
                                                      engine::ExecHandlers) override;
+  engine::Result<std::unique_ptr<engine::Exec>> attach(const engine::Gang&, const std::string& task,
+                                                       engine::ExecHandlers) override;
+  engine::MetricReader open_metrics(const engine::Gang&, const std::string&) override {
+    return engine::MetricReader({});
+  }
+  std::optional<std::filesystem::path> artifacts_folder(const std::string&) const override {
+    return std::nullopt;
+  }
   std::vector<engine::RankPlace> ranks(const engine::Gang&,
                                        const std::vector<std::string>&) const override {
     return {};

@@ -3,10 +3,16 @@
 #include <array>
 #include <charconv>
 #include <functional>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 namespace muster::digits {
 namespace {
+
+using parameter_server::Adam;
+using parameter_server::Optimizer;
+using parameter_server::Sgd;
 
 // Takes the text of a value; false where it is not one.
 using Reader = std::function<bool(std::string_view)>;
@@ -15,10 +21,12 @@ struct Flag {
   std::string_view name;
   std::string_view expected;  // as in "--epochs is 'x', not a whole number from 1"
   Reader read;
+  std::optional<Strategy> of = {};  // the one that alone has it
 };
 
-template <typename T>
-Reader number(T& target, T least, T most) {
+// `Target` is a T or may be without one.
+template <typename T, typename Target>
+Reader number(Target& target, T least, T most) {
   return [&target, least, most](std::string_view text) {
     T value{};
     const char* const end = text.data() + text.size();
@@ -38,27 +46,98 @@ Reader text(std::string& target) {
   };
 }
 
-std::array<Flag, 7> flags_of(Options& options) {
+// One of the words of a table, which outlives the reader.
+template <typename T, std::size_t Count>
+Reader word(T& target, const std::pair<std::string_view, T> (&words)[Count]) {
+  return [&target, &words](std::string_view text) {
+    for (const auto& [name, value] : words) {
+      if (name != text) continue;
+      target = value;
+      return true;
+    }
+    return false;
+  };
+}
+
+// From 0 to `most`, or `none` for nothing.
+template <typename T>
+Reader count_or_none(std::optional<T>& target, T most) {
+  return [&target, most](std::string_view text) {
+    if (text != "none") return number(target, T{0}, most)(text);
+    target.reset();
+    return true;
+  };
+}
+
+constexpr std::pair<std::string_view, Strategy> kStrategies[] = {
+    {"ring", Strategy::kRing}, {"parameter-server", Strategy::kParameterServer}};
+
+constexpr std::pair<std::string_view, Output> kOutputs[] = {{"text", Output::kText},
+                                                            {"json", Output::kJson}};
+
+constexpr std::pair<std::string_view, Optimizer> kOptimizers[] = {
+    {"sgd", Sgd{}},
+    {"momentum", Sgd{.momentum = kMomentum}},
+    {"nesterov", Sgd{.momentum = kMomentum, .nesterov = true}},
+    {"adam", Adam{}}};
+
+// What is read before it is known where it goes.
+struct Raw {
+  std::optional<double> learning_rate;
+  Optimizer optimizer = Sgd{.momentum = kMomentum};
+};
+
+using Flags = std::array<Flag, 12>;
+
+Flags flags_of(Options& options, Raw& raw) {
   Settings& settings = options.settings;
+  ServerSettings& servers = options.servers;
+  constexpr auto kServers = Strategy::kParameterServer;
   return {{
+      {"--strategy", "ring or parameter-server", word(options.strategy, kStrategies)},
       {"--data", "a folder", text(options.data)},
       {"--epochs", "a whole number from 1", number(settings.epochs, 1, 1'000'000'000)},
       {"--batch", "a whole number from 1 to 1000000",
        number(settings.batch, std::size_t{1}, std::size_t{1'000'000})},
-      {"--learning-rate", "a number above 0, up to 100",
-       number(settings.learning_rate, 1e-12, 100.0)},
+      {"--learning-rate", "a number above 0, up to 100", number(raw.learning_rate, 1e-12, 100.0)},
       {"--hidden", "a whole number from 1 to 65536", number(settings.hidden, 1, 65'536)},
       {"--seed", "a whole number from 0",
        number(settings.seed, std::uint64_t{0}, ~std::uint64_t{0})},
+      {"--optimizer", "sgd, momentum, nesterov or adam", word(raw.optimizer, kOptimizers),
+       kServers},
+      {"--staleness", "a whole number from 0 to 1000000, or none",
+       count_or_none(servers.staleness, std::uint64_t{1'000'000}), kServers},
+      {"--start-with", "a whole number from 1 to 1000000", number(servers.start_with, 1, 1'000'000),
+       kServers},
       {"--save", "a file", text(options.save)},
+      {"--output", "text or json", word(options.output, kOutputs)},
   }};
 }
 
-const Flag* find(const std::array<Flag, 7>& flags, std::string_view name) {
+const Flag* find(const Flags& flags, std::string_view name) {
   for (const Flag& flag : flags) {
     if (flag.name == name) return &flag;
   }
   return nullptr;
+}
+
+// What only one strategy has, under the other.
+void check_strategy(const std::vector<const Flag*>& used, const Options& options,
+                    std::vector<std::string>& faults) {
+  for (const Flag* const flag : used) {
+    if (!flag->of || *flag->of == options.strategy) continue;
+    faults.push_back(std::string(flag->name) + " goes with --strategy parameter-server only");
+  }
+}
+
+// The learning rate that was given, or that the optimizer has by itself.
+void settle(const Raw& raw, Options& options) {
+  options.servers.optimizer = raw.optimizer;
+  const Adam* const adam = std::get_if<Adam>(&raw.optimizer);
+  if (adam != nullptr) options.settings.learning_rate = adam->learning_rate;
+  if (raw.learning_rate) options.settings.learning_rate = *raw.learning_rate;
+  std::visit([&](auto& optimizer) { optimizer.learning_rate = options.settings.learning_rate; },
+             options.servers.optimizer);
 }
 
 }  // namespace
@@ -66,7 +145,9 @@ const Flag* find(const std::array<Flag, 7>& flags, std::string_view name) {
 collective::Result<Options, std::vector<std::string>> parse(
     std::span<const std::string_view> arguments, Options defaults) {
   Options options = std::move(defaults);
-  const std::array<Flag, 7> flags = flags_of(options);
+  Raw raw;
+  const Flags flags = flags_of(options, raw);
+  std::vector<const Flag*> used;
   std::vector<std::string> faults;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
@@ -80,6 +161,7 @@ collective::Result<Options, std::vector<std::string>> parse(
       faults.push_back("there is no " + std::string(argument));
       continue;
     }
+    used.push_back(flag);
     const bool attached = equals != std::string_view::npos;
     if (!attached && i + 1 == arguments.size()) {
       faults.push_back(std::string(flag->name) + " needs a value");
@@ -91,32 +173,59 @@ collective::Result<Options, std::vector<std::string>> parse(
                        std::string(flag->expected));
     }
   }
+  check_strategy(used, options, faults);
   if (!faults.empty()) return faults;
+  settle(raw, options);
   return options;
 }
 
 std::string help(const Options& defaults) {
   const Settings& settings = defaults.settings;
   std::ostringstream text;
-  text << "Trains a small network on handwritten digits, data-parallel over the ranks of a job.\n"
-          "\n"
-          "  digits                     on one process\n"
-          "  mpirun -np 2 digits        on two of this host\n"
-          "\n"
-          "  --data DIR           folder with the four IDX files, as of MNIST (default: the 8 x 8\n"
-          "                       digits that come with the source)\n"
-       << "  --epochs N           passes over the training images (" << settings.epochs << ")\n"
-       << "  --batch N            images of a step on each rank (" << settings.batch << ")\n"
-       << "  --learning-rate X    (" << settings.learning_rate << ")\n"
-       << "  --hidden N           units of each of the two hidden layers (" << settings.hidden
-       << ")\n"
-       << "  --seed N             of the first weights and of the order of the images ("
-       << settings.seed << ")\n"
-       << "  --save FILE          write the weights there: float32, little-endian, for each layer\n"
-          "                       its weights, a row for each input, then its biases\n"
-          "\n"
-          "How ranks on several hosts find each other: MUSTER_RENDEZVOUS, MUSTER_RENDEZVOUS_KEY,\n"
-          "MUSTER_RANK, MUSTER_WORLD_SIZE (see collective/README.md).\n";
+  text
+      << "Trains a small network on handwritten digits, data-parallel over the processes of a "
+         "job.\n"
+         "\n"
+         "  digits                     on one process\n"
+         "  mpirun -np 2 digits        on two of this host\n"
+         "  muster submit grpc NAME --workers 2 --parameter-servers 1 --\n"
+         "    digits --strategy parameter-server\n"
+         "\n"
+         "  --strategy NAME      how the gradients of all come together. ring: averaged by an\n"
+         "                       all-reduce, all make the same steps (default);\n"
+         "                       parameter-server: each worker pushes its own to servers, which\n"
+         "                       make a step with each\n"
+         "  --data DIR           folder with the four IDX files, as of MNIST (default: the 8 x 8\n"
+         "                       digits that come with the source)\n"
+      << "  --epochs N           passes over the training images (" << settings.epochs << ")\n"
+      << "  --batch N            images of a step on each process (" << settings.batch << ")\n"
+      << "  --learning-rate X    (" << settings.learning_rate << "; with adam "
+      << Adam{}.learning_rate << ")\n"
+      << "  --hidden N           units of each of the two hidden layers (" << settings.hidden
+      << ")\n"
+      << "  --seed N             of the first weights and of the order of the images ("
+      << settings.seed << ")\n"
+      << "  --save FILE          write the weights there: float32, little-endian, for each layer\n"
+         "                       its weights, a row for each input, then its biases\n"
+         "  --output FORM        text, or json: an object a line for each epoch (epoch, seconds,\n"
+         "                       images, images_per_second, loss, train_accuracy, test_accuracy)\n"
+         "                       and one at the end (test_accuracy, images_per_second,\n"
+         "                       weights_checksum)\n"
+         "\n"
+         "With --strategy parameter-server:\n"
+         "  --optimizer NAME     of the servers: sgd, momentum (0.9, the default), nesterov, adam\n"
+         "  --staleness N        a worker waits while it is more than N steps ahead of the "
+         "slowest\n"
+         "                       one; none: nobody waits (default)\n"
+         "  --start-with N       workers that are waited for at the beginning; the others may "
+         "join\n"
+         "                       later (default: all)\n"
+         "Each task runs the same command; TF_CONFIG, which a job of kind grpc has, says who "
+         "serves\n"
+         "and who trains.\n"
+         "\n"
+         "How ranks on several hosts find each other: MUSTER_RENDEZVOUS, MUSTER_RENDEZVOUS_KEY,\n"
+         "MUSTER_RANK, MUSTER_WORLD_SIZE (see collective/README.md).\n";
   return text.str();
 }
 

@@ -1,20 +1,37 @@
 // The command line of the program.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "muster/collective/result.h"
-#include "trainer.h"
+#include "muster/parameter_server/optimizer.h"
+#include "progress.h"
+#include "training.h"
 
 namespace muster::digits {
 
+/// How the gradients of all come together.
+enum class Strategy { kRing, kParameterServer };
+
+/// Of Strategy::kParameterServer.
+struct ServerSettings {
+  std::optional<std::uint64_t> staleness = {};  // steps that a worker may be ahead; nothing: any
+  std::optional<int> start_with = {};           // workers that are waited for; nothing: all
+  parameter_server::Optimizer optimizer = {};   // with the learning rate of Settings
+};
+
 struct Options {
   std::string data;  // the folder with the four files
+  Strategy strategy = Strategy::kRing;
   Settings settings;
+  ServerSettings servers;
   std::string save;  // where rank 0 writes the weights; empty: nowhere
+  Output output = Output::kText;
   bool help = false;
 };
 

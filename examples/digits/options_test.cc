@@ -19,7 +19,7 @@ TEST(Options, AreTheDefaultsWithoutArguments) {
 TEST(Options, ReadValuesBehindASpaceOrAnEqualsSign) {
   const auto options =
       parse(Arguments{"--data", "there", "--epochs=3", "--batch", "8", "--learning-rate=0.5",
-                      "--hidden", "32", "--seed=7", "--save", "weights"},
+                      "--hidden", "32", "--seed=7", "--save", "weights", "--output", "json"},
             {});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->data, "there");
@@ -29,24 +29,66 @@ TEST(Options, ReadValuesBehindASpaceOrAnEqualsSign) {
   EXPECT_EQ(options->settings.hidden, 32);
   EXPECT_EQ(options->settings.seed, 7u);
   EXPECT_EQ(options->save, "weights");
+  EXPECT_EQ(options->output, Output::kJson);
+}
+
+TEST(Options, ChooseParameterServersAndHowTheyStep) {
+  const auto options = parse(Arguments{"--staleness", "4", "--strategy=parameter-server",
+                                       "--start-with", "1", "--optimizer", "nesterov"},
+                             {});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->strategy, Strategy::kParameterServer);
+  EXPECT_EQ(options->servers.staleness, 4u);
+  EXPECT_EQ(options->servers.start_with, 1);
+  EXPECT_EQ(options->servers.optimizer,
+            parameter_server::Optimizer(parameter_server::Sgd{
+                .learning_rate = Settings{}.learning_rate, .momentum = 0.9, .nesterov = true}));
+
+  const auto unbounded =
+      parse(Arguments{"--strategy", "parameter-server", "--staleness", "none"}, {});
+  ASSERT_TRUE(unbounded);
+  EXPECT_FALSE(unbounded->servers.staleness);
+}
+
+TEST(Options, HaveTheOptimizersOwnLearningRateUnlessOneIsGiven) {
+  const auto adam = [](std::string_view more) {
+    const auto options =
+        parse(Arguments{"--strategy=parameter-server", "--optimizer=adam", more}, {});
+    return std::get<parameter_server::Adam>(options->servers.optimizer).learning_rate;
+  };
+  EXPECT_EQ(adam("--seed=1"), parameter_server::Adam{}.learning_rate);
+  EXPECT_EQ(adam("--learning-rate=0.5"), 0.5);
+}
+
+TEST(Options, OfParameterServersAreRefusedInARing) {
+  const auto options =
+      parse(Arguments{"--staleness=1", "--optimizer", "lion", "--start-with=0"}, {});
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error(), (Faults{"--optimizer is 'lion', not sgd, momentum, nesterov or adam",
+                                     "--start-with is '0', not a whole number from 1 to 1000000",
+                                     "--staleness goes with --strategy parameter-server only",
+                                     "--optimizer goes with --strategy parameter-server only",
+                                     "--start-with goes with --strategy parameter-server only"}));
 }
 
 TEST(Options, ReportAllFaultsAtOnce) {
   const auto options = parse(Arguments{"--epochs", "0", "--bacth", "--learning-rate=nan", "x",
-                                       "--hidden=1.5", "--data=", "--seed"},
+                                       "--hidden=1.5", "--data=", "--output=yaml", "--seed"},
                              {});
   ASSERT_FALSE(options);
-  EXPECT_EQ(options.error(),
-            (Faults{"--epochs is '0', not a whole number from 1", "there is no --bacth",
-                    "--learning-rate is 'nan', not a number above 0, up to 100", "there is no x",
-                    "--hidden is '1.5', not a whole number from 1 to 65536",
-                    "--data is '', not a folder", "--seed needs a value"}));
+  EXPECT_EQ(
+      options.error(),
+      (Faults{"--epochs is '0', not a whole number from 1", "there is no --bacth",
+              "--learning-rate is 'nan', not a number above 0, up to 100", "there is no x",
+              "--hidden is '1.5', not a whole number from 1 to 65536", "--data is '', not a folder",
+              "--output is 'yaml', not text or json", "--seed needs a value"}));
 }
 
 TEST(Options, HelpNamesEveryFlag) {
   const std::string text = help({});
   for (const char* const flag :
-       {"--data", "--epochs", "--batch", "--learning-rate", "--hidden", "--seed", "--save"}) {
+       {"--data", "--epochs", "--batch", "--learning-rate", "--hidden", "--seed", "--save",
+        "--strategy", "--optimizer", "--staleness", "--start-with", "--output"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
   EXPECT_TRUE(parse(Arguments{"--help"}, {})->help);

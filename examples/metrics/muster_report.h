@@ -55,9 +55,11 @@ inline void report(Values values) {
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d%s", folder,
                 whole.c_str() + slash);
   const std::string text = report_text(values);
-  // A report that finds no room is lost: a training does not wait for it.
-  (void)::sendto(sender, text.data(), text.size(), MSG_NOSIGNAL,
-                 reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (sender >= 0) {
+    // A report that finds no room is lost: a training does not wait for it.
+    (void)::sendto(sender, text.data(), text.size(), MSG_NOSIGNAL,
+                   reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
   for (const int descriptor : {sender, folder}) {
     if (descriptor >= 0) ::close(descriptor);
   }

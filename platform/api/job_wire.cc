@@ -42,6 +42,7 @@ void write_task(JsonWriter& json, const Task& task) {
   json.key("name").text(task.name);
   json.key("role").text(to_string(task.role));
   json.key("hostname").text(task.hostname);
+  json.key("seat").number(task.seat);
   json.key("node").text(task.node);
   json.key("devices").numbers(task.devices);
   json.key("gpu_share").milli(task.gpu_share_milli);
@@ -52,17 +53,20 @@ void write_task(JsonWriter& json, const Task& task) {
   }
   write_time(json, "started", task.started);
   write_time(json, "ended", task.ended);
+  json.key("left").flag(task.left);
   json.close('}');
 }
 
-Task read_task(Fields& fields) {
-  Task task;
+/// A server that tells no seats has tasks that sit in the order of its list.
+Task read_task(Fields& fields, int index) {
+  Task task{.seat = index};
   fields.read("name", task.name, Need::kRequired);
   fields.choose("role", task.role,
                 {Role::kLauncher, Role::kWorker, Role::kSingle, Role::kChief,
-                 Role::kParameterServer, Role::kMaster},
+                 Role::kParameterServer, Role::kMaster, Role::kEvaluator},
                 job::to_string, Need::kRequired);
   fields.read("hostname", task.hostname);
+  fields.read("seat", task.seat);
   fields.read("node", task.node);
   fields.read("devices", task.devices);
   fields.read_milli("gpu_share", task.gpu_share_milli);
@@ -72,6 +76,7 @@ Task read_task(Fields& fields) {
   fields.object("exit", [&](Fields& inner) { task.exit = read_exit(inner); });
   fields.read("started", task.started);
   fields.read("ended", task.ended);
+  fields.read("left", task.left);
   return task;
 }
 
@@ -201,7 +206,9 @@ void read_job(Fields& fields, Job& job) {
   fields.object("launch", [&](Fields& inner) { job.launch = read_launch(inner); });
   fields.read("kept_until", job.kept_until);
   fields.object("progress", [&](Fields& inner) { job.progress = read_progress(inner); });
-  fields.each("tasks", [&](Fields& inner) { job.tasks.push_back(read_task(inner)); });
+  fields.each("tasks", [&](Fields& inner) {
+    job.tasks.push_back(read_task(inner, static_cast<int>(job.tasks.size())));
+  });
   read_events(fields, job.events);
 }
 

@@ -4,6 +4,7 @@ namespace muster::api {
 
 using job::Packing;
 using job::Purpose;
+using job::Resize;
 using job::RetryRule;
 using job::Scheduling;
 
@@ -35,6 +36,7 @@ void write_scheduling(JsonWriter& json, const Scheduling& scheduling) {
   if (scheduling.priority) json.key("priority").number(*scheduling.priority);
   if (scheduling.preemptible) json.key("preemptible").flag(*scheduling.preemptible);
   if (scheduling.min_workers) json.key("min_workers").number(*scheduling.min_workers);
+  json.key("resize").text(to_string(scheduling.resize));
   json.key("node_pools").texts(scheduling.node_pools);
   json.key("gpu_models").texts(scheduling.gpu_models);
   json.key("packing").text(to_string(scheduling.packing));
@@ -53,6 +55,8 @@ void read_scheduling(Fields& fields, Scheduling& scheduling) {
   fields.read("priority", scheduling.priority);
   fields.read("preemptible", scheduling.preemptible);
   fields.read("min_workers", scheduling.min_workers);
+  fields.choose("resize", scheduling.resize, {Resize::kAuto, Resize::kLive, Resize::kRestart},
+                job::to_string);
   fields.read("node_pools", scheduling.node_pools);
   fields.read("gpu_models", scheduling.gpu_models);
   fields.choose("packing", scheduling.packing, {Packing::kAuto, Packing::kPack, Packing::kSpread},

@@ -24,6 +24,8 @@ TEST(SpecRoles, HaveTheShapeThatIsDocumented) {
   spec.leader = {.command = {"chief"}};
   spec.parameter_servers = 1;
   spec.parameter_server = {.image = "ps", .environment = {{"A", "1"}}};
+  spec.evaluators = 1;
+  spec.evaluator = {.command = {"evaluate"}};
   spec.volumes = {{.kind = Volume::Kind::kStorage, .source = "s", .target = "/s"},
                   {.kind = Volume::Kind::kArtifacts, .target = "/a", .read_only = true}};
   spec.held = true;
@@ -37,6 +39,7 @@ TEST(SpecRoles, HaveTheShapeThatIsDocumented) {
       << text;
   EXPECT_NE(text.find(R"("leader":{"command":["chief"]},"parameter_servers":1,)"
                       R"("parameter_server":{"image":"ps","environment":{"A":"1"}},)"
+                      R"("evaluators":1,"evaluator":{"command":["evaluate"]},)"
                       R"("volumes":[{"kind":"storage","source":"s","target":"/s"},)"
                       R"({"kind":"artifacts","target":"/a","read_only":true}],)"
                       R"("held":true,"labels":{"tag":""},"scheduling":)"),
@@ -90,7 +93,7 @@ TEST(SpecRoles, OfATaskAreKept) {
   job::Job job = full_job();
   for (const job::Role role :
        {job::Role::kLauncher, job::Role::kWorker, job::Role::kSingle, job::Role::kChief,
-        job::Role::kParameterServer, job::Role::kMaster}) {
+        job::Role::kParameterServer, job::Role::kMaster, job::Role::kEvaluator}) {
     job.tasks[0].role = role;
     EXPECT_EQ(job_from_json(job_to_json(job))->tasks[0].role, role);
   }

@@ -45,6 +45,8 @@ void write_roles(JsonWriter& json, const JobSpec& spec) {
   if (spec.leader_slots != 0) json.key("leader_slots").number(spec.leader_slots);
   if (spec.parameter_servers != 0) json.key("parameter_servers").number(spec.parameter_servers);
   write_role_if_any(json, "parameter_server", spec.parameter_server);
+  if (spec.evaluators != 0) json.key("evaluators").number(spec.evaluators);
+  write_role_if_any(json, "evaluator", spec.evaluator);
 }
 
 void write_marks(JsonWriter& json, const JobSpec& spec) {
@@ -63,6 +65,8 @@ void read_roles(Fields& fields, JobSpec& spec) {
   fields.read("parameter_servers", spec.parameter_servers);
   fields.object("parameter_server",
                 [&](Fields& inner) { read_role(inner, spec.parameter_server); });
+  fields.read("evaluators", spec.evaluators);
+  fields.object("evaluator", [&](Fields& inner) { read_role(inner, spec.evaluator); });
 }
 
 }  // namespace

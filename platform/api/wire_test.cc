@@ -31,7 +31,8 @@ TEST(SpecWire, HasTheShapeThatIsDocumented) {
       R"({"name":"a","project":"default","kind":"single","command":["b",{"base64":"/w=="}],)"
       R"("workers":0,"slots_per_worker":1,)"
       R"("resources":{"gpus":0,"gpu_share":0,"gpu_memory_bytes":0,"cpus":0,"memory_bytes":0},)"
-      R"("scheduling":{"purpose":"train","node_pools":[],"gpu_models":[],"packing":"auto",)"
+      R"("scheduling":{"purpose":"train","resize":"auto","node_pools":[],"gpu_models":[],)"
+      R"("packing":"auto",)"
       R"("required_topology":"","preferred_topology":"","retries":0,"retry_rules":[]},)"
       R"("environment":{},"secrets":[],"folder":"/c","sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
 }
@@ -103,7 +104,7 @@ TEST(JobWire, OfAnOlderServerHasNoOwner) {
 TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {
   const auto read = spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
     "resources": {"cpus": 0.0001, "gpu_share": "half"},
-    "scheduling": {"purpose": "trian", "preemptible": 1, "packing": "tight", "node_pools": "a",
+    "scheduling": {"purpose": "trian", "preemptible": 1, "resize": "lively", "packing": "tight", "node_pools": "a",
                    "time_limit_ms": "12h", "retry_rules": [{"exit_code": "1"}], "retrys": 1}})");
 
   const Texts expected = {
@@ -111,6 +112,7 @@ TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {
       "resources.cpus has more than three decimals",
       "scheduling.purpose 'trian' is none of train, build, inference; did you mean 'train'?",
       "scheduling.preemptible must be true or false, not a whole number",
+      "scheduling.resize 'lively' is none of auto, live, restart; did you mean 'live'?",
       "scheduling.node_pools must be a list of texts, not text",
       "scheduling.packing 'tight' is none of auto, pack, spread",
       "scheduling.time_limit_ms must be a whole number, not text",
@@ -177,6 +179,32 @@ TEST(JobWire, IsReadBackAsItWasWrittenInEveryField) {
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, full_job());
+}
+
+TEST(JobWire, NeverTellsTheSealedSeed) {
+  Job job = full_job();
+  job.sealed_seed = "c2VlZA";
+
+  const std::string text = job_to_json(job);
+
+  EXPECT_EQ(text, job_to_json(full_job()));
+  EXPECT_EQ(text.find("seed"), std::string::npos);
+}
+
+TEST(JobWire, OfAServerThatTellsNoSeatsTasksSitInTheOrderOfItsList) {
+  const auto read = job_from_json(R"({
+    "id": "x", "phase": "Running", "submitted": "2026-01-01T00:00:00Z",
+    "spec": {"name": "a", "command": ["b"], "folder": "/c"},
+    "tasks": [{"name": "launcher", "role": "launcher", "phase": "Running"},
+              {"name": "worker-0", "role": "worker", "phase": "Running"},
+              {"name": "worker-1", "role": "worker", "phase": "Running", "seat": 1, "left": true}]
+  })");
+
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->tasks[1].seat, 1);
+  EXPECT_FALSE(read->tasks[1].left);
+  EXPECT_EQ(read->tasks[2].seat, 1);
+  EXPECT_TRUE(read->tasks[2].left);
 }
 
 TEST(JobWire, LeavesOutWhatIsNotThere) {

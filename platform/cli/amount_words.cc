@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "job/elastic.h"
 #include "job/job.h"
 #include "job/units.h"
 
@@ -33,12 +34,15 @@ std::string claim_words(const job::Resources& resources) {
 std::string workers_words(const job::JobSpec& spec) {
   const std::string claim = claim_words(spec.resources);
   if (claim.empty() || spec.workers == 0) return "";
-  const int least = spec.scheduling.min_workers.value_or(spec.workers);
-  const std::string range = least < spec.workers ? std::to_string(least) + "-" : "";
-  return range + std::to_string(spec.workers) + " x " + claim;
+  return worker_range(spec) + " x " + claim;
 }
 
 }  // namespace
+
+std::string worker_range(const job::JobSpec& spec) {
+  const std::string most = std::to_string(spec.workers);
+  return job::is_elastic(spec) ? std::to_string(*spec.scheduling.min_workers) + "-" + most : most;
+}
 
 std::string amounts_words(std::optional<int64_t> gpu_milli, std::optional<int64_t> cpu_milli,
                           std::optional<int64_t> memory_bytes) {
@@ -62,6 +66,7 @@ std::string needs_words(const job::JobSpec& spec) {
     const std::string claim = claim_words(spec.parameter_server.resources);
     add(claim.empty() ? "" : std::to_string(spec.parameter_servers) + " x " + claim, "ps");
   }
+  if (spec.evaluators > 0) add(claim_words(spec.evaluator.resources), "evaluator");
   return text.empty() ? "-" : text;
 }
 

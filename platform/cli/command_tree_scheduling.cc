@@ -6,8 +6,15 @@ namespace muster::cli {
 Flags elastic_flags() {
   return {{.name = "--min-workers",
            .value = "N",
-           .help = "start with so many of them; the others come when there is room"},
-          {.name = "--max-workers", .value = "N", .help = "the same as --workers"}};
+           .help = "run with so many of them at the least; the others come and go with the room"},
+          {.name = "--max-workers",
+           .value = "N",
+           .help = "--workers of such a job; alone: with as few as its kind can do with"},
+          {.name = "--resize",
+           .value = "HOW",
+           .help = "how it takes that: live (it goes on), restart, or auto (as its command can)",
+           .choices = {"auto", "live", "restart"},
+           .offer = Offer::kChoices}};
 }
 
 Flags resource_flags() {

@@ -86,25 +86,34 @@ Command submit_grpc() {
        .help = "how many parameter servers (default: 0)"},
       {.name = "--parameter-server-command",
        .value = "TEXT",
-       .help = "what they run, by sh -c (default: the command)"}};
+       .help = "what they run, by sh -c (default: the command)"},
+      {.name = "--evaluators",
+       .value = "N",
+       .help = "1: evaluate checkpoints beside the cluster (default: 0)"},
+      {.name = "--evaluator-command",
+       .value = "TEXT",
+       .help = "what it runs, by sh -c (default: the command)"}};
   return {
       .name = "grpc",
-      .help = "a TensorFlow cluster: a chief, workers and parameter servers",
+      .help = "a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
       .positionals = new_name(),
       .takes_program = true,
-      .flags = shape + job_flags() + submit_flags(),
+      .flags = shape + elastic_flags() + job_flags() + submit_flags(),
       .example = "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
 }
 
 Command submit_torch() {
   const Flags shape = {
-      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"}};
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"},
+      {.name = "--slots-per-worker",
+       .value = "N",
+       .help = "processes that torchrun starts in each task (default: 1)"}};
   return {.name = "torch",
           .help = "a master and workers, each told its rank and where the master is",
           .positionals = new_name(),
           .takes_program = true,
-          .flags = shape + job_flags() + submit_flags(),
-          .example = "muster submit torch ddp --workers 1 --gpus 1 -- python3 train.py"};
+          .flags = shape + elastic_flags() + job_flags() + submit_flags(),
+          .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::string use_section(Connection& connection, const job::Job& job) {
   if (job.phase != job::Phase::kRunning) return "";
   const auto newest =
       connection.call([&](api::Client& client) { return client.metrics(job.id, {.last = true}); });
-  const std::string table = newest ? use_table(*newest, "  ") : "";
+  const std::string table = newest ? use_table(of_living_tasks(job, *newest), "  ") : "";
   return table.empty() ? "" : "\nUSE\n" + table;
 }
 

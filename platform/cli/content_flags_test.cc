@@ -100,6 +100,27 @@ TEST(ContentFlags, AClusterOfTensorFlowHasAChiefThatWorksAsItsWorkersDo) {
   EXPECT_EQ(command.spec.parameter_server.resources.gpus, 0);
 }
 
+TEST(ContentFlags, AnEvaluatorRunsTheCommandOrItsOwn) {
+  const job::JobSpec same = submitted({"submit", "grpc", "a", "-n", "0", "--evaluators", "1"}).spec;
+  const job::JobSpec own =
+      submitted({"submit", "grpc", "a", "-n", "0", "--evaluator-command", "python3 ev.py"}).spec;
+
+  EXPECT_EQ(same.evaluators, 1);
+  EXPECT_EQ(same.evaluator, job::RoleSpec());
+  EXPECT_EQ(own.evaluators, 1);
+  EXPECT_EQ(own.evaluator.command, (Words{"sh", "-c", "python3 ev.py"}));
+  const auto refusal = [](Words words) {
+    words.insert(words.end(), {"--", "./train"});
+    return refusal_by(kAda, words);
+  };
+  EXPECT_NE(refusal({"submit", "grpc", "a", "-n", "1", "--evaluators", "2"})
+                .find("--evaluators 2 is out of range; give 0 to 1"),
+            std::string::npos);
+  EXPECT_NE(refusal({"submit", "torch", "a", "-n", "1", "--evaluators", "1"})
+                .find("unknown flag '--evaluators'"),
+            std::string::npos);
+}
+
 // --- the keys of a file
 
 Result<job::JobSpec> parse(const std::string& text) {
@@ -114,6 +135,7 @@ TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
       "leader: {resources: {gpus: 1}, environment: {ROLE: lead}}\n"
       "parameter_servers: 2\n"
       "parameter_server: {image: ps:1, command: python3 ps.py, resources: {cpus: 2}}\n"
+      "evaluators: 1\nevaluator: {command: [python3, ev.py], environment: {ROLE: ev}}\n"
       "labels: {team: vision, nightly: \"\"}\nannotations: {ticket: 17}\nheld: true\n");
 
   ASSERT_TRUE(spec) << spec.error().to_string();
@@ -126,6 +148,9 @@ TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
   EXPECT_EQ(spec->parameter_server.image, "ps:1");
   EXPECT_EQ(spec->parameter_server.command, (Words{"sh", "-c", "python3 ps.py"}));
   EXPECT_EQ(spec->parameter_server.resources.cpu_milli, 2000);
+  EXPECT_EQ(spec->evaluators, 1);
+  EXPECT_EQ(spec->evaluator.command, (Words{"python3", "ev.py"}));
+  EXPECT_EQ(spec->evaluator.environment.at("ROLE"), "ev");
   EXPECT_EQ(spec->labels.at("team"), "vision");
   EXPECT_EQ(spec->annotations.at("ticket"), "17");
   EXPECT_TRUE(spec->held);

@@ -38,6 +38,13 @@ TEST(SubmitMpi, TheDocumentsLineBecomesASpec) {
   EXPECT_TRUE(command.follow);
 }
 
+TEST(SubmitTorch, SaysHowManyProcessesTorchrunStartsInEachTask) {
+  const auto command = parsed<SubmitCommand>({"submit", "torch", "ddp", "--workers", "3",
+                                              "--slots-per-worker", "2", "--", "torchrun", "t.py"});
+
+  EXPECT_EQ(command.spec.slots_per_worker, 2);
+}
+
 TEST(SubmitMpi, EveryFlagArrivesInItsField) {
   const auto command = parsed<SubmitCommand>({"submit", "mpi",
                                               "big",    "-n",

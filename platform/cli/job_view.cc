@@ -1,6 +1,7 @@
 #include "cli/job_view.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -11,6 +12,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/time_words.h"
+#include "job/elastic.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -23,11 +25,15 @@ std::string words(std::string_view view) {
   return std::string(view);
 }
 
+/// Of an elastic job, others may have come in the place of those that left.
 std::string tasks_running(const job::Job& job) {
-  const auto running = std::count_if(job.tasks.begin(), job.tasks.end(), [](const job::Task& task) {
-    return task.phase == job::TaskPhase::kRunning;
-  });
-  return std::to_string(running) + "/" + std::to_string(job.tasks.size());
+  std::set<int> seats;
+  int running = 0;
+  for (const job::Task& task : job.tasks) {
+    seats.insert(task.seat);
+    if (task.phase == job::TaskPhase::kRunning && !task.left) ++running;
+  }
+  return std::to_string(running) + "/" + std::to_string(seats.size());
 }
 
 std::string exit_of(const job::Job& job) {
@@ -48,15 +54,25 @@ std::string shape_of(const job::JobSpec& spec) {
   const auto counted = [](int count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   };
+  const std::string workers = worker_range(spec) + (spec.workers == 1 ? " worker" : " workers");
   if (spec.kind == job::Kind::kMpi) {
     const std::string own =
         spec.leader_slots == 0 ? "" : ", a launcher of " + counted(spec.leader_slots, "slot");
-    return counted(spec.workers, "worker") + " of " + counted(spec.slots_per_worker, "slot") + own;
+    return workers + " of " + counted(spec.slots_per_worker, "slot") + own;
   }
   const std::string servers =
       spec.parameter_servers == 0 ? "" : ", " + counted(spec.parameter_servers, "parameter server");
-  return (spec.kind == job::Kind::kGrpc ? "chief, " : "master, ") +
-         counted(spec.workers, "worker") + servers;
+  return (spec.kind == job::Kind::kGrpc ? "chief, " : "master, ") + workers + servers +
+         (spec.evaluators == 0 ? "" : ", evaluator");
+}
+
+/// "3 of 2-4": how many of an elastic job's workers have a place.
+std::string workers_of(const job::Job& job) {
+  if (!job::is_elastic(job.spec) || job::is_final(job.phase)) return "";
+  const auto placed = std::count_if(job.tasks.begin(), job.tasks.end(), [](const job::Task& task) {
+    return task.role == job::Role::kWorker && !task.node.empty() && !task.left;
+  });
+  return std::to_string(placed) + " of " + worker_range(job.spec);
 }
 
 std::string command_of(const job::JobSpec& spec) {
@@ -83,6 +99,11 @@ std::string gpus_of(const job::Task& task) {
   return part ? text + " (" + job::format_milli(task.gpu_share_milli) + " of it)" : text;
 }
 
+std::string phase_of(const job::Task& task) {
+  if (!task.left) return words(job::to_string(task.phase));
+  return job::has_gone(task) ? "Left" : "Leaving";
+}
+
 std::string task_table(const job::Job& job) {
   // Most machines have no GPUs, and a column of dashes says little.
   const bool has_gpus = std::any_of(job.tasks.begin(), job.tasks.end(),
@@ -91,12 +112,9 @@ std::string task_table(const job::Job& job) {
   if (has_gpus) columns.insert(columns.begin() + 4, {"GPUS"});
   Table table(std::move(columns));
   for (const job::Task& task : job.tasks) {
-    std::vector<std::string> row{task.name,
-                                 words(job::to_string(task.role)),
-                                 task.hostname,
-                                 task.node.empty() ? "-" : task.node,
-                                 words(job::to_string(task.phase)),
-                                 task.exit ? job::explain(*task.exit) : "-"};
+    std::vector<std::string> row{task.name,      words(job::to_string(task.role)),
+                                 task.hostname,  task.node.empty() ? "-" : task.node,
+                                 phase_of(task), task.exit ? job::explain(*task.exit) : "-"};
     if (has_gpus) row.insert(row.begin() + 4, gpus_of(task));
     table.add(std::move(row));
   }
@@ -167,6 +185,7 @@ std::string job_page(const job::Job& job, Time now) {
       {"NAME", job.spec.name},
       {"KIND", words(job::to_string(job.spec.kind))},
       {"SHAPE", shape_of(job.spec)},
+      {"WORKERS", workers_of(job)},
       {"PHASE", words(job::to_string(job.phase))},
       {"REASON", job.reason},
       {"EXIT", job.exit_code ? std::to_string(*job.exit_code) : ""},

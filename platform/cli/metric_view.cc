@@ -94,6 +94,15 @@ std::string use_table(const std::vector<MetricSeries>& newest, std::string_view 
   return table.to_string(indent);
 }
 
+std::vector<MetricSeries> of_living_tasks(const job::Job& job, std::vector<MetricSeries> series) {
+  if (job::is_final(job.phase)) return series;
+  for (const job::Task& task : job.tasks) {
+    if (task.phase != job::TaskPhase::kEnded) continue;
+    std::erase_if(series, [&](const MetricSeries& one) { return one.task == task.name; });
+  }
+  return series;
+}
+
 std::string reported_table(const std::vector<MetricSeries>& newest, base::Time now) {
   std::vector<const MetricSeries*> reported;
   for (const MetricSeries& series : newest) {
@@ -127,7 +136,8 @@ std::string job_headline(const job::Job& job, base::Time now) {
 std::string metrics_page(const job::Job& job, const std::vector<MetricSeries>& newest,
                          base::Time now) {
   std::string text = job_headline(job, now);
-  for (const std::string& table : {use_table(newest), reported_table(newest, now)}) {
+  for (const std::string& table :
+       {use_table(of_living_tasks(job, newest)), reported_table(newest, now)}) {
     if (!table.empty()) text += "\n" + table;
   }
   if (newest.empty()) text += "\nnothing was measured of it yet\n";

@@ -18,6 +18,10 @@ namespace muster::cli {
 /// the newest values of each; empty where nothing was sampled.
 std::string use_table(const std::vector<job::MetricSeries>& newest, std::string_view indent = "");
 
+/// Without tasks that have ended while their job goes on: they use nothing any more.
+std::vector<job::MetricSeries> of_living_tasks(const job::Job& job,
+                                               std::vector<job::MetricSeries> series);
+
 /// TASK RANK METRIC VALUE AGO of what the program reports; RANK only where one is said. Empty where
 /// it reports nothing.
 std::string reported_table(const std::vector<job::MetricSeries>& newest, base::Time now);

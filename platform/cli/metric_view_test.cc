@@ -95,6 +95,21 @@ loss      w        1  0.183   2m
   EXPECT_EQ(reported_table({newest[0]}, kNow), "");
 }
 
+TEST(MetricsPage, LeavesOutWhatTasksUsedThatHaveEndedWhileTheJobGoesOn) {
+  job::Job job = job_with({});
+  job.spec.kind = job::Kind::kMpi;
+  job.spec.workers = 2;
+  job.tasks = job::tasks_of(job.spec);
+  job.tasks.back().phase = job::TaskPhase::kEnded;
+  const std::vector<MetricSeries> newest{{"cpu_percent", "worker-0", {}, {{kNow, 3}}},
+                                         {"cpu_percent", "worker-1", {}, {{kNow, 3}}}};
+  const std::string page = metrics_page(job, newest, kNow);
+  EXPECT_NE(page.find("worker-0"), std::string::npos) << page;
+  EXPECT_EQ(page.find("worker-1"), std::string::npos) << page;
+  job.phase = job::Phase::kSucceeded;
+  EXPECT_NE(metrics_page(job, newest, kNow).find("worker-1"), std::string::npos);
+}
+
 TEST(MetricsPage, SaysWhereNothingWasMeasured) {
   EXPECT_EQ(metrics_page(job_with({}), {}, kNow),
             "dist  Running\n\nnothing was measured of it yet\n");

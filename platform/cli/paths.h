@@ -41,8 +41,8 @@ struct PathInputs {
 };
 
 /// What was sent for jobs (workspace/tree_store.h), and the folders of projects that outlive their
-/// jobs. Beside the jobs' own, for servers that share those share these. Pure. (A job's folder has a
-/// longer name.)
+/// jobs. Beside the jobs' own, for servers that share those share these. Pure. (A job's folder has
+/// a longer name.)
 inline std::filesystem::path trees_folder(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "trees";
 }

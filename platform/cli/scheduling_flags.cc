@@ -1,6 +1,7 @@
 #include "cli/scheduling_flags.h"
 
 #include "base/number.h"
+#include "job/elastic.h"
 
 namespace muster::cli {
 
@@ -98,6 +99,7 @@ job::Scheduling read_scheduling_flags(FlagReader& reader) {
   read_interactive(reader, scheduling);
   read_preemptible(reader, scheduling);
   if (reader.has("--min-workers")) scheduling.min_workers = reader.number("--min-workers", 1);
+  scheduling.resize = *job::resize_of(reader.choice("--resize", {"auto", "live", "restart"}));
   scheduling.node_pools = reader.texts("--node-pool");
   scheduling.gpu_models = reader.texts("--gpu-model");
   scheduling.packing = *job::packing_of(reader.choice("--packing", {"auto", "pack", "spread"}));
@@ -111,15 +113,26 @@ job::Scheduling read_scheduling_flags(FlagReader& reader) {
   return scheduling;
 }
 
-int read_workers(FlagReader& reader) {
+void read_workers(FlagReader& reader, job::JobSpec& spec) {
   const bool has_most = reader.has("--max-workers");
-  if (reader.has("--workers") && has_most) {
-    reader.fault("--max-workers", "says the same as --workers; give one of them");
-  }
   if (!reader.has("--workers") && !has_most) {
     reader.fault("--workers", "is missing; say how many");
   }
-  return reader.number(has_most ? "--max-workers" : "--workers", 1);
+  spec.workers = reader.number("--workers", 1);
+  if (!has_most) return;
+  const int most = reader.number("--max-workers", spec.workers);
+  const bool is_said_otherwise =
+      reader.has("--workers") && !reader.is_at_fault("--workers") && spec.workers != most;
+  if (is_said_otherwise) {
+    reader.fault("--max-workers", std::to_string(most) + " is not the " +
+                                      std::to_string(spec.workers) +
+                                      " of --workers, and both say how many there are at the "
+                                      "most; give one of them");
+  }
+  spec.workers = most;
+  if (!reader.has("--min-workers")) {
+    spec.scheduling.min_workers = job::fewest_workers(spec.kind);
+  }
 }
 
 }  // namespace muster::cli

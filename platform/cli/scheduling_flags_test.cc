@@ -57,6 +57,8 @@ TEST(SchedulingFlags, EveryOneArrivesInItsField) {
                                  "4",
                                  "--min-workers",
                                  "2",
+                                 "--resize",
+                                 "restart",
                                  "--project",
                                  "team-a",
                                  "--priority",
@@ -90,6 +92,7 @@ TEST(SchedulingFlags, EveryOneArrivesInItsField) {
                 .priority = 60,
                 .preemptible = false,
                 .min_workers = 2,
+                .resize = job::Resize::kRestart,
                 .node_pools = {"a100", "default"},
                 .gpu_models = {"A100"},
                 .packing = job::Packing::kSpread,
@@ -149,11 +152,21 @@ TEST(PriorityFlag, IsANumberOrWhatTheJobIsFor) {
 
 TEST(WorkerFlags, OneNumberIsRigidTwoAreElastic) {
   EXPECT_EQ(mpi({"--workers", "4"}).scheduling.min_workers, std::nullopt);
-  EXPECT_EQ(mpi({"--max-workers", "4"}).workers, 4);
+  EXPECT_EQ(mpi({"--workers", "4", "--min-workers", "2"}).scheduling.min_workers, 2);
 
   const job::JobSpec elastic = mpi({"--min-workers", "2", "--max-workers", "8"});
   EXPECT_EQ(elastic.workers, 8);
   EXPECT_EQ(elastic.scheduling.min_workers, 2);
+  EXPECT_EQ(mpi({"--min-workers", "2", "--max-workers", "8", "-n", "8"}).workers, 8);
+}
+
+TEST(WorkerFlags, TheMostAloneIsElasticFromTheFewestThatTheKindCanDoWith) {
+  for (const auto& [kind, fewest] : {std::pair("mpi", 1), {"torch", 0}, {"grpc", 0}}) {
+    const job::JobSpec spec = spec_of<SubmitCommand>({"submit", kind, "a"}, {"--max-workers", "3"});
+    EXPECT_EQ(spec.workers, 3) << kind;
+    EXPECT_EQ(spec.scheduling.min_workers, fewest) << kind;
+    EXPECT_EQ(spec.scheduling.resize, job::Resize::kAuto) << kind;
+  }
 }
 
 struct BadLine {
@@ -164,6 +177,7 @@ struct BadLine {
 
 TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
   const Words one{"submit", "single", "a"};
+  const Words cluster{"submit", "grpc", "a"};
   const Words gang{"submit", "mpi", "a"};
   const BadLine lines[] = {
       {one, {"--cpus", "few"}, "--cpus 'few' is not a number of CPUs such as 4, 0.5 or 500m"},
@@ -194,7 +208,15 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},
       {gang, {"--min-workers", "2"}, "--workers is missing; say how many"},  // and no more
       {gang, {"-n", "2", "--min-workers", "3"}, "--min-workers 3 is out of range; give 1 to 2"},
-      {gang, {"-n", "2", "--max-workers", "3"}, "--max-workers says the same as --workers"},
+      {gang,
+       {"-n", "2", "--max-workers", "3"},
+       "--max-workers 3 is not the 2 of --workers, and both say how many there are at the most; "
+       "give one of them"},
+      {gang, {"-n", "2", "--resize", "live"}, "--resize 'live' is how an elastic job takes"},
+      {gang, {"-n", "2", "--resize", "lively"}, "--resize 'lively' is none of auto live restart"},
+      {cluster,
+       {"-n", "2", "--min-workers", "1", "--resize", "live"},
+       "--resize without parameter servers each worker of a grpc job waits for all the others"},
       {gang, {"--max-workers", "0"}, "--max-workers 0 is out of range"},
       {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
   };
@@ -202,6 +224,18 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
     EXPECT_NE(refusal(line.words, line.flags).find(line.says), std::string::npos)
         << refusal(line.words, line.flags) << "\n  should say: " << line.says;
   }
+}
+
+TEST(WorkerFlags, WhatCannotBeReadInventsNoOtherFault) {
+  const auto told_first = [](const Words& words, const Words& flags) {
+    const std::string text = refusal(words, flags);
+    return text.substr(0, text.find('\n'));  // of several: how many
+  };
+  EXPECT_EQ(told_first({"submit", "grpc", "a"}, {"-n", "2", "--min-workers", "1", "--resize",
+                                                 "live", "--parameter-servers", "x"}),
+            "--parameter-servers 'x' is not a whole number");
+  EXPECT_EQ(told_first({"submit", "mpi", "a"}, {"-n", "x", "--max-workers", "3"}),
+            "--workers 'x' is not a whole number");
 }
 
 }  // namespace

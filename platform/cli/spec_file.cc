@@ -114,9 +114,17 @@ class SpecReader {
     if (is_mpi && !fields_.has("workers")) {
       fields_.fault("workers", "is missing; say how many", fields_.line_of("kind"));
     }
-    // Which numbers of workers are right is not known where the kind is not.
-    if (fields_.is_at_fault("kind")) fields_.suspect("workers");
+    // Which numbers of which tasks are right is not known where the kind is not.
+    if (fields_.is_at_fault("kind")) {
+      for (const char* field :
+           {"workers", "parameter_servers", "parameter_server", "evaluators", "evaluator"}) {
+        fields_.suspect(field);
+      }
+    }
     if (fields_.is_at_fault("workers")) fields_.suspect("scheduling.min_workers");
+    if (fields_.is_at_fault("scheduling.min_workers") || fields_.is_at_fault("parameter_servers")) {
+      fields_.suspect("scheduling.resize");
+    }
   }
 
   void report_invalid() {

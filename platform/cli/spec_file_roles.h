@@ -1,5 +1,5 @@
-// Of a job's YAML file: what its leader and its parameter servers run and need, what its tasks
-// find, what it is called by.
+// Of a job's YAML file: what its leader, its parameter servers and its evaluator run and need,
+// what its tasks find, what it is called by.
 //
 //   image: registry.example.org/train:3
 //   arguments: [--epochs, "3"]            # behind the image's own command, or behind `command`
@@ -8,6 +8,8 @@
 //   worker_command: [./prepare]           # mpi: beside answering ssh
 //   parameter_servers: 1                  # grpc
 //   parameter_server: {command: python3 ps.py}
+//   evaluators: 1                         # grpc
+//   evaluator: {command: python3 evaluate.py}
 //   volumes:
 //     - /data/cifar:/data:ro
 //     - {kind: storage, source: models, target: /models}

@@ -83,6 +83,9 @@ void add_importance(YamlFields& fields, Scheduling& scheduling, MapKeys& keys) {
            [&](Path path, Value value) { fields.flag(path, value, scheduling.preemptible); });
   keys.add("min_workers",
            [&](Path path, Value value) { fields.count(path, value, scheduling.min_workers); });
+  keys.add("resize", [&](Path path, Value value) {
+    fields.word(path, value, {"auto", "live", "restart"}, job::resize_of, scheduling.resize);
+  });
   keys.add("time_limit", [&](Path path, Value value) {
     fields.with(path, value, job::parse_duration, scheduling.time_limit);
   });

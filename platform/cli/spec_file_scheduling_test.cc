@@ -27,6 +27,7 @@ scheduling:
   priority: 60
   preemptible: false
   min_workers: 2
+  resize: live
   node_pools: [a100, default]
   gpu_models: NVIDIA A100
   packing: spread
@@ -46,6 +47,7 @@ scheduling:
                              .priority = 60,
                              .preemptible = false,
                              .min_workers = 2,
+                             .resize = job::Resize::kLive,
                              .node_pools = {"a100", "default"},
                              .gpu_models = {"NVIDIA A100"},
                              .packing = job::Packing::kSpread,
@@ -85,6 +87,10 @@ TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
       {"scheduling:\n  preemptible: maybe\n",
        "line 4: scheduling.preemptible: 'maybe' is neither true nor false"},
       {"scheduling:\n  min_workers: 1\n", "line 4: scheduling.min_workers: a single job has no"},
+      {"scheduling:\n  resize: lively\n",
+       "line 4: scheduling.resize: 'lively' is neither auto, live nor restart; did you mean"},
+      {"scheduling:\n  resize: live\n",
+       "line 4: scheduling.resize: 'live' is how an elastic job takes a change of its workers"},
       {"scheduling:\n  node_pools:\n    - a\n    - \"\"\n",
        "line 6: scheduling.node_pools[1]: '' names no node pool"},
       {"scheduling:\n  gpu_models: {a: b}\n",
@@ -116,6 +122,12 @@ TEST(SpecFileScheduling, AFaultyValueInventsNoOtherFault) {
             "  line 5: scheduling.retry_rules[0].exit_code: 'x' is not a whole number");
   EXPECT_EQ(refusal("kind: mpi\nworkers: x\nscheduling: {min_workers: 4}\n"),
             "'job.yaml' has 1 fault\n  line 4: workers: 'x' is not a whole number");
+  EXPECT_EQ(refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
+            "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
+  EXPECT_EQ(
+      refusal("kind: grcp\nevaluators: 1\n"),
+      "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is neither mpi, grpc, torch nor single; "
+      "did you mean 'grpc'?");
 }
 
 }  // namespace

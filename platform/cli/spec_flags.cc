@@ -17,7 +17,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 41> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 44> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 41> kFlagOfF
      {"resources.memory", "--memory"},
      {"scheduling.priority", "--priority"},
      {"scheduling.min_workers", "--min-workers"},
+     {"scheduling.resize", "--resize"},
      {"scheduling.node_pools", "--node-pool"},
      {"scheduling.gpu_models", "--gpu-model"},
      {"scheduling.required_topology", "--topology"},
@@ -54,6 +55,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 41> kFlagOfF
      {"volumes", "--volume"},
      {"parameter_servers", "--parameter-servers"},
      {"parameter_server", "--parameter-server-command"},
+     {"evaluators", "--evaluators"},
+     {"evaluator", "--evaluator-command"},
      {"keep_for", "--keep-for"},
      {"folder", "--folder"},
      {"sandbox", "--sandbox"},
@@ -141,6 +144,13 @@ void read_parameter_servers(FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
+/// One that is said what to run is there.
+void read_evaluator(FlagReader& reader, job::JobSpec& spec) {
+  const bool has_command = reader.has("--evaluator-command");
+  spec.evaluators = reader.number("--evaluators", has_command ? 1 : 0);
+  if (has_command) spec.evaluator.command = {"sh", "-c", reader.text("--evaluator-command")};
+}
+
 /// The flag of a fault of "secrets[2].name".
 std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
   constexpr std::string_view kList = "secrets[";
@@ -158,6 +168,7 @@ void check(const job::JobSpec& spec, FlagReader& reader) {
     const bool is_secret = fault.field.starts_with("secrets");
     std::string flag = is_secret ? flag_of_secret(spec, fault.field) : flag_of_field(fault.field);
     if (flag == "--min-workers" && workers_unread) continue;
+    if (flag == "--resize" && unread.is_at_fault("--parameter-servers")) continue;
     if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";
     if (!unread.is_at_fault(flag)) reader.fault(flag, fault.what);
   }
@@ -207,12 +218,17 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
   } else {
     spec.name = arguments.names.front();
   }
-  if (kind != job::Kind::kSingle) spec.workers = read_workers(reader);
-  if (kind == job::Kind::kMpi) spec.slots_per_worker = reader.number("--slots-per-worker", 1);
+  if (kind != job::Kind::kSingle) read_workers(reader, spec);
+  if (kind == job::Kind::kMpi || kind == job::Kind::kTorch) {
+    spec.slots_per_worker = reader.number("--slots-per-worker", 1);
+  }
   if (kind == job::Kind::kGrpc || kind == job::Kind::kTorch) {
     spec.leader.resources = spec.resources;  // it works as the others do
   }
-  if (kind == job::Kind::kGrpc) read_parameter_servers(reader, spec);
+  if (kind == job::Kind::kGrpc) {
+    read_parameter_servers(reader, spec);
+    read_evaluator(reader, spec);
+  }
   check(spec, reader);
   return spec;
 }

@@ -10,6 +10,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/time_words.h"
+#include "job/elastic.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -48,7 +49,7 @@ std::string job_rows(const ClusterView& view) {
     if (job::is_final(job.phase) || job.phase == job::Phase::kQueued) continue;
     std::vector<std::string> nodes;
     for (const job::Task& task : job.tasks) {
-      if (!task.node.empty()) nodes.push_back(task.node);
+      if (!task.node.empty() && !job::has_gone(task)) nodes.push_back(task.node);
     }
     std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());

@@ -157,6 +157,69 @@ TEST(JobPage, ShowsTasksWithTheirEndsTheFailureAndTheEvents) {
   }
 }
 
+/// Of 2 to 4 workers there are three: one left, another came in its place, a fourth finds no room.
+job::Job elastic_job() {
+  job::Job job;
+  job.spec = {.name = "ddp", .kind = job::Kind::kTorch, .command = {"torchrun"}, .workers = 4};
+  job.spec.scheduling.min_workers = 2;
+  job.phase = job::Phase::kRunning;
+  job.submitted = kNow - seconds(90);
+  job.tasks = job::tasks_of(job.spec);
+  for (job::Task& task : job.tasks) {
+    if (task.name == "worker-3") continue;
+    task.node = "n1";
+    task.phase = job::TaskPhase::kRunning;
+  }
+  job.tasks[2].left = true;
+  job.tasks[2].phase = job::TaskPhase::kEnded;
+  job.tasks[2].exit = job::ExitStatus{.signal = 15, .stopped = true};
+  job.tasks.push_back(job::next_worker(job, 2));
+  job.tasks.back().node = "n2";
+  job.tasks.back().phase = job::TaskPhase::kRunning;
+  return job;
+}
+
+TEST(JobPage, OfAnElasticJobSaysHowManyWorkersThereAreAndWhoLeft) {
+  job::Job job = elastic_job();
+  const std::string page = job_page(job, kNow);
+  job.tasks[1].left = true;
+  const std::string leaving = job_page(job, kNow);
+  job.phase = job::Phase::kSucceeded;
+  const std::string ended = job_page(job, kNow);
+
+  for (const char* part : {"SHAPE      master, 2-4 workers\n", "WORKERS    3 of 2-4\n",
+                           "  worker-0  worker  ddp-worker-0  n1    Running  -\n",
+                           "  worker-1  worker  ddp-worker-1  n1    Left     was ",
+                           "  worker-4  worker  ddp-worker-4  n2    Running  -\n"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
+  }
+  EXPECT_NE(leaving.find("WORKERS    2 of 2-4\n"), std::string::npos) << leaving;
+  EXPECT_NE(leaving.find("  worker-0  worker  ddp-worker-0  n1    Leaving  -\n"), std::string::npos)
+      << leaving;
+  EXPECT_EQ(ended.find("WORKERS"), std::string::npos) << ended;
+}
+
+TEST(JobTable, CountsNobodyTwiceWhereOneCameInThePlaceOfAnother) {
+  EXPECT_NE(job_table({elastic_job()}, kNow).find("Running    4/5"), std::string::npos)
+      << job_table({elastic_job()}, kNow);
+}
+
+TEST(JobPage, OfATensorFlowClusterShowsItsEvaluator) {
+  job::Job job = failed_job();
+  job.spec.kind = job::Kind::kGrpc;
+  job.spec.parameter_servers = 1;
+  job.spec.evaluators = 1;
+  job.spec.evaluator.resources.gpus = 1;
+  job.tasks = job::tasks_of(job.spec);
+
+  const std::string page = job_page(job, kNow);
+
+  for (const char* part : {"SHAPE      chief, 1 worker, 1 parameter server, evaluator\n",
+                           "NEEDS      1 GPU (evaluator)\n", "  evaluator-0  evaluator  "}) {
+    EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
+  }
+}
+
 TEST(JobPage, ShowsTheImageTheWholeCommandTheLabelsAndTheLaunchersSlots) {
   job::Job job = failed_job();
   job.spec.image = "python:3.11";

@@ -120,6 +120,11 @@ class Accounts {
   /// For the start of a job. kNotFound; kRefused where it was sealed with another key.
   Result<std::string> open_secret(const std::string& project, const std::string& name) const;
   bool has_secret(const std::string& project, const std::string& name) const;
+  /// Seals what the caller keeps by itself, under a name that is_secret_name() refuses. It opens
+  /// for this project and name alone: kRefused.
+  std::string seal(std::string_view value, const std::string& project, const std::string& name);
+  Result<std::string> open(std::string_view sealed, const std::string& project,
+                           const std::string& name) const;
   /// A project is about to be removed, and with it its secrets and the roles in it: puts that into
   /// its commit, and changes nothing yet.
   void forget_project(const std::string& project, store::Batch& batch) const;

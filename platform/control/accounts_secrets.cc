@@ -75,6 +75,16 @@ Result<std::string> Accounts::open_secret(const std::string& project,
   return parts_.box.open(found->second.sealed, project, name);
 }
 
+std::string Accounts::seal(std::string_view value, const std::string& project,
+                           const std::string& name) {
+  return parts_.box.seal(value, project, name, parts_.random);
+}
+
+Result<std::string> Accounts::open(std::string_view sealed, const std::string& project,
+                                   const std::string& name) const {
+  return parts_.box.open(sealed, project, name);
+}
+
 bool Accounts::has_secret(const std::string& project, const std::string& name) const {
   return secrets_.contains({project, name});
 }

@@ -116,5 +116,14 @@ TEST_F(AccountsTest, ASecretThatCannotBeIsToldEveryFaultAndNothingOfItsValue) {
   EXPECT_EQ(*accounts_->open_secret("team", "BYTES"), std::string("\0\xff", 2));
 }
 
+TEST_F(AccountsTest, WhatACallerKeepsByItselfOpensForItsPlaceAlone) {
+  const std::string sealed = accounts_->seal("keys", "team", "gang j1/1");
+  EXPECT_EQ(sealed.find("keys"), std::string::npos);
+
+  EXPECT_EQ(*accounts_->open(sealed, "team", "gang j1/1"), "keys");
+  EXPECT_EQ(accounts_->open(sealed, "team", "gang j1/2").error().code, ErrorCode::kRefused);
+  EXPECT_EQ(accounts_->open(sealed, "other", "gang j1/1").error().code, ErrorCode::kRefused);
+}
+
 }  // namespace
 }  // namespace muster::control

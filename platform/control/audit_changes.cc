@@ -89,6 +89,13 @@ void add_extras(FieldTexts& fields, const job::JobSpec& spec) {
     fields["parameter_servers"] = std::to_string(spec.parameter_servers);
     fields["parameter_server.gpus"] = gpus_of(spec.parameter_server.resources);
   }
+  if (spec.evaluators > 0) {
+    fields["evaluators"] = std::to_string(spec.evaluators);
+    fields["evaluator.gpus"] = gpus_of(spec.evaluator.resources);
+  }
+  if (spec.scheduling.min_workers) {
+    fields["min_workers"] = std::to_string(*spec.scheduling.min_workers);
+  }
   fields["host_paths"] = host_paths_of(spec);
   fields["capabilities"] = capabilities_of(spec);
   if (spec.container.new_privileges) fields["new_privileges"] = "true";

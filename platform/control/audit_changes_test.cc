@@ -33,17 +33,31 @@ TEST(AuditChanges, TellWhatAJobSeesOfTheMachineAndWhatItsRolesClaim) {
   after.spec.leader.resources.gpus = 1;
   after.spec.parameter_servers = 2;
   after.spec.parameter_server.resources.gpu_share_milli = 500;
+  after.spec.evaluators = 1;
+  after.spec.evaluator.resources.gpus = 1;
   after.spec.volumes = {{.kind = Volume::Kind::kHostPath, .source = "/mnt/a", .target = "/a"},
                         {.kind = Volume::Kind::kStorage, .source = "s", .target = "/s"},
                         {.kind = Volume::Kind::kHostPath, .source = "/mnt/b", .target = "/b"}};
 
   EXPECT_EQ(
       changes_of(&before, &after),
-      (std::vector<FieldChange>{{.field = "host_paths", .before = "", .after = "/mnt/a, /mnt/b"},
+      (std::vector<FieldChange>{{.field = "evaluator.gpus", .before = "", .after = "1"},
+                                {.field = "evaluators", .before = "", .after = "1"},
+                                {.field = "host_paths", .before = "", .after = "/mnt/a, /mnt/b"},
                                 {.field = "image", .before = "", .after = "tf"},
                                 {.field = "leader.gpus", .before = "", .after = "1"},
                                 {.field = "parameter_server.gpus", .before = "", .after = "0.5"},
                                 {.field = "parameter_servers", .before = "", .after = "2"}}));
+}
+
+TEST(AuditChanges, TellHowFewWorkersAnElasticJobRunsWithAndNeverItsSeed) {
+  const job::Job before = plain();
+  job::Job after = plain();
+  after.spec.scheduling.min_workers = 2;
+  after.sealed_seed = "sealed";
+
+  EXPECT_EQ(changes_of(&before, &after),
+            (std::vector<FieldChange>{{.field = "min_workers", .before = "", .after = "2"}}));
 }
 
 TEST(AuditChanges, TellWhichRightsAContainerIsToHave) {

@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "control/live_gang.h"
 #include "control/sole_mpirun.h"
+#include "launch/elastic.h"
 
 namespace muster::control {
 
@@ -34,7 +36,7 @@ std::map<std::string, int> slots_of(const Job& job) {
   for (const Task& task : job.tasks) {
     const bool leads = task.name == launcher_of(job);
     if (leads) slots[task.name] = job.spec.leader_slots;
-    if (!leads && !task.node.empty()) slots[task.name] = job.spec.slots_per_worker;
+    if (!leads && holds_room(task)) slots[task.name] = job.spec.slots_per_worker;
   }
   return slots;
 }
@@ -43,7 +45,7 @@ std::map<std::string, int> slots_of(const Job& job) {
 std::string take_run(std::set<int>::const_iterator& first, std::set<int>::const_iterator end) {
   const int from = *first;
   int to = from;
-  while (++first != end && *first == to + 1) ++to;
+  for (++first; first != end && *first == to + 1; ++first) ++to;
   return from == to ? std::to_string(from) : std::to_string(from) + " to " + std::to_string(to);
 }
 
@@ -206,7 +208,8 @@ CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& ranks
     if (is_meant && *world == 1) return {};
     return {.is_final = true, .fault = all_on_the_launcher(job, *seen, !is_meant)};
   }
-  if (!asked) return {};  // its script may go on to another program
+  // Its script may go on to another program, or its world to another size.
+  if (!asked || launch::resizes_live(job.spec)) return {};
   return {.is_final = true, .fault = is_meant ? std::nullopt : crowded(job, *seen)};
 }
 
@@ -228,6 +231,8 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
                        .advice = advice_of(job),
                        .evidence = evidence_of(job, seen)};
   }
+  // Ranks of worlds of several sizes make no whole.
+  if (launch::resizes_live(job.spec)) return std::nullopt;
   if (is_whole) {  // a program may be over before anybody has looked at it
     const auto asked = sole_mpirun(job.spec);
     return asked && !asked->places_ranks ? crowded(job, seen) : std::nullopt;

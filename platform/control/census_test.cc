@@ -214,6 +214,20 @@ TEST(CensusAtEnd, AcceptsSeveralProgramsOfOneJob) {
       judge_at_end(job_of(kScript), {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}));
 }
 
+TEST(CensusAtEnd, AWorldThatChangesWithItsWorkersIsNoFault) {
+  const Places worlds = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 1, 3, 2);
+  const Places crowded = ranks_on("worker-0", 4, 4);
+  Job job = job_of(kPlain);
+  EXPECT_TRUE(judge_at_end(job, worlds));
+  EXPECT_TRUE(judge_at_start(job, crowded).fault);
+
+  job.spec.scheduling = {.min_workers = 1, .resize = job::Resize::kLive};
+
+  EXPECT_FALSE(judge_at_end(job, worlds));
+  EXPECT_FALSE(judge_at_start(job, crowded).fault);
+  EXPECT_TRUE(judge_at_end(job, ranks_on("launcher", 4, 4))) << "its workers took no part";
+}
+
 TEST(CensusAtEnd, HasNothingToSayWhereNoRankWasSeen) {
   EXPECT_FALSE(judge_at_end(job_of(kPlain), {}));
   EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {{0, 1, "main"}}));

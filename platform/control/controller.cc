@@ -75,6 +75,13 @@ void Controller::soon(std::function<void()> action) {
   });
 }
 
+base::EventLoop::Interest Controller::later(std::chrono::milliseconds delay,
+                                            std::function<void()> action) {
+  if (delay > std::chrono::milliseconds(0)) return parts_.loop.after(delay, std::move(action));
+  soon(std::move(action));
+  return {};
+}
+
 // --- what callers ask for
 
 /// The gang of a new job, unless nothing could ever start it.

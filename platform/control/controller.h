@@ -17,13 +17,11 @@
 #include <vector>
 
 #include "access/audit.h"
-#include "base/clock.h"
 #include "base/event_loop.h"
-#include "base/random.h"
 #include "base/result.h"
 #include "control/accounts.h"
 #include "control/change_feed.h"
-#include "control/container_policy.h"
+#include "control/controller_parts.h"
 #include "control/forward_clock.h"
 #include "control/journal.h"
 #include "control/metrics.h"
@@ -43,30 +41,6 @@
 namespace muster::control {
 
 using base::Result;
-
-struct Parts {
-  base::EventLoop& loop;
-  store::Store& store;
-  engine::Engine& engine;
-  const base::Clock& clock;
-  base::RandomSource& random;
-  /// Loaded by recover(), asked for the secrets of jobs. nullptr: there are none.
-  Accounts* accounts = nullptr;
-};
-
-/// What the machine's side of launch::Site is.
-struct SiteFacts {
-  std::string sshd = "/usr/sbin/sshd";
-  std::string user;
-  std::string rank_agent;
-  std::string remote_shell;    ///< path of muster-rsh; empty: there is none
-  job::ImageStandIns images;   ///< where the engine runs none
-  ContainerPolicy containers;  ///< where it does
-  /// Whether these files were sent for the project. Not set: none ever were.
-  std::function<bool(const std::string& project, const std::string& tree)> has_tree;
-  /// Told of each project that is no more: what was its own must not become another's of that name.
-  std::function<void(const std::string& project)> project_gone;
-};
 
 class LogFollower;
 class MetricBook;
@@ -188,6 +162,8 @@ class Controller {
     return parts_.engine.artifacts_folder(id);
   }
 
+  void set_resize_pace(const ResizePace& pace) { pace_ = pace; }
+
   /// From now on, ended jobs are removed by these rules; one whose log is followed, once it is not.
   void set_retention(const RetentionRules& rules);
 
@@ -220,13 +196,14 @@ class Controller {
 
  private:
   struct Run;
+  using Places = std::vector<std::optional<schedule::TaskPlace>>;  ///< by seat
   /// A job and what of it is not stored.
   struct Entry {
     job::Job job;
     uint64_t sequence = 0;     ///< order of submission
     std::unique_ptr<Run> run;  ///< while it holds room
     /// Where its tasks stay while it starts again because some of them had to go elsewhere.
-    std::vector<std::optional<schedule::TaskPlace>> kept;
+    Places kept;
     /// How often in a row a start of it found that the engine of a node does not answer.
     int unanswered_starts = 0;
     std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
@@ -278,16 +255,17 @@ class Controller {
   void note_wait(const schedule::Wait& wait);
   schedule::Constraint refresh_reason(job::Job& job) const;
   void prepare_starts(const schedule::Plan& plan);
-  void prepare(Entry& entry, std::vector<std::optional<schedule::TaskPlace>> places);
+  void prepare(Entry& entry, Places places);
   void hold_as_placed(Entry& entry);
   void take_eviction(const schedule::Eviction& eviction);
   void evict(Entry& entry, const std::string& why);
   void evicted(Entry& entry);
   void queue_anew(Entry& entry);
   void start_without_the_moved();
-  bool has_room_for(const std::vector<std::optional<schedule::TaskPlace>>& places) const;
+  bool has_room_for(const Places& places) const;
   void wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay);
   schedule::Gang gang_of(const Entry& entry) const;
+  bool knows_by_placed(const Entry& entry) const;
   void plan_again_at(std::optional<base::Time> time);
 
   // preparing.cc: the images of a gang, before it is planned
@@ -297,11 +275,17 @@ class Controller {
                       Result<std::vector<launch::ImageFacts>> facts);
   void give_up_fetching(Entry& entry);
   void leave_before_start(Entry& entry, const std::string& node);
+  void fetch_newcomers_image(Entry& entry, const job::Task& newcomer);
+  void newcomers_image_fetched(Entry& entry, const std::string& name,
+                               const std::vector<std::string>& tasks,
+                               Result<std::vector<launch::ImageFacts>> facts);
 
   // starting.cc
   launch::Site site_of(const job::Job& job, const Run& run) const;
-  Result<launch::GangPlan> plan_of(job::Job& job, const Run& run);
+  Result<launch::Site> site_with_secrets(const job::Job& job, const Run& run) const;
+  Result<launch::GangPlan> plan_of(job::Job& job, Run& run);
   void tell_what_stands_in(job::Job& job);
+  void tell_of_own_variables(job::Job& job);
   void begin(Entry& entry);
   void start_planned(Entry& entry);
   bool try_again_later(Entry& entry, const base::Error& error);
@@ -314,6 +298,56 @@ class Controller {
   void limit_run_time(Entry& entry);
   Entry* run_of(const std::string& id, int attempt) const;
 
+  // resizing.cc: a gang whose workers come and go while it runs
+  bool may_resize(const Entry& entry) const;
+  void take_room(Entry& entry, const schedule::Start& start);
+  bool shrink(Entry& entry, const std::vector<int>& seats, const std::string& why);
+  bool can_do_without(const Entry& entry, const std::vector<int>& seats) const;
+  static const job::Task* leave_seat(Entry& entry, int seat);
+  void say_goodbye(Entry& entry, const std::vector<std::string>& leaving);
+  void stop_leaving(const std::string& id, int attempt, const std::vector<std::string>& leaving);
+  void has_left(Entry& entry, const job::Task& task);
+  void give_back(Entry& entry, const std::vector<int>& seats);
+  void ask_for_less(Entry& entry);
+  void give_back_room_on(Entry& entry, const std::string& node);
+  bool goes_on_without(const Entry& entry, const job::Task& lost) const;
+  void note_loss(Entry& entry, const job::Task& lost);
+  bool falls_over(const Entry& entry) const;
+  void lose_worker(Entry& entry, job::Task& task);
+  void rest(Entry& entry);
+  void show_size(Entry& entry);
+  void tell_members(Entry& entry, std::function<void(Entry&, bool anybody)> then);
+  void change_files(Entry& entry, std::vector<launch::FileChange> changes,
+                    std::function<void(const Result<void>&)> then);
+  /// One of the things that are done to the tasks of a gang that runs, one after the other. Calls
+  /// what it is given once it is done.
+  using Step = std::function<void(Entry&, std::function<void()>)>;
+  void add_step(Entry& entry, Step step);
+  void next_step(const std::string& id, int attempt);
+  void keep_seed(job::Job& job, Run& run, const launch::GangSeed& seed);
+  void find_seed(const job::Job& job, Run& run);
+  void take_up_live(Entry& entry);
+  void end_attempt(job::Job& job);
+
+  // joining.cc: the way of one worker into a gang that runs
+  void grow(Entry& entry);
+  void begin_newcomer(const std::string& id, int attempt, const std::string& name);
+  void line_up_newcomer(Entry& entry, const std::string& name);
+  Result<launch::Growth> plan_of_newcomer(const job::Job& job, const Run& run,
+                                          const std::string& name);
+  void start_newcomer(Entry& entry, const std::string& name, std::function<void()> done);
+  void launch_newcomer(Entry& entry, const std::string& name, std::vector<launch::TaskPlan> plans,
+                       std::function<void()> done);
+  void newcomer_started(Entry& entry, const std::string& name, const Result<void>& started);
+  void newcomer_timed_out(Entry& entry, const std::string& name);
+  void has_joined(Entry& entry, const job::Task& task);
+  void catch_up(Entry& entry, const std::string& name, std::function<void()> done);
+  void did_not_join(Entry& entry, job::Task& task);
+  void turn_away(Entry& entry, job::Task& task, const std::string& why);
+  void note_setback(Entry& entry, const std::string& what);
+  void stop_growing(Entry& entry, const std::string& why);
+  static void give_up_newcomers(Entry& entry);
+
   // ranks.cc: what is learnt of its MPI program while it runs
   void learn_mpi(Entry& entry);
   void ranks_changed(Entry& entry);
@@ -322,9 +356,9 @@ class Controller {
   // ending.cc
   void hear(const engine::TaskReport& report);
   void ended(Entry& entry, job::Task& task, const engine::TaskEnded& end);
-  void react_to_end(Entry& entry, const job::Task& task);
+  void react_to_end(Entry& entry, job::Task& task);
   void fail(Entry& entry, job::Failure failure);
-  void fail_by(Entry& entry, const job::Task& culprit);
+  void fail_by(Entry& entry, const job::Task& culprit, const std::string& more = {});
   void end_what_was_led(Entry& entry);
   void end_gang(Entry& entry, engine::StopMode mode);
   void end_gang_gently(Entry& entry);
@@ -370,6 +404,9 @@ class Controller {
 
   /// In a later turn of the loop, unless the controller is gone by then.
   void soon(std::function<void()> action);
+  /// The same after a while, as long as the handle is kept where there is a while.
+  [[nodiscard]] base::EventLoop::Interest later(std::chrono::milliseconds delay,
+                                                std::function<void()> action);
   void change(Entry& entry);
   void note(job::Job& job, std::string text);
   void tell(const job::Job& job);
@@ -382,6 +419,7 @@ class Controller {
   Parts parts_;
   SiteFacts site_;
   schedule::Options options_;
+  ResizePace pace_;
   ForwardClock forward_;  ///< what the scheduler is told the time by
   Metrics metrics_;
   Journal journal_;

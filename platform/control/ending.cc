@@ -3,8 +3,11 @@
 
 #include "control/controller.h"
 #include "control/failure.h"
+#include "control/live_gang.h"
+#include "control/port_taken.h"
 #include "control/retry.h"
 #include "control/run.h"
+#include "job/units.h"
 
 namespace muster::control {
 
@@ -29,15 +32,6 @@ bool is_reached_by_its_leader(const Job& job) {
   return job.spec.kind == job::Kind::kMpi;
 }
 
-/// Whether this end of a task is none that its job can do with. Workers that a launcher reaches,
-/// and parameter servers, do their part until they are told to stop; those that run the program
-/// themselves may have come to its end before their leader.
-bool is_loss(const Job& job, const Task& task) {
-  if (leads(job, task) || !task.exit || task.exit->stopped) return false;
-  const bool runs_the_program = task.role == Role::kWorker && !is_reached_by_its_leader(job);
-  return !(runs_the_program && task.exit->succeeded());
-}
-
 /// Of a gang that ended without a word from the control loop: who began it.
 const Task& task_at_fault(const Job& job) {
   const Task& leader = job::deciding_task(job);
@@ -46,7 +40,7 @@ const Task& task_at_fault(const Job& job) {
     // A launcher fails because a worker was lost, whichever was noticed first. Where all run the
     // program, those that end later do so because the first has left them.
     const bool is_before_leader = is_reached_by_its_leader(job) || task.ended < leader.ended;
-    if (!is_loss(job, task) || !is_before_leader) continue;
+    if (task.left || !is_loss(job, task) || !is_before_leader) continue;
     if (first == nullptr || task.ended < first->ended) first = &task;
   }
   return first == nullptr ? leader : *first;
@@ -57,7 +51,7 @@ bool others_come_to_their_end(const Job& job) {
   const Task& leader = job::deciding_task(job);
   return !job.failure && leader.exit && leader.exit->succeeded() &&
          std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded &&
+           return task.role == Role::kWorker && task.phase != TaskPhase::kEnded && !task.left &&
                   !task.node.empty();
          });
 }
@@ -79,18 +73,31 @@ void Controller::hear(const engine::TaskReport& report) {
 }
 
 void Controller::ended(Entry& entry, Task& task, const TaskEnded& end) {
+  const auto newcomer = entry.run->newcomers.find(task.name);
+  if (newcomer != entry.run->newcomers.end() && !newcomer->second.is_started) {
+    return turn_away(entry, task, "it " + job::explain(end.status));
+  }
   task.phase = TaskPhase::kEnded;
   task.exit = end.status;
   task.ended = end.time;
   react_to_end(entry, task);
 }
 
-void Controller::react_to_end(Entry& entry, const Task& task) {
+void Controller::react_to_end(Entry& entry, Task& task) {
   Run& run = *entry.run;
-  if (leads(entry.job, task)) {
+  const bool was_joining = run.newcomers.erase(task.name) > 0;
+  if (task.left) {
+    has_left(entry, task);
+  } else if (leads(entry.job, task)) {
     end_what_was_led(entry);
   } else if (!run.ending && is_loss(entry.job, task)) {
-    fail_by(entry, task);
+    note_loss(entry, task);
+    if (was_joining && may_resize(entry) && !falls_over(entry)) return did_not_join(entry, task);
+    if (goes_on_without(entry, task)) return lose_worker(entry, task);
+    fail_by(entry, task,
+            falls_over(entry) ? "; it is the third worker in a row that was lost within " +
+                                    job::format_duration(kSoon) + " of its start"
+                              : "");
     end_gang_gently(entry);
     if (!is_reached_by_its_leader(entry.job)) return finish_if_over(entry);
     run.last_words_timer = parts_.loop.after(kLastWords, [this, id = entry.job.id] {
@@ -100,6 +107,7 @@ void Controller::react_to_end(Entry& entry, const Task& task) {
   } else if (run.led_to_the_end && !others_come_to_their_end(entry.job)) {
     end_gang(entry, StopMode::kGraceful);
   } else if (!run.ending) {
+    show_size(entry);
     is_up(entry, task);
   }
   finish_if_over(entry);
@@ -130,17 +138,21 @@ void Controller::fail(Entry& entry, job::Failure failure) {
   job.reason = "is being ended";
 }
 
-void Controller::fail_by(Entry& entry, const Task& culprit) {
+/// `more`: behind the cause.
+void Controller::fail_by(Entry& entry, const Task& culprit, const std::string& more) {
   if (entry.job.failure) return;
   const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit);
   entry.run->culprit = culprit_of(evidence);
   entry.run->culprit_lines = lines_of(evidence);
-  fail(entry, failure_of(evidence));
+  job::Failure failure = failure_of(evidence);
+  failure.cause += more;
+  fail(entry, std::move(failure));
 }
 
 void Controller::end_gang(Entry& entry, StopMode mode) {
   entry.run->ending = true;
   give_up_fetching(entry);
+  give_up_newcomers(entry);
   parts_.engine.stop(engine_gang(entry.job), live_tasks(entry.job), mode);
 }
 
@@ -162,6 +174,7 @@ void Controller::finish_if_over(Entry& entry) {
   if (run.fetch || run.stage_under_way || !live_tasks(job).empty()) return;
   // Workers that ran the program to its end before their leader has even started.
   if (!run.plan.then.empty() && !run.ending) return;
+  give_up_newcomers(entry);
   const Task& deciding = job::deciding_task(job);
   const bool ended_by_itself =
       job.failure || (deciding.exit && !deciding.exit->stopped && !deciding.exit->lost);
@@ -192,6 +205,11 @@ void Controller::conclude(Entry& entry) {
 bool Controller::start_again(Entry& entry) {
   Job& job = entry.job;
   if (job.stop_requested || !entry.run->culprit) return false;
+  if (const auto why = start_under_other_ports(job, *entry.run->culprit, entry.run->culprit_lines,
+                                               entry.run->served)) {
+    wait_again(entry, *why, {});
+    return true;
+  }
   const auto retry = retry_of(job, *entry.run->culprit, entry.run->culprit_lines);
   if (!retry) return false;
   if (retry->costs_a_retry) ++job.retries_used;
@@ -219,7 +237,7 @@ void Controller::finish(Entry& entry, Phase phase) {
   job.ended = parts_.clock.now();
   ++metrics_.finished[job.spec.project][std::string(job::to_string(phase))];
   note(job, std::string(job::to_string(phase)));
-  if (job.attempt > 0) parts_.engine.scrub(engine_gang(job));
+  if (job.attempt > 0) end_attempt(job);
   entry.run.reset();
   entry.kept.clear();
   parted_.erase(entry.sequence);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "control/port_taken.h"
+
 namespace muster::control {
 
 namespace {
@@ -29,6 +31,10 @@ constexpr std::string_view kSharedMemory =
     "or smaller batches";
 constexpr std::string_view kNccl =
     "run it again with NCCL_DEBUG=INFO in its environment: the first 'NCCL WARN' names the cause";
+
+constexpr std::string_view kPortTaken = "another program has the port that it wanted";
+constexpr std::string_view kOtherPort =
+    "listen on the port that the job was given (MASTER_PORT, TF_CONFIG), or on port 0";
 
 // What mpirun says, and what a user of Muster does about it.
 constexpr Hint kOfMpirun[] = {
@@ -105,8 +111,9 @@ constexpr Hint kOfPrograms[] = {
     {"No space left on device", "a disk was full",
      "make room (df -h shows where), or write elsewhere"},
     {"Disk quota exceeded", "a disk quota was used up", "make room, or write elsewhere"},
-    {"Address already in use", "another program has the port that it wanted",
-     "listen on the port that the job was given (MASTER_PORT, TF_CONFIG), or on port 0"},
+    {"ddress already in use", kPortTaken, kOtherPort},
+    {"EADDRINUSE", kPortTaken, kOtherPort},
+    {"Could not start gRPC server", kPortTaken, kOtherPort},
     {"Connection refused", "nobody listened where it called",
      "see in the log of the task that it called whether that one ended first, or listens "
      "elsewhere"},
@@ -126,8 +133,16 @@ bool holds(std::string_view line, std::string_view words) {
   return line.find(words) != std::string_view::npos;
 }
 
+/// Open MPI's, of a machine that is busy, and without any consequence: mpirun moves a child of its
+/// own to another process group, which that one has done itself and gone on to be another program.
+/// Its "Permission denied" is not the job's.
+bool is_harmless(std::string_view line) {
+  return holds(line, "plm:rsh: Warning: setpgid");
+}
+
 template <size_t kSize>
 const Hint* hint_in(std::string_view line, const Hint (&hints)[kSize]) {
+  if (is_harmless(line)) return nullptr;
   const auto found = std::find_if(std::begin(hints), std::end(hints),
                                   [&](const Hint& hint) { return holds(line, hint.said); });
   return found == std::end(hints) ? nullptr : &*found;
@@ -148,6 +163,15 @@ Clue clue_of(const Hint& hint, size_t line) {
           .advice = std::string(hint.advice),
           .begin = line,
           .end = line};
+}
+
+/// Where the lines say which it is.
+void name_the_port(const Lines& lines, Clue& clue) {
+  if (clue.words != kPortTaken) return;
+  const auto refused = refused_port_in(lines);
+  if (!refused || refused->named.empty()) return;
+  clue.words =
+      "another program has port " + std::to_string(*refused->named.begin()) + ", which it wanted";
 }
 
 /// A traceback of Python: where it begins, and its last line, which names the exception.
@@ -250,6 +274,7 @@ std::optional<Clue> clue_in(const Lines& lines, Printers printers, Surroundings 
     clue = clue_of(*hint, i);
     if (printers == Printers::kOneProcess) break;
   }
+  if (clue) name_the_port(lines, *clue);
   return clue;
 }
 

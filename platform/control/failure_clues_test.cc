@@ -90,6 +90,8 @@ TEST(Clue, IsFoundInTheWordsOfCommonMishaps) {
       {"root@host: Permission denied (publickey).", "/generated/ssh"},
       {"ssh: connect to host 10.0.0.1 port 22: Connection refused", "listens elsewhere"},
       {"OSError: [Errno 98] Address already in use", "MASTER_PORT"},
+      {"Error: listen EADDRINUSE: address already in use :::3000", "MASTER_PORT"},
+      {"UnknownError: Could not start gRPC server", "TF_CONFIG"},
       {"cp: error writing 'x': No space left on device", "df -h"},
       {"sh: 1: cannot create /etc/x: Permission denied", "ls -l"},
       {"Bus error (core dumped)", "/dev/shm"},
@@ -104,6 +106,13 @@ TEST(Clue, IsFoundInTheWordsOfCommonMishaps) {
     EXPECT_NE(clue->advice.find(known.advice), std::string::npos) << known.line;
     EXPECT_EQ(clue->begin, 1U);
   }
+}
+
+TEST(Clue, IsNotFoundInWhatOpenMpiSaysOfABusyMachine) {
+  EXPECT_FALSE(
+      clue_in({"[dist-launcher:00003] plm:rsh: Warning: setpgid(8,8) failed in parent with "
+               "errno=Permission denied(13)"},
+              Printers::kSeveral));
 }
 
 TEST(Clue, IsNotFoundLongBeforeTheEnd) {

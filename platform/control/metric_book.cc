@@ -40,12 +40,15 @@ void MetricBook::ask(const job::Job& job, const MetricQuery& query, Done done) {
 
 MetricBook::Entry& MetricBook::entry_of(const job::Job& job) {
   Entry& entry = entries_[job.id];
-  if (entry.attempt == job.attempt) return entry;
-  entry.attempt = job.attempt;
-  entry.tasks.clear();
-  entry.reading = 0;
-  for (const job::Task& task : job.tasks) {
-    entry.tasks.push_back({task.name, engine_.open_metrics({job.id, job.attempt}, task.name), {}});
+  if (entry.attempt != job.attempt) {
+    entry.attempt = job.attempt;
+    entry.tasks.clear();
+    entry.reading = 0;
+  }
+  // Workers that have joined it since stand behind the others.
+  for (size_t i = entry.tasks.size(); i < job.tasks.size(); ++i) {
+    const std::string& task = job.tasks[i].name;
+    entry.tasks.push_back({task, engine_.open_metrics({job.id, job.attempt}, task), {}});
   }
   return entry;
 }

@@ -183,5 +183,21 @@ TEST_F(MetricBooks, ShowHowFarAJobIsWhileItRunsAndWhereItCame) {
   EXPECT_EQ(progress_.of(job_), reached) << "it is not read again";
 }
 
+TEST_F(MetricBooks, AWorkerThatJoinsIsReadAndOneThatLeftHoldsUpNoProgress) {
+  write("worker-0", {kBegin, 0, {{"epoch", 2}, {"epochs", 10}}});
+  EXPECT_EQ(progress_.of(job_)->done, 2);
+  EXPECT_EQ(ask({.metrics = {"epoch"}}).size(), 1U);
+
+  job_.tasks.back().left = true;
+  job_.tasks.push_back({.name = "worker-1"});
+  engine_.metric_files["worker-1"] = folder_.path() / "worker-1";
+  write("worker-1", {kBegin - 1s, 0, {{"epoch", 4}, {"epochs", 10}}});
+
+  EXPECT_EQ(progress_.of(job_)->done, 4) << "rank 0 is there now";
+  const auto series = ask({.metrics = {"epoch"}});
+  ASSERT_EQ(series.size(), 2U) << "what was measured of it stays";
+  EXPECT_EQ(series.back().task, "worker-1");
+}
+
 }  // namespace
 }  // namespace muster::control

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "control/live_gang.h"
+
 namespace muster::control {
 
 using schedule::Amounts;
@@ -25,7 +27,7 @@ double weight_of(const job::Job& job, base::Time now, std::chrono::nanoseconds h
 std::array<double, 3> held_by(const job::Job& job) {
   std::array<double, 3> held{};
   for (const job::Task& task : job.tasks) {
-    if (task.node.empty()) continue;
+    if (!holds_room(task)) continue;
     const job::Resources& claim = job::resources_of(job.spec, task.role);
     held[0] += static_cast<double>(task.devices.size()) * task.gpu_share_milli;
     held[1] += static_cast<double>(claim.cpu_milli);

@@ -3,6 +3,7 @@
 
 #include "control/audit_changes.h"
 #include "control/controller.h"
+#include "control/live_gang.h"
 #include "control/past_use.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
@@ -95,6 +96,7 @@ void Controller::lose_node(const std::string& name) {
 void Controller::leave_node(const std::string& name) {
   const auto is_there = [&](const auto& place) { return place && place->node == name; };
   for (const auto& [sequence, entry] : entries_) {
+    if (entry->run) give_back_room_on(*entry, name);
     const auto places = entry->run ? places_of(entry->job) : entry->kept;
     if (std::none_of(places.begin(), places.end(), is_there)) continue;
     if (entry->run) {
@@ -111,7 +113,7 @@ Controller::Tenants Controller::tenants() const {
   for (const auto& [sequence, entry] : entries_) {
     if (!entry->run) continue;
     for (const Task& task : entry->job.tasks) {
-      if (!task.node.empty()) tenants[task.node].emplace_back(&entry->job, &task);
+      if (holds_room(task)) tenants[task.node].emplace_back(&entry->job, &task);
     }
   }
   return tenants;
@@ -209,10 +211,12 @@ Result<job::Node> Controller::drain(const std::string& name, const access::Actor
   leave_node(name);
   for (const auto& [sequence, entry] : entries_) {
     if (!entry->run || entry->job.eviction || entry->job.stop_requested) continue;
-    const auto& tasks = entry->job.tasks;
-    const bool is_there = std::any_of(tasks.begin(), tasks.end(),
-                                      [&](const Task& task) { return task.node == name; });
-    if (is_there) evict(*entry, "was evicted: node " + name + " is being drained");
+    std::vector<int> there;
+    for (const Task& task : entry->job.tasks) {
+      if (task.node == name && !task.left) there.push_back(task.seat);
+    }
+    const std::string why = "was evicted: node " + name + " is being drained";
+    if (!there.empty() && !shrink(*entry, there, why)) evict(*entry, why);
   }
   MUSTER_CHECK(journal_.flush());
   return node(name);

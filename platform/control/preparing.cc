@@ -47,15 +47,15 @@ Result<std::string> password_of(const job::RegistryLogin& login, const std::stri
   return accounts->open_secret(project, login.secret);
 }
 
-/// One for each task that was placed.
-Result<std::vector<ImageWish>> wishes_of(const Job& job, const Accounts* accounts) {
+/// One for each of these tasks of the job.
+Result<std::vector<ImageWish>> wishes_of(const Job& job, const std::vector<const Task*>& tasks,
+                                         const Accounts* accounts) {
   std::vector<ImageWish> wishes;
-  for (const Task& task : job.tasks) {
-    if (task.node.empty()) continue;
-    const ImageOf of = image_of(job.spec, task.role);
+  for (const Task* const task : tasks) {
+    const ImageOf of = image_of(job.spec, task->role);
     MUSTER_TRY(std::string password, password_of(of.registry, job.spec.project, accounts));
-    wishes.push_back({.task = task.name,
-                      .node = task.node,
+    wishes.push_back({.task = task->name,
+                      .node = task->node,
                       .image = of.image,
                       .user = of.user,
                       .pull = job.spec.container.pull,
@@ -64,6 +64,32 @@ Result<std::vector<ImageWish>> wishes_of(const Job& job, const Accounts* account
                       .password = std::move(password)});
   }
   return wishes;
+}
+
+std::vector<const Task*> placed_tasks(const Job& job) {
+  std::vector<const Task*> tasks;
+  for (const Task& task : job.tasks) {
+    if (!task.node.empty()) tasks.push_back(&task);
+  }
+  return tasks;
+}
+
+std::vector<std::string> tasks_of(const std::vector<ImageWish>& wishes) {
+  std::vector<std::string> tasks;
+  for (const ImageWish& wish : wishes) tasks.push_back(wish.task);
+  return tasks;
+}
+
+/// As many facts as wishes.
+Result<void> keep_facts(Result<std::vector<launch::ImageFacts>> facts,
+                        const std::vector<std::string>& tasks,
+                        std::map<std::string, launch::ImageFacts>& images) {
+  if (!facts) return facts.error();
+  if (facts->size() != tasks.size()) {
+    return Error{.code = ErrorCode::kInternal, .what = "not every image was looked into"};
+  }
+  for (size_t i = 0; i < tasks.size(); ++i) images[tasks[i]] = std::move((*facts)[i]);
+  return {};
 }
 
 /// "image horovod:0.28", "images a, b"
@@ -84,14 +110,14 @@ std::string time_between(base::Time began, base::Time ended) {
 
 void Controller::fetch_images(Entry& entry) {
   Job& job = entry.job;
-  auto wishes = wishes_of(job, parts_.accounts);
+  auto wishes = wishes_of(job, placed_tasks(job), parts_.accounts);
   if (!wishes) {
     fail(entry, {.cause = wishes.error().what, .advice = wishes.error().advice});
     return finish_if_over(entry);
   }
   Run::Fetch& fetch = entry.run->fetch.emplace();
   fetch.began = parts_.clock.now();
-  for (const ImageWish& wish : *wishes) fetch.tasks.push_back(wish.task);
+  fetch.tasks = tasks_of(*wishes);
   job.reason = "looks for " + names_of(*wishes);
   note(job, job.reason);
   change(entry);
@@ -133,23 +159,50 @@ void Controller::images_fetched(const std::string& id, int attempt,
   Run& run = *entry->run;
   const Run::Fetch fetch = *std::exchange(run.fetch, std::nullopt);
   if (job.stop_requested || job.eviction) return finish_if_over(*entry);
-  if (facts && facts->size() != fetch.tasks.size()) {
-    facts = Error{.code = ErrorCode::kInternal, .what = "not every image was looked into"};
-  }
-  if (!facts) {
+  if (const auto kept = keep_facts(std::move(facts), fetch.tasks, run.images); !kept) {
     ++metrics_.engine_errors;
-    if (!try_again_later(*entry, facts.error())) {
-      fail(*entry, {.cause = facts.error().what, .advice = facts.error().advice});
+    if (!try_again_later(*entry, kept.error())) {
+      fail(*entry, {.cause = kept.error().what, .advice = kept.error().advice});
     }
     return finish_if_over(*entry);
-  }
-  for (size_t i = 0; i < fetch.tasks.size(); ++i) {
-    run.images[fetch.tasks[i]] = std::move((*facts)[i]);
   }
   note(job, "its images are there, after " + time_between(fetch.began, parts_.clock.now()));
   job.reason = starting_reason(job);
   change(*entry);
   begin(*entry);
+}
+
+/// The image of a worker that joins; and of those who are there, what an earlier server knew.
+void Controller::fetch_newcomers_image(Entry& entry, const Task& newcomer) {
+  Job& job = entry.job;
+  Run& run = *entry.run;
+  std::vector<const Task*> tasks{&newcomer};
+  for (const Task* const task : placed_tasks(job)) {
+    const bool is_known = run.images.contains(task->name) || run.newcomers.contains(task->name);
+    if (!task->left && !is_known) tasks.push_back(task);
+  }
+  auto wishes = wishes_of(job, tasks, parts_.accounts);
+  const std::string name = newcomer.name;
+  if (!wishes) return turn_away(entry, *find_task(job, name), wishes.error().what);
+  run.newcomers.at(name).fetch = parts_.engine.prepare(
+      engine_gang(job), *wishes, [](const std::string&) {},
+      [this, alive = std::weak_ptr<bool>(alive_), id = job.id, attempt = job.attempt, name,
+       names = tasks_of(*wishes)](Result<std::vector<launch::ImageFacts>> facts) {
+        Entry* const of = alive.expired() ? nullptr : run_of(id, attempt);
+        if (of != nullptr) newcomers_image_fetched(*of, name, names, std::move(facts));
+      });
+}
+
+void Controller::newcomers_image_fetched(Entry& entry, const std::string& name,
+                                         const std::vector<std::string>& tasks,
+                                         Result<std::vector<launch::ImageFacts>> facts) {
+  const auto newcomer = entry.run->newcomers.find(name);
+  if (newcomer == entry.run->newcomers.end()) return;
+  const auto whose_turn_this_is = std::move(newcomer->second.fetch);
+  const auto kept = keep_facts(std::move(facts), tasks, entry.run->images);
+  if (kept) return line_up_newcomer(entry, name);
+  ++metrics_.engine_errors;
+  turn_away(entry, *find_task(entry.job, name), kept.error().what);
 }
 
 /// Nothing of it has started, so nothing is lost.

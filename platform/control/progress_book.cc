@@ -26,10 +26,17 @@ std::optional<job::Progress> ProgressBook::of(const job::Job& job) {
 
 ProgressBook::Entry& ProgressBook::entry_of(const job::Job& job) {
   Entry& entry = entries_[job.id];
-  if (entry.attempt == job.attempt) return entry;
-  entry = {.attempt = job.attempt, .readers = {}, .reports = {}, .known = {}};
-  for (const job::Task& task : job.tasks) {
-    entry.readers.push_back(engine_.open_metrics({job.id, job.attempt}, task.name));
+  if (entry.attempt != job.attempt) {
+    entry = {.attempt = job.attempt, .readers = {}, .left = {}, .reports = {}, .known = {}};
+  }
+  // Workers that have joined it since stand behind the others.
+  for (; entry.tasks < job.tasks.size(); ++entry.tasks) {
+    const std::string& task = job.tasks[entry.tasks].name;
+    entry.readers.push_back(engine_.open_metrics({job.id, job.attempt}, task));
+  }
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    if (!job.tasks[i].left || !entry.left.insert(i).second) continue;
+    entry.reports.forget(i);
   }
   return entry;
 }
@@ -39,6 +46,7 @@ ProgressBook::Entry& ProgressBook::entry_of(const job::Job& job) {
 bool ProgressBook::read_on(Entry& entry) {
   bool more = false;
   for (size_t task = 0; task < entry.readers.size(); ++task) {
+    if (entry.left.contains(task)) continue;
     const auto read = entry.readers[task].read(kPiece);
     if (!read) continue;  // a file that cannot be read now tells nothing now
     if (read->anew) entry.reports.forget(task);

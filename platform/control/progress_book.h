@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,8 @@ class ProgressBook {
   struct Entry {
     int attempt = 0;
     std::vector<engine::MetricReader> readers;  ///< by task; empty once all was read for good
+    size_t tasks = 0;                           ///< of the job, as many as have had a reader
+    std::set<size_t> left;  ///< of these, while the job went on: how far they came counts no more
     JobProgress reports;
     std::optional<job::Progress> known;
     bool catching_up = false;  ///< a later turn of the loop goes on reading

@@ -30,7 +30,7 @@ std::vector<job::Project> some_projects() {
 }  // namespace
 
 RandomWorld::RandomWorld(uint64_t seed, bool in_images)
-    : dice_(seed), in_images_(in_images), random_(seed) {
+    : dice_(seed), in_images_(in_images), keeps_seeds_(seed % 4 > 1), random_(seed) {
   const int count = 1 + dice_.below(3);
   for (int i = 0; i < count; ++i) {
     all_nodes_.push_back(engine::fake_node("n" + std::to_string(i), 1 + dice_.below(4)));
@@ -58,8 +58,10 @@ void RandomWorld::be_born() {
   if (engine_) {
     engine->take_over(*engine_);
     engine->told_to_stop = engine_->told_to_stop;
+    engine->hostfiles = engine_->hostfiles;
   }
   controller_ = nullptr;
+  accounts_ = nullptr;
   engine_ = std::move(engine);
   loop_ = std::move(loop);
   engine_->stops_obey = false;
@@ -67,10 +69,20 @@ void RandomWorld::be_born() {
   engine_->on_start = [this](const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
     look_at_start(gang, tasks);
   };
-  controller_ = std::make_unique<Controller>(
-      Parts{
-          .loop = *loop_, .store = store_, .engine = *engine_, .clock = clock_, .random = random_},
-      SiteFacts{.user = "ada"});
+  accounts_ = nullptr;
+  if (keeps_seeds_) {
+    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
+        .loop = *loop_, .store = store_, .clock = clock_, .random = random_, .box = box_});
+  }
+  controller_ = std::make_unique<Controller>(Parts{.loop = *loop_,
+                                                   .store = store_,
+                                                   .engine = *engine_,
+                                                   .clock = clock_,
+                                                   .random = random_,
+                                                   .accounts = accounts_.get()},
+                                             SiteFacts{.user = "ada"});
+  controller_->set_resize_pace(
+      {.notice = std::chrono::milliseconds(0), .rest = std::chrono::milliseconds(0)});
 }
 
 void RandomWorld::die_and_return() {
@@ -108,7 +120,9 @@ void RandomWorld::live(int steps) {
       const bool is_settled = !dice_.one_in(3);
       turn(is_settled ? kEnoughRounds : dice_.below(4));
       look();
-      if (is_settled) look_at_standing();
+      if (!is_settled) return;
+      look_at_standing();
+      for (const Job* job : controller_->list()) look_at_what_was_told(*job);
     });
   }
 }
@@ -138,8 +152,10 @@ JobSpec RandomWorld::any_spec() {
   if (dice_.one_in(4)) spec.resources = {.gpu_share_milli = 250 * (1 + dice_.below(3))};
   if (dice_.one_in(3)) spec.resources.cpu_milli = int64_t{4000} * (1 + dice_.below(2));
   job::Scheduling& wishes = spec.scheduling;
-  if (spec.kind == Kind::kMpi && dice_.one_in(2))
+  if (spec.kind == Kind::kMpi && dice_.one_in(2)) {
     wishes.min_workers = 1 + dice_.below(spec.workers);
+    if (*wishes.min_workers < spec.workers && dice_.one_in(2)) wishes.resize = job::Resize::kLive;
+  }
   if (dice_.one_in(5)) wishes.purpose = job::Purpose::kBuild;
   if (dice_.one_in(4)) wishes.priority = 40 + dice_.below(70);
   if (dice_.one_in(3)) wishes.retries = 1 + dice_.below(2);
@@ -289,6 +305,13 @@ void RandomWorld::something_ends() {
   engine_->end_for_good(task.first, task.second, status);
 }
 
+void RandomWorld::leaders_end() {
+  const std::set<TaskKey> running = engine_->running;
+  for (const auto& [gang, task] : running) {
+    if (task == "launcher") engine_->end_for_good(gang, task, {});
+  }
+}
+
 void RandomWorld::workers_answer(int one_in) {
   const std::set<TaskKey> running = engine_->running;
   for (const auto& [gang, task] : running) {
@@ -366,6 +389,7 @@ void RandomWorld::come_to_rest() {
     stops_are_obeyed(1);
     turn(kEnoughRounds);
     something_ends();
+    if (i % 10 == 9) leaders_end();  // or others would come for whoever of a live gang ends
     clock_.advance(std::chrono::seconds(61));
     engine_->set_nodes(all_nodes_);
   }

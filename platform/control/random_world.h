@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/accounts.h"
 #include "control/controller.h"
 #include "control/test_parts.h"
 
@@ -46,6 +47,7 @@ class WatchedEngine : public LastingEngine {
   using LastingEngine::LastingEngine;
   std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
   std::set<TaskKey> told_to_stop;
+  std::map<TaskKey, std::string> hostfiles;  ///< that tasks were told of last
   std::optional<base::Error> prepare_error;  ///< once
 
   /// Later, in a turn of its own, unless nobody waits for it any more.
@@ -70,6 +72,15 @@ class WatchedEngine : public LastingEngine {
   void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
     on_start(gang, tasks);
     LastingEngine::start(gang, std::move(tasks), std::move(done));
+  }
+  void change_files(const engine::Gang& gang, std::vector<launch::FileChange> changes,
+                    Done done) override {
+    for (const launch::FileChange& change : changes) {
+      for (const launch::PlannedFile& file : change.files) {
+        if (file.path == "hostfile") hostfiles[{gang, change.task}] = file.content;
+      }
+    }
+    FakeEngine::change_files(gang, std::move(changes), std::move(done));
   }
   void stop(const engine::Gang& gang, const std::vector<std::string>& tasks,
             engine::StopMode) override {
@@ -108,6 +119,7 @@ class RandomWorld {
   void drain_and_look();
   void lose(const std::string& node, bool tasks_are_reported);
   void something_ends();
+  void leaders_end();
   void workers_answer(int one_in);
   void stops_are_obeyed(int one_in);
   void break_something();
@@ -118,6 +130,8 @@ class RandomWorld {
   void look_at_limit(const job::Job& job);
   void look();
   void look_at_gang(const job::Job& job);
+  void look_at_seats(const job::Job& job);
+  void look_at_what_was_told(const job::Job& job);
   void look_at_devices();
   void look_at_standing();
 
@@ -128,11 +142,14 @@ class RandomWorld {
 
   Dice dice_;
   bool in_images_;
+  bool keeps_seeds_;  ///< of its servers' live gangs, or a new server does without
+  access::SecretBox box_{access::SecretBox::Key{}};
   std::unique_ptr<base::EventLoop> loop_;
   MortalStore store_;
   base::FakeClock clock_;
   base::FakeRandom random_;
   std::unique_ptr<WatchedEngine> engine_;
+  std::unique_ptr<Accounts> accounts_;
   std::unique_ptr<Controller> controller_;
   std::vector<engine::Node> all_nodes_;
   std::set<TaskKey> ever_started_;

@@ -1,6 +1,8 @@
 // What must hold in a random world, whatever was done to it.
+#include "control/live_gang.h"
 #include "control/random_world.h"
 #include "engine/silent_node.h"
+#include "launch/elastic.h"
 
 namespace muster::control {
 
@@ -110,14 +112,52 @@ void RandomWorld::look_at_gang(const Job& job) {
       EXPECT_TRUE(task.node.empty() && task.phase == job::TaskPhase::kPending) << job.spec.name;
     }
   }
+  look_at_seats(job);
   if (job.spec.kind != Kind::kMpi || job.phase != Phase::kRunning) return;
   const Gang gang{job.id, job.attempt};
   const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
   if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
+  // For a moment one may have fewer: another comes instead.
+  if (launch::resizes_live(job.spec)) return;
   const auto workers = std::count_if(
       engine_->running.begin(), engine_->running.end(),
       [&](const TaskKey& task) { return task.first == gang && task.second.starts_with("worker"); });
   EXPECT_GE(workers, job.spec.scheduling.min_workers.value_or(job.spec.workers)) << job.spec.name;
+}
+
+/// Nobody sits in another's seat, and what has left and ended has none.
+void RandomWorld::look_at_seats(const Job& job) {
+  std::set<int> taken;
+  int workers = 0;
+  for (const job::Task& task : job.tasks) {
+    EXPECT_TRUE(!task.left || launch::resizes_live(job.spec)) << job.spec.name << " " << task.name;
+    if (!holds_room(task)) continue;
+    EXPECT_TRUE(taken.insert(task.seat).second)
+        << job.spec.name << ": two in seat " << task.seat << ", " << task.name << " is one";
+    workers += task.role == job::Role::kWorker;
+  }
+  EXPECT_LE(workers, job.spec.workers) << job.spec.name;
+  if (job.phase == Phase::kQueued || job::is_final(job.phase)) {
+    EXPECT_EQ(job.sealed_seed, "") << job.spec.name;
+  }
+}
+
+/// Once all has been done that follows from what happened: the launcher of a gang that has resized
+/// knows of those who run, and of nobody else.
+void RandomWorld::look_at_what_was_told(const Job& job) {
+  const Gang gang{job.id, job.attempt};
+  const bool is_disturbed = job.eviction || job.stop_requested || job.failure;
+  if (job.phase != Phase::kRunning || is_disturbed || !launch::resizes_live(job.spec)) return;
+  if (engine_->running.count({gang, "launcher"}) == 0) return;
+  const auto told = engine_->hostfiles.find({gang, "launcher"});
+  if (told == engine_->hostfiles.end()) return;
+  std::string members;
+  for (const job::Task& task : job.tasks) {
+    const bool is_member =
+        task.role == job::Role::kWorker && !task.left && task.phase == job::TaskPhase::kRunning;
+    if (is_member) members += task.hostname + " slots=1\n";
+  }
+  EXPECT_EQ(told->second, members) << job.spec.name;
 }
 
 void RandomWorld::look_at_devices() {
@@ -141,7 +181,13 @@ void RandomWorld::look_at_standing() {
     if (job::is_final(job->phase)) continue;
     // Who is being evicted is not counted any more, and who its room is for is already.
     if (job->eviction) return;
+    // Room that was given to a live gang is held before anybody is sent there.
+    const bool runs_undisturbed = job->phase == Phase::kRunning && !job->stop_requested;
+    const bool is_live = launch::resizes_live(job->spec) && job->phase != Phase::kQueued;
+    if (is_live && (!runs_undisturbed || job->failure)) return;
     for (const job::Task& task : job->tasks) {
+      if (task.left && holds_room(task)) return;  // as the evicted
+      if (!holds_room(task)) continue;
       held[job->spec.project] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
     }
   }

@@ -4,8 +4,10 @@
 // that was ever started is taken up and never started again; a gang that had not come so far starts
 // anew, as another attempt with new keys.
 #include "control/controller.h"
+#include "control/live_gang.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
+#include "launch/elastic.h"
 
 namespace muster::control {
 
@@ -16,6 +18,24 @@ using job::Job;
 using job::Phase;
 using job::Task;
 using job::TaskPhase;
+
+namespace {
+
+/// Whether it was on its way into a gang that runs, and had not answered yet.
+bool was_joining(const Job& job, const Task& task) {
+  return job.phase == Phase::kRunning && task.phase != TaskPhase::kRunning &&
+         task.role == job::Role::kWorker && launch::resizes_live(job.spec);
+}
+
+/// One that never ran, or whose end nobody saw: it is not missed.
+void give_up_task(Task& task) {
+  const bool was_started = task.started.has_value();
+  if (!was_started) return unseat(task);
+  task.left = true;
+  task.phase = TaskPhase::kEnded;
+}
+
+}  // namespace
 
 Result<void> Controller::recover() {
   MUSTER_TRY(store::Contents stored, parts_.store.load());
@@ -51,6 +71,12 @@ void Controller::take_up(Entry& entry) {
   Job& job = entry.job;
   entry.run = std::make_unique<Run>();
   Run& run = *entry.run;
+  note(job, "taken up by a new server");
+  for (Task& task : job.tasks) take_up_task(entry, task);
+  if (launch::resizes_live(job.spec)) {
+    find_seed(job, run);
+    if (!run.can_grow) close_up_seats(job);
+  }
   const schedule::Gang gang = gang_of(entry);
   auto places = places_of(job);
   places.resize(static_cast<size_t>(schedule::task_count(gang)));
@@ -58,8 +84,6 @@ void Controller::take_up(Entry& entry) {
   const base::Time now = forward_.now();
   scheduler_.adopt(gang, places, std::min(job.started.value_or(now), now));
   job.failure.reset();  // found again with what had ended, and with it who is at fault
-  note(job, "taken up by a new server");
-  for (Task& task : job.tasks) take_up_task(entry, task);
   if (job.eviction) {
     run.taken_up_evicted = run.goes_whole = true;
     ++evictions_from_before_;
@@ -83,9 +107,10 @@ void Controller::take_up(Entry& entry) {
   change(entry);
   limit_run_time(entry);
   if (job.stop_requested || job.eviction) end_gang_gently(entry);
+  take_up_live(entry);
   // Of what had ended before, nobody reports again; the server that knew may not have got further.
   for (const Task& task : job.tasks) {
-    if (task.phase != TaskPhase::kEnded || !task.exit) continue;
+    if (task.phase != TaskPhase::kEnded || !task.exit || task.left) continue;
     soon([this, id = job.id, attempt = job.attempt, name = task.name] {
       Entry* const late = run_of(id, attempt);
       if (late == nullptr) return;
@@ -103,8 +128,12 @@ void Controller::take_up_task(Entry& entry, Task& task) {
     case Found::kEnded:
       task.phase = TaskPhase::kRunning;
       if (!task.started) task.started = parts_.clock.now();
+      // The room that it leaves is for somebody whom only the server before this one knew.
+      if (task.left && entry.run->leaving_from_before.empty()) ++evictions_from_before_;
+      if (task.left) entry.run->leaving_from_before.insert(task.name);
       return;
     case Found::kNothing:
+      if (task.left || was_joining(job, task)) return give_up_task(task);
       if (job.phase == Phase::kStarting) {
         task.phase = TaskPhase::kPending;
         return;

@@ -63,11 +63,10 @@ std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
   return Retry{.why = retry_number(job)};
 }
 
-std::chrono::milliseconds backoff(int restarts) {
-  constexpr std::chrono::milliseconds kLongest{60'000};
+std::chrono::milliseconds backoff(int restarts, std::chrono::milliseconds first) {
   if (restarts <= 1) return std::chrono::milliseconds(0);
   const int doublings = std::min(restarts - 2, 10);
-  return std::min(kLongest, std::chrono::milliseconds(1000) * (1 << doublings));
+  return std::min(first * 60, first * (1 << doublings));
 }
 
 }  // namespace muster::control

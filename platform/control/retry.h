@@ -28,8 +28,9 @@ struct Retry {
 std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
                               const std::vector<std::string>& lines);
 
-/// How long to wait before restart number `restarts` (1: the first): nothing, then 1 s, doubled
-/// each time up to a minute.
-std::chrono::milliseconds backoff(int restarts);
+/// How long to wait before restart number `restarts` (1: the first): nothing, then `first`, doubled
+/// each time up to 60 times that.
+std::chrono::milliseconds backoff(
+    int restarts, std::chrono::milliseconds first = std::chrono::milliseconds(1000));
 
 }  // namespace muster::control

@@ -59,6 +59,23 @@ TEST_F(Roles, TheChiefStartsWhenParameterServersAndWorkersAreUp) {
   EXPECT_LT(chief, engine_.calls.size());
 }
 
+TEST_F(Roles, AClusterOfTheJobsOwnIsHandedOnAndSaidOnce) {
+  job::JobSpec spec = grpc("mnist", 1, 0);
+  spec.environment["TF_CONFIG"] = "{}";
+  spec.scheduling.retries = 1;
+  submit(spec);
+  EXPECT_EQ(engine_.plans.at({gang(), "chief"}).environment.at("TF_CONFIG"), "{}");
+  end("chief", {.code = 1});
+  ASSERT_EQ(job().attempt, 2);
+
+  EXPECT_EQ(std::count_if(job().events.begin(), job().events.end(),
+                          [](const job::Event& event) {
+                            return event.text.starts_with(
+                                "TF_CONFIG is the job's own: Muster's, which says where");
+                          }),
+            1);
+}
+
 TEST_F(Roles, TheJobEndsWithItsChiefAndParameterServersAreStoppedThen) {
   submit(grpc("mnist", 1, 1));
 

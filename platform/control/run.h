@@ -2,6 +2,7 @@
 // files.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/event_loop.h"
 #include "control/census.h"
 #include "control/controller.h"
+#include "control/kept_seed.h"
 #include "launch/task_plan.h"
 
 namespace muster::control {
@@ -31,6 +33,7 @@ struct Controller::Run {
   launch::GangPlan plan;
   base::Time placed;                           ///< when its start began
   std::set<std::string> unanswered;            ///< workers whose sshd has not greeted
+  std::set<int> served;                        ///< ports that were chosen for its programs
   bool stage_under_way = false;                ///< engine.start() has not reported yet
   bool ending = false;                         ///< everything was told to stop
   std::optional<std::string> requeue;          ///< why a new attempt follows when all has ended
@@ -47,8 +50,35 @@ struct Controller::Run {
   base::EventLoop::Interest limit_timer;
   bool judging = false;  ///< the rank census is looked at in a moment
   bool judged = false;   ///< and need not be any more
+
+  // Of a gang that resizes while it runs.
+
+  /// A worker that has been given a seat, and is no member yet.
+  struct Newcomer {
+    bool is_started = false;                 ///< the engine was asked to
+    std::shared_ptr<void> fetch;             ///< its image is brought; dropping it ends that
+    base::EventLoop::Interest answer_timer;  ///< until it has to answer
+  };
+  std::map<std::string, Newcomer> newcomers;  ///< by name
+  bool can_grow = false;                      ///< `kept` is there, or will be
+  std::optional<launch::Reach> reach;         ///< between all the nodes that it may get
+  std::optional<KeptSeed> kept;               ///< what newcomers are planned with
+  std::string cannot_grow;                    ///< why there is none
+  std::vector<std::string> unfit;             ///< nodes where none of its workers can join it
+  bool asks_for_less = false;                 ///< than the scheduler knows
+  std::map<int, schedule::TaskPlace> given;   ///< by seat: room that nobody was sent to yet
+  std::deque<Controller::Step> steps;
+  bool step_under_way = false;
+  int setbacks = 0;  ///< of growing: since a worker was last lost that had run for long
+  base::EventLoop::Interest rest_timer;            ///< until it goes off, nobody joins
+  std::vector<base::EventLoop::Interest> notices;  ///< before those who leave are stopped
+  std::set<std::string> lost_soon;                 ///< workers, by name
+  std::set<std::string> leaving_from_before;       ///< that an earlier server had sent away
 };
 
+/// A shell that is missing would be told of as a file that is not there: kRefused.
+Result<void> check_shells(const std::vector<launch::TaskPlan>& tasks,
+                          const std::map<std::string, launch::ImageFacts>& images);
 /// Tasks that hold something in the engine.
 std::vector<std::string> live_tasks(const job::Job& job);
 job::Task* find_task(job::Job& job, const std::string& name);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "control/live_gang.h"
+
 namespace muster::control {
 
 using schedule::kUnlimited;
@@ -41,11 +43,12 @@ std::vector<schedule::TaskGroup> groups_of(const job::JobSpec& spec, std::option
   std::vector<schedule::TaskGroup> groups{
       {.claim = claim_of(spec.leader.resources), .launcher = true}};
   if (count > 0) groups.push_back({.claim = claim, .count = count, .minimum = minimum});
-  if (spec.parameter_servers > 0) {
-    groups.push_back({.claim = claim_of(spec.parameter_server.resources),
-                      .count = spec.parameter_servers,
-                      .minimum = spec.parameter_servers});
-  }
+  const auto add_all_of = [&](const job::RoleSpec& role, int tasks) {
+    if (tasks == 0) return;
+    groups.push_back({.claim = claim_of(role.resources), .count = tasks, .minimum = tasks});
+  };
+  add_all_of(spec.parameter_server, spec.parameter_servers);
+  add_all_of(spec.evaluator, spec.evaluators);
   return groups;
 }
 
@@ -106,9 +109,10 @@ schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
 std::vector<std::optional<schedule::TaskPlace>> places_of(const job::Job& job) {
   std::vector<std::optional<schedule::TaskPlace>> places;
   for (const job::Task& task : job.tasks) {
-    places.emplace_back();
-    if (task.node.empty()) continue;
-    places.back() = {
+    const auto seat = static_cast<size_t>(task.seat);
+    if (seat >= places.size()) places.resize(seat + 1);
+    if (!holds_room(task)) continue;
+    places[seat] = {
         .node = task.node, .devices = task.devices, .share_milli = task.gpu_share_milli};
   }
   return places;

@@ -26,7 +26,7 @@ schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,
                            const std::vector<std::string>& pools,
                            std::optional<int> workers = std::nullopt);
 
-/// By task; nothing where a task was not placed.
+/// By seat; nothing where nobody sits. Who has left sits there until it has ended.
 std::vector<std::optional<schedule::TaskPlace>> places_of(const job::Job& job);
 
 /// kUnlimited is nothing.

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "control/live_gang.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
+#include "launch/elastic.h"
 
 namespace muster::control {
 
@@ -15,22 +17,37 @@ namespace {
 
 using Places = std::vector<std::optional<TaskPlace>>;
 
-/// The places that are one, in order: an elastic gang that holds the 1st and 4th of its workers'
-/// places runs two workers, and they are called worker-0 and worker-1.
-Places closed_up(Places places) {
+/// The places that are one, in order, as places of tasks: an elastic gang that holds the 1st and
+/// 4th of its workers' places runs two workers, and they are called worker-0 and worker-1. Of the
+/// other tasks none is ever missing.
+Places closed_up(Places places, const Job& job) {
   std::erase_if(places, [](const auto& place) { return !place.has_value(); });
+  const size_t missing = job.tasks.size() - std::min(places.size(), job.tasks.size());
+  const auto behind = static_cast<size_t>(job.spec.parameter_servers + job.spec.evaluators);
+  const auto at = places.end() - static_cast<std::ptrdiff_t>(std::min(behind, places.size()));
+  places.insert(at, missing, std::nullopt);
   return places;
 }
 
 int placed_workers(const Job& job) {
   return static_cast<int>(std::count_if(
       job.tasks.begin(), job.tasks.end(),
-      [](const job::Task& task) { return task.role == job::Role::kWorker && !task.node.empty(); }));
+      [](const job::Task& task) { return task.role == job::Role::kWorker && holds_room(task); }));
 }
 
-bool is_elastic(const Job& job) {
-  const auto& least = job.spec.scheduling.min_workers;
-  return least && *least < job.spec.workers;
+/// Whether these places hold the least that the job starts with; seats as its spec numbers them.
+bool are_enough(const Places& places, const Job& job) {
+  int workers = 0;
+  for (const job::Task& task : job::tasks_of(job.spec)) {
+    const auto seat = static_cast<size_t>(task.seat);
+    const bool has_place = seat < places.size() && places[seat];
+    if (task.role == job::Role::kWorker) {
+      workers += has_place;
+    } else if (!has_place) {
+      return false;
+    }
+  }
+  return workers >= job.spec.scheduling.min_workers.value_or(job.spec.workers);
 }
 
 std::string where(const Job& job) {
@@ -53,14 +70,23 @@ void Controller::wake() {
   });
 }
 
-/// As the scheduler is to know it: an elastic gang that runs is one of as many as were placed. More
-/// could join it only by a restart, and nobody wants to be restarted for that.
+/// Whether the scheduler is to know an elastic gang that runs as one of as many as were placed:
+/// more could join it only by a restart, and nobody wants to be restarted for that.
+bool Controller::knows_by_placed(const Entry& entry) const {
+  const job::JobSpec& spec = entry.job.spec;
+  if (entry.run == nullptr || !launch::is_elastic(spec)) return false;
+  return !launch::resizes_live(spec) || !entry.run->can_grow;
+}
+
 schedule::Gang Controller::gang_of(const Entry& entry) const {
-  const bool runs_reduced = entry.run != nullptr && is_elastic(entry.job);
-  schedule::Gang gang =
-      to_schedule(entry.job, entry.sequence, pools_,
-                  runs_reduced ? std::optional<int>(placed_workers(entry.job)) : std::nullopt);
+  schedule::Gang gang = to_schedule(
+      entry.job, entry.sequence, pools_,
+      knows_by_placed(entry) ? std::optional<int>(placed_workers(entry.job)) : std::nullopt);
   gang.submitted = forward_.of(gang.submitted);
+  if (entry.run) {
+    const std::vector<std::string>& unfit = entry.run->unfit;
+    gang.excluded_nodes.insert(gang.excluded_nodes.end(), unfit.begin(), unfit.end());
+  }
   return gang;
 }
 
@@ -72,10 +98,11 @@ void Controller::schedule() {
   const schedule::Plan plan = scheduler_.plan(forward_.now(), actions);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   metrics_.cycle_seconds.add(took.count());
-  for (const schedule::Wait& wait : plan.waits) note_wait(wait);
   for (const schedule::Eviction& eviction : plan.evictions) take_eviction(eviction);
   prepare_starts(plan);
   start_without_the_moved();
+  // One that starts with some of its workers waits for the others, and that is no news of it.
+  for (const schedule::Wait& wait : plan.waits) note_wait(wait);
   plan_again_at(plan.again_at);
   if (plan.starts.empty() && plan.evictions.empty()) return;
   // Committed first: a server that dies in between finds out what of it had come to be.
@@ -100,7 +127,11 @@ void Controller::prepare_starts(const schedule::Plan& plan) {
   std::unordered_map<std::string, Places> places_of_gang;
   for (const schedule::Start& start : plan.starts) {
     Entry* const entry = by_id(start.id);
-    if (entry == nullptr || entry->run) continue;
+    if (entry == nullptr) continue;
+    if (entry->run) {
+      take_room(*entry, start);
+      continue;
+    }
     const auto [found, is_new] = places_of_gang.try_emplace(start.id);
     Places& places = found->second;
     if (is_new) {
@@ -122,7 +153,9 @@ void Controller::start_without_the_moved() {
   for (const uint64_t sequence : parted) {
     Entry& entry = *entries_.at(sequence);
     const auto constraint = scheduler_.explain(entry.job.id, forward_.now()).constraint;
-    if (constraint != schedule::Constraint::kReleasing) prepare(entry, entry.kept);
+    if (constraint == schedule::Constraint::kReleasing) continue;
+    const bool is_live = launch::resizes_live(entry.job.spec);
+    is_live && !are_enough(entry.kept, entry.job) ? queue_anew(entry) : prepare(entry, entry.kept);
   }
 }
 
@@ -143,7 +176,7 @@ void Controller::prepare(Entry& entry, Places places) {
     return wake();
   }
   Job& job = entry.job;
-  const Places closed = closed_up(std::move(places));
+  const bool is_live = launch::resizes_live(job.spec);
   ++job.attempt;
   job.phase = Phase::kStarting;
   job.reason = starting_reason(job);
@@ -151,19 +184,20 @@ void Controller::prepare(Entry& entry, Places places) {
   job.may_start.reset();
   job.launch.reset();
   job.tasks = job::tasks_of(job.spec);
-  for (size_t i = 0; i < closed.size() && i < job.tasks.size(); ++i) {
-    job.tasks[i].node = closed[i]->node;
-    job.tasks[i].devices = closed[i]->devices;
-    job.tasks[i].gpu_share_milli = closed[i]->share_milli;
+  if (!is_live) places = closed_up(std::move(places), job);
+  for (size_t i = 0; i < places.size() && i < job.tasks.size(); ++i) {
+    if (places[i]) put(job.tasks[i], *places[i]);
   }
+  if (!is_live) close_up_seats(job);
   entry.run = std::make_unique<Run>();
+  entry.run->can_grow = is_live;
   entry.run->placed = parts_.clock.now();
   const bool had_kept = !entry.kept.empty();
   entry.kept.clear();
   parted_.erase(entry.sequence);
-  if (is_elastic(job) || had_kept) hold_as_placed(entry);
+  if (!is_live && (launch::is_elastic(job.spec) || had_kept)) hold_as_placed(entry);
   std::string text = "placed on " + where(job) + ", attempt " + std::to_string(job.attempt);
-  if (is_elastic(job)) text += ", with " + std::to_string(placed_workers(job)) + " workers";
+  if (launch::is_elastic(job.spec)) text += ", with " + workers_text(job, placed_workers(job));
   note(job, std::move(text));
   change(entry);
   journal_.once_committed([this, id = job.id, attempt = job.attempt] {
@@ -178,7 +212,8 @@ void Controller::hold_as_placed(Entry& entry) {
   auto places = places_of(entry.job);
   places.resize(static_cast<size_t>(schedule::task_count(gang)));
   scheduler_.ended(entry.job.id);
-  scheduler_.adopt(gang, places, forward_.now());
+  const base::Time now = forward_.now();
+  scheduler_.adopt(gang, places, std::min(entry.job.started.value_or(now), now));
 }
 
 // --- evictions
@@ -191,6 +226,10 @@ void Controller::take_eviction(const schedule::Eviction& eviction) {
     entry->kept.empty() ? scheduler_.released(eviction.id, eviction.tasks) : queue_anew(*entry);
     return wake();
   }
+  if (shrink(*entry, eviction.tasks, eviction.reason)) {
+    ++metrics_.evictions;
+    return;
+  }
   Run& run = *entry->run;
   const bool moves = eviction.cause == schedule::EvictionCause::kMoved;
   // Where it is on its way out already, these go with the rest.
@@ -199,7 +238,8 @@ void Controller::take_eviction(const schedule::Eviction& eviction) {
   evict(*entry, eviction.reason);
 }
 
-/// Ends the whole attempt: no program goes on with some of its ranks gone.
+/// Ends the whole attempt: a program that is not made for it does not go on with some of its ranks
+/// gone.
 void Controller::evict(Entry& entry, const std::string& why) {
   Job& job = entry.job;
   if (job.eviction) return;
@@ -218,12 +258,18 @@ void Controller::evict(Entry& entry, const std::string& why) {
 /// All of an evicted attempt is gone.
 void Controller::evicted(Entry& entry) {
   Job& job = entry.job;
+  const bool was_known_by_placed = knows_by_placed(entry);
+  const bool is_live = launch::resizes_live(job.spec);
   const std::unique_ptr<Run> run = std::move(entry.run);
   const std::string why = *std::exchange(job.eviction, std::nullopt);
   if (run->taken_up_evicted) --evictions_from_before_;
   ++metrics_.evictions;
-  parts_.engine.scrub(engine_gang(job));
-  const auto held = places_of(job);
+  end_attempt(job);
+  Places held = places_of(job);
+  for (const auto& [seat, place] : run->given) {
+    held.resize(std::max(held.size(), static_cast<size_t>(seat) + 1));
+    held[static_cast<size_t>(seat)] = place;
+  }
   ++job.restarts;
   job.phase = Phase::kQueued;
   job.failure.reset();
@@ -231,17 +277,21 @@ void Controller::evicted(Entry& entry) {
   job.reason = job.suspended ? suspended_reason(job) : why + "; waits to start again";
   job.tasks = job::tasks_of(job.spec);
 
-  const auto gang_size = static_cast<size_t>(
-      std::count_if(held.begin(), held.end(), [](const auto& place) { return place.has_value(); }));
-  const bool all_go = run->goes_whole || run->evicted.size() >= gang_size;
+  for (const int seat : run->evicted) {
+    if (static_cast<size_t>(seat) < held.size()) held[static_cast<size_t>(seat)].reset();
+  }
+  const bool all_go =
+      run->goes_whole ||
+      std::none_of(held.begin(), held.end(), [](const auto& place) { return place.has_value(); });
   // An elastic gang was known by as many tasks as it had: now it asks for all of them again.
-  if (job.suspended || run->goes_whole || (all_go && is_elastic(job) && !run->moves)) {
+  const bool asks_for_more = was_known_by_placed && (is_live || (all_go && !run->moves));
+  const bool keeps_too_little = is_live && !all_go && !run->moves && !are_enough(held, job);
+  if (job.suspended || run->goes_whole || asks_for_more || keeps_too_little) {
     queue_anew(entry);
   } else {
     scheduler_.released(job.id, run->evicted);
     if (!all_go) {
-      entry.kept = held;
-      for (const int task : run->evicted) entry.kept[static_cast<size_t>(task)].reset();
+      entry.kept = std::move(held);
       parted_.insert(entry.sequence);
     }
   }
@@ -265,7 +315,7 @@ void Controller::queue_anew(Entry& entry) {
 void Controller::wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay) {
   Job& job = entry.job;
   const std::unique_ptr<Run> run = std::move(entry.run);
-  parts_.engine.scrub(engine_gang(job));
+  end_attempt(job);
   job.phase = Phase::kQueued;
   job.reason = why;
   job.failure.reset();
@@ -292,89 +342,6 @@ void Controller::plan_again_at(std::optional<base::Time> time) {
   const auto delay = std::clamp<std::chrono::nanoseconds>(*time - forward_.now(),
                                                           std::chrono::nanoseconds(0), kLongest);
   plan_timer_ = parts_.loop.after(delay, [this] { wake(); });
-}
-
-// --- questions
-
-/// The plan tells a reason when it changes; when room is expected is worked out for those who ask.
-schedule::Constraint Controller::refresh_reason(Job& job) const {
-  const schedule::Reason reason = scheduler_.explain(job.id, forward_.now());
-  if (reason.constraint == schedule::Constraint::kNone) return reason.constraint;
-  job.reason = reason.text;
-  job.reason_details = reason.details;
-  job.may_start = reason.may_start;
-  return reason.constraint;
-}
-
-Result<job::Explanation> Controller::explain(const std::string& name) const {
-  MUSTER_TRY(const Entry* const entry, entry_of(name));
-  Job job = entry->job;
-  job::Explanation answer{.name = job.spec.name, .phase = job.phase};
-  if (job.phase == Phase::kQueued && !job.suspended) {
-    const schedule::Constraint constraint = refresh_reason(job);
-    if (constraint != schedule::Constraint::kNone) {
-      answer.constraint = schedule::to_string(constraint);
-    }
-    const std::vector<std::string> order = scheduler_.queue();
-    const auto place = std::find(order.begin(), order.end(), job.id);
-    if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
-  }
-  answer.reason = std::move(job.reason);
-  answer.details = std::move(job.reason_details);
-  answer.may_start = job.may_start;
-  answer.events = std::move(job.events);
-  return answer;
-}
-
-std::vector<const Job*> Controller::queue() {
-  constexpr size_t kRefreshed = 20;
-  std::vector<const Job*> jobs;
-  std::set<uint64_t> listed;
-  for (const std::string& id : scheduler_.queue()) {
-    Entry* const entry = by_id(id);
-    if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
-    if (jobs.size() < kRefreshed) refresh_reason(entry->job);
-    jobs.push_back(&entry->job);
-    listed.insert(entry->sequence);
-  }
-  for (const uint64_t sequence : waiting_) {
-    if (listed.count(sequence) == 0) jobs.push_back(&entries_.at(sequence)->job);
-  }
-  return jobs;
-}
-
-Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
-  MUSTER_CHECK(check_submission(spec));
-  const Job job{.id = "forecast",
-                .spec = spec,
-                .submitted = parts_.clock.now(),
-                .tasks = job::tasks_of(spec)};
-  MUSTER_TRY(const schedule::Gang gang, admissible(job, next_sequence_));
-  const schedule::Forecast seen = scheduler_.forecast(gang, forward_.now());
-  MUSTER_TRY(const job::Project* const project, projects_.find(spec.project));
-  job::Forecast answer{.starts_now = !seen.start.empty(),
-                       .reason = seen.reason.text,
-                       .details = seen.reason.details,
-                       .may_start = seen.reason.may_start,
-                       .before = status_of(*project, count_jobs()),
-                       .after = control::status_of(*project, seen.project_then)};
-  answer.after.running = answer.before.running + (answer.starts_now ? 1 : 0);
-  answer.after.waiting = answer.before.waiting + (answer.starts_now ? 0 : 1);
-  for (const schedule::Start& start : seen.start) {
-    for (size_t i = 0; i < start.tasks.size(); ++i) {
-      const TaskPlace& place = start.places[i];
-      answer.placing.push_back({.task = job.tasks[static_cast<size_t>(start.tasks[i])].name,
-                                .node = place.node,
-                                .devices = place.devices,
-                                .gpu_share_milli = place.share_milli});
-    }
-  }
-  for (const schedule::Eviction& eviction : seen.evictions) {
-    const Entry* const victim = by_id(eviction.id);
-    const std::string name = victim == nullptr ? eviction.id : victim->job.spec.name;
-    answer.evictions.push_back("'" + name + "' " + eviction.reason);
-  }
-  return answer;
 }
 
 }  // namespace muster::control

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/test_deaths.h"
 #include "control/test_parts.h"
 
 namespace muster::control {
@@ -358,24 +359,11 @@ class KilledServer : public Scheduling {
 
   /// The story with one death at the given commit, and a new server after it.
   void story_with_a_death() {
-    try {
-      story();
-      return;
-    } catch (const Crash&) {
-      store_.dies_before = store_.dies_after = 0;
-    }
+    if (!dies_in(store_, [this] { story(); })) return;
     live_again();
     ASSERT_TRUE(controller_->recover());
     story();
-    expect_no_task_ran_twice_at_once();
-  }
-
-  void expect_no_task_ran_twice_at_once() {
-    std::set<std::string> starts;
-    for (const std::string& call : engine_.calls) {
-      if (!call.starts_with("start ")) continue;
-      EXPECT_TRUE(starts.insert(call).second) << call << " twice";
-    }
+    expect_no_task_was_started_twice(engine_);
   }
 };
 

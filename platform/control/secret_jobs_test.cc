@@ -1,7 +1,7 @@
 // Jobs that use secrets, from submission to the task.
 #include <gtest/gtest.h>
 
-#include "control/test_parts.h"
+#include "control/test_with_accounts.h"
 
 namespace muster::control {
 namespace {
@@ -10,33 +10,12 @@ using job::Phase;
 
 const std::string kValue = "s3cret value";
 
-access::SecretBox::Key key_of(uint8_t byte) {
-  access::SecretBox::Key key{};
-  key.fill(byte);
-  return key;
-}
-
-class SecretJobs : public Scheduling {
+class SecretJobs : public WithAccounts {
  protected:
   SecretJobs() {
-    make_with(box_);
     add(project_of("red", 2));
     EXPECT_TRUE(accounts_->set_secret("red", "KEY", kValue, {}));
     EXPECT_TRUE(accounts_->set_secret("red", "CA", "pem", {}));
-  }
-
-  /// A server with this key, which has no jobs yet.
-  void make_with(const access::SecretBox& box) {
-    controller_ = nullptr;
-    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
-        .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box});
-    controller_ = std::make_unique<Controller>(Parts{.loop = loop_,
-                                                     .store = store_,
-                                                     .engine = engine_,
-                                                     .clock = clock_,
-                                                     .random = random_,
-                                                     .accounts = accounts_.get()},
-                                               SiteFacts{.user = "ada"});
   }
 
   static job::JobSpec with_secrets(job::JobSpec spec) {
@@ -48,19 +27,7 @@ class SecretJobs : public Scheduling {
     return engine_.plans.at({gang(name), task});
   }
 
-  /// All that a job is known to be, as a text to look through.
-  static std::string text_of(const job::Job& job) {
-    std::string text = job.reason;
-    for (const std::string& detail : job.reason_details) text += "\n" + detail;
-    for (const job::Event& event : job.events) text += "\n" + event.text;
-    for (const auto& [variable, value] : job.spec.environment) text += "\n" + variable + value;
-    if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
-    return text;
-  }
-
-  access::SecretBox box_{key_of(1)};
   access::SecretBox other_box_{key_of(2)};
-  std::unique_ptr<Accounts> accounts_;
 };
 
 TEST_F(SecretJobs, EveryTaskGetsThemAndTheJobKeepsTheirNamesAlone) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "control/live_gang.h"
 #include "control/run.h"
 #include "engine/silent_node.h"
+#include "launch/elastic.h"
 
 namespace muster::control {
 
@@ -41,9 +43,10 @@ void Controller::tell_of_silence(const std::vector<Node>& before) {
   }
 }
 
-/// "runs", and which of its nodes are silent.
+/// "runs", with how many workers where that changes, and which of its nodes are silent.
 std::string Controller::running_reason(const Job& job) const {
   std::string reason = "runs";
+  if (launch::resizes_live(job.spec)) reason += " with " + workers_text(job, count_members(job));
   for (const Node& node : nodes_) {
     if (!engine::is_silent(node) || !runs_on(job, node.name)) continue;
     reason +=

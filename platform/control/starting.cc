@@ -3,10 +3,12 @@
 
 #include "control/controller.h"
 #include "control/failure.h"
+#include "control/port_taken.h"
 #include "control/retry.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "job/units.h"
+#include "launch/own_variables.h"
 
 namespace muster::control {
 
@@ -18,9 +20,6 @@ using job::Task;
 using job::TaskPhase;
 
 namespace {
-
-// An address or port that another process holds is our own bad luck, not the user's fault.
-constexpr int kStartAttempts = 3;
 
 std::vector<std::string> gpu_names(const engine::Node& node) {
   if (!node.gpu_names.empty()) return node.gpu_names;
@@ -49,29 +48,32 @@ std::vector<std::string> nodes_of(const Job& job) {
   return {nodes.begin(), nodes.end()};
 }
 
+std::vector<std::string> names_of(const std::vector<engine::Node>& nodes) {
+  std::vector<std::string> names;
+  for (const engine::Node& node : nodes) names.push_back(node.name);
+  return names;
+}
+
 bool needs_a_shell(const launch::TaskPlan& plan) {
   return !plan.argv.empty() && (plan.argv.front() == "sh" || plan.argv.front() == "/bin/sh");
 }
 
-/// A shell that is missing would be told of as a file that is not there.
-Result<void> check_shells(const launch::GangPlan& plan,
+}  // namespace
+
+Result<void> check_shells(const std::vector<launch::TaskPlan>& tasks,
                           const std::map<std::string, launch::ImageFacts>& images) {
-  for (const auto* stage : {&plan.first, &plan.then}) {
-    for (const launch::TaskPlan& task : *stage) {
-      const auto found = images.find(task.task);
-      if (found == images.end() || found->second.has_shell || !needs_a_shell(task)) continue;
-      return base::Error{.code = ErrorCode::kRefused,
-                         .what = task.task + " is to run a line of shell, and image '" +
-                                 found->second.image + "' has no shell (/bin/sh)",
-                         .advice =
-                             "give a program of the image and its arguments as words of "
-                             "their own, or take an image with a shell"};
-    }
+  for (const launch::TaskPlan& task : tasks) {
+    const auto found = images.find(task.task);
+    if (found == images.end() || found->second.has_shell || !needs_a_shell(task)) continue;
+    return base::Error{.code = ErrorCode::kRefused,
+                       .what = task.task + " is to run a line of shell, and image '" +
+                               found->second.image + "' has no shell (/bin/sh)",
+                       .advice =
+                           "give a program of the image and its arguments as words of "
+                           "their own, or take an image with a shell"};
   }
   return {};
 }
-
-}  // namespace
 
 Controller::Entry* Controller::run_of(const std::string& id, int attempt) const {
   Entry* const entry = by_id(id);
@@ -89,9 +91,10 @@ launch::Site Controller::site_of(const Job& job, const Run& run) const {
                     .user = site_.user,
                     .rank_agent = seen(programs.shim, site_.rank_agent),
                     .images = site_.images,
-                    .reach = engine.reach(nodes_of(job)),
+                    .reach = run.reach ? *run.reach : engine.reach(nodes_of(job)),
                     .image_facts = run.images,
-                    .remote_shell = seen(programs.remote_shell, site_.remote_shell)};
+                    .remote_shell = seen(programs.remote_shell, site_.remote_shell),
+                    .launch = job.launch ? job.launch->by : job::LaunchBy::kSsh};
   site.generated_folder = [&engine, &job](std::string_view task) {
     return engine.generated_folder(engine_gang(job), task, job.spec.sandbox);
   };
@@ -106,15 +109,25 @@ launch::Site Controller::site_of(const Job& job, const Run& run) const {
   return site;
 }
 
-Result<launch::GangPlan> Controller::plan_of(Job& job, const Run& run) {
+Result<launch::Site> Controller::site_with_secrets(const Job& job, const Run& run) const {
   launch::Site site = site_of(job, run);
   MUSTER_TRY(site.secrets, secrets_of(job, parts_.accounts));
+  return site;
+}
+
+Result<launch::GangPlan> Controller::plan_of(Job& job, Run& run) {
+  // Those who join later may come to any node.
+  if (run.can_grow) run.reach = parts_.engine.reach(names_of(nodes_));
+  MUSTER_TRY(launch::Site site, site_with_secrets(job, run));
   if (job.spec.kind == job::Kind::kMpi) {
     MUSTER_TRY(job.launch, launch::choose_launch(job, site));
     site.launch = job.launch->by;
   }
-  MUSTER_TRY(launch::GangPlan plan, launch::plan_gang(job, launch::make_seed(parts_.random), site));
-  MUSTER_CHECK(check_shells(plan, run.images));
+  const launch::GangSeed seed = launch::make_seed(parts_.random);
+  MUSTER_TRY(launch::GangPlan plan, launch::plan_gang(job, seed, site));
+  for (const auto* stage : {&plan.first, &plan.then})
+    MUSTER_CHECK(check_shells(*stage, run.images));
+  if (run.can_grow) keep_seed(job, run, seed);
   return plan;
 }
 
@@ -125,6 +138,15 @@ void Controller::tell_what_stands_in(Job& job) {
   const bool has_stand_in = image != nullptr && !image->command.empty() && job.spec.command.empty();
   note(job, "this engine runs no images: instead of '" + job.spec.image + "' its tasks see the " +
                 "machine's own files" + (has_stand_in ? " and run what stands in for it" : ""));
+}
+
+/// Of variables of the job that keep Muster's from its tasks; once.
+void Controller::tell_of_own_variables(Job& job) {
+  if (job.attempt > 1) return;
+  for (std::string& text :
+       launch::notes_on_own_variables(job.spec, site_.images, parts_.engine.runs_images())) {
+    note(job, std::move(text));
+  }
 }
 
 void Controller::begin(Entry& entry) {
@@ -150,7 +172,9 @@ void Controller::start_planned(Entry& entry) {
     return finish_if_over(entry);
   }
   run.plan = *std::move(plan);
+  if (!job.sealed_seed.empty()) change(entry);
   tell_what_stands_in(job);
+  tell_of_own_variables(job);
   for (const launch::TaskPlan& task : run.plan.first) run.unanswered.insert(task.task);
   if (run.plan.first.empty()) return start_stage(entry, std::exchange(run.plan.then, {}));
   start_stage(entry, std::exchange(run.plan.first, {}));
@@ -163,6 +187,7 @@ void Controller::start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks) 
     Task& task = *find_task(job, plan.task);
     task.phase = TaskPhase::kStarting;
     task.started = parts_.clock.now();
+    for (const launch::ServedPort& served : plan.serves) entry.run->served.insert(served.port);
   }
   parts_.engine.start(engine_gang(job), std::move(tasks),
                       [this, alive = std::weak_ptr<bool>(alive_), id = job.id,
@@ -237,7 +262,8 @@ void Controller::answered(Entry& entry, Task& task) {
   Run& run = *entry.run;
   task.phase = TaskPhase::kRunning;
   if (!leads(job, task)) {
-    return is_up(entry, task);
+    const bool joins = run.newcomers.erase(task.name) > 0;
+    return joins ? has_joined(entry, task) : is_up(entry, task);
   }
   if (job.phase == Phase::kRunning) return;  // taken up
   job.phase = Phase::kRunning;
@@ -248,6 +274,7 @@ void Controller::answered(Entry& entry, Task& task) {
   note(job, "running");
   change(entry);
   limit_run_time(entry);
+  grow(entry);  // by what room was given meanwhile
 }
 
 void Controller::measure_start(const Entry& entry) {

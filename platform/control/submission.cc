@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "job/role_specs.h"
 #include "job/validate.h"
 #include "launch/program.h"
 
@@ -69,10 +70,12 @@ Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
   for (size_t i = 0; i < spec.secrets.size(); ++i) {
     look_for(spec.secrets[i].name, "secrets[" + std::to_string(i) + "].name");
   }
-  for (const auto& [login, role] : {std::pair(&spec.registry, ""),
-                                    {&spec.leader.registry, "leader."},
-                                    {&spec.parameter_server.registry, "parameter_server."}}) {
-    if (!login->secret.empty()) look_for(login->secret, std::string(role) + "registry.secret");
+  const auto look_for_login = [&](const job::RegistryLogin& login, const std::string& prefix) {
+    if (!login.secret.empty()) look_for(login.secret, prefix + "registry.secret");
+  };
+  look_for_login(spec.registry, "");
+  for (const auto& [field, role] : job::roles_of(spec)) {
+    look_for_login(role.registry, std::string(field) + ".");
   }
   if (error.faults.empty()) return {};
   return error;

@@ -6,44 +6,29 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "control/test_parts.h"
+#include "control/test_with_accounts.h"
 
 namespace muster::control {
 
 inline const std::string kRegistryPassword = "s3cret pass";
 
-class InImages : public Scheduling {
+class InImages : public WithAccounts {
  protected:
   InImages() {
     engine_.images = true;
     engine_.reach_of_all = launch::Reach::kNames;
-    make_with_accounts();
     add(project_of("red", 2));
     EXPECT_TRUE(accounts_->set_secret("red", "registry", kRegistryPassword, {}));
-  }
-
-  void make_with_accounts() {
-    controller_ = nullptr;
-    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
-        .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_});
-    controller_ = std::make_unique<Controller>(Parts{.loop = loop_,
-                                                     .store = store_,
-                                                     .engine = engine_,
-                                                     .clock = clock_,
-                                                     .random = random_,
-                                                     .accounts = accounts_.get()},
-                                               SiteFacts{.user = "ada"});
   }
 
   /// Another server over the same store and machines.
   void come_back() {
     engine_.prepared = nullptr;
-    make_with_accounts();
+    make_with(box_);
     ASSERT_TRUE(controller_->recover());
     settle();
   }
@@ -90,20 +75,6 @@ class InImages : public Scheduling {
         std::count_if(engine_.calls.begin(), engine_.calls.end(),
                       [](const std::string& call) { return call.starts_with("prepare"); }));
   }
-
-  std::string text_of(const job::Job& job) {
-    std::string text = job.reason;
-    for (const job::Event& event : job.events) text += "\n" + event.text;
-    if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
-    return text;
-  }
-
-  access::SecretBox box_{[] {
-    access::SecretBox::Key key{};
-    key.fill(1);
-    return key;
-  }()};
-  std::unique_ptr<Accounts> accounts_;
 };
 
 }  // namespace muster::control

@@ -330,6 +330,39 @@ TEST_P(Conformance, AWorkerAnswersSshWithTheJobsEnvironment) {
   EXPECT_TRUE(bench_->wait_for_end("worker-0").status.stopped);
 }
 
+/// A launcher runs a program in a worker, which is told to stop once that has said something.
+class StopOfAWorker : public Conformance {
+ protected:
+  void stop_while_it_runs(const std::string& program, std::chrono::milliseconds grace) {
+    launch::GangPlan plan = mpi_gang(bench_->engine(), gang_, GetParam(), scratch_, program);
+    plan.first[0].grace = grace;
+    ASSERT_TRUE(bench_->start(gang_, plan.first));
+    bench_->wait_for_answer("worker-0");
+    ASSERT_TRUE(bench_->start(gang_, plan.then));
+    wait_for_output("launcher");
+
+    bench_->engine().stop(gang_, {"worker-0"}, StopMode::kGraceful);
+
+    EXPECT_TRUE(bench_->wait_for_end("worker-0").status.stopped);
+  }
+};
+
+TEST_P(StopOfAWorker, LetsWhatItsLauncherRunsThereCleanUp) {
+  stop_while_it_runs(R"('trap "echo cleaned; exit 0" TERM; echo up; while :; do sleep 0.01; done')",
+                     std::chrono::hours(1));
+
+  EXPECT_EQ(bench_->wait_for_end("launcher").status.code, 0)
+      << log_of("launcher", job::LogStream::kError);
+  EXPECT_EQ(log_of("launcher"), "up\ncleaned\n");
+}
+
+TEST_P(StopOfAWorker, LeavesWhatItsLauncherRunsThereNoMoreThanItsGrace) {
+  stop_while_it_runs(R"('trap "" TERM; echo up; while :; do sleep 0.01; done')",
+                     std::chrono::milliseconds(50));
+
+  EXPECT_EQ(bench_->wait_for_end("launcher").status.code, 255);
+}
+
 TEST_P(Conformance, ATaskSeesTheDevicesThatItWasGivenAndWhatReachesItBySshSeesTheSame) {
   launch::GangPlan plan = mpi_gang(bench_->engine(), gang_, GetParam(), scratch_,
                                    R"('echo "worker $CUDA_VISIBLE_DEVICES of $MUSTER_GPUS"')");
@@ -368,6 +401,7 @@ TEST_P(Conformance, AHostKeyThatIsNotTheJobsIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, Conformance, testing::ValuesIn(grounds()), ground_name);
+INSTANTIATE_TEST_SUITE_P(Engines, StopOfAWorker, testing::ValuesIn(grounds()), ground_name);
 
 // --- what a sandbox adds
 

@@ -207,11 +207,24 @@ class Engine {
   virtual std::string generated_folder(const Gang& gang, std::string_view task,
                                        job::Sandbox sandbox) const = 0;
 
-  /// Starts all of `tasks` or none: after an error whatever had started is gone. `done` is called
-  /// once, later; what the gang's volumes hold may have to be brought first, and a stop() of one of
-  /// `tasks` during that is an error of the start (kUnavailable). Refuses (kConflict) a task of
-  /// this gang that was ever started before.
+  /// Starts all of `tasks` or none: after an error whatever of them had started is gone, as if it
+  /// had never been asked for. `done` is called once, later; what the gang's volumes hold may have
+  /// to be brought first, and a stop() of one of `tasks` during that is an error of the start
+  /// (kUnavailable). kConflict: a task of this gang that was ever started before, or a port that it
+  /// serves and another process has.
+  ///
+  /// A gang that runs may get more tasks, as often as one likes: they share its volumes and its
+  /// network, and however their start ends, those that run go on. REQUIRES: the same reach.
   virtual void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) = 0;
+
+  /// Changes files of tasks that run, each at once: whoever reads has the old one or the new one,
+  /// at every path that it is found at. What the task has put in the place of one is replaced and
+  /// never followed. Names are added where the task has an /etc/hosts of its own to be told by, and
+  /// the network does not know them by itself. `done` is called once, later, when all were tried;
+  /// tasks that have ended are no error. kConflict: a task's start is not done yet, or something of
+  /// its own stands in the way.
+  virtual void change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+                            Done done) = 0;
 
   /// Ends these tasks; a TaskEnded follows for each that runs. Idempotent; ended or unknown tasks
   /// are no error.

@@ -46,6 +46,8 @@ class FakeEngine : public Engine {
   // What a test sets up.
   std::vector<Node> offered{{.name = "node", .task_slots = 100}};
   std::map<std::string, base::Error> start_errors;  ///< by task: start() fails, once
+  std::set<std::string> slow_starts;                ///< tasks: start() takes until finish_start()
+  std::optional<base::Error> change_error;          ///< change_files() fails, once
   std::map<std::string, Found> adoptable;           ///< by task
   std::map<std::string, std::string> logs;          ///< by task
   std::vector<RankPlace> census;
@@ -56,9 +58,11 @@ class FakeEngine : public Engine {
 
   // What a test looks at.
   std::set<std::pair<Gang, std::string>> running;
-  std::vector<std::string> calls;  ///< "start j1/1 worker-0", "stop j1/1 launcher gracefully" ...
+  /// "start j1/1 worker-0", "tell j1/1 launcher", "stop j1/1 launcher gracefully" ...
+  std::vector<std::string> calls;
   std::map<std::pair<Gang, std::string>, launch::TaskPlan> plans;  ///< of every task ever started
-  std::vector<std::shared_ptr<FakeExec>> execs;                    ///< in the order they came
+  std::vector<launch::FileChange> told;          ///< by change_files(), in the order they came
+  std::vector<std::shared_ptr<FakeExec>> execs;  ///< in the order they came
 
   /// The names of the tasks that run on a node, as "j1/1 worker-0".
   std::vector<std::string> tasks_on(const std::string& node) const {
@@ -118,16 +122,32 @@ class FakeEngine : public Engine {
         loop_.post([done, error = failing.mapped()] { done(error); });
         return;
       }
-    }
-    for (const launch::TaskPlan& task : tasks) {
-      running.insert({gang, task.task});
-      plans.insert_or_assign({gang, task.task}, task);
-    }
-    loop_.post([this, gang, tasks = std::move(tasks), done] {
-      done({});
-      for (const launch::TaskPlan& task : tasks) {
-        if (!task.ssh) answer(gang, task.task);
+      if (slow_starts.contains(task.task)) {
+        const auto name = task.task;
+        under_way_[name] = [this, gang, tasks = std::move(tasks), done](bool go_on) mutable {
+          if (go_on) return run_all(gang, std::move(tasks), std::move(done));
+          done(base::Error{.code = base::ErrorCode::kUnavailable, .what = "was stopped"});
+        };
+        return;
       }
+    }
+    run_all(gang, std::move(tasks), std::move(done));
+  }
+
+  /// Of the slow start of this task; does nothing where there is none.
+  void finish_start(const std::string& task, bool go_on = true) {
+    if (const auto start = under_way_.extract(task)) {
+      loop_.post([start = std::move(start.mapped()), go_on]() mutable { start(go_on); });
+    }
+  }
+
+  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override {
+    for (const launch::FileChange& change : changes) {
+      calls.push_back("tell " + name_of(gang) + " " + change.task);
+    }
+    told.insert(told.end(), changes.begin(), changes.end());
+    loop_.post([done = std::move(done), error = std::exchange(change_error, std::nullopt)] {
+      error ? done(*error) : done({});
     });
   }
 
@@ -135,6 +155,7 @@ class FakeEngine : public Engine {
     for (const std::string& task : tasks) {
       calls.push_back("stop " + name_of(gang) + " " + task +
                       (mode == StopMode::kGraceful ? " gracefully" : " now"));
+      finish_start(task, false);
       if (!stops_obey || running.count({gang, task}) == 0) continue;
       loop_.post([this, gang, task] {
         if (running.count({gang, task}) > 0) end(gang, task, {.signal = 15, .stopped = true});
@@ -208,6 +229,7 @@ class FakeEngine : public Engine {
   Prepared prepared;                                 ///< of the same; a test calls it
   std::weak_ptr<void> preparing;                     ///< expired once nobody is interested
   launch::Reach reach_of_all = launch::Reach::kLoopback;
+  bool names_within_nodes = false;  ///< each node has a network of its own, as containers have
   std::map<std::string, std::string> mpis;  ///< by task
 
   bool runs_images() const override { return images; }
@@ -222,7 +244,11 @@ class FakeEngine : public Engine {
     preparing = interest;
     return interest;
   }
-  launch::Reach reach(const std::vector<std::string>&) const override { return reach_of_all; }
+  launch::Reach reach(const std::vector<std::string>& nodes) const override {
+    const bool is_one = std::set(nodes.begin(), nodes.end()).size() < 2;
+    return names_within_nodes ? is_one ? launch::Reach::kNames : launch::Reach::kHosts
+                              : reach_of_all;
+  }
   ProgramsInTasks programs_in_tasks() const override {
     return images ? ProgramsInTasks{.shim = "/muster/bin/muster-shim",
                                     .remote_shell = "/muster/bin/muster-rsh"}
@@ -273,12 +299,26 @@ class FakeEngine : public Engine {
     return gang.job_id + "/" + std::to_string(gang.attempt);
   }
 
+  void run_all(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) {
+    for (const launch::TaskPlan& task : tasks) {
+      running.insert({gang, task.task});
+      plans.insert_or_assign({gang, task.task}, task);
+    }
+    loop_.post([this, gang, tasks = std::move(tasks), done] {
+      done({});
+      for (const launch::TaskPlan& task : tasks) {
+        if (!task.ssh) answer(gang, task.task);
+      }
+    });
+  }
+
   void report(const Gang& gang, const std::string& task, TaskNews what) {
     if (listener_) listener_({.gang = gang, .task = task, .what = std::move(what)});
   }
 
   base::EventLoop& loop_;
   Listener listener_;
+  std::map<std::string, std::function<void(bool go_on)>> under_way_;  ///< starts, by task
   std::vector<std::weak_ptr<std::function<void()>>> node_watchers_;
 };
 

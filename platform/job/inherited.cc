@@ -1,6 +1,7 @@
 #include "job/inherited.h"
 
 #include "base/text.h"
+#include "job/role_specs.h"
 
 namespace muster::job {
 
@@ -9,14 +10,10 @@ namespace {
 constexpr const char* kVariables = "muster/inherited-variables";
 constexpr const char* kFolder = "muster/inherited-folder";
 
-bool has_image(const JobSpec& spec) {
-  return !spec.image.empty() || !spec.leader.image.empty() || !spec.parameter_server.image.empty();
-}
-
 }  // namespace
 
 void note_inherited(const std::set<std::string>& variables, bool folder, JobSpec& spec) {
-  if (!has_image(spec)) return;
+  if (!names_an_image(spec)) return;
   std::string names;
   for (const std::string& name : variables) names += (names.empty() ? "" : " ") + name;
   if (!names.empty()) spec.annotations[kVariables] = names;

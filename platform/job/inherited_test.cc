@@ -20,6 +20,19 @@ TEST(Inherited, IsNotedOfAJobThatNamesAnImage) {
   EXPECT_TRUE(inherits_folder(spec));
 }
 
+TEST(Inherited, IsNotedWhereOneRoleAloneNamesAnImage) {
+  for (RoleSpec JobSpec::* role :
+       {&JobSpec::leader, &JobSpec::parameter_server, &JobSpec::evaluator}) {
+    JobSpec spec = in_an_image();
+    spec.image = "";
+    (spec.*role).image = "python:3";
+
+    note_inherited({"PATH"}, false, spec);
+
+    EXPECT_EQ(inherited_variables(spec), std::set<std::string>{"PATH"});
+  }
+}
+
 TEST(Inherited, OfAJobWithoutAnImageNothingIsNoted) {
   JobSpec spec = in_an_image();
   spec.image = "";

@@ -1,5 +1,7 @@
 #include "job/job.h"
 
+#include <algorithm>
+
 #include "job/enum_names.h"
 
 namespace muster::job {
@@ -13,12 +15,13 @@ constexpr Names<Phase, 6> kPhases{{{Phase::kQueued, "Queued"},
                                    {Phase::kFailed, "Failed"},
                                    {Phase::kStopped, "Stopped"}}};
 
-constexpr Names<Role, 6> kRoles{{{Role::kLauncher, "launcher"},
+constexpr Names<Role, 7> kRoles{{{Role::kLauncher, "launcher"},
                                  {Role::kWorker, "worker"},
                                  {Role::kSingle, "single"},
                                  {Role::kChief, "chief"},
                                  {Role::kParameterServer, "ps"},
-                                 {Role::kMaster, "master"}}};
+                                 {Role::kMaster, "master"},
+                                 {Role::kEvaluator, "evaluator"}}};
 
 constexpr Names<TaskPhase, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
                                            {TaskPhase::kStarting, "Starting"},
@@ -72,15 +75,26 @@ bool is_final(Phase phase) {
 
 std::vector<Task> tasks_of(const JobSpec& spec) {
   std::vector<Task> tasks{leader_of(spec)};
+  const auto add = [&](const char* name, Role role, int count) {
+    for (int i = 0; i < count; ++i) {
+      tasks.push_back(make_task(spec, name + std::string("-") + std::to_string(i), role));
+      tasks.back().seat = static_cast<int>(tasks.size()) - 1;
+    }
+  };
   if (spec.kind == Kind::kSingle) return tasks;
-  for (int i = 0; i < spec.workers; ++i) {
-    tasks.push_back(make_task(spec, "worker-" + std::to_string(i), Role::kWorker));
-  }
+  add("worker", Role::kWorker, spec.workers);
   if (spec.kind != Kind::kGrpc) return tasks;
-  for (int i = 0; i < spec.parameter_servers; ++i) {
-    tasks.push_back(make_task(spec, "ps-" + std::to_string(i), Role::kParameterServer));
-  }
+  add("ps", Role::kParameterServer, spec.parameter_servers);
+  add("evaluator", Role::kEvaluator, spec.evaluators);
   return tasks;
+}
+
+Task next_worker(const Job& job, int seat) {
+  const auto workers = std::count_if(job.tasks.begin(), job.tasks.end(),
+                                     [](const Task& task) { return task.role == Role::kWorker; });
+  Task task = make_task(job.spec, "worker-" + std::to_string(workers), Role::kWorker);
+  task.seat = seat;
+  return task;
 }
 
 const Resources& resources_of(const JobSpec& spec, Role role) {
@@ -94,6 +108,8 @@ const Resources& resources_of(const JobSpec& spec, Role role) {
       return spec.leader.resources;
     case Role::kParameterServer:
       return spec.parameter_server.resources;
+    case Role::kEvaluator:
+      return spec.evaluator.resources;
   }
   return spec.resources;
 }

@@ -33,6 +33,7 @@ enum class Role {
   kChief,            ///< of a kGrpc job: its first worker, which leads
   kParameterServer,  ///< "ps"
   kMaster,           ///< of a kTorch job: rank 0
+  kEvaluator,        ///< of a kGrpc job: reads checkpoints; no part of the cluster
 };
 
 std::string_view to_string(Role role);
@@ -44,9 +45,12 @@ std::string_view to_string(TaskPhase phase);
 std::optional<TaskPhase> task_phase_of(std::string_view name);
 
 struct Task {
-  std::string name;  ///< launcher, chief, master, worker-0, ps-0, main
+  std::string name;  ///< launcher, chief, master, worker-0, ps-0, evaluator-0, main
   Role role = Role::kSingle;
-  std::string hostname;      ///< dist-worker-0
+  std::string hostname;  ///< dist-worker-0
+  /// Its number in the gang as the scheduler counts. A worker that takes the place of one that was
+  /// lost has that one's number and a name of its own.
+  int seat = 0;
   std::string node;          ///< where it was placed; empty while it waits
   std::vector<int> devices;  ///< its GPUs there
   int gpu_share_milli = 0;   ///< of each of them: 1000, or a part of one
@@ -54,6 +58,8 @@ struct Task {
   std::optional<ExitStatus> exit;
   std::optional<Time> started;
   std::optional<Time> ended;
+  /// It ended, or is being ended, while its job goes on: its seat is free, or another's.
+  bool left = false;
 
   bool operator==(const Task&) const = default;
 };
@@ -107,6 +113,9 @@ struct Job {
   std::optional<int> exit_code;  ///< of the task that decides; set when the job is final
   std::optional<Failure> failure;
   std::optional<LaunchFacts> launch;  ///< of the last attempt of a kMpi job
+  /// While an elastic job runs: the launch::GangSeed of its attempt, which workers that join are
+  /// planned with. Sealed with the server's key; empty where it has none.
+  std::string sealed_seed;
   /// As its program reports it. Never stored: looked at when the job is shown.
   std::optional<Progress> progress;
   /// Of an ended job: when it is removed by itself. Never stored: the server's settings say it.
@@ -117,9 +126,12 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
-/// The tasks that a spec asks for, in the order they are listed: the leader first, then workers,
-/// then parameter servers.
+/// The tasks that a spec asks for, in the order of their seats and as they are listed: the leader
+/// first, then workers, parameter servers, evaluators. Those that join a job that runs come behind.
 std::vector<Task> tasks_of(const JobSpec& spec);
+
+/// A worker for this seat under a name that no task of the job has had in this attempt.
+Task next_worker(const Job& job, int seat);
 
 /// What the tasks of a role need.
 const Resources& resources_of(const JobSpec& spec, Role role);

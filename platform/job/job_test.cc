@@ -31,9 +31,33 @@ TEST(TasksOf, AGrpcJobHasAChiefThenWorkersThenParameterServers) {
   ASSERT_EQ(tasks.size(), 4U);
   EXPECT_EQ(tasks[0], (Task{.name = "chief", .role = Role::kChief, .hostname = "tf-chief"}));
   EXPECT_EQ(tasks[1].hostname, "tf-worker-0");
-  EXPECT_EQ(tasks[2],
-            (Task{.name = "ps-0", .role = Role::kParameterServer, .hostname = "tf-ps-0"}));
+  EXPECT_EQ(
+      tasks[2],
+      (Task{.name = "ps-0", .role = Role::kParameterServer, .hostname = "tf-ps-0", .seat = 2}));
   EXPECT_EQ(tasks[3].name, "ps-1");
+}
+
+TEST(TasksOf, AGrpcJobHasItsEvaluatorLast) {
+  const auto tasks =
+      tasks_of({.name = "tf", .kind = Kind::kGrpc, .parameter_servers = 1, .evaluators = 1});
+
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks[2], (Task{.name = "evaluator-0",
+                            .role = Role::kEvaluator,
+                            .hostname = "tf-evaluator-0",
+                            .seat = 2}));
+}
+
+TEST(NextWorker, HasTheSeatThatIsFreeAndANameThatNoWorkerHad) {
+  Job job{.spec = {.name = "t", .kind = Kind::kTorch, .workers = 2}};
+  job.tasks = tasks_of(job.spec);
+  job.tasks[1].left = true;
+
+  job.tasks.push_back(next_worker(job, 1));
+
+  EXPECT_EQ(job.tasks.back(),
+            (Task{.name = "worker-2", .role = Role::kWorker, .hostname = "t-worker-2", .seat = 1}));
+  EXPECT_EQ(next_worker(job, 2).name, "worker-3");
 }
 
 TEST(TasksOf, ATorchJobHasAMasterAndWorkers) {
@@ -47,10 +71,11 @@ TEST(TasksOf, ATorchJobHasAMasterAndWorkers) {
 TEST(ResourcesOf, AreThoseOfTheRole) {
   const JobSpec spec{.resources = {.gpus = 1},
                      .leader = {.resources = {.gpus = 2}},
-                     .parameter_server = {.resources = {.gpus = 3}}};
-  const std::pair<Role, int> gpus[] = {{Role::kSingle, 1},   {Role::kWorker, 1},
-                                       {Role::kLauncher, 2}, {Role::kChief, 2},
-                                       {Role::kMaster, 2},   {Role::kParameterServer, 3}};
+                     .parameter_server = {.resources = {.gpus = 3}},
+                     .evaluator = {.resources = {.gpus = 4}}};
+  const std::pair<Role, int> gpus[] = {
+      {Role::kSingle, 1}, {Role::kWorker, 1},          {Role::kLauncher, 2}, {Role::kChief, 2},
+      {Role::kMaster, 2}, {Role::kParameterServer, 3}, {Role::kEvaluator, 4}};
   for (const auto& [role, count] : gpus) {
     EXPECT_EQ(resources_of(spec, role).gpus, count) << to_string(role);
   }
@@ -86,7 +111,7 @@ TEST(Names, OfPhasesAndRolesReadBack) {
     EXPECT_EQ(phase_of(to_string(phase)), phase);
   }
   for (const Role role : {Role::kLauncher, Role::kWorker, Role::kSingle, Role::kChief,
-                          Role::kParameterServer, Role::kMaster}) {
+                          Role::kParameterServer, Role::kMaster, Role::kEvaluator}) {
     EXPECT_EQ(role_of(to_string(role)), role);
   }
   for (const TaskPhase phase :

@@ -10,6 +10,9 @@ using Action = RetryRule::Action;
 constexpr Names<Purpose, 3> kPurposes{
     {{Purpose::kTrain, "train"}, {Purpose::kBuild, "build"}, {Purpose::kInference, "inference"}}};
 
+constexpr Names<Resize, 3> kResizes{
+    {{Resize::kAuto, "auto"}, {Resize::kLive, "live"}, {Resize::kRestart, "restart"}}};
+
 constexpr Names<Packing, 3> kPackings{
     {{Packing::kAuto, "auto"}, {Packing::kPack, "pack"}, {Packing::kSpread, "spread"}}};
 
@@ -28,6 +31,13 @@ std::string_view to_string(Purpose purpose) {
 }
 std::optional<Purpose> purpose_of(std::string_view name) {
   return value_in(kPurposes, name);
+}
+
+std::string_view to_string(Resize resize) {
+  return name_in(kResizes, resize);
+}
+std::optional<Resize> resize_of(std::string_view name) {
+  return value_in(kResizes, name);
 }
 
 std::string_view to_string(Packing packing) {

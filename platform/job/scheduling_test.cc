@@ -33,18 +33,22 @@ TEST(Priority, FollowsFromThePurposeUnlessTheJobSaysOtherwise) {
   }
 }
 
-TEST(Names, OfPurposesPackingsAndActionsReadBack) {
+TEST(Names, OfPurposesResizesPackingsAndActionsReadBack) {
   for (const Purpose purpose : {Purpose::kTrain, Purpose::kBuild, Purpose::kInference}) {
     EXPECT_EQ(purpose_of(to_string(purpose)), purpose);
   }
   for (const Packing packing : {Packing::kAuto, Packing::kPack, Packing::kSpread}) {
     EXPECT_EQ(packing_of(to_string(packing)), packing);
   }
+  for (const Resize resize : {Resize::kAuto, Resize::kLive, Resize::kRestart}) {
+    EXPECT_EQ(resize_of(to_string(resize)), resize);
+  }
   for (const auto action :
        {RetryRule::Action::kRetry, RetryRule::Action::kFail, RetryRule::Action::kAvoidNode}) {
     EXPECT_EQ(retry_action_of(to_string(action)), action);
   }
   EXPECT_EQ(purpose_of("Train"), std::nullopt);
+  EXPECT_EQ(resize_of("never"), std::nullopt);
   EXPECT_EQ(packing_of(""), std::nullopt);
   EXPECT_EQ(retry_action_of("avoid"), std::nullopt);
 }

@@ -104,6 +104,16 @@ enum class Packing {
 std::string_view to_string(Packing packing);
 std::optional<Packing> packing_of(std::string_view name);
 
+/// How an elastic job takes it that workers come and go while it runs.
+enum class Resize {
+  kAuto,     ///< kLive where its command is made for it (launch/elastic.h), else kRestart
+  kLive,     ///< it goes on with the workers that there are, and is told of each change
+  kRestart,  ///< it shrinks by a restart with fewer, and grows only with its next restart
+};
+
+std::string_view to_string(Resize resize);
+std::optional<Resize> resize_of(std::string_view name);
+
 /// What to do when a task fails in a way that the rule describes; the first that matches counts.
 struct RetryRule {
   enum class Action {
@@ -127,7 +137,8 @@ struct Scheduling {
   Purpose purpose = Purpose::kTrain;
   std::optional<int> priority;          ///< 0 to 1000; nothing: 50, 75, 100 or 125 by purpose
   std::optional<bool> preemptible;      ///< nothing: below priority 100
-  std::optional<int> min_workers;       ///< elastic: starts with so many of `workers`
+  std::optional<int> min_workers;       ///< elastic: runs with so many of `workers`
+  Resize resize = Resize::kAuto;        ///< where it is elastic
   std::vector<std::string> node_pools;  ///< tried in this order; empty: any the project has
   std::vector<std::string> gpu_models;  ///< any of these; empty: any
   Packing packing = Packing::kAuto;
@@ -212,6 +223,8 @@ struct JobSpec {
   int leader_slots = 0;       ///< kMpi: ranks that the launcher takes; it is last in the hostfile
   int parameter_servers = 0;  ///< kGrpc
   RoleSpec parameter_server;
+  int evaluators = 0;  ///< kGrpc: 0 or 1; what evaluates checkpoints beside the cluster
+  RoleSpec evaluator;
   std::vector<Volume> volumes;
   bool held = false;      ///< waits for resume() from the beginning
   bool input = false;     ///< the leader's program reads what is typed to it (attach), else nothing

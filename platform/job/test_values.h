@@ -20,6 +20,7 @@ inline Scheduling full_scheduling() {
       .priority = 7,
       .preemptible = false,
       .min_workers = 2,
+      .resize = Resize::kRestart,
       .node_pools = {"a100", "default"},
       .gpu_models = {"NVIDIA A100"},
       .packing = Packing::kSpread,
@@ -70,6 +71,8 @@ inline JobSpec full_spec() {
           .leader_slots = 3,
           .parameter_servers = 2,
           .parameter_server = full_role("serve"),
+          .evaluators = 1,
+          .evaluator = full_role("evaluate"),
           .volumes = {{.kind = Volume::Kind::kTree,
                        .source = std::string(64, 'a'),
                        .target = "/data/" + kBinary,
@@ -89,6 +92,7 @@ inline JobSpec full_spec() {
           .grace = std::chrono::milliseconds(0)};
 }
 
+/// But for the sealed seed, which no wire tells.
 inline Job full_job() {
   const ExitStatus exit{.code = 1,
                         .signal = 9,
@@ -124,14 +128,16 @@ inline Job full_job() {
           .tasks = {{.name = "launcher",
                      .role = Role::kLauncher,
                      .hostname = "dist-launcher",
+                     .seat = 4,
                      .node = "n1",
                      .devices = {0, 5},
                      .gpu_share_milli = 1000,
                      .phase = TaskPhase::kEnded,
                      .exit = exit,
                      .started = time_at(1),
-                     .ended = time_at(2)},
-                    {.name = "worker-0", .role = Role::kWorker}},
+                     .ended = time_at(2),
+                     .left = true},
+                    {.name = "worker-0", .role = Role::kWorker, .seat = 1}},
           .events = {{.time = time_at(3), .text = "started"}, {.time = time_at(4), .text = ""}}};
 }
 

@@ -1,5 +1,7 @@
 #include "job/text_size.h"
 
+#include "job/role_specs.h"
+
 namespace muster::job {
 
 namespace {
@@ -25,6 +27,12 @@ size_t size_of(const RoleSpec& role) {
          size_of(role.arguments) + size_of(role.environment);
 }
 
+size_t size_of_roles(const JobSpec& spec) {
+  size_t size = 0;
+  for (const NamedRole& named : roles_of(spec)) size += size_of(named.role);
+  return size;
+}
+
 size_t size_of(const std::vector<Volume>& volumes) {
   size_t size = 0;
   for (const Volume& volume : volumes) size += volume.source.size() + volume.target.size() + 2;
@@ -36,9 +44,8 @@ size_t size_of(const std::vector<Volume>& volumes) {
 size_t text_size(const JobSpec& spec) {
   return spec.folder.size() + spec.image.size() + spec.user.size() + size_of(spec.registry) +
          size_of(spec.container.capabilities) + size_of(spec.command) + size_of(spec.arguments) +
-         size_of(spec.worker_command) + size_of(spec.leader) + size_of(spec.parameter_server) +
-         size_of(spec.volumes) + size_of(spec.labels) + size_of(spec.annotations) +
-         size_of(spec.environment);
+         size_of(spec.worker_command) + size_of_roles(spec) + size_of(spec.volumes) +
+         size_of(spec.labels) + size_of(spec.annotations) + size_of(spec.environment);
 }
 
 }  // namespace muster::job

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "job/capability.h"
 #include "job/image_name.h"
+#include "job/role_specs.h"
 #include "job/units.h"
 #include "job/validate.h"
 
@@ -115,9 +116,7 @@ void check_shm(int64_t bytes, Checker& check) {
 
 /// What is said of containers though there will be none.
 void check_that_there_is_an_image(const JobSpec& spec, Checker& check) {
-  if (!spec.image.empty() || !spec.leader.image.empty() || !spec.parameter_server.image.empty()) {
-    return;
-  }
+  if (names_an_image(spec)) return;
   const std::string what = "is of tasks that run in an image, and the job names none";
   const ContainerSpec& container = spec.container;
   const ContainerSpec usual;
@@ -135,7 +134,10 @@ void check_container(const JobSpec& spec, Checker& check) {
   check_image_user(spec.image, spec.user, spec.registry, "", "the job", check);
   // Which kinds have these roles is told elsewhere.
   if (spec.kind != Kind::kSingle) check_role(spec.leader, "leader", check);
-  if (spec.kind == Kind::kGrpc) check_role(spec.parameter_server, "parameter_server", check);
+  if (spec.kind == Kind::kGrpc) {
+    check_role(spec.parameter_server, "parameter_server", check);
+    check_role(spec.evaluator, "evaluator", check);
+  }
   check_that_there_is_an_image(spec, check);
   check_capabilities(spec.container.capabilities, check);
   check_shm(spec.container.shm_bytes, check);

@@ -116,6 +116,18 @@ TEST(ValidateContainer, WhatIsOfAnImageNeedsOne) {
                    "none"}));
 }
 
+TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOne) {
+  EXPECT_EQ(faults_of([](JobSpec& spec) {
+              spec.kind = Kind::kGrpc;
+              spec.parameter_server.user = "root";
+              spec.evaluator.registry = {.server = {}, .username = "ada", .secret = "KEY"};
+            }),
+            (Texts{"parameter_server.user 'root' is of an image, and the parameter_server itself "
+                   "names none",
+                   "evaluator.registry a login is of an image, and the evaluator itself names "
+                   "none"}));
+}
+
 TEST(ValidateContainer, OneImageOfARoleIsEnoughForContainers) {
   EXPECT_EQ(faults_of([](JobSpec& spec) {
               spec.image = "";

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "job/image_name.h"
+#include "job/role_specs.h"
 #include "job/validate.h"
 #include "job/validate_scheduling.h"
 
@@ -75,6 +76,8 @@ void check_that_something_runs(const JobSpec& spec, Checker& check) {
   check.require(says_what_to_run(spec, spec.leader), "leader.command", std::string(kAdvice));
   check.require(spec.parameter_servers <= 0 || says_what_to_run(spec, spec.parameter_server),
                 "parameter_server.command", std::string(kAdvice));
+  check.require(spec.evaluators <= 0 || says_what_to_run(spec, spec.evaluator), "evaluator.command",
+                std::string(kAdvice));
 }
 
 void check_environment(const std::map<std::string, std::string>& environment,
@@ -139,6 +142,17 @@ void check_parameter_servers(const JobSpec& spec, Checker& check) {
                     std::to_string(kMaxWorkers) + " can be");
 }
 
+void check_evaluators(const JobSpec& spec, Checker& check) {
+  if (spec.kind != Kind::kGrpc) {
+    check.require(spec.evaluators == 0, "evaluators", "only a grpc job has one; leave it out");
+    return check.require(spec.evaluator == RoleSpec(), "evaluator",
+                         "only a grpc job has an evaluator; leave it out");
+  }
+  // TensorFlow takes no cluster with two: each would evaluate every checkpoint.
+  check.require_range(spec.evaluators, 0, 1, "evaluators");
+  check_resources(spec.evaluator.resources, "evaluator.resources", check);
+}
+
 }  // namespace
 
 void check_programs(const JobSpec& spec, Checker& check) {
@@ -147,8 +161,7 @@ void check_programs(const JobSpec& spec, Checker& check) {
   check_words(spec.command, "command", check);
   check_words(spec.arguments, "arguments", check);
   check_command(spec.worker_command, "worker_command", check);
-  check_program(spec.leader, "leader", check);
-  check_program(spec.parameter_server, "parameter_server", check);
+  for (const auto& [field, role] : roles_of(spec)) check_program(role, field, check);
 }
 
 void check_shape(const JobSpec& spec, Checker& check) {
@@ -157,12 +170,14 @@ void check_shape(const JobSpec& spec, Checker& check) {
   check_leader(spec, check);
   check_what_only_mpi_has(spec, check);
   check_parameter_servers(spec, check);
+  check_evaluators(spec, check);
 }
 
 void check_environments(const JobSpec& spec, Checker& check) {
   check_environment(spec.environment, "environment", check);
-  check_environment(spec.leader.environment, "leader.environment", check);
-  check_environment(spec.parameter_server.environment, "parameter_server.environment", check);
+  for (const auto& [field, role] : roles_of(spec)) {
+    check_environment(role.environment, std::string(field) + ".environment", check);
+  }
 }
 
 }  // namespace muster::job

@@ -64,6 +64,14 @@ TEST(ValidateRoles, AcceptsEachKindWithAllThatItHas) {
                 spec.parameter_server = {.image = "tf", .resources = {.cpu_milli = 500}};
               }),
       changed(grpc(), [](JobSpec& spec) { spec.workers = spec.parameter_servers = 500; }),
+      changed(grpc(),
+              [](JobSpec& spec) {
+                spec.evaluators = 1;
+                spec.evaluator = {.image = "tf",
+                                  .command = {"python3", "evaluate.py"},
+                                  .resources = {.gpus = 1},
+                                  .environment = {{"ROLE", "evaluator"}}};
+              }),
       torch(),
       changed(torch(),
               [](JobSpec& spec) {
@@ -102,6 +110,10 @@ TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
        "-1 is out of range; give 0 to 1000"},
       {grpc(), [](JobSpec& spec) { spec.workers = 501, spec.parameter_servers = 500; },
        "parameter_servers", "are 1001 tasks together with the workers; at most 1000 can be"},
+      {grpc(), [](JobSpec& spec) { spec.evaluators = 2; }, "evaluators",
+       "2 is out of range; give 0 to 1"},
+      {grpc(), [](JobSpec& spec) { spec.evaluators = -1; }, "evaluators",
+       "-1 is out of range; give 0 to 1"},
       {mpi(), [](JobSpec& spec) { spec.leader_slots = 1025; }, "leader_slots",
        "1025 is out of range; give 0 to 1024"},
   });
@@ -123,12 +135,14 @@ TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
       {torch(), [](JobSpec& spec) { spec.parameter_servers = 1; }, "parameter_servers", no_servers},
       {mpi(), [](JobSpec& spec) { spec.parameter_server.image = "x"; }, "parameter_server",
        no_server},
+      {torch(), [](JobSpec& spec) { spec.evaluators = 1; }, "evaluators",
+       "only a grpc job has one; leave it out"},
+      {single(), [](JobSpec& spec) { spec.evaluator.command = {"x"}; }, "evaluator",
+       "only a grpc job has an evaluator; leave it out"},
       {mpi(), [](JobSpec& spec) { spec.leader.command = {"mpirun"}; }, "leader.command",
        "the launcher runs the job's command; say it there"},
       {mpi(), [](JobSpec& spec) { spec.leader.arguments = {"-v"}; }, "leader.arguments",
        "the launcher has the job's arguments; say them there"},
-      {grpc(), [](JobSpec& spec) { spec.scheduling.min_workers = 1; }, "scheduling.min_workers",
-       "only an mpi job can start with some of its workers; leave it out"},
   });
 }
 
@@ -154,6 +168,14 @@ TEST(ValidateRoles, SaysWhichRoleHasNothingToRun) {
          spec.leader.command = {"chief"};
        },
        "parameter_server.command", empty},
+      {grpc(),
+       [](JobSpec& spec) {
+         spec.command = {};
+         spec.workers = spec.parameter_servers = 0;
+         spec.evaluators = 1;
+         spec.leader.command = {"chief"};
+       },
+       "evaluator.command", empty},
       {mpi(), [](JobSpec& spec) { spec.worker_command = {""}; }, "worker_command",
        "names no program to run"},
       {torch(), [](JobSpec& spec) { spec.leader.command = {"", "x"}; }, "leader.command",
@@ -193,14 +215,20 @@ TEST(ValidateRoles, NamesTheRoleInTheFieldOfAFault) {
                  .environment = {{"1BAD", ""}}};
   spec.parameter_server = {.resources = {.gpus = 1, .gpu_share_milli = 500},
                            .environment = {{"A", nul}}};
+  spec.evaluator = {.image = "a b",
+                    .arguments = {nul},
+                    .resources = {.cpu_milli = -1},
+                    .environment = {{"A", nul}}};
 
   std::vector<std::string> fields;
   for (const Fault& fault : validate(spec)) fields.push_back(fault.field);
 
   EXPECT_EQ(fields, (std::vector<std::string>{
                         "arguments[0]", "leader.command[1]", "leader.arguments[0]",
-                        "leader.resources.gpus", "parameter_server.resources.gpu_share",
-                        "leader.environment", "parameter_server.environment.A"}));
+                        "evaluator.image", "evaluator.arguments[0]", "leader.resources.gpus",
+                        "parameter_server.resources.gpu_share", "evaluator.resources.cpus",
+                        "leader.environment", "parameter_server.environment.A",
+                        "evaluator.environment.A"}));
 }
 
 TEST(ValidateRoles, CountsTheTextOfEveryRole) {
@@ -211,6 +239,7 @@ TEST(ValidateRoles, CountsTheTextOfEveryRole) {
       [&](JobSpec& spec) { spec.leader.arguments = {much, much}; },
       [&](JobSpec& spec) { spec.leader.environment = {{"A", much}, {"B", much}}; },
       [&](JobSpec& spec) { spec.parameter_server.command = {much, much}; },
+      [&](JobSpec& spec) { spec.evaluator.command = {much, much}; },
   };
   for (const Change& change : changes) {
     const auto faults = validate(changed(grpc(), change));

@@ -1,5 +1,6 @@
 #include "job/validate_scheduling.h"
 
+#include "job/elastic.h"
 #include "job/log_pattern.h"
 
 namespace muster::job {
@@ -39,13 +40,30 @@ void check_min_workers(const JobSpec& spec, Checker& check) {
   if (spec.kind == Kind::kSingle) {
     return check.require(false, field, "a single job has no workers; leave it out");
   }
-  if (spec.kind != Kind::kMpi) {
-    return check.require(false, field,
-                         "only an mpi job can start with some of its workers; leave it out");
+  const int least = fewest_workers(spec.kind);
+  if (spec.workers < least) return;  // which is told of the workers
+  check.require(*minimum >= least && *minimum <= spec.workers, field,
+                std::to_string(*minimum) + " is out of range; give " + std::to_string(least) +
+                    " to " + std::to_string(spec.workers) + ", the number of workers");
+}
+
+void check_resize(const JobSpec& spec, Checker& check) {
+  const Resize resize = spec.scheduling.resize;
+  if (resize == Resize::kAuto) return;
+  const std::string field = "scheduling.resize";
+  const std::string name(to_string(resize));
+  if (!spec.scheduling.min_workers) {
+    return check.require(
+        false, field,
+        "'" + name + "' is how an elastic job takes a change of its workers, and " +
+            (spec.kind == Kind::kSingle ? "a single job has none; leave it out"
+                                        : "this one has a fixed number; give min_workers "
+                                          "(--min-workers), too"));
   }
-  check.require(*minimum >= 1 && *minimum <= spec.workers, field,
-                std::to_string(*minimum) + " is out of range; give 1 to " +
-                    std::to_string(spec.workers) + ", the number of workers");
+  check.require(resize != Resize::kLive || spec.kind != Kind::kGrpc || spec.parameter_servers > 0,
+                field,
+                "without parameter servers each worker of a grpc job waits for all the others, so "
+                "that it cannot go on as they change; give parameter_servers, or say 'restart'");
 }
 
 void check_rule(const RetryRule& rule, const std::string& field, Checker& check) {
@@ -97,6 +115,7 @@ void check_scheduling(const JobSpec& spec, Checker& check) {
     check.require_range(*scheduling.priority, 0, kMaxPriority, "scheduling.priority");
   }
   check_min_workers(spec, check);
+  check_resize(spec, check);
   check_tokens(scheduling.node_pools, "scheduling.node_pools", "node pool", check);
   check_tokens(scheduling.gpu_models, "scheduling.gpu_models", "GPU model", check);
   check_topology(scheduling.required_topology, "scheduling.required_topology", check);

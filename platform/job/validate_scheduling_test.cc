@@ -24,6 +24,7 @@ TEST(ValidateScheduling, AcceptsEachFieldAtBothEndsOfItsRange) {
                      .priority = 0,
                      .preemptible = true,
                      .min_workers = 1,
+                     .resize = Resize::kLive,
                      .node_pools = {"a100", "default"},
                      .gpu_models = {"NVIDIA A100-SXM4-80GB"},
                      .packing = Packing::kSpread,
@@ -38,6 +39,24 @@ TEST(ValidateScheduling, AcceptsEachFieldAtBothEndsOfItsRange) {
   spec.resources.gpu_share_milli = 999;
   spec.scheduling.priority = 1000;
   spec.scheduling.min_workers = 4;
+  spec.scheduling.resize = Resize::kRestart;
+  EXPECT_EQ(validate(spec), std::vector<Fault>{});
+}
+
+TEST(ValidateScheduling, AcceptsAMasterOrChiefThatTrainsAloneAtTheLeast) {
+  for (const Kind kind : {Kind::kTorch, Kind::kGrpc}) {
+    JobSpec spec = good();
+    spec.kind = kind;
+    spec.scheduling.min_workers = 0;
+    EXPECT_EQ(validate(spec), std::vector<Fault>{}) << to_string(kind);
+  }
+}
+
+TEST(ValidateScheduling, AcceptsAGrpcJobThatResizesLiveWhereParameterServersHoldWhatWasLearnt) {
+  JobSpec spec = good();
+  spec.kind = Kind::kGrpc;
+  spec.parameter_servers = 1;
+  spec.scheduling = {.min_workers = 1, .resize = Resize::kLive};
   EXPECT_EQ(validate(spec), std::vector<Fault>{});
 }
 
@@ -87,6 +106,39 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
          spec.scheduling.min_workers = 1;
        },
        "scheduling.min_workers", "a single job has no workers; leave it out"},
+      {[](JobSpec& spec) {
+         spec.kind = Kind::kTorch;
+         spec.scheduling.min_workers = -1;
+       },
+       "scheduling.min_workers", "-1 is out of range; give 0 to 4, the number of workers"},
+      {[](JobSpec& spec) {
+         spec.kind = Kind::kGrpc;
+         spec.scheduling.min_workers = 5;
+       },
+       "scheduling.min_workers", "5 is out of range; give 0 to 4, the number of workers"},
+      {[](JobSpec& spec) {
+         spec.workers = 0;
+         spec.scheduling.min_workers = 1;
+       },
+       "workers", "0 is out of range; give 1 to 1000"},
+      {[](JobSpec& spec) { spec.scheduling.resize = Resize::kLive; }, "scheduling.resize",
+       "'live' is how an elastic job takes a change of its workers, and this one has a fixed "
+       "number; give min_workers (--min-workers), too"},
+      {[](JobSpec& spec) {
+         spec.kind = Kind::kSingle;
+         spec.workers = 0;
+         spec.scheduling.resize = Resize::kRestart;
+       },
+       "scheduling.resize",
+       "'restart' is how an elastic job takes a change of its workers, and a single job has none; "
+       "leave it out"},
+      {[](JobSpec& spec) {
+         spec.kind = Kind::kGrpc;
+         spec.scheduling = {.min_workers = 1, .resize = Resize::kLive};
+       },
+       "scheduling.resize",
+       "without parameter servers each worker of a grpc job waits for all the others, so that it "
+       "cannot go on as they change; give parameter_servers, or say 'restart'"},
       {[](JobSpec& spec) { spec.scheduling.node_pools = {"a", ""}; }, "scheduling.node_pools[1]",
        "'' names no node pool"},
       {[](JobSpec& spec) { spec.scheduling.gpu_models = {"A\n"}; }, "scheduling.gpu_models[0]",

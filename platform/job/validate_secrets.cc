@@ -1,9 +1,11 @@
 #include "job/validate_secrets.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
 
+#include "job/role_specs.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -56,10 +58,12 @@ class Places {
     }
     check_.require(!is_reserved(variable), field,
                    quoted + " is a variable that Muster or MPI sets");
-    check_.require(!spec_.environment.contains(variable) &&
-                       !spec_.leader.environment.contains(variable) &&
-                       !spec_.parameter_server.environment.contains(variable),
-                   field, quoted + " is in the environment of the job, too");
+    const auto roles = roles_of(spec_);
+    const bool is_set = std::any_of(roles.begin(), roles.end(), [&](const NamedRole& named) {
+      return named.role.environment.contains(variable);
+    });
+    check_.require(!is_set && !spec_.environment.contains(variable), field,
+                   quoted + " is in the environment of the job, too");
     check_.require(variables_.insert(variable).second, field,
                    quoted + " holds another secret already");
   }

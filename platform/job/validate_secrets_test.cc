@@ -75,6 +75,22 @@ TEST(ValidateSecrets, NoTwoAreInOnePlace) {
             Texts{"secrets[1].file 'a' is where another secret is already"});
 }
 
+TEST(ValidateSecrets, NoneIsInTheEnvironmentOfARole) {
+  for (RoleSpec JobSpec::* role :
+       {&JobSpec::leader, &JobSpec::parameter_server, &JobSpec::evaluator}) {
+    JobSpec spec{.name = "a",
+                 .kind = Kind::kGrpc,
+                 .command = {"train"},
+                 .secrets = {{.name = "KEY", .variable = "THERE"}},
+                 .folder = "/c"};
+    (spec.*role).environment = {{"THERE", "1"}};
+
+    EXPECT_EQ(validate(spec),
+              (std::vector<Fault>{{.field = "secrets[0].variable",
+                                   .what = "'THERE' is in the environment of the job, too"}}));
+  }
+}
+
 TEST(ValidateSecrets, HundredAreEnough) {
   EXPECT_EQ(faults_of(std::vector<SecretUse>(101, {.name = "A"})),
             Texts{"secrets are more than 100"});

@@ -23,6 +23,7 @@ struct Gang {
   const Site& site;
   std::vector<const job::Task*> tasks;  ///< those that were placed
   GangNetwork network;                  ///< of each of these
+  GangNetwork everyone;                 ///< of every task of the job, placed or not
   SshKey client_key;
   SshKey host_key;
   std::string rsh_key;                 ///< hexadecimal

@@ -22,28 +22,33 @@ Hosts workers_with_chief(const GrpcCluster& cluster) {
   return hosts;
 }
 
+/// TensorFlow 2 and Gradient call the same thing differently.
+std::string type_of(const GrpcPlace& place, const char* chief) {
+  switch (place.kind) {
+    case GrpcPlace::Kind::kChief:
+      return chief;
+    case GrpcPlace::Kind::kWorker:
+      return "worker";
+    case GrpcPlace::Kind::kParameterServer:
+      return "ps";
+    case GrpcPlace::Kind::kEvaluator:
+      break;
+  }
+  return "evaluator";
+}
+
+std::string gradient_type(const GrpcPlace& place) {
+  return type_of(place, "master");
+}
+
 std::string tensorflow_config(const GrpcCluster& cluster, const GrpcPlace& place) {
   ordered_json hosts;
   add(hosts, "chief", {cluster.chief});
   add(hosts, "worker", cluster.workers);
   add(hosts, "ps", cluster.parameter_servers);
-  const char* const type = place.kind == GrpcPlace::Kind::kChief    ? "chief"
-                           : place.kind == GrpcPlace::Kind::kWorker ? "worker"
-                                                                    : "ps";
-  return ordered_json{{"cluster", hosts}, {"task", {{"type", type}, {"index", place.index}}}}
+  return ordered_json{{"cluster", hosts},
+                      {"task", {{"type", type_of(place, "chief")}, {"index", place.index}}}}
       .dump();
-}
-
-const char* gradient_type(const GrpcPlace& place) {
-  switch (place.kind) {
-    case GrpcPlace::Kind::kChief:
-      return "master";
-    case GrpcPlace::Kind::kWorker:
-      return "worker";
-    case GrpcPlace::Kind::kParameterServer:
-      break;
-  }
-  return "ps";
 }
 
 int gradient_index(const GrpcPlace& place) {

@@ -20,7 +20,8 @@ TEST(GrpcEnvironment, TellsTensorFlowTwoItsClusterAndTheTasksPlace) {
   };
   for (const Case& c : {Case{{Kind::kChief, 0}, R"({"type":"chief","index":0})"},
                         Case{{Kind::kWorker, 1}, R"({"type":"worker","index":1})"},
-                        Case{{Kind::kParameterServer, 0}, R"({"type":"ps","index":0})"}}) {
+                        Case{{Kind::kParameterServer, 0}, R"({"type":"ps","index":0})"},
+                        Case{{Kind::kEvaluator, 0}, R"({"type":"evaluator","index":0})"}}) {
     EXPECT_EQ(grpc_environment(kCluster, c.place).at("TF_CONFIG"),
               R"({"cluster":{"chief":["tf-chief:1"],"worker":["tf-worker-0:2","tf-worker-1:3"],)"
               R"("ps":["tf-ps-0:4"]},"task":)" +
@@ -57,7 +58,8 @@ TEST(GrpcEnvironment, SaysTypeAndIndexAsGradientCountsThem) {
   };
   for (const Case& c :
        {Case{{Kind::kChief, 0}, "master", "0"}, Case{{Kind::kWorker, 0}, "worker", "1"},
-        Case{{Kind::kWorker, 1}, "worker", "2"}, Case{{Kind::kParameterServer, 0}, "ps", "0"}}) {
+        Case{{Kind::kWorker, 1}, "worker", "2"}, Case{{Kind::kParameterServer, 0}, "ps", "0"},
+        Case{{Kind::kEvaluator, 0}, "evaluator", "0"}}) {
     const auto variables = grpc_environment(kCluster, c.place);
     EXPECT_EQ(variables.at("TYPE"), c.type);
     EXPECT_EQ(variables.at("INDEX"), c.index);

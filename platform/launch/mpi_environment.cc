@@ -1,5 +1,6 @@
 #include "launch/mpi_environment.h"
 
+#include "launch/mpi_hosts.h"
 #include "launch/mpirun_command.h"
 
 namespace muster::launch {
@@ -9,7 +10,7 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 
 std::string hostfile(const MpiSite& site) {
-  return site.folder + "/hostfile";
+  return site.folder + "/" + kHostfile;
 }
 
 /// Of Intel MPI alone; none that was set to something else.
@@ -65,7 +66,7 @@ Variables open_mpi_environment(const MpiSite& site) {
 }
 
 Variables hydra_environment(const MpiSite& site) {
-  const std::string file = hostfile(site) + ".intel";
+  const std::string file = site.folder + "/" + kHydraHostfile;
   Variables variables{{"I_MPI_HYDRA_HOST_FILE", file},
                       {"HYDRA_HOST_FILE", file},
                       // Ranks have the environment of the task that they are in, with its devices.
@@ -87,7 +88,7 @@ Variables hydra_environment(const MpiSite& site) {
 
 MpiChoice mpi_choice(const MpiQuestion& question) {
   // A command line of the documents names the hostfile as it is called there, whatever MPI it is.
-  const std::map<std::string, std::string> hydra_hostfile{{"hostfile", "hostfile.intel"}};
+  const std::map<std::string, std::string> hydra_hostfile{{kHostfile, kHydraHostfile}};
   return {.program = launcher_of(question.command).value_or("mpirun"),
           .variants = {{job::MpiKind::kOpenMpi, {}},
                        {job::MpiKind::kMpich, {.files = hydra_hostfile}},

@@ -1,6 +1,7 @@
 #include "launch/mpi_plan.h"
 
 #include "launch/mpi_environment.h"
+#include "launch/mpi_hosts.h"
 #include "launch/rsh_files.h"
 #include "launch/scripts.h"
 
@@ -10,12 +11,6 @@ using job::Role;
 using job::Task;
 
 namespace {
-
-/// Open MPI puts the host that it runs on before all others, whatever the hostfile says. By another
-/// name it is a host like the rest, and the last.
-std::string name_as_last_host(const Task& launcher) {
-  return launcher.hostname + "-0";
-}
 
 ShellHost shell_host(const Gang& gang, size_t index, std::string name) {
   const ImageFacts* const image = image_of(gang, *gang.tasks[index]);
@@ -43,21 +38,17 @@ void add_files(TaskPlan& plan, std::vector<PlannedFile> files) {
   for (PlannedFile& file : files) plan.files.push_back(std::move(file));
 }
 
-/// Every task has what reaches the others: with many hosts, MPIs start some from others.
-void add_ssh_client(const Gang& gang, const std::string& folder, TaskPlan& plan) {
-  plan.folders.emplace_back("ssh");
-  add_files(plan,
-            {{.path = "ssh/config", .content = client_config(gang.shell_hosts, folder)},
-             {.path = "ssh/known_hosts",
-              .content = known_hosts(gang.shell_hosts, gang.host_key.public_line)},
-             {.path = "ssh/id_ed25519", .content = gang.client_key.private_file, .secret = true}});
-}
-
-void add_rsh_files(const Gang& gang, TaskPlan& plan) {
-  const std::string rsh = kRshFolder;
-  plan.folders.push_back(rsh);
-  add_files(plan, {{.path = rsh + "/hosts", .content = rsh_hosts(gang.shell_hosts)},
-                   {.path = rsh + "/key", .content = gang.rsh_key + "\n", .secret = true}});
+/// The key that opens all of them.
+void add_remote_shell_key(const Gang& gang, TaskPlan& plan) {
+  const std::string folder = gang.is_by_agent() ? kRshFolder : "ssh";
+  plan.folders.push_back(folder);
+  add_files(
+      plan,
+      {gang.is_by_agent()
+           ? PlannedFile{.path = folder + "/key", .content = gang.rsh_key + "\n", .secret = true}
+           : PlannedFile{.path = folder + "/id_ed25519",
+                         .content = gang.client_key.private_file,
+                         .secret = true}});
 }
 
 /// What answers, in inetd mode.
@@ -79,23 +70,25 @@ std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
 }  // namespace
 
 void list_mpi_hosts(Gang& gang) {
-  const job::JobSpec& spec = gang.job.spec;
   for (size_t i = 0; i < gang.tasks.size(); ++i) {
     if (gang.tasks[i]->role != Role::kWorker) continue;
     gang.shell_hosts.push_back(shell_host(gang, i, gang.tasks[i]->hostname));
-    gang.slot_hosts.push_back({gang.tasks[i]->hostname, spec.slots_per_worker});
   }
   gang.workers = gang.shell_hosts.size();
-  if (spec.leader_slots > 0) {
-    const std::string name = launcher_alias(gang);
-    gang.shell_hosts.push_back(shell_host(gang, 0, name));
-    gang.slot_hosts.push_back({name, spec.leader_slots});
+  if (const std::string alias = launcher_alias(gang.job); !alias.empty()) {
+    gang.shell_hosts.push_back(shell_host(gang, 0, alias));
   }
+  gang.slot_hosts = slot_hosts_of(gang.job, gang.tasks);
 }
 
-std::string launcher_alias(const Gang& gang) {
-  const bool takes_any = gang.job.spec.kind == job::Kind::kMpi && gang.job.spec.leader_slots > 0;
-  return takes_any ? name_as_last_host(*gang.tasks.front()) : "";
+std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& folder) {
+  if (gang.job.spec.kind != job::Kind::kMpi) return {};
+  if (gang.is_by_agent()) {
+    return {{.path = std::string(kRshFolder) + "/hosts", .content = rsh_hosts(gang.shell_hosts)}};
+  }
+  return {{.path = "ssh/config", .content = client_config(gang.shell_hosts, folder)},
+          {.path = "ssh/known_hosts",
+           .content = known_hosts(gang.shell_hosts, gang.host_key.public_line)}};
 }
 
 Variables mpi_variables(const Gang& gang, const std::string& folder) {
@@ -115,14 +108,14 @@ void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
   const Task& task = *gang.tasks[index];
   const std::string folder = gang.site.generated_folder(plan.task);
   plan.folders.emplace_back("ranks");
-  add_files(plan, {{.path = "hostfile", .content = open_mpi_hostfile(gang.slot_hosts)},
-                   {.path = "hostfile.intel", .content = hydra_hostfile(gang.slot_hosts)},
-                   {.path = "rank", .content = rank_script(), .mode = 0700}});
+  add_files(plan, host_files(gang.slot_hosts));
+  add_files(plan, {{.path = "rank", .content = rank_script(), .mode = 0700}});
   if (const auto devices = devices_of(gang, task); !devices.empty()) {
     add_files(plan, {{.path = "devices", .content = export_lines(devices)}});
   }
   if (plan.sandbox != job::Sandbox::kNone || image_of(gang, task) != nullptr) {
-    plan.also_at = {{"hostfile", "/etc/mpi/hostfile"}};
+    plan.also_at = {{kHostfile, "/etc/mpi/hostfile"},
+                    {kDiscoverHosts, "/etc/mpi/discover_hosts.sh"}};
   }
   if (task.role == Role::kLauncher) {
     plan.mpi = mpi_choice({.command = plan.argv,
@@ -130,11 +123,8 @@ void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
                            .reach = plan.reach,
                            .slots_per_worker = gang.job.spec.slots_per_worker});
   }
-  if (gang.is_by_agent()) {
-    add_rsh_files(gang, plan);
-  } else {
-    add_ssh_client(gang, folder, plan);
-  }
+  add_files(plan, mpi_reach_files(gang, folder));
+  add_remote_shell_key(gang, plan);
   const bool is_a_host = takes_ranks(gang.job.spec, plan.role);
   // A launcher that reads no hostfile starts all of them in its own task; whoever counts ranks has
   // to see that.

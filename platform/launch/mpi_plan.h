@@ -20,8 +20,8 @@ Variables mpi_variables(const Gang& gang, const std::string& folder);
 /// REQUIRES: environment and folder of `plan` are those of the task at `index`.
 void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan);
 
-/// Of an MPI job, another name for the launcher among the hosts that take ranks; empty: it takes
-/// none.
-std::string launcher_alias(const Gang& gang);
+/// What the remote shell of a task reads of the others: with many hosts, MPIs start some from
+/// others, so every task has it. Nothing of other kinds.
+std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& folder);
 
 }  // namespace muster::launch

@@ -18,6 +18,8 @@ constexpr int kPorts = 22'000;
 // 127.0.x.y is where others live: localhost, Debian's 127.0.1.1, systemd-resolved's 127.0.0.53.
 constexpr uint32_t kFirstNet = 16;
 constexpr uint32_t kNets = 224;
+// Of a net: all but x.y.0.0 and x.y.255.255.
+constexpr uint32_t kAddresses = 0xfffe;
 
 // Addresses with less than this in common are of different networks.
 constexpr int kShortestPrefix = 8;
@@ -41,33 +43,39 @@ std::optional<uint32_t> read_dotted(const std::string& text) {
   return address;
 }
 
-/// Ports from one on, without those that are given away.
+/// Gives ports away, each once until all are given away. Whoever had the first of them has then
+/// long left: a gang that keeps running gets more tasks only in the place of others.
 class Ports {
  public:
-  void keep(int port) { taken_.insert(port); }
+  explicit Ports(int kept) : kept_(kept), taken_{kept} {}
 
-  std::vector<int> from(int first, size_t count) {
-    std::vector<int> ports;
-    for (int at = first; ports.size() < count; at = (at + 1) % kPorts) {
-      if (taken_.insert(kFirstPort + at).second) ports.push_back(kFirstPort + at);
-    }
-    return ports;
+  /// The first that is free from `at` on, which moves behind it.
+  int next(int& at) {
+    if (taken_.size() == kPorts) taken_ = {kept_};
+    int port = 0;
+    do {
+      port = kFirstPort + at;
+      at = (at + 1) % kPorts;
+    } while (!taken_.insert(port).second);
+    return port;
   }
 
  private:
+  int kept_;
   std::set<int> taken_;
 };
 
 std::vector<std::string> addresses_of(const std::array<uint8_t, 8>& random, Reach reach,
                                       const std::vector<NetworkPlace>& tasks) {
   const uint32_t net = 127U << 24 | (kFirstNet + random[0] % kNets) << 16;
-  // The third byte stops short of 255 so that the tasks of a wide gang stay within the net.
-  const uint32_t base = net | static_cast<uint32_t>(random[1] % 250) << 8;
+  const uint32_t first = static_cast<uint32_t>(random[1] % 250) << 8;
   std::vector<std::string> addresses;
-  for (size_t i = 0; i < tasks.size(); ++i) {
+  for (uint32_t i = 0; i < tasks.size(); ++i) {
+    // Behind the last comes the first again, so that no gang has addresses of another net.
+    const uint32_t number = (first + i) % kAddresses + 1;
     addresses.push_back(reach == Reach::kNames   ? tasks[i].hostname
                         : reach == Reach::kHosts ? tasks[i].node_address
-                                                 : dotted(base + static_cast<uint32_t>(i) + 1));
+                                                 : dotted(net | number));
   }
   return addresses;
 }
@@ -76,20 +84,21 @@ std::vector<std::string> addresses_of(const std::array<uint8_t, 8>& random, Reac
 
 GangNetwork make_network(const std::array<uint8_t, 8>& random, Reach reach,
                          const std::vector<NetworkPlace>& tasks) {
-  const int first = (random[2] << 8 | random[3]) % kPorts;
-  const int second = (random[4] << 8 | random[5]) % (kPorts - 1);
-  const int third = (random[6] << 8 | random[7]) % kPorts;
-  const int rendezvous = kFirstPort + (second < first ? second : second + 1);
-  Ports ports;
-  ports.keep(rendezvous);
-  const bool share_addresses = reach == Reach::kHosts;
+  int shell = (random[2] << 8 | random[3]) % kPorts;
+  const int kept = (random[4] << 8 | random[5]) % (kPorts - 1);
+  int service = ((random[6] << 8 | random[7]) % kPorts + 1) % kPorts;
   GangNetwork network{.addresses = addresses_of(random, reach, tasks),
-                      .shell_ports = ports.from(first, share_addresses ? tasks.size() : 1),
+                      .shell_ports = {},
                       .bind = reach == Reach::kLoopback ? "" : "0.0.0.0",
-                      .rendezvous_port = rendezvous,
+                      .rendezvous_port = kFirstPort + (kept < shell ? kept : kept + 1),
                       .service_ports = {}};
-  network.shell_ports.resize(tasks.size(), network.shell_ports.front());
-  network.service_ports = ports.from((third + 1) % kPorts, tasks.size());
+  // Task by task, so that more tasks change nothing for those before them.
+  Ports ports(network.rendezvous_port);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const bool shares = i > 0 && reach != Reach::kHosts;
+    network.shell_ports.push_back(shares ? network.shell_ports.front() : ports.next(shell));
+    network.service_ports.push_back(ports.next(service));
+  }
   return network;
 }
 

@@ -21,7 +21,7 @@ namespace muster::launch {
 /// A task that is to be reached.
 struct NetworkPlace {
   std::string hostname;
-  std::string node_address;  ///< kHosts
+  std::string node_address;  ///< kHosts; empty: it was not placed, and has no address
 };
 
 struct GangNetwork {
@@ -32,10 +32,13 @@ struct GangNetwork {
   /// By task: where it serves others. Each its own, for servers there are that ask for an address
   /// and bind every one (TensorFlow's does).
   std::vector<int> service_ports;
+
+  bool operator==(const GangNetwork&) const = default;
 };
 
-/// Follows from its arguments alone. Ports lie below the ephemeral range, so that no outgoing
-/// connection of the machine holds one by chance.
+/// Follows from its arguments alone, and what a task gets from it and those before it: more tasks
+/// behind them have no other addresses and ports. Ports lie below the ephemeral range, so that no
+/// outgoing connection of the machine holds one by chance.
 GangNetwork make_network(const std::array<uint8_t, 8>& random, Reach reach,
                          const std::vector<NetworkPlace>& tasks);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace muster::launch {
@@ -21,7 +22,7 @@ GangNetwork loopback(const std::array<uint8_t, 8>& random, size_t tasks) {
 }
 
 TEST(Network, GivesEveryTaskAnAddressOfItsOwn) {
-  const GangNetwork network = loopback({0, 0, 0, 0, 0, 0, 0, 0}, 3);
+  const GangNetwork network = loopback({}, 3);
 
   EXPECT_EQ(network.addresses,
             (std::vector<std::string>{"127.16.0.1", "127.16.0.2", "127.16.0.3"}));
@@ -60,6 +61,70 @@ TEST(Network, ChoosesAPortForEachTaskThatNobodyElseHas) {
     EXPECT_FALSE(ports.contains(network.shell_ports[0]));
     EXPECT_FALSE(ports.contains(network.rendezvous_port));
   }
+}
+
+/// The network of the first `count` tasks of a wider one.
+GangNetwork first_of(GangNetwork network, size_t count) {
+  network.addresses.resize(count);
+  network.shell_ports.resize(count);
+  network.service_ports.resize(count);
+  return network;
+}
+
+std::vector<NetworkPlace> places(size_t count) {
+  std::vector<NetworkPlace> all;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    all.push_back({.hostname = "w-" + number, .node_address = "10.0.0." + number});
+  }
+  return all;
+}
+
+TEST(Network, GivesTasksThatComeLaterNothingOfThoseBefore) {
+  // Random bytes by which what the remote shells get runs into what the services have, and into the
+  // port of the rendezvous.
+  const std::array<uint8_t, 8> close{9, 9, 0, 7, 0, 9, 0, 7};
+  for (const Reach reach : {Reach::kLoopback, Reach::kNames, Reach::kHosts}) {
+    for (int number = -1; number < 64; ++number) {
+      const auto random = number < 0 ? close : bytes(number);
+      const GangNetwork wide = make_network(random, reach, places(600));
+      for (const size_t count : {1, 2, 3, 100, 254, 255, 256, 599}) {
+        EXPECT_EQ(make_network(random, reach, places(count)), first_of(wide, count));
+      }
+    }
+  }
+}
+
+TEST(Network, PassesFromOneBlockOfAddressesToTheNext) {
+  const GangNetwork network = loopback({}, 514);
+
+  EXPECT_EQ(network.addresses[254], "127.16.0.255");
+  EXPECT_EQ(network.addresses[255], "127.16.1.0");
+  EXPECT_EQ(network.addresses[513], "127.16.2.2");
+}
+
+TEST(Network, KeepsAGangThatHadMoreTasksThanANetHasAddressesWithinItsNet) {
+  // The last block of the last net but one, for as many tasks as ever came and went.
+  const GangNetwork network = loopback({222, 249}, 70'000);
+
+  EXPECT_EQ(network.addresses[1789], "127.238.255.254");
+  EXPECT_EQ(network.addresses[1790], "127.238.0.1");
+  for (const std::string& address : network.addresses) {
+    EXPECT_TRUE(address.starts_with("127.238.")) << address;
+  }
+}
+
+TEST(Network, GivesPortsAgainOnlyWhenAllWereGivenAway) {
+  const GangNetwork network = make_network(bytes(5), Reach::kHosts, places(25'000));
+
+  std::set<int> first_half;
+  for (size_t i = 0; i < 10'999; ++i) {
+    EXPECT_TRUE(first_half.insert(network.shell_ports[i]).second);
+    EXPECT_TRUE(first_half.insert(network.service_ports[i]).second);
+  }
+  EXPECT_EQ(
+      std::count(network.shell_ports.begin(), network.shell_ports.end(), network.rendezvous_port),
+      0);
 }
 
 const std::vector<NetworkPlace> kPlaces{

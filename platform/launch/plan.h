@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +30,15 @@ struct GangSeed {
   std::array<uint8_t, 32> rendezvous_key{};
   std::array<uint8_t, 8> network{};
   std::array<uint8_t, 32> rsh_key{};
+
+  bool operator==(const GangSeed&) const = default;
 };
 
 GangSeed make_seed(base::RandomSource& random);
+
+/// As text, for keeping one (sealed) while its gang runs; nothing where the text is no seed.
+std::string to_text(const GangSeed& seed);
+std::optional<GangSeed> seed_of(std::string_view text);
 
 /// What the plan needs to know of the place where the tasks will run.
 struct Site {
@@ -68,5 +76,25 @@ base::Result<job::LaunchFacts> choose_launch(const job::Job& job, const Site& si
 /// has no place; kNotFound where the site lacks a secret of the job; kInvalid where a secret cannot
 /// be the variable that it should be.
 base::Result<GangPlan> plan_gang(const job::Job& job, const GangSeed& seed, const Site& site);
+
+/// Workers that join a gang that runs, in two steps: those that are there learn their names and
+/// where they answer; the new ones start.
+struct Growth {
+  std::vector<FileChange> before;
+  std::vector<TaskPlan> joining;
+};
+
+/// `joining`: names of tasks of the job that have a place and were never started. The seed is that
+/// of the attempt: keys, addresses and ports of the tasks that run are those that plan_gang() gave
+/// them. Errors as there.
+base::Result<Growth> plan_growth(const job::Job& job, const std::set<std::string>& joining,
+                                 const GangSeed& seed, const Site& site);
+
+/// What the tasks that run and have not left are told of who takes part from now on: hostfile and
+/// discover_hosts.sh of a kMpi job; nothing for the other kinds, whose programs ask each other.
+/// `members`: the names of the workers that answer and stay. kInternal where the job has no such
+/// worker.
+base::Result<std::vector<FileChange>> plan_membership(const job::Job& job,
+                                                      const std::set<std::string>& members);
 
 }  // namespace muster::launch

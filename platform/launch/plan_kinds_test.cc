@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launch/plan.h"
+#include "launch/test_plan.h"
 
 namespace muster::launch {
 namespace {
@@ -27,18 +27,6 @@ GangPlan plan_of(const job::JobSpec& spec, const job::ImageStandIns& images = {}
                  .images = images});
   EXPECT_TRUE(plan);
   return *std::move(plan);
-}
-
-std::vector<std::string> names(const std::vector<TaskPlan>& tasks) {
-  std::vector<std::string> all;
-  for (const TaskPlan& task : tasks) all.push_back(task.task);
-  return all;
-}
-
-const PlannedFile* find_file(const TaskPlan& task, const std::string& path) {
-  const auto found = std::find_if(task.files.begin(), task.files.end(),
-                                  [&](const PlannedFile& file) { return file.path == path; });
-  return found == task.files.end() ? nullptr : &*found;
 }
 
 /// The part of "host:port" behind the colon.
@@ -106,6 +94,37 @@ TEST(PlanGrpc, GivesEveryTaskAPortOfItsOwn) {
   EXPECT_EQ(ports.size(), 4U);
 }
 
+job::JobSpec with_evaluator() {
+  job::JobSpec spec = grpc_spec();
+  spec.evaluators = 1;
+  spec.evaluator = {.command = {"evaluate"}};
+  return spec;
+}
+
+TEST(PlanGrpc, StartsAnEvaluatorBeforeTheChief) {
+  const GangPlan plan = plan_of(with_evaluator());
+
+  EXPECT_EQ(names(plan.first),
+            (std::vector<std::string>{"ps-0", "worker-0", "worker-1", "evaluator-0"}));
+  EXPECT_EQ(plan.first[3].argv, std::vector<std::string>{"evaluate"});
+}
+
+TEST(PlanGrpc, TellsAnEvaluatorOfAClusterThatIsTheSameWithoutIt) {
+  const TaskPlan with = plan_of(with_evaluator()).first[3];
+  const TaskPlan chief = plan_of(grpc_spec()).then[0];
+
+  const auto cluster = [](const TaskPlan& task) {
+    const std::string& config = task.environment.at("TF_CONFIG");
+    return config.substr(0, config.find(R"("task")"));
+  };
+  EXPECT_EQ(cluster(with), cluster(chief));
+  EXPECT_TRUE(
+      with.environment.at("TF_CONFIG").ends_with(R"("task":{"type":"evaluator","index":0}})"));
+  EXPECT_EQ(with.environment.at("TYPE"), "evaluator");
+  EXPECT_EQ(with.environment.at("PS_HOSTS"), chief.environment.at("PS_HOSTS"));
+  EXPECT_EQ(with.serves, std::vector<ServedPort>());  // nobody calls it
+}
+
 TEST(PlanGrpc, SaysAddressesWhereNoSandboxKnowsTheNames) {
   job::JobSpec spec = grpc_spec();
   spec.sandbox = Sandbox::kNone;
@@ -121,21 +140,115 @@ TEST(PlanGrpc, LeavesATensorFlowConfigurationOfTheUsersOwn) {
   EXPECT_EQ(plan_of(spec).then[0].environment.at("TF_CONFIG"), "{}");
 }
 
+// --- ports that programs bind
+
+using Serves = std::vector<ServedPort>;
+
+TEST(PlanServedPorts, AreThoseOfEveryTaskOfACluster) {
+  const GangPlan plan = plan_of(grpc_spec());
+
+  for (const TaskPlan& task : {plan.first[0], plan.first[1], plan.first[2], plan.then[0]}) {
+    ASSERT_EQ(task.serves.size(), 1U) << task.task;
+    EXPECT_EQ(task.serves[0].address, "") << task.task;
+    EXPECT_NE(task.environment.at("TF_CONFIG")
+                  .find(task.hostname + ":" + std::to_string(task.serves[0].port)),
+              std::string::npos)
+        << task.task;
+  }
+}
+
+TEST(PlanServedPorts, AreTheStoreOfTorchOnTheMasterAlone) {
+  const GangPlan plan = plan_of(
+      {.name = "ddp", .kind = Kind::kTorch, .command = {"train"}, .workers = 1, .folder = "/"});
+
+  ASSERT_EQ(plan.then[0].serves.size(), 1U);
+  EXPECT_EQ(std::to_string(plan.then[0].serves[0].port),
+            plan.then[0].environment.at("MASTER_PORT"));
+  EXPECT_EQ(plan.first[0].serves, Serves());
+}
+
+TEST(PlanServedPorts, AreWhereRankZeroOfAnMpiProgramGathersTheOthers) {
+  const GangPlan plan = plan_of({.name = "dist",
+                                 .kind = Kind::kMpi,
+                                 .command = {"mpirun"},
+                                 .workers = 2,
+                                 .leader_slots = 1,
+                                 .folder = "/"});
+
+  ASSERT_EQ(plan.first[0].serves.size(), 1U);
+  const ServedPort& port = plan.first[0].serves[0];
+  EXPECT_EQ(port.address + ":" + std::to_string(port.port),
+            plan.then[0].environment.at("MUSTER_RENDEZVOUS"));
+  EXPECT_EQ(plan.first[1].serves, Serves());
+  EXPECT_EQ(plan.then[0].serves, Serves());
+}
+
+TEST(PlanServedPorts, AreNoneOfASingleTask) {
+  EXPECT_EQ(plan_of({.name = "one", .command = {"true"}, .folder = "/"}).then[0].serves, Serves());
+}
+
 // --- torch.distributed
 
-TEST(PlanTorch, TheMasterIsRankZeroAndTheWorkersFollow) {
-  const GangPlan plan = plan_of(
-      {.name = "ddp", .kind = Kind::kTorch, .command = {"train"}, .workers = 2, .folder = "/"});
+job::JobSpec torch_spec(const std::string& program) {
+  return {.name = "ddp",
+          .kind = Kind::kTorch,
+          .command = {program, "train.py"},
+          .workers = 3,
+          .slots_per_worker = 2,
+          .folder = "/"};
+}
 
-  ASSERT_EQ(names(plan.first), (std::vector<std::string>{"worker-0", "worker-1"}));
+TEST(PlanTorch, TheMasterIsRankZeroAndTheWorkersFollow) {
+  const GangPlan plan = plan_of(torch_spec("python3"));
+
+  ASSERT_EQ(names(plan.first), (std::vector<std::string>{"worker-0", "worker-1", "worker-2"}));
   ASSERT_EQ(names(plan.then), std::vector<std::string>{"master"});
   EXPECT_EQ(plan.then[0].environment.at("RANK"), "0");
   EXPECT_EQ(plan.first[1].environment.at("RANK"), "2");
   for (const TaskPlan& task : {plan.first[0], plan.first[1], plan.then[0]}) {
-    EXPECT_EQ(task.argv, std::vector<std::string>{"train"});
-    EXPECT_EQ(task.environment.at("WORLD_SIZE"), "3");
+    EXPECT_EQ(task.argv, (std::vector<std::string>{"python3", "train.py"}));
+    EXPECT_EQ(task.environment.at("WORLD_SIZE"), "4");
     EXPECT_EQ(task.environment.at("MASTER_ADDR"), "ddp-master");
     EXPECT_EQ(task.environment.at("MASTER_PORT"), plan.then[0].environment.at("MASTER_PORT"));
+  }
+}
+
+TEST(PlanTorch, TellsTorchrunWhereAllOfAnAttemptMeet) {
+  const GangPlan plan = plan_of(torch_spec("torchrun"));
+
+  for (const TaskPlan& task : {plan.first[0], plan.then[0]}) {
+    EXPECT_EQ(task.environment.at("PET_RDZV_ENDPOINT"),
+              "ddp-master:" + std::to_string(plan.then[0].serves[0].port));
+    EXPECT_EQ(task.environment.at("PET_RDZV_ID"), "j1-1");
+    EXPECT_EQ(task.environment.at("PET_NNODES"), "4");
+    EXPECT_EQ(task.environment.at("PET_NPROC_PER_NODE"), "2");
+    EXPECT_EQ(task.environment.at("PET_LOCAL_ADDR"), task.hostname);
+    EXPECT_FALSE(task.environment.contains("PET_MAX_RESTARTS"));
+  }
+  EXPECT_TRUE(plan.then[0].environment.at("PET_RDZV_CONF").starts_with("is_host=1,"));
+  EXPECT_TRUE(plan.first[0].environment.at("PET_RDZV_CONF").starts_with("is_host=0,"));
+}
+
+TEST(PlanTorch, TellsTorchrunOfAnElasticJobHowManyTasksThereMayBe) {
+  job::JobSpec spec = torch_spec("torchrun");
+  spec.scheduling.min_workers = 1;
+  EXPECT_EQ(plan_of(spec).then[0].environment.at("PET_NNODES"), "2:4");
+
+  // Where it is started again with the workers that it has, it is told of those alone.
+  spec.scheduling.resize = job::Resize::kRestart;
+  EXPECT_EQ(plan_of(spec).then[0].environment.at("PET_NNODES"), "4");
+}
+
+TEST(PlanTorch, KeepsWhatRanksSayToEachOtherOnTheMachineWhereAllAreOnIt) {
+  EXPECT_EQ(plan_of(torch_spec("python3")).then[0].environment.at("GLOO_SOCKET_IFNAME"), "lo");
+}
+
+TEST(PlanTorch, LetsTheUsersVariablesWin) {
+  job::JobSpec spec = torch_spec("torchrun");
+  spec.environment = {{"PET_MAX_RESTARTS", "3"}, {"PET_NPROC_PER_NODE", "gpu"}};
+
+  for (const auto& [name, value] : spec.environment) {
+    EXPECT_EQ(plan_of(spec).first[0].environment.at(name), value);
   }
 }
 
@@ -158,8 +271,10 @@ TEST(PlanMpi, ListsALauncherThatTakesRanksLast) {
             "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-launcher-0 slots=3\n");
   EXPECT_EQ(find_file(launcher, "hostfile.intel")->content,
             "dist-worker-0:1\ndist-worker-1:1\ndist-launcher-0:3\n");
-  EXPECT_EQ(launcher.also_at,
-            (std::map<std::string, std::string>{{"hostfile", "/etc/mpi/hostfile"}}));
+  EXPECT_EQ(launcher.also_at, (std::map<std::string, std::string>{
+                                  {"hostfile", "/etc/mpi/hostfile"},
+                                  {"discover_hosts.sh", "/etc/mpi/discover_hosts.sh"}}));
+  EXPECT_EQ(find_file(launcher, "discover_hosts.sh")->mode, 0700U);
 }
 
 TEST(PlanMpi, ALauncherThatTakesRanksAnswersSshAsWorkersDoByANameBesideItsOwn) {
@@ -187,6 +302,19 @@ TEST(PlanMpi, SaysHowManyWorkersThereAreAsRunaiDoes) {
 
   EXPECT_EQ(plan.then[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
   EXPECT_EQ(plan.first[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
+}
+
+TEST(PlanMpi, LetsHorovodrunFindAnSshThatKnowsTheWorkers) {
+  job::JobSpec spec = mpi_spec();
+  spec.environment["PATH"] = "/usr/bin";
+  EXPECT_EQ(plan_of(spec).then[0].environment.at("PATH"), "/usr/bin");
+
+  spec.command = {"sh", "-c", "exec /opt/conda/bin/horovodrun -np 2 ./train"};
+  const GangPlan plan = plan_of(spec);
+
+  EXPECT_EQ(plan.then[0].environment.at("PATH"), "/generated/bin:/usr/bin");
+  EXPECT_NE(find_file(plan.then[0], "bin/ssh"), nullptr);
+  EXPECT_EQ(plan.first[0].environment.at("PATH"), "/usr/bin");
 }
 
 TEST(PlanMpi, ShowsTheHostfileNowhereElseWithoutASandbox) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "launch/plan.h"
+#include "launch/test_plan.h"
 
 namespace muster::launch {
 namespace {
@@ -41,12 +41,6 @@ GangPlan plan_of(const job::JobSpec& spec, Reach reach, LaunchBy launch = Launch
        .launch = launch});
   EXPECT_TRUE(plan);
   return *std::move(plan);
-}
-
-const PlannedFile* find_file(const TaskPlan& task, const std::string& path) {
-  const auto found = std::find_if(task.files.begin(), task.files.end(),
-                                  [&](const PlannedFile& file) { return file.path == path; });
-  return found == task.files.end() ? nullptr : &*found;
 }
 
 std::string port_of(const TaskPlan& task) {

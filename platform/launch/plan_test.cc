@@ -1,8 +1,8 @@
-#include "launch/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "launch/test_plan.h"
 
 namespace muster::launch {
 namespace {
@@ -10,14 +10,6 @@ namespace {
 using job::Job;
 using job::Kind;
 using job::Sandbox;
-
-/// A job whose tasks are all placed on one node.
-Job placed(job::JobSpec spec) {
-  Job job{.id = "j1", .spec = std::move(spec), .attempt = 2};
-  job.tasks = job::tasks_of(job.spec);
-  for (job::Task& task : job.tasks) task.node = "n1";
-  return job;
-}
 
 GangPlan plan_of(const Job& job, const std::string& generated = "/generated",
                  std::vector<std::string> gpus = {}) {
@@ -50,12 +42,6 @@ job::JobSpec mpi_spec() {
 
 job::JobSpec single_spec() {
   return {.name = "one", .command = {"true"}, .folder = "/"};
-}
-
-const PlannedFile* find_file(const TaskPlan& task, const std::string& path) {
-  const auto found = std::find_if(task.files.begin(), task.files.end(),
-                                  [&](const PlannedFile& file) { return file.path == path; });
-  return found == task.files.end() ? nullptr : &*found;
 }
 
 TEST(PlanGang, StartsTheWorkersFirstAndThenTheLauncherThatAloneRunsTheCommand) {

@@ -44,6 +44,8 @@ const RoleSpec* role_spec(const JobSpec& spec, Role role) {
       return &spec.leader;
     case Role::kParameterServer:
       return &spec.parameter_server;
+    case Role::kEvaluator:
+      return &spec.evaluator;
     case Role::kWorker:
     case Role::kSingle:
       break;
@@ -73,7 +75,7 @@ Words program_of(const JobSpec& spec, Role role, const job::ImageStandIns& image
 }
 
 Words program_in_image(const JobSpec& spec, Role role, const ImageFacts& image) {
-  const Words asked = program_of(spec, role, {});
+  Words asked = program_of(spec, role, {});
   // What MPI's workers run beside answering is a wish of its own.
   if (role == Role::kWorker && spec.kind == job::Kind::kMpi) return asked;
   if (has_command(spec, role) && spec.replaces_entrypoint) return asked;

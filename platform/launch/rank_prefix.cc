@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "launch/command_words.h"
+
 namespace muster::launch {
 
 namespace {
@@ -23,25 +25,9 @@ constexpr std::array<Option, 26> kOptions{
      {"env", 2},      {"genv", 2},    {"envlist"},    {"genvlist"}, {"rmk"},      {"launcher-exec"},
      {"path"},        {"order-nodes"}}};
 
-/// The words of all arguments, those of a script among them too.
-std::vector<std::string_view> words_of(const std::vector<std::string>& command) {
-  std::vector<std::string_view> words;
-  for (const std::string_view argument : command) {
-    size_t at = 0;
-    while (at < argument.size()) {
-      const size_t begin = argument.find_first_not_of(" \t\n;&|(", at);
-      if (begin == std::string_view::npos) break;
-      const size_t end = std::min(argument.find_first_of(" \t\n;&|(", begin), argument.size());
-      words.push_back(argument.substr(begin, end - begin));
-      at = end;
-    }
-  }
-  return words;
-}
-
 bool is_launcher(std::string_view word) {
-  word.remove_prefix(word.rfind('/') + 1);
-  return std::find(kLaunchers.begin(), kLaunchers.end(), word) != kLaunchers.end();
+  return std::any_of(kLaunchers.begin(), kLaunchers.end(),
+                     [&](std::string_view name) { return is_file_named(word, name); });
 }
 
 int values_of(std::string_view option) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "launch/plan.h"
+#include "launch/test_plan.h"
 
 namespace muster::launch {
 namespace {
@@ -37,12 +37,6 @@ std::vector<TaskPlan> tasks_of(const GangPlan& plan) {
   std::vector<TaskPlan> tasks = plan.first;
   tasks.insert(tasks.end(), plan.then.begin(), plan.then.end());
   return tasks;
-}
-
-const PlannedFile* find_file(const TaskPlan& task, const std::string& path) {
-  const auto found = std::find_if(task.files.begin(), task.files.end(),
-                                  [&](const PlannedFile& file) { return file.path == path; });
-  return found == task.files.end() ? nullptr : &*found;
 }
 
 TEST(SecretsOfAGang, AreVariablesAndFilesOfEveryTask) {

@@ -100,6 +100,11 @@ std::string ssh_config(const std::vector<std::string>& hosts, const std::string&
 
 }  // namespace
 
+std::optional<PlannedFile> shell_hosts_file(const ShellReach& reach, const std::string& folder) {
+  if (reach.ssh_hosts.empty()) return std::nullopt;
+  return PlannedFile{.path = "bash/ssh_config", .content = ssh_config(reach.ssh_hosts, folder)};
+}
+
 void add_shell_files(const ShellReach& reach, const std::string& folder, TaskPlan& plan) {
   plan.folders.emplace_back("bash");
   plan.files.insert(plan.files.end(), {{.path = kShellStart, .content = kStart, .mode = 0700},
@@ -112,9 +117,10 @@ void add_shell_files(const ShellReach& reach, const std::string& folder, TaskPla
          .content = "#!/bin/sh\nexec " + base::shell_quoted(reach.remote_shell) + " \"$@\"\n",
          .mode = 0700});
   }
-  if (reach.ssh_hosts.empty()) return;
+  const auto hosts = shell_hosts_file(reach, folder);
+  if (!hosts) return;
   plan.folders.emplace_back("bin");
-  plan.files.push_back({.path = "bash/ssh_config", .content = ssh_config(reach.ssh_hosts, folder)});
+  plan.files.push_back(*hosts);
   for (const char* name : {"bin/ssh", "bin/scp", "bin/sftp"}) {
     plan.files.push_back({.path = name, .content = kSsh, .mode = 0700});
   }

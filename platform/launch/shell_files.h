@@ -4,6 +4,7 @@
 // Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct ShellReach {
   std::vector<std::string> ssh_hosts;  ///< those that answer ssh, by name
   std::string remote_shell;  ///< Muster's own, where that is what they answer: it is called rsh
 };
+
+/// By which name each task is found in such a shell; what changes when others join. Nothing where
+/// none answers ssh.
+std::optional<PlannedFile> shell_hosts_file(const ShellReach& reach, const std::string& folder);
 
 /// Adds the folders and files of a shell to `plan`. `folder`: the generated folder as the task sees
 /// it.

@@ -46,7 +46,8 @@ std::string sshd_config(const std::string& folder) {
          // own place for it.
          "Subsystem sftp PATH=$PATH:/usr/lib/openssh:/usr/libexec/openssh:/usr/lib/ssh "
          "sftp-server\n"
-         "ForceCommand " +
+         // A shell that stayed before it would take the signals that are meant for what it runs.
+         "ForceCommand exec " +
          folder + "/session\n";
 }
 

@@ -50,6 +50,15 @@ struct SshService {
   bool operator==(const SshService&) const = default;
 };
 
+/// A port that the program of a task binds by itself. Nobody holds it for the program between its
+/// choice and then; somebody else may have taken it meanwhile.
+struct ServedPort {
+  int port = 0;
+  std::string address;  ///< empty: every address that the task has
+
+  bool operator==(const ServedPort&) const = default;
+};
+
 /// What depends on which MPI the task's mpirun belongs to. The engine has `mpirun --version` run in
 /// the task before its program starts, and does what stands under the answer.
 struct MpiChoice {
@@ -89,6 +98,7 @@ struct TaskPlan {
   std::vector<PlannedFile> files;
   std::vector<std::string> folders;  ///< empty folders of /generated, 0700
   std::optional<SshService> ssh;
+  std::vector<ServedPort> serves;  ///< what its program will bind; others are told to call there
   /// Files of /generated that are found at another path, too: hostfile -> /etc/mpi/hostfile. Only
   /// in a sandbox.
   std::map<std::string, std::string> also_at;
@@ -106,6 +116,18 @@ struct TaskPlan {
   std::vector<std::pair<std::string, std::string>> hosts;  ///< name -> address, for /etc/hosts
 
   bool operator==(const TaskPlan&) const = default;
+};
+
+/// What changes in a task that runs when others join or leave its gang.
+struct FileChange {
+  std::string task;
+  /// Each comes in the place of the one of its path. Where its mpirun had one take the content of
+  /// another (MpiChoice), it does again.
+  std::vector<PlannedFile> files;
+  /// What its /etc/hosts is to know from now on: of all who take part. Empty: what it knows.
+  std::vector<std::pair<std::string, std::string>> hosts;
+
+  bool operator==(const FileChange&) const = default;
 };
 
 /// A gang, in the order it starts: every task of `first` is up and answers before `then` starts.

@@ -5,16 +5,79 @@
 namespace muster::launch {
 namespace {
 
-TEST(TorchEnvironment, SaysWhereTheMasterIsAndWhichRankTheTaskHas) {
-  const std::map<std::string, std::string> expected{{"MASTER_ADDR", "ddp-master"},
-                                                    {"MASTER_PORT", "12345"},
-                                                    {"RANK", "2"},
-                                                    {"WORLD_SIZE", "3"},
-                                                    {"LOCAL_RANK", "0"}};
+using Variables = std::map<std::string, std::string>;
 
-  EXPECT_EQ(torch_environment(
-                {.master_host = "ddp-master", .master_port = 12345, .rank = 2, .world_size = 3}),
-            expected);
+/// worker-1 of a master and two workers.
+TorchPlace place() {
+  return {.master_host = "ddp-master",
+          .master_port = 12345,
+          .host = "ddp-worker-1",
+          .rank = 2,
+          .tasks = 3,
+          .min_tasks = 3,
+          .max_tasks = 3,
+          .processes_per_task = 4,
+          .group = "j1-2"};
+}
+
+TEST(TorchEnvironment, SaysAllThatIsReadWithoutALauncherAndByTorchrun) {
+  const Variables expected{{"MASTER_ADDR", "ddp-master"},
+                           {"MASTER_PORT", "12345"},
+                           {"RANK", "2"},
+                           {"WORLD_SIZE", "3"},
+                           {"LOCAL_RANK", "0"},
+                           {"LOCAL_WORLD_SIZE", "1"},
+                           {"GROUP_RANK", "2"},
+                           {"GROUP_WORLD_SIZE", "3"},
+                           {"NODE_RANK", "2"},
+                           {"PET_NNODES", "3"},
+                           {"PET_NPROC_PER_NODE", "4"},
+                           {"PET_RDZV_BACKEND", "c10d"},
+                           {"PET_RDZV_ENDPOINT", "ddp-master:12345"},
+                           {"PET_RDZV_ID", "j1-2"},
+                           {"PET_RDZV_CONF", "is_host=0,read_timeout=300,last_call_timeout=10"},
+                           {"PET_REDIRECTS", "9:1"},
+                           {"PET_TEE", "9:1"},
+                           {"PET_LOCAL_ADDR", "ddp-worker-1"},
+                           {"PET_NODE_RANK", "2"},
+                           {"PET_MASTER_ADDR", "ddp-master"},
+                           {"PET_MASTER_PORT", "12345"}};
+
+  EXPECT_EQ(torch_environment(place()), expected);
+}
+
+TEST(TorchEnvironment, HasTheMasterAloneHoldTheStore) {
+  TorchPlace master = place();
+  master.rank = 0;
+
+  EXPECT_TRUE(torch_environment(master).at("PET_RDZV_CONF").starts_with("is_host=1,"));
+}
+
+TEST(TorchEnvironment, LetsAnElasticJobLoseTasks) {
+  TorchPlace elastic = place();
+  elastic.min_tasks = 2;
+  elastic.max_tasks = 5;
+
+  EXPECT_EQ(torch_environment(elastic).at("PET_NNODES"), "2:5");
+  EXPECT_EQ(torch_environment(elastic).at("PET_MAX_RESTARTS"), "16");
+}
+
+TEST(TorchEnvironment, DivertsNobodysOutput) {
+  TorchPlace wide = place();
+  wide.processes_per_task = 9;  // 0 to 8
+  EXPECT_TRUE(torch_environment(wide).contains("PET_TEE"));
+
+  wide.processes_per_task = 10;
+  EXPECT_FALSE(torch_environment(wide).contains("PET_TEE"));
+  EXPECT_FALSE(torch_environment(wide).contains("PET_REDIRECTS"));
+}
+
+TEST(TorchEnvironment, NamesAnInterfaceWhereThereIsOneForAll) {
+  TorchPlace on_one_machine = place();
+  on_one_machine.interface = "lo";
+
+  EXPECT_EQ(torch_environment(on_one_machine).at("GLOO_SOCKET_IFNAME"), "lo");
+  EXPECT_EQ(torch_environment(on_one_machine).at("TP_SOCKET_IFNAME"), "lo");
 }
 
 }  // namespace

@@ -127,6 +127,8 @@ class Notifications {
   std::optional<base::Time> next_due() const;
 
  private:
+  static constexpr size_t kDeliveryIdLength = 20;
+
   /// By time, then by id.
   using Order = std::set<std::pair<base::Time, std::string>>;
   struct Queue {

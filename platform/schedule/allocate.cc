@@ -48,7 +48,8 @@ class Allocation {
   /// While a gang that has just come waits for room, less important ones of its project do not take
   /// what becomes free.
   void hold_room_for(const WaitClass& waiting) {
-    if (waiting.waiters.empty() || waiting.constraint != Constraint::kRoom) return;
+    const bool waits = !waiting.waiters.empty() && waiting.constraint == Constraint::kRoom;
+    if (!waits || waiting.only_grows()) return;
     const auto until = forbears_until(cycle_.options, waiting.head(), cycle_.now);
     if (!until) return;
     pool_.look_again_at(*until);
@@ -108,7 +109,9 @@ class Allocation {
     if (try_start(waiting, gang)) return true;
     refuse_room(waiting);
     hold_room_for(waiting);
-    reservations_.blocked(asking_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
+    if (!waiting.only_grows()) {
+      reservations_.blocked(asking_of(cycle_.options, gang, pool_, waiting.key.ask.counts));
+    }
     if (pass_reservations(waiting)) return true;
     order_.drop(waiting);
     return false;

@@ -175,7 +175,7 @@ class Consolidation {
 };
 
 bool may_consolidate(const Pool& pool, const WaitClass& waiting) {
-  return !waiting.waiters.empty() && waiting.key.preemptible &&
+  return !waiting.waiters.empty() && waiting.key.preemptible && !waiting.only_grows() &&
          waiting.ask->consolidation_failed != pool.epoch && has_room_in_all(pool, waiting.charge) &&
          !pool.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
 }

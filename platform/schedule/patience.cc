@@ -8,9 +8,11 @@ namespace muster::schedule {
 
 namespace {
 
-bool waits_for_room(const WaitClass& waiting) {
-  return waiting.constraint == Constraint::kRoom || waiting.constraint == Constraint::kTopology ||
-         waiting.constraint == Constraint::kReserved;
+bool may_lose_patience(const WaitClass& waiting) {
+  const bool waits_for_room = waiting.constraint == Constraint::kRoom ||
+                              waiting.constraint == Constraint::kTopology ||
+                              waiting.constraint == Constraint::kReserved;
+  return waits_for_room && !waiting.only_grows();
 }
 
 bool is_kept_room(const Pool& pool, const GangState& gang) {
@@ -85,7 +87,7 @@ bool anybody_lost_patience(const Cycle& cycle, Pool& pool) {
   bool any = false;
   for (const ProjectQueue& queue : pool.queues) {
     for (const auto& [key, waiting] : queue.classes) {
-      if (waiting->waiters.empty() || !waits_for_room(*waiting)) continue;
+      if (waiting->waiters.empty() || !may_lose_patience(*waiting)) continue;
       const GangState& head = waiting->head();
       if (is_kept_room(pool, head)) continue;
       const Time until = head.gang.submitted + cycle.options.patience;
@@ -108,7 +110,7 @@ void lose_patience(Cycle& cycle, Pool& pool) {
   ServeOrder order(pool, cycle.options.policy);
   for (const ProjectQueue& queue : pool.queues) {
     for (const auto& [key, waiting] : queue.classes) {
-      if (waits_for_room(*waiting)) order.add(*waiting);
+      if (may_lose_patience(*waiting)) order.add(*waiting);
     }
   }
   for (size_t seen = 0; seen < most && pool.kept.size() < most; ++seen) {

@@ -66,6 +66,10 @@ struct WaitClass {
   uint64_t preemption_failed = 0;
 
   GangState& head() const { return **waiters.begin(); }
+
+  /// One task more for gangs that run with their minimum. They take what is free, or theirs by
+  /// right; nobody is moved for it, and no room is kept.
+  bool only_grows() const { return key.state != ElasticState::kBelowMinimum; }
 };
 
 /// What of one project waits and runs in one pool.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "control/unknown_name.h"
+#include "job/elastic.h"
 
 namespace muster::server {
 
@@ -30,8 +31,9 @@ Error lacks_role(const std::string& project, Role has, Role needed) {
 bool has_task_on(const Job& job, const std::string& node, std::optional<int> device) {
   if (job::is_final(job.phase)) return false;
   return std::any_of(job.tasks.begin(), job.tasks.end(), [&](const job::Task& task) {
-    return task.node == node && (!device || std::find(task.devices.begin(), task.devices.end(),
-                                                      *device) != task.devices.end());
+    return task.node == node && !job::has_gone(task) &&
+           (!device ||
+            std::find(task.devices.begin(), task.devices.end(), *device) != task.devices.end());
   });
 }
 

@@ -50,13 +50,15 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
     ASSERT_EQ(spec.erase(key), 1U) << key;
   }
   spec["cpus"] = 2;
-  for (const char* key : {"reason_details", "may_start", "restarts", "retries_used",
-                          "avoided_nodes", "suspended", "eviction", "owner", "launch"}) {
+  for (const char* key :
+       {"reason_details", "may_start", "restarts", "retries_used", "avoided_nodes", "suspended",
+        "eviction", "owner", "launch", "sealed_seed"}) {
     ASSERT_EQ(old.erase(key), 1U) << key;
   }
   for (json& task : old["tasks"]) {
     ASSERT_EQ(task.erase("devices") + task.erase("gpu_share_milli"), 2U);
   }
+  ASSERT_EQ(old["tasks"][0].erase("seat") + old["tasks"][0].erase("left"), 2U);
   const std::string document = document_of(old);
 
   job::Job expected = full_job("j1", "one");
@@ -73,9 +75,12 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   expected.suspended = false;
   expected.eviction.reset();
   expected.launch.reset();
+  expected.sealed_seed.clear();
   for (job::Task& task : expected.tasks) {
     task.devices.clear();
     task.gpu_share_milli = 0;
+    task.seat = static_cast<int>(&task - expected.tasks.data());
+    task.left = false;
   }
   const auto read = from_document(document);
   ASSERT_TRUE(read) << read.error().what;
@@ -87,7 +92,7 @@ TEST(JobDocument, OfAnEarlierMusterHasTheDefaultsOfEveryFieldThatItNeedNotHold) 
   for (const char* key :
        {"image", "user", "registry", "container", "launch", "keeps_entrypoint", "arguments",
         "worker_command", "leader", "leader_slots", "parameter_servers", "parameter_server",
-        "volumes", "held", "labels", "annotations"}) {
+        "evaluators", "evaluator", "volumes", "held", "labels", "annotations"}) {
     ASSERT_EQ(old["spec"].erase(key), 1U) << key;
   }
 
@@ -100,8 +105,8 @@ TEST(JobDocument, OfAnEarlierMusterHasTheDefaultsOfEveryFieldThatItNeedNotHold) 
   spec.launch = job::LaunchBy::kAuto;
   spec.replaces_entrypoint = true;
   spec.arguments = spec.worker_command = {};
-  spec.leader = spec.parameter_server = {};
-  spec.leader_slots = spec.parameter_servers = 0;
+  spec.leader = spec.parameter_server = spec.evaluator = {};
+  spec.leader_slots = spec.parameter_servers = spec.evaluators = 0;
   spec.volumes.clear();
   spec.held = false;
   spec.labels = spec.annotations = {};
@@ -136,10 +141,43 @@ TEST(JobDocument, IsReadBackForEachKindOfJobAndVolumeAndEachRole) {
   }
   for (const job::Role role :
        {job::Role::kLauncher, job::Role::kWorker, job::Role::kSingle, job::Role::kChief,
-        job::Role::kParameterServer, job::Role::kMaster}) {
+        job::Role::kParameterServer, job::Role::kMaster, job::Role::kEvaluator}) {
     job.tasks[0].role = role;
     EXPECT_EQ(*from_document(to_document(job)), job);
   }
+}
+
+TEST(JobDocument, OfAnEarlierMusterThatKnewNoResizeLeavesThatToTheCommand) {
+  json old = json::from_cbor(to_document(full_job("j1", "one")));
+  ASSERT_EQ(old["spec"]["scheduling"].erase("resize"), 1U);
+
+  job::Job expected = full_job("j1", "one");
+  expected.spec.scheduling.resize = job::Resize::kAuto;
+  EXPECT_EQ(*from_document(document_of(old)), expected);
+}
+
+TEST(JobDocument, IsReadBackForEachWayToTakeAChangeOfWorkers) {
+  job::Job job = full_job("j1", "one");
+  for (const auto resize : {job::Resize::kAuto, job::Resize::kLive, job::Resize::kRestart}) {
+    job.spec.scheduling.resize = resize;
+    EXPECT_EQ(*from_document(to_document(job)), job);
+  }
+}
+
+TEST(JobDocument, OfATaskTellsItsSeatWhereThatIsNotItsPlaceInTheList) {
+  job::Job job{.id = "j", .spec = {.name = "a", .kind = job::Kind::kTorch, .workers = 2}};
+  job.tasks = job::tasks_of(job.spec);
+  job.tasks[1].left = true;
+  job.tasks.push_back(job::next_worker(job, 1));
+
+  const std::string document = to_document(job);
+
+  const json tasks = json::from_cbor(document)["tasks"];
+  EXPECT_FALSE(tasks[2].contains("seat"));
+  EXPECT_FALSE(tasks[2].contains("left"));
+  EXPECT_EQ(tasks[1]["left"], true);
+  EXPECT_EQ(tasks[3]["seat"], 1);
+  EXPECT_EQ(*from_document(document), job);
 }
 
 TEST(JobDocument, IsReadBackForEachWayToLaunchAndToPull) {
@@ -157,8 +195,8 @@ TEST(JobDocument, IsReadBackForEachWayToLaunchAndToPull) {
 
 TEST(JobDocument, HasWordsThatAreKnown) {
   const json whole = json::from_cbor(to_document(full_job("j1", "one")));
-  for (const char* path :
-       {"/spec/volumes/0/kind", "/spec/container/pull", "/spec/launch", "/launch/by"}) {
+  for (const char* path : {"/spec/volumes/0/kind", "/spec/container/pull", "/spec/launch",
+                           "/launch/by", "/spec/scheduling/resize"}) {
     json document = whole;
     ASSERT_TRUE(document.at(json::json_pointer(path)).is_string()) << path;
     document[json::json_pointer(path)] = "another";

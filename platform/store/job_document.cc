@@ -32,8 +32,11 @@ void write_moment(CborWriter& out, std::string_view name, const std::optional<ba
   write_optional(out, time, [&](base::Time moment) { write_time(out, moment); });
 }
 
-void write_task(CborWriter& out, const job::Task& task) {
-  out.map(10);
+/// Most tasks have the seat of their place in the list and are there until the end: only what is
+/// otherwise is written.
+void write_task(CborWriter& out, const job::Task& task, int index) {
+  const bool sits_elsewhere = task.seat != index;
+  out.map(10 + (sits_elsewhere ? 1 : 0) + (task.left ? 1 : 0));
   out.key("name").text(task.name);
   out.key("role").text(job::to_string(task.role));
   out.key("hostname").text(task.hostname);
@@ -46,12 +49,15 @@ void write_task(CborWriter& out, const job::Task& task) {
   write_optional(out, task.exit, [&](const job::ExitStatus& exit) { write_exit(out, exit); });
   write_moment(out, "started", task.started);
   write_moment(out, "ended", task.ended);
+  if (sits_elsewhere) out.key("seat").number(task.seat);
+  if (task.left) out.key("left").flag(true);
 }
 
-job::Task read_task(const CborValue& value) {
+job::Task read_task(const CborValue& value, int index) {
   job::Task task{.name = value.at("name").text(),
                  .role = value_of(value.at("role"), job::role_of),
                  .hostname = value.at("hostname").text(),
+                 .seat = index,
                  .node = value.at("node").text(),
                  .phase = value_of(value.at("phase"), job::task_phase_of)};
   read_if_there(value, "devices", task.devices, ints_of);
@@ -59,7 +65,18 @@ job::Task read_task(const CborValue& value) {
   read_if_there(value, "exit", task.exit, read_exit);
   read_if_there(value, "started", task.started, time_of);
   read_if_there(value, "ended", task.ended, time_of);
+  read_if_there(value, "seat", task.seat, int_of);
+  read_if_there(value, "left", task.left, flag_of);
   return task;
+}
+
+std::vector<job::Task> read_tasks(const CborValue& values) {
+  std::vector<job::Task> tasks;
+  tasks.reserve(values.list().size());
+  for (const CborValue& value : values.list()) {
+    tasks.push_back(read_task(value, static_cast<int>(tasks.size())));
+  }
+  return tasks;
 }
 
 void write_failure(CborWriter& out, const job::Failure& failure) {
@@ -129,7 +146,8 @@ void write_end(CborWriter& out, const Job& job) {
 
 void write_lists(CborWriter& out, const Job& job) {
   out.key("tasks").list(job.tasks.size());
-  for (const job::Task& task : job.tasks) write_task(out, task);
+  int index = 0;
+  for (const job::Task& task : job.tasks) write_task(out, task, index++);
   out.key("events").list(job.events.size());
   for (const job::Event& event : job.events) {
     out.map(2).key("time");
@@ -146,7 +164,7 @@ Job read_job(const CborValue& value) {
           .attempt = value.at("attempt").small_number(),
           .stop_requested = value.at("stop_requested").flag(),
           .submitted = time_of(value.at("submitted")),
-          .tasks = list_of<job::Task>(value.at("tasks"), read_task),
+          .tasks = read_tasks(value.at("tasks")),
           .events = list_of<job::Event>(value.at("events"), read_event)};
   read_if_there(value, "owner", job.owner, [](const CborValue& owner) { return owner.text(); });
   read_if_there(value, "reason_details", job.reason_details, bytes_list_of);
@@ -162,6 +180,7 @@ Job read_job(const CborValue& value) {
                 [](const CborValue& code) { return code.small_number(); });
   read_if_there(value, "failure", job.failure, read_failure);
   read_if_there(value, "launch", job.launch, read_launch);
+  read_if_there(value, "sealed_seed", job.sealed_seed, bytes_of);
   return job;
 }
 
@@ -170,7 +189,7 @@ Job read_job(const CborValue& value) {
 std::string to_document(const Job& job) {
   std::string document;
   CborWriter out(document);
-  out.map(job.launch ? 22 : 21);
+  out.map(21 + (job.launch ? 1 : 0) + (job.sealed_seed.empty() ? 0 : 1));
   out.key("id").text(job.id);
   out.key("owner").text(job.owner);
   out.key("spec");
@@ -184,6 +203,7 @@ std::string to_document(const Job& job) {
   write_moment(out, "started", job.started);
   write_moment(out, "ended", job.ended);
   if (job.launch) write_launch(out.key("launch"), *job.launch);
+  if (!job.sealed_seed.empty()) out.key("sealed_seed").bytes(job.sealed_seed);
   write_lists(out, job);
   return document;
 }

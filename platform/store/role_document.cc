@@ -1,11 +1,12 @@
 #include "store/role_document.h"
 
+#include <utility>
+
 namespace muster::store {
 
 using job::ContainerSpec;
 using job::JobSpec;
 using job::RegistryLogin;
-using job::Resources;
 using job::RoleSpec;
 using job::Volume;
 using Pairs = std::map<std::string, std::string>;
@@ -40,15 +41,18 @@ void write_whole(CborWriter& out, const SparseMap& map) {
   map.write(out);
 }
 
-void add(SparseMap& map, std::string_view key, const RegistryLogin& login) {
-  if (login == RegistryLogin()) return;
-  map.add(key, [&login](CborWriter& out) {
-    SparseMap fields;
-    add(fields, "server", login.server);
-    add(fields, "username", login.username);
-    add(fields, "secret", login.secret);
-    write_whole(out, fields);
-  });
+/// A part that says nothing beyond the defaults is left out.
+void add(SparseMap& map, std::string_view key, SparseMap fields) {
+  if (fields.count() == 0) return;
+  map.add(key, [fields = std::move(fields)](CborWriter& out) { write_whole(out, fields); });
+}
+
+SparseMap fields_of(const RegistryLogin& login) {
+  SparseMap fields;
+  add(fields, "server", login.server);
+  add(fields, "username", login.username);
+  add(fields, "secret", login.secret);
+  return fields;
 }
 
 RegistryLogin read_login(const CborValue& value) {
@@ -59,19 +63,16 @@ RegistryLogin read_login(const CborValue& value) {
   return login;
 }
 
-void add(SparseMap& map, std::string_view key, const ContainerSpec& container) {
-  if (container == ContainerSpec()) return;
-  map.add(key, [&container](CborWriter& out) {
-    SparseMap fields;
-    if (container.pull != ContainerSpec().pull) {
-      fields.add("pull", [&](CborWriter& inner) { inner.text(job::to_string(container.pull)); });
-    }
-    add_flag(fields, "writable_root", container.writable_root);
-    add_flag(fields, "new_privileges", container.new_privileges);
-    add(fields, "capabilities", container.capabilities);
-    add(fields, "shm_bytes", container.shm_bytes);
-    write_whole(out, fields);
-  });
+SparseMap fields_of(const ContainerSpec& container) {
+  SparseMap fields;
+  if (container.pull != ContainerSpec().pull) {
+    fields.add("pull", [&container](CborWriter& out) { out.text(job::to_string(container.pull)); });
+  }
+  add_flag(fields, "writable_root", container.writable_root);
+  add_flag(fields, "new_privileges", container.new_privileges);
+  add(fields, "capabilities", container.capabilities);
+  add(fields, "shm_bytes", container.shm_bytes);
+  return fields;
 }
 
 ContainerSpec read_container(const CborValue& value) {
@@ -85,23 +86,20 @@ ContainerSpec read_container(const CborValue& value) {
   return container;
 }
 
-void add(SparseMap& map, std::string_view key, const RoleSpec& role) {
-  if (role == RoleSpec()) return;
-  map.add(key, [&role](CborWriter& out) {
-    SparseMap fields;
-    add(fields, "image", role.image);
-    add(fields, "user", role.user);
-    add(fields, "registry", role.registry);
-    add(fields, "command", role.command);
-    add(fields, "arguments", role.arguments);
-    add(fields, "gpus", role.resources.gpus);
-    add(fields, "gpu_share_milli", role.resources.gpu_share_milli);
-    add(fields, "gpu_memory_bytes", role.resources.gpu_memory_bytes);
-    add(fields, "cpu_milli", role.resources.cpu_milli);
-    add(fields, "memory_bytes", role.resources.memory_bytes);
-    add(fields, "environment", role.environment);
-    write_whole(out, fields);
-  });
+SparseMap fields_of(const RoleSpec& role) {
+  SparseMap fields;
+  add(fields, "image", role.image);
+  add(fields, "user", role.user);
+  add(fields, "registry", fields_of(role.registry));
+  add(fields, "command", role.command);
+  add(fields, "arguments", role.arguments);
+  add(fields, "gpus", role.resources.gpus);
+  add(fields, "gpu_share_milli", role.resources.gpu_share_milli);
+  add(fields, "gpu_memory_bytes", role.resources.gpu_memory_bytes);
+  add(fields, "cpu_milli", role.resources.cpu_milli);
+  add(fields, "memory_bytes", role.resources.memory_bytes);
+  add(fields, "environment", role.environment);
+  return fields;
 }
 
 RoleSpec read_role(const CborValue& value) {
@@ -160,18 +158,20 @@ SparseMap extras_of(const JobSpec& spec) {
   SparseMap extras;
   add(extras, "image", spec.image);
   add(extras, "user", spec.user);
-  add(extras, "registry", spec.registry);
-  add(extras, "container", spec.container);
+  add(extras, "registry", fields_of(spec.registry));
+  add(extras, "container", fields_of(spec.container));
   if (spec.launch != job::LaunchBy::kAuto) {
     extras.add("launch", [&spec](CborWriter& out) { out.text(job::to_string(spec.launch)); });
   }
   add_flag(extras, "keeps_entrypoint", !spec.replaces_entrypoint);
   add(extras, "arguments", spec.arguments);
   add(extras, "worker_command", spec.worker_command);
-  add(extras, "leader", spec.leader);
+  add(extras, "leader", fields_of(spec.leader));
   add(extras, "leader_slots", spec.leader_slots);
   add(extras, "parameter_servers", spec.parameter_servers);
-  add(extras, "parameter_server", spec.parameter_server);
+  add(extras, "parameter_server", fields_of(spec.parameter_server));
+  add(extras, "evaluators", spec.evaluators);
+  add(extras, "evaluator", fields_of(spec.evaluator));
   if (!spec.volumes.empty()) {
     extras.add("volumes", [&volumes = spec.volumes](CborWriter& out) {
       out.list(volumes.size());
@@ -206,6 +206,8 @@ void read_extras(const CborValue& value, JobSpec& spec) {
   read_if_there(value, "leader_slots", spec.leader_slots, int_of);
   read_if_there(value, "parameter_servers", spec.parameter_servers, int_of);
   read_if_there(value, "parameter_server", spec.parameter_server, read_role);
+  read_if_there(value, "evaluators", spec.evaluators, int_of);
+  read_if_there(value, "evaluator", spec.evaluator, read_role);
   read_if_there(value, "volumes", spec.volumes, volumes_of);
   read_if_there(value, "held", spec.held, flag_of);
   read_if_there(value, "input", spec.input, flag_of);

@@ -27,7 +27,8 @@ RetryRule read_rule(const CborValue& value) {
 }
 
 void write_scheduling(CborWriter& out, const Scheduling& scheduling) {
-  out.map(12);
+  const bool says_resize = scheduling.resize != job::Resize::kAuto;
+  out.map(says_resize ? 13 : 12);
   out.key("purpose").text(job::to_string(scheduling.purpose));
   out.key("priority");
   write_optional(out, scheduling.priority, [&](int priority) { out.number(priority); });
@@ -35,6 +36,7 @@ void write_scheduling(CborWriter& out, const Scheduling& scheduling) {
   write_optional(out, scheduling.preemptible, [&](bool preemptible) { out.flag(preemptible); });
   out.key("min_workers");
   write_optional(out, scheduling.min_workers, [&](int workers) { out.number(workers); });
+  if (says_resize) out.key("resize").text(job::to_string(scheduling.resize));
   out.key("node_pools");
   write_bytes_list(out, scheduling.node_pools);
   out.key("gpu_models");
@@ -61,6 +63,8 @@ Scheduling read_scheduling(const CborValue& value) {
   read_if_there(value, "priority", scheduling.priority, int_of);
   read_if_there(value, "preemptible", scheduling.preemptible, flag_of);
   read_if_there(value, "min_workers", scheduling.min_workers, int_of);
+  read_if_there(value, "resize", scheduling.resize,
+                [](const CborValue& name) { return value_of(name, job::resize_of); });
   read_if_there(value, "time_limit_ms", scheduling.time_limit, milliseconds_of);
   return scheduling;
 }

@@ -24,11 +24,11 @@ __all__ = ["AcceptedContainer", "AcceptedResources", "AcceptedRetryRule", "Accep
            "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser",
            "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "Progress", "Project",
            "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota",
-           "QuotaChange", "RegistryLogin", "RemovedJob", "Resources", "Retried", "RetryAction", "RetryRule",
-           "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
-           "ServerInfo", "Share", "ShareChange", "StreamEvent", "Subscription", "SubscriptionRequest",
-           "Subscriptions", "Task", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User",
-           "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+           "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction",
+           "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
+           "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Task", "Token", "TokenKind", "TokenRequest", "Tokens",
+           "Tree", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -69,6 +69,11 @@ Purpose = Literal["train", "build", "inference"]
 Packing = Literal["auto", "pack", "spread"]
 
 RetryAction = Literal["retry", "fail", "avoid-node"]
+
+#: How an elastic job takes it that workers come and go while it runs: it goes on with those that
+#: there are (`live`), or is started again (`restart`). `auto`: `live` where its command is made for
+#: it (torchrun; an MPI program that asks discover_hosts.sh), else `restart`.
+Resize = Literal["auto", "live", "restart"]
 
 #: Where a volume comes from.
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
@@ -708,8 +713,11 @@ class Scheduling:
     priority: Optional[int] = None
     #: Absent: below priority 100.
     preemptible: Optional[bool] = None
-    #: Elastic: starts with so many of `workers`.
+    #: Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or more; not of
+    #: `single`.
     min_workers: Optional[int] = None
+    #: Other than `auto` only with `min_workers`; `live` of kind `grpc` only with parameter servers.
+    resize: Optional[Resize] = None
     #: Tried in this order; empty: any that the project has.
     node_pools: Optional[Sequence[str]] = None
     #: Any of these; empty: any.
@@ -731,6 +739,7 @@ class AcceptedScheduling(Record):
     """Scheduling, with every default filled in."""
 
     purpose: Purpose
+    resize: Resize
     #: Tried in this order; empty: any that the project has.
     node_pools: List[str]
     #: Any of these; empty: any.
@@ -747,7 +756,7 @@ class AcceptedScheduling(Record):
     priority: Optional[int] = None
     #: Absent: below priority 100.
     preemptible: Optional[bool] = None
-    #: Elastic: starts with so many of `workers`.
+    #: Elastic: runs with so many of `workers` at the least.
     min_workers: Optional[int] = None
     #: The job is ended then; absent: never.
     time_limit_ms: Optional[int] = None
@@ -756,6 +765,7 @@ class AcceptedScheduling(Record):
     def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedScheduling":
         return cls(
             purpose=wire["purpose"],
+            resize=wire["resize"],
             node_pools=list_of(wire["node_pools"], same),
             gpu_models=list_of(wire["gpu_models"], same),
             packing=wire["packing"],
@@ -1010,6 +1020,9 @@ class JobSpec:
     #: Of kind `grpc`, and at most 1000 together with the workers.
     parameter_servers: Optional[int] = None
     parameter_server: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
+    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
+    evaluators: Optional[int] = None
+    evaluator: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
     volumes: Optional[Sequence[Union[Volume, Mapping[str, Any]]]] = None
     #: It waits for `resume` from the beginning.
     held: Optional[bool] = None
@@ -1085,6 +1098,9 @@ class AcceptedSpec(Record):
     #: Of kind `grpc`, and at most 1000 together with the workers.
     parameter_servers: Optional[int] = None
     parameter_server: Optional[AcceptedRoleSpec] = None
+    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
+    evaluators: Optional[int] = None
+    evaluator: Optional[AcceptedRoleSpec] = None
     volumes: Optional[List[AcceptedVolume]] = None
     #: It waits for `resume` from the beginning.
     held: Optional[bool] = None
@@ -1130,6 +1146,8 @@ class AcceptedSpec(Record):
             leader_slots=wire.get("leader_slots"),
             parameter_servers=wire.get("parameter_servers"),
             parameter_server=optional(wire.get("parameter_server"), AcceptedRoleSpec.from_wire),
+            evaluators=wire.get("evaluators"),
+            evaluator=optional(wire.get("evaluator"), AcceptedRoleSpec.from_wire),
             volumes=optional(wire.get("volumes"), lambda each: list_of(each, AcceptedVolume.from_wire)),
             held=wire.get("held"),
             input=wire.get("input"),
@@ -1184,10 +1202,13 @@ class ExitStatus(Record):
 class Task(Record):
     """See the API's document: Task."""
 
-    #: `launcher`, `chief`, `master`, `worker-0`, `ps-0`, `main`.
+    #: `launcher`, `chief`, `master`, `worker-0`, `ps-0`, `evaluator-0`, `main`.
     name: str
-    role: Literal["launcher", "worker", "single", "chief", "ps", "master"]
+    role: Literal["launcher", "worker", "single", "chief", "ps", "master", "evaluator"]
     hostname: str
+    #: Its number among the tasks that the job asks for. A worker that came in the place of another
+    #: has that one's seat, and a name of its own.
+    seat: int
     #: Where it was placed; empty while it waits.
     node: str
     #: Its GPUs there.
@@ -1195,6 +1216,8 @@ class Task(Record):
     #: Of each of them: 1, or a part of one.
     gpu_share: float
     phase: Literal["Pending", "Starting", "Running", "Ended"]
+    #: It ended, or is being ended, while its elastic job goes on: it takes part no more.
+    left: bool
     exit: Optional[ExitStatus] = None
     started: Optional[datetime.datetime] = None
     ended: Optional[datetime.datetime] = None
@@ -1205,10 +1228,12 @@ class Task(Record):
             name=wire["name"],
             role=wire["role"],
             hostname=wire["hostname"],
+            seat=wire["seat"],
             node=wire["node"],
             devices=list_of(wire["devices"], same),
             gpu_share=wire["gpu_share"],
             phase=wire["phase"],
+            left=wire["left"],
             exit=optional(wire.get("exit"), ExitStatus.from_wire),
             started=optional(wire.get("started"), time_of),
             ended=optional(wire.get("ended"), time_of),

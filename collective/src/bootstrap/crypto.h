@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "muster/collective/key.h"
 #include "muster/collective/result.h"
 #include "transport/bytes.h"
 
@@ -16,7 +17,6 @@ namespace muster::collective {
 
 inline constexpr std::size_t kDigestBytes = 32;
 inline constexpr std::size_t kNonceBytes = 32;
-inline constexpr std::size_t kShortestKeyBytes = 16;
 
 using Digest = std::array<std::byte, kDigestBytes>;
 using Nonce = std::array<std::byte, kNonceBytes>;
@@ -38,8 +38,5 @@ std::string to_hex(ByteView bytes);
 
 /// Nothing where the text is not pairs of hex digits.
 std::optional<Bytes> from_hex(std::string_view text);
-
-/// The key of a job from its hex text. Errors: kConfiguration; the message does not repeat the key.
-Result<Bytes> parse_key(std::string_view hex);
 
 }  // namespace muster::collective

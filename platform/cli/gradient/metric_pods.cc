@@ -100,15 +100,30 @@ int64_t seconds_of(base::Time time) {
   return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
+/// The chief of a TensorFlow cluster is its first worker.
+std::string_view kind_of_pod(job::Role role) {
+  switch (role) {
+    case job::Role::kLauncher:
+    case job::Role::kMaster:
+      return "master";
+    case job::Role::kParameterServer:
+      return "ps";
+    case job::Role::kEvaluator:
+      return "evaluator";
+    case job::Role::kSingle:
+    case job::Role::kChief:
+    case job::Role::kWorker:
+      break;
+  }
+  return "worker";
+}
+
 }  // namespace
 
 std::string pod_of(const job::Job& job, std::string_view task) {
   std::map<std::string_view, int> counts;  // by kind of pod
   for (const job::Task& one : job.tasks) {
-    const bool leads_others = one.role == job::Role::kLauncher || one.role == job::Role::kMaster;
-    const std::string_view kind = one.role == job::Role::kParameterServer ? "ps"
-                                  : leads_others                          ? "master"
-                                                                          : "worker";
+    const std::string_view kind = kind_of_pod(one.role);
     const int number = counts[kind]++;
     if (one.name != task) continue;
     return "mljob-" + job.id + "-" + std::to_string(number) + "-" + std::string(kind);

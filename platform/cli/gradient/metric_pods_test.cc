@@ -36,6 +36,18 @@ TEST(PodOf, IsNamedAsGradientNamesPods) {
       (Pods{"mljob-ea2l-0-worker", "mljob-ea2l-1-worker", "mljob-ea2l-0-ps", "mljob-ea2l-1-ps"}));
 }
 
+TEST(PodOf, AnEvaluatorIsNoWorkerAndOneThatJoinsLaterIsTheNext) {
+  job::Job job = job_of(job::Kind::kGrpc, 2, 1);
+  job.spec.evaluators = 1;
+  job.tasks = job::tasks_of(job.spec);
+  job.tasks[1].left = true;
+  job.tasks.push_back(job::next_worker(job, 1));
+
+  EXPECT_EQ(pods_of(job), (std::vector<std::string>{
+                              "mljob-ea2l-0-worker", "mljob-ea2l-1-worker", "mljob-ea2l-2-worker",
+                              "mljob-ea2l-0-ps", "mljob-ea2l-0-evaluator", "mljob-ea2l-3-worker"}));
+}
+
 TEST(MetricsBehind, AreOursForGradientsNamesAndTheProgramsOwnAsTheyAre) {
   EXPECT_EQ(metrics_behind({"cpuPercentage", "loss", "gpuTemp"}),
             (std::vector<std::string>{"cpu_percent", "gpu_temperature_celsius", "loss"}));

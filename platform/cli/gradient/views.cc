@@ -37,6 +37,8 @@ std::string machine_flag(const job::JobSpec& spec, job::Role role) {
       return "masterMachineType";
     case job::Role::kParameterServer:
       return "parameterServerMachineType";
+    case job::Role::kEvaluator:
+      return "evaluatorMachineType";  // which no experiment says
     case job::Role::kWorker:
     case job::Role::kChief:
       break;

@@ -9,6 +9,7 @@
 #include "cli/runai/age.h"
 #include "cli/runai/status.h"
 #include "cli/table.h"
+#include "job/elastic.h"
 #include "job/units.h"
 
 namespace muster::cli::runai {
@@ -92,7 +93,7 @@ std::string gpus_deserved(const ProjectStatus& status) {
 job::Resources claims_of(const Job& job) {
   job::Resources sum;
   for (const job::Task& task : job.tasks) {
-    if (task.node.empty()) continue;
+    if (task.node.empty() || job::has_gone(task)) continue;
     const job::Resources& claim = job::resources_of(job.spec, task.role);
     sum.cpu_milli += claim.cpu_milli;
     sum.memory_bytes += claim.memory_bytes;

@@ -252,9 +252,12 @@ Command submit_distributed() {
   const Flags slots = {{.name = "--slots-per-worker",
                         .value = "N",
                         .help = "ranks that a worker takes (default: 1)"}};
-  const Flags replicas = {
-      {.name = "--min-replicas", .value = "N", .help = "the same as --max-replicas, for now"},
-      {.name = "--max-replicas", .value = "N", .help = "how many workers"}};
+  const Flags replicas = {{.name = "--min-replicas",
+                           .value = "N",
+                           .help = "run with so many workers at the least (default: --workers)"},
+                          {.name = "--max-replicas",
+                           .value = "N",
+                           .help = "with so many at the most (default: --workers)"}};
   return {
       .name = "submit-dist",
       .help = "a job of several tasks, by the framework it is written for",

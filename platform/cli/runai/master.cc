@@ -1,5 +1,6 @@
 #include "cli/runai/master.h"
 
+#include <algorithm>
 #include <boost/tokenizer.hpp>
 #include <stdexcept>
 
@@ -71,17 +72,23 @@ void read_environment(FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
-/// Fixed for now: as many as there may be.
+/// Run:AI starts --workers of them. Here an elastic job starts with as many as there is room for,
+/// so that those only have to lie between the two others.
 void read_replicas(FlagReader& reader, job::JobSpec& spec) {
-  if (!reader.has("--min-replicas") && !reader.has("--max-replicas")) return;
-  const int most = reader.number("--max-replicas", reader.number("--workers", 1));
-  const int least = reader.number("--min-replicas", most);
-  if (least != most || (reader.has("--workers") && reader.number("--workers", most) != most)) {
-    reader.fault(reader.has("--min-replicas") ? "--min-replicas" : "--max-replicas",
-                 "a PyTorch job starts with all of its workers; give the same number for both, "
-                 "and for --workers");
+  const int first = spec.workers;
+  const int most = reader.has("--workers") ? reader.number("--max-replicas", first) : first;
+  const int least = reader.number("--min-replicas", std::min(first, most));
+  for (const char* flag : {"--workers", "--max-replicas", "--min-replicas"}) {
+    if (reader.is_at_fault(flag)) return;
+  }
+  if (least <= most && (first < least || first > most)) {
+    reader.fault("--workers", std::to_string(first) +
+                                  " is not between --min-replicas and "
+                                  "--max-replicas, " +
+                                  std::to_string(least) + " and " + std::to_string(most));
   }
   spec.workers = most;
+  if (least != most) spec.scheduling.min_workers = least;
 }
 
 }  // namespace

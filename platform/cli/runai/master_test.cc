@@ -86,16 +86,37 @@ TEST(RunaiMaster, ItMayHaveVariablesOfItsOwn) {
             "alone; give it another value there");
 }
 
-TEST(RunaiMaster, ReplicasAreAFixedNumber) {
-  EXPECT_EQ(spec_of("pytorch", {"--min-replicas=3", "--max-replicas=3"}).workers, 3);
-  EXPECT_EQ(spec_of("pytorch", {"--max-replicas=3"}).workers, 3);
-  const std::string both =
-      "a PyTorch job starts with all of its workers; give the same number for both, and for "
-      "--workers";
-  EXPECT_EQ(fault_of(dist_with("pytorch", {"--min-replicas=1", "--max-replicas=3"})),
-            "--min-replicas " + both);
-  EXPECT_EQ(fault_of(dist_with("pytorch", {"--workers=1", "--max-replicas=3"})),
-            "--max-replicas " + both);
+TEST(RunaiMaster, ReplicasThatDifferAreOfAnElasticJob) {
+  struct Case {
+    Words flags;
+    int workers;
+    std::optional<int> least;
+  };
+  const Case cases[] = {
+      {{"--min-replicas=3", "--max-replicas=3"}, 3, {}},
+      {{"--max-replicas=3"}, 3, {}},
+      {{"--min-replicas=1", "--max-replicas=3"}, 3, 1},
+      {{"--workers=1", "--max-replicas=3"}, 3, 1},
+      {{"--workers=3", "--min-replicas=2"}, 3, 2},
+      {{"--workers=2", "--min-replicas=0", "--max-replicas=3"}, 3, 0},
+  };
+  for (const Case& one : cases) {
+    const job::JobSpec spec = spec_of("pytorch", one.flags);
+    EXPECT_EQ(spec.workers, one.workers) << one.flags.front();
+    EXPECT_EQ(spec.scheduling.min_workers, one.least) << one.flags.front();
+  }
+}
+
+TEST(RunaiMaster, ReplicasThatCannotBeAreAFault) {
+  const std::string between = " is not between --min-replicas and --max-replicas, ";
+  EXPECT_EQ(fault_of(dist_with("pytorch", {"--workers=5", "--max-replicas=3"})),
+            "--workers 5" + between + "3 and 3");
+  EXPECT_EQ(fault_of(dist_with("pytorch", {"--workers=1", "--min-replicas=2", "--max-replicas=3"})),
+            "--workers 1" + between + "2 and 3");
+  EXPECT_EQ(fault_of(dist_with("pytorch", {"--min-replicas=4", "--max-replicas=3"})),
+            "--min-replicas 4 is out of range; give 0 to 3, the number of workers");
+  EXPECT_EQ(fault_of(dist_with("pytorch", {"--min-replicas=2", "--max-replicas=many"})),
+            "--max-replicas 'many' is not a whole number");
   EXPECT_EQ(fault_of(dist_with("tf", {"--min-replicas=1"})), "unknown flag '--min-replicas'");
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/runai/runai.h"
+#include "job/elastic.h"
 
 namespace muster::cli::runai {
 
@@ -24,9 +25,9 @@ bool is_held_back(const Job& job) {
   return job.phase == Phase::kQueued && job.suspended;
 }
 
-/// Of an elastic gang, those that have no place are no part of it as it runs now.
+/// Of an elastic gang, those that have no place or have left are no part of it as it runs now.
 bool is_in_gang(const Job& job, const Task& task) {
-  return !job.spec.scheduling.min_workers || !task.node.empty();
+  return !task.left && (!job.spec.scheduling.min_workers || !task.node.empty());
 }
 
 bool has_task_in(const Job& job, TaskPhase phase) {
@@ -101,9 +102,9 @@ std::string status_of(const Job& job, const Task& task) {
       if (is_held_back(job)) return "Suspended";
       return waits_for_workers(job, task) ? "Init:0/1" : "Pending";
     case TaskPhase::kStarting:
-      return is_leaving(job) ? "Terminating" : "ContainerCreating";
+      return is_leaving(job) || task.left ? "Terminating" : "ContainerCreating";
     case TaskPhase::kRunning:
-      return is_leaving(job) ? "Terminating" : "Running";
+      return is_leaving(job) || task.left ? "Terminating" : "Running";
     case TaskPhase::kEnded:
       break;
   }
@@ -145,11 +146,15 @@ PodCounts count_pods(const Job& job) {
 
 GpuCounts count_gpus(const Job& job) {
   GpuCounts counts;
+  std::set<int> seats;
   for (const Task& task : job.tasks) {
-    const job::Resources& resources = job::resources_of(job.spec, task.role);
-    counts.requested_milli += requested_milli(resources);
-    counts.requested_memory_bytes += resources.gpu_memory_bytes;
-    if (job::is_final(job.phase)) continue;
+    // Whoever comes in the place of a worker that left asks for no more than that one did.
+    if (seats.insert(task.seat).second) {
+      const job::Resources& resources = job::resources_of(job.spec, task.role);
+      counts.requested_milli += requested_milli(resources);
+      counts.requested_memory_bytes += resources.gpu_memory_bytes;
+    }
+    if (job::is_final(job.phase) || job::has_gone(task)) continue;
     counts.allocated_milli += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
   }
   return counts;
@@ -158,7 +163,7 @@ GpuCounts count_gpus(const Job& job) {
 std::string node_of(const Job& job) {
   std::set<std::string> nodes;
   for (const Task& task : job.tasks) {
-    if (!task.node.empty()) nodes.insert(task.node);
+    if (!task.node.empty() && !job::has_gone(task)) nodes.insert(task.node);
   }
   if (nodes.empty()) return "N/A";
   return nodes.size() == 1 ? *nodes.begin() : "<multiple>";

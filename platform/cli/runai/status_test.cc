@@ -93,6 +93,29 @@ TEST(Status, AnElasticGangRunsWithTheWorkersThatItHas) {
   EXPECT_EQ(status_of(job), "Running");
 }
 
+TEST(Status, OfAWorkerThatLeftAnElasticGangIsItsOwnAlone) {
+  Job job = mpi_job("dist", 2);
+  job.spec.scheduling.min_workers = 1;
+  job.tasks[2].left = true;
+  EXPECT_EQ(status_of(job, job.tasks[2]), "Terminating");
+
+  job.tasks[2].phase = TaskPhase::kEnded;
+  job.tasks[2].exit = job::ExitStatus{.signal = 15, .stopped = true};
+  job.tasks[2].node = "gpu-9";
+  job.tasks.push_back(job::next_worker(job, 2));
+  job.tasks[3].phase = TaskPhase::kRunning;
+  job.tasks[3].node = "gpu-7";
+  job.tasks[3].devices = {1};
+  job.tasks[3].gpu_share_milli = 1000;
+
+  EXPECT_EQ(status_of(job, job.tasks[2]), "Terminated");
+  EXPECT_EQ(status_of(job), "Running");
+  EXPECT_EQ(node_of(job), "gpu-7");
+  EXPECT_EQ(count_pods(job).running, 3);
+  EXPECT_EQ(count_gpus(job).requested_milli, 2000);
+  EXPECT_EQ(count_gpus(job).allocated_milli, 2000);
+}
+
 TEST(Status, OfAPodSaysHowItEnded) {
   struct End {
     job::ExitStatus exit;

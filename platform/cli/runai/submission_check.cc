@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kLongestName = 48;
 
 /// The path of a field in a spec, and the flag that sets it; the first that fits counts.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kFlagOfField{
     {{"name", "--name"},
      {"project", "--project"},
      {"image", "--image"},
@@ -36,6 +36,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kFlagOfF
      {"leader.environment", "--master-environment"},
      {"leader.command", "--command"},
      {"leader", "--master-args"},
+     {"scheduling.min_workers", "--min-replicas"},
      {"scheduling.node_pools", "--node-pools"},
      {"scheduling.required_topology", "--required-pod-topology-key"},
      {"scheduling.preferred_topology", "--preferred-pod-topology-key"},

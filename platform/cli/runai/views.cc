@@ -10,6 +10,7 @@
 #include "cli/runai/runai.h"
 #include "cli/runai/status.h"
 #include "cli/table.h"
+#include "job/elastic.h"
 #include "job/units.h"
 
 namespace muster::cli::runai {
@@ -62,7 +63,8 @@ std::string allocated_memory(const Job& job) {
   if (!is_asked_for || job::is_final(job.phase)) return "-";
   int64_t sum = 0;
   for (const Task& task : job.tasks) {
-    if (!task.devices.empty()) sum += job::resources_of(job.spec, task.role).gpu_memory_bytes;
+    if (!task.devices.empty() && !job::has_gone(task))
+      sum += job::resources_of(job.spec, task.role).gpu_memory_bytes;
   }
   return job::format_bytes(sum);
 }

@@ -75,6 +75,7 @@ ContainerEngine::Impl::~Impl() {
   for (const auto& [key, task] : tasks) {
     if (task->follower) task->follower->hang_up();
   }
+  changes.clear();
   starting.clear();
   tasks.clear();
 }

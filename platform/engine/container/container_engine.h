@@ -35,6 +35,7 @@ class ContainerEngine : public Engine {
   std::string generated_folder(const Gang& gang, std::string_view task,
                                job::Sandbox sandbox) const override;
   void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override;
   void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
   Found adopt(const Gang& gang, const std::string& task) override;
   void scrub(const Gang& gang) override;

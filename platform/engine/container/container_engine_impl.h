@@ -89,6 +89,7 @@ struct ContainerEngine::Impl {
   void prepare_hosts(const std::shared_ptr<GangStart>& start);
   Step network_step(const std::shared_ptr<GangStart>& start, HeldHost& host);
   void make_network(const std::shared_ptr<GangStart>& start, HeldHost& host, int tries, Then then);
+  void find_network(const std::shared_ptr<GangStart>& start, HeldHost& host, Then then);
   void launch_all(const std::shared_ptr<GangStart>& start);
   struct Launch;
   void launch(const std::shared_ptr<GangStart>& start, const launch::TaskPlan& plan);
@@ -108,9 +109,14 @@ struct ContainerEngine::Impl {
   void make_volumes(const std::shared_ptr<Filling>& filling, Then then);
   void check_owner(const std::shared_ptr<Filling>& filling, Then then);
   void fill(const std::shared_ptr<Filling>& filling, Then then);
-  /// Of the job the volumes are to be made anew.
-  void forget_volumes(const std::string& job_id) const;
+  /// Of the job the volumes on this host are to be made anew.
+  void forget_volumes(const std::string& job_id, const HeldHost& host) const;
   void remove_volumes(HeldHost& host, const std::string& job_id);
+
+  // --- while they run (container_changes.cc)
+  class Change;
+  bool is_being_started(const Gang& gang, const std::string& task) const;
+  void change(const std::shared_ptr<HeldTask>& task, const launch::FileChange& change, Then then);
 
   // --- following and ending
   std::shared_ptr<TaskFollower> follower_for(HeldTask& task, Mirror mirror);
@@ -157,6 +163,7 @@ struct ContainerEngine::Impl {
   base::Background background;
   std::map<TaskKey, std::shared_ptr<HeldTask>> tasks;
   std::vector<std::shared_ptr<GangStart>> starting;
+  std::vector<std::shared_ptr<Change>> changes;  ///< under way
   /// The network of a gang, by the host that it is on.
   std::map<std::pair<Gang, HeldHost*>, std::string> networks;
   bool swept = false;

@@ -252,6 +252,7 @@ ShimPlan shim_plan(const TaskPlan& plan, const ContainerSite& site) {
     shim.address = plan.ssh->bind.empty() ? plan.address : plan.ssh->bind;
     shim.port = plan.ssh->port;
   }
+  shim.serves = plan.serves;
   shim.grace = plan.grace;
   shim.tags_ranks = plan.tags_ranks;
   shim.prepends_rank = plan.prepends_rank;

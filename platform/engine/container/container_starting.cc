@@ -22,6 +22,8 @@ using launch::TaskPlan;
 
 namespace {
 
+using NamedWithLabels = std::vector<std::pair<std::string, Labels>>;
+
 /// Names that are tried where somebody else has the one that a thing should have.
 constexpr int kMostNames = 4;
 
@@ -157,10 +159,23 @@ void ContainerEngine::Impl::make_network(const std::shared_ptr<GangStart>& start
           start->networks.push_back(&host);
           return then({});
         }
-        // It is left alone: whose it is, we do not know.
         const bool is_taken = made.error().code == ErrorCode::kConflict;
+        if (is_taken && tries == 0) return find_network(start, host, then);
         if (is_taken && tries + 1 < kMostNames) return make_network(start, host, tries + 1, then);
         then(network_error(host, std::move(made).error()));
+      });
+}
+
+/// That of a gang which an earlier server has started. Somebody else's is left alone.
+void ContainerEngine::Impl::find_network(const std::shared_ptr<GangStart>& start, HeldHost& host,
+                                         Then then) {
+  host.client().networks(
+      as_filters(labels_of_gang(options.owner, start->gang)),
+      [this, start, &host, then = std::move(then)](const Result<NamedWithLabels>& listed) {
+        if (!listed) return then(network_error(host, listed.error()));
+        if (listed->empty()) return make_network(start, host, 1, then);
+        networks[{start->gang, &host}] = listed->front().first;
+        then({});
       });
 }
 
@@ -292,10 +307,8 @@ void ContainerEngine::Impl::undo(const std::shared_ptr<GangStart>& start) {
     const std::shared_ptr<HeldTask> task = held.mapped();
     if (task->follower) task->follower->stop();
     task->start.reset();
-    std::error_code ignored;
-    const TaskFolder folder = folder_of(start->gang, name);
-    for (const fs::path& trace : {folder.running(), container_record_in(folder)}) {
-      fs::remove(trace, ignored);
+    if (const auto removed = base::remove_tree(folder_of(start->gang, name).path); !removed) {
+      base::log_error(removed.error().what);
     }
     if (task->container.empty()) continue;
     containers.push_back([this, task](Then then) {
@@ -314,11 +327,11 @@ void ContainerEngine::Impl::undo(const std::shared_ptr<GangStart>& start) {
     networks.erase(network);
   }
   for (const auto& [host, name] : start->volumes) {
+    forget_volumes(start->gang.job_id, *host);
     rest.push_back([this, host = host, name = name](Then then) {
       removals.add(*host, Removals::Kind::kVolume, name, [then = std::move(then)] { then({}); });
     });
   }
-  if (!start->volumes.empty()) forget_volumes(start->gang.job_id);
   const auto say = [this, done, error = *start->error](const Result<void>&) {
     soon([done, error] { done(error); });
   };

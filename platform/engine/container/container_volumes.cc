@@ -214,9 +214,9 @@ void ContainerEngine::Impl::fill(const std::shared_ptr<Filling>& filling, Then t
               });
 }
 
-void ContainerEngine::Impl::forget_volumes(const std::string& job_id) const {
+void ContainerEngine::Impl::forget_volumes(const std::string& job_id, const HeldHost& host) const {
   std::error_code ignored;
-  fs::remove_all(job_folder(job_id) / "volumes", ignored);
+  fs::remove(job_folder(job_id) / "volumes" / host.host.name(), ignored);
 }
 
 /// Which they are the host is asked: an attempt may have had others than the next.

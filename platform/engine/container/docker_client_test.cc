@@ -1,5 +1,5 @@
 // The client against a fake engine (test_fake_daemon.h): for what real ones do not do on request.
-// That it and real engines understand each other is docker_client_podman_test.cc's part.
+// That it and real engines understand each other is the part of docker_client_*podman_test.cc.
 #include "engine/container/docker_client.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class DockerClientTest : public testing::Test {
     });
   }
 
-  LoopOfTest loop_;
+  base::TestLoop loop_;
 };
 
 #define CLIENT_OF(daemon, ...) \

@@ -1,5 +1,5 @@
 // For tests: a fake of an engine, which says what a script has it say. It knows nothing of
-// containers: what real engines do is tested against real ones (docker_client_podman_test.cc). It
+// containers: what real engines do is tested against real ones (test_real_engine.h). It
 // is for what those do not do when asked to: hang, refuse, break off, talk nonsense, be too old.
 //
 // A thread of its own for each connection; a script may block.

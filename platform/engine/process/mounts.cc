@@ -66,7 +66,7 @@ Result<void> place_on_machine(MountPlan& plan, const Mount& mount, const Known& 
     return refused(mount, folder.string() + " is a file");
   }
   if (known.missing.empty()) {
-    if (!same_kind(target, mount.source)) {
+    if (mount.is_link || !same_kind(target, mount.source)) {
       plan.fresh[target.parent_path()].insert(target.filename().string());
     }
     return {};
@@ -89,6 +89,7 @@ Result<void> make_place(const fs::path& place, const fs::path& like) {
 /// out of what is shown.
 Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::path& below,
                             const std::vector<fs::path>& hidden) {
+  if (outer.is_link) return refused(mount, outer.target.string() + " is a link");
   std::error_code error;
   fs::path place = fs::canonical(outer.source, error);
   for (const fs::path& name : below) {

@@ -22,6 +22,8 @@ struct Mount {
   std::filesystem::path target;
   bool read_only = false;
   bool own = false;  ///< the source is Muster's, so places may be made in it
+  /// The target is a link to `source`, a path of the sandbox: what is replaced there is seen here.
+  bool is_link = false;
 
   bool operator==(const Mount&) const = default;
 };

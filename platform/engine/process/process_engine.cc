@@ -14,13 +14,16 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
+#include "engine/change_errors.h"
 #include "engine/process/exec_program.h"
+#include "engine/process/hosts_file.h"
 #include "engine/process/process_attach.h"
 #include "engine/process/process_exec.h"
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
 #include "engine/process/task_layout.h"
 #include "engine/process/this_node.h"
+#include "engine/shim/change.h"
 #include "engine/shim/inner.h"
 #include "engine/task_folder_reading.h"
 
@@ -51,9 +54,9 @@ struct ProcessEngine::Start {
   Gang gang;
   std::vector<launch::TaskPlan> plans;
   Done done;
-  int unheard = 0;  ///< shims that have said neither
-  int alive = 0;    ///< shims that have not ended
-  std::vector<std::string> tasks;
+  int unheard = 0;                 ///< shims that have said neither
+  int alive = 0;                   ///< shims that have not ended
+  std::vector<std::string> tasks;  ///< those that have a folder
   std::optional<Error> error;
 };
 
@@ -133,6 +136,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
     return Error{.code = ErrorCode::kConflict,
                  .what = "task " + plan.task + " of this attempt was started before"};
   }
+  start->tasks.push_back(plan.task);
   MUSTER_CHECK(lay_out_task(plan, folder, volume_folders(start->gang.job_id), options_));
   // The lock goes to the shim as an open descriptor: held without a gap from before it exists.
   // docs/decisions/0002.
@@ -161,7 +165,6 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
   held.status_interest =
       loop_.when_readable(held.status.get(), [this, start, &held] { hear_shim(start, held); });
   watch_end(held);
-  start->tasks.push_back(plan.task);
   ++start->unheard;
   ++start->alive;
   tasks_[key] = std::move(task);
@@ -251,8 +254,7 @@ void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
   if (start->error && start->alive > 0) return;
   const Done done = std::exchange(start->done, nullptr);
   if (start->error) {
-    for (const std::string& task : start->tasks) tasks_.erase({start->gang, task});
-    scrub(start->gang);
+    undo(*start);
     return done(*start->error);
   }
   done({});
@@ -274,6 +276,15 @@ void ProcessEngine::settle(const std::shared_ptr<Start>& start) {
   }
 }
 
+/// Others of the gang may run, and these be started again.
+void ProcessEngine::undo(const Start& start) {
+  for (const std::string& task : start.tasks) {
+    tasks_.erase({start.gang, task});
+    const auto removed = base::remove_tree(folder_of(start.gang, task).path);
+    if (!removed) base::log_error(removed.error().what);
+  }
+}
+
 void ProcessEngine::watch_ranks(HeldTask& task) {
   if (!task.takes_ranks) return;
   const TaskFolder folder = folder_of(task.key.first, task.key.second);
@@ -282,6 +293,40 @@ void ProcessEngine::watch_ranks(HeldTask& task) {
   // Those that were quicker than the watch.
   if (ranks(task.key.first, {task.key.second}).empty()) return;
   loop_.post([this, key = task.key] { report(key, RanksChanged{}); });
+}
+
+// --- while it runs
+
+void ProcessEngine::change_files(const Gang& gang, std::vector<launch::FileChange> changes,
+                                 Done done) {
+  Result<void> all;
+  for (const launch::FileChange& each : changes) {
+    auto changed = change(gang, each);
+    if (!changed && all) all = change_error(each.task, std::move(changed).error());
+  }
+  loop_.post([all = std::move(all), done = std::move(done)] { done(all); });
+}
+
+bool ProcessEngine::is_being_started(const Gang& gang, const std::string& task) const {
+  const auto found = tasks_.find({gang, task});
+  if (found != tasks_.end()) return found->second->start != nullptr;
+  return std::any_of(unpacking_.begin(), unpacking_.end(), [&](const auto& start) {
+    return start->gang == gang &&
+           std::any_of(start->plans.begin(), start->plans.end(),
+                       [&](const launch::TaskPlan& plan) { return plan.task == task; });
+  });
+}
+
+Result<void> ProcessEngine::change(const Gang& gang, const launch::FileChange& change) {
+  if (is_being_started(gang, change.task)) return not_started_yet();
+  if (tasks_.count({gang, change.task}) == 0) return {};
+  const TaskFolder folder = folder_of(gang, change.task);
+  // Before the files: whoever reads of a host there is to find its address.
+  MUSTER_CHECK(add_hosts(folder.hosts(), change.hosts));
+  auto changed = engine::change_files(folder, change.files);
+  // Its end is on its way here.
+  if (!changed && changed.error().code == ErrorCode::kNotFound) return {};
+  return changed;
 }
 
 // --- ending

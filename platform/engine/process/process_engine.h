@@ -30,6 +30,7 @@ class ProcessEngine : public Engine {
   std::string generated_folder(const Gang& gang, std::string_view task,
                                job::Sandbox sandbox) const override;
   void start(const Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override;
+  void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override;
   void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
   Found adopt(const Gang& gang, const std::string& task) override;
   void scrub(const Gang& gang) override;
@@ -67,7 +68,10 @@ class ProcessEngine : public Engine {
   void stop_unpacking(const Gang& gang, const std::vector<std::string>& tasks);
   void hear_shim(const std::shared_ptr<Start>& start, HeldTask& task);
   void settle(const std::shared_ptr<Start>& start);
+  void undo(const Start& start);
   void fail_start(const std::shared_ptr<Start>& start, base::Error error);
+  bool is_being_started(const Gang& gang, const std::string& task) const;
+  Result<void> change(const Gang& gang, const launch::FileChange& change);
   void watch_end(HeldTask& task);
   void watch_ranks(HeldTask& task);
   void take_up(HeldTask& task);

@@ -23,16 +23,15 @@ void append(Words& words, std::initializer_list<std::string> more) {
   words.insert(words.end(), more);
 }
 
-/// Files of /generated that are found elsewhere, too. A volume of the user's at that place wins.
-void add_generated(const launch::TaskPlan& plan, const TaskFolder& folder,
-                   std::vector<Mount>& mounts) {
+/// Files of /generated that are found elsewhere, too, by links: they may be replaced while the task
+/// runs. A volume of the user's at that place wins.
+void add_generated(const launch::TaskPlan& plan, std::vector<Mount>& mounts) {
   const std::vector<Mount> volumes = mounts;
   for (const auto& [name, target] : plan.also_at) {
     bool taken = false;
     for (const Mount& volume : volumes) taken = taken || is_within(target, volume.target);
     if (taken) continue;
-    mounts.push_back(
-        {.source = folder.generated() / name, .target = target, .read_only = true, .own = true});
+    mounts.push_back({.source = fs::path("/generated") / name, .target = target, .is_link = true});
   }
 }
 
@@ -100,7 +99,7 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
                        .advice = sandbox_advice()};
   }
   std::vector<Mount> wanted = volumes;
-  add_generated(plan, folder, wanted);
+  add_generated(plan, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
   add_own_places(mounts);
   Words words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},

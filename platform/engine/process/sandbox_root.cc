@@ -161,6 +161,9 @@ class Root {
   }
 
   void show_mount(const Mount& mount) {
+    if (mount.is_link) {
+      return append(words_, {"--symlink", mount.source.string(), mount.target.string()});
+    }
     append(words_, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
                     mount.target.string()});
     if (mount.own) return;

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "engine/process/account_files.h"
 #include "engine/process/host_facts.h"
+#include "engine/process/hosts_file.h"
 #include "engine/process/sandbox.h"
 
 namespace muster::engine {
@@ -57,6 +58,7 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                           .mpi = plan.mpi,
                           .takes_ranks = plan.takes_ranks},
                 .address = plan.address,
+                .serves = plan.serves,
                 .grace = plan.grace,
                 .tags_ranks = plan.tags_ranks,
                 .prepends_rank = plan.prepends_rank,

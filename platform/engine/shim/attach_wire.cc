@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/number.h"
+#include "engine/shim/packet.h"
 
 namespace muster::engine {
 
@@ -17,10 +18,6 @@ constexpr char kLeftOut = 'l';
 
 /// What a terminal's size has room for.
 constexpr int kLargestSize = 65'535;
-
-std::string packet(char type, std::string_view rest) {
-  return std::string(1, type).append(rest);
-}
 
 struct Encode {
   std::string operator()(const AttachInput& input) const { return packet(kInput, input.bytes); }

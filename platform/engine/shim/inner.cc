@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/files.h"
@@ -22,6 +24,7 @@
 #include "engine/shim/process_tree.h"
 #include "engine/shim/rank_output.h"
 #include "engine/shim/rank_watch.h"
+#include "engine/shim/reached_programs.h"
 
 namespace muster::engine {
 
@@ -29,6 +32,8 @@ namespace {
 
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
+
+constexpr std::chrono::milliseconds kLookForPrograms{50};
 
 /// The program could not be started: what a shell would answer, and why in words.
 job::ExitStatus not_started(const InnerPlan& plan, const base::Error& error) {
@@ -128,7 +133,7 @@ class Inner {
   void wait_for_something() {
     std::array<pollfd, 4> watched{{{kInnerControl, POLLIN, 0},
                                    {children_.get(), POLLIN, 0},
-                                   {plan_.ssh_command.empty() ? -1 : kInnerListener, POLLIN, 0},
+                                   {answers_ssh() ? kInnerListener : -1, POLLIN, 0},
                                    {ranks_.get(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (rank_watch_.due() && RankWatch::Steady::now() >= *rank_watch_.due()) rank_watch_.look();
@@ -136,8 +141,11 @@ class Inner {
     if (watched[3].revents != 0) take_rank_outputs();
     if (watched[0].revents != 0) hear();
     if (watched[1].revents != 0) reap();
-    if (watched[2].revents != 0 && !done_) answer_ssh();
+    if (leaving_ && !done_) leave();
+    if (watched[2].revents != 0 && !done_ && answers_ssh()) answer_ssh();
   }
+
+  bool answers_ssh() const { return !plan_.ssh_command.empty() && !leaving_; }
 
   /// Something starts that may start some.
   void look_for_ranks() {
@@ -145,6 +153,7 @@ class Inner {
   }
 
   int milliseconds_to_wait() const {
+    if (leaving_) return milliseconds_of(kLookForPrograms);
     const auto due = rank_watch_.due();
     return due ? milliseconds_of(*due - RankWatch::Steady::now()) : -1;
   }
@@ -164,8 +173,19 @@ class Inner {
   void terminate() {
     if (program_ > 0) {
       ::kill(-program_, SIGTERM);
-    } else {
-      finish({.signal = SIGTERM, .stopped = true});
+      return;
+    }
+    leaving_ = true;
+    leave();
+  }
+
+  /// A task without a program of its own ends with what others run in it, and with the remote
+  /// shells through which the last words of these go. A remote shell may be about to start one.
+  void leave() {
+    const bool has_children = ::waitpid(-1, nullptr, WNOHANG) >= 0;
+    if (!has_children) return finish({.signal = SIGTERM, .stopped = true});
+    for (const pid_t pid : reached_programs(plan_.ssh_command.front())) {
+      if (told_.insert(pid).second) ::kill(pid, SIGTERM);
     }
   }
 
@@ -229,6 +249,8 @@ class Inner {
   base::UniqueFd ranks_;
   RankWatch rank_watch_{std::filesystem::path(plan_.generated) / "ranks"};
   pid_t program_ = -1;
+  bool leaving_ = false;  ///< as a task without a program of its own does
+  std::set<pid_t> told_;  ///< programs of others, to end
   bool done_ = false;
 };
 

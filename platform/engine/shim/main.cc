@@ -5,6 +5,7 @@
 // muster-shim --rank PROGRAM...: what mpirun starts a rank through.
 // muster-shim --container FOLDER: holds the same task as process 1 of a container.
 // muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET: tells what becomes of it.
+// muster-shim --change FOLDER: changes files of a task that runs.
 // muster-shim --run FOLDER, --attach FOLDER: what --exec and the socket "attach" are for, over the
 //   standard input and output.
 //
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "engine/shim/change.h"
 #include "engine/shim/container.h"
 #include "engine/shim/exec.h"
 #include "engine/shim/follow.h"
@@ -41,6 +43,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && mode == "--container") return run_container(argv[2]);
   if (argc == 3 && mode == "--run") return run_beside(argv[2]);
   if (argc == 3 && mode == "--attach") return run_attach(argv[2]);
+  if (argc == 3 && mode == "--change") return run_change(argv[2]);
   if (argc == 2 && mode == "--inner") return run_inner();
   if (argc == 2 && mode == "--exec") return run_exec();
   if (argc == 2 && !mode.starts_with("--")) return run_outer(argv[1]);

@@ -35,6 +35,7 @@
 #include "engine/shim/program_input.h"
 #include "engine/shim/rank_output.h"
 #include "engine/shim/rank_tags.h"
+#include "engine/shim/served_port.h"
 #include "engine/shim/task_metrics.h"
 
 namespace muster::engine {
@@ -103,6 +104,7 @@ class Outer {
     if (plan_.port != 0) {
       MUSTER_TRY(listener_, listen_on(plan_.address, plan_.port));
     }
+    for (const launch::ServedPort& served : plan_.serves) MUSTER_CHECK(check_is_free(served));
     return {};
   }
 
@@ -318,11 +320,14 @@ class Outer {
     if (site_.is_process_one && plan_.port != 0) probe_.start(plan_.address, plan_.port);
   }
 
-  /// The plan is what a program beside the task's own is started with, too.
+  /// The plan is what a program beside the task's own is started with, too, and says which files
+  /// change together.
   void take_mpi(const MpiAnswer& answer) {
     if (!plan_.inner.mpi) return;
     if (!answer.is_known()) log_->notice(notice_of(answer, *plan_.inner.mpi));
-    add_variables(variant_for(*plan_.inner.mpi, answer), plan_.inner.environment);
+    const launch::MpiChoice::Variant& variant = variant_for(*plan_.inner.mpi, answer);
+    add_variables(variant, plan_.inner.environment);
+    plan_.inner.taken_from = variant.files;
     [[maybe_unused]] const auto kept = base::write_file(folder_.plan(), encode(plan_));
     if (!answer.is_known()) return;
     [[maybe_unused]] const auto told =

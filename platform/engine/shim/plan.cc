@@ -112,6 +112,7 @@ json inner_to_json(const InnerPlan& plan) {
              {"generated", text_to_json(plan.generated)},
              {"takes_ranks", plan.takes_ranks}};
   if (plan.mpi) value["mpi"] = mpi_to_json(*plan.mpi);
+  if (!plan.taken_from.empty()) value["taken_from"] = texts_to_json(plan.taken_from);
   return value;
 }
 
@@ -128,6 +129,7 @@ InnerPlan inner_from_json(const json& value) {
                  .takes_ranks = value.value("takes_ranks", false)};
   if (value.count("generated") > 0) plan.generated = text_from_json(value.at("generated"));
   if (value.count("mpi") > 0) plan.mpi = mpi_from_json(value.at("mpi"));
+  if (value.count("taken_from") > 0) plan.taken_from = pairs_from_json(value.at("taken_from"));
   return plan;
 }
 
@@ -143,6 +145,23 @@ SamplingPlan sampling_from_json(const json& value) {
           .interval = std::chrono::milliseconds(value.at("interval_ms").get<int64_t>()),
           .nvml = text_from_json(value.at("nvml")),
           .gpus = texts_from_json(value.at("gpus"))};
+}
+
+json serves_to_json(const std::vector<launch::ServedPort>& ports) {
+  json list = json::array();
+  for (const launch::ServedPort& served : ports) {
+    list.push_back({{"port", served.port}, {"address", served.address}});
+  }
+  return list;
+}
+
+std::vector<launch::ServedPort> serves_from_json(const json& list) {
+  std::vector<launch::ServedPort> ports;
+  for (const json& served : list) {
+    ports.push_back(
+        {.port = served.at("port").get<int>(), .address = served.at("address").get<std::string>()});
+  }
+  return ports;
 }
 
 int64_t count_of(base::Time time) {
@@ -168,6 +187,7 @@ std::string encode(const ShimPlan& plan) {
                   {"generated", text_to_json(plan.generated)},
                   {"address", plan.address},
                   {"port", plan.port},
+                  {"serves", serves_to_json(plan.serves)},
                   {"grace_ms", plan.grace.count()},
                   {"tags_ranks", plan.tags_ranks},
                   {"prepends_rank", plan.prepends_rank},
@@ -184,6 +204,8 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
             value.count("generated") > 0 ? text_from_json(value.at("generated")) : std::string(),
         .address = value.at("address").get<std::string>(),
         .port = value.at("port").get<int>(),
+        .serves = value.count("serves") > 0 ? serves_from_json(value.at("serves"))
+                                            : std::vector<launch::ServedPort>(),
         .grace = std::chrono::milliseconds(value.at("grace_ms").get<int64_t>()),
         .tags_ranks = value.value("tags_ranks", false),
         .prepends_rank = value.value("prepends_rank", false),

@@ -23,6 +23,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ struct InnerPlan {
   std::string generated;                 ///< the generated folder, as it is seen in the task
   std::optional<launch::MpiChoice> mpi;  ///< its mpirun is asked before the program starts
   bool takes_ranks = false;  ///< ranks that nobody signs in are looked for: rank_watch.h
+  /// Once its mpirun is known: files of /generated that have the content of another.
+  std::map<std::string, std::string> taken_from;
 };
 
 /// How a task is measured while it runs.
@@ -67,6 +70,8 @@ struct ShimPlan {
   std::string generated;
   std::string address;  ///< where ssh is answered: what is bound
   int port = 0;         ///< 0: nowhere
+  /// What its program will bind; nobody else may have it when the program starts.
+  std::vector<launch::ServedPort> serves;
   std::chrono::milliseconds grace{0};
   bool tags_ranks = false;     ///< rank_tags.h
   bool prepends_rank = false;  ///< and lines begin with the rank alone

@@ -18,6 +18,7 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
                       .generated = "/generated",
                       .address = "127.16.0.1",
                       .port = 12345,
+                      .serves = {{.port = 12346, .address = "127.16.0.1"}, {.port = 12347}},
                       .grace = std::chrono::seconds(3),
                       .tags_ranks = true,
                       .prepends_rank = true,
@@ -39,6 +40,7 @@ TEST(ShimPlan, CarriesEveryByteOfItsTexts) {
   EXPECT_EQ(read->generated, plan.generated);
   EXPECT_EQ(read->address, plan.address);
   EXPECT_EQ(read->port, plan.port);
+  EXPECT_EQ(read->serves, plan.serves);
   EXPECT_EQ(read->grace, plan.grace);
   EXPECT_TRUE(read->tags_ranks && read->prepends_rank);
   EXPECT_EQ(read->log_quota, plan.log_quota);
@@ -60,12 +62,16 @@ TEST(InnerPlan, SaysWhatEachMpiIsGiven) {
           {job::MpiKind::kMpich, {}},
           {job::MpiKind::kIntel, {.environment = {}, .files = {{"hostfile", "hostfile.\xff"}}}}}};
 
-  const auto read = decode_inner_plan(
-      encode(InnerPlan{.generated = "/generated", .mpi = choice, .takes_ranks = true}));
+  const auto read =
+      decode_inner_plan(encode(InnerPlan{.generated = "/generated",
+                                         .mpi = choice,
+                                         .takes_ranks = true,
+                                         .taken_from = {{"hostfile", "hostfile.\xff"}}}));
 
   ASSERT_TRUE(read);
   EXPECT_EQ(read->generated, "/generated");
   EXPECT_EQ(read->mpi, choice);
+  EXPECT_EQ(read->taken_from.at("hostfile"), "hostfile.\xff");
   EXPECT_TRUE(read->takes_ranks);
 }
 

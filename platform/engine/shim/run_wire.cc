@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/little_endian.h"
+#include "engine/shim/packet.h"
 
 namespace muster::engine {
 
@@ -23,10 +24,6 @@ constexpr char kOutputName = 'o';
 constexpr char kErrorName = 'x';
 
 constexpr size_t kLength = sizeof(uint32_t);
-
-std::string packet(char type, std::string_view rest) {
-  return std::string(1, type).append(rest);
-}
 
 Error none() {
   return {.code = ErrorCode::kInvalid,

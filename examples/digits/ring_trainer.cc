@@ -1,12 +1,11 @@
-#include "trainer.h"
+#include "ring_trainer.h"
 
 #include <array>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <string>
 
-#include "network.h"
+#include "batch.h"
+#include "checksum.h"
 #include "shard.h"
 
 namespace muster::digits {
@@ -20,69 +19,22 @@ using collective::Result;
 using collective::Status;
 using Clock = std::chrono::steady_clock;
 
-constexpr float kMomentum = 0.9F;
-constexpr std::size_t kTestBatch = 256;
-
-struct Batch {
-  Network::Matrix images;
-  std::vector<std::uint8_t> labels;
-};
-
-Batch batch_of(const ImageSet& set, const std::vector<std::uint32_t>& indices, float scale) {
-  const std::size_t pixels = set.pixels_per_image();
-  Batch batch{{static_cast<Eigen::Index>(indices.size()), static_cast<Eigen::Index>(pixels)}, {}};
-  float* value = batch.images.data();
-  for (const std::uint32_t index : indices) {
-    const std::uint8_t* const image = set.pixels.data() + index * pixels;
-    for (std::size_t i = 0; i < pixels; ++i) *value++ = static_cast<float>(image[i]) * scale;
-    batch.labels.push_back(set.labels[index]);
-  }
-  return batch;
-}
-
-// Stochastic gradient descent with momentum (B. Polyak, 1964).
+// Stochastic gradient descent with momentum.
 void descend(Network& network, std::vector<float>& velocity, float rate) {
   const std::span<float> weights = network.weights();
   const std::span<float> gradient = network.gradient();
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    velocity[i] = kMomentum * velocity[i] + gradient[i];
+    velocity[i] = static_cast<float>(kMomentum) * velocity[i] + gradient[i];
     weights[i] -= rate * velocity[i];
   }
 }
 
 // Each rank takes every size-th test image; the counts are added up.
 Result<double> test_accuracy(Communicator& world, Network& network, const Dataset& data) {
-  std::int64_t correct = 0;
-  std::vector<std::uint32_t> indices;
-  const auto evaluate = [&] {
-    if (indices.empty()) return;
-    const Batch batch = batch_of(data.test, indices, data.scale);
-    correct += network.evaluate(batch.images, batch.labels).correct;
-    indices.clear();
-  };
-  for (auto i = static_cast<std::size_t>(world.rank()); i < data.test.size();
-       i += static_cast<std::size_t>(world.size())) {
-    indices.push_back(static_cast<std::uint32_t>(i));
-    if (indices.size() == kTestBatch) evaluate();
-  }
-  evaluate();
+  std::int64_t correct = count_correct(network, data, static_cast<std::size_t>(world.rank()),
+                                       static_cast<std::size_t>(world.size()));
   if (Status added = world.all_reduce(&correct, 1, ReduceOp::kSum); !added) return added.error();
   return static_cast<double>(correct) / static_cast<double>(data.test.size());
-}
-
-// FNV-1a, 64 bits (G. Fowler, L. C. Noll, K.-P. Vo).
-std::uint64_t checksum_of(std::span<const float> weights) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::byte byte : std::as_bytes(weights)) {
-    hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3u;
-  }
-  return hash;
-}
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 19> text;
-  std::snprintf(text.data(), text.size(), "0x%016llx", static_cast<unsigned long long>(value));
-  return text.data();
 }
 
 Result<std::uint64_t> agreed_checksum(Communicator& world, std::span<const float> weights) {
@@ -94,8 +46,8 @@ Result<std::uint64_t> agreed_checksum(Communicator& world, std::span<const float
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     return Error{ErrorCode::kMismatch,
-                 "the ranks hold different weights: rank 0 " + hex(all[0]) + ", rank " +
-                     std::to_string(rank) + " " + hex(all[rank]),
+                 "the ranks hold different weights: rank 0 " + checksum_text(all[0]) + ", rank " +
+                     std::to_string(rank) + " " + checksum_text(all[rank]),
                  "start all ranks with the same settings and the same binary"};
   }
   return mine;
@@ -124,6 +76,7 @@ class Training {
     if (Status same = world_.broadcast(weights.data(), weights.size_bytes(), 0); !same) {
       return same.error();
     }
+    begin_ = Clock::now();
     EpochReport last{};
     for (int epoch = 1; epoch <= settings_.epochs; ++epoch) {
       const Result<EpochReport> report = run_epoch(epoch);
@@ -134,7 +87,7 @@ class Training {
     const Result<std::uint64_t> checksum = agreed_checksum(world_, weights);
     if (!checksum) return checksum.error();
     return Outcome{last.test_accuracy,
-                   images_in(settings_.epochs) / seconds_,
+                   static_cast<double>(images_in(settings_.epochs)) / seconds_,
                    *checksum,
                    {weights.begin(), weights.end()}};
   }
@@ -158,8 +111,14 @@ class Training {
     seconds_ += seconds;
     const Result<double> accuracy = test_accuracy(world_, network_, data_);
     if (!accuracy) return accuracy.error();
-    const double images = images_in(1);
-    return EpochReport{epoch, totals[0] / images, totals[1] / images, *accuracy, images / seconds};
+    const auto images = static_cast<double>(images_in(1));
+    return EpochReport{.epoch = epoch,
+                       .seconds = seconds_since(begin_),
+                       .images = images_in(epoch),
+                       .loss = totals[0] / images,
+                       .train_accuracy = totals[1] / images,
+                       .test_accuracy = *accuracy,
+                       .images_per_second = images / seconds};
   }
 
   Result<Score> run_step(const std::vector<std::uint32_t>& order, std::size_t step) {
@@ -175,8 +134,9 @@ class Training {
   }
 
   // How many images all ranks together learn from.
-  double images_in(int epochs) const {
-    return static_cast<double>(shard_.steps() * settings_.batch) * world_.size() * epochs;
+  std::uint64_t images_in(int epochs) const {
+    return std::uint64_t{shard_.steps()} * settings_.batch *
+           static_cast<std::uint64_t>(world_.size()) * static_cast<std::uint64_t>(epochs);
   }
 
   Communicator& world_;
@@ -186,13 +146,14 @@ class Training {
   Shard shard_;
   Network network_;
   std::vector<float> velocity_;
+  Clock::time_point begin_ = {};
   double seconds_ = 0;  // in training, without the tests
 };
 
 }  // namespace
 
-Result<Outcome> train(Communicator& world, const Dataset& data, const Settings& settings,
-                      const Observer& observer) {
+Result<Outcome> train_in_ring(Communicator& world, const Dataset& data, const Settings& settings,
+                              const Observer& observer) {
   if (data.train.size() < static_cast<std::size_t>(world.size())) {
     return Error{ErrorCode::kBadArgument, std::to_string(data.train.size()) +
                                               " training images are not enough for " +

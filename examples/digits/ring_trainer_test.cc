@@ -1,4 +1,4 @@
-#include "trainer.h"
+#include "ring_trainer.h"
 
 #include <gtest/gtest.h>
 #include <muster/collective/testing/spawn_ranks.h>
@@ -21,7 +21,7 @@ std::vector<Outcome> train_on(int ranks, const Settings& settings) {
   std::vector<Outcome> outcomes;
   std::mutex mutex;
   spawn_ranks(ranks, [&](Communicator& world) {
-    auto outcome = train(world, digits(), settings, {});
+    auto outcome = train_in_ring(world, digits(), settings, {});
     ASSERT_TRUE(outcome) << outcome.error().to_string();
     const std::lock_guard lock(mutex);
     outcomes.push_back(*std::move(outcome));
@@ -29,11 +29,11 @@ std::vector<Outcome> train_on(int ranks, const Settings& settings) {
   return outcomes;
 }
 
-class TrainerOn : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, TrainerOn, ::testing::Range(1, 5),
+class RingOn : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, RingOn, ::testing::Range(1, 5),
                          ::testing::PrintToStringParamName());
 
-TEST_P(TrainerOn, ReadsDigitsAndIsTheSameToTheBitOnEveryRunAndRank) {
+TEST_P(RingOn, ReadsDigitsAndIsTheSameToTheBitOnEveryRunAndRank) {
   // Half of the default epochs: enough, and quick under the sanitizers as well.
   const Settings settings{.epochs = 20};
   std::vector<Outcome> outcomes = train_on(GetParam(), settings);
@@ -48,31 +48,31 @@ TEST_P(TrainerOn, ReadsDigitsAndIsTheSameToTheBitOnEveryRunAndRank) {
   }
 }
 
-TEST(Trainer, ReportsEachEpochToItsObserver) {
+TEST(RingTrainer, ReportsEachEpochToItsObserver) {
   int epochs = 0;
   std::size_t steps = 0;
   spawn_ranks(1, [&](Communicator& world) {
     const Observer observer{
         .on_step = [&](int, std::size_t, std::size_t) { ++steps; },
         .on_epoch = [&](const EpochReport& report) { EXPECT_EQ(report.epoch, ++epochs); }};
-    ASSERT_TRUE(train(world, digits(), {.epochs = 2, .batch = 100}, observer));
+    ASSERT_TRUE(train_in_ring(world, digits(), {.epochs = 2, .batch = 100}, observer));
   });
   EXPECT_EQ(epochs, 2);
   EXPECT_EQ(steps, 2u * 15u);
 }
 
-TEST(Trainer, BeginsWithRank0sWeights) {
+TEST(RingTrainer, BeginsWithRank0sWeights) {
   // With different seeds the ranks begin apart and shuffle apart, but hold the same all the same.
   spawn_ranks(2, [&](Communicator& world) {
     const auto seed = static_cast<std::uint64_t>(world.rank());
-    EXPECT_TRUE(train(world, digits(), {.epochs = 1, .seed = seed}, {}));
+    EXPECT_TRUE(train_in_ring(world, digits(), {.epochs = 1, .seed = seed}, {}));
   });
 }
 
-TEST(Trainer, NoticesWhenTheRanksEndWithDifferentWeights) {
+TEST(RingTrainer, NoticesWhenTheRanksEndWithDifferentWeights) {
   spawn_ranks(2, [&](Communicator& world) {
     const double rate = world.rank() == 0 ? 0.01 : 0.02;
-    const auto outcome = train(world, digits(), {.epochs = 1, .learning_rate = rate}, {});
+    const auto outcome = train_in_ring(world, digits(), {.epochs = 1, .learning_rate = rate}, {});
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, collective::ErrorCode::kMismatch);
     EXPECT_TRUE(outcome.error().message.starts_with("the ranks hold different weights: rank 0 0x"))
@@ -80,11 +80,11 @@ TEST(Trainer, NoticesWhenTheRanksEndWithDifferentWeights) {
   });
 }
 
-TEST(Trainer, RefusesFewerImagesThanRanks) {
+TEST(RingTrainer, RefusesFewerImagesThanRanks) {
   Dataset data = digits();
   data.train.labels.resize(1);
   spawn_ranks(2, [&](Communicator& world) {
-    const auto outcome = train(world, data, {}, {});
+    const auto outcome = train_in_ring(world, data, {}, {});
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().message, "1 training images are not enough for 2 ranks");
   });

@@ -1,0 +1,18 @@
+// The key of a job, MUSTER_RENDEZVOUS_KEY: who holds it belongs to the job. Everything of a job
+// that talks over a network proves by it who it is.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "muster/collective/result.h"
+
+namespace muster::collective {
+
+inline constexpr std::size_t kShortestKeyBytes = 16;
+
+/// The key from its hex text. Errors: kConfiguration; the message does not repeat the key.
+Result<std::vector<std::byte>> parse_key(std::string_view hex);
+
+}  // namespace muster::collective

@@ -1,0 +1,32 @@
+// What one process of a training does from its options to its exit code.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "idx.h"
+#include "options.h"
+#include "progress.h"
+
+namespace muster::digits {
+
+/// A rank of a world that trains by all-reduce. Its place comes from the environment.
+int run_ring(const Options& options);
+
+/// A task of a cluster with parameter servers: TF_CONFIG says whether it serves or trains.
+int run_with_servers(const Options& options);
+
+/// The sentence of a failure on standard error. Returns the exit code, for `return complain(...)`.
+int complain(const std::string& fault, int code = 1);
+
+/// Reports an epoch to Muster.
+void report_epoch(const EpochReport& epoch, const Options& options);
+
+/// How many images there are, on standard output unless programs read that.
+void print_data(const Dataset& data, const Options& options);
+
+/// Shows the outcome and saves its weights where --save says so. The exit code.
+int finish(const Outcome& outcome, std::string_view holders, Progress& progress,
+           const Options& options);
+
+}  // namespace muster::digits

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Trains on handwritten digits with PyTorch, data-parallel on CPUs: DistributedDataParallel over gloo.
+
+    muster submit torch digits --workers 1 -- torchrun digits_ddp.py     # a master and a worker, by torchrun
+    muster submit torch digits --workers 1 -- python3 digits_ddp.py      # the same without
+    python3 digits_ddp.py                                                # alone
+
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who takes part. With --checkpoint FILE, on storage that all tasks
+see, training goes on where it was: after the loss of a worker with those that are left, and also in another job.
+"""
+
+import argparse
+import os
+import sys
+import zlib
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "data"))
+import digits_data
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=64, help="images of a step, of all ranks together")
+    parser.add_argument("--checkpoint", type=Path, help="file that is written after each epoch and taken up at the start")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    return parser.parse_args()
+
+
+def dataset(part, folder):
+    images, labels = digits_data.load(part, folder)
+    return TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
+
+
+def network(inputs):
+    return torch.nn.Sequential(
+        torch.nn.Linear(inputs, 64), torch.nn.ReLU(),
+        torch.nn.Linear(64, 64), torch.nn.ReLU(),
+        torch.nn.Linear(64, digits_data.CLASSES))
+
+
+def train_epoch(model, optimizer, batches):
+    """The mean loss of this rank's batches."""
+    total = 0.0
+    for images, labels in batches:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total / len(batches)
+
+
+def resume(path, model, optimizer):
+    """How many epochs are behind it."""
+    if not path or not path.exists():
+        return 0
+    # What else a pickle may hold is code, and others may write where it lies.
+    saved = torch.load(path, map_location="cpu", weights_only=True)
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": saved["momentum"]})
+    return saved["epochs"]
+
+
+def save(path, model, optimizer, epochs):
+    """Whoever is killed while it writes leaves the last one as it was."""
+    unfinished = path.with_suffix(".unfinished")
+    # Tensors and whole numbers: torch 1.13 reads nothing else without code.
+    torch.save({"model": model.state_dict(), "momentum": optimizer.state_dict()["state"], "epochs": epochs}, unfinished)
+    unfinished.replace(path)
+
+
+def checksum(model):
+    """Of the weights, which are the same on all ranks."""
+    return zlib.crc32(b"".join(weights.detach().numpy().tobytes() for weights in model.parameters()))
+
+
+def main():
+    options = arguments()
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+    else:
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    rank, world = dist.get_rank(), dist.get_world_size()
+    print(f"rank {rank} of {world}", flush=True)
+
+    torch.manual_seed(1)
+    training = dataset("train", options.data)
+    sampler = DistributedSampler(training, seed=1)
+    batches = DataLoader(training, batch_size=max(1, options.batch // world), sampler=sampler)
+    model = torch.nn.parallel.DistributedDataParallel(network(len(training[0][0])))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    start = resume(options.checkpoint, model.module, optimizer)
+    if start and rank == 0:
+        print(f"goes on after epoch {start}", flush=True)
+    for epoch in range(start, options.epochs):
+        sampler.set_epoch(epoch)
+        loss = train_epoch(model, optimizer, batches)
+        if rank == 0:
+            # A line that Muster takes for metrics: docs/metrics.md.
+            print(f"::metrics epoch={epoch + 1} epochs={options.epochs} loss={loss:.4f}", flush=True)
+            if options.checkpoint:
+                save(options.checkpoint, model.module, optimizer, epoch + 1)
+
+    if rank == 0:
+        images, labels = dataset("t10k", options.data).tensors
+        right = (model.module(images).argmax(dim=1) == labels).float().mean().item()
+        print(f"::metrics accuracy={right:.4f}\ntest accuracy: {right:.2%} on {world} ranks", flush=True)
+    print(f"weights checksum: {checksum(model):#010x} on rank {rank}", flush=True)
+    # The job ends with its master, so that one stays until all have spoken.
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+// What people ask of those that wait: why, in which order, and what would become of one more.
+#include <algorithm>
+
+#include "control/controller.h"
+#include "control/schedule_view.h"
+
+namespace muster::control {
+
+using job::Job;
+using job::Phase;
+using schedule::TaskPlace;
+
+/// The plan tells a reason when it changes; when room is expected is worked out for those who ask.
+schedule::Constraint Controller::refresh_reason(Job& job) const {
+  const schedule::Reason reason = scheduler_.explain(job.id, forward_.now());
+  if (reason.constraint == schedule::Constraint::kNone) return reason.constraint;
+  job.reason = reason.text;
+  job.reason_details = reason.details;
+  job.may_start = reason.may_start;
+  return reason.constraint;
+}
+
+Result<job::Explanation> Controller::explain(const std::string& name) const {
+  MUSTER_TRY(const Entry* const entry, entry_of(name));
+  Job job = entry->job;
+  job::Explanation answer{.name = job.spec.name, .phase = job.phase};
+  if (job.phase == Phase::kQueued && !job.suspended) {
+    const schedule::Constraint constraint = refresh_reason(job);
+    if (constraint != schedule::Constraint::kNone) {
+      answer.constraint = schedule::to_string(constraint);
+    }
+    const std::vector<std::string> order = scheduler_.queue();
+    const auto place = std::find(order.begin(), order.end(), job.id);
+    if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
+  }
+  answer.reason = std::move(job.reason);
+  answer.details = std::move(job.reason_details);
+  answer.may_start = job.may_start;
+  answer.events = std::move(job.events);
+  return answer;
+}
+
+std::vector<const Job*> Controller::queue() {
+  constexpr size_t kRefreshed = 20;
+  std::vector<const Job*> jobs;
+  std::set<uint64_t> listed;
+  for (const std::string& id : scheduler_.queue()) {
+    Entry* const entry = by_id(id);
+    if (entry == nullptr || entry->job.phase != Phase::kQueued) continue;
+    if (jobs.size() < kRefreshed) refresh_reason(entry->job);
+    jobs.push_back(&entry->job);
+    listed.insert(entry->sequence);
+  }
+  for (const uint64_t sequence : waiting_) {
+    if (listed.count(sequence) == 0) jobs.push_back(&entries_.at(sequence)->job);
+  }
+  return jobs;
+}
+
+Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
+  MUSTER_CHECK(check_submission(spec));
+  const Job job{.id = "forecast",
+                .spec = spec,
+                .submitted = parts_.clock.now(),
+                .tasks = job::tasks_of(spec)};
+  MUSTER_TRY(const schedule::Gang gang, admissible(job, next_sequence_));
+  const schedule::Forecast seen = scheduler_.forecast(gang, forward_.now());
+  MUSTER_TRY(const job::Project* const project, projects_.find(spec.project));
+  job::Forecast answer{.starts_now = !seen.start.empty(),
+                       .reason = seen.reason.text,
+                       .details = seen.reason.details,
+                       .may_start = seen.reason.may_start,
+                       .before = status_of(*project, count_jobs()),
+                       .after = control::status_of(*project, seen.project_then)};
+  answer.after.running = answer.before.running + (answer.starts_now ? 1 : 0);
+  answer.after.waiting = answer.before.waiting + (answer.starts_now ? 0 : 1);
+  for (const schedule::Start& start : seen.start) {
+    for (size_t i = 0; i < start.tasks.size(); ++i) {
+      const TaskPlace& place = start.places[i];
+      answer.placing.push_back({.task = job.tasks[static_cast<size_t>(start.tasks[i])].name,
+                                .node = place.node,
+                                .devices = place.devices,
+                                .gpu_share_milli = place.share_milli});
+    }
+  }
+  for (const schedule::Eviction& eviction : seen.evictions) {
+    const Entry* const victim = by_id(eviction.id);
+    const std::string name = victim == nullptr ? eviction.id : victim->job.spec.name;
+    answer.evictions.push_back("'" + name + "' " + eviction.reason);
+  }
+  return answer;
+}
+
+}  // namespace muster::control

@@ -1,0 +1,54 @@
+// What tests of jobs that use secrets share: a server with accounts, whose secrets are sealed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "access/secret_box.h"
+#include "control/accounts.h"
+#include "control/test_parts.h"
+
+namespace muster::control {
+
+class WithAccounts : public Scheduling {
+ protected:
+  WithAccounts() { make_with(box_); }
+
+  /// Another server over the same store and machines, with the key of `box`.
+  void make_with(const access::SecretBox& box) {
+    controller_ = nullptr;
+    accounts_ = std::make_unique<Accounts>(Accounts::Parts{
+        .loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box});
+    controller_ = std::make_unique<Controller>(Parts{.loop = loop_,
+                                                     .store = store_,
+                                                     .engine = engine_,
+                                                     .clock = clock_,
+                                                     .random = random_,
+                                                     .accounts = accounts_.get()},
+                                               SiteFacts{.user = "ada"});
+  }
+
+  static access::SecretBox::Key key_of(uint8_t byte) {
+    access::SecretBox::Key key{};
+    key.fill(byte);
+    return key;
+  }
+
+  /// All that a job is known to be, as a text to look through.
+  static std::string text_of(const job::Job& job) {
+    std::string text = job.reason;
+    for (const std::string& detail : job.reason_details) text += "\n" + detail;
+    for (const job::Event& event : job.events) text += "\n" + event.text;
+    for (const auto& [variable, value] : job.spec.environment) text += "\n" + variable + value;
+    if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
+    return text;
+  }
+
+  access::SecretBox box_{key_of(1)};
+  std::unique_ptr<Accounts> accounts_;
+};
+
+}  // namespace muster::control

@@ -1,0 +1,72 @@
+// Commands in containers of a real engine: see test_real_engine.h.
+#include <gtest/gtest.h>
+
+#include "engine/container/test_real_engine.h"
+
+namespace muster::engine {
+namespace {
+
+using base::ErrorCode;
+
+TEST_F(DockerClientPodman, CommandsRunInAContainerAndEndTruly) {
+  const std::string id = start_waiting("exec");
+  Executed printing;
+  execute(printing, id, {.argv = {"/program", "print", "o", "e"}});
+  wait_for_end(printing);
+  EXPECT_EQ(printing.heard.output, "o");
+  EXPECT_EQ(printing.heard.error, "e");
+  EXPECT_EQ(exit_of(printing).code, 0);
+  EXPECT_FALSE(exit_of(printing).running);
+
+  Executed failing;
+  execute(failing, id, {.argv = {"/program", "exit", "42"}});
+  wait_for_end(failing);
+  EXPECT_EQ(exit_of(failing).code, 42);
+
+  Executed named;
+  execute(named, id,
+          {.argv = {"/program", "show", "NAME"}, .environment = {"NAME=va l\"ue"}, .user = "ann"});
+  wait_for_end(named);
+  EXPECT_EQ(named.heard.output, "va l\"ue");
+}
+
+TEST_F(DockerClientPodman, TheInputOfACommandEndsAndItsOutputGoesOn) {
+  const std::string id = start_waiting("exec-cat");
+  const std::string bytes = bytes_of(8 << 20);
+  Executed cat;
+  execute(cat, id, {.argv = {"/program", "cat"}});
+
+  cat.heard.stream->write(bytes);
+  cat.heard.stream->close_input();
+
+  wait_for_end(cat);
+  EXPECT_TRUE(cat.heard.output == bytes) << cat.heard.output.size();
+  EXPECT_EQ(exit_of(cat).code, 0);
+}
+
+TEST_F(DockerClientPodman, ATerminalComesWithoutFramesAndHasASize) {
+  const std::string id = start_waiting("terminal");
+  Executed terminal;
+  execute(terminal, id, {.argv = {"/program", "cat"}, .terminal = true});
+  ASSERT_TRUE(done([&](auto then) { client_.resize_exec(terminal.id, 40, 100, then); }));
+
+  terminal.heard.stream->write("hello\n\x04");
+
+  wait_for_end(terminal);
+  EXPECT_EQ(terminal.heard.output, "hello\r\nhello\r\n");
+}
+
+TEST_F(DockerClientPodman, InAContainerThatDoesNotRunNoCommandDoes) {
+  const ContainerConfig wanted = config("exec-ended", {"/program", "exit", "0"});
+  run(wanted);
+
+  const auto id = loop_.answer<std::string>([&](auto then) {
+    client_.create_exec(wanted.name, {.argv = {"/program", "cat"}}, std::move(then));
+  });
+
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code, ErrorCode::kConflict) << id.error().to_string();
+}
+
+}  // namespace
+}  // namespace muster::engine

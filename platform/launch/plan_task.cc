@@ -1,0 +1,125 @@
+#include "launch/plan_task.h"
+
+#include "launch/devices.h"
+#include "launch/mpi_hosts.h"
+#include "launch/mpi_plan.h"
+#include "launch/program.h"
+#include "launch/rank_prefix.h"
+#include "launch/secrets.h"
+#include "launch/served_ports.h"
+#include "launch/shell_files.h"
+#include "launch/task_environment.h"
+
+namespace muster::launch {
+
+using job::Role;
+using job::Task;
+
+namespace {
+
+using Names = std::vector<std::pair<std::string, std::string>>;
+
+/// "/generated/hostfile" is what the documents' commands say. Without a sandbox the folder is
+/// elsewhere, and the words of the command that lie in it are turned to where it is.
+std::vector<std::string> with_generated_paths(std::vector<std::string> command,
+                                              const std::string& folder) {
+  constexpr std::string_view kPrefix = "/generated/";
+  for (std::string& word : command) {
+    if (word.starts_with(kPrefix)) word.replace(0, kPrefix.size() - 1, folder);
+  }
+  return command;
+}
+
+void add_leaders_parts(const job::JobSpec& spec, TaskPlan& plan) {
+  plan.tags_ranks = !spec.terminal && (plan.role == Role::kLauncher || plan.role == Role::kSingle);
+  plan.prepends_rank = plan.tags_ranks && prepends_rank(plan.argv);
+  plan.input = spec.input;
+  plan.terminal = spec.terminal;
+}
+
+void add_image(const Gang& gang, const Task& task, TaskPlan& plan) {
+  plan.image = image_of(gang.job.spec, task.role);
+  if (const ImageFacts* const image = image_of(gang, task)) {
+    plan.image = image->id;
+    plan.account = image->account;
+  }
+}
+
+ShellReach shell_reach(const Gang& gang) {
+  ShellReach reach;
+  if (gang.shell_hosts.empty()) return reach;
+  if (gang.is_by_agent()) {
+    reach.remote_shell = gang.site.remote_shell;
+  } else {
+    for (const ShellHost& host : gang.shell_hosts) reach.ssh_hosts.push_back(host.name);
+  }
+  return reach;
+}
+
+}  // namespace
+
+Names names_for(const Gang& gang, size_t index) {
+  const GangNetwork& network = gang.network;
+  Names names;
+  switch (gang.site.reach) {
+    case Reach::kLoopback:
+      for (size_t i = 0; i < gang.tasks.size(); ++i) {
+        names.emplace_back(gang.tasks[i]->hostname, network.addresses[i]);
+      }
+      if (const std::string alias = launcher_alias(gang.job); !alias.empty()) {
+        names.emplace_back(alias, network.addresses.front());
+      }
+      break;
+    case Reach::kNames:
+      break;  // the network knows them; not the alias, which would be the launcher's own address
+    case Reach::kHosts:
+      // Its own, and the launcher's, to which Hydra's proxies connect back. Not the workers': one
+      // on the launcher's node has its address, and Open MPI would take it for the local host.
+      names.emplace_back(gang.tasks[index]->hostname, network.addresses[index]);
+      if (index > 0) names.emplace_back(gang.tasks[0]->hostname, network.addresses[0]);
+      break;
+  }
+  return names;
+}
+
+std::vector<PlannedFile> reach_files(const Gang& gang, size_t index) {
+  const std::string folder = gang.site.generated_folder(gang.tasks[index]->name);
+  std::vector<PlannedFile> files = mpi_reach_files(gang, folder);
+  if (auto shell = shell_hosts_file(shell_reach(gang), folder)) files.push_back(*std::move(shell));
+  return files;
+}
+
+TaskPlan plan_task(const Gang& gang, size_t index) {
+  const Task& task = *gang.tasks[index];
+  const job::JobSpec& spec = gang.job.spec;
+  const std::string generated = gang.site.generated_folder(task.name);
+  TaskPlan plan{.task = task.name,
+                .role = task.role,
+                .node = task.node,
+                .hostname = task.hostname,
+                .reach = gang.site.reach,
+                .address = gang.network.addresses[index],
+                .argv = with_generated_paths(argv_of(gang, task), generated),
+                .environment = environment_of(gang, index),
+                .folder = folder_of(gang, task),
+                .container = spec.container,
+                .resources = job::resources_of(spec, task.role),
+                .devices = task.devices,
+                .project = spec.project,
+                .volumes = spec.volumes,
+                .sandbox = spec.sandbox,
+                .grace = spec.grace,
+                .folders = {"tmp"},
+                .serves = served_ports(gang, index),
+                .gpus = device_names(task, gpus_of(gang, task)),
+                .own_rank_output = gang.own_rank_output,
+                .hosts = names_for(gang, index)};
+  add_image(gang, task, plan);
+  if (index == 0) add_leaders_parts(spec, plan);  // which people sit before
+  if (spec.kind == job::Kind::kMpi) add_mpi_parts(gang, index, plan);
+  add_shell_files(shell_reach(gang), generated, plan);
+  add_secret_files(spec.secrets, gang.site.secrets, plan);
+  return plan;
+}
+
+}  // namespace muster::launch

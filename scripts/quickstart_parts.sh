@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# What quickstart.sh and quickstart_containers.sh have in common. It is sourced by a bash that stands in
+# the root of the tree, under set -euo pipefail.
+#
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit
+#   MUSTER_STARTED_AT     when the caller began (seconds since the epoch), for the total at the end
+
+readonly muster=$PWD/build/release/platform/muster
+readonly digits=$PWD/build/release/examples/digits/digits
+readonly job=dist
+
+fail() {
+  echo "quickstart: $1" >&2
+  exit "${2:-1}"
+}
+
+need_programs() {
+  local program
+  for program in "$muster" "$digits"; do
+    [[ -x $program ]] || fail "$program is missing; run: make programs"
+  done
+}
+
+# train OUTPUT [FLAG...] -- PROGRAM...: two MPI workers run the program. What they print is shown and kept
+# in the file OUTPUT. Answers the exit code of muster submit, which takes the flags.
+train() {
+  local output=$1 flags=() extra
+  shift
+  while [[ $1 != -- ]]; do
+    flags+=("$1")
+    shift
+  done
+  shift
+  read -ra extra <<<"${MUSTER_SUBMIT_FLAGS:-}"
+  local submit=(submit mpi "$job" --workers 2 "${flags[@]}" --follow "${extra[@]}" --
+    mpirun --allow-run-as-root -np 2 --hostfile /generated/hostfile -bind-to none -map-by slot
+    -x NCCL_DEBUG=INFO -mca pml ob1 -mca btl ^openib "$@")
+
+  echo "\$ muster ${submit[*]}"
+  "$muster" "${submit[@]}" 2>&1 | tee "$output" || return "${PIPESTATUS[0]}"
+}
+
+# show_result OUTPUT [LINES]: what the job reached, by what it printed, then LINES of the caller's and the
+# job as it is listed. Fails unless it succeeded.
+show_result() {
+  local accuracy speed row took
+  accuracy=$(reported "$1" 'test accuracy')
+  speed=$(reported "$1" 'images/s')
+  [[ -n $accuracy ]] || fail "the job ended well, yet printed no test accuracy"
+  [[ -n $speed ]] || fail "the job ended well, yet printed no images/s"
+  row=$("$muster" list | awk -v job="$job" 'NR == 1 || $1 == job')
+  grep -qw Succeeded <<<"$row" || fail "the job is not listed as Succeeded: $(tail -n 1 <<<"$row")"
+
+  took=$(($(date +%s) - ${MUSTER_STARTED_AT:-$(($(date +%s) - SECONDS))}))
+  echo
+  echo "test accuracy  $accuracy %"
+  echo "images/s       $speed"
+  echo "took           $((took / 60)) min $((took % 60)) s"
+  [[ -z ${2:-} ]] || echo "$2"
+  echo
+  echo "$row"
+}
+
+# The last value that the job printed after `label: `.
+reported() {
+  sed -nE "s|.*$2: +([0-9.]+).*|\1|p" "$1" | tail -n 1
+}

@@ -1,0 +1,174 @@
+"""Real PyTorch as torch jobs: DistributedDataParallel over gloo, by torchrun and without it, and what becomes of a
+training that loses a worker. `make test-tensorflow` runs it."""
+
+import re
+
+from frameworks_harness import TORCH, TORCHRUN, accuracy_in, checksums_in
+from muster_harness import MusterTest, ROOT, main
+
+TRAIN = ROOT / "examples" / "torch" / "digits_ddp.py"
+# Ends by what the test does, never by itself.
+ENDLESS = [TRAIN, "--epochs", 1000000]
+
+# Holds worker-0 in its second epoch, where the test takes it away, and the master in its last one, until the test has
+# seen who goes on.
+HELD_TRAINING = f"""
+import os, signal, socket, sys
+sys.path.insert(0, {str(TRAIN.parent)!r})
+import digits_ddp
+
+host = socket.gethostname()
+here = os.path.dirname(os.path.abspath(__file__))
+train_epoch = digits_ddp.train_epoch
+
+def hold_some(model, optimizer, batches):
+    epoch = batches.sampler.epoch
+    if host == "ddp-worker-0" and epoch == 1 and not os.path.exists(here + "/held"):
+        open(here + "/held", "w").close()
+        print("worker-0 is held", flush=True)
+        signal.pause()
+    if host == "ddp-master" and epoch == 9:
+        open(here + "/gate").read(1)
+    return train_epoch(model, optimizer, batches)
+
+digits_ddp.train_epoch = hold_some
+digits_ddp.main()
+"""
+
+
+class TorchTest(MusterTest):
+
+    def submit(self, workers, *words):
+        """A job that runs while the test goes on: what it prints. Its tasks share few CPUs."""
+        return self.muster.stream("submit", "torch", "ddp", "--workers", workers, "-e", "OMP_NUM_THREADS=1",
+                                  "--follow", *words)
+
+    def assert_it_learned(self, run, ranks):
+        self.assertEqual(run.finish(), 0, run.text + run.errors)
+        self.assertEqual(self.muster.job("ddp")["phase"], "Succeeded")
+        self.assertGreater(accuracy_in(run.text), 90)
+        self.assertIn(f"on {ranks} ranks", run.text)
+        checksums = checksums_in(run.text)
+        self.assertEqual(sorted(checksums), [f"rank {rank}" for rank in range(ranks)])
+        self.assertEqual(len(set(checksums.values())), 1, "all have the same weights")
+
+    def ranks_by_task(self, run):
+        return sorted(re.findall(r"\[([^ \]]+)\] rank (\d+) of \d+", run.text))
+
+
+class Trainings(TorchTest):
+
+    def test_torchrun_needs_no_arguments(self):
+        run = self.submit(1, "--", TORCHRUN, TRAIN)
+
+        self.assert_it_learned(run, ranks=2)
+        self.assertEqual({task for task, _ in self.ranks_by_task(run)}, {"master", "worker-0"})
+        rows = self.muster.run("metrics", "ddp", "accuracy", "--output", "csv").stdout
+        self.assertAlmostEqual(float(rows.splitlines()[-1].split(",")[-1]) * 100, accuracy_in(run.text), delta=0.01)
+
+    def test_torchrun_starts_as_many_processes_as_a_task_has_slots(self):
+        run = self.submit(1, "--slots-per-worker", 2, "--", TORCHRUN, TRAIN)
+
+        self.assert_it_learned(run, ranks=4)
+        tasks = [task for task, _ in self.ranks_by_task(run)]
+        self.assertEqual(tasks, ["master", "master", "worker-0", "worker-0"])
+
+    def test_three_tasks_meet_without_torchrun(self):
+        run = self.submit(2, "--", TORCH, TRAIN)
+
+        self.assert_it_learned(run, ranks=3)
+        self.assertEqual(self.ranks_by_task(run), [("master", "0"), ("worker-0", "1"), ("worker-1", "2")])
+
+    def test_a_training_goes_on_from_the_checkpoint_of_another_job(self):
+        checkpoint = ["--checkpoint", self.muster.work / "digits.pt"]
+        first = self.submit(1, "--", TORCH, TRAIN, *checkpoint, "--epochs", 3)
+        self.assertEqual(first.finish(), 0, first.errors)
+        self.muster.run("delete", "ddp")
+
+        run = self.submit(1, "--", TORCH, TRAIN, *checkpoint)
+
+        self.assert_it_learned(run, ranks=2)
+        self.assertIn("goes on after epoch 3", run.text)
+
+
+class Losses(TorchTest):
+
+    def assert_it_fails_without(self, task, *command):
+        run = self.submit(1, "--", *command)
+        run.until("[master] ::metrics epoch=2 ")
+
+        self.muster.kill_program(self.muster.job("ddp"), task)
+
+        self.assertNotEqual(run.finish(), 0)
+        job = self.muster.job("ddp")
+        self.assertEqual((job["phase"], job["failure"]["task"]), ("Failed", task))
+        self.assertIn(f"job 'ddp' failed: {task} was killed by signal 9 (SIGKILL)", run.errors)
+
+    def test_a_killed_worker_fails_a_job_that_is_not_elastic_and_is_named(self):
+        for command in ([TORCHRUN], [TORCH]):
+            with self.subTest(command):
+                self.assert_it_fails_without("worker-0", *command, *ENDLESS)
+                self.muster.run("delete", "ddp")
+
+    def test_a_killed_master_fails_the_job_and_is_named(self):
+        self.assert_it_fails_without("master", TORCHRUN, *ENDLESS)
+
+
+class ElasticTrainings(TorchTest):
+    """Two workers beside the master, of which the first is killed in the middle."""
+
+    def setUp(self):
+        super().setUp()
+        self.muster.environment["MUSTER_DECLARE_GPUS"] = "3"
+        self.gate = self.muster.gate()
+
+    def held(self, *flags, by):
+        script = self.muster.script("held.py", HELD_TRAINING)
+        run = self.submit(2, "--min-workers", 1, "--gpus", 1, *flags, "--", by, script, "--checkpoint",
+                          self.muster.work / "digits.pt")
+        run.until("worker-0 is held")
+        return run
+
+    def assert_it_goes_on(self, run, ranks, attempt):
+        self.gate.open()
+        self.assertEqual(run.finish(), 0, run.text + run.errors)
+        self.assertRegex(run.text, r"goes on after epoch \d")
+        self.assertIn(f"on {ranks} ranks", run.text)
+        self.assertGreater(accuracy_in(run.text), 90)
+        self.assertEqual(len(set(checksums_in(run.text).values())), 1, "all have the same weights")
+        job = self.muster.job("ddp")
+        self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", attempt))
+
+    def test_another_worker_takes_the_place_of_one_that_is_killed(self):
+        run = self.held(by=TORCHRUN)
+
+        self.muster.kill_program(self.muster.job("ddp"), "worker-0")
+
+        run.until("[worker-2] rank ")
+        self.assert_it_goes_on(run, ranks=3, attempt=1)
+
+    def test_the_others_go_on_where_there_is_no_room_for_another_worker(self):
+        run = self.held(by=TORCHRUN)
+        other = self.muster.gate("other")
+        waits = self.muster.stream("submit", "single", "other", "--gpus", 1, "--follow", "--", "sh", "-c",
+                                   f"echo has room; {other.wait}")
+
+        self.muster.kill_program(self.muster.job("ddp"), "worker-0")
+
+        waits.until("has room")
+        run.until("[worker-1] rank 1 of 2")
+        self.assert_it_goes_on(run, ranks=2, attempt=1)
+        other.open()
+        self.assertEqual(waits.finish(), 0)
+
+    def test_a_program_that_cannot_change_its_ranks_is_started_again_from_its_checkpoint(self):
+        run = self.held("--retries", 1, by=TORCH)
+
+        self.muster.kill_program(self.muster.job("ddp"), "worker-0")
+
+        run.until("goes on after epoch 1")
+        self.assert_it_goes_on(run, ranks=3, attempt=2)
+
+
+if __name__ == "__main__":
+    main()

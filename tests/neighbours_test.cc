@@ -1,0 +1,156 @@
+// What two projects beside each other know of each other, while streams are open, after a project
+// has gone, where names meet; and who may run a job without a sandbox, which sees everything.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "api/wire.h"
+#include "given_away.h"
+#include "route_rows.h"
+#include "velvet_team.h"
+
+namespace muster::server {
+namespace {
+
+using access::Role;
+
+TEST(Neighbours, AWatcherHearsNothingOfWhatHappensInAnotherProject) {
+  for (const char* const path : {"/v1/watch/jobs", "/v1/watch/events"}) {
+    Team team;
+    TeamServer::Ask ask{.path = path};
+    ask.token = team.token_of("stranger");
+    const http::Response answer = team.ask(ask);
+    ASSERT_EQ(answer.status, 200) << path << answer.body;
+
+    team.submit(velvet_spec("obsidian-two", 1), "hyacinth");
+    ASSERT_TRUE(team.controller().stop("obsidian", true));
+    team.end("quicksilver");
+    team.settle();
+
+    const http::Response heard{.body = answer.body + team.read(answer.stream)};
+    EXPECT_EQ(word_given_away(heard, ask, ""), "") << path << "\n" << heard.body;
+  }
+}
+
+TEST(Neighbours, OnlyAnAdminOfTheServerRunsAJobWithoutASandbox) {
+  Team team;
+  job::JobSpec spec = velvet_spec("bare", 0);
+  spec.sandbox = job::Sandbox::kNone;
+  for (const std::string dry_run : {"true", "false"}) {
+    for (const auto& [caller, status] : std::map<std::string, int>{
+             {"stranger", 404}, {"viewer", 403}, {"member", 403}, {"admin", 403}}) {
+      EXPECT_EQ(team.ask({.method = "POST",
+                          .path = "/v1/jobs",
+                          .query = {{"dry_run", dry_run}},
+                          .body = api::spec_to_json(spec),
+                          .token = team.token_of(caller)})
+                    .status,
+                status)
+          << caller;
+    }
+  }
+  EXPECT_EQ(team.ask({.method = "POST",
+                      .path = "/v1/jobs",
+                      .body = api::spec_to_json(spec),
+                      .token = team.token_of("server admin")})
+                .status,
+            201);
+
+  TeamServer::Ask exec = ask_to_execute("bare", "main");
+  exec.token = team.token_of("member");
+  EXPECT_EQ(team.ask(exec).status, 403);
+  exec.token = team.token_of("server admin");
+  EXPECT_EQ(team.ask(exec).status, 101);
+  exec.token.clear();
+  exec.over_unix_socket = true;
+  EXPECT_EQ(team.ask(exec).status, 101);
+}
+
+TEST(Neighbours, AnAdminOfAProjectReadsNothingOfOneThatBoreItsName) {
+  Team team;
+  const access::Actor rudi{.user = "rudi"};
+  const auto records = [&](const std::string& caller) {
+    return team
+        .ask({.path = "/v1/audit",
+              .query = {{"project", "velvet-spare"}},
+              .token = team.token_of(caller)})
+        .body;
+  };
+  ASSERT_TRUE(team.accounts().set_secret("velvet-spare", "OLD", "x", rudi));
+  team.clock().advance(std::chrono::seconds(1));
+  ASSERT_TRUE(team.controller().remove_project("velvet-spare", rudi));
+  team.clock().advance(std::chrono::seconds(1));
+  ASSERT_TRUE(team.controller().create_project({.name = "velvet-spare"}, rudi));
+  access::User jasper = *team.accounts().user("jasper");
+  jasper.projects["velvet-spare"] = Role::kAdmin;
+  ASSERT_TRUE(team.accounts().set_user(jasper, rudi));
+  ASSERT_TRUE(team.accounts().set_secret("velvet-spare", "NEW", "x", rudi));
+
+  EXPECT_EQ(records("admin").find("OLD"), std::string::npos) << records("admin");
+  EXPECT_NE(records("admin").find("NEW"), std::string::npos);
+  EXPECT_NE(records("server viewer").find("OLD"), std::string::npos);
+}
+
+TEST(Neighbours, AStreamEndsWhenItsProjectIsMovedAway) {
+  for (const char* const path : {"/v1/jobs/quicksilver/logs", "/v1/watch/events"}) {
+    Team team;
+    team.add_user("onyx", {{"umbrella", Role::kViewer}});
+    TeamServer::Ask ask{.path = path};
+    ask.query[path == std::string("/v1/watch/events") ? "name" : "follow"] =
+        path == std::string("/v1/watch/events") ? "quicksilver" : "true";
+    ask.token = team.token({.user = "onyx"});
+    const http::Response answer = team.ask(ask);
+    ASSERT_EQ(answer.status, 200) << path << answer.body;
+
+    job::Project velvet = team.controller().project("velvet")->project;
+    velvet.parent.clear();
+    ASSERT_TRUE(team.controller().set_project(velvet, {.user = "rudi"}));
+    team.engine().logs["launcher"] += "azurite\n";
+    ASSERT_TRUE(team.controller().stop("quicksilver", true));
+    team.settle();
+
+    EXPECT_EQ(team.read(answer.stream), "(end)") << path;
+  }
+}
+
+TEST(Neighbours, ANameMeansTheJobThatTheCallerSees) {
+  Team team;
+  team.submit(single_job("obsidian", "green", 0), "sam");
+  const auto ask = [&](const std::string& path, const std::string& caller,
+                       std::map<std::string, std::string> query = {}) {
+    return team.ask({.path = path, .query = std::move(query), .token = team.token_of(caller)});
+  };
+
+  const auto green = api::job_from_json(ask("/v1/jobs/obsidian", "stranger").body);
+  ASSERT_TRUE(green);
+  EXPECT_EQ(green->spec.project, "green");
+  EXPECT_EQ(api::job_from_json(ask("/v1/jobs/obsidian", "viewer").body)->spec.project, "velvet");
+  EXPECT_EQ(ask("/v1/jobs/obsidian", "member").status, 409) << "sees both";
+  EXPECT_EQ(ask("/v1/jobs/obsidian", "member", {{"project", "velvet"}}).status, 200);
+  EXPECT_EQ(ask("/v1/jobs/" + green->id, "member").status, 200);
+  EXPECT_EQ(ask("/v1/jobs/" + green->id, "viewer").status, 404);
+}
+
+TEST(Neighbours, TheSameIdempotencyKeyOfAnotherUserIsAnother) {
+  Team team;
+  const std::string key = "run-1";
+  const auto first = team.controller().submit(velvet_spec("obsidian-two", 1), "hyacinth\n" + key,
+                                              {.user = "hyacinth"});
+  ASSERT_TRUE(first);
+
+  const job::JobSpec spec = single_job("green-two", "green", 0);
+  const http::Response answer = team.ask({.method = "POST",
+                                          .path = "/v1/jobs",
+                                          .body = api::spec_to_json(spec),
+                                          .token = team.token_of("stranger"),
+                                          .headers = {{"idempotency-key", key}}});
+
+  ASSERT_EQ(answer.status, 201) << answer.body;
+  EXPECT_EQ(api::job_from_json(answer.body)->spec.name, "green-two");
+}
+
+}  // namespace
+}  // namespace muster::server

@@ -1,0 +1,131 @@
+// A TeamServer with jobs, users and tokens of every kind, for tests of who is answered what.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+#include "team_server.h"
+#include "workspace/manifest.h"
+
+namespace muster::server {
+
+/// A job whose names and values are velvet's own.
+inline job::JobSpec velvet_spec(const std::string& name, int gpus) {
+  job::JobSpec spec = single_job(name, "velvet", gpus);
+  spec.command = {"azurite"};
+  spec.environment = {{"opal", "sardonyx"}};
+  spec.folder = "/porphyry";
+  return spec;
+}
+
+/// Velvet runs one job, has one that waits and one that has ended; green has lost room to it.
+class Team : public TeamServer {
+ public:
+  Team() {
+    add_project("umbrella", "", 4, 4);
+    add_project("velvet", "umbrella", 3);
+    add_project("green", "umbrella", 1);
+    add_project("velvet-spare", "", 0);
+    add_users();
+    add_jobs();
+    EXPECT_TRUE(accounts().set_secret("velvet", "MOONSTONE", "chrysoprase", {.user = "jasper"}));
+    add_subscription();
+    EXPECT_TRUE(base::write_new_file(artifacts_ / "tourmaline", "azurite"));
+    engine().artifacts = artifacts_.path();
+    issue_tokens();
+  }
+
+  /// `caller`: stranger, viewer, member and admin (of velvet), server viewer, server admin; and by
+  /// the token that is shown: nobody, no token, forged, invited, reading, elsewhere, disabled,
+  /// revoked, expired.
+  const std::string& token_of(const std::string& caller) const { return tokens_.at(caller); }
+  const std::string& amber_token_id() const { return amber_token_id_; }
+  std::string subscription() const { return notifications().subscriptions("velvet").front().id; }
+
+  /// Velvet's tree: one without files.
+  static std::string manifest() { return workspace::encode({}); }
+  static std::string tree() { return workspace::tree_id(manifest()); }
+
+  /// As a TeamServer; but who asks for the tree finds it kept.
+  http::Response ask(const Ask& ask) {
+    if (ask.path.find("/trees/") != std::string::npos) keep_tree();
+    return TeamServer::ask(ask);
+  }
+
+ private:
+  void keep_tree() {
+    EXPECT_TRUE(trees().put_chunk("velvet", manifest()));
+    EXPECT_TRUE(trees().keep("velvet", tree(), {workspace::chunk_id(manifest())}));
+  }
+
+  void add_users() {
+    add_user("sam", {{"green", access::Role::kMember}});
+    add_user("beryl", {{"velvet", access::Role::kViewer}});
+    add_user("hyacinth", {{"velvet", access::Role::kMember}, {"green", access::Role::kViewer}});
+    add_user("jasper", {{"velvet", access::Role::kAdmin}, {"green", access::Role::kViewer}});
+    add_user("amber", {{"velvet", access::Role::kMember}});
+    add_user("disabled-amber", {{"velvet", access::Role::kAdmin}}, access::Role::kAdmin);
+    add_user("vera", {}, access::Role::kViewer);
+    add_user("rudi", {}, access::Role::kAdmin);
+  }
+
+  void add_subscription() {
+    notifications().add({.project = "velvet",
+                         .url = "https://azurite.example.com/sardonyx",
+                         .on = {job::Happening::kFailed}},
+                        {}, [](const auto& added) { EXPECT_TRUE(added); });
+  }
+
+  void add_jobs() {
+    submit(single_job("green-big", "green", 3), "sam");
+    job::JobSpec running = velvet_spec("quicksilver", 3);
+    running.kind = job::Kind::kMpi;
+    running.workers = 1;
+    submit(running, "hyacinth");
+    submit(velvet_spec("obsidian", 2), "hyacinth");
+    submit(single_job("green-small", "green", 1), "sam");
+    submit(velvet_spec("garnet", 0), "hyacinth");
+    end("garnet");
+  }
+
+  void issue_tokens() {
+    for (const auto& [caller, user] :
+         std::map<std::string, std::string>{{"stranger", "sam"},
+                                            {"viewer", "beryl"},
+                                            {"member", "hyacinth"},
+                                            {"admin", "jasper"},
+                                            {"server viewer", "vera"},
+                                            {"server admin", "rudi"}}) {
+      tokens_[caller] = token({.user = user, .kind = access::TokenKind::kSession});
+    }
+    tokens_["nobody"] = "";
+    tokens_["no token"] = "chrysoprase";
+    tokens_["forged"] = tokens_["server admin"];
+    tokens_["forged"].back() = tokens_["forged"].back() == 'a' ? 'b' : 'a';
+    tokens_["invited"] = token({.user = "rudi", .kind = access::TokenKind::kInvitation});
+    tokens_["reading"] = token({.user = "jasper", .ceiling = access::Role::kViewer});
+    tokens_["elsewhere"] = token({.user = "jasper", .projects = {"green"}});
+    amber_token_id_ = id_of(token({.user = "amber"}));
+    tokens_["disabled"] = token({.user = "disabled-amber"});
+    access::User disabled = *accounts().user("disabled-amber");
+    disabled.disabled = true;
+    EXPECT_TRUE(accounts().set_user(disabled, {}));
+    tokens_["revoked"] = token({.user = "rudi"});
+    EXPECT_TRUE(accounts().revoke(id_of(tokens_["revoked"]), {}));
+    tokens_["expired"] = token({.user = "rudi", .lifetime = std::chrono::seconds(1)});
+    clock().advance(std::chrono::seconds(2));
+  }
+
+  static std::string id_of(const std::string& text) { return access::parse_token(text)->id; }
+
+  base::TestFolder artifacts_;  ///< of velvet's jobs
+  std::map<std::string, std::string> tokens_;
+  std::string amber_token_id_;
+};
+
+}  // namespace muster::server

@@ -1,0 +1,79 @@
+#include "parameter_server/chunk.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "parameter_server/filler.h"
+
+namespace muster::parameter_server {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes message(std::size_t bytes) {
+  const ChunkHead head(bytes);
+  Bytes message(head.bytes().begin(), head.bytes().end());
+  for (std::size_t i = 0; i < bytes; ++i) message.push_back(static_cast<std::byte>(i * 31));
+  return message;
+}
+
+// What the reader makes of a message that comes in pieces; nothing where it refuses it.
+std::optional<Bytes> read(const Bytes& message, std::size_t piece) {
+  ChunkReader reader;
+  Bytes data;
+  for (std::size_t at = 0; at < message.size(); at += piece) {
+    const auto part =
+        reader.take(std::span(message).subspan(at, std::min(piece, message.size() - at)));
+    if (!part) return std::nullopt;
+    data.insert(data.end(), part->begin(), part->end());
+  }
+  if (!reader.is_complete()) return std::nullopt;
+  return data;
+}
+
+TEST(Chunk, IsReadAsItWasWrittenHoweverItIsCut) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{127},
+                                  std::size_t{128}, std::size_t{16'384}, kChunkBytes}) {
+    const Bytes whole = message(bytes);
+    for (const std::size_t piece :
+         {std::size_t{1}, std::size_t{3}, std::size_t{4'096}, whole.size()}) {
+      const auto data = read(whole, piece);
+      ASSERT_TRUE(data) << bytes << " bytes in pieces of " << piece;
+      EXPECT_EQ(data->size(), bytes);
+      EXPECT_TRUE(std::equal(data->rbegin(), data->rend(), whole.rbegin()));
+    }
+  }
+}
+
+TEST(Chunk, RefusesWhatIsNone) {
+  Bytes longer = message(4);
+  longer.push_back(std::byte{0});
+  Bytes shorter = message(4);
+  shorter.pop_back();
+  for (const Bytes& odd : {Bytes{}, Bytes{std::byte{0x0a}, std::byte{0}}, longer, shorter,
+                           message(kChunkBytes + 1), Bytes{std::byte{0x12}},
+                           Bytes{std::byte{0x12}, std::byte{0x80}, std::byte{0x80}, std::byte{0x80},
+                                 std::byte{0x80}, std::byte{0}}}) {
+    EXPECT_FALSE(read(odd, 1)) << odd.size() << " bytes";
+    EXPECT_FALSE(read(odd, odd.size() + 1)) << odd.size() << " bytes";
+  }
+}
+
+TEST(Filler, LaysPiecesAcrossBuffersAndRefusesMoreThanThereIsRoomFor) {
+  std::vector<float> first(2);
+  std::vector<float> second(1);
+  const std::vector<float> sent = {1, 2, 3};
+  const auto bytes = std::as_bytes(std::span(sent));
+  Filler filler({std::span(first), std::span<float>(), std::span(second)});
+  for (std::size_t at = 0; at < bytes.size(); at += 5) {
+    ASSERT_TRUE(filler.take(bytes.subspan(at, std::min<std::size_t>(5, bytes.size() - at))));
+  }
+  EXPECT_EQ(filler.filled(), 12U);
+  EXPECT_EQ(first, (std::vector<float>{1, 2}));
+  EXPECT_EQ(second, std::vector<float>{3});
+  EXPECT_FALSE(filler.take(bytes.first(1)));
+}
+
+}  // namespace
+}  // namespace muster::parameter_server

@@ -1,0 +1,104 @@
+#include "parameter_server/layout.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace muster::parameter_server {
+namespace {
+
+using collective::Error;
+using collective::ErrorCode;
+using collective::Status;
+
+// Of one tensor, and of all together: what a server sets aside for a model before its values come
+// is little beside the message that declared it.
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
+
+std::optional<std::string> fault_of(const Tensor& tensor) {
+  std::uint64_t elements = 1;
+  for (const std::int64_t dimension : tensor.shape) {
+    if (dimension < 1) {
+      return "'" + tensor.name + "' has a dimension of " + std::to_string(dimension);
+    }
+    if (static_cast<std::uint64_t>(dimension) > kMostElements / elements) {
+      return "'" + tensor.name + "' has more than 2^40 elements (" + shape_of(tensor) + ")";
+    }
+    elements *= static_cast<std::uint64_t>(dimension);
+  }
+  return std::nullopt;
+}
+
+// Where server `server`'s part begins; the first parts are one element longer where it does not
+// divide evenly.
+std::uint64_t begin_of(std::uint64_t total, std::uint64_t server, std::uint64_t servers) {
+  return total / servers * server + std::min(server, total % servers);
+}
+
+}  // namespace
+
+std::uint64_t elements_of(const Tensor& tensor) {
+  std::uint64_t elements = 1;
+  for (const std::int64_t dimension : tensor.shape) {
+    elements *= static_cast<std::uint64_t>(dimension);
+  }
+  return elements;
+}
+
+std::string shape_of(const Tensor& tensor) {
+  if (tensor.shape.empty()) return "scalar";
+  std::string text;
+  for (const std::int64_t dimension : tensor.shape) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(dimension);
+  }
+  return text;
+}
+
+Status check(std::span<const Tensor> tensors) {
+  if (tensors.empty()) return Error{ErrorCode::kBadArgument, "the model has no parameters"};
+  std::string faults;
+  const auto add = [&](const std::string& fault) {
+    faults += (faults.empty() ? "" : "; ") + fault;
+  };
+  std::set<std::string> names;
+  std::uint64_t left = kMostElements;
+  bool all_fit = true;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.name.empty()) add("a parameter has no name");
+    if (!names.insert(tensor.name).second) add("'" + tensor.name + "' is declared twice");
+    if (const auto fault = fault_of(tensor)) {
+      add(*fault);
+      continue;
+    }
+    all_fit = all_fit && elements_of(tensor) <= left;
+    if (all_fit) left -= elements_of(tensor);
+  }
+  if (!all_fit) add("all parameters together have more than 2^40 elements");
+  if (faults.empty()) return {};
+  return Error{ErrorCode::kBadArgument, faults};
+}
+
+std::vector<Slice> part_of(std::span<const Tensor> tensors, std::size_t server,
+                           std::size_t servers) {
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : tensors) total += elements_of(tensor);
+  const std::uint64_t begin = begin_of(total, server, servers);
+  const std::uint64_t end = begin_of(total, server + 1, servers);
+
+  std::vector<Slice> slices;
+  std::uint64_t tensor_begin = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::uint64_t tensor_end = tensor_begin + elements_of(tensors[i]);
+    const std::uint64_t until = std::min(end, tensor_end);
+    for (std::uint64_t at = std::max(begin, tensor_begin); at < until;) {
+      const std::uint64_t count = std::min(kSliceElements, until - at);
+      slices.push_back({.tensor = i, .first = at - tensor_begin, .count = count});
+      at += count;
+    }
+    tensor_begin = tensor_end;
+  }
+  return slices;
+}
+
+}  // namespace muster::parameter_server

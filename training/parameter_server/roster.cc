@@ -1,0 +1,181 @@
+#include "parameter_server/roster.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <utility>
+
+namespace muster::parameter_server {
+namespace {
+
+using collective::Error;
+using collective::ErrorCode;
+using collective::Result;
+using collective::Status;
+
+// Not from 1, so that a session of a server that was started anew is not taken for one of before.
+std::uint64_t any_number() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) + device();
+}
+
+Error ended() {
+  return {ErrorCode::kPeerLost, "this worker's session has ended",
+          "another worker has joined with the same number, or the connection was cut"};
+}
+
+Error too_many(int worker) {
+  return {ErrorCode::kBadArgument,
+          "worker " + std::to_string(worker) + " has too many calls that wait",
+          "a call that is given up waits on until the worker leaves"};
+}
+
+Error stopping() {
+  return {ErrorCode::kPeerLost, "the parameter server is being stopped"};
+}
+
+}  // namespace
+
+Roster::Roster(std::optional<std::uint64_t> staleness, int expected_workers)
+    : clocks_(staleness, expected_workers), next_session_(any_number()) {}
+
+Roster::Membership Roster::join(int worker, std::function<void()> dismiss) {
+  const std::lock_guard lock(mutex_);
+  const auto before = std::find_if(members_.begin(), members_.end(), [&](const auto& member) {
+    return member.second.worker == worker;
+  });
+  if (before != members_.end()) {
+    before->second.dismiss();
+    remove(before->first, departures_.lost);
+  }
+  const std::uint64_t session = next_session_++;
+  if (stopped_) dismiss();
+  members_.emplace(session, Member{.worker = worker, .dismiss = std::move(dismiss)});
+  someone_was_there_ = true;
+  const std::uint64_t clock = clocks_.join(worker);
+  changed_.notify_all();
+  return {.session = session, .clock = clock};
+}
+
+void Roster::remove(std::uint64_t session, std::uint64_t& count) {
+  const auto member = members_.find(session);
+  if (member == members_.end()) return;
+  clocks_.leave(member->second.worker);
+  members_.erase(member);
+  ++count;
+  changed_.notify_all();
+}
+
+void Roster::leave(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  remove(session, departures_.left);
+}
+
+void Roster::lose(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  remove(session, departures_.lost);
+}
+
+Result<Roster::Turn> Roster::begin_turn(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  const auto member = members_.find(session);
+  if (member == members_.end()) return ended();
+  if (std::exchange(member->second.brings_values, true)) {
+    return Error{ErrorCode::kBadArgument,
+                 "worker " + std::to_string(member->second.worker) +
+                     " brings values in another call already",
+                 "one push ends before the next begins"};
+  }
+  return Turn(*this, session, member->second.worker);
+}
+
+void Roster::end_turn(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  const auto member = members_.find(session);
+  if (member != members_.end()) member->second.brings_values = false;
+}
+
+Status Roster::admit(std::uint64_t session, std::uint64_t step) {
+  std::unique_lock lock(mutex_);
+  const auto member = members_.find(session);
+  if (member == members_.end()) return ended();
+  const int worker = member->second.worker;
+  const std::uint64_t clock = clocks_.present().at(worker);
+  if (clock != step) {
+    return Error{ErrorCode::kMismatch, "worker " + std::to_string(worker) + " speaks of step " +
+                                           std::to_string(step) + ", and is in step " +
+                                           std::to_string(clock)};
+  }
+  return wait(lock, session, [worker](const Clocks& clocks) { return clocks.may_proceed(worker); });
+}
+
+Status Roster::wait_until(std::uint64_t session, const std::function<bool(const Clocks&)>& ready) {
+  std::unique_lock lock(mutex_);
+  return wait(lock, session, ready);
+}
+
+Status Roster::wait(std::unique_lock<std::mutex>& lock, std::uint64_t session,
+                    const std::function<bool(const Clocks&)>& ready) {
+  while (true) {
+    if (stopped_) return stopping();
+    const auto member = members_.find(session);
+    if (member == members_.end()) return ended();
+    if (ready(clocks_)) return {};
+    if (member->second.waiting == kMostWaiting) return too_many(member->second.worker);
+    ++member->second.waiting;
+    changed_.wait(lock);
+    // It may be gone by now, with its count.
+    const auto still = members_.find(session);
+    if (still != members_.end()) --still->second.waiting;
+  }
+}
+
+void Roster::wake() {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Roster::advance(std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  const auto member = members_.find(session);
+  if (member == members_.end()) return;
+  clocks_.advance(member->second.worker);
+  changed_.notify_all();
+}
+
+bool Roster::all_have_gone() const {
+  return someone_was_there_ && clocks_.is_complete() && members_.empty();
+}
+
+bool Roster::wait_for_end() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stopped_ || all_have_gone(); });
+  return !stopped_early_;
+}
+
+void Roster::stop() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(stopped_, true)) return;
+  // The dismissed go soon: that is not what is meant by all having gone.
+  stopped_early_ = !all_have_gone();
+  for (auto& [session, member] : members_) member.dismiss();
+  changed_.notify_all();
+}
+
+Roster::Departures Roster::departures() const {
+  const std::lock_guard lock(mutex_);
+  return departures_;
+}
+
+std::vector<WorkerStatus> Roster::workers() const {
+  const std::lock_guard lock(mutex_);
+  std::map<int, bool> waits;
+  for (const auto& [session, member] : members_) waits[member.worker] = member.waiting > 0;
+  std::vector<WorkerStatus> workers;
+  for (const auto& [worker, clock] : clocks_.present()) {
+    workers.push_back({.worker = worker, .clock = clock, .waits = waits[worker]});
+  }
+  return workers;
+}
+
+}  // namespace muster::parameter_server

@@ -1,0 +1,34 @@
+// gRPC's settings at both ends: TLS by the job's key, and how soon silence is noticed.
+#pragma once
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/collective/result.h"
+
+namespace muster::parameter_server {
+
+/// Errors: as of certificates_from().
+collective::Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(
+    std::string_view hex_key);
+collective::Result<std::shared_ptr<grpc::ChannelCredentials>> worker_credentials(
+    std::string_view hex_key);
+
+/// Errors: kBadArgument for less than a millisecond, or more than a day.
+collective::Status check_silence(std::chrono::milliseconds silence);
+
+/// The settings that both ends have: the other's machine is asked for a sign of life, so that a cut
+/// wire or a stopped process is noticed after `silence`.
+std::vector<std::pair<std::string, int>> liveness(std::chrono::milliseconds silence);
+
+/// All settings of a worker's channel.
+grpc::ChannelArguments channel_arguments(std::chrono::milliseconds silence);
+
+}  // namespace muster::parameter_server

@@ -1,0 +1,115 @@
+#include "muster/parameter_server/server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <utility>
+
+#include "parameter_server/rpc/security.h"
+#include "parameter_server/rpc/service.h"
+
+namespace muster::parameter_server {
+namespace {
+
+using collective::Error;
+using collective::ErrorCode;
+using collective::Result;
+using collective::Status;
+
+Status check(const ServerOptions& options) {
+  if (options.workers < 0) {
+    return Error{ErrorCode::kBadArgument,
+                 "a job has no " + std::to_string(options.workers) + " workers"};
+  }
+  return check_silence(options.silence);
+}
+
+// "0.0.0.0:0" with the port that the system chose.
+std::string with_port(const std::string& address, int port) {
+  return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+}
+
+}  // namespace
+
+class Server::Implementation {
+ public:
+  explicit Implementation(const ServerOptions& options) : service_(options) {}
+  Implementation(const Implementation&) = delete;
+  Implementation& operator=(const Implementation&) = delete;
+  ~Implementation() { stop(std::chrono::seconds(2)); }
+
+  Status listen(const ServerOptions& options,
+                const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    grpc::ServerBuilder builder;
+    for (const auto& [name, value] : liveness(options.silence)) {
+      builder.AddChannelArgument(name, value);
+    }
+    // Nor is waited for longer for who connects, and does not say who it is.
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(options.silence.count()));
+    // Or two servers share a port without a word, and each gets some of the workers.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    int port = 0;
+    builder.AddListeningPort(options.address, credentials, &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      server_ = nullptr;
+      return Error{ErrorCode::kSystem, "the parameter server cannot listen on " + options.address,
+                   "the address has to be this host's, and its port free"};
+    }
+    service_.set_address(with_port(options.address, port));
+    return {};
+  }
+
+  const std::string& address() const { return service_.address(); }
+  ServerStatus status() const { return service_.status(); }
+
+  Ending wait() {
+    const bool all_have_gone = service_.roster().wait_for_end();
+    const Roster::Departures departures = service_.roster().departures();
+    return {.stopped = !all_have_gone, .left = departures.left, .lost = departures.lost};
+  }
+
+  void stop(std::chrono::milliseconds grace) {
+    service_.roster().stop();
+    if (server_) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  }
+
+ private:
+  Service service_;  // outlives the server, which calls it
+  std::unique_ptr<grpc::Server> server_;
+};
+
+Server::Server(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+Server::Server(Server&&) noexcept = default;
+Server& Server::operator=(Server&&) noexcept = default;
+Server::~Server() = default;
+
+Result<Server> Server::start(const ServerOptions& options) {
+  if (const Status right = check(options); !right) return right.error();
+  const auto credentials = server_credentials(options.key);
+  if (!credentials) return credentials.error();
+  auto implementation = std::make_unique<Implementation>(options);
+  if (const Status listens = implementation->listen(options, *credentials); !listens) {
+    return listens.error();
+  }
+  return Server(std::move(implementation));
+}
+
+const std::string& Server::address() const {
+  return implementation_->address();
+}
+ServerStatus Server::status() const {
+  return implementation_->status();
+}
+Ending Server::wait() {
+  return implementation_->wait();
+}
+void Server::stop(std::chrono::milliseconds grace) {
+  implementation_->stop(grace);
+}
+
+}  // namespace muster::parameter_server

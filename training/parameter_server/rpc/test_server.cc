@@ -1,0 +1,20 @@
+// A parameter server as a process of its own, for tests to kill. The key comes from standard input,
+// as a line; the address goes to standard output; then it serves until it is killed.
+#include <iostream>
+#include <string>
+
+#include "muster/parameter_server/server.h"
+
+int main() {
+  using namespace muster::parameter_server;
+  ServerOptions options;
+  std::getline(std::cin, options.key);
+  auto server = Server::start(options);
+  if (!server) {
+    std::cerr << server.error().to_string() << '\n';
+    return 1;
+  }
+  std::cout << server->address() << std::endl;
+  server->wait();
+  return 0;
+}

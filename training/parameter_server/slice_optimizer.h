@@ -1,0 +1,32 @@
+// What an optimizer remembers of one slice, and the step that it takes there. Pure arithmetic, in
+// float32, as the frameworks do it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "muster/parameter_server/optimizer.h"
+
+namespace muster::parameter_server {
+
+class SliceOptimizer {
+ public:
+  /// For `count` elements, with nothing to remember yet. The optimizer has passed check().
+  SliceOptimizer(const Optimizer& optimizer, std::size_t count);
+
+  /// One step of `values` against `gradient`; both have `count` elements.
+  void step(std::span<float> values, std::span<const float> gradient);
+
+ private:
+  void take(const Sgd& sgd, std::span<float> values, std::span<const float> gradient);
+  void take(const Adam& adam, std::span<float> values, std::span<const float> gradient);
+
+  Optimizer optimizer_;
+  std::uint64_t steps_ = 0;
+  std::vector<float> first_;   // velocity, or Adam's mean of gradients; empty where none is needed
+  std::vector<float> second_;  // Adam's mean of squares
+};
+
+}  // namespace muster::parameter_server
