@@ -97,8 +97,9 @@ class Stream:
 
     @property
     def errors(self):
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")
+        # By pread: a seek would move the place at which the command writes, too.
+        descriptor = self._errors.fileno()
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
     def close(self):
         if self.process.poll() is None:
