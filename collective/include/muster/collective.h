@@ -251,6 +251,76 @@ int muster_session_wait(muster_session* session, muster_ticket ticket);
 int muster_session_when_done(muster_session* session, muster_ticket ticket, muster_then then,
                              void* user);
 
+/* --- The same for bindings of other languages: an operation as a value, and results that the
+ * library keeps --- */
+
+/* Kinds of operations. */
+enum {
+  MUSTER_OPERATION_ALL_REDUCE = 1,
+  MUSTER_OPERATION_REDUCE_SCATTER = 2,
+  MUSTER_OPERATION_ALL_GATHER = 3,
+  MUSTER_OPERATION_BROADCAST = 4,
+  MUSTER_OPERATION_ALL_TO_ALL = 5,
+  MUSTER_OPERATION_BARRIER = 6,
+  MUSTER_OPERATION_JOIN = 7
+};
+
+/* Not an error: the time is over, the operation is not. */
+enum { MUSTER_PENDING = 8 };
+
+/* What is handed over. It is read during the call only and can be handed over again, so that a
+ * caller fills one for each gradient once. */
+typedef struct muster_operation {
+  size_t struct_size;
+  int kind;
+  int type;
+  int op;
+  int root;
+  double prescale;
+  double postscale;
+  const char* name;
+
+  /* What the ranks have to agree on besides, for a reader of the message where they do not: say,
+   * "float32[?, 3]". NULL: nothing. */
+  const char* shape;
+
+  /* all_reduce: one or more. The others but barrier and join: one, whose count is elements for
+   * reduce_scatter and bytes else; broadcast takes its `out`. Where all_gather and all_to_all have
+   * an `out` of NULL the library keeps the result. */
+  const muster_tensor* tensors;
+  uint64_t tensor_count;
+
+  /* For every rank: reduce_scatter, the elements of its part; all_to_all, the bytes to it. */
+  const uint64_t* counts;
+} muster_operation;
+
+#define MUSTER_OPERATION_INIT \
+  {sizeof(muster_operation), 0, 0, 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL}
+
+/* The result of an all_gather or all_to_all, packed by rank. */
+typedef struct muster_result muster_result;
+
+const void* muster_result_data(const muster_result* result);
+/* The bytes that came from `rank`. */
+uint64_t muster_result_bytes(const muster_result* result, int rank);
+/* NULL is nothing. */
+void muster_result_free(muster_result* result);
+
+/* Hands an operation over and sets `ticket`. */
+int muster_session_begin(muster_session* session, const muster_operation* operation,
+                         muster_ticket* ticket);
+
+/* Waits for the end of the operation, `milliseconds` at the most (-1: for ever), and returns its
+ * code, or MUSTER_PENDING; the ticket is good for another wait then. `result` may be NULL: what the
+ * library kept is dropped. Otherwise it becomes the caller's, or NULL where there is none. */
+int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64_t milliseconds,
+                            muster_result** result);
+
+/* Both in one: muster_session_begin(), and muster_session_wait_for() where that succeeds. With
+ * MUSTER_PENDING `ticket` is set, otherwise 0. */
+int muster_session_run(muster_session* session, const muster_operation* operation,
+                       int64_t milliseconds, muster_ticket* ticket, muster_result** result);
+
 int muster_session_start_timeline(muster_session* session, const char* path);
 int muster_session_stop_timeline(muster_session* session);
 
