@@ -1,4 +1,6 @@
-"""Muster from Python: submit training jobs, watch them, read their logs.
+"""Muster from Python.
+
+Submit training jobs, watch them, read their logs:
 
     import muster
 
@@ -8,17 +10,54 @@
             print(record.text)
         client.wait(job)
 
-Standard library only.
+Standard library only. Training itself is in muster.torch, muster.tensorflow and muster.keras, which do not load the
+client, as this does not load them: each name here comes in when it is first used.
 """
 
-from . import errors
-from ._generated import *  # noqa: F401,F403  (every shape of the API)
-from ._generated import __all__ as _shapes
-from ._version import __version__
-from ._wire import UNSET, Text
-from .client import Client
-from .errors import (Conflict, Exhausted, Fault, Internal, Invalid, JobFailed, MusterError, NotFound, Refused,
-                     TimedOut, Unavailable)
+from __future__ import annotations
 
-__all__ = ["Client", "Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed", "MusterError", "NotFound",
-           "Refused", "Text", "TimedOut", "UNSET", "Unavailable", "__version__", "errors", *_shapes]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, List
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from . import errors
+    from ._generated import *  # noqa: F401,F403  (every shape of the API)
+    from ._generated import __all__ as _shapes
+    from ._wire import UNSET, Text
+    from .client import Client
+    from .errors import (Conflict, Exhausted, Fault, Internal, Invalid, JobFailed, MusterError, NotFound, Refused,
+                         TimedOut, Unavailable)
+
+    __all__ = ["Client", "Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed", "MusterError",
+               "NotFound", "Refused", "Text", "TimedOut", "UNSET", "Unavailable", "__version__", "errors", *_shapes]
+
+#: Where the names of the client are that are no shape of the API.
+_HOMES = {"Client": ".client", "UNSET": "._wire", "Text": "._wire",
+          **{name: ".errors" for name in ("Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed",
+                                          "MusterError", "NotFound", "Refused", "TimedOut", "Unavailable")}}
+
+
+def _shapes_of_the_api() -> List[str]:
+    names: List[str] = import_module("._generated", __name__).__all__
+    return names
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module(".errors", __name__)
+    if name == "__all__":
+        value: Any = [*_HOMES, "__version__", "errors", *_shapes_of_the_api()]
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name], __name__), name)
+    elif not name.startswith("_") and name in _shapes_of_the_api():
+        value = getattr(import_module("._generated", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

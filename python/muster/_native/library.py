@@ -1,0 +1,83 @@
+"""Finds and loads libmuster_collective.
+
+Looked for in this order, the first that is there: the file that $MUSTER_COLLECTIVE_LIBRARY names, the one that this
+package carries, and, in a clone of Muster, the one in its build tree. A file that is named but cannot be loaded is an
+error; nothing is looked for behind it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from pathlib import Path
+from typing import List, Mapping, Optional
+
+from . import abi
+
+VARIABLE = "MUSTER_COLLECTIVE_LIBRARY"
+FILE = "libmuster_collective.so.0"
+
+_lock = threading.Lock()
+_loaded: Optional[ctypes.CDLL] = None
+
+
+class LibraryError(ImportError):
+    """The collective library is not there, cannot be loaded, or is of another version."""
+
+
+def places(environment: Mapping[str, str] = os.environ) -> List[Path]:
+    """Where the library is looked for, in order."""
+    named = environment.get(VARIABLE)
+    if named:
+        return [Path(named)]
+    here = Path(__file__).resolve().parent
+    tree = here.parents[2]
+    return [here / "lib" / FILE,
+            *(tree / "build" / kind / "collective" / "package" / FILE for kind in ("release", "debug"))]
+
+
+def find(environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that load() loads. Errors: LibraryError, saying where was looked."""
+    looked = places(environment)
+    for path in looked:
+        if path.is_file():
+            return path
+    where = ", ".join(str(path) for path in looked)
+    if environment.get(VARIABLE):
+        raise LibraryError(f"{VARIABLE} names {where}, which is not there: set it to {FILE} itself, or not at all")
+    raise LibraryError(f"the collective library is missing; looked for {where}: install the wheel of muster, build "
+                       f"the library (cmake --build build/release --target muster_collective_shared), or name its "
+                       f"file in {VARIABLE}")
+
+
+def load() -> ctypes.CDLL:
+    """The library with its prototypes; loaded at the first call. Thread-safe. Errors: LibraryError."""
+    global _loaded
+    if _loaded is not None:
+        return _loaded
+    with _lock:
+        if _loaded is None:
+            _loaded = _load(find())
+        return _loaded
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL(str(path))
+        library.muster_version.restype = ctypes.c_char_p
+        version = library.muster_version().decode()
+    except (OSError, AttributeError) as error:
+        raise LibraryError(f"{path} cannot be loaded as the collective library: {error}") from error
+    if not abi.speaks(version):
+        raise LibraryError(f"{path} is version {version} of the collective library, and this package needs "
+                           f"{abi.OLDEST_VERSION} or newer of the same soname: install both from one release")
+    missing = abi.declare(library)
+    if "muster_session_begin" in missing:
+        from . import interim
+        interim.complete(library)
+        missing = []
+    if missing:
+        raise LibraryError(f"{path} calls itself version {version}, but lacks {', '.join(missing)}: it was built "
+                           f"from another state of the sources; build it again")
+    return library

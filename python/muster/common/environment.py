@@ -1,0 +1,122 @@
+"""What launchers tell a process: its place in the world, and where the world meets.
+
+The first of these that is there counts: the driver of an elastic job (MUSTER_ELASTIC_DRIVER), MUSTER_RANK with
+MUSTER_WORLD_SIZE, HOROVOD_RANK with HOROVOD_SIZE, and then what the collective library reads by itself: Open MPI's,
+MPICH's and Intel MPI's, Slurm's and torchrun's variables. With none of them the world is this one process.
+
+The knobs of training are in knobs.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import List, Mapping, Optional, Tuple
+
+from .exceptions import ConfigurationError
+
+#: The pairs of rank and size by which launchers tell a process its place, in order.
+LAUNCHERS: Tuple[Tuple[str, str], ...] = (
+    ("MUSTER_RANK", "MUSTER_WORLD_SIZE"), ("HOROVOD_RANK", "HOROVOD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this process stands, and where to meet the others. What is None the library finds out."""
+
+    rank: Optional[int] = None
+    size: Optional[int] = None
+    #: As the launcher has told; from the communicator otherwise.
+    local_rank: Optional[int] = None
+    local_size: Optional[int] = None
+    cross_rank: Optional[int] = None
+    cross_size: Optional[int] = None
+    #: host:port where rank 0 listens, with the job's key in hex; or else a file in a private folder.
+    rendezvous: Optional[str] = None
+    key: Optional[str] = None
+    rendezvous_file: Optional[str] = None
+    #: Rank 0 only: the descriptor of a socket that listens at `rendezvous` already. connect() takes it over.
+    listener: int = -1
+    #: How the others name this host; processes with the same `host_id` share memory. None: found out.
+    host: Optional[str] = None
+    host_id: Optional[str] = None
+    #: Who says so, for messages.
+    told_by: str = "the environment"
+
+    def __repr__(self) -> str:
+        # Without the key: a place gets into logs and tracebacks.
+        return f"Place(rank={self.rank}, size={self.size}, told_by={self.told_by!r})"
+
+
+def find_place(environment: Mapping[str, str] = os.environ) -> Place:
+    """The place of this process. Errors: ConfigurationError with everything that is wrong."""
+    if environment.get("MUSTER_ELASTIC_DRIVER"):
+        from .elastic import places
+        asked: Place = places.ask()
+        return asked
+    for rank_name, size_name in LAUNCHERS[:2]:
+        if environment.get(rank_name) or environment.get(size_name):
+            return _told(environment, rank_name, size_name)
+    return Place(host=environment.get("HOROVOD_HOSTNAME") or None)
+
+
+def _told(environment: Mapping[str, str], rank_name: str, size_name: str) -> Place:
+    faults: List[str] = []
+    rank = _number(environment, rank_name, faults)
+    size = _number(environment, size_name, faults)
+    for name, other in ((rank_name, size_name), (size_name, rank_name)):
+        if not environment.get(name):
+            faults.append(f"{other} is set, but {name} is not: set both or neither")
+    if rank is not None and size is not None and not 0 <= rank < size:
+        faults.append(f"{rank_name} is {rank} and {size_name} is {size}: ranks go from 0 to size - 1")
+    near = [_number(environment, "HOROVOD_" + name, faults)
+            for name in ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")]
+    if faults:
+        raise ConfigurationError("; ".join(faults))
+    local_rank, local_size, cross_rank, cross_size = near if None not in near else [None] * 4
+    place = Place(rank=rank, size=size, local_rank=local_rank, local_size=local_size, cross_rank=cross_rank,
+                  cross_size=cross_size, rendezvous=environment.get("MUSTER_RENDEZVOUS") or None,
+                  key=environment.get("MUSTER_RENDEZVOUS_KEY") or None,
+                  rendezvous_file=environment.get("MUSTER_RENDEZVOUS_FILE") or _file_of_run(environment),
+                  host=environment.get("HOROVOD_HOSTNAME") or None, told_by=rank_name)
+    return place
+
+
+def _number(environment: Mapping[str, str], name: str, faults: List[str]) -> Optional[int]:
+    text = environment.get(name)
+    if not text:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        faults.append(f"{name} is {text!r}, not a whole number")
+        return None
+    return value
+
+
+def _file_of_run(environment: Mapping[str, str]) -> Optional[str]:
+    """Where the ranks of one run of Horovod's own launcher meet, if all of them are on this host.
+
+    Its rendezvous server is not spoken to: it takes anybody's word. What it leaves to us is its address, which is
+    another for each run. A file in a folder that nobody else can read needs no more.
+    """
+    address, port = (environment.get("HOROVOD_GLOO_RENDEZVOUS_" + part) for part in ("ADDR", "PORT"))
+    if not address or not port or environment.get("MUSTER_RENDEZVOUS"):
+        return None
+    if environment.get("HOROVOD_LOCAL_SIZE") != environment.get("HOROVOD_SIZE"):
+        return None
+    return private_file(f"horovodrun {address} {port} {environment.get('HOROVOD_SECRET_KEY', '')}")
+
+
+def private_file(run: str) -> str:
+    """The file by which the ranks of `run`, a text that all of them and no others know, meet on this host."""
+    name = hashlib.sha256(run.encode()).hexdigest()[:32]
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and os.path.isdir(runtime):
+        return os.path.join(runtime, "muster-collective", name)
+    return f"/tmp/muster-collective-{os.geteuid()}/{name}"

@@ -1,0 +1,49 @@
+"""What training may run into, under the names that programs written for Horovod catch."""
+
+from __future__ import annotations
+
+NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
+
+
+class HorovodInternalError(RuntimeError):
+    """The world failed: a rank died, left or does not answer. Nothing can be done in it any more; shutdown() and
+    init() make a new one, which is what elastic training does.
+
+    `rank` and `host` say who is to blame where that is known; otherwise they are None and "".
+    """
+
+    def __init__(self, *arguments: object, rank: "int | None" = None, host: str = "") -> None:
+        super().__init__(*arguments)
+        self.rank = rank
+        self.host = host
+
+
+class MismatchError(RuntimeError):
+    """The ranks disagree about one operation: another type, shape, root or kind under the same name. Raised on each
+    of them, with both versions; the world goes on."""
+
+
+class ConfigurationError(RuntimeError):
+    """What the environment or the arguments say cannot be right, or contradicts itself."""
+
+
+class HorovodVersionMismatchError(ImportError):
+    """Parts of different versions met: this package, the library that it loads, or the framework's binding."""
+
+    def __init__(self, name: str, version: str, installed_version: str) -> None:
+        super().__init__(f"{name} is version {version} here and {installed_version} there: install both from one "
+                         f"release")
+        self.name_of_part = name
+        self.version = version
+        self.installed_version = installed_version
+
+
+class HostsUpdatedInterrupt(RuntimeError):
+    """Hosts were added or removed; elastic training commits and makes a new world.
+
+    `skip_sync`: only removals, so that the state of those who stay is still equal.
+    """
+
+    def __init__(self, skip_sync: bool = False) -> None:
+        super().__init__("the hosts of this job have changed")
+        self.skip_sync = skip_sync
