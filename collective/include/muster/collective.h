@@ -114,10 +114,11 @@ typedef struct muster_options {
   int streams;
   int64_t arena_bytes;
   int64_t silence_ms;
+  int cancel; /* a descriptor; readable: muster_connect() waits no longer for the others */
 } muster_options;
 
 #define MUSTER_OPTIONS_INIT \
-  {sizeof(muster_options), -1, -1, NULL, NULL, NULL, -1, NULL, NULL, -1, NULL, NULL, -1, -1, -1}
+  {sizeof(muster_options), -1, -1, NULL, NULL, NULL, -1, NULL, NULL, -1, NULL, NULL, -1, -1, -1, -1}
 
 /* Waits for all ranks and joins them. `options` may be NULL: everything from the environment. */
 int muster_connect(const muster_options* options, muster_comm** comm);

@@ -1,6 +1,9 @@
 // The C interface from C++: its errors, and what it makes of options of other sizes.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -67,6 +70,30 @@ TEST(CInterface, OptionsOfANewerLibraryAreReadAsFarAsTheyAreKnown) {
   ASSERT_EQ(muster_connect(&newer.known, &world), MUSTER_OK) << muster_last_error();
   EXPECT_STREQ(muster_host(world), "here");
   muster_disconnect(world);
+}
+
+// Rank 0 waits at its door, rank 1 looks for one: neither for as long as the timeout says.
+TEST(CInterface, AWaitForTheOthersCanBeCancelled) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(::listen(listener, 1), 0);
+  for (const int rank : {0, 1}) {
+    muster_options options = MUSTER_OPTIONS_INIT;
+    options.rank = rank;
+    options.size = 2;
+    options.rendezvous = "127.0.0.1:1";
+    options.key = "00112233445566778899aabbccddeeff";
+    options.listener = rank == 0 ? listener : -1;
+    options.timeout_ms = 600'000;
+    options.cancel = ends[0];
+    muster_comm* world = nullptr;
+    EXPECT_EQ(muster_connect(&options, &world), MUSTER_PEER_LOST) << muster_last_error();
+    EXPECT_EQ(world, nullptr);
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(CInterface, OptionsWithoutASizeAreRefused) {

@@ -63,7 +63,7 @@ Result<Communicator> Communicator::over(std::unique_ptr<World> world) {
 }
 
 Result<Communicator> Communicator::connect(const Options& options) {
-  Result<std::unique_ptr<World>> world = join(options, memory_bytes);
+  Result<std::unique_ptr<World>> world = join(options, memory_bytes, options.cancel);
   if (!world) return world.error();
   return over(*std::move(world));
 }

@@ -71,6 +71,10 @@ struct Options {
   /// used. All ranks of a host take the lowest. Unset: half of the host's memory.
   /// MUSTER_COLLECTIVE_ARENA_BYTES.
   std::optional<std::uint64_t> arena_bytes = {};
+
+  /// A descriptor that ends connect()'s wait for the others when it turns readable, with kPeerLost:
+  /// for a launcher that learns meanwhile that one of them will not come. It stays the caller's.
+  int cancel = -1;
 };
 
 inline constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
