@@ -27,7 +27,7 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("rank", c_int), ("size", c_int), ("rendezvous", c_char_p),
                 ("key", c_char_p), ("rendezvous_file", c_char_p), ("listener", c_int), ("host", c_char_p),
                 ("host_id", c_char_p), ("timeout_ms", c_int64), ("transport", c_char_p), ("algorithm", c_char_p),
-                ("streams", c_int), ("arena_bytes", c_int64), ("silence_ms", c_int64)]
+                ("streams", c_int), ("arena_bytes", c_int64), ("silence_ms", c_int64), ("cancel", c_int)]
 
 
 class Tensor(ctypes.Structure):
@@ -55,7 +55,7 @@ class Operation(ctypes.Structure):
 def options() -> Options:
     """MUSTER_OPTIONS_INIT."""
     return Options(struct_size=ctypes.sizeof(Options), rank=-1, size=-1, listener=-1, timeout_ms=-1, streams=-1,
-                   arena_bytes=-1, silence_ms=-1)
+                   arena_bytes=-1, silence_ms=-1, cancel=-1)
 
 
 def session_options() -> SessionOptions:

@@ -40,6 +40,8 @@ class Place:
     rendezvous_file: Optional[str] = None
     #: Rank 0 only: the descriptor of a socket that listens at `rendezvous` already. connect() takes it over.
     listener: int = -1
+    #: A descriptor that turns readable when the others are not to be waited for any longer.
+    cancel: int = -1
     #: How the others name this host; processes with the same `host_id` share memory. None: found out.
     host: Optional[str] = None
     host_id: Optional[str] = None

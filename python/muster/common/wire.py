@@ -195,6 +195,11 @@ class Channel:
         call `receive(0)` until it raises TimeoutError."""
         return self._socket.fileno()
 
+    @property
+    def local_host(self) -> str:
+        """The address of this host by which it reaches the other end."""
+        return str(self._socket.getsockname()[0])
+
     def send(self, message: Message) -> None:
         """Waits until the system has taken all of it. Errors: WireError, ValueError (see Sealer.seal)."""
         with self._sending:
@@ -245,6 +250,12 @@ class Channel:
         # Only now, when nobody waits on its number any more, which may soon be another's.
         with self._receiving:
             self._socket.close()
+
+    def forget(self) -> None:
+        """In a child after fork(): gives up its part of the connection, which stays the parent's."""
+        number = self._socket.detach()
+        if number >= 0:
+            os.close(number)
 
     def __enter__(self) -> Channel:
         return self

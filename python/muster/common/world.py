@@ -167,6 +167,7 @@ def connect(place: Place, timeout_ms: int = -1) -> World:
     options.rank = -1 if place.rank is None else place.rank
     options.size = -1 if place.size is None else place.size
     options.listener = place.listener
+    options.cancel = place.cancel
     options.timeout_ms = timeout_ms
     comm = c_void_p()
     _interruptible(lambda: _check(loaded, loaded.muster_connect(byref(options), byref(comm))))

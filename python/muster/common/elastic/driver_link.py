@@ -1,0 +1,97 @@
+"""This process's connection to the driver of its job.
+
+A thread receives, so that what the driver says is known at once whatever the program does. Where the driver is gone
+nobody would take this process back into a world, nor end it: it ends itself.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+from typing import Callable, Dict, Optional
+
+from ..wire import Channel, Message, WireError, connect
+from . import protocol
+
+#: Seconds between asking this process to end, when its driver is gone, and ending it.
+END_GRACE = 5.0
+
+
+def say(sentence: str) -> None:
+    """To the user of the job, by way of this process's standard error."""
+    print(f"muster: {sentence}", file=sys.stderr, flush=True)
+
+
+class DriverLink:
+    """Messages each way. `send` from any thread; `wait_for_answer` from one."""
+
+    def __init__(self, channel: Channel, on_message: Dict[str, Callable[[Message], None]]) -> None:
+        """Messages of a kind in `on_message` go there, on the thread that receives; all others are answers."""
+        self._channel = channel
+        self._on_message = on_message
+        self._answers: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._process = os.getpid()
+        os.register_at_fork(after_in_child=self._forget_in_child)
+        threading.Thread(target=self._receive, name="muster driver link", daemon=True).start()
+
+    def send(self, kind: str, **fields: object) -> None:
+        """Where the driver is gone nothing is raised: this process is ending then."""
+        try:
+            self._channel.send({"kind": kind, **fields})
+        except WireError:
+            pass
+
+    def wait_for_answer(self) -> Message:
+        """The next message that answers something. Ctrl-C interrupts the wait."""
+        while True:
+            try:
+                # In slices, as a wait on a queue without an end cannot be interrupted by every signal handler.
+                return self._answers.get(timeout=1.0)
+            except queue.Empty:
+                continue
+
+    def own_address(self) -> str:
+        """The address of this host by which it reaches the driver."""
+        return self._channel.local_host
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                message = self._channel.receive()
+                if message is None:
+                    why = "it hung up"
+                    break
+                self._on_message.get(str(message.get("kind")), self._answers.put)(message)
+        except WireError as error:
+            why = str(error)
+        if os.getpid() == self._process and not sys.is_finalizing():
+            _end_this_process(why)
+
+    def _forget_in_child(self) -> None:
+        # A child that lives on, a data loader say, would keep the connection open when this process is killed.
+        self._channel.forget()
+
+
+def _end_this_process(why: str) -> None:
+    say(f"the driver of this job is gone ({why}), so this worker ends")
+    timer = threading.Event()
+    os.kill(os.getpid(), signal.SIGTERM)
+    # A program that handles the signal gets a moment to do so.
+    timer.wait(END_GRACE)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def link_from_environment(on_message: Dict[str, Callable[[Message], None]],
+                          environment: "os._Environ[str] | Dict[str, str]" = os.environ) -> DriverLink:
+    """Connects to the driver that the environment names, and says who this is.
+
+    Errors: WireError, ValueError.
+    """
+    channel = connect(environment[protocol.DRIVER_VARIABLE], environment.get(protocol.KEY_VARIABLE, ""))
+    link = DriverLink(channel, on_message)
+    worker: Optional[str] = environment.get(protocol.WORKER_VARIABLE)
+    link.send(protocol.HELLO, worker=worker, process=os.getpid())
+    return link

@@ -1,0 +1,64 @@
+"""Tells the states of this process what the driver says about hosts, as it comes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, List, Tuple
+
+from .host_updates import HostUpdateResult
+
+
+class NotificationManager:
+    """Between the connection to the driver and those who listen. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: List[Any] = []
+        self._unsettled: List[Tuple[float, HostUpdateResult]] = []
+        self._settled = 0.0
+        self._has_driver = False
+
+    def init(self) -> None:
+        """Nothing to do: whoever has a place has a connection to the driver. For programs that call it."""
+
+    @property
+    def has_driver(self) -> bool:
+        """Whether a driver tells this process of changes: the same on all of its ranks."""
+        return self._has_driver
+
+    @property
+    def settled(self) -> float:
+        """The newest timestamp that the world of this process covers."""
+        return self._settled
+
+    def register_listener(self, listener: Any) -> None:
+        """`listener.on_hosts_updated(timestamp, result)` is called for each message that comes, on a thread of the
+        connection, and at once for those that came before and still hold."""
+        with self._lock:
+            self._listeners.append(listener)
+            missed = list(self._unsettled)
+        for timestamp, result in missed:
+            listener.on_hosts_updated(timestamp, result)
+
+    def remove_listener(self, listener: Any) -> None:
+        with self._lock:
+            self._listeners = [each for each in self._listeners if each is not listener]
+
+    def handle_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        """A message of the driver."""
+        result = HostUpdateResult(update_res)
+        with self._lock:
+            self._unsettled.append((timestamp, result))
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener.on_hosts_updated(timestamp, result)
+
+    def handle_place(self, announced: float) -> None:
+        """This process has a place in a round that covers all messages up to `announced`."""
+        with self._lock:
+            self._has_driver = True
+            self._settled = max(self._settled, announced)
+            self._unsettled = [each for each in self._unsettled if each[0] > self._settled]
+
+
+notification_manager = NotificationManager()

@@ -1,0 +1,128 @@
+"""This process's place in each world of its job, which the driver gives out: rank, size, and where to meet.
+
+State of the process, as there is one driver: the connection, opened when the first place is asked for, and what this
+worker has to say of itself with the next question. One thread asks at a time (init() holds a lock).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass, field
+from typing import NoReturn, Optional
+
+from .. import wire
+from ..environment import Place
+from ..exceptions import ConfigurationError, HorovodInternalError
+from . import protocol
+from .driver_link import DriverLink, link_from_environment, say
+from .notification import notification_manager
+from .round_end import RoundEnd
+
+
+@dataclass
+class _Worker:
+    """What this process knows of itself as a worker."""
+
+    link: Optional[DriverLink] = None
+    #: The round that it is or was in, and the newest in which it had the state of training.
+    round: int = 0
+    synced_round: int = 0
+    because: str = protocol.BECAUSE_STARTED
+    may_skip_sync: bool = False
+    has_given_up: bool = False
+    #: Turns readable when the driver calls the round off.
+    round_end: RoundEnd = field(default_factory=RoundEnd)
+
+
+_worker = _Worker()
+
+
+def ask() -> Place:
+    """This process's place in the next round; waits until the driver has one.
+
+    Ends the process, with code 0 and a sentence, where it is no longer wanted. Errors: ConfigurationError where there
+    is no driver, HorovodInternalError where a port cannot be opened for the others.
+    """
+    link = _link()
+    link.send(protocol.READY, round=_worker.round, because=_worker.because, synced=_worker.synced_round)
+    while True:
+        answer = link.wait_for_answer()
+        if answer["kind"] == protocol.LEAVE:
+            _leave(str(answer["why"]))
+        if answer["kind"] == protocol.PLACE:
+            return _take(answer, link)
+
+
+def may_skip_sync() -> bool:
+    """Whether all of this round were in the last one and left it at the same point, so that their state is equal."""
+    return _worker.may_skip_sync
+
+
+def state_is_synced() -> None:
+    """This process has the state of training."""
+    _worker.synced_round = _worker.round
+
+
+def world_failed(error: HorovodInternalError) -> None:
+    """The next question is asked because of this error."""
+    _worker.because = protocol.BECAUSE_WORLD_FAILED
+    if _worker.link is not None:
+        say(f"the world has failed: {error}")
+
+
+def hosts_changed() -> None:
+    """The next question is asked because hosts came or went."""
+    _worker.because = protocol.BECAUSE_HOSTS_CHANGED
+
+
+def give_up(error: BaseException) -> None:
+    """Tells the driver that the program itself failed, so that it ends the job and tries nothing again."""
+    if _worker.link is not None and not _worker.has_given_up:
+        _worker.has_given_up = True
+        _worker.link.send(protocol.GAVE_UP, error=f"{type(error).__name__}: {error}"[:2000])
+
+
+def _link() -> DriverLink:
+    if _worker.link is None:
+        try:
+            _worker.link = link_from_environment({
+                protocol.HOSTS: lambda message: notification_manager.handle_hosts_updated(
+                    message["serial"], message["result"]),
+                protocol.CALLED_OFF: lambda message: _worker.round_end.call_off(int(message["round"])),
+            })
+        except (wire.WireError, ValueError) as error:
+            raise ConfigurationError(f"{protocol.DRIVER_VARIABLE} names a driver of this job, but {error}") from None
+    return _worker.link
+
+
+def _leave(why: str) -> NoReturn:
+    say(f"this worker leaves: {why}")
+    raise SystemExit(0)
+
+
+def _take(answer: wire.Message, link: DriverLink) -> Place:
+    number = int(answer["round"])
+    _worker.round = number
+    # Until state_is_synced() or an interrupt says otherwise, what ends this round is that it failed.
+    _worker.because = protocol.BECAUSE_WORLD_FAILED
+    _worker.may_skip_sync = bool(answer.get("may_skip_sync"))
+    if "announced" in answer:
+        notification_manager.handle_place(answer["announced"])
+    endpoint, listener = answer.get("endpoint"), -1
+    if "listen_at" in answer:
+        listening = _listen(answer["listen_at"] or link.own_address())
+        endpoint, listener = wire.join_address(*listening.getsockname()[:2]), listening.detach()
+        link.send(protocol.LISTENING, round=number, endpoint=endpoint)
+    return Place(rank=answer["rank"], size=answer["size"], local_rank=answer["local_rank"],
+                 local_size=answer["local_size"], cross_rank=answer["cross_rank"], cross_size=answer["cross_size"],
+                 rendezvous=endpoint, key=os.environ.get(protocol.KEY_VARIABLE) if endpoint else None,
+                 listener=listener, cancel=_worker.round_end.descriptor_of(number),
+                 host=os.environ.get("HOROVOD_HOSTNAME") or None, told_by="the driver of this job")
+
+
+def _listen(host: str) -> socket.socket:
+    try:
+        return socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+    except OSError as error:
+        raise HorovodInternalError(f"cannot open a port at {host} for the other ranks: {error.strerror}") from None

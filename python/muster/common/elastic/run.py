@@ -1,0 +1,79 @@
+"""The loop around an elastic training function: make the world anew, bring the state along, go on."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from . import places
+from .notification import notification_manager
+from .state import State
+
+
+def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[..., Any]:
+    """`func(state, ...)` as an elastic training: it is called again whenever the world was made anew.
+
+    `reset()` leaves the old world and joins the next one. What ends func decides what follows:
+
+      HorovodInternalError   a rank was lost: the state is restored to its last commit, and rank 0's given to all
+      HostsUpdatedInterrupt  hosts came or went, between two commits: the state is kept as it is. It is given to all
+                             unless all who make up the next world were in the last one and left it at this same point
+      any other exception    ends the job: it is the program's own, and would come again
+      a return               ends this worker's part
+    """
+
+    @functools.wraps(func)
+    def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
+        notification_manager.init()
+        notification_manager.register_listener(state)
+        try:
+            return _Loop(reset, state).run(lambda: func(state, *args, **kwargs))
+        except Exception as error:
+            places.give_up(error)
+            raise
+        finally:
+            notification_manager.remove_listener(state)
+
+    return wrapper
+
+
+class _Loop:
+    def __init__(self, reset: Callable[[], None], state: State) -> None:
+        self._reset = reset
+        self._state = state
+        self._skip_sync = False
+
+    def run(self, train: Callable[[], Any]) -> Any:
+        is_first = True
+        while True:
+            try:
+                self._prepare(is_first)
+                return train()
+            except HorovodInternalError as error:
+                places.world_failed(error)
+                self._state.restore()
+                self._skip_sync = False
+            except HostsUpdatedInterrupt as interrupt:
+                places.hosts_changed()
+                self._skip_sync = interrupt.skip_sync
+            is_first = False
+
+    def _prepare(self, is_first: bool) -> None:
+        if not is_first:
+            self._enter_next_world()
+        if not (self._skip_sync and places.may_skip_sync()):
+            self._state.sync()
+        places.state_is_synced()
+        self._skip_sync = False
+
+    def _enter_next_world(self) -> None:
+        try:
+            self._reset()
+        except HorovodInternalError as error:
+            if notification_manager.has_driver:
+                raise
+            # Without a driver nobody takes the place of a lost rank, and trying again finds the same ranks missing.
+            raise RuntimeError(f"the world cannot be made anew: {error}; start the program with horovodrun and "
+                               "--min-np or --host-discovery-script to go on without a lost rank") from error
+        self._state.on_reset()

@@ -1,0 +1,141 @@
+"""The state of an elastic training: what survives when workers are lost, and what new workers are given.
+
+A program changes its state as it trains and calls `commit()` now and then. Where a worker is lost, the others go back
+to the last commit; then rank 0, which is always a worker that has the state, gives it to all (`sync()`).
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from typing import Any, Callable, Dict, Iterable, List, Tuple
+
+from ..exceptions import HostsUpdatedInterrupt
+from .agreement import agree_on_update
+from .host_updates import HostUpdateResult
+from .notification import notification_manager
+
+
+class State:
+    """What every kind of state has in common; a subclass says how to save(), restore() and sync().
+
+    One thread trains; `on_hosts_updated` may be called from any.
+    """
+
+    def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int]) -> None:
+        """`bcast_object(object)` returns rank 0's object on every rank; `get_rank()` is this process's rank."""
+        self._bcast_object = bcast_object
+        self._rank = get_rank
+        self._reset_callbacks: List[Callable[[], None]] = []
+        self._updates_lock = threading.Lock()
+        self._host_messages: List[Tuple[float, HostUpdateResult]] = []
+        self._last_updated_timestamp: float = 0
+
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """Each is called, in this order, whenever the world was made anew: to scale a learning rate, say."""
+        self._reset_callbacks.extend(callbacks)
+
+    def on_reset(self) -> None:
+        """The world was made anew. Called by `run`, before the state is synchronized."""
+        self._drop_settled_updates()
+        self.reset()
+        for callback in self._reset_callbacks:
+            callback()
+
+    def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
+        """The driver says that hosts came or went; `timestamp` grows from one such message to the next."""
+        with self._updates_lock:
+            self._host_messages.append((timestamp, HostUpdateResult(update_res)))
+
+    def commit(self) -> None:
+        """Saves the state, and lets hosts come and go: see check_host_updates(). Every rank calls it."""
+        self.save()
+        self.check_host_updates()
+
+    def check_host_updates(self) -> None:
+        """Raises HostsUpdatedInterrupt where the hosts have changed, on all ranks in the same call or on none.
+
+        Cheaper than commit(); every rank calls it. Errors: HorovodInternalError where a rank is lost.
+        """
+        settled = self._settled()
+        newest, result = agree_on_update(*self._update_since(settled))
+        if newest > settled:
+            self._last_updated_timestamp = newest
+            raise HostsUpdatedInterrupt(result == HostUpdateResult.removed)
+
+    def save(self) -> None:
+        """Keeps the state as it is now, in memory."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Brings the state of the last save() back."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives rank 0's state to every rank, and saves it. Every rank calls it."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """What a subclass has to do when the world was made anew, before the callbacks."""
+
+    def _settled(self) -> float:
+        # The driver says with each place which changes the round covers: the same on all ranks, those that have just
+        # started too, so that all decide alike.
+        return max(self._last_updated_timestamp, notification_manager.settled)
+
+    def _update_since(self, settled: float) -> Tuple[float, HostUpdateResult]:
+        newest, result = 0.0, HostUpdateResult.no_update
+        with self._updates_lock:
+            for timestamp, each in self._host_messages:
+                if timestamp > settled:
+                    newest, result = max(newest, timestamp), result | each
+        return newest, result
+
+    def _drop_settled_updates(self) -> None:
+        # A message may be about a change after the one that this reset is for: it stays.
+        settled = self._settled()
+        with self._updates_lock:
+            self._host_messages = [each for each in self._host_messages if each[0] > settled]
+
+
+class ObjectState(State):
+    """A state of plain Python objects, which are its attributes:
+
+        state = ObjectState(bcast_object, get_rank, epoch=0, batch=0)
+        state.batch += 1
+
+    What can be copied (copy.deepcopy) and pickled will do. Attributes that are added later are the process's own.
+    """
+
+    def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
+        super().__init__(bcast_object, get_rank)
+        self._saved_state: Dict[str, Any] = copy.deepcopy(kwargs)
+        self._set(kwargs)
+
+    def save(self) -> None:
+        self._saved_state = self._copy_of_attributes()
+
+    def restore(self) -> None:
+        self._set(copy.deepcopy(self._saved_state))
+
+    def sync(self) -> None:
+        if not self._saved_state:
+            return
+        # The attributes as they are and not as they were committed: after check_host_updates() a part of the work is
+        # done that was not committed, and the models that a subclass broadcasts hold it already.
+        mine = self._attributes()
+        given = self._bcast_object(mine)
+        if self._rank() != 0:
+            self._set(given)
+        self._saved_state = self._copy_of_attributes()
+
+    def _attributes(self) -> Dict[str, Any]:
+        return {name: getattr(self, name) for name in self._saved_state}
+
+    def _copy_of_attributes(self) -> Dict[str, Any]:
+        # Without a copy a list that the program appends to would grow in the saved state, too.
+        return copy.deepcopy(self._attributes())
+
+    def _set(self, values: Dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
