@@ -4,13 +4,14 @@
 #
 #   scripts/python_env.sh             build/venv, which the tests of API and client run in
 #   scripts/python_env.sh tensorflow  build/tensorflow, which the tests of TensorFlow run in
+#   scripts/python_env.sh torch       build/torch, a current PyTorch, which the tests of muster.torch run in
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { echo "python_env: $*" >&2; }
 
-options=()
+options=() finish=(true)
 case ${1:-} in
   "") venv=build/venv lock=python/requirements-test.lock ;;
   tensorflow)
@@ -18,13 +19,18 @@ case ${1:-} in
     # One that is left out of the lock on purpose would be taken for one that is missing.
     options=(--no-deps)
     ;;
+  torch)
+    venv=build/torch lock=python/requirements-torch.lock
+    options=(--no-deps)
+    finish=(scripts/torch_stand_ins.py build/torch)
+    ;;
   *)
     say "unknown environment: $1"
-    say "usage: scripts/python_env.sh [tensorflow]"
+    say "usage: scripts/python_env.sh [tensorflow|torch]"
     exit 2
     ;;
 esac
-readonly venv lock options
+readonly venv lock options finish
 readonly stamp=$venv/muster-lock
 readonly log=$venv.log
 
@@ -47,7 +53,8 @@ rm -rf "$venv"
 if ! {
   "$python" -m venv "$venv" &&
     "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --require-hashes \
-      --only-binary :all: "${options[@]}" -r "$lock"
+      --only-binary :all: "${options[@]}" -r "$lock" &&
+    "${finish[@]}"
 } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
   say "$venv could not be made; pip's words are above and in $log"
