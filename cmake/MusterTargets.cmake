@@ -61,7 +61,9 @@ endfunction()
 function(muster_test_options name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -fpch-preprocess)  # ccache asks for it
+    # ccache asks for the first. In what comes out of such a header gcc 12 forgets that it is the
+    # system's, and is wrong about std::string's bounds there (GCC bug 105651).
+    target_compile_options(${name} PRIVATE -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow)
   endif()
   if(${name} STREQUAL muster_test_header)
     return()
