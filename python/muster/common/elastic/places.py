@@ -29,6 +29,8 @@ class _Worker:
     round: int = 0
     synced_round: int = 0
     because: str = protocol.BECAUSE_STARTED
+    error: str = ""
+    blames: Optional[int] = None
     may_skip_sync: bool = False
     has_given_up: bool = False
     #: Turns readable when the driver calls the round off.
@@ -45,7 +47,8 @@ def ask() -> Place:
     is no driver, HorovodInternalError where a port cannot be opened for the others.
     """
     link = _link()
-    link.send(protocol.READY, round=_worker.round, because=_worker.because, synced=_worker.synced_round)
+    link.send(protocol.READY, round=_worker.round, because=_worker.because, synced=_worker.synced_round,
+              error=_worker.error, blames=_worker.blames)
     while True:
         answer = link.wait_for_answer()
         if answer["kind"] == protocol.LEAVE:
@@ -67,6 +70,7 @@ def state_is_synced() -> None:
 def world_failed(error: HorovodInternalError) -> None:
     """The next question is asked because of this error."""
     _worker.because = protocol.BECAUSE_WORLD_FAILED
+    _worker.error, _worker.blames = str(error)[:2000], error.rank
     if _worker.link is not None:
         say(f"the world has failed: {error}")
 
@@ -74,6 +78,7 @@ def world_failed(error: HorovodInternalError) -> None:
 def hosts_changed() -> None:
     """The next question is asked because hosts came or went."""
     _worker.because = protocol.BECAUSE_HOSTS_CHANGED
+    _worker.error, _worker.blames = "", None
 
 
 def give_up(error: BaseException) -> None:
@@ -104,8 +109,8 @@ def _leave(why: str) -> NoReturn:
 def _take(answer: wire.Message, link: DriverLink) -> Place:
     number = int(answer["round"])
     _worker.round = number
-    # Until state_is_synced() or an interrupt says otherwise, what ends this round is that it failed.
-    _worker.because = protocol.BECAUSE_WORLD_FAILED
+    # Where a program asks again without saying why, its world has failed it.
+    _worker.because, _worker.error, _worker.blames = protocol.BECAUSE_WORLD_FAILED, "", None
     _worker.may_skip_sync = bool(answer.get("may_skip_sync"))
     if "announced" in answer:
         notification_manager.handle_place(answer["announced"])

@@ -1,0 +1,44 @@
+"""Who gets which rank in a round.
+
+Rank 0 gives its state to all others, so it is a worker that has the newest. Workers that stay keep their order, so that
+ranks change as little as they can; ranks of one host follow each other. The local rank follows the slot and not the
+rank: a program that took the GPU of its local rank when it started has it still.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from .workers import Worker
+
+Fields = Dict[str, Any]
+
+
+def assign(workers: Sequence[Worker], host_order: Sequence[str]) -> List[Tuple[Worker, Fields]]:
+    """The fields of a `place` message that say where each stands, by rank.
+
+    `host_order`: the hosts as they were found; those that are not in it come last.
+    """
+    on_host: Dict[str, List[Worker]] = {}
+    for worker in workers:
+        on_host.setdefault(worker.host, []).append(worker)
+    for members in on_host.values():
+        members.sort(key=_seniority)
+    number = {host: index for index, host in enumerate(host_order)}
+    hosts = sorted(on_host, key=lambda host: (_seniority(on_host[host][0])[:2], number.get(host, len(number)), host))
+
+    placed: List[Tuple[Worker, Fields]] = []
+    for host in hosts:
+        by_slot = sorted(on_host[host], key=lambda worker: worker.slot)
+        for worker in on_host[host]:
+            local_rank = by_slot.index(worker)
+            across = [each for each in hosts if len(on_host[each]) > local_rank]
+            placed.append((worker, {
+                "rank": len(placed), "size": len(workers), "local_rank": local_rank, "local_size": len(by_slot),
+                "cross_rank": across.index(host), "cross_size": len(across)}))
+    return placed
+
+
+def _seniority(worker: Worker) -> Tuple[int, float, int]:
+    """Sorts the newest state first, then as it was, and those who come new by their slots."""
+    return (-worker.synced, float("inf") if worker.rank is None else worker.rank, worker.slot)

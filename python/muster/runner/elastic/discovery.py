@@ -1,0 +1,138 @@
+"""Asks a script each second which hosts there are.
+
+One run of the script at a time, of bounded time and output: one that hangs is ended and counts as failed. While it
+fails, the hosts that it named last stand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Dict, List, NamedTuple, Optional, Union
+
+from ..processes import STDERR, STDOUT, Processes
+
+#: Seconds from the beginning of one run to the next, and that one may take.
+PERIOD = 1.0
+LONGEST_RUN = 15.0
+MAX_OUTPUT = 1 << 20
+MAX_SLOTS = 1 << 16
+
+#: No host begins with a dash: ssh would take it for an option.
+_LINE = re.compile(r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.@%-]*)(?::(?P<slots>[0-9]{1,9}))?")
+_NAME = "the discovery script"
+
+
+class Found(NamedTuple):
+    """Slots by host, in the order of the lines."""
+
+    slots: Dict[str, int]
+
+
+class Failed(NamedTuple):
+    sentence: str
+
+
+Outcome = Union[Found, Failed]
+
+
+def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
+    """Lines HOST:SLOTS, or HOST alone, which has `slots_per_host` slots (1 where that is None)."""
+    slots: Dict[str, int] = {}
+    faults: List[str] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            faults.append(f"{line[:80]!r} is no line of the form HOST or HOST:SLOTS")
+            continue
+        host, count = match["host"], int(match["slots"] or slots_per_host or 1)
+        if host in slots:
+            faults.append(f"{host} is named twice")
+        if count > MAX_SLOTS:
+            faults.append(f"{host} has {count} slots, more than {MAX_SLOTS}")
+        slots[host] = count
+    if faults:
+        return Failed(f"{_NAME} printed what cannot be used: " + "; ".join(faults[:5]))
+    return Found(slots)
+
+
+class Discovery:
+    """The script, run over and over. Belongs to one thread, whose loop waits for fileno() and wait_at_most()."""
+
+    def __init__(self, script: str, slots_per_host: Optional[int], folder: str = os.curdir) -> None:
+        """`script`: a command line for the shell, run in `folder`."""
+        self._command = ["/bin/sh", "-c", script]
+        self._slots_per_host = slots_per_host
+        self._folder = folder
+        self._processes = Processes()
+        self._started_at: Optional[float] = None
+        self._is_running = False
+        self._output: Dict[int, bytearray] = {}
+        self._fault = ""
+
+    def fileno(self) -> int:
+        return self._processes.fileno()
+
+    def wait_at_most(self) -> Optional[float]:
+        """Seconds until events() is to be called although nothing came."""
+        if self._started_at is None:
+            return 0.0
+        limit = self._started_at + (LONGEST_RUN if self._is_running and not self._fault else PERIOD)
+        own = max(0.0, limit - time.monotonic()) if not (self._is_running and self._fault) else None
+        waits = [each for each in (own, self._processes.wait_at_most()) if each is not None]
+        return min(waits) if waits else None
+
+    def events(self) -> List[Outcome]:
+        """What the runs that have ended said. Never waits."""
+        outcomes: List[Outcome] = []
+        for event in self._processes.events(0):
+            if event[0] == "output":
+                self._take(event[2], event[3])
+            elif event[0] == "exited":
+                self._status = (event[2], event[3])
+            else:
+                self._is_running = False
+                outcomes.append(self._outcome())
+        now = time.monotonic()
+        if not self._is_running and (self._started_at is None or now - self._started_at >= PERIOD):
+            outcomes += self._start(now)
+        elif self._is_running and not self._fault and self._started_at is not None \
+                and now - self._started_at >= LONGEST_RUN:
+            self._stop(f"did not end within {LONGEST_RUN:g} s and was stopped")
+        return outcomes
+
+    def close(self) -> None:
+        """Ends the script."""
+        self._processes.close()
+
+    def _start(self, now: float) -> List[Outcome]:
+        self._started_at = now
+        self._output = {STDOUT: bytearray(), STDERR: bytearray()}
+        self._fault = ""
+        self._status = (0, 0)
+        try:
+            self._processes.start("discovery", self._command, dict(os.environ), self._folder)
+        except OSError as error:
+            return [Failed(f"{_NAME} cannot be run: {error.strerror}: {error.filename}")]
+        self._is_running = True
+        return []
+
+    def _take(self, stream: int, received: bytes) -> None:
+        output = self._output[stream]
+        room = MAX_OUTPUT - len(output)
+        output += received[:room]
+        if len(received) > room and stream == STDOUT and not self._fault:
+            self._stop(f"printed more than {MAX_OUTPUT >> 20} MiB and was stopped")
+
+    def _stop(self, fault: str) -> None:
+        self._fault = fault
+        self._processes.end(grace=0)
+
+    def _outcome(self) -> Outcome:
+        code, signal = self._status
+        if self._fault or code or signal:
+            why = self._fault or (f"ended with code {code}" if code else f"was ended by signal {signal}")
+            said = bytes(self._output[STDERR]).decode(errors="replace").strip().splitlines()
+            return Failed(f"{_NAME} {why}" + (f": {said[-1][:200]}" if said else ""))
+        return parse_hosts(bytes(self._output[STDOUT]).decode(errors="replace"), self._slots_per_host)

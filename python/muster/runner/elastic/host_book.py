@@ -1,0 +1,102 @@
+"""Which hosts there are, in the order in which they were found, and which of them get no new workers for a while.
+
+A worker that is killed says little about its host, so its slot is filled again, unless three workers of the host in a
+row are lost within a minute of their start: then it gets no more for the rest of the run. With a cooldown range it
+gets none after each loss for as long as the range says, twice as long each time. Workers that are well stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Tuple
+
+#: A worker that lived so many seconds was not lost because of its host.
+QUICK = 60.0
+LOSSES_IN_A_ROW = 3
+#: Workers of a host that are lost within so many seconds are one loss.
+ONE_LOSS = 1.0
+
+_FOR_EVER = float("inf")
+
+
+@dataclass
+class _Record:
+    losses: int = 0
+    last_loss: float = -_FOR_EVER
+    aside_until: float = -_FOR_EVER
+
+
+class HostBook:
+    """Seconds of the driver's clock throughout."""
+
+    def __init__(self, cooldown: Optional[Tuple[float, float]] = None) -> None:
+        """`cooldown`: the shortest and the longest time that a host is left out for."""
+        self._cooldown = cooldown
+        self._slots: Dict[str, int] = {}
+        self._order: List[str] = []
+        self._records: Dict[str, _Record] = {}
+
+    @property
+    def order(self) -> List[str]:
+        """All hosts that were ever found."""
+        return self._order
+
+    def slots_of(self, host: str) -> int:
+        """0 where the host is not there."""
+        return self._slots.get(host, 0)
+
+    def found(self, slots: Mapping[str, int]) -> bool:
+        """These are there now. Returns whether that is a change."""
+        changed = self._slots != dict(slots)
+        self._slots = dict(slots)
+        self._order += [host for host in slots if host not in self._order]
+        return changed
+
+    def present(self) -> List[Tuple[str, int]]:
+        return [(host, self._slots[host]) for host in self._order if self._slots.get(host, 0) > 0]
+
+    def takes_workers(self, host: str, now: float) -> bool:
+        return now >= self._record(host).aside_until
+
+    def lost(self, host: str, lived: float, now: float) -> Optional[str]:
+        """A worker of the host failed `lived` seconds after its start. Returns a sentence where the host is left out
+        from now on."""
+        record = self._record(host)
+        if now - record.last_loss < ONE_LOSS:
+            record.aside_until = max(record.aside_until, now + ONE_LOSS)
+            return None
+        record.losses = record.losses + 1 if lived < QUICK or self._cooldown else 1
+        if self._cooldown and now - record.last_loss > QUICK + self._cooldown[1]:
+            record.losses = 1
+        record.last_loss = now
+        if self._cooldown:
+            shortest, longest = self._cooldown
+            seconds = min(longest, shortest * 2.0 ** min(record.losses - 1, 60))
+            record.aside_until = now + seconds
+            return f"host {host} gets no new workers for {seconds:g} s"
+        if lived < QUICK and record.losses >= LOSSES_IN_A_ROW:
+            record.aside_until = _FOR_EVER
+            return (f"host {host} gets no new workers any more: {record.losses} in a row were lost there within "
+                    f"{QUICK:g} s of their start")
+        # The first is replaced at once; what fails again and again shall not keep this machine busy.
+        record.aside_until = now + (ONE_LOSS if record.losses > 1 else 0)
+        return None
+
+    def all_left_out_for_good(self) -> bool:
+        """Whether there are hosts, and none of them will ever take workers again."""
+        present = self.present()
+        return bool(present) and all(self._record(host).aside_until == _FOR_EVER for host, _ in present)
+
+    def next_return(self, now: float) -> Optional[float]:
+        """When the next host takes workers again; None: never."""
+        times = [each.aside_until for each in self._records.values() if now < each.aside_until < _FOR_EVER]
+        return min(times) if times else None
+
+    def describe(self, now: float) -> str:
+        """The hosts in words, as part of a sentence."""
+        words = [f"{host}:{slots}" + ("" if self.takes_workers(host, now) else " (left out)")
+                 for host, slots in self.present()]
+        return ", ".join(words) if words else "none"
+
+    def _record(self, host: str) -> _Record:
+        return self._records.setdefault(host, _Record())
