@@ -16,7 +16,8 @@
  * Ownership: a string or array that is passed in is read during the call only; a buffer of an
  * asynchronous operation stays the caller's, who leaves it alone until the operation is done.
  * Thread-safety: as in the C++ headers. One call at a time on one muster_comm; a muster_session
- * from any thread.
+ * from any thread, and one may be ended while others are in a call: those return, and so does
+ * every call that comes later, with MUSTER_BAD_ARGUMENT.
  *
  * Stability: within one soname functions and numbers are only added. Structs begin with their size,
  * so that they can grow: begin with their _INIT.
@@ -211,7 +212,9 @@ typedef struct muster_session_options {
 int muster_session_start(muster_comm* comm, const muster_session_options* options,
                          muster_session** session);
 
-/* Fails what is pending and leaves. NULL is nothing. */
+/* Fails what is pending, so that every wait returns, waits for those who are in a call, and leaves.
+ * Results that nobody took are freed. A second time it does nothing, as with NULL. Not from a
+ * callback. */
 void muster_session_end(muster_session* session);
 
 int muster_session_rank(const muster_session* session);
@@ -282,27 +285,37 @@ typedef struct muster_operation {
   const char* name;
 
   /* What the ranks have to agree on besides, for a reader of the message where they do not: say,
-   * "float32[?, 3]". NULL: nothing. */
+   * "float32[?, 3]". Where it differs the operation fails with MUSTER_MISMATCH on all of them, and
+   * nothing else does. Of a text beyond 4,000 bytes the rest is compared by its hash. NULL is "".
+   * Not of a join. */
   const char* shape;
 
-  /* all_reduce: one or more. The others but barrier and join: one, whose count is elements for
-   * reduce_scatter and bytes else; broadcast takes its `out`. Where all_gather and all_to_all have
-   * an `out` of NULL the library keeps the result. */
+  /* all_reduce: one or more. The others but barrier and join: exactly one, whose count is elements
+   * for reduce_scatter (of all parts) and bytes else; broadcast takes its `out`. Where all_gather
+   * and all_to_all have an `out` of NULL the library keeps the result. */
   const muster_tensor* tensors;
   uint64_t tensor_count;
 
-  /* For every rank: reduce_scatter, the elements of its part; all_to_all, the bytes to it. */
+  /* One for every rank. reduce_scatter: the elements of its part. all_to_all: the bytes to it. Both
+   * add up to the tensor's count. all_gather: the bytes that it brings, or NULL where they are not
+   * known. Otherwise not read.
+   *
+   * With an `out`, all_gather needs them, and of all_to_all they are the bytes from each rank as
+   * well. Where a rank brings something else, the operation fails on this one with MUSTER_MISMATCH
+   * and writes nothing there. */
   const uint64_t* counts;
 } muster_operation;
 
 #define MUSTER_OPERATION_INIT \
   {sizeof(muster_operation), 0, 0, 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL}
 
-/* The result of an all_gather or all_to_all, packed by rank. */
+/* The result of an all_gather or all_to_all, packed by rank. It is the caller's, and outlives its
+ * session. */
 typedef struct muster_result muster_result;
 
+/* Begins at a multiple of 64. NULL where there are no bytes. */
 const void* muster_result_data(const muster_result* result);
-/* The bytes that came from `rank`. */
+/* The bytes that came from `rank`; 0 where there is no such rank. */
 uint64_t muster_result_bytes(const muster_result* result, int rank);
 /* NULL is nothing. */
 void muster_result_free(muster_result* result);
@@ -311,14 +324,20 @@ void muster_result_free(muster_result* result);
 int muster_session_begin(muster_session* session, const muster_operation* operation,
                          muster_ticket* ticket);
 
-/* Waits for the end of the operation, `milliseconds` at the most (-1: for ever), and returns its
- * code, or MUSTER_PENDING; the ticket is good for another wait then. `result` may be NULL: what the
- * library kept is dropped. Otherwise it becomes the caller's, or NULL where there is none. */
+/* Waits for the end of the operation, `milliseconds` at the most (negative: for ever), and returns
+ * its code, or MUSTER_PENDING; the ticket is good for another wait then, or for a
+ * muster_session_when_done(). `result` may be NULL: what the library kept is dropped. Otherwise it
+ * becomes the caller's, or NULL where there is none or the operation failed.
+ *
+ * The thread sleeps, after it has helped for a moment; one that helps to carry an operation out
+ * comes back when that is done. So a caller that has to look at something else now and then waits
+ * for 100 ms, looks, and waits again. */
 int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64_t milliseconds,
                             muster_result** result);
 
 /* Both in one: muster_session_begin(), and muster_session_wait_for() where that succeeds. With
- * MUSTER_PENDING `ticket` is set, otherwise 0. */
+ * MUSTER_PENDING `ticket` is set, otherwise 0. `ticket` may be NULL where `milliseconds` is
+ * negative. */
 int muster_session_run(muster_session* session, const muster_operation* operation,
                        int64_t milliseconds, muster_ticket* ticket, muster_result** result);
 

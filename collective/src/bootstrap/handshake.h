@@ -27,7 +27,7 @@
 
 namespace muster::collective {
 
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 
 /// What a connection is for. It is part of every proof, so a connection cannot be taken for
 /// another.

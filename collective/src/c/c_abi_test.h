@@ -23,4 +23,7 @@
  * for its files. */
 void check_session(muster_comm* world, const char* folder);
 
+/* Operations as values, and the results that the library keeps. */
+void check_operations(muster_session* session);
+
 #endif

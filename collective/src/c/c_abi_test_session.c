@@ -128,6 +128,7 @@ void check_session(muster_comm* world, const char* folder) {
   check_when_done(session);
   check_timeline(session, folder, rank);
   check_errors(session);
+  check_operations(session);
   shared = muster_session_allocate_shared(session, 64);
   if (shared != NULL) muster_session_free_shared(session, shared);
   CHECK_OK(muster_session_join(session, &ticket));

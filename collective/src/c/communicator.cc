@@ -11,19 +11,6 @@ namespace {
 
 using namespace c;
 
-// The caller's struct may be of an older or a newer library: what it lacks keeps its default, what
-// this library does not know is not read.
-Result<muster_options> whole(const muster_options* given) {
-  muster_options options = MUSTER_OPTIONS_INIT;
-  if (given == nullptr) return options;
-  if (given->struct_size < sizeof(given->struct_size)) {
-    return Error{ErrorCode::kBadArgument, "the options have no struct_size",
-                 "begin with MUSTER_OPTIONS_INIT"};
-  }
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
-  return options;
-}
-
 Options options_of(const muster_options& given) {
   Options options;
   if (given.rank >= 0) options.rank = given.rank;
@@ -40,6 +27,7 @@ Options options_of(const muster_options& given) {
   if (given.streams >= 0) options.streams = given.streams;
   if (given.arena_bytes >= 0) options.arena_bytes = static_cast<std::uint64_t>(given.arena_bytes);
   if (given.silence_ms >= 0) options.silence = std::chrono::milliseconds(given.silence_ms);
+  options.cancel = given.cancel;
   return options;
 }
 
@@ -65,7 +53,8 @@ using namespace muster::collective::c;
 int muster_connect(const muster_options* options, muster_comm** comm) {
   if (comm == nullptr) return fail_null("place for the communicator");
   return guarded([&] {
-    const Result<muster_options> given = whole(options);
+    const Result<muster_options> given = whole<muster_options>(
+        options, MUSTER_OPTIONS_INIT, "struct of options", "MUSTER_OPTIONS_INIT");
     if (!given) return fail(given.error());
     const Result<Options> complete = bootstrap_from_environment(options_of(*given));
     if (!complete) return fail(complete.error());

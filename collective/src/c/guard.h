@@ -4,6 +4,9 @@
 // Thread-safety: the last error belongs to the calling thread.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -36,6 +39,20 @@ int guarded(Body&& body) noexcept {
   } catch (...) {
     return fail_with_current_exception();
   }
+}
+
+/// What the caller's struct says, over `defaults`. It may be of an older or a newer library: what
+/// it lacks keeps its default, what this library does not know is not read. Null is nothing but
+/// defaults. `what` is "options"; `beginning` the macro that it should have begun with.
+template <typename T>
+Result<T> whole(const T* given, T defaults, const char* what, const char* beginning) {
+  if (given == nullptr) return defaults;
+  if (given->struct_size < sizeof(given->struct_size)) {
+    return Error{ErrorCode::kBadArgument, "the " + std::string(what) + " has no struct_size",
+                 "begin with " + std::string(beginning)};
+  }
+  std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));
+  return defaults;
 }
 
 /// The enums of C++ from the numbers of C. A number that is none becomes 0, which is none either,

@@ -1,22 +1,16 @@
 // What the opaque types of the C interface are made of, and how C lists become spans.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "muster/collective.h"
 #include "muster/collective/communicator.h"
-#include "muster/collective/session.h"
 
 // The names of C.
 // NOLINTBEGIN(readability-identifier-naming)
 struct muster_comm {
   muster::collective::Communicator world;
-};
-
-struct muster_session {
-  std::unique_ptr<muster::collective::Session> session;
 };
 // NOLINTEND(readability-identifier-naming)
 

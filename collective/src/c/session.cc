@@ -1,7 +1,10 @@
 // The asynchronous half of the C interface: function pointers become function objects, tickets
 // numbers.
-#include <algorithm>
-#include <cstring>
+#include "c/session.h"
+
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "c/guard.h"
 #include "c/handles.h"
@@ -11,17 +14,6 @@ namespace muster::collective {
 namespace {
 
 using namespace c;
-
-Result<muster_session_options> whole(const muster_session_options* given) {
-  muster_session_options options = MUSTER_SESSION_OPTIONS_INIT;
-  if (given == nullptr) return options;
-  if (given->struct_size < sizeof(given->struct_size)) {
-    return Error{ErrorCode::kBadArgument, "the session's options have no struct_size",
-                 "begin with MUSTER_SESSION_OPTIONS_INIT"};
-  }
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
-  return options;
-}
 
 SessionOptions options_of(const muster_session_options& given) {
   SessionOptions options;
@@ -49,21 +41,14 @@ Allocate allocate_with(muster_allocate allocate, void* user) {
 template <typename Body>
 int hand_over(muster_session* session, const char* name, muster_ticket* ticket,
               Body&& call) noexcept {
-  if (session == nullptr) return fail_null("session");
-  if (name == nullptr) return fail_null("name");
-  if (ticket == nullptr) return fail_null("place for the ticket");
-  return guarded([&] {
-    const Result<Ticket> taken = call(*session->session, std::string_view(name));
-    if (!taken) return fail(taken.error());
+  if (session != nullptr && name == nullptr) return fail_null("name");
+  if (session != nullptr && ticket == nullptr) return fail_null("place for the ticket");
+  return on(session, [&](Session& to) -> Status {
+    const Result<Ticket> taken = call(to, std::string_view(name));
+    if (!taken) return taken.error();
     *ticket = taken->id;
-    return static_cast<int>(MUSTER_OK);
+    return {};
   });
-}
-
-template <typename Body>
-int on(muster_session* session, Body&& call) noexcept {
-  if (session == nullptr) return fail_null("session");
-  return guarded([&] { return finish(call(*session->session)); });
 }
 
 }  // namespace
@@ -72,32 +57,57 @@ int on(muster_session* session, Body&& call) noexcept {
 using namespace muster::collective;
 using namespace muster::collective::c;
 
+muster_session* muster_session::begin(std::unique_ptr<Session> started) {
+  // Never destroyed: threads may outlive main().
+  static auto& mutex = *new std::mutex;
+  static auto& all = *new std::vector<std::unique_ptr<muster_session>>;
+  auto begun = std::make_unique<muster_session>();
+  begun->session = std::move(started);
+  const std::lock_guard lock(mutex);
+  return all.emplace_back(std::move(begun)).get();
+}
+
+void muster_session::end() noexcept {
+  if (ended.exchange(true)) return;
+  guarded([&] {
+    session->leave();
+    return static_cast<int>(MUSTER_OK);
+  });
+  for (std::uint32_t inside = calls.load(); inside != 0; inside = calls.load()) calls.wait(inside);
+  session.reset();
+  rooms.clear();
+}
+
 int muster_session_start(muster_comm* comm, const muster_session_options* options,
                          muster_session** session) {
   if (comm == nullptr) return fail_null("communicator");
   const std::unique_ptr<muster_comm> taken(comm);
   if (session == nullptr) return fail_null("place for the session");
   return guarded([&] {
-    const Result<muster_session_options> given = whole(options);
+    const Result<muster_session_options> given =
+        whole<muster_session_options>(options, MUSTER_SESSION_OPTIONS_INIT,
+                                      "struct of session options", "MUSTER_SESSION_OPTIONS_INIT");
     if (!given) return fail(given.error());
     const Result<SessionOptions> complete = session_options_from_environment(options_of(*given));
     if (!complete) return fail(complete.error());
     Result<std::unique_ptr<Session>> started = Session::start(std::move(taken->world), *complete);
     if (!started) return fail(started.error());
-    *session = new muster_session{*std::move(started)};
+    *session = muster_session::begin(*std::move(started));
     return static_cast<int>(MUSTER_OK);
   });
 }
 
 void muster_session_end(muster_session* session) {
-  delete session;
+  if (session != nullptr) session->end();
 }
 
 int muster_session_rank(const muster_session* session) {
-  return session == nullptr ? -1 : session->session->rank();
+  const SessionUse use(session);
+  return use ? use->rank() : -1;
 }
 int muster_session_size(const muster_session* session) {
-  return session == nullptr ? -1 : session->session->size();
+  const SessionUse use(session);
+  return use ? use->size() : -1;
 }
 
 int muster_session_all_reduce(muster_session* session, const char* name, const void* in, void* out,
@@ -165,22 +175,27 @@ int muster_session_join(muster_session* session, muster_ticket* ticket) {
 }
 
 int muster_session_last_joined(const muster_session* session) {
-  return session == nullptr ? -1 : session->session->last_joined();
+  const SessionUse use(session);
+  return use ? use->last_joined() : -1;
 }
 
 int muster_session_done(const muster_session* session, muster_ticket ticket) {
-  return session != nullptr && session->session->done({ticket}) ? 1 : 0;
+  const SessionUse use(session);
+  return use && use->done({ticket}) ? 1 : 0;
 }
 
 int muster_session_wait(muster_session* session, muster_ticket ticket) {
-  return on(session, [ticket](Session& of) { return of.wait({ticket}); });
+  return muster_session_wait_for(session, ticket, -1, nullptr);
 }
 
 int muster_session_when_done(muster_session* session, muster_ticket ticket, muster_then then,
                              void* user) {
   if (then == nullptr) return fail_null("function to call");
   return on(session, [&](Session& of) -> Status {
-    of.when_done({ticket}, [then, user](const Status& status) { then(user, finish(status)); });
+    of.when_done({ticket}, [session, ticket, then, user](const Status& status) {
+      const std::shared_ptr<Room> room = session->rooms.take(ticket);
+      then(user, finish(room ? room->explain(status) : status));
+    });
     return {};
   });
 }

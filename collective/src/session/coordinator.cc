@@ -183,7 +183,7 @@ std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
   const auto first = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
   auto agreed = std::make_shared<Agreed>();
   agreed->name = name.text;
-  agreed->request = *name.wanted[first];
+  agreed->request = {name.wanted[first]->call, name.wanted[first]->lengths};
   agreed->error = fault_of(name, static_cast<int>(first));
   const CallKind kind = agreed->request.call.kind;
   if (!agreed->error && (kind == CallKind::kAllGather || kind == CallKind::kAllToAll)) {

@@ -1,7 +1,4 @@
-// Who carries out what is agreed on, and how those who wait for it do so.
-#include <immintrin.h>
-#include <sched.h>
-
+// Who carries out what is agreed on.
 #include <cstdio>
 #include <utility>
 
@@ -10,38 +7,9 @@
 namespace muster::collective::session {
 namespace {
 
-// About what it takes to put a thread to sleep and wake it again: who spins no longer than that
-// never loses more than twice the best.
-constexpr std::chrono::microseconds kSpin{50};
-
-// As in operation.cc: for callbacks, which nobody waits for.
+// As in operation.cc: for what nobody waits for just now.
 constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
-
-// Waits in little steps without sleeping. With more ranks than processors each step gives the
-// processor away, for it is another rank that will bring what is waited for.
-class Spin {
- public:
-  explicit Spin(bool crowded) : crowded_(crowded) {}
-
-  /// False once it has gone on for long enough.
-  bool once() {
-    if (crowded_) {
-      ::sched_yield();
-    } else {
-      _mm_pause();
-    }
-    if (steps_++ % 16 != 0) return true;
-    const Deadline now = Clock::now();
-    if (steps_ == 1) end_ = now + kSpin;
-    return now < end_;
-  }
-  void start_anew() { steps_ = 0; }
-
- private:
-  bool crowded_;
-  unsigned steps_ = 0;
-  Deadline end_ = {};
-};
+constexpr std::chrono::milliseconds kBetweenLooks{500};
 
 }  // namespace
 
@@ -103,7 +71,7 @@ void Engine::serve() {
 
 std::optional<Deadline> Engine::plan_to_wake() {
   const std::optional<Deadline> stall = report_stalls();
-  const std::optional<Deadline> watch = watch_over_callbacks();
+  const std::optional<Deadline> watch = watch_over_unattended();
   const std::optional<Deadline> next = stall && watch ? std::min(*stall, *watch)
                                        : stall        ? stall
                                                       : watch;
@@ -132,56 +100,39 @@ std::optional<Deadline> Engine::report_stalls() {
 }
 
 // Like a thread that waits, in place of those who do not.
-std::optional<Deadline> Engine::watch_over_callbacks() {
+std::optional<Deadline> Engine::watch_over_unattended() {
+  const Deadline now = Clock::now();
   {
     const std::lock_guard lock(mutex_);
-    if (called_back_ == 0) {
+    if (unattended_ == 0) {
       watch_at_.reset();
     } else if (!watch_at_) {
-      watch_at_ = Clock::now() + kUntilOthersAreAsked;
+      watch_at_ = now + kUntilOthersAreAsked;
     }
   }
-  const bool watches = watch_at_ && Clock::now() >= *watch_at_;
+  const bool watches = watch_at_ && now >= *watch_at_;
   watches_ = watches;
   if (!watches) {
     watch_.reset();
+    has_seen_departed_ = false;
     return watch_at_;
   }
   if (!watch_) watch_.emplace(*monitor(), "the operations in flight");
-  return std::nullopt;
-}
-
-void Engine::help(const Operation& operation) {
-  Spin spin(crowded_);
-  bool goes_on = true;
-  while (goes_on && !operation.is_done()) {
-    if (!duty_.try_lock()) {
-      goes_on = spin.once();
-      continue;
-    }
-    bell().attend();
-    while (goes_on && !operation.is_done()) {
-      if (step()) {
-        spin.start_anew();
-      } else {
-        goes_on = spin.once();
-      }
-    }
-    go_off_duty();
+  if (now >= look_at_) {
+    look_at_ = now + kBetweenLooks;
+    end_without(monitor()->departed(), has_seen_departed_);
   }
+  return look_at_;
 }
 
 // A rank may go without a word to the session, as one does whose session could not start. What it
 // has not handed over then never will be. What it has is in the log by now: it was there the last
 // time, too, and the network had the time between.
-void Engine::look_for_departed(bool& seen_before) {
-  const std::vector<int> departed = monitor()->departed();
-  if (departed.empty() || !std::exchange(seen_before, true) || !duty_.try_lock()) return;
-  bell().attend();
+void Engine::end_without(const std::vector<int>& departed, bool& seen_before) {
+  if (departed.empty() || !std::exchange(seen_before, true)) return;
   while (step()) {
   }
   if (!over_) end(lost(departed.front()));
-  go_off_duty();
 }
 
 // What comes from now on rings the bell. What has come already, and what the thread does not know

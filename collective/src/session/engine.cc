@@ -58,7 +58,14 @@ void Engine::take_part() {
 }
 
 Engine::~Engine() {
-  stopping_ = true;
+  leave();
+  channel_.reset();
+  static_cast<void>(stop_timeline());
+}
+
+// The channel stays: others may be in the middle of a call still.
+void Engine::leave() {
+  if (stopping_.exchange(true)) return;
   if (thread_.joinable()) {
     bell().ring();
     thread_.join();
@@ -76,60 +83,6 @@ Engine::~Engine() {
   if (channel_ && !monitor()->failed()) {
     channel_->leave(rank() == 0 ? encode(Record{Left{0}}) : encode(Leave{}));
   }
-  channel_.reset();
-  static_cast<void>(stop_timeline());
-}
-
-bool Engine::done(Ticket ticket) const {
-  const std::lock_guard lock(mutex_);
-  const Operation* const operation = operations_.find(ticket);
-  return operation == nullptr || operation->is_done();
-}
-
-Status Engine::wait(Ticket ticket) {
-  Operation* operation = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    operation = operations_.find(ticket);
-    if (operation == nullptr || operation->claimed) {
-      return Error{ErrorCode::kBadArgument,
-                   "there is no such ticket, or it was waited for already"};
-    }
-    operation->claimed = true;
-  }
-  if (!operation->is_done()) help(*operation);
-  if (!operation->is_done()) {
-    operation->sleep_until_done(monitor(),
-                                [this, seen = false]() mutable { look_for_departed(seen); });
-  }
-  const std::lock_guard lock(mutex_);
-  Status outcome = std::move(operation->outcome);
-  operations_.give_back(*operation);
-  return outcome;
-}
-
-void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
-  Status outcome;
-  {
-    const std::lock_guard lock(mutex_);
-    Operation* const operation = operations_.find(ticket);
-    if (operation == nullptr || operation->claimed) {
-      outcome =
-          Error{ErrorCode::kBadArgument, "there is no such ticket, or it was waited for already"};
-    } else {
-      operation->claimed = true;
-      if (!operation->is_done()) {
-        operation->then = std::move(then);
-        // The first of some: while nobody waits, the thread sees to it that a stopped rank is
-        // noticed.
-        if (called_back_++ == 0) bell().ring();
-        return;
-      }
-      outcome = std::move(operation->outcome);
-      operations_.give_back(*operation);
-    }
-  }
-  then(outcome);
 }
 
 Status Engine::start_timeline(const std::string& path) {

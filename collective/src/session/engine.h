@@ -41,28 +41,30 @@ class Engine final : public Session {
   /// After the constructor, once.
   Status start();
 
+  void leave() override;
+
   int rank() const override { return base_.world.rank; }
   int size() const override { return base_.world.size; }
 
-  Result<Ticket> all_reduce(std::string_view name, const void* in, void* out, std::uint64_t count,
+  Result<Ticket> all_reduce(const Label& label, const void* in, void* out, std::uint64_t count,
                             DataType type, const Reduction& reduction) override;
-  Result<Ticket> all_reduce(std::string_view name, std::span<const Tensor> tensors, DataType type,
+  Result<Ticket> all_reduce(const Label& label, std::span<const Tensor> tensors, DataType type,
                             const Reduction& reduction) override;
-  Result<Ticket> reduce_scatter(std::string_view name, const void* in, void* out,
+  Result<Ticket> reduce_scatter(const Label& label, const void* in, void* out,
                                 std::span<const std::uint64_t> counts, DataType type,
                                 const Reduction& reduction) override;
-  Result<Ticket> all_gather(std::string_view name, const void* part, std::uint64_t bytes,
+  Result<Ticket> all_gather(const Label& label, const void* part, std::uint64_t bytes,
                             Allocate allocate) override;
-  Result<Ticket> broadcast(std::string_view name, void* data, std::uint64_t bytes,
-                           int root) override;
-  Result<Ticket> all_to_all(std::string_view name, const void* in,
-                            std::span<const std::uint64_t> sent, Allocate allocate) override;
-  Result<Ticket> barrier(std::string_view name) override;
+  Result<Ticket> broadcast(const Label& label, void* data, std::uint64_t bytes, int root) override;
+  Result<Ticket> all_to_all(const Label& label, const void* in, std::span<const std::uint64_t> sent,
+                            Allocate allocate) override;
+  Result<Ticket> barrier(const Label& label) override;
   Result<Ticket> join() override;
   int last_joined() const override { return last_joined_.load(std::memory_order_acquire); }
 
   bool done(Ticket ticket) const override;
   Status wait(Ticket ticket) override;
+  std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit) override;
   void when_done(Ticket ticket, std::function<void(const Status&)> then) override;
 
   Status start_timeline(const std::string& path) override;
@@ -96,25 +98,30 @@ class Engine final : public Session {
   void take_part();
 
   // Handing over (hand_over.cc).
-  Result<Ticket> hand_over(std::string_view name, const Call& call,
+  Result<Ticket> hand_over(const Label& label, const Call& call,
                            std::span<const std::uint64_t> lengths, Buffers buffers);
-  Operation& fill(std::string_view name, const Call& call, std::span<const std::uint64_t> lengths,
+  Operation& fill(const Label& label, const Call& call, std::span<const std::uint64_t> lengths,
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);
   void tell_coordinator(ByteView message, std::uint32_t id);
   bool take(int from, ByteView message);
 
-  // Duty, and waiting for it (duty.cc).
+  // Waiting (waiting.cc).
+  std::optional<Status> wait_until(Ticket ticket, std::optional<Deadline> limit);
+  void watch_over(Operation& operation);
+  void help(const Operation& operation, std::optional<Deadline> limit);
+  void look_for_departed(bool& seen_before);
+
+  // Duty (duty.cc).
   void serve();
   bool step();
   bool has_work();
-  void help(const Operation& operation);
   void go_off_duty();
   bool has_unwatched_names();
-  void look_for_departed(bool& seen_before);
+  void end_without(const std::vector<int>& departed, bool& seen_before);
   std::optional<Deadline> plan_to_wake();
   std::optional<Deadline> report_stalls();
-  std::optional<Deadline> watch_over_callbacks();
+  std::optional<Deadline> watch_over_unattended();
 
   // Records (records.cc), on duty.
   bool next_record();
@@ -152,8 +159,8 @@ class Engine final : public Session {
   KnownNames known_;
   std::unordered_map<std::uint32_t, KnownName*> by_id_;
   std::optional<Error> ended_;
-  Operation* join_ = nullptr;    // in flight
-  std::size_t called_back_ = 0;  // operations in flight that have a when_done()
+  Operation* join_ = nullptr;   // in flight
+  std::size_t unattended_ = 0;  // operations in flight that somebody wants and nobody waits for
 
   // Duty, and what belongs to whoever has it.
   std::mutex duty_;
@@ -178,8 +185,10 @@ class Engine final : public Session {
   std::atomic<std::uint32_t> wanted_{0};  // 1: the thread found no duty to take
   std::atomic<bool> patient_{false};      // the thread sleeps with a deadline
   std::atomic<bool> watches_{false};      // the thread has the others asked whether they are there
-  std::optional<Monitor::Watch> watch_;   // the thread's own, as is the next
+  std::optional<Monitor::Watch> watch_;   // the thread's own, as are the next three
   std::optional<Deadline> watch_at_;
+  Deadline look_at_ = {};
+  bool has_seen_departed_ = false;
   std::uint64_t failure_subscription_ = 0;
   std::thread thread_;
 };

@@ -1,46 +1,51 @@
 // How an operation gets into the session.
+#include <algorithm>
 
 #include "call/arguments.h"
 #include "session/check.h"
 #include "session/engine.h"
 
 namespace muster::collective::session {
-Result<Ticket> Engine::all_reduce(std::string_view name, const void* in, void* out,
+Result<Ticket> Engine::all_reduce(const Label& label, const void* in, void* out,
                                   std::uint64_t count, DataType type, const Reduction& reduction) {
   const Tensor tensor{in, out, count};
-  return all_reduce(name, std::span(&tensor, 1), type, reduction);
+  return all_reduce(label, std::span(&tensor, 1), type, reduction);
 }
 
-Result<Ticket> Engine::all_reduce(std::string_view name, std::span<const Tensor> tensors,
+Result<Ticket> Engine::all_reduce(const Label& label, std::span<const Tensor> tensors,
                                   DataType type, const Reduction& reduction) {
-  if (Status checked = check_reduction(name, type, reduction); !checked) return checked.error();
+  if (Status checked = check_reduction(label.name, type, reduction); !checked)
+    return checked.error();
   std::vector<std::uint64_t> counts;
   std::uint64_t count = 0;
   for (const Tensor& tensor : tensors) {
-    if (Status checked = check_tensor(name, tensor, type); !checked) return checked.error();
+    if (Status checked = check_tensor(label.name, tensor, type); !checked) return checked.error();
     count += tensor.count;
     if (tensors.size() > 1) counts.push_back(tensor.count);
   }
   return hand_over(
-      name, {.kind = CallKind::kAllReduce, .type = type, .reduction = reduction, .count = count},
+      label, {.kind = CallKind::kAllReduce, .type = type, .reduction = reduction, .count = count},
       counts, {.tensors = tensors});
 }
 
-Result<Ticket> Engine::reduce_scatter(std::string_view name, const void* in, void* out,
+Result<Ticket> Engine::reduce_scatter(const Label& label, const void* in, void* out,
                                       std::span<const std::uint64_t> counts, DataType type,
                                       const Reduction& reduction) {
-  if (Status checked = check_reduction(name, type, reduction); !checked) return checked.error();
-  if (Status checked = check_lengths(name, counts, size()); !checked) return checked.error();
+  if (Status checked = check_reduction(label.name, type, reduction); !checked)
+    return checked.error();
+  if (Status checked = check_lengths(label.name, counts, size()); !checked) return checked.error();
   if (reduction.op == ReduceOp::kAdasum) {
-    return bad(name, "adasum needs whole gradients; there is no reduce_scatter with it");
+    return bad(label.name, "adasum needs whole gradients; there is no reduce_scatter with it");
   }
   const std::uint64_t count = sum_of(counts);
   // The two may be the same place only where there is nothing to keep apart.
   const std::uint64_t element = size_of(type);
   const std::uint64_t mine = counts[static_cast<std::size_t>(rank())];
-  if (Status checked = check_bytes(name, in, count * element); !checked) return checked.error();
-  if (Status checked = check_bytes(name, out, mine * element); !checked) return checked.error();
-  return hand_over(name,
+  if (Status checked = check_bytes(label.name, in, count * element); !checked)
+    return checked.error();
+  if (Status checked = check_bytes(label.name, out, mine * element); !checked)
+    return checked.error();
+  return hand_over(label,
                    {.kind = CallKind::kReduceScatter,
                     .type = type,
                     .reduction = reduction,
@@ -49,41 +54,43 @@ Result<Ticket> Engine::reduce_scatter(std::string_view name, const void* in, voi
                    counts, {.in = in, .out = out});
 }
 
-Result<Ticket> Engine::all_gather(std::string_view name, const void* part, std::uint64_t bytes,
+Result<Ticket> Engine::all_gather(const Label& label, const void* part, std::uint64_t bytes,
                                   Allocate allocate) {
-  if (Status checked = check_bytes(name, part, bytes); !checked) return checked.error();
-  if (!allocate) return bad(name, "an all_gather needs an allocate()");
-  return hand_over(name, {.kind = CallKind::kAllGather}, std::span(&bytes, 1),
+  if (Status checked = check_bytes(label.name, part, bytes); !checked) return checked.error();
+  if (!allocate) return bad(label.name, "an all_gather needs an allocate()");
+  return hand_over(label, {.kind = CallKind::kAllGather}, std::span(&bytes, 1),
                    {.in = part, .allocate = std::move(allocate)});
 }
 
-Result<Ticket> Engine::broadcast(std::string_view name, void* data, std::uint64_t bytes, int root) {
-  if (Status checked = check_bytes(name, data, bytes); !checked) return checked.error();
+Result<Ticket> Engine::broadcast(const Label& label, void* data, std::uint64_t bytes, int root) {
+  if (Status checked = check_bytes(label.name, data, bytes); !checked) return checked.error();
   if (root < 0 || root >= size()) {
-    return bad(name, "there is no rank " + std::to_string(root) + " of " + std::to_string(size()));
+    return bad(label.name,
+               "there is no rank " + std::to_string(root) + " of " + std::to_string(size()));
   }
-  return hand_over(name, {.kind = CallKind::kBroadcast, .root = root, .count = bytes}, {},
+  return hand_over(label, {.kind = CallKind::kBroadcast, .root = root, .count = bytes}, {},
                    {.out = data});
 }
 
-Result<Ticket> Engine::all_to_all(std::string_view name, const void* in,
+Result<Ticket> Engine::all_to_all(const Label& label, const void* in,
                                   std::span<const std::uint64_t> sent, Allocate allocate) {
-  if (Status checked = check_lengths(name, sent, size()); !checked) return checked.error();
-  if (Status checked = check_bytes(name, in, sum_of(sent)); !checked) return checked.error();
-  if (!allocate) return bad(name, "an all_to_all needs an allocate()");
-  return hand_over(name, {.kind = CallKind::kAllToAll}, sent,
+  if (Status checked = check_lengths(label.name, sent, size()); !checked) return checked.error();
+  if (Status checked = check_bytes(label.name, in, sum_of(sent)); !checked) return checked.error();
+  if (!allocate) return bad(label.name, "an all_to_all needs an allocate()");
+  return hand_over(label, {.kind = CallKind::kAllToAll}, sent,
                    {.in = in, .allocate = std::move(allocate)});
 }
 
-Result<Ticket> Engine::barrier(std::string_view name) {
-  return hand_over(name, {.kind = CallKind::kBarrier}, {}, {});
+Result<Ticket> Engine::barrier(const Label& label) {
+  return hand_over(label, {.kind = CallKind::kBarrier}, {}, {});
 }
 
-Operation& Engine::fill(std::string_view name, const Call& call,
+Operation& Engine::fill(const Label& label, const Call& call,
                         std::span<const std::uint64_t> lengths, Buffers buffers) {
   Operation& operation = operations_.take();
-  operation.name = name;
+  operation.name = label.name;
   operation.request.call = call;
+  operation.request.shape = bounded_shape(label.shape);
   operation.request.lengths.assign(lengths.begin(), lengths.end());
   for (const Tensor& tensor : buffers.tensors) {
     operation.pieces.push_back({static_cast<const std::byte*>(tensor.in),
@@ -96,11 +103,13 @@ Operation& Engine::fill(std::string_view name, const Call& call,
   return operation;
 }
 
-Result<Ticket> Engine::hand_over(std::string_view name, const Call& call,
+Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
                                  std::span<const std::uint64_t> lengths, Buffers buffers) {
+  const std::string_view name = label.name;
   if (Status checked = check_name(name); !checked) return checked.error();
   constexpr std::uint64_t kAround = 64;  // what a message has beside name, header and lengths
-  const std::uint64_t length = kAround + name.size() + kCallHeaderBytes + 8 * lengths.size();
+  const std::uint64_t length = kAround + name.size() + std::min(label.shape.size(), kLongestShape) +
+                               kCallHeaderBytes + 8 * lengths.size();
   if (channel_ && length > channel_->longest()) {
     return bad(name, std::to_string(lengths.size()) + " tensors are too many for one group");
   }
@@ -117,7 +126,7 @@ Result<Ticket> Engine::hand_over(std::string_view name, const Call& call,
     if (known.in_flight != nullptr) {
       return bad(name, "an operation of this name is in flight; wait for it, or use another name");
     }
-    Operation& operation = fill(name, call, lengths, std::move(buffers));
+    Operation& operation = fill(label, call, lengths, std::move(buffers));
     ticket = Operations::ticket_of(operation);
     if (ended_) {
       operation.outcome = *ended_;

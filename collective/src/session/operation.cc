@@ -1,5 +1,6 @@
 #include "session/operation.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "control/monitor.h"
@@ -15,22 +16,27 @@ constexpr std::chrono::milliseconds kBetweenLooks{500};
 
 }  // namespace
 
-void Operation::sleep_until_done(Monitor* monitor, const std::function<void()>& look) {
-  Deadline until = Clock::now() + kUntilOthersAreAsked;
+void Operation::sleep_until_done(Monitor* monitor, std::optional<Deadline> limit,
+                                 const std::function<void()>& look) {
+  Deadline look_at = Clock::now() + kUntilOthersAreAsked;
   std::optional<Monitor::Watch> watch;
   while (!is_done()) {
     std::uint32_t expected = kPending;
     state.compare_exchange_strong(expected, kAwaited, std::memory_order_acq_rel);
     if (expected == kDone) return;
-    if (monitor != nullptr && Clock::now() >= until) {
+    const Deadline now = Clock::now();
+    if (limit && now >= *limit) return;
+    if (monitor != nullptr && now >= look_at) {
       if (watch) {
         look();
       } else {
         watch.emplace(*monitor, std::string(to_string(request.call.kind)) + " '" + name + "'");
       }
-      until = Clock::now() + kBetweenLooks;
+      look_at = Clock::now() + kBetweenLooks;
     }
-    futex_wait(state, kAwaited, monitor == nullptr ? std::nullopt : std::optional(until));
+    std::optional<Deadline> until = limit;
+    if (monitor != nullptr) until = limit ? std::min(*limit, look_at) : look_at;
+    futex_wait(state, kAwaited, until);
   }
 }
 
@@ -45,6 +51,7 @@ Operation& Operations::take() {
   ++operation.generation;
   operation.in_use = true;
   operation.claimed = false;
+  operation.unattended = false;
   operation.outcome = {};
   operation.pieces.clear();
   operation.request.lengths.clear();

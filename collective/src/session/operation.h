@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,13 +41,15 @@ struct Operation {
   std::uint32_t generation = 0;
   std::uint32_t index = 0;
   bool in_use = false;
-  bool claimed = false;  // somebody waits for it already
+  bool claimed = false;     // somebody waits for it already
+  bool unattended = false;  // somebody does not wait now, but wants it
 
   bool is_done() const { return state.load(std::memory_order_acquire) == kDone; }
 
-  /// Sleeps until it is done. From a moment on the other ranks are asked whether they are there,
-  /// and `look` is called now and then.
-  void sleep_until_done(Monitor* monitor, const std::function<void()>& look);
+  /// Sleeps until it is done, or until `limit`. From a moment on the other ranks are asked whether
+  /// they are there, and `look` is called now and then.
+  void sleep_until_done(Monitor* monitor, std::optional<Deadline> limit,
+                        const std::function<void()>& look);
 };
 
 /// Operations in places that are used again; a ticket is a place and how often it was used, so that

@@ -97,7 +97,7 @@ Bytes said(Said what) {
 Bytes encode_new(std::string_view name, const Request& request) {
   ByteWriter writer = message_of(Said::kNew);
   write_request(writer, name, request);
-  return writer.take();
+  return writer.text(request.shape).take();
 }
 
 // On the way of the smallest operation: one allocation.
@@ -122,6 +122,10 @@ std::optional<HandOver> decode_hand_over(ByteView message) {
     case Said::kNew: {
       New news;
       if (!read_request(reader, news.name, news.request)) return std::nullopt;
+      news.request.shape = reader.text();
+      if (news.name.size() > kLongestName || news.request.shape.size() > kLongestShape) {
+        return std::nullopt;
+      }
       hand_over = std::move(news);
       break;
     }

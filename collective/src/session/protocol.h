@@ -6,7 +6,7 @@
 //
 // Little-endian, texts and lists with their length before them (transport/bytes.h):
 //
-//   hand-over:  u8 1, text name, call header (call/call.h), u32 n, n x u64 lengths
+//   hand-over:  u8 1, text name, call header (call/call.h), u32 n, n x u64 lengths, text shape
 //               u8 2, u32 id            the same again
 //               u8 3                    join
 //               u8 4                    leave

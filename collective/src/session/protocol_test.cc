@@ -12,12 +12,14 @@ const Request kGroup{.call = {.kind = CallKind::kAllReduce,
                               .reduction = ReduceOp::kSum,
                               .count = 12},
                      .lengths = {5, 7}};
+const Request kShaped{.call = kGroup.call, .lengths = {5, 7}, .shape = "float32[5], float32[7]"};
 
 TEST(Protocol, HandOversComeOutAsTheyWentIn) {
   const auto news = decode_hand_over(encode_new("w1", kGroup));
   ASSERT_TRUE(news);
   EXPECT_EQ(std::get<New>(*news).name, "w1");
   EXPECT_EQ(std::get<New>(*news).request, kGroup);
+  EXPECT_EQ(std::get<New>(*decode_hand_over(encode_new("w1", kShaped))).request, kShaped);
   EXPECT_EQ(std::get<Again>(*decode_hand_over(encode(Again{70'000}))).id, 70'000u);
   EXPECT_TRUE(std::holds_alternative<Join>(*decode_hand_over(encode(Join{}))));
   EXPECT_TRUE(std::holds_alternative<Leave>(*decode_hand_over(encode(Leave{}))));
@@ -50,7 +52,7 @@ TEST(Protocol, RecordsComeOutAsTheyWentIn) {
 }
 
 TEST(Protocol, WhatIsCutOffOrChangedIsNoMessageOrAnotherOne) {
-  const Bytes message = encode_new("name", kGroup);
+  const Bytes message = encode_new("name", kShaped);
   const Batch batch{{{.id = 7, .news = std::make_shared<Agreed>(Agreed{"x", kGroup, {1}})}}};
   const Bytes record = encode(Record{batch});
   for (std::size_t length = 0; length < message.size(); ++length) {
@@ -67,6 +69,29 @@ TEST(Protocol, WhatIsCutOffOrChangedIsNoMessageOrAnotherOne) {
     // Only that they come back, whatever they say.
     static_cast<void>(decode_hand_over(changed));
     static_cast<void>(decode_record(changed));
+  }
+}
+
+TEST(Protocol, WhatIsTooLongIsNoMessage) {
+  Request request = kGroup;
+  for (const std::size_t length : {0U, 1U, 4096U}) {
+    request.shape.assign(length, 's');
+    EXPECT_TRUE(decode_hand_over(encode_new(std::string(length, 'n'), request)));
+  }
+  EXPECT_FALSE(decode_hand_over(encode_new(std::string(4097, 'n'), kGroup)));
+  request.shape.assign(4097, 's');
+  EXPECT_FALSE(decode_hand_over(encode_new("n", request)));
+}
+
+TEST(Protocol, EveryShapeFitsInAMessageAndKeepsItsDifferences) {
+  for (const std::size_t length : {0U, 4095U, 4096U, 4097U, 1'000'000U}) {
+    std::string shape(length, 's');
+    const std::string bounded = bounded_shape(shape);
+    EXPECT_LE(bounded.size(), kLongestShape);
+    EXPECT_EQ(bounded, length <= kLongestShape ? shape : bounded);
+    if (length == 0) continue;
+    shape.back() = 't';
+    EXPECT_NE(bounded_shape(shape), bounded);
   }
 }
 

@@ -111,11 +111,11 @@ void Engine::finish_items() {
 
 // With the table locked. From here on a waiter may hand the operation back.
 void Engine::settle(Operation& operation, const Status& outcome) {
+  // The thread that has the others asked need not do so any longer.
+  if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
   if (operation.then) {
     to_call_.emplace_back(std::move(operation.then), outcome);
     operations_.give_back(operation);
-    // The thread that has the others asked need not do so any longer.
-    if (--called_back_ == 0 && watches_.load()) bell().ring();
     return;
   }
   operation.outcome = outcome;

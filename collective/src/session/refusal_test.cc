@@ -102,6 +102,61 @@ TEST_P(SessionRefusal, TellsEveryRankWhoAskedForWhatElse) {
   });
 }
 
+TEST_P(SessionRefusal, TellsBothShapesWhereTheyDiffer) {
+  struct Case {
+    std::string zero;
+    std::string one;
+    std::uint64_t count_of_one;
+    std::string message;
+  };
+  const std::string alike(3000, 'x');
+  const std::string too_long(10'000, 'y');
+  const std::vector<Case> cases = {
+      {"float32[4]", "float32[2, 2]", 4,
+       "rank 0 on host host-0 hands over float32[4]; rank 1 on host host-1 float32[2, 2]"},
+      {"float32[4]", "float32[3]", 3,
+       "rank 0 on host host-0 hands over float32[4] (4 float32, sum); rank 1 on host host-1 "
+       "float32[3] (3 float32, sum)"},
+      {"float32[4]", "", 4,
+       "rank 0 on host host-0 hands over float32[4]; rank 1 on host host-1 4 float32, sum without "
+       "a shape"},
+      {"same", "same", 3,
+       "rank 0 on host host-0 hands over 4 float32, sum; rank 1 on host host-1 3 float32, sum"},
+      {alike + "[1]" + alike, alike + "[2]" + alike, 4,
+       "rank 0 on host host-0 hands over ..." + std::string(59, 'x') + "[1]"},
+      {too_long + "1", too_long + "2", 4, " and 6001 more bytes, "},
+  };
+  run(2, [&](Session& session) {
+    for (const Case& one : cases) {
+      const bool first = session.rank() == 0;
+      std::vector<float> values(first ? 4 : one.count_of_one, 1);
+      const Status outcome = session.wait(ticket_of(
+          session.all_reduce({"w", first ? one.zero : one.one}, values.data(), values.data(),
+                             values.size(), DataType::kFloat32, ReduceOp::kSum)));
+      ASSERT_FALSE(outcome);
+      EXPECT_EQ(outcome.error().code, ErrorCode::kMismatch);
+      EXPECT_NE(outcome.error().message.find(one.message), std::string::npos)
+          << outcome.error().message;
+    }
+    // What ranks may choose for themselves is no difference, with equal shapes.
+    std::vector<char> all(3);
+    const auto mine = static_cast<std::uint64_t>(session.rank() + 1);
+    for (const std::string_view shape : {"float32[?, 3]", "float32[?, 4]"}) {
+      EXPECT_OK(session.wait(ticket_of(
+          session.all_gather({"g", shape}, "ab", mine, [&](auto) { return all.data(); }))));
+    }
+    const Status gathered = session.wait(ticket_of(session.all_gather(
+        {"g", session.rank() == 0 ? "a" : "b"}, "ab", mine, [&](auto) { return all.data(); })));
+    ASSERT_FALSE(gathered);
+    EXPECT_EQ(gathered.error().message,
+              "all_gather 'g': rank 0 on host host-0 hands over a; rank 1 on host host-1 b");
+    // Of all lengths of it a shape may have, an equal one is no fault.
+    for (const std::size_t length : {0U, 1U, 4096U, 4097U, 100'000U}) {
+      EXPECT_OK(session.wait(ticket_of(session.barrier({"b", std::string(length, 's')}))));
+    }
+  });
+}
+
 TEST_P(SessionRefusal, TellsAMismatchOfEachField) {
   using HandOver = std::function<Result<Ticket>(Session&)>;
   const auto reduce = [](DataType type, ReduceOp op, double scale) {
@@ -248,6 +303,38 @@ TEST_P(SessionRefusal, FailsWhatIsPendingWhenARankLeaves) {
         },
         testing::kPatience, session_memory);
   }
+}
+
+TEST_P(SessionRefusal, LeavingEndsTheWaitsOfOtherThreads) {
+  run(2, [&](Session& session) {
+    EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
+    if (session.rank() == 1) {
+      // Hears of it when rank 0 leaves.
+      EXPECT_FALSE(session.wait(ticket_of(session.barrier("of rank 1"))));
+      return;
+    }
+    std::atomic<int> failed = 0;
+    std::barrier<> waiting(4);
+    on_threads(4, [&](int thread) {
+      if (thread == 0) {
+        waiting.arrive_and_wait();
+        session.leave();
+        session.leave();
+        return;
+      }
+      const Ticket ticket = ticket_of(session.barrier("of thread " + std::to_string(thread)));
+      waiting.arrive_and_wait();
+      std::optional<Status> outcome;
+      if (thread == 1) outcome = session.wait(ticket);
+      if (thread == 2) outcome = session.wait_for(ticket, std::chrono::minutes(10));
+      while (!outcome) outcome = session.wait_for(ticket, std::chrono::milliseconds(1));
+      EXPECT_FALSE(*outcome);
+      EXPECT_EQ(outcome->error().code, ErrorCode::kPeerLost);
+      ++failed;
+    });
+    EXPECT_EQ(failed, 3);
+    EXPECT_FALSE(session.wait(ticket_of(session.barrier("later"))));
+  });
 }
 
 TEST_P(SessionRefusal, FailsWhatIsPendingWhenARankHasNoSession) {

@@ -1,7 +1,9 @@
 #include "session/request.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 namespace muster::collective::session {
 namespace {
@@ -31,7 +33,56 @@ std::string list_of(const std::vector<std::uint64_t>& lengths) {
   return lengths.size() > kShown ? text + " ..." : text;
 }
 
+// A shape, or the part of it around `place`, where two of them begin to differ.
+std::string excerpt(const std::string& shape, std::size_t place) {
+  constexpr std::size_t kBefore = 60;
+  constexpr std::size_t kShown = 160;
+  if (shape.size() <= kShown) return shape;
+  const std::size_t from = std::min(place - std::min(place, kBefore), shape.size() - kShown);
+  return (from > 0 ? "..." : "") + shape.substr(from, kShown) +
+         (from + kShown < shape.size() ? "..." : "");
+}
+
+// Of all_gather and all_to_all ranks choose them for themselves.
+bool same_counts(const Request& one, const Request& other) {
+  if (one.call != other.call) return false;
+  const bool chosen = one.call.kind == CallKind::kAllGather || one.call.kind == CallKind::kAllToAll;
+  return chosen || one.lengths == other.lengths;
+}
+
+// What two ranks that ask for the same kind of operation differ in.
+std::pair<std::string, std::string> differences(const Request& one, const Request& other) {
+  if (one.shape == other.shape) return {to_string(one), to_string(other)};
+  const auto place = static_cast<std::size_t>(std::ranges::mismatch(one.shape, other.shape).in1 -
+                                              one.shape.begin());
+  const bool shapes_alone = same_counts(one, other);
+  const auto describe = [&](const Request& request) {
+    if (request.shape.empty()) return to_string(request) + " without a shape";
+    const std::string shape = excerpt(request.shape, place);
+    return shapes_alone ? shape : shape + " (" + to_string(request) + ")";
+  };
+  return {describe(one), describe(other)};
+}
+
+// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : text) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  }
+  return hash;
+}
+
 }  // namespace
+
+std::string bounded_shape(std::string_view shape) {
+  if (shape.size() <= kLongestShape) return std::string(shape);
+  constexpr std::size_t kKept = 4000;
+  char rest[64];
+  std::snprintf(rest, sizeof rest, "... and %zu more bytes, %016llx", shape.size() - kKept,
+                static_cast<unsigned long long>(hash_of(shape.substr(kKept))));
+  return std::string(shape.substr(0, kKept)) + rest;
+}
 
 std::uint64_t bytes_of(const Request& request) {
   switch (request.call.kind) {
@@ -52,9 +103,7 @@ std::uint64_t bytes_of(const Request& request) {
 }
 
 bool agree(const Request& one, const Request& other) {
-  if (one.call != other.call) return false;
-  const bool chosen = one.call.kind == CallKind::kAllGather || one.call.kind == CallKind::kAllToAll;
-  return chosen || one.lengths == other.lengths;
+  return same_counts(one, other) && one.shape == other.shape;
 }
 
 std::string_view to_string(CallKind kind) {
@@ -109,8 +158,9 @@ Error mismatch(std::string_view name, const Wanted& first, const Wanted& second)
   Error error{.code = ErrorCode::kMismatch,
               .advice = "every rank has to hand over a name with the same operation"};
   if (one == other) {
-    error.message = std::string(to_string(one)) + " " + quoted + first.who + " hands over " +
-                    to_string(first.request) + "; " + second.who + " " + to_string(second.request);
+    const auto [mine, theirs] = differences(first.request, second.request);
+    error.message = std::string(to_string(one)) + " " + quoted + first.who + " hands over " + mine +
+                    "; " + second.who + " " + theirs;
     return error;
   }
   const auto with_kind = [](const Request& request) {

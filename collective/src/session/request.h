@@ -20,8 +20,17 @@ struct Request {
   /// part. all_gather: one, the bytes of this rank's part. all_to_all: the bytes for every rank.
   std::vector<std::uint64_t> lengths;
 
+  /// bounded_shape() of what the caller calls the shape; mostly empty. Of the operation as it was
+  /// handed over only, not of what was agreed on.
+  std::string shape = {};
+
   bool operator==(const Request&) const = default;
 };
+
+inline constexpr std::size_t kLongestShape = 4096;
+
+/// A shape as it is sent and compared: what exceeds kLongestShape is replaced by its hash.
+std::string bounded_shape(std::string_view shape);
 
 /// Bytes that one rank moves: what fusion counts.
 std::uint64_t bytes_of(const Request& request);

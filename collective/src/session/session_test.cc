@@ -253,6 +253,35 @@ TEST_P(SessionTest, GoesOnWithoutAnyoneWaiting) {
   });
 }
 
+TEST_P(SessionTest, WaitsForALimitedTime) {
+  run(2, [&](Session& session) {
+    constexpr std::chrono::milliseconds kShort{2};
+    std::vector<float> values(10, 1);
+    Ticket ticket;
+    if (session.rank() == 0) {
+      ticket = ticket_of(session.all_reduce("w", values.data(), values.data(), 10,
+                                            DataType::kFloat32, ReduceOp::kSum));
+      for (const auto limit : {kShort, std::chrono::milliseconds(0), -kShort}) {
+        EXPECT_FALSE(session.wait_for(ticket, limit).has_value());
+      }
+      EXPECT_FALSE(session.done(ticket));
+    }
+    EXPECT_OK(session.wait(ticket_of(session.barrier("tried"))));
+    if (session.rank() == 1) {
+      ticket = ticket_of(session.all_reduce("w", values.data(), values.data(), 10,
+                                            DataType::kFloat32, ReduceOp::kSum));
+    }
+    // In slices, however many there are.
+    std::optional<Status> outcome;
+    while (!outcome) outcome = session.wait_for(ticket, kShort);
+    EXPECT_OK(*outcome);
+    EXPECT_EQ(values[9], 2);
+    outcome = session.wait_for(ticket, std::chrono::milliseconds::max());
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->error().code, ErrorCode::kBadArgument);
+  });
+}
+
 TEST_P(SessionTest, ReducesWhatLiesInTheSharedArena) {
   run(2, [&](Session& session) {
     constexpr std::uint64_t kCount = 100'000;

@@ -12,8 +12,9 @@
 // out together, tensor by tensor, without being copied into one buffer. What was agreed on once is
 // recognised by a number from then on.
 //
-// Where two ranks hand over the same name with another operation, type, length or root, it is
-// kMismatch on every rank, for that operation alone. Everything else that fails, fails the world.
+// Where two ranks hand over the same name with another operation, type, length, root or shape, it
+// is kMismatch on every rank, for that operation alone. Everything else that fails, fails the
+// world.
 //
 // Ownership: buffers belong to the caller, who leaves them alone until the operation is done.
 // Thread-safety: all methods, from any thread. Nothing polls: an idle session costs no processor
@@ -21,9 +22,11 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +67,21 @@ struct Ticket {
   std::uint64_t id = 0;
 };
 
+/// What an operation is called, and, where that is wanted, what the ranks have to agree on besides:
+/// a text that they compare and that the message of a mismatch shows, say "float32[?, 3]" for parts
+/// of tensors that may differ in their first dimension only. Of a text beyond 4,000 bytes the rest
+/// is compared by its hash.
+///
+/// A view: it converts from what a std::string_view does, and what it was made from has to live
+/// until the call returns.
+struct Label {
+  template <std::convertible_to<std::string_view> Text>
+  Label(const Text& text, std::string_view agreed = {}) : name(text), shape(agreed) {}
+
+  std::string_view name;
+  std::string_view shape;
+};
+
 /// Where an all_gather puts its result: called once all lengths are known, on a thread of the
 /// session, with the bytes of every rank; returns room for all of them, or null where there is
 /// none.
@@ -76,37 +94,41 @@ class Session {
   /// Errors: kSystem, kPeerLost.
   static Result<std::unique_ptr<Session>> start(Communicator world, SessionOptions options = {});
 
-  /// Fails what is pending and leaves.
+  /// leave(), and frees everything. No thread may be in a call any more.
   virtual ~Session() = default;
+
+  /// Fails what is pending and leaves: every wait returns, and what is handed over from now on gets
+  /// a ticket that fails. A second time it does nothing. Not from a callback.
+  virtual void leave() = 0;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
   /// Errors of all that hand over: kBadArgument, among them a name that is in flight already. What
   /// is handed over after the world has failed, or a rank has left, gets a ticket that fails.
-  virtual Result<Ticket> all_reduce(std::string_view name, const void* in, void* out,
+  virtual Result<Ticket> all_reduce(const Label& label, const void* in, void* out,
                                     std::uint64_t count, DataType type,
                                     const Reduction& reduction) = 0;
 
   /// A group of tensors that are agreed on and carried out together.
-  virtual Result<Ticket> all_reduce(std::string_view name, std::span<const Tensor> tensors,
+  virtual Result<Ticket> all_reduce(const Label& label, std::span<const Tensor> tensors,
                                     DataType type, const Reduction& reduction) = 0;
 
   /// `counts` are elements of every rank's part.
-  virtual Result<Ticket> reduce_scatter(std::string_view name, const void* in, void* out,
+  virtual Result<Ticket> reduce_scatter(const Label& label, const void* in, void* out,
                                         std::span<const std::uint64_t> counts, DataType type,
                                         const Reduction& reduction) = 0;
 
   /// Ranks may bring parts of different lengths, and do not know each other's.
-  virtual Result<Ticket> all_gather(std::string_view name, const void* part, std::uint64_t bytes,
+  virtual Result<Ticket> all_gather(const Label& label, const void* part, std::uint64_t bytes,
                                     Allocate allocate) = 0;
-  virtual Result<Ticket> broadcast(std::string_view name, void* data, std::uint64_t bytes,
+  virtual Result<Ticket> broadcast(const Label& label, void* data, std::uint64_t bytes,
                                    int root) = 0;
 
   /// `sent[r]` bytes to rank r, packed; what comes is allocated for.
-  virtual Result<Ticket> all_to_all(std::string_view name, const void* in,
+  virtual Result<Ticket> all_to_all(const Label& label, const void* in,
                                     std::span<const std::uint64_t> sent, Allocate allocate) = 0;
-  virtual Result<Ticket> barrier(std::string_view name) = 0;
+  virtual Result<Ticket> barrier(const Label& label) = 0;
 
   /// This rank has no more data: until all have joined, it takes part in the all_reduces of the
   /// others with zeros. Other operations fail while anyone has joined. Done when all have; the
@@ -119,6 +141,10 @@ class Session {
 
   /// Waits for the end of an operation and gives back its outcome. A ticket is good for one wait.
   virtual Status wait(Ticket ticket) = 0;
+
+  /// The same for a limited time. Nothing where the operation is not over by then: its ticket stays
+  /// good. With a limit of zero it neither helps nor sleeps.
+  virtual std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit) = 0;
 
   /// Calls `then` once the operation is done, on a thread of the session or at once; instead of a
   /// wait. It must not block.

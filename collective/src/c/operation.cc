@@ -1,0 +1,232 @@
+// Operations as values, for bindings of other languages: what a struct of C says is checked as far
+// as only C can get it wrong, and handed over.
+#include <array>
+#include <chrono>
+#include <optional>
+
+#include "c/guard.h"
+#include "c/handles.h"
+#include "c/session.h"
+#include "call/arguments.h"
+#include "muster/collective.h"
+
+namespace muster::collective {
+namespace {
+
+using namespace c;
+
+Error wrong(const muster_operation& given, const std::string& what) {
+  return bad_argument("'" + text_of(given.name) + "': " + what);
+}
+
+Status check_one_tensor(const muster_operation& given) {
+  if (given.tensor_count == 1) return {};
+  return wrong(given, "this operation takes 1 tensor, not " + std::to_string(given.tensor_count));
+}
+
+// The lengths of all ranks, whose sum or own part has to be the tensor's.
+Status check_counts(const muster_operation& given, int size) {
+  if (given.counts == nullptr) return wrong(given, "the list of counts is null");
+  const auto counts = per_rank(given.counts, size);
+  if (Status checked = check_lengths(counts, 1, size); !checked) {
+    return wrong(given, checked.error().message);
+  }
+  const std::uint64_t sum = sum_of(counts);
+  if (sum == given.tensors->count) return {};
+  return wrong(given, "the counts add up to " + std::to_string(sum) + ", and the tensor has " +
+                          std::to_string(given.tensors->count));
+}
+
+Result<Ticket> all_reduce(Session& to, const Label& label, const muster_operation& given) {
+  const DataType type = type_of(given.type);
+  const Reduction reduction = reduction_of(given.op, given.prescale, given.postscale);
+  if (given.tensor_count != 1) {
+    return to.all_reduce(label, tensors_of(given.tensors, given.tensor_count), type, reduction);
+  }
+  const muster_tensor& tensor = *given.tensors;
+  return to.all_reduce(label, tensor.in, tensor.out, tensor.count, type, reduction);
+}
+
+Result<Ticket> reduce_scatter(Session& to, const Label& label, const muster_operation& given) {
+  if (Status checked = check_counts(given, to.size()); !checked) return checked.error();
+  return to.reduce_scatter(label, given.tensors->in, given.tensors->out,
+                           per_rank(given.counts, to.size()), type_of(given.type),
+                           reduction_of(given.op, given.prescale, given.postscale));
+}
+
+// Where the caller's place is: this rank's own part may lie in it already.
+Status check_gathered_place(const muster_operation& given, int rank, int size) {
+  if (given.counts == nullptr) {
+    if (given.tensors->out == nullptr) return {};
+    return wrong(given, "an output needs the counts of all ranks");
+  }
+  const auto counts = per_rank(given.counts, size);
+  if (Status checked = check_lengths(counts, 1, size); !checked) {
+    return wrong(given, checked.error().message);
+  }
+  const auto self = static_cast<std::size_t>(rank);
+  const std::uint64_t own = given.tensors->count;
+  if (counts[self] != own) {
+    return wrong(given, "the count of this rank is " + std::to_string(counts[self]) +
+                            ", and its tensor has " + std::to_string(own));
+  }
+  auto* const all = static_cast<std::byte*>(given.tensors->out);
+  if (all == nullptr || own == 0 || given.tensors->in == all + sum_of(counts.first(self)))
+    return {};
+  Status apart = check_buffers({given.tensors->in, own}, {all, sum_of(counts)});
+  if (apart && given.tensors->in == all) {
+    apart = bad_argument("the part is neither this rank's own place in the output nor apart");
+  }
+  return apart ? Status{} : Status{wrong(given, apart.error().message)};
+}
+
+Status check_swapped_place(const muster_operation& given, int size) {
+  if (Status checked = check_counts(given, size); !checked) return checked;
+  const muster_tensor& tensor = *given.tensors;
+  if (tensor.out == nullptr || tensor.count == 0) return {};
+  Status apart = check_buffers({tensor.in, tensor.count}, {tensor.out, tensor.count});
+  if (apart && tensor.in == tensor.out) apart = bad_argument("it has no way to work in place");
+  return apart ? Status{} : Status{wrong(given, apart.error().message)};
+}
+
+// An operation whose result has a length that only the session finds out.
+template <typename HandOver>
+Result<Ticket> with_room(muster_session& session, const muster_operation& given, bool is_expected,
+                         HandOver&& hand_over) {
+  auto room = std::make_shared<Room>();
+  room->name = text_of(given.name);
+  room->out = given.tensors->out;
+  if (is_expected) {
+    const auto counts = per_rank(given.counts, session.session->size());
+    room->expected.assign(counts.begin(), counts.end());
+  }
+  Rooms::Entry entry = Rooms::prepare(room);
+  const Result<Ticket> ticket =
+      hand_over([room](std::span<const std::uint64_t> bytes) { return room->place(bytes); });
+  if (ticket) session.rooms.add(ticket->id, std::move(entry));
+  return ticket;
+}
+
+Result<Ticket> all_gather(muster_session& session, const Label& label,
+                          const muster_operation& given) {
+  Session& to = *session.session;
+  if (Status placed = check_gathered_place(given, to.rank(), to.size()); !placed) {
+    return placed.error();
+  }
+  return with_room(session, given, given.counts != nullptr, [&](Allocate allocate) {
+    return to.all_gather(label, given.tensors->in, given.tensors->count, std::move(allocate));
+  });
+}
+
+Result<Ticket> all_to_all(muster_session& session, const Label& label,
+                          const muster_operation& given) {
+  Session& to = *session.session;
+  if (Status placed = check_swapped_place(given, to.size()); !placed) return placed.error();
+  return with_room(session, given, given.tensors->out != nullptr, [&](Allocate allocate) {
+    return to.all_to_all(label, given.tensors->in, per_rank(given.counts, to.size()),
+                         std::move(allocate));
+  });
+}
+
+Result<Ticket> hand_over(muster_session& session, const muster_operation& given) {
+  Session& to = *session.session;
+  if (given.kind == MUSTER_OPERATION_JOIN) return to.join();
+  if (given.name == nullptr) return bad_argument("the name is null");
+  const Label label(given.name, given.shape == nullptr ? std::string_view() : given.shape);
+  if (given.kind == MUSTER_OPERATION_BARRIER) return to.barrier(label);
+  if (given.kind < MUSTER_OPERATION_ALL_REDUCE || given.kind > MUSTER_OPERATION_JOIN) {
+    return wrong(given, "there is no kind " + std::to_string(given.kind) + " of operations");
+  }
+  if (given.tensors == nullptr && given.tensor_count > 0) {
+    return wrong(given, "the list of tensors is null");
+  }
+  if (given.kind == MUSTER_OPERATION_ALL_REDUCE) return all_reduce(to, label, given);
+  if (Status one = check_one_tensor(given); !one) return one.error();
+  switch (given.kind) {
+    case MUSTER_OPERATION_REDUCE_SCATTER:
+      return reduce_scatter(to, label, given);
+    case MUSTER_OPERATION_BROADCAST:
+      return to.broadcast(label, given.tensors->out, given.tensors->count, given.root);
+    case MUSTER_OPERATION_ALL_GATHER:
+      return all_gather(session, label, given);
+    default:
+      return all_to_all(session, label, given);
+  }
+}
+
+int begin(muster_session& session, const muster_operation* operation, muster_ticket& ticket) {
+  if (operation == nullptr) return fail_null("operation");
+  const Result<muster_operation> given = whole<muster_operation>(
+      operation, MUSTER_OPERATION_INIT, "operation", "MUSTER_OPERATION_INIT");
+  if (!given) return fail(given.error());
+  const Result<Ticket> taken = hand_over(session, *given);
+  if (!taken) return fail(taken.error());
+  ticket = taken->id;
+  return MUSTER_OK;
+}
+
+int wait_for(muster_session& session, muster_ticket ticket, std::int64_t milliseconds,
+             muster_result** result) {
+  Session& of = *session.session;
+  std::optional<Status> outcome =
+      milliseconds < 0 ? std::optional(of.wait({ticket}))
+                       : of.wait_for({ticket}, std::chrono::milliseconds(milliseconds));
+  if (!outcome) return MUSTER_PENDING;
+  const std::shared_ptr<Room> room = session.rooms.take(ticket);
+  if (!room) return finish(*outcome);
+  if (*outcome && result != nullptr) *result = room->kept.release();
+  return finish(room->explain(*outcome));
+}
+
+}  // namespace
+}  // namespace muster::collective
+
+using namespace muster::collective;
+using namespace muster::collective::c;
+
+int muster_session_begin(muster_session* session, const muster_operation* operation,
+                         muster_ticket* ticket) {
+  const SessionUse use(session);
+  if (!use) return fail_ended(session);
+  if (ticket == nullptr) return fail_null("place for the ticket");
+  return guarded([&] { return begin(*session, operation, *ticket); });
+}
+
+int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64_t milliseconds,
+                            muster_result** result) {
+  if (result != nullptr) *result = nullptr;
+  const SessionUse use(session);
+  if (!use) return fail_ended(session);
+  return guarded([&] { return wait_for(*session, ticket, milliseconds, result); });
+}
+
+int muster_session_run(muster_session* session, const muster_operation* operation,
+                       int64_t milliseconds, muster_ticket* ticket, muster_result** result) {
+  if (ticket != nullptr) *ticket = 0;
+  if (result != nullptr) *result = nullptr;
+  const SessionUse use(session);
+  if (!use) return fail_ended(session);
+  if (ticket == nullptr && milliseconds >= 0) return fail_null("place for the ticket");
+  return guarded([&] {
+    muster_ticket taken = 0;
+    const int begun = begin(*session, operation, taken);
+    if (begun != MUSTER_OK) return begun;
+    const int code = wait_for(*session, taken, milliseconds, result);
+    if (code == MUSTER_PENDING) *ticket = taken;
+    return code;
+  });
+}
+
+const void* muster_result_data(const muster_result* result) {
+  return result == nullptr ? nullptr : result->data.get();
+}
+
+uint64_t muster_result_bytes(const muster_result* result, int rank) {
+  if (result == nullptr || rank < 0) return 0;
+  const auto at = static_cast<std::size_t>(rank);
+  return at < result->bytes_of_rank.size() ? result->bytes_of_rank[at] : 0;
+}
+
+void muster_result_free(muster_result* result) {
+  delete result;
+}

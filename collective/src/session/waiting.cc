@@ -1,0 +1,147 @@
+// How those who want an operation done wait for it.
+#include <immintrin.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "session/engine.h"
+
+namespace muster::collective::session {
+namespace {
+
+// About what it takes to put a thread to sleep and wake it again: who spins no longer than that
+// never loses more than twice the best.
+constexpr std::chrono::microseconds kSpin{50};
+
+// Waits in little steps without sleeping. With more ranks than processors each step gives the
+// processor away, for it is another rank that will bring what is waited for.
+class Spin {
+ public:
+  Spin(bool crowded, std::optional<Deadline> limit) : crowded_(crowded), limit_(limit) {}
+
+  /// False once it has gone on for long enough.
+  bool once() {
+    if (crowded_) {
+      ::sched_yield();
+    } else {
+      _mm_pause();
+    }
+    if (steps_++ % 16 != 0) return true;
+    const Deadline now = Clock::now();
+    if (steps_ == 1) end_ = limit_ ? std::min(now + kSpin, *limit_) : now + kSpin;
+    return now < end_;
+  }
+  void start_anew() { steps_ = 0; }
+
+ private:
+  bool crowded_;
+  std::optional<Deadline> limit_;
+  unsigned steps_ = 0;
+  Deadline end_ = {};
+};
+
+Error no_such_ticket() {
+  return {ErrorCode::kBadArgument, "there is no such ticket, or it was waited for already"};
+}
+
+}  // namespace
+
+bool Engine::done(Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  const Operation* const operation = operations_.find(ticket);
+  return operation == nullptr || operation->is_done();
+}
+
+Status Engine::wait(Ticket ticket) {
+  return *wait_until(ticket, std::nullopt);
+}
+
+std::optional<Status> Engine::wait_for(Ticket ticket, std::chrono::milliseconds limit) {
+  // Far enough away not to overflow.
+  constexpr std::chrono::hours kLongest{24 * 365 * 100};
+  return wait_until(ticket, Clock::now() + std::min<std::chrono::milliseconds>(limit, kLongest));
+}
+
+std::optional<Status> Engine::wait_until(Ticket ticket, std::optional<Deadline> limit) {
+  Operation* operation = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    operation = operations_.find(ticket);
+    if (operation == nullptr || operation->claimed) return no_such_ticket();
+    operation->claimed = true;
+  }
+  const auto has_time = [&] { return !limit || Clock::now() < *limit; };
+  if (!operation->is_done() && has_time()) help(*operation, limit);
+  if (!operation->is_done() && has_time()) {
+    operation->sleep_until_done(monitor(), limit,
+                                [this, seen = false]() mutable { look_for_departed(seen); });
+  }
+  const std::lock_guard lock(mutex_);
+  if (!operation->is_done()) {
+    operation->claimed = false;
+    watch_over(*operation);
+    return std::nullopt;
+  }
+  Status outcome = std::move(operation->outcome);
+  operations_.give_back(*operation);
+  return outcome;
+}
+
+void Engine::when_done(Ticket ticket, std::function<void(const Status&)> then) {
+  Status outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    Operation* const operation = operations_.find(ticket);
+    if (operation == nullptr || operation->claimed) {
+      outcome = no_such_ticket();
+    } else {
+      operation->claimed = true;
+      if (!operation->is_done()) {
+        operation->then = std::move(then);
+        watch_over(*operation);
+        return;
+      }
+      outcome = std::move(operation->outcome);
+      operations_.give_back(*operation);
+    }
+  }
+  then(outcome);
+}
+
+// Nobody waits for it now, though somebody wants it: the session's thread sees to it that a stopped
+// rank is noticed. The first of some tells the thread. With the table locked.
+void Engine::watch_over(Operation& operation) {
+  if (std::exchange(operation.unattended, true)) return;
+  if (unattended_++ == 0) bell().ring();
+}
+
+void Engine::help(const Operation& operation, std::optional<Deadline> limit) {
+  Spin spin(crowded_, limit);
+  bool goes_on = true;
+  while (goes_on && !operation.is_done()) {
+    if (!duty_.try_lock()) {
+      goes_on = spin.once();
+      continue;
+    }
+    bell().attend();
+    while (goes_on && !operation.is_done()) {
+      if (step()) {
+        spin.start_anew();
+      } else {
+        goes_on = spin.once();
+      }
+    }
+    go_off_duty();
+  }
+}
+
+void Engine::look_for_departed(bool& seen_before) {
+  const std::vector<int> departed = monitor()->departed();
+  if (departed.empty() || !duty_.try_lock()) return;
+  bell().attend();
+  end_without(departed, seen_before);
+  go_off_duty();
+}
+
+}  // namespace muster::collective::session
