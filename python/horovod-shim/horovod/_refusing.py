@@ -1,0 +1,24 @@
+"""Whether Horovod itself is installed in the same folder as this package, whose files then are mixed."""
+
+import os
+
+
+def check(package):
+    """Raises ImportError if beside the folder `package` there is the metadata of Horovod's own distribution.
+
+    Ours is called muster_horovod-*. One in another folder of sys.path does no harm: the first is the one that counts.
+    """
+    beside = os.path.dirname(os.path.abspath(package))
+    try:
+        names = os.listdir(beside)
+    except OSError:  # in a zip file
+        return
+    for name in sorted(names):
+        folded = name.lower()
+        if folded.startswith("horovod-") and folded.endswith((".dist-info", ".egg-info", ".egg")):
+            version = name.split("-")[1]
+            raise ImportError(
+                f"Horovod {version} and muster-horovod are both installed in {beside}, and both provide the package "
+                "'horovod', so that its files are mixed. To run on Muster: pip uninstall -y horovod muster-horovod && "
+                "pip install muster-horovod. To keep Horovod: pip uninstall -y muster-horovod && pip install "
+                "--force-reinstall --no-deps horovod", name="horovod")
