@@ -60,7 +60,7 @@ class Settings(NamedTuple):
     network_interfaces: Tuple[str, ...] = ()
     ssh_port: Optional[int] = None
     ssh_identity_file: Optional[str] = None
-    #: What stands between "ssh" (or what does its work) and the host, beside what the two above say.
+    #: What reaches a host, up to its name; the two above are added where it is ssh.
     remote_shell: Tuple[str, ...] = ("ssh",)
     mpi_args: str = ""
     binding_args: str = ""
@@ -70,8 +70,6 @@ class Settings(NamedTuple):
     #: A folder that gets rank.N/stdout and rank.N/stderr; None: nothing but what is printed.
     output_filename: Optional[str] = None
     prefix_output_with_timestamp: bool = False
-    #: Whether lines are printed with the rank that wrote them.
-    prefix_output: bool = True
     verbose: bool = False
     #: What was asked for and changes nothing here, a sentence each, for --verbose.
     notes: Tuple[str, ...] = ()

@@ -1,0 +1,301 @@
+"""All processes of a run, on all of its hosts: started, printed, watched and ended by one thread that waits for
+events. Those of this host are its children, those of others are reached through one connection a host.
+
+    crew = Crew(settings, Output(settings, ranks=2))
+    failed = crew.reach(["alpha", "beta"])          # nothing has been started yet
+    crew.start("alpha", "0", command, environment)
+    for event in crew.events():
+        if isinstance(event, Exited): ...
+
+Nothing of it may be used by two threads at a time, but for `wake`. `close` leaves no process behind, and nor does the
+end of this process, whatever it dies of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from .output import Output, write_all
+from .places import NEVER_INHERITED, is_local, own_part
+from .processes import STDERR, STDOUT, Processes
+from .settings import END_GRACE, Settings
+
+if TYPE_CHECKING:
+    from .remote import RemoteHost
+
+
+class Exited(NamedTuple):
+    """A process is over. Of `code` and `signal` the one that does not apply is 0. `why`: a sentence where it did not end
+    by itself: it could not be started, or its host was lost. What it wrote may still be coming until "Finished"."""
+
+    name: str
+    host: str
+    code: int
+    signal: int
+    why: str = ""
+
+
+class Finished(NamedTuple):
+    """All that the process wrote has been printed."""
+
+    name: str
+
+
+class HostLost(NamedTuple):
+    """Its processes are Exited and Finished in events before this one."""
+
+    host: str
+    why: str
+
+
+class HostAddresses(NamedTuple):
+    """`ours`: this machine as it is reached from that host; `theirs`: that host as it is reached from here. "" where the
+    remote shell does not say."""
+
+    ours: str
+    theirs: str
+
+
+Event = Union[Exited, Finished, HostLost]
+
+#: A program that is not there, as shells have it.
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+
+
+class Crew:
+    def __init__(self, settings: Settings, output: Output) -> None:
+        self._settings = settings
+        self._output = output
+        self._local = Processes()
+        self._remotes: Dict[str, RemoteHost] = {}
+        self._watched: Dict[int, Tuple[RemoteHost, int]] = {}
+        self._poll = select.epoll()
+        self._poll.register(self._local.fileno(), select.EPOLLIN)
+        self._where: Dict[str, str] = {}
+        self._labels: Dict[str, str] = {}
+        self._over: Dict[str, bool] = {}
+        self._pending: Deque[Event] = deque()
+
+    def reach(self, hosts: Iterable[str], is_cancelled: Callable[[], bool] = lambda: False) -> Dict[str, str]:
+        """Connects to those of the hosts that are not connected, all at once, within the settings' start_timeout.
+        Returns those that cannot be reached, and why. Events of other processes are kept for `events`. Whenever it is
+        woken it asks whether to go on."""
+        wanted = [host for host in dict.fromkeys(hosts) if not is_local(host) and host not in self._remotes]
+        if not wanted:
+            return {}
+        from .remote import RemoteHost
+        failed: Dict[str, str] = {}
+        for host in wanted:
+            try:
+                self._watch(RemoteHost(host, self._settings))
+            except OSError as error:
+                failed[host] = f"{self._settings.remote_shell[0]}: {error.strerror or error}"
+        deadline = time.monotonic() + self._settings.start_timeout
+        while True:
+            waiting = [host for host in wanted if host in self._remotes and self._remotes[host].hello is None]
+            left = deadline - time.monotonic()
+            if not waiting or left <= 0 or is_cancelled():
+                break
+            self._step(left)
+            for event in [each for each in self._pending if isinstance(each, HostLost) and each.host in waiting]:
+                failed[event.host] = event.why
+                self._pending.remove(event)
+        for host in waiting:
+            failed[host] = f"no answer within {self._settings.start_timeout:g} s"
+            self.leave(host)
+        return failed
+
+    def addresses(self, host: str) -> Optional[HostAddresses]:
+        """Of a host that was reached; None for this one."""
+        remote = self._remotes.get(host)
+        if remote is None or remote.hello is None:
+            return None
+        connection = str(remote.hello.get("connection", "")).split()
+        ours, theirs = (connection[0], connection[2]) if len(connection) == 4 else ("", "")
+        chosen = [each for each in dict(remote.hello.get("interfaces", {})).values() if each]
+        return HostAddresses(ours, chosen[0] if chosen else theirs)
+
+    def start(self, host: str, name: str, command: Sequence[str], environment: Mapping[str, str],
+              label: Optional[str] = None) -> None:
+        """Starts a process on a host that was reached. `name` is the caller's, and is no other's of this crew; `label`
+        stands before its lines (the name, if nothing is said). `environment` goes over that of this process, less what
+        speaks of another run. Whether it could be started is told by events."""
+        self._where[name] = host
+        self._labels[name] = name if label is None else label
+        self._over[name] = False
+        remote = self._remotes.get(host)
+        folder = self._settings.working_folder
+        if remote is not None:
+            taken, filled = own_part(os.environ)
+            remote.start(name, list(command), folder, {**taken, **environment}, filled, sorted(NEVER_INHERITED))
+            self._watch_writing(remote)
+            return
+        inherited = {key: value for key, value in os.environ.items() if key not in NEVER_INHERITED}
+        try:
+            self._local.start(name, list(command), {**inherited, **environment, "PWD": folder}, folder)
+        except OSError as error:
+            self._could_not_start(name, str(error.filename), error.errno or 0)
+
+    def events(self, timeout: Optional[float] = None) -> List[Event]:
+        """What has happened; output is printed on the way. Waits up to `timeout` seconds (None: for ever) for the first,
+        returns early where it is woken."""
+        if not self._pending:
+            self._step(timeout)
+        events = list(self._pending)
+        self._pending.clear()
+        return events
+
+    def end(self, names: Optional[Iterable[str]] = None, grace: float = END_GRACE) -> None:
+        """Asks the processes (None: all) to end, and kills those that have not after `grace` seconds. Does not wait."""
+        chosen = list(self._where) if names is None else [name for name in names if name in self._where]
+        self._local.end([name for name in chosen if self._where[name] not in self._remotes], grace)
+        for name in chosen:
+            remote = self._remotes.get(self._where[name])
+            if remote is not None and not self._over[name]:
+                remote.end(name, grace)
+                self._watch_writing(remote)
+
+    @property
+    def running(self) -> List[str]:
+        """Names of the processes that are not finished."""
+        return list(self._where)
+
+    def leave(self, host: str) -> None:
+        """Hangs up on a host; its processes are killed, and no event tells of it."""
+        remote = self._remotes.pop(host, None)
+        if remote is None:
+            return
+        for descriptor in [each for each, (whose, _) in self._watched.items() if whose is remote]:
+            self._unwatch(descriptor)
+        remote.close()
+        for name in [each for each, where in self._where.items() if where == host]:
+            self._forget(name)
+
+    def fileno(self) -> int:
+        """To wait for together with other things; see `wait_at_most`."""
+        return self._poll.fileno()
+
+    def wait_at_most(self) -> Optional[float]:
+        """Seconds until `events` is to be called although nothing came; None: never."""
+        return 0.0 if self._pending else self._local.wait_at_most()
+
+    def wake(self) -> None:
+        """Ends a wait in `events`. From any thread, or a signal handler."""
+        self._local.wake()
+
+    def close(self) -> None:
+        """Kills what is left, on all hosts, and prints what was still written."""
+        for remote in self._remotes.values():
+            if remote.stdin in self._watched:
+                self._unwatch(remote.stdin)
+            remote.hang_up()
+        for host in list(self._remotes):
+            self.leave(host)
+        self._print(self._local.close())
+        self._output.finish_all()
+        self._poll.close()
+
+    def _step(self, timeout: Optional[float]) -> None:
+        bound = self._local.wait_at_most()
+        wait = timeout if bound is None else bound if timeout is None else min(bound, timeout)
+        for descriptor, what in self._poll.poll(wait):
+            if descriptor in self._watched:
+                self._serve(*self._watched[descriptor], what)
+        self._print(self._local.events(0))
+
+    def _print(self, events: List[Tuple[object, ...]]) -> None:
+        for what, name, *rest in events:
+            assert isinstance(name, str)
+            if what == "output":
+                self._output.write(self._labels[name], rest[0], rest[1])  # type: ignore[arg-type]
+            elif what == "exited":
+                self._exited(name, rest[0], rest[1])  # type: ignore[arg-type]
+            else:
+                self._finished(name)
+
+    def _serve(self, remote: RemoteHost, descriptor: int, what: int) -> None:
+        if descriptor == remote.stdin:
+            remote.flush()
+            self._watch_writing(remote)
+        elif descriptor == remote.stderr:
+            said = remote.receive_complaint()
+            if said is None:
+                self._unwatch(descriptor)
+            elif remote.hello is not None:
+                write_all(STDERR, said)
+        else:
+            frames = remote.receive()
+            if frames is None:
+                self._lose(remote)
+            else:
+                for kind, name, data in frames:
+                    self._take(kind, name, data)
+
+    def _take(self, kind: bytes, name: str, data: bytes) -> None:
+        if name not in self._where:
+            return
+        if kind in (b"1", b"2"):
+            self._output.write(self._labels[name], STDOUT if kind == b"1" else STDERR, data)
+        elif kind == b"X":
+            ended = json.loads(data)
+            self._exited(name, ended["code"], ended["signal"])
+        elif kind == b"F":
+            self._finished(name)
+        elif kind == b"N":
+            fault = json.loads(data)
+            self._could_not_start(name, fault["what"], fault["number"])
+
+    def _lose(self, remote: RemoteHost) -> None:
+        while remote.receive_complaint():
+            pass
+        why = remote.why_lost()
+        for name in [each for each, where in self._where.items() if where == remote.name]:
+            if not self._over[name]:
+                self._exited(name, 0, 0, why)
+            self._finished(name)
+        self.leave(remote.name)
+        self._pending.append(HostLost(remote.name, why))
+
+    def _could_not_start(self, name: str, what: str, number: int) -> None:
+        is_folder = what == self._settings.working_folder
+        where = "" if is_local(self._where[name]) else f" on {self._where[name]}"
+        kind = "the working folder" if is_folder else "the program"
+        self._exited(name, _NOT_FOUND if number == 2 else _NOT_EXECUTABLE, 0,
+                     f"{kind} {what!r} cannot be used{where}: {os.strerror(number)}")
+        self._finished(name)
+
+    def _exited(self, name: str, code: int, signal: int, why: str = "") -> None:
+        self._over[name] = True
+        self._pending.append(Exited(name, self._where[name], code, signal, why))
+
+    def _finished(self, name: str) -> None:
+        self._output.finish(self._labels[name])
+        self._forget(name)
+        self._pending.append(Finished(name))
+
+    def _forget(self, name: str) -> None:
+        del self._where[name], self._labels[name], self._over[name]
+
+    def _watch(self, remote: RemoteHost) -> None:
+        self._remotes[remote.name] = remote
+        for descriptor in (remote.stdin, remote.stdout, remote.stderr):
+            self._watched[descriptor] = (remote, descriptor)
+            self._poll.register(descriptor, select.EPOLLOUT if descriptor == remote.stdin else select.EPOLLIN)
+
+    def _watch_writing(self, remote: RemoteHost) -> None:
+        """Its standard input is waited for only while something is to be written to it."""
+        is_watched = remote.stdin in self._watched
+        if remote.has_unsent and not is_watched:
+            self._watched[remote.stdin] = (remote, remote.stdin)
+            self._poll.register(remote.stdin, select.EPOLLOUT)
+        elif is_watched and not remote.has_unsent:
+            self._unwatch(remote.stdin)
+
+    def _unwatch(self, descriptor: int) -> None:
+        self._poll.unregister(descriptor)
+        del self._watched[descriptor]

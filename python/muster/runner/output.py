@@ -1,0 +1,118 @@
+"""What the ranks write, printed as it comes: whole lines, each with the rank that wrote it, nothing lost.
+
+    [1]<stdout>:epoch 3: loss 0.25
+
+Standard output of the ranks goes to standard output, standard error to standard error. With --output-filename each
+rank's also go, byte for byte, into files of its own. Whoever does not read what is printed holds up the ranks in the
+end, and not memory.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import Dict, Optional, Tuple
+
+from .settings import Settings
+
+#: A line that is longer is passed on in parts, and others' may come between.
+MAX_LINE = 1 << 20
+
+_NAMES = {1: "stdout", 2: "stderr"}
+
+
+class Output:
+    """Belongs to one thread. `ranks`: how many there will be at most, which says how wide their numbers are in the
+    names of folders; None: as it comes."""
+
+    def __init__(self, settings: Settings, ranks: Optional[int] = None) -> None:
+        self._folder = settings.output_filename
+        self._has_time = settings.prefix_output_with_timestamp
+        self._digits = len(str(max(0, (ranks or 1) - 1)))
+        self._streams: Dict[Tuple[str, int], _Stream] = {}
+
+    def write(self, label: str, stream: int, data: bytes) -> None:
+        """`stream`: 1 or 2. Errors: BrokenPipeError where nobody can read any more; OSError of the files."""
+        key = (label, stream)
+        found = self._streams.get(key)
+        if found is None:
+            found = self._streams[key] = _Stream(f"[{label}]<{_NAMES[stream]}>:", self._file_of(label, stream))
+        if found.file is not None:
+            write_all(found.file, data)
+        whole = found.take_whole(data)
+        if whole:
+            write_all(stream, _prefixed(whole, self._prefix(found), found))
+
+    def finish(self, label: str) -> None:
+        """What is left of a last line that did not end."""
+        for stream in _NAMES:
+            found = self._streams.pop((label, stream), None)
+            if found is None:
+                continue
+            if found.file is not None:
+                os.close(found.file)
+            rest = bytes(found.begun)
+            if rest or found.is_within_line:
+                write_all(stream, _prefixed(rest, self._prefix(found), found) + b"\n")
+
+    def finish_all(self) -> None:
+        for label in sorted({label for label, _ in self._streams}):
+            self.finish(label)
+
+    def _prefix(self, stream: _Stream) -> bytes:
+        return (time.asctime() if self._has_time else "").encode() + stream.prefix
+
+    def _file_of(self, label: str, stream: int) -> Optional[int]:
+        if self._folder is None:
+            return None
+        folder = os.path.join(self._folder, "rank." + label.zfill(self._digits))
+        os.makedirs(folder, exist_ok=True)
+        # A rank that is started again in an elastic run goes on where the one before it ended.
+        return os.open(os.path.join(folder, _NAMES[stream]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
+                       0o666)
+
+
+class _Stream:
+    def __init__(self, prefix: str, file: Optional[int]) -> None:
+        self.prefix = prefix.encode()
+        self.file = file
+        self.begun = bytearray()
+        self.is_within_line = False
+
+    def take_whole(self, data: bytes) -> bytes:
+        """The lines that are complete now; the rest is kept. A carriage return ends a line, too: progress bars know no
+        other end. But where it is the last byte, a line feed may follow, and both are one end."""
+        begun = self.begun
+        searched = max(0, len(begun) - 1)
+        begun += data
+        end = max(begun.rfind(b"\n", searched), begun.rfind(b"\r", searched, len(begun) - 1)) + 1
+        if end == 0 and len(begun) >= MAX_LINE:
+            end = len(begun) - begun.endswith(b"\r")
+        whole = bytes(begun[:end])
+        del begun[:end]
+        return whole
+
+
+def _prefixed(lines: bytes, prefix: bytes, stream: _Stream) -> bytes:
+    """Each line of `lines` with the prefix, but for the first where it goes on with one that was begun."""
+    lead = b"" if stream.is_within_line else prefix
+    stream.is_within_line = not lines.endswith((b"\n", b"\r"))
+    body, end = (lines, b"") if stream.is_within_line else (lines[:-1], lines[-1:])
+    if b"\r" in lines:
+        if lines.endswith(b"\r\n"):
+            body, end = lines[:-2], b"\r\n"
+        body = body.replace(b"\r", b"\r" + prefix).replace(b"\r" + prefix + b"\n", b"\r\n")
+    return lead + body.replace(b"\n", b"\n" + prefix) + end
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view):]
+        except BlockingIOError:
+            # Somebody else's terminal or pipe may have been told not to wait.
+            poller = select.poll()
+            poller.register(descriptor, select.POLLOUT)
+            poller.poll()

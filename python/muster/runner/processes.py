@@ -1,0 +1,302 @@
+"""The processes of a run on one host: started, listened to, ended, and never left behind.
+
+This file needs nothing but Python's library, for it is also sent to other hosts and run there (see `remote_agent`).
+
+Each process is started in a session of its own. Its end is two events: "exited" as soon as it is over, and "finished"
+once all that it wrote has been read, which may be a little later where children of its own still run; these have
+LEFTOVER_GRACE seconds to end by themselves. So a pool of workers or Python's own resource tracker can tidy up, and
+nothing stays.
+
+Two things see to it that nothing outlives this process however it ends, even by SIGKILL: the system is asked to kill
+each process with it, and a guard, forked before the first, kills their whole groups when it sees this process gone.
+
+Everything belongs to one thread, but for `wake`.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import struct
+import time
+
+#: Seconds that children of a process that is over have to end by themselves.
+LEFTOVER_GRACE = 1.0
+
+STDOUT, STDERR = 1, 2
+
+_PR_SET_PDEATHSIG = 1
+_READ_ONCE = 1 << 16
+_GUARDED = struct.Struct("=ci")
+
+
+class _Process:
+    def __init__(self, name, pid, pidfd, streams):
+        self.name = name
+        self.pid = pid
+        self.pidfd = pidfd
+        self.streams = streams  # number of descriptor -> STDOUT or STDERR
+        self.is_over = False
+        self.was_cleared = False  # whether its group was killed after its end
+        self.kill_at = None  # when its group is killed
+
+
+class Processes:
+    """Of one host. Descriptors that it opens are not inherited by anybody."""
+
+    def __init__(self):
+        _open_standard_streams()
+        self._by_name = {}
+        self._by_descriptor = {}
+        self._epoll = select.epoll()
+        self._woken, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._epoll.register(self._woken, select.EPOLLIN)
+        self._guard = None
+        self._prctl = ctypes.CDLL(None).prctl
+
+    def __len__(self):
+        """How many are not finished."""
+        return len(self._by_name)
+
+    def __contains__(self, name):
+        return name in self._by_name
+
+    def start(self, name, command, environment, folder):
+        """Starts `command` (found in the PATH of `environment`) in `folder`, with nothing to read.
+
+        Errors: OSError with the file that it is about where the folder or the program cannot be used."""
+        if self._guard is None:
+            self._guard = _Guard()
+        pipes = []
+        try:
+            for _ in range(3):
+                pipes.append(os.pipe2(os.O_CLOEXEC))
+            pid = self._fork(command, environment, folder, *(write for _, write in pipes))
+        except BaseException:
+            for pair in pipes:
+                os.close(pair[0])
+            raise
+        finally:
+            for pair in pipes:
+                os.close(pair[1])
+        (out, _), (err, _), (failed, _) = pipes
+        self._guard.add(pid)
+        with open(failed, "rb") as report:
+            said = report.read()
+        if said:
+            os.waitpid(pid, 0)
+            self._guard.remove(pid)
+            os.close(out)
+            os.close(err)
+            number, what = said.split(b" ", 1)
+            raise OSError(int(number), os.strerror(int(number)), os.fsdecode(what))
+        process = _Process(name, pid, os.pidfd_open(pid), {out: STDOUT, err: STDERR})
+        self._by_name[name] = process
+        for descriptor in (process.pidfd, out, err):
+            self._by_descriptor[descriptor] = process
+            self._epoll.register(descriptor, select.EPOLLIN)
+
+    def end(self, names=None, grace=5.0):
+        """Asks the processes (None: all) to end, and kills those that have not after `grace` seconds. Does not wait."""
+        for process in [self._by_name[name] for name in (list(self._by_name) if names is None else names)
+                        if name in self._by_name]:
+            if not process.is_over:
+                _signal_group(process.pid, signal.SIGTERM if grace > 0 else signal.SIGKILL)
+                self._kill_within(process, grace)
+
+    def fileno(self):
+        return self._epoll.fileno()
+
+    def wake(self):
+        """Ends a wait in `events`. From any thread, or a signal handler."""
+        try:
+            os.write(self._waker, b"w")
+        except OSError:
+            pass
+
+    def wait_at_most(self):
+        """Seconds until `events` is to be called although nothing came; None: never."""
+        deadlines = [each.kill_at for each in self._by_name.values() if each.kill_at is not None]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def events(self, timeout=None):
+        """What has happened, in order: ("output", name, STDOUT or STDERR, bytes), ("exited", name, code, signal), of
+        which the one that does not apply is 0, ("finished", name). Waits up to `timeout` seconds (None: for ever)
+        for the first, and returns early where it is woken."""
+        bound = self.wait_at_most()
+        wait = bound if timeout is None else timeout if bound is None else min(bound, timeout)
+        events = []
+        ended = []
+        for descriptor, _ in self._epoll.poll(wait):
+            process = self._by_descriptor.get(descriptor)
+            if descriptor == self._woken:
+                os.read(self._woken, 4096)
+            elif process is None:
+                continue
+            elif descriptor == process.pidfd:
+                ended.append(process)
+            else:
+                self._read(process, descriptor, events)
+        for process in ended:
+            self._note_end(process, events)
+        self._kill_late()
+        for process in list(self._by_name.values()):
+            if process.is_over and not process.streams:
+                self._finish(process, events)
+        return events
+
+    def close(self):
+        """Kills what is left and waits for it. Returns what was still written, as `events` does."""
+        events = []
+        self.end(grace=0)
+        for process in self._by_name.values():
+            if process.is_over:
+                process.kill_at = time.monotonic()
+        while self._by_name:
+            events += self.events()
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
+        self._epoll.close()
+        os.close(self._woken)
+        os.close(self._waker)
+        return events
+
+    def _fork(self, command, environment, folder, out, err, failed):
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            what = folder
+            os.setsid()
+            self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != parent:  # gone before it could be asked for
+                os._exit(1)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, 0)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
+            for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
+                           signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.chdir(folder)
+            what = command[0]
+            os.execvpe(command[0], command, environment)
+        except OSError as error:
+            os.write(failed, b"%d %s" % (error.errno or errno.EINVAL, os.fsencode(what)))
+        except BaseException:
+            os.write(failed, b"%d %s" % (errno.EINVAL, os.fsencode(what)))
+        finally:
+            os._exit(127)
+
+    def _read(self, process, descriptor, events):
+        received = os.read(descriptor, _READ_ONCE)
+        if received:
+            events.append(("output", process.name, process.streams[descriptor], received))
+        else:
+            self._close_stream(process, descriptor)
+
+    def _close_stream(self, process, descriptor):
+        self._epoll.unregister(descriptor)
+        os.close(descriptor)
+        del process.streams[descriptor], self._by_descriptor[descriptor]
+
+    def _note_end(self, process, events):
+        # It stays a zombie until it is finished: its number is that of its group, and not to be another's.
+        status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self._epoll.unregister(process.pidfd)
+        del self._by_descriptor[process.pidfd]
+        os.close(process.pidfd)
+        process.is_over = True
+        self._kill_within(process, LEFTOVER_GRACE)
+        exited = status.si_code == os.CLD_EXITED
+        events.append(("exited", process.name, status.si_status if exited else 0,
+                       0 if exited else status.si_status))
+
+    def _kill_within(self, process, seconds):
+        deadline = time.monotonic() + seconds
+        process.kill_at = deadline if process.kill_at is None else min(process.kill_at, deadline)
+
+    def _kill_late(self):
+        now = time.monotonic()
+        for process in self._by_name.values():
+            if process.kill_at is None or process.kill_at > now:
+                continue
+            _signal_group(process.pid, signal.SIGKILL)
+            if not process.is_over:
+                process.kill_at = None
+            elif not process.was_cleared:
+                process.was_cleared = True
+                process.kill_at = now + LEFTOVER_GRACE
+            else:
+                # Somebody who has left the group holds the other ends: what he writes is not the run's any more.
+                for descriptor in list(process.streams):
+                    self._close_stream(process, descriptor)
+
+    def _finish(self, process, events):
+        _signal_group(process.pid, signal.SIGKILL)
+        os.waitpid(process.pid, 0)
+        if self._guard is not None:
+            self._guard.remove(process.pid)
+        del self._by_name[process.name]
+        events.append(("finished", process.name))
+
+
+def _open_standard_streams():
+    """Else a pipe may get one of their numbers, which the processes that are started have for other things."""
+    while True:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor > STDERR:
+            os.close(descriptor)
+            return
+
+
+class _Guard:
+    """A process that does nothing but wait for the end of this one, and then kills the groups that it was told of."""
+
+    def __init__(self):
+        read, self._write = os.pipe2(os.O_CLOEXEC)
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                _stand_guard(read)
+            finally:
+                os._exit(0)
+        os.close(read)
+
+    def add(self, pid):
+        os.write(self._write, _GUARDED.pack(b"+", pid))
+
+    def remove(self, pid):
+        os.write(self._write, _GUARDED.pack(b"-", pid))
+
+    def close(self):
+        os.close(self._write)
+        os.waitpid(self._pid, 0)
+
+
+def _stand_guard(read):
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    os.dup2(read, 0)
+    os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+    groups = set()
+    while True:
+        record = os.read(0, _GUARDED.size)
+        if len(record) < _GUARDED.size:
+            break
+        sign, pid = _GUARDED.unpack(record)
+        (groups.add if sign == b"+" else groups.discard)(pid)
+    for pid in groups:
+        _signal_group(pid, signal.SIGKILL)
+
+
+def _signal_group(pid, number):
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass

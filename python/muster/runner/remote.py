@@ -1,0 +1,181 @@
+"""One host that is reached by ssh, or by what does its work: one connection, and through it all processes there.
+
+Nothing of the run stands in a command line: ssh is told to start a Python that reads `processes` and `remote_agent`
+from its standard input, and then what to start and with which environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+from .remote_agent import Frames, pack
+from .settings import Settings
+
+#: How much a login may print before the agent speaks, and how much of what ssh says is kept for people.
+MAX_BANNER = 64 << 10
+MAX_COMPLAINT = 4 << 10
+
+_SAFE_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
+
+Frame = Tuple[bytes, str, bytes]
+
+
+class RemoteHost:
+    """Belongs to one thread. Its three descriptors do not block; the owner says when one of them is ready."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        """Starts to connect. Errors: OSError where ssh itself cannot be started."""
+        self.name = name
+        #: What the agent said first; None until then.
+        self.hello: Optional[Dict[str, Any]] = None
+        self._mark = os.urandom(16).hex().encode()
+        self._banner: Optional[bytearray] = bytearray()
+        self._frames = Frames()
+        self._complaint = b""
+        source = _agent_source(self._mark, settings)
+        self._shell = subprocess.Popen(
+            [*shell_words(settings), name, _bootstrap(len(source))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True, bufsize=0)
+        assert self._shell.stdin and self._shell.stdout and self._shell.stderr
+        self.stdin, self.stdout, self.stderr = (each.fileno() for each in (
+            self._shell.stdin, self._shell.stdout, self._shell.stderr))
+        for each in (self.stdin, self.stdout, self.stderr):
+            os.set_blocking(each, False)
+        self._unsent = bytearray(source)
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
+
+    def start(self, name: str, command: List[str], folder: str, environment: Dict[str, str],
+              defaults: Dict[str, str], unset: List[str]) -> None:
+        """The agent answers by frames."""
+        self._send(b"S", name, {"command": command, "folder": folder, "environment": environment,
+                                "defaults": defaults, "unset": unset})
+
+    def end(self, name: str, grace: float) -> None:
+        self._send(b"E", name, {"grace": grace})
+
+    def _send(self, kind: bytes, name: str, value: Dict[str, Any]) -> None:
+        self._unsent += pack(kind, name, json.dumps(value).encode())
+        self.flush()
+
+    def flush(self) -> None:
+        """Where the connection is lost the end of its output says so."""
+        try:
+            while self._unsent:
+                del self._unsent[:os.write(self.stdin, self._unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent.clear()
+
+    def receive(self) -> Optional[List[Frame]]:
+        """What the agent said; None at the end, or where it is no agent that speaks."""
+        try:
+            received = os.read(self.stdout, 1 << 18)
+        except BlockingIOError:
+            return []
+        if not received:
+            return None
+        if self._banner is not None:
+            self._banner += received
+            at = self._banner.find(self._mark)
+            if at < 0:
+                return [] if len(self._banner) <= MAX_BANNER else None
+            received = bytes(self._banner[at + len(self._mark):])
+            self._banner = None
+        try:
+            frames = self._frames.feed(received)
+            for frame in [each for each in frames if each[0] == b"H"]:
+                self.hello = json.loads(frame[2])
+                frames.remove(frame)
+        except ValueError:
+            return None
+        return frames
+
+    def receive_complaint(self) -> Optional[bytes]:
+        """What came on the shell's own standard error; None at its end."""
+        try:
+            received = os.read(self.stderr, 1 << 16)
+        except BlockingIOError:
+            return b""
+        if self.hello is None:
+            self._complaint = (self._complaint + received)[-MAX_COMPLAINT:]
+        return received or None
+
+    def why_lost(self) -> str:
+        """Of a host whose output has ended, in the words of ssh where it had any. Waits a second at most for its end."""
+        code = self._end_shell()
+        said = [line.strip() for line in self._complaint.decode("utf-8", "replace").splitlines() if line.strip()]
+        if self.hello is not None:
+            return "the connection to it was lost"
+        if said:
+            return said[-1] if code == 255 else "; ".join(said[-3:])
+        if self._banner is not None and len(self._banner) > MAX_BANNER:
+            return f"its login prints more than {MAX_BANNER} bytes before anything can be started there"
+        return f"{os.path.basename(self._shell.args[0])} ended with code {code} and said nothing"
+
+    def hang_up(self) -> None:
+        """The agent kills its processes; `close` waits for that."""
+        assert self._shell.stdin
+        self._shell.stdin.close()
+
+    def close(self) -> None:
+        self._end_shell()
+        for each in (self._shell.stdin, self._shell.stdout, self._shell.stderr):
+            assert each
+            each.close()
+
+    def _end_shell(self) -> int:
+        assert self._shell.stdin
+        self._shell.stdin.close()
+        try:
+            return self._shell.wait(1.0)
+        except subprocess.TimeoutExpired:
+            try:
+                os.killpg(self._shell.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            return self._shell.wait()
+
+
+def shell_words(settings: Settings) -> List[str]:
+    """The command line that reaches a host, without the host."""
+    words = list(settings.remote_shell)
+    if os.path.basename(words[0]) != "ssh":
+        return words
+    # An elastic run has to notice soon that a host is gone; any other would rather outlive a hiccup.
+    alive = ("1", "4") if settings.is_elastic else ("15", "4")
+    words += ["-T", "-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(settings.start_timeout))}",
+              "-o", f"ServerAliveInterval={alive[0]}", "-o", f"ServerAliveCountMax={alive[1]}"]
+    if settings.ssh_port is not None:
+        words += ["-p", str(settings.ssh_port)]
+    if settings.ssh_identity_file is not None:
+        words += ["-i", settings.ssh_identity_file]
+    return words
+
+
+def _bootstrap(length: int) -> str:
+    """For whatever shell the account has. The Python of this process is taken where it is there, too."""
+    python = sys.executable if sys.executable and _SAFE_PATH.fullmatch(sys.executable) else "python3"
+    return (f"exec /bin/sh -c 'p={python}; [ -x \"$p\" ] || p=python3; "
+            f"exec \"$p\" -I -c \"import sys;exec(sys.stdin.buffer.read({length}).decode())\"'")
+
+
+def _agent_source(mark: bytes, settings: Settings) -> bytes:
+    """A program: both files as modules, and the call of the second's `main`."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    texts = {}
+    for name in ("processes", "remote_agent"):
+        with open(os.path.join(folder, name + ".py"), encoding="utf-8") as file:
+            texts[name] = file.read()
+    return (f"p = {{}}\nexec(compile({texts['processes']!r}, 'muster/processes', 'exec'), p)\n"
+            f"a = {{}}\nexec(compile({texts['remote_agent']!r}, 'muster/remote_agent', 'exec'), a)\n"
+            f"a['main'](p['Processes'](), {mark!r}, {list(settings.network_interfaces)!r})\n").encode()

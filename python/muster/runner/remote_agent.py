@@ -1,0 +1,140 @@
+"""The far end of a remote shell: runs the processes of one host, as the launcher says on standard input.
+
+The launcher sends the text of `processes` and of this file, so that the host needs nothing but a Python. What is said
+in either direction are frames: a letter, the lengths of a name and of the data (4 bytes each), the name, the data.
+
+    launcher -> agent    S name {command, folder, environment, defaults, unset}   start it
+                         E name {grace}                                           end it
+    agent -> launcher    H ""   {...}                                      hello: it is there
+                         1, 2   name, bytes                                what a process wrote
+                         X name {code, signal}                             it is over
+                         F name                                            it is finished (see `processes`)
+                         N name {what, number}                             it could not be started
+
+The end of standard input means that the launcher is gone: everything is killed. The guard of `processes` does the same
+where this process is killed.
+"""
+
+import json
+import os
+import select
+import signal
+import struct
+
+FRAME = struct.Struct(">cII")
+#: Nobody sends a frame with more in it.
+MAX_FRAME = 64 << 20
+
+
+def pack(kind, name="", data=b""):
+    raw = name.encode()
+    return FRAME.pack(kind, len(raw), len(data)) + raw + data
+
+
+class Frames:
+    """Bytes as they come, frames (kind, name, data) as they are complete. Errors: ValueError where it is no frame."""
+
+    def __init__(self):
+        self._bytes = bytearray()
+
+    def feed(self, received):
+        self._bytes += received
+        frames = []
+        while len(self._bytes) >= FRAME.size:
+            kind, name, data = FRAME.unpack_from(self._bytes)
+            if name + data > MAX_FRAME:
+                raise ValueError("a frame that nobody can have sent")
+            middle, end = FRAME.size + name, FRAME.size + name + data
+            if len(self._bytes) < end:
+                break
+            frames.append((kind, self._bytes[FRAME.size:middle].decode(), bytes(self._bytes[middle:end])))
+            del self._bytes[:end]
+        return frames
+
+
+class _Agent:
+    def __init__(self, processes, interfaces):
+        self._processes = processes
+        self._frames = Frames()
+        self._is_asked = True
+        self._say(b"H", "", {
+            # "client port server port": how this host and the launcher's see each other.
+            "connection": os.environ.get("SSH_CONNECTION", ""),
+            "interfaces": {name: address_of(name) for name in interfaces},
+        })
+
+    def run(self):
+        poller = select.poll()
+        poller.register(0, select.POLLIN)
+        poller.register(self._processes.fileno(), select.POLLIN)
+        while self._is_asked:
+            bound = self._processes.wait_at_most()
+            ready = poller.poll(None if bound is None else 1000 * bound + 1)
+            if any(descriptor == 0 for descriptor, _ in ready):
+                self._listen()
+            self._report(self._processes.events(0))
+        self._processes.close()
+
+    def _listen(self):
+        received = os.read(0, 1 << 16)
+        self._is_asked = bool(received)
+        for kind, name, data in self._frames.feed(received):
+            asked = json.loads(data.decode())
+            if kind == b"S":
+                self._start(name, asked)
+            elif kind == b"E":
+                self._processes.end([name], asked["grace"])
+
+    def _start(self, name, asked):
+        # What this host says itself counts for more than what holds elsewhere by default.
+        environment = dict(asked["defaults"])
+        environment.update(os.environ)
+        for each in asked["unset"]:
+            environment.pop(each, None)
+        environment.update(asked["environment"])
+        environment["PWD"] = asked["folder"]
+        try:
+            self._processes.start(name, asked["command"], environment, asked["folder"])
+        except OSError as error:
+            self._say(b"N", name, {"what": str(error.filename), "number": error.errno})
+
+    def _report(self, events):
+        for what, name, *rest in events:
+            if what == "output":
+                self._write(pack(b"%d" % rest[0], name, rest[1]))
+            elif what == "exited":
+                self._say(b"X", name, {"code": rest[0], "signal": rest[1]})
+            else:
+                self._write(pack(b"F", name))
+
+    def _say(self, kind, name, value):
+        self._write(pack(kind, name, json.dumps(value).encode()))
+
+    def _write(self, data):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view):]
+
+
+def address_of(interface):
+    """Its first IPv4 address, or "" where there is none."""
+    import fcntl
+    import socket
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            answer = fcntl.ioctl(any_socket, 0x8915, struct.pack("256s", interface.encode()[:15]))  # SIOCGIFADDR
+        except OSError:
+            return ""
+    return socket.inet_ntoa(answer[20:24])
+
+
+def main(processes, mark, interfaces):
+    """`mark`: what the launcher waits for, whatever a login prints before."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(1))
+    os.write(1, mark)
+    try:
+        _Agent(processes, interfaces).run()
+    except OSError:
+        pass  # nobody listens any more; the guard does the rest
+    os._exit(0)

@@ -1,0 +1,140 @@
+"""A run whose ranks are the same from its beginning to its end: all are started, or none; where one fails the others
+are ended."""
+
+from __future__ import annotations
+
+import select
+from typing import Dict, List, Mapping, Optional, Sequence, Union
+
+from .crew import Crew, Exited, HostAddresses
+from .endings import INTERRUPTED_BY, Interrupts, code_of, say, sentence_of
+from .output import Output
+from .places import Place, common_environment, environment_of, is_local, lay_out
+from .settings import Settings
+
+#: Where hosts could not be reached, or the run could not begin for another reason of its own.
+COULD_NOT_START = 1
+
+
+def run_static(settings: Settings, extra: Optional[Mapping[str, str]] = None,
+               command: Optional[Sequence[str]] = None) -> int:
+    """Runs the settings' command (or `command`) as settings.num_proc ranks, with `extra` in the environment of each.
+    Returns the exit code of the run: that of the rank that failed first, 128 and the signal where one killed it, 130
+    after Ctrl-C."""
+    assert settings.num_proc is not None
+    places = lay_out(settings.hosts, settings.num_proc)
+    crew = Crew(settings, Output(settings, len(places)))
+    with Interrupts(crew.wake) as interrupts:
+        try:
+            failed = crew.reach((place.host for place in places), lambda: interrupts.signal != 0)
+            if interrupts.signal:
+                return 128 + interrupts.signal
+            if failed:
+                _say_unreachable(failed, settings)
+                return COULD_NOT_START
+            run = _Run(settings, places, crew, interrupts)
+            return run.carry_out(list(command or settings.command), dict(extra or {}))
+        finally:
+            crew.close()
+
+
+class _Run:
+    def __init__(self, settings: Settings, places: List[Place], crew: Crew, interrupts: Interrupts) -> None:
+        self._settings = settings
+        self._places = places
+        self._crew = crew
+        self._interrupts = interrupts
+        self._failure: Optional[Exited] = None
+        self._is_ending = False
+
+    def carry_out(self, command: List[str], extra: Dict[str, str]) -> int:
+        key = _new_key()
+        meeting = self._meeting(key)
+        try:
+            common = {**common_environment(self._settings), "HOROVOD_SECRET_KEY": key, "MUSTER_RENDEZVOUS_KEY": key,
+                      **extra}
+            for place in self._places:
+                environment = {**common, **environment_of(place), **meeting.environment_of(place)}
+                self._crew.start(place.host, str(place.rank), command, environment)
+            self._watch(meeting)
+        finally:
+            meeting.close()
+        return self._conclude()
+
+    def _meeting(self, key: str) -> Union["Rendezvous", "RendezvousFile"]:  # noqa: F821
+        hosts = dict.fromkeys(place.host for place in self._places)
+        if all(is_local(host) for host in hosts):
+            from .meeting_file import RendezvousFile
+            return RendezvousFile()
+        from .rendezvous import Rendezvous
+        addresses: Dict[str, HostAddresses] = {}
+        for host in hosts:
+            seen = self._crew.addresses(host)
+            if seen is not None:
+                addresses[host] = seen
+        return Rendezvous(key, self._places, addresses, _interface_address(self._settings))
+
+    def _watch(self, meeting: object) -> None:
+        driver = meeting if hasattr(meeting, "serve") else None
+        poller = select.poll()
+        poller.register(self._crew.fileno(), select.POLLIN)
+        if driver is not None:
+            poller.register(driver.fileno(), select.POLLIN)
+        while self._crew.running:
+            bounds = [each for each in (self._crew.wait_at_most(), driver and driver.wait_at_most()) if each is not None]
+            poller.poll(1000 * min(bounds) + 1 if bounds else None)
+            if driver is not None:
+                driver.serve()
+                if driver.fault and not self._is_ending:
+                    say(driver.fault)
+                    self._end()
+            for event in self._crew.events(0):
+                if isinstance(event, Exited):
+                    self._note(event)
+            if self._interrupts.signal and not self._is_ending:
+                say(f"{INTERRUPTED_BY[self._interrupts.signal]}: ending {_count(len(self._crew.running))}")
+                self._end()
+
+    def _note(self, ended: Exited) -> None:
+        if self._is_ending or (ended.code == 0 and ended.signal == 0 and not ended.why):
+            return
+        self._failure = ended
+        others = len(self._crew.running) - (ended.name in self._crew.running)
+        say(sentence_of(ended, f"rank {ended.name}") + (f"; ending {_count(others, 'other ')}" if others else ""))
+        self._end()
+
+    def _end(self) -> None:
+        self._is_ending = True
+        self._crew.end()
+
+    def _conclude(self) -> int:
+        if self._interrupts.signal:
+            return 128 + self._interrupts.signal
+        if self._failure is not None:
+            return code_of(self._failure)
+        return COULD_NOT_START if self._is_ending else 0
+
+
+def _new_key() -> str:
+    import os
+    return os.urandom(32).hex()
+
+
+def _count(ranks: int, other: str = "") -> str:
+    return f"the {other}rank" if ranks == 1 else f"the {ranks} {other}ranks"
+
+
+def _interface_address(settings: Settings) -> Optional[str]:
+    if not settings.network_interfaces:
+        return None
+    from .remote_agent import address_of
+    found = [address_of(name) for name in settings.network_interfaces]
+    return next((each for each in found if each), None)
+
+
+def _say_unreachable(failed: Mapping[str, str], settings: Settings) -> None:
+    shell = " ".join(settings.remote_shell)
+    for host, why in failed.items():
+        say(f"{host} cannot be reached: {why}")
+    say(f"no rank was started; '{shell} {next(iter(failed))} true' has to work without a question, as this user"
+        f"{' and from here' if len(failed) == 1 else ', and so for each'}")
