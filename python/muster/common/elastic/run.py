@@ -62,7 +62,9 @@ class _Loop:
     def _prepare(self, is_first: bool) -> None:
         if not is_first:
             self._enter_next_world()
-        if not (self._skip_sync and places.may_skip_sync()):
+        if self._skip_sync and places.may_skip_sync():
+            self._state.on_sync_skipped()
+        else:
             self._state.sync()
         places.state_is_synced()
         self._skip_sync = False

@@ -75,6 +75,10 @@ class State:
         """Gives rank 0's state to every rank, and saves it. Every rank calls it."""
         raise NotImplementedError
 
+    def on_sync_skipped(self) -> None:
+        """In the place of sync(), where all ranks of the new world were in the last one and left it at the same point,
+        so that their state is equal. Every rank calls it."""
+
     def reset(self) -> None:
         """What a subclass has to do when the world was made anew, before the callbacks."""
 

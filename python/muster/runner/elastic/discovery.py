@@ -47,11 +47,9 @@ def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
             faults.append(f"{line[:80]!r} is no line of the form HOST or HOST:SLOTS")
             continue
         host, count = match["host"], int(match["slots"] or slots_per_host or 1)
-        if host in slots:
-            faults.append(f"{host} is named twice")
-        if count > MAX_SLOTS:
-            faults.append(f"{host} has {count} slots, more than {MAX_SLOTS}")
-        slots[host] = count
+        slots[host] = slots.get(host, 0) + count
+        if slots[host] > MAX_SLOTS:
+            faults.append(f"{host} has {slots[host]} slots, more than {MAX_SLOTS}")
     if faults:
         return Failed(f"{_NAME} printed what cannot be used: " + "; ".join(faults[:5]))
     return Found(slots)

@@ -233,7 +233,7 @@ class Rounds:
         for worker in self.members:
             if worker.phase is Phase.MEMBER:
                 worker.phase, worker.late_since = Phase.LATE, now
-                self._orders.say(f"{worker.title} does not come back: the others go on without it")
+                self._orders.say(f"{worker.title} on {worker.host} does not come back: the others go on without it")
 
     def _call_off(self) -> None:
         """Somebody of the round was lost: nobody is to wait for the others to meet, nor for a place in it."""

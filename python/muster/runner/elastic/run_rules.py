@@ -63,10 +63,6 @@ class RunRules:
                                          if self._hosts.order else ""))
         self._discovery_fault = sentence
 
-    def host_unreachable(self, host: str, why: str, now: float) -> None:
-        """Nothing can be started there. Workers of it that were to be are over already."""
-        self._orders.say(f"host {host} cannot be reached: {why}")
-
     def asks_for_place(self, worker: Worker, message: Mapping[str, object], now: float) -> None:
         """A `ready` message."""
         if worker.phase is Phase.LEAVING:
@@ -83,27 +79,26 @@ class RunRules:
         if self._failing is None:
             self._failing = worker
             self._failing_until = now + END_GRACE
-            self._failure = f"the program failed on {worker.title}: {error}"
+            self._failure = f"the program failed on {worker.title} on {worker.host}: {error}"
         worker.phase = Phase.LEAVING
 
-    def over(self, worker: Worker, code: int, signal: int, why: str, now: float) -> None:
-        """Its process has ended; `why` where it did not end by itself."""
+    def over(self, worker: Worker, code: int, sentence: str, now: float) -> None:
+        """Its process has ended; a sentence says how where it failed, and `code` is not 0 then."""
         was, worker.phase = worker.phase, Phase.OVER
         if self.verdict is not None:
             return
-        failed = bool(code or signal or why)
         if self._failing is not None:
             if worker is self._failing:
-                self.verdict = Verdict(code or (128 + signal if signal else 1), self._failure)
+                self.verdict = Verdict(code or 1, self._failure)
         elif was is Phase.LEAVING:
             pass
-        elif failed:
-            self._lose(worker, was, code, signal, why, now)
+        elif code:
+            self._lose(worker, was, code, sentence, now)
         elif was is Phase.MEMBER or self._rounds.number == 0:
             self._has_finished = True
             self._rounds.finished(worker)
         else:
-            self._lose(worker, was, code, signal, "it ended with code 0 before its part was done", now)
+            self._lose(worker, was, 1, f"{worker.title} on {worker.host} ended with exit code 0 before its part was done", now)
 
     # --- what follows ---
 
@@ -129,10 +124,9 @@ class RunRules:
         times = [self._rounds.next_deadline(now), self._hosts.next_return(now), self._staff.next_deadline()]
         return min((each for each in times if each is not None), default=None)
 
-    def _lose(self, worker: Worker, was: Phase, code: int, signal: int, why: str, now: float) -> None:
-        how = why or (f"was ended by signal {signal}" if signal else f"ended with code {code}")
-        self._orders.say(f"{worker.title} is lost: {how}")
-        self._staff.last_loss_code = code or (128 + signal if signal else 1)
+    def _lose(self, worker: Worker, was: Phase, code: int, sentence: str, now: float) -> None:
+        self._orders.say(sentence)
+        self._staff.last_loss_code = code
         if worker.unwanted:
             left_out = None
         else:

@@ -56,5 +56,4 @@ class Worker:
     @property
     def title(self) -> str:
         """How the user is told of it."""
-        rank = f"rank {self.rank}" if self.rank is not None else "a worker that had no rank yet"
-        return f"{rank} on {self.host}"
+        return f"rank {self.rank}" if self.rank is not None else "a worker that had no rank yet"

@@ -1,0 +1,126 @@
+"""How the parts of a TorchState are saved, restored and given to all ranks, by their types."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable, List, Optional, Tuple, Type
+
+import torch
+
+from ..functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from .sampler import ElasticSampler
+
+
+class StateHandler:
+    """Of one part of a state, which stays the same object. A subclass says how, for its type."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def save(self) -> None:
+        """Keeps what the value holds now."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Brings back what the last save() kept."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Gives rank 0's to all ranks, and saves it. Called by all."""
+        raise NotImplementedError
+
+    def on_sync_skipped(self) -> None:
+        """The world was made anew with ranks that were all in the last one, and rank 0's is everybody's already."""
+
+    def set_value(self, value: Any) -> None:
+        """Another object is meant from now on."""
+        self.value = value
+        self.save()
+
+
+class ModelStateHandler(StateHandler):
+    """A torch.nn.Module, by its state dictionary."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__(model)
+        self.save()
+
+    def save(self) -> None:
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self) -> None:
+        self.value.load_state_dict(self._saved)
+
+    def sync(self) -> None:
+        broadcast_parameters(self.value.state_dict(), root_rank=0)
+        self.save()
+
+
+class OptimizerStateHandler(StateHandler):
+    """A torch.optim.Optimizer, distributed or not, by its state dictionary."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        super().__init__(optimizer)
+        self.save()
+
+    def save(self) -> None:
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self) -> None:
+        # A copy: an optimizer may go on to work in the tensors that it is given.
+        self.value.load_state_dict(copy.deepcopy(self._saved))
+
+    def sync(self) -> None:
+        broadcast_optimizer_state(self.value, root_rank=0)
+        self.save()
+
+
+class SamplerStateHandler(StateHandler):
+    """An ElasticSampler: what any rank has seen of the epoch counts as seen."""
+
+    def __init__(self, sampler: ElasticSampler) -> None:
+        super().__init__(sampler)
+        self.save()
+
+    def save(self) -> None:
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self) -> None:
+        self.value.load_state_dict(copy.deepcopy(self._saved))
+
+    def sync(self) -> None:
+        # A worker that has just begun has seen samples of no epoch, or of its first: only who is in the same one tells.
+        leading = broadcast_object(self.value.state_dict(), root_rank=0, name="elastic.sampler")
+        states = allgather_object(self.value.state_dict(), name="elastic.samplers")
+        leading["processed_indices"] = set().union(
+            *(each["processed_indices"] for each in states if each["epoch"] == leading["epoch"]))
+        self.value.load_state_dict(leading)
+        self.save()
+
+    def on_sync_skipped(self) -> None:
+        # Other ranks, or fewer, share out the rest.
+        self.sync()
+
+
+Registry = List[Tuple[Type[Any], Callable[[Any], StateHandler]]]
+
+_registry: Registry = [(torch.nn.Module, ModelStateHandler), (torch.optim.Optimizer, OptimizerStateHandler),
+                       (ElasticSampler, SamplerStateHandler)]
+
+
+def get_handler_registry() -> Registry:
+    """Types and their handlers; the first type that fits counts. A copy: see set_handler_registry()."""
+    return list(_registry)
+
+
+def set_handler_registry(registry: Registry) -> None:
+    """For states that are made from now on."""
+    _registry[:] = registry
+
+
+def handler_for(value: Any) -> Optional[StateHandler]:
+    """None for what is saved as an object."""
+    for kind, make in _registry:
+        if isinstance(value, kind):
+            return make(value)
+    return None
