@@ -5,13 +5,16 @@
 #   scripts/python_env.sh             build/venv, which the tests of API and client run in
 #   scripts/python_env.sh tensorflow  build/tensorflow, which the tests of TensorFlow run in
 #   scripts/python_env.sh torch       build/torch, a current PyTorch, which the tests of muster.torch run in
+#   scripts/python_env.sh wheel       build/wheel-tools, which tests build the wheels of python/ with
+#   scripts/python_env.sh horovod     build/horovod, Horovod itself over Debian's PyTorch, which bench-horovod compares
+#                                     with; compiles it: 5 minutes of one core, in 1 GB of memory
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { echo "python_env: $*" >&2; }
 
-options=() finish=(true)
+options=() venv_options=() finish=(true)
 case ${1:-} in
   "") venv=build/venv lock=python/requirements-test.lock ;;
   tensorflow)
@@ -24,13 +27,25 @@ case ${1:-} in
     options=(--no-deps)
     finish=(scripts/torch_stand_ins.py build/torch)
     ;;
+  wheel) venv=build/wheel-tools lock=python/requirements-build.lock ;;
+  horovod)
+    venv=build/horovod lock=python/requirements-horovod.lock
+    # Compiled against the PyTorch that it will run on, so not in an environment of pip's own.
+    venv_options=(--system-site-packages)
+    options=(--no-deps --no-build-isolation --no-binary horovod)
+    export HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITH_MPI=1
+    export HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1
+    # Its own choice is 8 at once, each of 1 GB.
+    MAKEFLAGS=${MAKEFLAGS:--j$(nproc)}
+    export MAKEFLAGS
+    ;;
   *)
     say "unknown environment: $1"
-    say "usage: scripts/python_env.sh [tensorflow|torch]"
+    say "usage: scripts/python_env.sh [tensorflow|torch|wheel|horovod]"
     exit 2
     ;;
 esac
-readonly venv lock options finish
+readonly venv lock options venv_options finish
 readonly stamp=$venv/muster-lock
 readonly log=$venv.log
 
@@ -51,7 +66,7 @@ if is_there; then exit; fi
 say "$venv: $(grep -cE '^[^ #].*==' "$lock") packages of $lock, by pip (its own words go to $log)"
 rm -rf "$venv"
 if ! {
-  "$python" -m venv "$venv" &&
+  "$python" -m venv "${venv_options[@]}" "$venv" &&
     "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --require-hashes \
       --only-binary :all: "${options[@]}" -r "$lock" &&
     "${finish[@]}"

@@ -55,6 +55,15 @@ class _Loader(importlib.abc.InspectLoader):
         return self._inner().is_package(self.target)
 
 
+class _Spec(importlib.machinery.ModuleSpec):
+    """Of a module that says `from ..x import y`: run as a program, it means its neighbours in muster."""
+
+    @property
+    def parent(self):
+        target = self.loader.target
+        return target if self.submodule_search_locations is not None else target.rpartition(".")[0]
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
         if not fullname.startswith(_OURS):
@@ -74,7 +83,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             raise
         if found is None:
             return None
-        spec = importlib.machinery.ModuleSpec(fullname, _Loader(name), origin=found.origin)
+        spec = _Spec(fullname, _Loader(name), origin=found.origin)
         spec.submodule_search_locations = found.submodule_search_locations
         spec.has_location = found.has_location
         spec.cached = found.cached

@@ -1,6 +1,7 @@
 """Whether Horovod itself is installed in the same folder as this package, whose files then are mixed."""
 
 import os
+import re
 
 
 def check(package):
@@ -14,9 +15,9 @@ def check(package):
     except OSError:  # in a zip file
         return
     for name in sorted(names):
-        folded = name.lower()
-        if folded.startswith("horovod-") and folded.endswith((".dist-info", ".egg-info", ".egg")):
-            version = name.split("-")[1]
+        found = re.match(r"horovod-([^-]+)(-.*)?\.(dist-info|egg-info|egg)$", name, re.IGNORECASE)
+        if found:
+            version = found[1]
             raise ImportError(
                 f"Horovod {version} and muster-horovod are both installed in {beside}, and both provide the package "
                 "'horovod', so that its files are mixed. To run on Muster: pip uninstall -y horovod muster-horovod && "
