@@ -73,10 +73,6 @@ def _load(path: Path) -> ctypes.CDLL:
         raise LibraryError(f"{path} is version {version} of the collective library, and this package needs "
                            f"{abi.OLDEST_VERSION} or newer of the same soname: install both from one release")
     missing = abi.declare(library)
-    if "muster_session_begin" in missing:
-        from . import interim
-        interim.complete(library)
-        missing = []
     if missing:
         raise LibraryError(f"{path} calls itself version {version}, but lacks {', '.join(missing)}: it was built "
                            f"from another state of the sources; build it again")

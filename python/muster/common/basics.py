@@ -1,75 +1,79 @@
 """init() and shutdown() of the world, and what a rank may ask about it: what `hvd.` begins with.
 
-Before init() every question raises ValueError.
+Every question raises ValueError before init() and after shutdown(), and RuntimeError in a process that was forked from
+a rank.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
+import os
 from typing import Any, List, Optional, Sequence, Union
 
-from .._native import abi
-from . import environment, handles, operations, world
-from . import process_sets as registry
+from . import (communicators, connecting, environment, handles, knobs, logging, operations, process_sets as sets,
+               subsets, world)
+from .exceptions import ConfigurationError
 from .process_sets import ProcessSet, global_process_set
+from .reduce_ops import ReduceOp
+
+ProcessSets = Union[None, str, Sequence[Union[ProcessSet, Sequence[int]]]]
 
 
-def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the ranks of the job. Where this process has a world already, nothing happens.
+def init(comm: Any = None, process_sets: ProcessSets = None) -> None:
+    """Joins the ranks of the job, and waits for them. Where this process is in a world already, nothing happens.
 
-    comm: None, all ranks of the launcher; a list of ranks, those alone make up the world, in this order; or an
-      mpi4py communicator, whose ranks do.
-    process_sets: sets to register, the same on all ranks; or "dynamic", which allows add_process_set().
+    comm: None, all ranks of the launcher make up the world; a list of ranks, those do, in its order, and only they
+      call init(); or an mpi4py communicator, its ranks do.
+    process_sets: sets to register, the same on all ranks; or "dynamic", which HOROVOD_DYNAMIC_PROCESS_SETS=1 says, too.
 
-    Errors: ValueError, ConfigurationError, HorovodInternalError naming the ranks that did not come.
+    Errors: ConfigurationError with everything that is wrong with the environment; ValueError for arguments;
+    HorovodInternalError naming the ranks that did not come.
     """
     with world.lock:
         if is_initialized():
             return
-        place = environment.find_place()
-        made = world.connect(place)
-        _start(made)
-        if process_sets is not None and process_sets != "dynamic":
-            for each in process_sets:
-                registry.register(made, each)
-
-
-def _start(made: world.World) -> None:
-    session = made.start_session(range(made.size), abi.session_options())
-    made.sessions[0] = session
-    global_process_set._listed = list(range(made.size))
-    global_process_set._session = session
-    handles.forget_all()
-    world.current = made
-    atexit.unregister(shutdown)
-    atexit.register(shutdown)
+        if isinstance(process_sets, str):
+            if process_sets.lower() != "dynamic":
+                raise ValueError(f"process_sets is {process_sets!r}; it is a list of process sets, or \"dynamic\"")
+            os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
+            process_sets = None
+        found, place = _read_environment(comm)
+        made = connecting.connect(place, found)
+        logging.configure(found.log_level, not found.log_hides_time, made.rank)
+        _begin(made)
+        try:
+            made.is_homogeneous = _has_equal_hosts()
+            sets.register_all(process_sets or ())
+        except BaseException:
+            shutdown()
+            raise
 
 
 def shutdown() -> None:
-    """Leaves the world: what is pending fails here, and on the others as soon as they need this rank. Nothing
-    happens where there is no world."""
+    """Leaves the world: what is pending fails, here and on the ranks that need this one for it. Nothing happens where
+    there is no world. init() may make the next one."""
     with world.lock:
-        made = world.current
+        made, world.current = world.current, None
         if made is None:
             return
-        world.current = None
-        for each in made.process_sets.values():
-            registry.forget(each)
-        global_process_set._session = None
-        global_process_set._listed = None
+        sets.end(made)
         if not made.is_foreign():
             made.end()
 
 
 def is_initialized() -> bool:
+    """Whether this process is in a world."""
     return world.current is not None and not world.current.is_foreign()
 
 
 def rank() -> int:
+    """This rank's number in the world."""
     return world.get().rank
 
 
 def size() -> int:
+    """How many ranks the world has."""
     return world.get().size
 
 
@@ -93,17 +97,93 @@ def cross_size() -> int:
     return world.get().cross_size
 
 
+def is_homogeneous() -> bool:
+    """Whether every host has the same number of ranks."""
+    return world.get().is_homogeneous
+
+
+def mpi_threads_supported() -> bool:
+    """Whether MPI may be used by several threads beside this library: it is not used by this library at all, or by
+    one thread at a time, so that nothing stands against it."""
+    world.get()
+    return True
+
+
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Returns once every rank of the set has called it."""
-    operations.run("barrier", handles.next_name("barrier"), process_set=process_set, buffers=())
+    session = operations.session_of(process_set)
+    operations.run("barrier", session.next_name("barrier"), process_set=process_set, buffers=())
 
 
 def join() -> int:
-    """This rank has no more data: it takes part in all reductions with zeros until everybody has joined.
+    """This rank has no more data: until all have joined it takes part in the reductions of the others with zeros.
+    Other operations fail while anybody has joined.
 
     Returns the last rank that joined.
     """
     session = operations.session_of(global_process_set)
     operations.run("join", "join", process_set=global_process_set, buffers=())
-    last: int = session.library.muster_session_last_joined(session.pointer)
-    return last
+    return int(session.last_joined())
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Begins a timeline of this rank's operations, which rank 0 writes to the file (Chrome's trace format, for
+    chrome://tracing and ui.perfetto.dev). `mark_cycles` is accepted: there are no cycles to mark.
+
+    Errors: ValueError unless HOROVOD_TIMELINE was DYNAMIC at init(), and where there is a timeline already.
+    """
+    session = _dynamic_timeline()
+    if session is not None:
+        session.call("muster_session_start_timeline", os.fsencode(file_path))
+
+
+def stop_timeline() -> None:
+    """Ends the timeline; its file is complete. Errors: as start_timeline()."""
+    session = _dynamic_timeline()
+    if session is not None:
+        session.call("muster_session_stop_timeline")
+
+
+def _dynamic_timeline() -> Any:
+    """Rank 0's session; None elsewhere."""
+    made = world.get()
+    if not made.knobs.timeline_is_dynamic:
+        raise ValueError("a timeline is only begun and ended by the program where HOROVOD_TIMELINE is DYNAMIC at "
+                         "init(); it is " + repr(os.environ.get("HOROVOD_TIMELINE", "")))
+    return made.sessions[0] if made.rank == 0 else None
+
+
+def _read_environment(comm: Any) -> "tuple[knobs.Knobs, environment.Place]":
+    """Errors: ConfigurationError with everything that is wrong."""
+    faults: List[str] = []
+    found = knobs.read(faults)
+    place: Optional[environment.Place] = None
+    if not communicators.is_communicator(comm):
+        place = environment.find_place(faults=faults)
+    if faults:
+        raise ConfigurationError("; ".join(faults))
+    if place is None:
+        return found, communicators.place_in(comm, found.interface)
+    if comm is None or len(comm) == 0:
+        return found, place
+    return found, subsets.place_within(place, comm)
+
+
+def _begin(made: world.World) -> None:
+    sets.begin(made)
+    handles.forget_all()
+    world.current = made
+    atexit.unregister(shutdown)
+    atexit.register(shutdown)
+
+
+def _has_equal_hosts() -> bool:
+    """Asks all ranks for their numbers of neighbours."""
+    made = world.get()
+    if made.size == 1:
+        return True
+    counts = (ctypes.c_int64 * 2)(made.local_size, -made.local_size)
+    at = ctypes.addressof(counts)
+    operations.run("all_reduce", "neighbours", process_set=global_process_set, buffers=[(at, at, 2)], type="int64",
+                   op=ReduceOp.MAX, keep=counts)
+    return bool(counts[0] == -counts[1])

@@ -53,20 +53,44 @@ class Place:
         return f"Place(rank={self.rank}, size={self.size}, told_by={self.told_by!r})"
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> Place:
-    """The place of this process. Errors: ConfigurationError with everything that is wrong."""
+def find_place(environment: Optional[Mapping[str, str]] = None, faults: Optional[List[str]] = None) -> Place:
+    """The place of this process.
+
+    Errors: what is wrong is added to `faults`, and the place is not to be used then; without a list it is one
+    ConfigurationError. An elastic driver's own errors come as they are.
+    """
+    environment = os.environ if environment is None else environment
+    found: List[str] = []
+    place = _find(environment, found)
+    if faults is not None:
+        faults.extend(found)
+    elif found:
+        raise ConfigurationError("; ".join(found))
+    return place
+
+
+def launcher_pair(environment: Mapping[str, str], faults: List[str]) -> Optional[Tuple[int, int, str]]:
+    """Rank and size from the first launcher that tells both, and the variable of its rank."""
+    for rank_name, size_name in LAUNCHERS:
+        if environment.get(rank_name) and environment.get(size_name):
+            rank, size = _number(environment, rank_name, faults), _number(environment, size_name, faults)
+            if rank is None or size is None:
+                return None
+            return rank, size, rank_name
+    return None
+
+
+def _find(environment: Mapping[str, str], faults: List[str]) -> Place:
     if environment.get("MUSTER_ELASTIC_DRIVER"):
         from .elastic import places
-        asked: Place = places.ask()
-        return asked
+        return places.ask()
     for rank_name, size_name in LAUNCHERS[:2]:
         if environment.get(rank_name) or environment.get(size_name):
-            return _told(environment, rank_name, size_name)
+            return _told(environment, rank_name, size_name, faults)
     return Place(host=environment.get("HOROVOD_HOSTNAME") or None)
 
 
-def _told(environment: Mapping[str, str], rank_name: str, size_name: str) -> Place:
-    faults: List[str] = []
+def _told(environment: Mapping[str, str], rank_name: str, size_name: str, faults: List[str]) -> Place:
     rank = _number(environment, rank_name, faults)
     size = _number(environment, size_name, faults)
     for name, other in ((rank_name, size_name), (size_name, rank_name)):
@@ -76,14 +100,20 @@ def _told(environment: Mapping[str, str], rank_name: str, size_name: str) -> Pla
         faults.append(f"{rank_name} is {rank} and {size_name} is {size}: ranks go from 0 to size - 1")
     near = [_number(environment, "HOROVOD_" + name, faults)
             for name in ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")]
-    if faults:
-        raise ConfigurationError("; ".join(faults))
     local_rank, local_size, cross_rank, cross_size = near if None not in near else [None] * 4
+    for index, count, what in ((local_rank, local_size, "LOCAL"), (cross_rank, cross_size, "CROSS")):
+        if index is not None and count is not None and not 0 <= index < count:
+            faults.append(f"HOROVOD_{what}_RANK is {index} and HOROVOD_{what}_SIZE is {count}: "
+                          f"ranks go from 0 to size - 1")
     place = Place(rank=rank, size=size, local_rank=local_rank, local_size=local_size, cross_rank=cross_rank,
                   cross_size=cross_size, rendezvous=environment.get("MUSTER_RENDEZVOUS") or None,
                   key=environment.get("MUSTER_RENDEZVOUS_KEY") or None,
                   rendezvous_file=environment.get("MUSTER_RENDEZVOUS_FILE") or _file_of_run(environment),
                   host=environment.get("HOROVOD_HOSTNAME") or None, told_by=rank_name)
+    if not faults and size != 1 and place.rendezvous is None and place.rendezvous_file is None:
+        faults.append(f"{size_name} is {size}, but nothing says where the ranks meet: set MUSTER_RENDEZVOUS=host:port "
+                      f"(rank 0 listens there) and MUSTER_RENDEZVOUS_KEY on all ranks, or MUSTER_RENDEZVOUS_FILE to a "
+                      f"file in a private folder where all of them are on this host")
     return place
 
 
@@ -91,14 +121,10 @@ def _number(environment: Mapping[str, str], name: str, faults: List[str]) -> Opt
     text = environment.get(name)
     if not text:
         return None
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
+    if not (text.isascii() and text.isdigit()):
         faults.append(f"{name} is {text!r}, not a whole number")
         return None
-    return value
+    return int(text)
 
 
 def _file_of_run(environment: Mapping[str, str]) -> Optional[str]:

@@ -1,68 +1,67 @@
-"""The numbers that programs hold in place of operations in flight, and the names of operations that have none.
+"""The numbers that programs hold in place of operations in flight, and the names of operations that were given none.
 
-Thread-safety: everything from any thread. The table is a dict with whole numbers as keys, whose single insertions and
-removals cannot be seen half done; a handle is taken out by whoever comes first.
+Thread-safety: everything from any thread. The table is a dict with whole numbers as keys: a single insertion or removal
+cannot be seen half done, and of two threads that synchronize one handle the second is told that it is not in flight.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Callable, Dict, Optional, Tuple, TypeVar
+from typing import Callable, Dict, Optional, Tuple
 
+from . import operations
 from .operations import Pending, Result
+from .process_sets import ProcessSet, global_process_set
 
+#: Makes what synchronize() gives back from an operation's result.
 Finish = Callable[[Optional[Result]], object]
 
 _numbers = itertools.count()
-_names = itertools.count()
-_pending: Dict[int, Tuple[Pending, Finish]] = {}
+_in_flight: Dict[int, Tuple[Pending, Finish]] = {}
 
 
 def add(pending: Pending, finish: Finish) -> int:
-    """A handle for `pending`. `finish` makes what synchronize() gives back."""
+    """A handle for `pending`, good for one synchronize() that comes to an end."""
     handle = next(_numbers)
-    _pending[handle] = (pending, finish)
+    _in_flight[handle] = (pending, finish)
     return handle
 
 
 def poll(handle: int) -> bool:
     """Whether synchronize() would return at once. Errors: ValueError for a handle that is not in flight."""
-    return _find(handle)[0].done()
+    found = _in_flight.get(handle)
+    if found is None:
+        raise _unknown(handle)
+    return found[0].done()
 
 
 def synchronize(handle: int) -> object:
-    """Waits for the operation and gives its value back. Good once.
+    """Waits for the operation and gives back what `finish` makes of its result.
 
-    Errors: ValueError for a handle that is not in flight; those of Pending.wait(). A wait that Ctrl-C interrupts
-    leaves the handle good.
+    Errors: ValueError for a handle that is not in flight; those of Pending.wait() and of `finish`. Where Ctrl-C
+    interrupts the wait the handle stays good.
     """
-    pending, finish = _find(handle)
+    found = _in_flight.pop(handle, None)
+    if found is None:
+        raise _unknown(handle)
+    pending, finish = found
     try:
         result = pending.wait()
     except KeyboardInterrupt:
+        _in_flight[handle] = found
         raise
-    except BaseException:
-        _pending.pop(handle, None)
-        raise
-    _pending.pop(handle, None)
     return finish(result)
 
 
-def next_name(kind: str) -> str:
-    """A name for an operation that was given none. Equal on all ranks that hand over the same ones in one order."""
-    return f"{kind}.noname.{next(_names)}"
+def next_name(kind: str, process_set: Optional[ProcessSet] = None) -> str:
+    """A name for an operation on the set (that of all ranks) that was given none. Errors: as session_of()."""
+    return operations.session_of(process_set or global_process_set).next_name(kind)
 
 
 def forget_all() -> None:
-    """For a new world: all handles are void, and names are counted anew, so that ranks of different age agree."""
-    global _names
-    _pending.clear()
-    _names = itertools.count()
+    """For a new world: what is still in flight in an old one has failed, and nobody has asked for it."""
+    _in_flight.clear()
 
 
-def _find(handle: int) -> Tuple[Pending, Finish]:
-    found = _pending.get(handle)
-    if found is None:
-        raise ValueError(f"there is no operation in flight with the handle {handle!r}; a handle is good for one "
-                         f"synchronize(), until shutdown()")
-    return found
+def _unknown(handle: object) -> ValueError:
+    return ValueError(f"no operation is in flight with the handle {handle!r}; a handle is good for one synchronize()")

@@ -1,27 +1,30 @@
 """Handing operations over to a process set's session, and waiting for them.
 
-submit() hands over and returns at once; run() also waits, in one call of the library, which is the fastest way for
-something small. prepare() fills an operation in that is handed over many times.
+submit() hands over and returns at once. run() also waits, in one call of the library where the other ranks are not far
+away: the fastest way for what is small. prepare() fills an operation in that is handed over many times.
 
 Buffers are addresses. Whoever hands over passes what owns them as `keep`: it lives until the operation is done, also
-where nobody waits for it.
+where nobody waits for it any more.
 
-Thread-safety: everything from any thread, but one Pending is waited for by one thread at a time.
+Thread-safety: everything from any thread. One Pending is waited for by one thread at a time, and one Prepared is handed
+over by one thread at a time.
 """
 
 from __future__ import annotations
 
 import ctypes
-import threading
 from ctypes import byref, c_uint64, c_void_p
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from .._native import abi
 from . import data_types, world
-from .exceptions import NOT_INITIALIZED, HorovodInternalError
-from .process_sets import ProcessSet
 from .reduce_ops import ReduceOp
+from .session import FORKED, Session
 
+if TYPE_CHECKING:
+    from .process_sets import ProcessSet
+
+#: Address to read from, address to write to, and how much: elements for all_reduce and reduce_scatter, bytes else.
 Buffer = Tuple[Optional[int], Optional[int], int]
 
 KINDS: Dict[str, int] = {
@@ -33,17 +36,19 @@ _OPS: Dict[int, int] = {
     ReduceOp.AVERAGE: abi.AVERAGE, ReduceOp.SUM: abi.SUM, ReduceOp.ADASUM: abi.ADASUM, ReduceOp.MIN: abi.MIN,
     ReduceOp.MAX: abi.MAX, ReduceOp.PRODUCT: abi.PRODUCT}
 
-#: How long a thread stays in the library at the most before it looks whether Ctrl-C was pressed.
+_HAVE_RESULTS = frozenset((abi.OPERATION_ALL_GATHER, abi.OPERATION_ALL_TO_ALL))
+
+#: How long a thread stays in the library at a time. Between two times Ctrl-C gets through, and shutdown().
 _SLICE_MS = 100
 
 
 class Result:
-    """What an all_gather or all_to_all brought, packed by rank. Its memory lives as long as this or a buffer() of
-    it."""
+    """What an all_gather or all_to_all brought, packed by rank. Its memory lives as long as this, and as long as each
+    buffer() of it."""
 
-    __slots__ = ("address", "bytes_of_rank", "_pointer", "_free", "__weakref__")
+    __slots__ = ("address", "bytes_of_rank", "_pointer", "_free")
 
-    def __init__(self, session: world.Session, pointer: int) -> None:
+    def __init__(self, session: Session, pointer: int) -> None:
         loaded = session.library
         self._pointer = pointer
         self._free = loaded.muster_result_free
@@ -52,13 +57,21 @@ class Result:
             loaded.muster_result_bytes(pointer, rank) for rank in range(session.size))
 
     def buffer(self) -> Any:
-        """An array of bytes over the result's memory, which keeps this alive."""
+        """A ctypes array of bytes over the result's memory, which keeps this alive."""
         size = sum(self.bytes_of_rank)
-        if not size:
+        if size == 0:
             return (ctypes.c_ubyte * 0)()
         array = (ctypes.c_ubyte * size).from_address(self.address)
         array._result = self  # type: ignore[attr-defined]
         return array
+
+    def parts(self) -> List[bytes]:
+        """A copy of what came from each rank."""
+        parts, at = [], self.address
+        for size in self.bytes_of_rank:
+            parts.append(ctypes.string_at(at, size))
+            at += size
+        return parts
 
     def __del__(self) -> None:
         self._free(self._pointer)
@@ -69,25 +82,21 @@ class Pending:
 
     __slots__ = ("_session", "_ticket", "_keep", "name")
 
-    def __init__(self, session: world.Session, ticket: int, keep: object, name: str) -> None:
+    def __init__(self, session: Session, ticket: int, keep: object, name: str) -> None:
         self._session = session
         self._ticket = ticket
         self._keep = keep
         self.name = name
 
     def done(self) -> bool:
-        """Whether wait() would return at once."""
+        """Whether wait() would return at once. Errors: RuntimeError in a process that was forked meanwhile."""
         session = self._session
-        if not self._ticket or session.closed is not None:
-            return True
-        session.enter()
-        try:
-            return bool(session.library.muster_session_done(session.pointer, self._ticket))
-        finally:
-            session.leave()
+        if session.closed is FORKED:
+            session.refuse()
+        return not self._ticket or session.closed is not None or bool(session.is_done(session.pointer, self._ticket))
 
     def wait(self) -> Optional[Result]:
-        """Waits for the end, once. Ctrl-C interrupts the wait, not the operation.
+        """Waits for the end, once. Ctrl-C interrupts the wait and not the operation, which can be waited for again.
 
         Errors: HorovodInternalError where the world failed or was shut down, MismatchError, ValueError.
         """
@@ -95,154 +104,224 @@ class Pending:
             raise ValueError(f"the operation {self.name!r} was waited for already")
         session = self._session
         result = c_void_p()
+        reference = byref(result)
         code = abi.PENDING
         while code == abi.PENDING:
-            session.enter()
-            try:
-                code = session.library.muster_session_wait_for(session.pointer, self._ticket, _SLICE_MS,
-                                                               byref(result))
-                if code not in (abi.OK, abi.PENDING):
-                    error = world.error_of(session.library, code)
-            finally:
-                session.leave()
+            if session.closed is not None:
+                session.refuse()
+            code = session.wait_for(session.pointer, self._ticket, _SLICE_MS, reference)
         self._ticket = 0
         self._keep = None
         if code != abi.OK:
-            raise error
+            raise session.error_of(code)
         return Result(session, result.value) if result.value else None
 
     def __del__(self) -> None:
-        if self._ticket and self._session.closed is None:
-            self._session.drop(self._ticket, self._keep)
+        if self._ticket:
+            self._session.dropped.append((self._ticket, self._keep))
+
+
+class _Filled:
+    """The structures of one operation, with what the library writes. The library reads them during the call alone, so
+    they are used again for the next operation."""
+
+    __slots__ = ("operation", "reference", "tensor", "tensors", "counts", "ticket", "ticket_reference", "result",
+                 "result_reference", "wanted_result")
+
+    def __init__(self) -> None:
+        self.operation = abi.operation()
+        self.reference = byref(self.operation)
+        self.tensor = abi.Tensor()
+        self.tensors: Any = ctypes.pointer(self.tensor)
+        self.counts: Any = None
+        self.operation.tensors = self.tensors
+        self.ticket = c_uint64()
+        self.ticket_reference = byref(self.ticket)
+        self.result = c_void_p()
+        self.result_reference = byref(self.result)
+        self.wanted_result: Any = None
+
+    def set_buffers(self, buffers: Sequence[Buffer]) -> None:
+        operation = self.operation
+        if len(buffers) == 1:
+            tensor = self.tensor
+            tensor.in_, tensor.out, tensor.count = buffers[0]
+            operation.tensors = self.tensors
+        else:
+            operation.tensors = (abi.Tensor * len(buffers))(*buffers)
+        operation.tensor_count = len(buffers)
+
+    def fill(self, session: Session, kind: str, name: str, buffers: Sequence[Buffer], type: Optional[str],
+             op: Optional[int], prescale: float, postscale: float, root: int, counts: Optional[Sequence[int]],
+             shape: str) -> None:
+        operation = self.operation
+        number = KINDS.get(kind)
+        if number is None:
+            raise ValueError(f"there is no operation {kind!r}; there are {', '.join(KINDS)}")
+        operation.kind = number
+        operation.type = 0 if type is None else data_types.NUMBERS.get(type) or data_types.number_of(type)
+        operation.op = 0 if op is None else _OPS[op]
+        operation.root = _root_within(session, root) if kind == "broadcast" else 0
+        operation.prescale = prescale
+        operation.postscale = postscale
+        operation.name = name.encode()
+        operation.shape = shape.encode() if shape else None
+        self.set_buffers(buffers)
+        if counts is None:
+            operation.counts = None
+        elif len(counts) != session.size:
+            raise ValueError(f"{name!r} has {len(counts)} counts for {session.size} ranks: one is needed for each")
+        else:
+            operation.counts = (c_uint64 * len(counts))(*counts)
+        self.wanted_result = self.result_reference if number in _HAVE_RESULTS else None
+
+    def begin(self, session: Session, keep: object, name: str) -> Pending:
+        ticket = self.ticket
+        ticket.value = 0
+        if session.closed is not None:
+            session.refuse()
+        try:
+            if session.dropped:
+                session.reap()
+            code = session.begin(session.pointer, self.reference, self.ticket_reference)
+            if code != abi.OK:
+                raise session.error_of(code)
+            return Pending(session, ticket.value, keep, name)
+        except BaseException:
+            self._drop(session, keep)
+            raise
+
+    def run(self, session: Session, keep: object, name: str) -> Optional[Result]:
+        ticket = self.ticket
+        ticket.value = 0
+        if session.closed is not None:
+            session.refuse()
+        try:
+            if session.dropped:
+                session.reap()
+            code = session.run(session.pointer, self.reference, _SLICE_MS, self.ticket_reference, self.wanted_result)
+            if code == abi.OK:
+                return None if self.wanted_result is None else self._take_result(session)
+            if code != abi.PENDING:
+                raise session.error_of(code)
+            pending = Pending(session, ticket.value, keep, name)
+        except BaseException:
+            self._drop(session, keep)
+            raise
+        return pending.wait()
+
+    def _drop(self, session: Session, keep: object) -> None:
+        # Ctrl-C may come after the library has taken the buffers, and before anybody holds the ticket.
+        if self.ticket.value:
+            session.dropped.append((self.ticket.value, keep))
+
+    def _take_result(self, session: Session) -> Optional[Result]:
+        pointer, self.result.value = self.result.value, None
+        return Result(session, pointer) if pointer else None
+
+
+# What is not in use. Single operations on a list cannot be seen half done, so that a thread, or a signal handler in the
+# middle of another operation, never gets what somebody else is filling in.
+_unused: List[_Filled] = []
+
+
+def _take() -> _Filled:
+    try:
+        return _unused.pop()
+    except IndexError:
+        return _Filled()
 
 
 class Prepared:
-    """An operation that is filled in and can be handed over again and again, one at a time."""
+    """An operation that is filled in, and can be handed over again and again, one after the other."""
 
-    __slots__ = ("_session", "_operation", "_reference", "_tensors", "_counts", "_keep", "name")
+    __slots__ = ("name", "_session", "_filled", "_keep", "_count")
 
-    def __init__(self, session: world.Session, name: str, operation: abi.Operation, tensors: Any, counts: Any,
-                 keep: object) -> None:
-        self._session = session
+    def __init__(self, session: Session, name: str, filled: _Filled, keep: object, count: int) -> None:
         self.name = name
-        self._operation = operation
-        self._reference = byref(operation)
-        self._tensors = tensors
-        self._counts = counts
+        self._session = session
+        self._filled = filled
         self._keep = keep
+        self._count = count
 
     def set_buffers(self, buffers: Sequence[Buffer], keep: object = None) -> None:
-        """Other memory for the next time. As many buffers as before."""
-        if len(buffers) != len(self._tensors):
-            raise ValueError(f"{self.name!r} was prepared with {len(self._tensors)} buffers, not {len(buffers)}")
-        for tensor, (into, out, count) in zip(self._tensors, buffers):
-            tensor.in_, tensor.out, tensor.count = into, out, count
+        """Other memory for the next time; as many buffers as before. Errors: ValueError."""
+        if len(buffers) != self._count:
+            raise ValueError(f"{self.name!r} was prepared with {self._count} buffers, not {len(buffers)}")
+        self._filled.set_buffers(buffers)
         self._keep = keep
 
     def submit(self) -> Pending:
-        session = self._session
-        ticket = c_uint64()
-        session.enter()
-        try:
-            if session.dropped:
-                session.reap()
-            code = session.library.muster_session_begin(session.pointer, self._reference, byref(ticket))
-            if code != abi.OK:
-                raise world.error_of(session.library, code)
-            return Pending(session, ticket.value, self._keep, self.name)
-        finally:
-            session.leave()
+        """As submit()."""
+        return self._filled.begin(self._session, self._keep, self.name)
 
     def run(self) -> Optional[Result]:
-        session = self._session
-        ticket = c_uint64()
-        result = c_void_p()
-        session.enter()
-        try:
-            if session.dropped:
-                session.reap()
-            code = session.library.muster_session_run(session.pointer, self._reference, _SLICE_MS, byref(ticket),
-                                                      byref(result))
-            if code == abi.OK:
-                return Result(session, result.value) if result.value else None
-            if code != abi.PENDING:
-                raise world.error_of(session.library, code)
-        finally:
-            session.leave()
-        return Pending(session, ticket.value, self._keep, self.name).wait()
+        """As run()."""
+        return self._filled.run(self._session, self._keep, self.name)
 
 
-def prepare(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
-            op: Optional[ReduceOp] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
+def prepare(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,
+            op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
             counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Prepared:
-    """Fills an operation in. For the arguments see submit().
+    """Fills an operation in, with the arguments of submit(). It is good until shutdown().
 
     Errors: ValueError before init(), and where an argument cannot be right.
     """
-    session = session_of(process_set)
-    number = KINDS.get(kind)
-    if number is None:
-        raise ValueError(f"there is no operation {kind!r}; there are {', '.join(KINDS)}")
-    operation = abi.operation()
-    operation.kind = number
-    if type is not None:
-        operation.type = data_types.number_of(type)
-    if op is not None:
-        operation.op = _OPS[op]
-    operation.prescale = prescale
-    operation.postscale = postscale
-    operation.name = name.encode()
-    if shape:
-        operation.shape = shape.encode()
-    if kind == "broadcast":
-        operation.root = _root_within(session, root)
-    tensors = (abi.Tensor * len(buffers))(*buffers)
-    operation.tensors = tensors
-    operation.tensor_count = len(buffers)
-    listed = None
-    if counts is not None:
-        if len(counts) != session.size:
-            raise ValueError(f"{name!r} has {len(counts)} counts for {session.size} ranks: one is needed for each")
-        listed = (c_uint64 * len(counts))(*counts)
-        operation.counts = listed
-    return Prepared(session, name, operation, tensors, listed, keep)
+    session = process_set._session or session_of(process_set)
+    filled = _Filled()
+    filled.fill(session, kind, name, buffers, type, op, prescale, postscale, root, counts, shape)
+    return Prepared(session, name, filled, keep, len(buffers))
 
 
-def submit(kind: str, name: str, **arguments: Any) -> Pending:
+def submit(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,
+           op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
+           counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Pending:
     """Hands an operation over by its name, which no other one in flight in the process set may have.
 
+    kind: one of KINDS.
     process_set: the ranks that take part; this one has to belong to it.
-    buffers: (address in, address out, count): elements for all_reduce, which takes several, and reduce_scatter;
-      bytes for all_gather, broadcast (out alone) and all_to_all.
-    type, op, prescale, postscale: of all_reduce and reduce_scatter.
+    buffers: one, except for all_reduce, which takes any number, barrier and join. broadcast uses what is written to.
+    type, op, prescale, postscale: of all_reduce and reduce_scatter: a name of data_types, a ReduceOp, and factors.
     root: of broadcast, a rank of the world.
     counts: for every rank of the set, the elements of its part (reduce_scatter) or the bytes to it (all_to_all).
     shape: a text that has to be the same on all ranks; both are shown where it is not.
     keep: what owns the buffers.
 
-    Errors: ValueError (an argument that cannot be right, a name in flight, no init()), HorovodInternalError.
+    Errors: ValueError (no init(), an argument that cannot be right, a name in flight), HorovodInternalError.
     """
-    return prepare(kind, name, **arguments).submit()
+    session = process_set._session or session_of(process_set)
+    filled = _take()
+    filled.fill(session, kind, name, buffers, type, op, prescale, postscale, root, counts, shape)
+    pending = filled.begin(session, keep, name)
+    _unused.append(filled)
+    return pending
 
 
-def run(kind: str, name: str, **arguments: Any) -> Optional[Result]:
-    """submit() and wait() in one. Errors: those of both."""
-    return prepare(kind, name, **arguments).run()
+def run(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,
+        op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
+        counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Optional[Result]:
+    """submit() and Pending.wait() in one. Errors: those of both."""
+    session = process_set._session or session_of(process_set)
+    filled = _take()
+    filled.fill(session, kind, name, buffers, type, op, prescale, postscale, root, counts, shape)
+    result = filled.run(session, keep, name)
+    _unused.append(filled)
+    return result
 
 
-def session_of(process_set: ProcessSet) -> world.Session:
-    """Errors: ValueError before init(), for a set that is not registered, or that this rank is not in."""
-    session = process_set._session
-    if session is not None:
-        return session
-    own = world.get().rank
-    ranks = process_set._registered()
-    raise ValueError(f"rank {own} is not in the process set of ranks {', '.join(map(str, ranks))}")
+def session_of(process_set: "ProcessSet") -> Session:
+    """Errors: ValueError before init(), for a set that is not registered, and for one that this rank is not in;
+    RuntimeError in a process that was forked from a rank."""
+    made = world.get()
+    ranks = process_set.registered_ranks()
+    if process_set._session is None:
+        raise ValueError(f"rank {made.rank} is not in the process set of ranks {', '.join(map(str, ranks))}")
+    return process_set._session
 
 
-def _root_within(session: world.Session, root: int) -> int:
+def _root_within(session: Session, root: int) -> int:
     try:
         return session.ranks.index(root)
     except ValueError:
-        raise ValueError(f"root_rank is {root}, which is not in the process set of ranks "
+        raise ValueError(f"the root is rank {root}, which is not in the process set of ranks "
                          f"{', '.join(map(str, session.ranks))}") from None

@@ -1,151 +1,219 @@
 """Process sets: some of the ranks, among themselves.
 
-Each set has a session of its own, so that what one of them waits for holds no other up.
+Each set runs on a session of its own: what one of them waits for holds no other up, and a name may be in flight in
+several of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Union
+import ctypes
+import json
+from typing import Any, Dict, List, Optional, Sequence, Union
 
-from .._native import abi
-from . import world
+from . import communicators, connecting, operations, world
+from .session import Session
 
 
 class ProcessSet:
-    """Ranks of the world that work together. Numbered among themselves in ascending order of their ranks.
+    """Ranks of the world that work together, numbered among themselves in the order of their ranks.
 
-    Made by anybody at any time, from a list of ranks or an mpi4py communicator; good for operations once init() or
-    add_process_set() has registered it on all ranks of the world.
+    Made from a list of ranks, or for init() from an mpi4py communicator. It is good for operations once init() or
+    add_process_set() has registered it on all ranks of the world, which gives it a `process_set_id`.
     """
 
     def __init__(self, ranks_or_comm: Any) -> None:
-        self.mpi_comm: Any = None
-        self._listed: Optional[List[int]] = None
-        self._session: Optional[world.Session] = None
         self.process_set_id: Optional[int] = None
-        if hasattr(ranks_or_comm, "Get_group"):
+        self.mpi_comm: Any = None
+        self.ranks: Optional[List[int]] = None
+        self._session: Optional[Session] = None
+        if communicators.is_communicator(ranks_or_comm):
             self.mpi_comm = ranks_or_comm
         else:
-            self._listed = sorted(int(rank) for rank in ranks_or_comm)
+            try:
+                self.ranks = sorted(int(rank) for rank in ranks_or_comm)
+            except TypeError:
+                raise ValueError(f"a process set is made from a list of ranks or an mpi4py communicator, not from "
+                                 f"{ranks_or_comm!r}") from None
 
-    @property
-    def ranks(self) -> Optional[List[int]]:
-        return None if self._listed is None else list(self._listed)
+    def size(self) -> Optional[int]:
+        """How many ranks it has; None where it is not registered."""
+        return None if self.process_set_id is None else len(self.registered_ranks())
 
-    def size(self) -> int:
-        """Errors: ValueError before it is registered."""
-        return len(self._registered())
+    def rank(self) -> Optional[int]:
+        """This rank's number in it; None where it is not registered. Operations name ranks by their number in the
+        world. Errors: ValueError where this rank does not belong to it."""
+        if self.process_set_id is None:
+            return None
+        own, ranks = world.get().rank, self.registered_ranks()
+        if own not in ranks:
+            raise ValueError(f"rank {own} is not in the process set of ranks {_text(ranks)}")
+        return ranks.index(own)
 
-    def rank(self) -> int:
-        """This rank's number within the set; -1 where it does not belong to it."""
-        ranks = self._registered()
-        own = world.get().rank
-        return ranks.index(own) if own in ranks else -1
+    def included(self) -> Optional[bool]:
+        """Whether this rank belongs to it; None where it is not registered."""
+        return None if self.process_set_id is None else world.get().rank in self.registered_ranks()
 
-    def included(self) -> bool:
-        return self.rank() >= 0
-
-    def _registered(self) -> List[int]:
-        if self.process_set_id is None or self._listed is None:
-            world.get()
+    def registered_ranks(self) -> List[int]:
+        """Errors: ValueError before init(), and where it is not registered."""
+        world.get()
+        if self.process_set_id is None or self.ranks is None:
             raise ValueError(f"{self!r} is not registered: hand it to init() or to add_process_set()")
-        return self._listed
+        return self.ranks
 
     def __repr__(self) -> str:
-        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self._listed}, mpi_comm={self.mpi_comm})"
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
 
 
-class _GlobalProcessSet(ProcessSet):
-    def __init__(self) -> None:
-        super().__init__([])
-        self._listed = None
-        self.process_set_id = 0
-
-    def _registered(self) -> List[int]:
-        world.get()
-        return super()._registered()
+def _global() -> ProcessSet:
+    every_rank = ProcessSet([])
+    every_rank.ranks = None
+    every_rank.process_set_id = 0
+    return every_rank
 
 
-#: All ranks.
-global_process_set = _GlobalProcessSet()
+#: All ranks. Its `ranks` are None before init().
+global_process_set = _global()
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Registers a set; called by all ranks of the world, with the same ranks in it and in the same order of calls.
+    """Registers a set. Called by all ranks of the world, with the same sets in the same order; waits for them.
 
-    Errors: ValueError for ranks that are not in the world, twice in the list, or a set already; MismatchError where
-    the ranks add different sets.
+    Errors: ValueError where the set cannot be right, is there already, or sets may not be added
+    (HOROVOD_DYNAMIC_PROCESS_SETS=0); MismatchError where the ranks add different sets; HorovodInternalError.
     """
     added = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     with world.lock:
-        register(world.get(), added)
+        made = world.get()
+        _must_be_allowed(made)
+        if added.mpi_comm is not None:
+            raise ValueError("a process set of an mpi4py communicator is registered by init(process_sets=[...]); "
+                             "hand its list of ranks to add_process_set()")
+        _register(made, added)
     return added
 
 
-def register(made: world.World, added: ProcessSet) -> None:
-    """add_process_set() for a world that need not be the current one yet. Under the world's lock."""
-    if added.process_set_id is not None:
-        raise ValueError(f"{added!r} is registered already")
-    ranks = _ranks_of(made, added)
-    for identity, other in made.process_sets.items():
-        if other.ranks == ranks:
-            raise ValueError(f"a process set of ranks {_text(ranks)} is there already (number {identity}): "
-                             f"remove_process_set() it first, or use it")
-    identity = made.next_process_set
-    made.agree(f"process set {identity}", f"add ranks {_text(ranks)}")
-    if made.rank in ranks:
-        added._session = made.start_session(ranks, abi.session_options())
-        made.sessions[identity] = added._session
-    made.next_process_set += 1
-    made.process_sets[identity] = added
-    added._listed = ranks
-    added.process_set_id = identity
-
-
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Takes a set away; called by all ranks of the world. What is pending in it fails.
+    """Takes a set away. Called by all ranks of the world; waits for them. What is pending in it fails.
 
-    False where it is not registered. Errors: ValueError for the set of all ranks; MismatchError where the ranks
-    remove different sets.
+    Returns False where it is not registered, and for the set of all ranks, which stays until shutdown(). Errors:
+    ValueError where sets may not be removed (HOROVOD_DYNAMIC_PROCESS_SETS=0); MismatchError where the ranks remove
+    different sets; HorovodInternalError.
     """
     with world.lock:
         made = world.get()
-        identity = process_set.process_set_id
-        if process_set is global_process_set or identity == 0:
-            raise ValueError("the set of all ranks cannot be removed; shutdown() ends the world")
-        if identity is None or made.process_sets.get(identity) is not process_set:
+        _must_be_allowed(made)
+        number = process_set.process_set_id
+        if process_set is global_process_set or number is None or made.process_sets.get(number) is not process_set:
             return False
-        made.agree(f"process set {identity} removed", f"remove ranks {_text(process_set._listed or ())}")
-        del made.process_sets[identity]
-        forget(process_set)
-        session = made.sessions.pop(identity, None)
+        _agree(f"remove process set {number}", f"ranks {_text(process_set.registered_ranks())}")
+        del made.process_sets[number]
+        _forget(process_set)
+        session = made.sessions.pop(number, None)
         if session is not None:
             session.end()
         return True
 
 
-def forget(process_set: ProcessSet) -> None:
-    """The set is no longer registered; it may be again."""
+def process_set_ids_and_ranks() -> Dict[int, List[int]]:
+    """The registered sets, with that of all ranks, by their numbers."""
+    made = world.get()
+    every = {0: list(range(made.size))}
+    every.update({number: list(each.registered_ranks()) for number, each in made.process_sets.items()})
+    return every
+
+
+def register_all(given: Sequence[Union[ProcessSet, Sequence[int]]]) -> None:
+    """The sets that init() is given: as add_process_set() with each, but of communicators, too.
+
+    Ranks may hand over different communicators of one split at the same place of the list: each is a set then.
+    """
+    made = world.get()
+    for each in given:
+        added = each if isinstance(each, ProcessSet) else ProcessSet(each)
+        if added.mpi_comm is None:
+            _register(made, added)
+        else:
+            _register_split(made, added)
+
+
+def begin(made: world.World) -> None:
+    """For a new world: its ranks are those of the global set."""
+    global_process_set.ranks = list(range(made.size))
+    global_process_set._session = made.sessions[0]
+
+
+def end(made: world.World) -> None:
+    """No set of this world is registered any more. They may be handed to the next one."""
+    for each in made.process_sets.values():
+        _forget(each)
+    global_process_set.ranks = None
+    global_process_set._session = None
+
+
+def _forget(process_set: ProcessSet) -> None:
     process_set._session = None
     process_set.process_set_id = None
 
 
-def _ranks_of(made: world.World, added: ProcessSet) -> List[int]:
-    if added.mpi_comm is not None:
-        raise ValueError("a process set of an mpi4py communicator is made by init(comm=...) alone")
-    ranks = added._listed or []
-    outside = [rank for rank in ranks if not 0 <= rank < made.size]
+def _must_be_allowed(made: world.World) -> None:
+    if not made.knobs.allows_process_sets:
+        raise ValueError("HOROVOD_DYNAMIC_PROCESS_SETS is 0, so process sets are not added or removed after init(): "
+                         "set it to 1 or not at all, or hand the sets to init()")
+
+
+def _register(made: world.World, added: ProcessSet) -> None:
+    ranks = _checked(made, added)
+    number = made.next_process_set
+    _agree(f"add process set {number}", f"ranks {_text(ranks)}")
+    if made.rank in ranks:
+        added._session = connecting.interruptible(lambda: made.start_session(number, ranks), discard=Session.end)
+    made.next_process_set += 1
+    made.process_sets[number] = added
+    added.process_set_id = number
+
+
+def _register_split(made: world.World, added: ProcessSet) -> None:
+    is_member = bool(added.mpi_comm)  # that of no ranks is false
+    own = sorted(added.mpi_comm.allgather(made.rank)) if is_member else []
+    name = f"split process set {made.next_process_set}"
+    lists = {tuple(json.loads(part)) for part in _gather(name, json.dumps(own).encode())}
+    for ranks in sorted(lists - {()}):
+        part = added if list(ranks) == own else ProcessSet(ranks)
+        part.ranks = list(ranks)
+        _register(made, part)
+
+
+def _checked(made: world.World, added: ProcessSet) -> List[int]:
+    """Errors: ValueError with all that is wrong."""
+    ranks = added.ranks or []
+    if added.process_set_id is not None:
+        raise ValueError(f"{added!r} is registered already")
     faults = []
     if not ranks:
         faults.append("is empty")
+    outside = [rank for rank in ranks if not 0 <= rank < made.size]
     if outside:
-        faults.append(f"names {_text(outside)}, not in a world of {made.size}")
+        faults.append(f"names {_text(outside)}, which is not in a world of {made.size}")
     twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
     if twice:
         faults.append(f"names {_text(twice)} twice")
+    for number, there in process_set_ids_and_ranks().items():
+        if there == ranks:
+            faults.append(f"is there already with the number {number}")
     if faults:
-        raise ValueError(f"the process set {ranks} " + " and ".join(faults))
+        raise ValueError(f"the process set of ranks {_text(ranks)} " + " and ".join(faults))
     return ranks
+
+
+def _agree(name: str, shape: str) -> None:
+    operations.run("barrier", name, process_set=global_process_set, buffers=(), shape=shape)
+
+
+def _gather(name: str, part: bytes) -> List[bytes]:
+    buffer = (ctypes.c_char * max(len(part), 1)).from_buffer_copy(part or b"\0")
+    result = operations.run("all_gather", name, process_set=global_process_set,
+                            buffers=[(ctypes.addressof(buffer), None, len(part))], keep=buffer)
+    return [] if result is None else result.parts()
 
 
 def _text(ranks: Sequence[int]) -> str:

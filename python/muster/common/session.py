@@ -1,0 +1,99 @@
+"""The session of one process set, as this rank has it.
+
+The library lets a session be ended while threads are in a call with it, and refuses later calls. So nothing has to be
+counted or locked here; `closed` says why a call was refused.
+
+Thread-safety: everything from any thread. Single operations on lists and dicts cannot be seen half done.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from .._native import abi
+from .exceptions import HorovodInternalError
+from .failures import error_of
+
+FORKED = ("this process was forked from a rank after init(): the world belongs to its parent, and the threads that "
+          "serve it are not here; fork before init(), use the start method 'spawn', or call init() in the child if a "
+          "launcher has given it a place of its own")
+SHUT_DOWN = "the world was shut down"
+
+
+class Session:
+    __slots__ = ("pointer", "ranks", "rank", "size", "library", "begin", "run", "wait_for", "is_done", "closed",
+                 "dropped", "_names")
+
+    def __init__(self, pointer: Any, ranks: Tuple[int, ...], rank: int, loaded: Any) -> None:
+        self.pointer = pointer
+        #: The ranks of the world that are in the set, by their number in it.
+        self.ranks = ranks
+        self.rank = rank
+        self.size = len(ranks)
+        self.library = loaded
+        self.begin = loaded.muster_session_begin
+        self.run = loaded.muster_session_run
+        self.wait_for = loaded.muster_session_wait_for
+        self.is_done = loaded.muster_session_done
+        #: Why nothing can be handed over any more; None while it can. To be looked at before each call, as the
+        #: library must not be called in a forked process.
+        self.closed: Optional[str] = None
+        #: Operations that nobody will wait for, with what has to live until they are done: the library still reads
+        #: and writes their buffers.
+        self.dropped: List[Tuple[int, object]] = []
+        self._names: Dict[str, Iterator[int]] = {}
+
+    def refuse(self) -> None:
+        """Raises what stands in `closed`: RuntimeError in a forked process, else HorovodInternalError."""
+        if self.closed is FORKED:
+            raise RuntimeError(FORKED)
+        raise HorovodInternalError(self.closed)
+
+    def error_of(self, code: int) -> Exception:
+        """The exception for the last failure of the library on this thread."""
+        error = error_of(self.library, code)
+        if self.closed is not None and isinstance(error, ValueError):
+            return HorovodInternalError(self.closed)  # what was wrong with the call is that it came too late
+        return error
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Calls a function of the library that takes the session first and gives back a code. Errors: those of the
+        code, and those of refuse()."""
+        if self.closed is not None:
+            self.refuse()
+        code = getattr(self.library, name)(self.pointer, *arguments)
+        if code != abi.OK:
+            raise self.error_of(code)
+
+    def last_joined(self) -> int:
+        """The rank of the set that joined last; -1 where nobody did."""
+        if self.closed is not None:
+            self.refuse()
+        return int(self.library.muster_session_last_joined(self.pointer))
+
+    def next_name(self, kind: str) -> str:
+        """A name for an operation that was given none: counted for each kind, so that the ranks of the set agree if
+        they hand over the nameless ones of a kind in one order, whatever they do in other sets."""
+        count = self._names.get(kind)
+        if count is None:
+            count = self._names.setdefault(kind, itertools.count())
+        return f"{kind}.noname.{next(count)}"
+
+    def reap(self) -> None:
+        """Lets go of what was dropped and is done by now."""
+        for _ in range(len(self.dropped)):
+            try:
+                ticket, keep = self.dropped.pop(0)
+            except IndexError:
+                return  # another thread reaps as well
+            if self.wait_for(self.pointer, ticket, 0, None) == abi.PENDING:
+                self.dropped.append((ticket, keep))
+
+    def end(self) -> None:
+        """Fails what is pending, so that all who wait return, and leaves. Once."""
+        if self.closed is None:
+            self.closed = SHUT_DOWN
+            self.library.muster_session_end(self.pointer)
+            # Only now does nobody write into these any more.
+            self.dropped.clear()
