@@ -1,0 +1,239 @@
+"""Gradients that are reduced together, as one piece of memory.
+
+The gradients of a bucket are views of one flat tensor in the arena, so that the ranks of a host reduce them where
+they are. Programs may replace `p.grad` or set it to None at any time (zero_grad(set_to_none=True) does): what is not
+the view when the bucket is launched is copied into it, and the view put in its place.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+
+from ..common import operations
+from ..common.operations import Pending, Prepared
+from ..common.process_sets import ProcessSet
+from ..common.reduce_ops import ReduceOp
+from . import tensors
+from .arena import shared_zeros
+
+#: Gradients begin on lines of the cache.
+_ALIGNMENT_BYTES = 64
+
+
+class Slot:
+    """One parameter, and where its gradient goes."""
+
+    __slots__ = ("parameter", "name", "place", "passes", "is_sparse", "view", "bucket", "sparse_wait")
+
+    def __init__(self, parameter: torch.Tensor, name: str, place: int) -> None:
+        self.parameter = parameter
+        self.name = name
+        #: Among the parameters of the optimizer.
+        self.place = place
+        #: Backward passes that are still to come before the gradient is ready.
+        self.passes = 1
+        self.is_sparse = False
+        self.view: Optional[torch.Tensor] = None
+        self.bucket: Optional[Any] = None
+        self.sparse_wait: Optional[Any] = None
+
+
+class Reduction:
+    """How all gradients of an optimizer are reduced."""
+
+    __slots__ = ("op", "prescale", "postscale", "process_set", "compression")
+
+    def __init__(self, op: ReduceOp, prescale: float, postscale: float, process_set: ProcessSet,
+                 compression: Any) -> None:
+        self.op = op
+        self.prescale = prescale
+        self.postscale = postscale
+        self.process_set = process_set
+        self.compression = compression
+
+    def is_own_compression(self) -> bool:
+        """Whether it is more than a type to travel in, so that each tensor has to be compressed by itself."""
+        from .compression import Compression
+        return self.compression not in (Compression.none, Compression.fp16, Compression.bf16)
+
+
+class Bucket:
+    """launch() when all gradients are there, finish() before they are used, again and again."""
+
+    def __init__(self, slots: Sequence[Slot], name: str, shape: str, reduction: Reduction) -> None:
+        self.slots = list(slots)
+        #: How many gradients are not ready yet.
+        self.missing = len(self.slots)
+        self._pending: Optional[Pending] = None
+        self._version = 0
+        first = slots[0].parameter
+        offsets, count = _layout([slot.parameter for slot in slots])
+        wire_type = getattr(reduction.compression, "wire_type", None) if first.dtype.is_floating_point else None
+        travels_elsewhere = not tensors.is_on_host(first) or (wire_type is not None and wire_type != first.dtype)
+        if travels_elsewhere:
+            self._flat = torch.zeros(count, dtype=first.dtype, device=first.device)
+            self._wire = shared_zeros(count, wire_type or first.dtype, reduction.process_set)
+        else:
+            self._flat = self._wire = shared_zeros(count, first.dtype, reduction.process_set)
+        for slot, offset in zip(self.slots, offsets):
+            slot.bucket = self
+            slot.view = _view(self._flat, offset, slot.parameter)
+        self._prepared: Prepared = operations.prepare(
+            "all_reduce", name, process_set=reduction.process_set,
+            buffers=[(self._wire.data_ptr(), self._wire.data_ptr(), count)],
+            type=tensors.NAME_OF_TYPE[self._wire.dtype], op=reduction.op, prescale=reduction.prescale,
+            postscale=reduction.postscale, shape=shape, keep=self._wire)
+
+    @property
+    def is_launched(self) -> bool:
+        return self._pending is not None
+
+    def launch(self) -> None:
+        """Collects the gradients and begins to reduce them. A gradient that is None counts as zeros."""
+        _collect(self.slots)
+        if self._wire is not self._flat:
+            with torch.no_grad():
+                self._wire.copy_(self._flat)
+        self._version = self._flat._version
+        self._pending = self._prepared.submit()
+
+    def finish(self) -> None:
+        """Waits; every `p.grad` is the reduced one then."""
+        assert self._pending is not None
+        self._pending.wait()
+        self._pending = None
+        if self._flat._version != self._version:
+            warnings.warn(f"gradients of {self.slots[0].name} and {len(self.slots) - 1} more were changed while they "
+                          f"were being reduced, and the change may be lost: call optimizer.synchronize() before "
+                          f"clipping or scaling gradients, and optimizer.step() in optimizer.skip_synchronize()",
+                          stacklevel=4)
+        if self._wire is not self._flat:
+            with torch.no_grad():
+                self._flat.copy_(self._wire)
+        self.missing = len(self.slots)
+
+    def abandon(self) -> None:
+        """Nobody will wait. Gradients move out of the arena, which may be about to go."""
+        self._pending = None
+        for slot in self.slots:
+            if slot.parameter.grad is slot.view and slot.view is not None:
+                slot.parameter.grad = slot.view.clone(memory_format=torch.preserve_format)
+            slot.bucket = slot.view = None
+
+
+class CompressedBucket:
+    """As Bucket, for compression that somebody else wrote, one tensor at a time."""
+
+    def __init__(self, slots: Sequence[Slot], name: str, reduction: Reduction) -> None:
+        self.slots = list(slots)
+        self.missing = len(self.slots)
+        self._name = name
+        self._reduction = reduction
+        self._pending: List[Tuple[Slot, Pending, torch.Tensor, Any]] = []
+        for slot in self.slots:
+            slot.bucket = self
+
+    @property
+    def is_launched(self) -> bool:
+        return bool(self._pending)
+
+    def launch(self) -> None:
+        for slot in self.slots:
+            gradient = slot.parameter.grad
+            if gradient is None:
+                gradient = slot.parameter.grad = torch.zeros_like(slot.parameter)
+            smaller, context = self._reduction.compression.compress(gradient)
+            host = tensors.host_copy(smaller).contiguous()
+            if host.data_ptr() == gradient.data_ptr():
+                host = host.clone()
+            type_name = tensors.check(host)
+            pending = operations.submit(
+                "all_reduce", f"{self._name}.{slot.name}", process_set=self._reduction.process_set,
+                buffers=[(host.data_ptr(), host.data_ptr(), host.numel())], type=type_name, op=self._reduction.op,
+                prescale=self._reduction.prescale, postscale=self._reduction.postscale,
+                shape=tensors.shape_text(type_name, host.shape), keep=host)
+            self._pending.append((slot, pending, host.to(smaller.device), context)
+                                 if tensors.is_on_host(smaller) else (slot, pending, host, context))
+
+    def finish(self) -> None:
+        while self._pending:
+            slot, pending, host, context = self._pending[0]
+            pending.wait()
+            self._pending.pop(0)
+            gradient = slot.parameter.grad
+            whole = self._reduction.compression.decompress(host.to(slot.parameter.device), context)
+            if gradient is None:
+                slot.parameter.grad = whole
+            else:
+                with torch.no_grad():
+                    gradient.copy_(whole)
+        self.missing = len(self.slots)
+
+    def abandon(self) -> None:
+        self._pending.clear()
+        for slot in self.slots:
+            slot.bucket = None
+
+
+def _layout(parameters: Sequence[torch.Tensor]) -> Tuple[List[int], int]:
+    """Where each begins, and the length of all, in elements."""
+    step = max(_ALIGNMENT_BYTES // parameters[0].element_size(), 1)
+    offsets, end = [], 0
+    for parameter in parameters:
+        offsets.append(end)
+        end += -(-parameter.numel() // step) * step
+    return offsets, end
+
+
+def _view(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Tensor:
+    """As the parameter lies in memory (weights in channels_last, say), where its elements fill their memory."""
+    strides = parameter.stride()
+    if not parameter.is_contiguous() and not is_dense(parameter):
+        return flat[offset:offset + parameter.numel()].view(parameter.shape)
+    return flat.as_strided(parameter.shape, strides, offset)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements fill a piece of memory without gaps or overlaps, in whatever order."""
+    expected = 1
+    for stride, length in sorted((stride, length) for stride, length in zip(tensor.stride(), tensor.shape)
+                                 if length != 1):
+        if stride != expected:
+            return False
+        expected *= length
+    return True
+
+
+def _collect(slots: Sequence[Slot]) -> None:
+    """Every `p.grad` becomes the view, with what it held."""
+    views, gradients = [], []
+    for slot in slots:
+        parameter, view = slot.parameter, slot.view
+        gradient = parameter.grad
+        if gradient is view:
+            continue
+        if gradient is None:
+            view.zero_()  # type: ignore[union-attr]
+        else:
+            views.append(view)
+            gradients.append(gradient.to_dense() if gradient.is_sparse else gradient)
+        try:
+            parameter.grad = view
+        except RuntimeError as error:
+            raise RuntimeError(f"parameter {slot.name!r} has another type, shape or device than when training began; "
+                               f"make the DistributedOptimizer after the model was changed") from error
+    if views:
+        with torch.no_grad():
+            _copy_all(views, gradients)
+
+
+def _copy_one_by_one(views: Sequence[Any], gradients: Sequence[torch.Tensor]) -> None:
+    for view, gradient in zip(views, gradients):
+        view.copy_(gradient)
+
+
+#: One call for many small tensors, where PyTorch has it.
+_copy_all = getattr(torch, "_foreach_copy_", _copy_one_by_one)

@@ -1,0 +1,72 @@
+"""Compression: tensors that travel with fewer bits than they are computed with."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+import torch
+
+
+class Compressor:
+    """What makes a tensor smaller before it is reduced, and whole again after. Derive from it for one of your own.
+
+    `wire_type` is the type that a tensor of floats travels in, where that is all that is done; the optimizer then
+    converts whole buckets at once.
+    """
+
+    wire_type: Optional[torch.dtype] = None
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+        """What travels, and whatever decompress() needs to know."""
+        raise NotImplementedError
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        raise NotImplementedError
+
+
+class NoneCompressor(Compressor):
+    """All tensors as they are."""
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        return tensor
+
+
+class _CastCompressor(Compressor):
+    """Floats with 16 bits; other types as they are. They are added in single precision all the same."""
+
+    @classmethod
+    def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:  # type: ignore[override]
+        if not tensor.dtype.is_floating_point:
+            return tensor, None
+        return tensor.to(cls.wire_type), tensor.dtype  # type: ignore[arg-type]
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
+        return tensor if ctx is None else tensor.to(ctx)
+
+
+class FP16Compressor(_CastCompressor):
+    """Half precision: 11 bits of precision, nothing above 65504."""
+
+    wire_type = torch.float16
+
+
+class BF16Compressor(_CastCompressor):
+    """bfloat16: 8 bits of precision, the range of single precision."""
+
+    wire_type = torch.bfloat16
+
+
+class Compression:
+    """What `compression=` takes."""
+
+    none = NoneCompressor
+    fp16 = FP16Compressor
+    bf16 = BF16Compressor

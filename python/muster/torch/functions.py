@@ -1,0 +1,163 @@
+"""Making the ranks equal: parameters, optimizer state and any Python object, from one rank to all."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+
+import torch
+
+from ..common import objects
+from ..common.handles import synchronize
+from ..common.process_sets import ProcessSet, global_process_set
+from .gathering import allgather, broadcast_, broadcast_async_
+
+Parameters = Union[Mapping[str, Any], Iterable[Any]]
+
+
+def broadcast_parameters(params: Parameters, root_rank: int) -> None:
+    """Copies the root's parameters into every rank's: model.state_dict(), model.named_parameters(), or a list of
+    tensors. What is None is passed over.
+
+    Errors: ValueError for anything else, naming what is no tensor; MismatchError where a shape or type differs.
+    """
+    handles = []
+    for name, tensor in _named(params):
+        if tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"broadcast_parameters() copies tensors; {name!r} is {type(tensor).__name__}: use "
+                             f"broadcast_object() for it")
+        handles.append((tensor, *_begin_into(tensor, root_rank, f"parameters.{name}")))
+    for tensor, contiguous, handle in handles:
+        synchronize(handle)
+        _bring_back(tensor, contiguous)
+
+
+def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
+                              model: Optional[torch.nn.Module] = None) -> None:
+    """Gives every rank the root's optimizer state and settings (learning rates and so on), also where this rank's
+    optimizer is new and has no state yet, or another one than the root's.
+
+    model: not needed; programs hand it over.
+    """
+    del model
+    tensors: List[torch.Tensor] = []
+    state: Any = None
+    from ..common.basics import rank
+    is_root = rank() == root_rank
+    if is_root:
+        state = _without_tensors(optimizer.state_dict(), tensors)
+    state = broadcast_object(state, root_rank, name="optimizer_state")
+    if not is_root:
+        tensors = _empty_tensors(state)
+    handles = [(tensor, *_begin_into(tensor, root_rank, f"optimizer_state.{index}"))
+               for index, tensor in enumerate(tensors)]
+    for tensor, contiguous, handle in handles:
+        synchronize(handle)
+        _bring_back(tensor, contiguous)
+    if not is_root:
+        optimizer.load_state_dict(_with_tensors(state, tensors))
+
+
+def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> Any:
+    """The root's object, pickled and unpickled on the others; what they hand over is not looked at.
+
+    Errors: as broadcast(); what cannot be pickled raises on the root alone, before anything is sent.
+    """
+    from ..common.basics import rank
+    is_root = rank() == root_rank
+    data = torch.frombuffer(bytearray(objects.dumps(obj)), dtype=torch.uint8) if is_root else None
+    length = torch.tensor([data.numel() if data is not None else 0], dtype=torch.int64)
+    name = name or "object"
+    broadcast_(length, root_rank, f"{name}.length", process_set)
+    if data is None:
+        data = torch.empty(int(length), dtype=torch.uint8)
+    broadcast_(data, root_rank, f"{name}.data", process_set)
+    return obj if is_root else objects.loads(data.numpy())
+
+
+def broadcast_object_fn(root_rank: int = 0, name: Optional[str] = None,
+                        process_set: ProcessSet = global_process_set) -> Callable[[Any], Any]:
+    """broadcast_object() with all but the object given."""
+    return lambda obj: broadcast_object(obj, root_rank, name, process_set)
+
+
+def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
+    """The objects of all ranks, in their order."""
+    name = name or "object"
+    data = torch.frombuffer(bytearray(objects.dumps(obj)), dtype=torch.uint8)
+    lengths = allgather(torch.tensor([data.numel()], dtype=torch.int64), f"{name}.length", process_set).tolist()
+    parts = allgather(data, f"{name}.data", process_set).split(lengths)
+    return [objects.loads(part.numpy()) for part in parts]
+
+
+class _Placeholder:
+    """Stands for a tensor in what is pickled: its place in the list, and what it looks like."""
+
+    def __init__(self, index: int, tensor: torch.Tensor) -> None:
+        self.index = index
+        self.shape = tuple(tensor.shape)
+        self.dtype = tensor.dtype
+
+
+def _named(params: Parameters) -> List[Tuple[Optional[str], Any]]:
+    if isinstance(params, torch.Tensor) or isinstance(params, (str, bytes)):
+        raise ValueError(f"broadcast_parameters() takes a dict or a list of tensors, not {type(params).__name__}")
+    if isinstance(params, Mapping):
+        return sorted(params.items())
+    try:
+        listed = list(params)
+    except TypeError:
+        raise ValueError(f"broadcast_parameters() takes a dict or a list of tensors, not "
+                         f"{type(params).__name__}") from None
+    return [each if isinstance(each, tuple) else (str(index), each) for index, each in enumerate(listed)]
+
+
+def _begin_into(tensor: torch.Tensor, root_rank: int, name: str) -> Tuple[torch.Tensor, int]:
+    """Begins a broadcast of a tensor whose elements may lie anyhow (weights in channels_last, say)."""
+    contiguous = tensor.detach().contiguous()
+    return contiguous, broadcast_async_(contiguous, root_rank, name)
+
+
+def _bring_back(tensor: torch.Tensor, contiguous: torch.Tensor) -> None:
+    if contiguous.data_ptr() != tensor.data_ptr():
+        with torch.no_grad():
+            tensor.copy_(contiguous)
+
+
+def _without_tensors(value: Any, found: List[torch.Tensor]) -> Any:
+    """`value` with a placeholder for every tensor in it; `found` gets the tensors."""
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+        found.append(value)
+        return _Placeholder(len(found) - 1, value)
+    return _mapped(value, lambda each: _without_tensors(each, found))
+
+
+def _with_tensors(value: Any, tensors: List[torch.Tensor]) -> Any:
+    if isinstance(value, _Placeholder):
+        return tensors[value.index]
+    return _mapped(value, lambda each: _with_tensors(each, tensors))
+
+
+def _empty_tensors(value: Any) -> List[torch.Tensor]:
+    """Room on the host for what the placeholders stand for; load_state_dict() moves it to the parameters' device."""
+    shapes: Dict[int, torch.Tensor] = {}
+
+    def visit(each: Any) -> Any:
+        if isinstance(each, _Placeholder):
+            shapes[each.index] = torch.empty(each.shape, dtype=each.dtype)
+            return each
+        return _mapped(each, visit)
+
+    visit(value)
+    return [shapes[index] for index in sorted(shapes)]
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A dict, list or tuple with every value changed; anything else as it is."""
+    if isinstance(value, dict):
+        return {key: change(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(change(each) for each in value)
+    return value

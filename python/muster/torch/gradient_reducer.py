@@ -1,0 +1,252 @@
+"""Reduces the gradients of an optimizer's parameters while the backward pass goes on.
+
+The first time all gradients are reduced after the backward pass. By then every rank knows in which order they became
+ready; rank 0's order is agreed on, and with it which gradients are sparse. From then on buckets are made of gradients
+that become ready one after the other (bucket_plan.py), and each is handed over as soon as its last gradient is there
+on this rank, in whatever order other ranks do.
+
+A parameter that gets no gradient on some rank counts as zeros there. Thread-safety: hooks may come from several
+threads of autograd; everything else from one thread at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from ..common import operations
+from ..common import world
+from ..common.reduce_ops import ReduceOp
+from . import bucket_plan, tensors
+from .buckets import Bucket, CompressedBucket, Reduction, Slot
+from .hooks import on_gradient
+from .sparse import sparse_allreduce_async
+
+#: By id of the parameter: who reduces its gradient as it becomes ready. The latest optimizer of a parameter does; an
+#: earlier one that is still used reduces in its step().
+_reducers: "Dict[int, weakref.ref[GradientReducer]]" = {}
+
+
+class GradientReducer:
+    def __init__(self, parameters: Sequence[Tuple[str, torch.Tensor]], reduction: Reduction, passes: int,
+                 groups: Sequence[Sequence[int]], parts: Optional[int], sparse_as_dense: bool) -> None:
+        self.slots = [Slot(parameter, name, place) for place, (name, parameter) in enumerate(parameters)]
+        self._reduction = reduction
+        self._groups = groups
+        self._parts = parts
+        self._sparse_as_dense = sparse_as_dense
+        self._lock = threading.RLock()
+        self._order: List[int] = []  # of places, as they became ready in a pass that nothing is agreed on for yet
+        self._is_agreed = False
+        self._buckets: List[Any] = []
+        self._hooks: List[Any] = []
+        self.set_passes(passes)
+
+    def watch(self, reduces: bool = True) -> None:
+        """Begins to reduce gradients as they become ready, or only to count backward passes."""
+        own = weakref.ref(self)
+        self._reduces = reduces
+        for slot in self.slots:
+            previous = _reducers.get(id(slot.parameter))
+            earlier = previous() if previous is not None else None
+            if earlier is not None and earlier is not self:
+                earlier.unwatch()
+            _reducers[id(slot.parameter)] = own
+            self._hooks.append(on_gradient(slot.parameter, _hook(own, slot, reduces)))
+        world.before_end(self.reset)
+
+    def unwatch(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+
+    def set_passes(self, passes: int) -> None:
+        self.passes = passes
+        for slot in self.slots:
+            slot.passes = passes
+
+    def is_busy(self) -> bool:
+        """Whether gradients of a finished backward pass wait for synchronize()."""
+        return any(slot.passes <= 0 for slot in self.slots)
+
+    def has_begun(self) -> bool:
+        """Whether there was a backward pass since the last synchronize()."""
+        return any(slot.passes != self.passes for slot in self.slots)
+
+    def count(self, slot: Slot) -> bool:
+        """The gradient of one backward pass is there. Whether it is the last."""
+        slot.passes -= 1
+        if slot.passes < 0:
+            raise AssertionError(
+                f"the gradient of {slot.name!r} was computed more than backward_passes_per_step = {self.passes} "
+                f"times before optimizer.step() or optimizer.synchronize(): raise backward_passes_per_step to "
+                f"accumulate gradients")
+        return slot.passes == 0
+
+    def ready(self, slot: Slot) -> None:
+        """As count(); after the last the gradient is reduced, as soon as its bucket is full."""
+        with self._lock:
+            if not self.count(slot):
+                return
+            if not self._is_agreed:
+                self._order.append(slot.place)
+            elif slot.is_sparse:
+                self._begin_sparse(slot)
+            else:
+                bucket: Any = slot.bucket
+                bucket.missing -= 1
+                if bucket.missing == 0:
+                    bucket.launch()
+
+    def synchronize(self) -> None:
+        """Reduces what is not being reduced yet, and waits for all.
+
+        Errors: HorovodInternalError, MismatchError. All is as before the first pass then.
+        """
+        try:
+            with self._lock:
+                if not self._is_agreed:
+                    self._agree()
+                for bucket in self._buckets:
+                    if not bucket.is_launched:
+                        bucket.launch()
+                sparse = [slot for slot in self.slots if slot.is_sparse]
+                for slot in sparse:
+                    if slot.sparse_wait is None:
+                        self._begin_sparse(slot)
+            for bucket in self._buckets:
+                bucket.finish()
+            for slot in sparse:
+                slot.parameter.grad = slot.sparse_wait()  # type: ignore[misc]
+                slot.sparse_wait = None
+        except Exception:
+            self.reset()
+            raise
+        self.set_passes(self.passes)
+
+    def reset(self) -> None:
+        """As if there had never been a backward pass. What is being reduced is left to itself, with its memory."""
+        with self._lock:
+            for bucket in self._buckets:
+                bucket.abandon()
+            self._buckets = []
+            self._is_agreed = False
+            self._order = []
+            for slot in self.slots:
+                slot.is_sparse = False
+                slot.sparse_wait = None
+            self.set_passes(self.passes)
+
+    def finish_pending(self) -> None:
+        """Waits for what is being reduced, for somebody who throws the outcome away."""
+        for bucket in self._buckets:
+            if bucket.is_launched:
+                bucket.finish()
+
+    def add(self, parameters: Sequence[Tuple[str, torch.Tensor]]) -> None:
+        """More parameters, at the same time on all ranks."""
+        self.finish_pending()
+        self.reset()
+        begin = len(self.slots)
+        self.slots += [Slot(parameter, name, begin + number) for number, (name, parameter) in enumerate(parameters)]
+        self.set_passes(self.passes)
+        self.unwatch()
+        self.watch(self._reduces)
+
+    def digest(self) -> str:
+        """Of the parameters' names: tells optimizers apart."""
+        return hashlib.sha256("\n".join(slot.name for slot in self.slots).encode()).hexdigest()[:12]
+
+    def _agree(self) -> None:
+        """Takes rank 0's order and everybody's sparse gradients for the plan, unless a rank is missing (it joined):
+        then a plan that needs no agreement serves for this once."""
+        count = len(self.slots)
+        order = self._order + [place for place in reversed(range(count)) if place not in set(self._order)]
+        seen = torch.zeros(1 + 2 * count, dtype=torch.int64)
+        seen[0] = 1
+        if self._reduction.process_set.rank() == 0:
+            seen[1:1 + count] = torch.tensor(order)
+        for slot in self.slots:
+            gradient = slot.parameter.grad
+            if gradient is not None and gradient.is_sparse and not self._sparse_as_dense:
+                seen[1 + count + slot.place] = 1
+        self._sum(seen)
+        self._is_agreed = int(seen[0]) == self._reduction.process_set.size()
+        if self._is_agreed:
+            order = seen[1:1 + count].tolist()
+            for slot in self.slots:
+                slot.is_sparse = bool(seen[1 + count + slot.place])
+        else:
+            order = list(reversed(range(count)))
+        self._order = []
+        self._make_buckets([place for place in order if not self.slots[place].is_sparse])
+
+    def _sum(self, seen: torch.Tensor) -> None:
+        operations.run("all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
+                       buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
+                       shape=f"an optimizer of {len(self.slots)} parameters", keep=seen)
+
+    def _make_buckets(self, order: Sequence[int]) -> None:
+        for bucket in self._buckets:
+            bucket.abandon()
+        gradients = [_described(slot) for slot in self.slots]
+        groups = [[place for place in group if not self.slots[place].is_sparse] for group in self._groups]
+        planned = bucket_plan.plan(gradients, order, groups, _bucket_bytes(), self._parts)
+        self._buckets = []
+        for places in planned:
+            slots = [self.slots[place] for place in places]
+            name = bucket_plan.name_of(gradients, places)
+            if self._reduction.is_own_compression():
+                self._buckets.append(CompressedBucket(slots, name, self._reduction))
+            else:
+                self._buckets.append(Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))
+
+    def _begin_sparse(self, slot: Slot) -> None:
+        """A rank that has no gradient takes part with one that has no values, a dense one with what is not zero."""
+        parameter = slot.parameter
+        gradient = parameter.grad
+        if gradient is None:
+            gradient = torch.zeros_like(parameter).detach().to_sparse()
+        elif not gradient.is_sparse:
+            gradient = gradient.to_sparse()
+        slot.sparse_wait = sparse_allreduce_async(gradient, slot.name, self._reduction.op,
+                                                  self._reduction.process_set)
+
+
+def _hook(own: "weakref.ref[GradientReducer]", slot: Slot, reduces: bool) -> Callable[..., None]:
+    """Does not keep the reducer alive: a parameter outlives its optimizers."""
+
+    def counted(*_: object) -> None:
+        reducer = own()
+        if reducer is not None:
+            reducer.count(slot)
+
+    def ready(*_: object) -> None:
+        reducer = own()
+        if reducer is not None:
+            reducer.ready(slot)
+
+    return ready if reduces else counted
+
+
+def _described(slot: Slot) -> bucket_plan.Gradient:
+    parameter = slot.parameter
+    type_name = tensors.NAME_OF_TYPE.get(parameter.dtype)
+    if type_name is None:
+        raise ValueError(f"Tensor type {parameter.type()} is not supported: parameter {slot.name!r}.")
+    shape = tensors.shape_text(type_name, parameter.shape)
+    if not parameter.is_contiguous():
+        shape += f" strides {list(parameter.stride())}"
+    return bucket_plan.Gradient(slot.name, parameter.numel() * parameter.element_size(),
+                                (parameter.dtype, parameter.device), shape)
+
+
+def _bucket_bytes() -> int:
+    """HOROVOD_FUSION_THRESHOLD, in bytes, where it is set; 0 asks for each gradient by itself."""
+    given = os.environ.get("HOROVOD_FUSION_THRESHOLD", "")
+    return int(given) if given.strip().isdigit() else bucket_plan.BUCKET_BYTES

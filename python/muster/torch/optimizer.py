@@ -1,0 +1,209 @@
+"""DistributedOptimizer: an optimizer whose gradients are reduced over the ranks before it uses them.
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size())
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+
+It is of a class made for the purpose, derived from the optimizer's own and of the same name, and has its state,
+settings and hooks: learning rate schedulers, gradient scalers and checkpoints take it for what it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+import torch
+
+from ..common.basics import size
+from ..common.process_sets import ProcessSet, global_process_set
+from ..common.reduce_ops import ReduceOp, choose
+from . import optimizer_arguments as arguments
+from .buckets import Reduction
+from .compression import Compression
+from .gradient_reducer import GradientReducer
+
+
+def DistributedOptimizer(  # noqa: N802  (a function under the name of what it makes)
+        optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[Tuple[str, torch.Tensor]]] = None,
+        compression: Any = Compression.none, backward_passes_per_step: int = 1, op: int = ReduceOp.AVERAGE,
+        gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+        groups: Union[None, int, Sequence[Sequence[torch.Tensor]]] = None, sparse_as_dense: bool = False,
+        process_set: ProcessSet = global_process_set) -> torch.optim.Optimizer:
+    """Wraps `optimizer`, which is not to be used by itself afterwards.
+
+    named_parameters: model.named_parameters(); by these names the ranks find each other's gradients. Needed where
+      several optimizers with alike parameters are at work at the same time.
+    backward_passes_per_step: gradients are added up over so many backward passes before they are reduced.
+    op: Average, Sum, or Adasum, which reduces what the optimizer's step changed instead of the gradients.
+    gradient_predivide_factor: of Average: divides by it before adding up, and by the rest after.
+    groups: a number of buckets, or lists of parameters whose gradients are reduced together; the rest, and all where
+      it is None, in buckets by size. num_groups is the older name of the number.
+    sparse_as_dense: makes sparse gradients dense before they are reduced.
+
+    Errors: ValueError for arguments that cannot be right, and before init().
+    """
+    if isinstance(optimizer, _Distributed):
+        raise ValueError("the optimizer is a DistributedOptimizer already")
+    reduce_op = choose(op)
+    named = arguments.named_parameters_of(optimizer, named_parameters)
+    if num_groups:
+        warnings.warn("Parameter `num_groups` has been replaced with `groups` and is going away.",
+                      DeprecationWarning, stacklevel=2)
+        groups = num_groups if groups is None else groups
+    arguments.check(reduce_op, gradient_predivide_factor, backward_passes_per_step, groups, process_set)
+    settings = {"compression": compression, "backward_passes_per_step": backward_passes_per_step, "op": reduce_op,
+                "gradient_predivide_factor": gradient_predivide_factor, "groups": groups,
+                "sparse_as_dense": sparse_as_dense, "process_set": process_set}
+    kind: type = _DistributedOptimizer
+    if reduce_op == ReduceOp.ADASUM and size() > 1:
+        from .adasum_optimizer import _DistributedAdasumOptimizer
+        kind = _DistributedAdasumOptimizer
+    return _derive(kind, optimizer, named, settings)
+
+
+def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str, torch.Tensor]],
+            settings: Dict[str, Any]) -> torch.optim.Optimizer:
+    """An instance of a class of the optimizer's name that has everything the optimizer has, and `kind` before it."""
+    inner = type(optimizer)
+    derived = type(inner.__name__, (kind, inner), {"__doc__": inner.__doc__, "__module__": inner.__module__,
+                                                   "_inner_class": inner})
+    made: Any = derived.__new__(derived)
+    # A learning rate scheduler that was made before has put a step() of its own there, which is not ours.
+    made.__dict__.update((name, value) for name, value in vars(optimizer).items() if name != "step")
+    made._distribute(named, settings)
+    return made  # type: ignore[no-any-return]
+
+
+def _restore(inner: type, state: Dict[str, Any], named: List[Tuple[str, torch.Tensor]],
+             settings: Dict[str, Any]) -> torch.optim.Optimizer:
+    """Of pickle and copy."""
+    optimizer = inner.__new__(inner)
+    optimizer.__setstate__(state)
+    return DistributedOptimizer(optimizer, named, **settings)
+
+
+class _Distributed:
+    """What the plain and the Adasum optimizer have in common. Comes before the optimizer's class."""
+
+    _inner_class: type
+    _named: List[Tuple[str, torch.Tensor]]
+
+    def _distribute(self, named: List[Tuple[str, torch.Tensor]], settings: Dict[str, Any]) -> None:
+        self._named = named
+        self._settings = settings
+        self._parameter_names = {parameter: name for name, parameter in sorted(named, key=lambda each: each[0])}
+        self._process_set: ProcessSet = settings["process_set"]
+        self._should_synchronize = True
+        self._synchronized = False
+        own: Any = self
+        trained = [(self._parameter_names[parameter], parameter) for group in own.param_groups
+                   for parameter in group["params"] if parameter.requires_grad]
+        groups = settings["groups"]
+        listed = arguments.places_of(groups, [parameter for _, parameter in trained])
+        self._reducer = GradientReducer(trained, self._reduction(settings), settings["backward_passes_per_step"],
+                                        listed, groups if isinstance(groups, int) else None,
+                                        settings["sparse_as_dense"])
+        self._is_active = self._process_set.included() and (size() > 1 or os.environ.get("HOROVOD_ELASTIC") == "1")
+        if self._is_active:
+            self._watch()
+
+    def _reduction(self, settings: Dict[str, Any]) -> Reduction:
+        factor = settings["gradient_predivide_factor"]
+        return Reduction(settings["op"], 1.0 / factor, factor, self._process_set, settings["compression"])
+
+    def _watch(self) -> None:
+        self._reducer.watch()
+
+    @property
+    def backward_passes_per_step(self) -> int:
+        return self._reducer.passes
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Gradients are added up over so many backward passes from now on. Between steps only."""
+        arguments.check_passes(passes)
+        self._reducer.set_passes(passes)
+        self._settings["backward_passes_per_step"] = passes
+
+    def zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        """As the optimizer's own, with its set_to_none. Errors: AssertionError while gradients are being reduced."""
+        if self._reducer.is_busy():
+            raise AssertionError("optimizer.zero_grad() was called after loss.backward() and before optimizer.step() "
+                                 "or optimizer.synchronize(): gradients are being reduced at this moment")
+        super().zero_grad(*args, **kwargs)  # type: ignore[misc]
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """As the optimizer's own. Gradients that are being reduced are forgotten."""
+        self._reducer.reset()
+        self._synchronized = False
+        self._should_synchronize = True
+        return super().load_state_dict(*args, **kwargs)  # type: ignore[misc]
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """As the optimizer's own, called by all ranks with the same parameters."""
+        super().add_param_group(param_group)  # type: ignore[misc]
+        own: Any = self
+        number = len(own.param_groups) - 1
+        added = [(arguments.name_of_unnamed(number, place), parameter)
+                 for place, parameter in enumerate(own.param_groups[-1]["params"])]
+        self._named.extend(added)
+        self._parameter_names.update((parameter, name) for name, parameter in added)
+        if self._is_active:
+            self._reducer.add([each for each in added if each[1].requires_grad])
+
+    def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
+        own: Any = self
+        settings = dict(self._settings)
+        if settings["process_set"] is global_process_set:
+            del settings["process_set"]
+        return _restore, (self._inner_class, own.__getstate__(), self._named, settings)
+
+
+class _DistributedOptimizer(_Distributed):
+    """Reduces gradients as they become ready; step() waits for them."""
+
+    def synchronize(self) -> None:
+        """Waits until all gradients are reduced, and reduces those that no backward pass has touched. For clipping
+        or unscaling gradients before step(), which goes into skip_synchronize() then."""
+        if self._is_active:
+            self._reducer.synchronize()
+        self._synchronized = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """step() in it uses the gradients as they are."""
+        self._should_synchronize = False
+        try:
+            yield
+        finally:
+            self._should_synchronize = True
+
+    def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
+        """The optimizer's own step, with reduced gradients. Those of a closure are reduced each time it is called."""
+        if not self._should_synchronize:
+            if self._reducer.is_busy() and self._is_active and not self._synchronized:
+                raise RuntimeError("optimizer.step() was called in skip_synchronize() while gradients are being "
+                                   "reduced: call optimizer.synchronize() before")
+        elif closure is None:
+            if self._synchronized:
+                warnings.warn("optimizer.step() reduces all gradients once more, although optimizer.synchronize() was "
+                              "called: call step() in optimizer.skip_synchronize()", stacklevel=2)
+            self.synchronize()
+        elif self._reducer.has_begun():
+            self.synchronize()
+        self._synchronized = False
+        if closure is None or not self._should_synchronize:
+            return super().step(closure, **kwargs)  # type: ignore[misc]
+
+        def closure_and_synchronize() -> Any:
+            loss = closure()
+            self.synchronize()
+            return loss
+
+        loss = super().step(closure_and_synchronize, **kwargs)  # type: ignore[misc]
+        self._synchronized = False
+        return loss
+
+    # PyTorch wraps step() of an optimizer's class to run hooks and to profile. The inner one is wrapped already.
+    step.hooked = True  # type: ignore[attr-defined]
