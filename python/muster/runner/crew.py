@@ -53,6 +53,12 @@ class HostLost(NamedTuple):
     why: str
 
 
+class HostReached(NamedTuple):
+    """Of begin_to_reach: processes can be started there."""
+
+    host: str
+
+
 class HostAddresses(NamedTuple):
     """`ours`: this machine as it is reached from that host; `theirs`: that host as it is reached from here. "" where the
     remote shell does not say."""
@@ -61,7 +67,7 @@ class HostAddresses(NamedTuple):
     theirs: str
 
 
-Event = Union[Exited, Finished, HostLost]
+Event = Union[Exited, Finished, HostLost, HostReached]
 
 #: A program that is not there, as shells have it.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -80,6 +86,8 @@ class Crew:
         self._labels: Dict[str, str] = {}
         self._over: Dict[str, bool] = {}
         self._pending: Deque[Event] = deque()
+        # Hosts of begin_to_reach that have not answered, and until when they may.
+        self._awaited: Dict[str, float] = {}
 
     def reach(self, hosts: Iterable[str], is_cancelled: Callable[[], bool] = lambda: False) -> Dict[str, str]:
         """Connects to those of the hosts that are not connected, all at once, within the settings' start_timeout.
@@ -109,6 +117,20 @@ class Crew:
             failed[host] = f"no answer within {self._settings.start_timeout:g} s"
             self.leave(host)
         return failed
+
+    def begin_to_reach(self, host: str) -> None:
+        """Connects to a host, and does not wait: a HostReached tells of it, or a HostLost where it does not answer within
+        the settings' start_timeout. A local host is there at once."""
+        remote = self._remotes.get(host)
+        if is_local(host) or (remote is not None and remote.hello is not None):
+            self._pending.append(HostReached(host))
+            return
+        from .remote import RemoteHost
+        try:
+            self._watch(RemoteHost(host, self._settings))
+            self._awaited[host] = time.monotonic() + self._settings.start_timeout
+        except OSError as error:
+            self._pending.append(HostLost(host, f"{self._settings.remote_shell[0]}: {error.strerror or error}"))
 
     def addresses(self, host: str) -> Optional[HostAddresses]:
         """Of a host that was reached; None for this one."""
@@ -168,6 +190,7 @@ class Crew:
     def leave(self, host: str) -> None:
         """Hangs up on a host; its processes are killed, and no event tells of it."""
         remote = self._remotes.pop(host, None)
+        self._awaited.pop(host, None)
         if remote is None:
             return
         for descriptor in [each for each, (whose, _) in self._watched.items() if whose is remote]:
@@ -182,7 +205,12 @@ class Crew:
 
     def wait_at_most(self) -> Optional[float]:
         """Seconds until `events` is to be called although nothing came; None: never."""
-        return 0.0 if self._pending else self._local.wait_at_most()
+        if self._pending:
+            return 0.0
+        bounds = [each - time.monotonic() for each in self._awaited.values()]
+        own = self._local.wait_at_most()
+        bounds += [] if own is None else [own]
+        return max(0.0, min(bounds)) if bounds else None
 
     def wake(self) -> None:
         """Ends a wait in `events`. From any thread, or a signal handler."""
@@ -201,12 +229,23 @@ class Crew:
         self._poll.close()
 
     def _step(self, timeout: Optional[float]) -> None:
-        bound = self._local.wait_at_most()
+        bound = self.wait_at_most()
         wait = timeout if bound is None else bound if timeout is None else min(bound, timeout)
         for descriptor, what in self._poll.poll(wait):
             if descriptor in self._watched:
                 self._serve(*self._watched[descriptor], what)
         self._print(self._local.events(0))
+        self._note_answers()
+
+    def _note_answers(self) -> None:
+        now = time.monotonic()
+        for host, deadline in list(self._awaited.items()):
+            if self._remotes[host].hello is not None:
+                del self._awaited[host]
+                self._pending.append(HostReached(host))
+            elif now >= deadline:
+                self.leave(host)
+                self._pending.append(HostLost(host, f"no answer within {self._settings.start_timeout:g} s"))
 
     def _print(self, events: List[Tuple[object, ...]]) -> None:
         for what, name, *rest in events:
