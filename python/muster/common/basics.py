@@ -13,9 +13,16 @@ from typing import Any, List, Optional, Sequence, Union
 
 from . import (communicators, connecting, environment, handles, knobs, logging, operations, process_sets as sets,
                subsets, world)
+from .built import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled, nccl_built,
+                    rocm_built)
 from .exceptions import ConfigurationError
 from .process_sets import ProcessSet, global_process_set
 from .reduce_ops import ReduceOp
+
+__all__ = ["barrier", "ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled",
+           "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled",
+           "mpi_threads_supported", "nccl_built", "rank", "rocm_built", "shutdown", "size", "start_timeline",
+           "stop_timeline"]
 
 ProcessSets = Union[None, str, Sequence[Union[ProcessSet, Sequence[int]]]]
 

@@ -1,21 +1,27 @@
 """Any Python object as bytes, for sending it from rank to rank.
 
-Only ever over a world whose ranks have proven that they hold the job's key: loading runs what the sender says.
-With cloudpickle where it is installed, which also knows functions and classes of a program's main file.
+Only ever over a world whose ranks have proven that they hold the job's key: loading runs what the sender says. With
+cloudpickle where it is installed, which also knows functions and classes of a program's main file.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 import pickle
+from typing import Any
 
-try:
-    import cloudpickle as _pickler
-except ImportError:
-    _pickler = pickle
+
+@functools.lru_cache(maxsize=None)
+def _pickler() -> Any:
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:
+        return pickle
 
 
 def dumps(value: object) -> bytes:
-    data: bytes = _pickler.dumps(value)
+    data: bytes = _pickler().dumps(value)
     return data
 
 

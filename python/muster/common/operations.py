@@ -148,7 +148,7 @@ class _Filled:
             tensor.in_, tensor.out, tensor.count = buffers[0]
             operation.tensors = self.tensors
         else:
-            operation.tensors = (abi.Tensor * len(buffers))(*buffers)
+            operation.tensors = (abi.Tensor * len(buffers))(*buffers)  # type: ignore[misc]
         operation.tensor_count = len(buffers)
 
     def fill(self, session: Session, kind: str, name: str, buffers: Sequence[Buffer], type: Optional[str],

@@ -110,6 +110,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         _forget(process_set)
         session = made.sessions.pop(number, None)
         if session is not None:
+            world.depart()
             session.end()
         return True
 

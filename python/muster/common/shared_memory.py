@@ -10,20 +10,18 @@ import ctypes
 import weakref
 from typing import Any, Optional
 
-from .process_sets import ProcessSet
 from .operations import session_of
-from .world import Session
+from .process_sets import ProcessSet
+from .session import Session
 
 
 def allocate(process_set: ProcessSet, size: int) -> Optional[Any]:
     """An array of `size` bytes, aligned to 64, whose contents are unspecified; None where there is no more, or no
     shared memory. It is given back when nobody holds it any more. Errors: ValueError before init()."""
     session = session_of(process_set)
-    session.enter()
-    try:
-        address = session.library.muster_session_allocate_shared(session.pointer, size)
-    finally:
-        session.leave()
+    if session.closed is not None:
+        session.refuse()
+    address = session.library.muster_session_allocate_shared(session.pointer, size)
     if not address:
         return None
     array = (ctypes.c_ubyte * size).from_address(address)
@@ -32,11 +30,5 @@ def allocate(process_set: ProcessSet, size: int) -> Optional[Any]:
 
 
 def _give_back(session: Session, address: int) -> None:
-    if session.closed is not None:
-        return
-    session.inside.append(None)
-    try:
-        if session.closed is None:
-            session.library.muster_session_free_shared(session.pointer, address)
-    finally:
-        session.leave()
+    if session.closed is None:
+        session.library.muster_session_free_shared(session.pointer, address)

@@ -70,10 +70,7 @@ class World:
 
     def end(self) -> None:
         """Leaves: sessions first, the newest first."""
-        for reference in list(_departures):
-            depart = reference()
-            if depart is not None:
-                depart()
+        depart()
         for number in sorted(self.sessions, reverse=True):
             self.sessions.pop(number).end()
         comm, self.comm = self.comm, 0
@@ -87,10 +84,18 @@ current: Optional[World] = None
 _departures: "Set[weakref.WeakMethod[Callable[[], None]]]" = set()
 
 
-def before_end(depart: Callable[[], None]) -> None:
-    """Calls the method `depart` each time before a world ends, as long as its object lives: for who keeps something
-    in memory that the sessions of the world own."""
-    _departures.add(weakref.WeakMethod(depart, _departures.discard))
+def before_end(leave: Callable[[], None]) -> None:
+    """Calls the method `leave` each time before sessions end, as long as its object lives: for who keeps something in
+    memory that they own."""
+    _departures.add(weakref.WeakMethod(leave, _departures.discard))
+
+
+def depart() -> None:
+    """To be called before sessions end: calls whoever registered."""
+    for reference in list(_departures):
+        leave = reference()
+        if leave is not None:
+            leave()
 
 
 def get() -> World:

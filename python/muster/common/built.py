@@ -1,0 +1,85 @@
+"""What this library is made of, in Horovod's questions: what is there, and what is in use.
+
+Horovod is built with or without its parts. Here all of them are decided when a program starts: the library carries
+data through shared memory and TCP by itself, which is what Gloo does in Horovod; MPI and NCCL are plug-ins beside it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+from typing import List, Optional
+
+from .._native import library
+
+_TRANSPORT = "MUSTER_COLLECTIVE_TRANSPORT"
+
+
+def mpi_built() -> bool:
+    """Whether a plug-in for Open MPI or MPICH is installed."""
+    return _plugin("openmpi") is not None or _plugin("mpich") is not None
+
+
+def mpi_enabled() -> bool:
+    """Whether MPI carries the data of this process: MUSTER_COLLECTIVE_TRANSPORT is mpi. A program that mpirun started
+    needs no MPI for it."""
+    return os.environ.get(_TRANSPORT) == "mpi" and mpi_built()
+
+
+def gloo_built() -> bool:
+    """Whether data can be carried without MPI: always."""
+    return True
+
+
+def gloo_enabled() -> bool:
+    """Whether something else than MPI carries the data of this process."""
+    return not mpi_enabled()
+
+
+def nccl_built() -> int:
+    """The version of NCCL (22703 is 2.27.3) where both the plug-in and libnccl are installed; 0 otherwise."""
+    return _nccl_version() if _plugin("nccl") is not None else 0
+
+
+def cuda_built() -> bool:
+    """Whether buffers in CUDA memory can be reduced where they are: where nccl_built()."""
+    return nccl_built() != 0
+
+
+def ddl_built() -> bool:
+    """IBM's DDL is not used: False."""
+    return False
+
+
+def ccl_built() -> bool:
+    """Intel's oneCCL is not used: False."""
+    return False
+
+
+def rocm_built() -> bool:
+    """There is no plug-in for RCCL: False."""
+    return False
+
+
+def _plugin(name: str) -> Optional[Path]:
+    """The file of a plug-in, looked for where the library looks."""
+    file = f"muster_collective_{name}.so"
+    return next((folder / file for folder in _folders() if (folder / file).is_file()), None)
+
+
+def _folders() -> List[Path]:
+    own = library.find().parent
+    listed = [Path(each) for each in os.environ.get("MUSTER_COLLECTIVE_PLUGIN_PATH", "").split(":") if each]
+    return [*listed, own, own / "muster-collective", own.parent / "lib" / "muster-collective"]
+
+
+@functools.lru_cache(maxsize=None)
+def _nccl_version() -> int:
+    try:
+        nccl = ctypes.CDLL("libnccl.so.2")
+        version = ctypes.c_int()
+        return int(version.value) if nccl.ncclGetVersion(ctypes.byref(version)) == 0 else 0
+    except (OSError, AttributeError):
+        return 0
