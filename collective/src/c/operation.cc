@@ -2,6 +2,7 @@
 // as only C can get it wrong, and handed over.
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "c/guard.h"
@@ -154,23 +155,21 @@ Result<Ticket> hand_over(muster_session& session, const muster_operation& given)
   }
 }
 
-int begin(muster_session& session, const muster_operation* operation, muster_ticket& ticket) {
-  if (operation == nullptr) return fail_null("operation");
+Result<Ticket> begin(muster_session& session, const muster_operation* operation) {
+  if (operation == nullptr) return bad_argument("the operation is null");
   const Result<muster_operation> given = whole<muster_operation>(
       operation, MUSTER_OPERATION_INIT, "operation", "MUSTER_OPERATION_INIT");
-  if (!given) return fail(given.error());
-  const Result<Ticket> taken = hand_over(session, *given);
-  if (!taken) return fail(taken.error());
-  ticket = taken->id;
-  return MUSTER_OK;
+  if (!given) return given.error();
+  return hand_over(session, *given);
 }
 
-int wait_for(muster_session& session, muster_ticket ticket, std::int64_t milliseconds,
-             muster_result** result) {
-  Session& of = *session.session;
-  std::optional<Status> outcome =
-      milliseconds < 0 ? std::optional(of.wait({ticket}))
-                       : of.wait_for({ticket}, std::chrono::milliseconds(milliseconds));
+std::optional<std::chrono::milliseconds> limit_of(std::int64_t milliseconds) {
+  if (milliseconds < 0) return std::nullopt;
+  return std::chrono::milliseconds(milliseconds);
+}
+
+int finish_with(muster_session& session, muster_ticket ticket, const std::optional<Status>& outcome,
+                muster_result** result) {
   if (!outcome) return MUSTER_PENDING;
   const std::shared_ptr<Room> room = session.rooms.take(ticket);
   if (!room) return finish(*outcome);
@@ -189,7 +188,12 @@ int muster_session_begin(muster_session* session, const muster_operation* operat
   const SessionUse use(session);
   if (!use) return fail_ended(session);
   if (ticket == nullptr) return fail_null("place for the ticket");
-  return guarded([&] { return begin(*session, operation, *ticket); });
+  return guarded([&] {
+    const Result<Ticket> taken = begin(*session, operation);
+    if (!taken) return fail(taken.error());
+    *ticket = taken->id;
+    return static_cast<int>(MUSTER_OK);
+  });
 }
 
 int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64_t milliseconds,
@@ -197,7 +201,12 @@ int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64
   if (result != nullptr) *result = nullptr;
   const SessionUse use(session);
   if (!use) return fail_ended(session);
-  return guarded([&] { return wait_for(*session, ticket, milliseconds, result); });
+  return guarded([&] {
+    const auto limit = limit_of(milliseconds);
+    const std::optional<Status> outcome =
+        limit ? use->wait_for({ticket}, *limit) : use->wait({ticket});
+    return finish_with(*session, ticket, outcome, result);
+  });
 }
 
 int muster_session_run(muster_session* session, const muster_operation* operation,
@@ -208,12 +217,17 @@ int muster_session_run(muster_session* session, const muster_operation* operatio
   if (!use) return fail_ended(session);
   if (ticket == nullptr && milliseconds >= 0) return fail_null("place for the ticket");
   return guarded([&] {
-    muster_ticket taken = 0;
-    const int begun = begin(*session, operation, taken);
-    if (begun != MUSTER_OK) return begun;
-    const int code = wait_for(*session, taken, milliseconds, result);
-    if (code == MUSTER_PENDING) *ticket = taken;
-    return code;
+    Ticket taken;
+    Ticket pending;
+    const auto hand_one_over = [&]() -> Result<Ticket> {
+      Result<Ticket> handed = begin(*session, operation);
+      if (handed) taken = *handed;
+      return handed;
+    };
+    const std::optional<Status> outcome =
+        use->run(std::cref(hand_one_over), limit_of(milliseconds), pending);
+    if (!outcome) *ticket = pending.id;
+    return finish_with(*session, taken.id, outcome, result);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "session/bell.h"
 #include "transport/bytes.h"
@@ -26,13 +27,17 @@ class Channel {
 
   virtual ~Channel() = default;
 
-  /// To the coordinator, from a rank that is not 0. `id` is the name's number, 0 where it has none.
-  /// Never waits: what finds no room goes out later on.
-  virtual void hand_over(ByteView message, std::uint32_t id) = 0;
+  /// Which tally a hand-over counts in: tally_of() its name (protocol.h). Nothing for what is no
+  /// operation, and for what has been counted before.
+  using Tally = std::optional<std::uint32_t>;
+
+  /// To the coordinator, from a rank that is not 0. Never waits: what finds no room goes out later
+  /// on.
+  virtual void hand_over(ByteView message, Tally tally) = 0;
 
   /// On rank 0, after it has handed over by itself: wakes who carries out, where that is called
   /// for.
-  virtual void notify_self(std::uint32_t id, bool has_record) = 0;
+  virtual void notify_self(Tally tally, bool has_record) = 0;
 
   /// On every rank, before it says that it joins: from now on any hand-over may finish a name.
   virtual void joins() = 0;
@@ -46,8 +51,9 @@ class Channel {
   virtual bool publish(ByteView record) = 0;
   virtual bool has_room_for(ByteView record) = 0;
 
-  /// On rank 0: before the record is published that finishes this name, or that all have joined.
-  virtual void finished(std::uint32_t id) = 0;
+  /// On rank 0: before the record is published that finishes a name, which so many ranks had handed
+  /// over, or that all have joined.
+  virtual void finished(std::uint32_t tally, int hand_overs) = 0;
   virtual void all_joined() = 0;
 
   /// On other ranks: the next record.

@@ -71,6 +71,7 @@ Coordinator::Name& Coordinator::name_of(std::string_view text) {
   auto name = std::make_unique<Name>();
   name->id = next_id_++;
   name->text = key;
+  name->tally = tally_of(key);
   name->wanted.resize(hosts_.size());
   name->has.resize(hosts_.size());
   Name& added = *name;
@@ -194,7 +195,7 @@ std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
 
 // What a rank has joined without asking for it has to be judged each time.
 Entry Coordinator::entry_of(Name& name) {
-  Entry entry{.id = name.id, .last = name.last};
+  Entry entry{.id = name.id, .last = name.last, .tally = name.tally, .hand_overs = name.count};
   const bool all = name.count == static_cast<int>(hosts_.size());
   if (name.is_new || !all) entry.news = judge(name);
   name.is_new = entry.news && (entry.news->error || !all);

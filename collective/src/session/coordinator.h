@@ -62,6 +62,7 @@ class Coordinator {
   struct Name {
     std::uint32_t id = 0;
     std::string text = {};
+    std::uint32_t tally = 0;
     std::vector<std::shared_ptr<const Request>> wanted = {};  // by rank: what it last asked for
     std::vector<char> has = {};                               // by rank: has handed it over
     int count = 0;

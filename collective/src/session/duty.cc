@@ -135,6 +135,12 @@ void Engine::end_without(const std::vector<int>& departed, bool& seen_before) {
   if (!over_) end(lost(departed.front()));
 }
 
+Engine::Duty Engine::try_duty() {
+  if (!duty_.try_lock()) return nullptr;
+  bell().attend();
+  return Duty(this);
+}
+
 // What comes from now on rings the bell. What has come already, and what the thread does not know
 // to wake for, is left to it. The thread may have been woken and found no duty to take, after this
 // one looked; then this one looks again. `wanted_` is only taken back with duty, so that it is

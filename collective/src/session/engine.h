@@ -65,6 +65,9 @@ class Engine final : public Session {
   bool done(Ticket ticket) const override;
   Status wait(Ticket ticket) override;
   std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit) override;
+  std::optional<Status> run(const std::function<Result<Ticket>()>& hand_over,
+                            std::optional<std::chrono::milliseconds> limit,
+                            Ticket& pending) override;
   void when_done(Ticket ticket, std::function<void(const Status&)> then) override;
 
   Status start_timeline(const std::string& path) override;
@@ -103,19 +106,26 @@ class Engine final : public Session {
   Operation& fill(const Label& label, const Call& call, std::span<const std::uint64_t> lengths,
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);
-  void tell_coordinator(ByteView message, std::uint32_t id);
+  void tell_coordinator(ByteView message, Channel::Tally tally);
   bool take(int from, ByteView message);
 
+  // Duty of a thread other than the session's own, while it is not null.
+  struct OffDuty {
+    void operator()(Engine* engine) const { engine->go_off_duty(); }
+  };
+  using Duty = std::unique_ptr<Engine, OffDuty>;
+
   // Waiting (waiting.cc).
-  std::optional<Status> wait_until(Ticket ticket, std::optional<Deadline> limit);
+  std::optional<Status> wait_until(Ticket ticket, std::optional<Deadline> limit, Duty duty);
   void watch_over(Operation& operation);
-  void help(const Operation& operation, std::optional<Deadline> limit);
+  void help(const Operation& operation, std::optional<Deadline> limit, Duty duty);
   void look_for_departed(bool& seen_before);
 
   // Duty (duty.cc).
   void serve();
   bool step();
   bool has_work();
+  Duty try_duty();
   void go_off_duty();
   bool has_unwatched_names();
   void end_without(const std::vector<int>& departed, bool& seen_before);

@@ -114,7 +114,6 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
     return bad(name, std::to_string(lengths.size()) + " tensors are too many for one group");
   }
   Bytes message;
-  std::uint32_t id = 0;
   Ticket ticket;
   Operation* alone = nullptr;
   {
@@ -137,14 +136,13 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
     if (!channel_) {
       alone = &operation;
     } else {
-      id = known.id;
-      known.said_by_id = id != 0 && known.said == operation.request;
-      message = known.said_by_id ? encode(Again{id}) : encode_new(name, operation.request);
+      known.said_by_id = known.id != 0 && known.said == operation.request;
+      message = known.said_by_id ? encode(Again{known.id}) : encode_new(name, operation.request);
       if (!known.said_by_id) known.said = operation.request;
     }
   }
   if (alone != nullptr) return carry_out_alone(*alone);
-  tell_coordinator(message, id);
+  tell_coordinator(message, tally_of(name));
   return ticket;
 }
 
@@ -176,15 +174,15 @@ Result<Ticket> Engine::join() {
     join_ = &operation;
   }
   channel_->joins();
-  tell_coordinator(encode(Join{}), 0);
+  tell_coordinator(encode(Join{}), std::nullopt);
   return ticket;
 }
 
-void Engine::tell_coordinator(ByteView message, std::uint32_t id) {
+void Engine::tell_coordinator(ByteView message, Channel::Tally tally) {
   if (rank() != 0) {
-    channel_->hand_over(message, id);
+    channel_->hand_over(message, tally);
   } else {
-    channel_->notify_self(id, take(0, message));
+    channel_->notify_self(tally, take(0, message));
   }
 }
 

@@ -47,10 +47,8 @@ class MessageChannel final : public Channel {
     inbox_->open = false;
   }
 
-  void hand_over(ByteView message, std::uint32_t /*id*/) override { send(0, message); }
-  void notify_self(std::uint32_t /*id*/, bool has_record) override {
-    inbox_->bell.notify(has_record);
-  }
+  void hand_over(ByteView message, Tally /*tally*/) override { send(0, message); }
+  void notify_self(Tally /*tally*/, bool has_record) override { inbox_->bell.notify(has_record); }
   void joins() override {}
   void all_joined() override {}
   void collect() override {}
@@ -61,7 +59,7 @@ class MessageChannel final : public Channel {
     return true;
   }
   bool has_room_for(ByteView /*record*/) override { return true; }
-  void finished(std::uint32_t /*id*/) override {}
+  void finished(std::uint32_t /*tally*/, int /*hand_overs*/) override {}
 
   Next next(Bytes& record) override {
     const std::lock_guard lock(inbox_->mutex);

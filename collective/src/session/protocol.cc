@@ -94,6 +94,13 @@ Bytes said(Said what) {
 
 }  // namespace
 
+// FNV-1a.
+std::uint32_t tally_of(std::string_view name) {
+  std::uint32_t hash = 0x811c9dc5;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x01000193;
+  return hash;
+}
+
 Bytes encode_new(std::string_view name, const Request& request) {
   ByteWriter writer = message_of(Said::kNew);
   write_request(writer, name, request);

@@ -66,6 +66,10 @@ struct Entry {
   std::uint32_t id = 0;
   int last = 0;
   std::shared_ptr<const Agreed> news = {};  // null: as before
+
+  // On rank 0 only.
+  std::uint32_t tally = 0;  // tally_of() the name
+  int hand_overs = 0;       // ranks that have handed it over
 };
 
 struct Batch {
@@ -81,6 +85,10 @@ struct AllJoined {
   int last;
 };
 using Record = std::variant<Batch, Forget, Left, AllJoined>;
+
+/// By which hand-overs of a name are counted (channel.h): the same on every rank, whatever it was
+/// built with.
+std::uint32_t tally_of(std::string_view name);
 
 Bytes encode(const Record& record);
 

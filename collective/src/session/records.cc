@@ -22,7 +22,7 @@ bool Engine::cut_record() {
     }
     if (std::holds_alternative<AllJoined>(decoded_)) channel_->all_joined();
     if (const auto* batch = std::get_if<Batch>(&decoded_)) {
-      for (const Entry& entry : batch->entries) channel_->finished(entry.id);
+      for (const Entry& entry : batch->entries) channel_->finished(entry.tally, entry.hand_overs);
       tune(*batch, bytes);
     }
     record_ = encode(decoded_);
@@ -149,7 +149,7 @@ void Engine::forget(const Forget& forget) {
       }
     }
   }
-  for (const Bytes& message : again) tell_coordinator(message, 0);
+  for (const Bytes& message : again) tell_coordinator(message, std::nullopt);
 }
 
 void Engine::all_joined(int last) {

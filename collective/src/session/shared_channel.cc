@@ -2,12 +2,14 @@
 //
 //   head      whether rank 0 has left, how many ranks have joined
 //   bells     one a rank
-//   tallies   by id: how many ranks have handed the name over since it was finished last
+//   tallies   by a hash of the name: how many hand-overs have not been carried out yet
 //   log       a ring that rank 0 writes and all others read
 //   rings     of each other rank, read by rank 0
 //
 // The tallies are but a hint: they save the coordinator from being woken for each name that is not
-// complete yet. What counts is what stands in the rings.
+// complete yet, the first time as well as any other. What counts is what stands in the rings. Names
+// that share a tally add up, so that now and then it is woken for nothing. A hand-over may be
+// carried out before its rank has come to count it: a tally may be less than 0 for a moment.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -50,7 +52,7 @@ class Divider {
 struct Places {
   Head* head;
   Bell* bells;
-  std::atomic<std::uint32_t>* tallies;
+  std::atomic<std::int32_t>* tallies;
   Ring log;
   std::vector<Ring> rings;  // by rank; none of rank 0
 
@@ -59,7 +61,7 @@ struct Places {
     Divider divider(memory, bytes);
     head = divider.take<Head>(1);
     bells = divider.take<Bell>(ranks);
-    tallies = divider.take<std::atomic<std::uint32_t>>(kTallies);
+    tallies = divider.take<std::atomic<std::int32_t>>(kTallies);
     auto* const log_writer = divider.take<Position>(1);
     auto* const log_readers = divider.take<Position>(ranks);
     auto* const ring_writers = divider.take<Position>(ranks);
@@ -87,22 +89,23 @@ class SharedChannel final : public Channel {
         monitor_(monitor),
         take_(std::move(take)) {}
 
-  void hand_over(ByteView message, std::uint32_t id) override {
+  void hand_over(ByteView message, Tally tally) override {
     {
       const std::lock_guard lock(writing_);
       send_backlog();
       if (!backlog_.empty() || !mine().write(message)) {
         backlog_.emplace_back(message.begin(), message.end());
+        static_cast<void>(may_finish(tally));
         places_.bells[0].notify(true);
         return;
       }
     }
-    places_.bells[0].notify(may_finish(id));
+    places_.bells[0].notify(may_finish(tally));
   }
 
-  void notify_self(std::uint32_t id, bool has_record) override {
+  void notify_self(Tally tally, bool has_record) override {
     // Others' hand-overs may lie in the rings still: the tally knows of them.
-    const bool finishes = may_finish(id) && id != 0;
+    const bool finishes = tally && may_finish(tally);
     places_.bells[0].notify(has_record || finishes);
   }
 
@@ -140,8 +143,8 @@ class SharedChannel final : public Channel {
   }
   bool has_room_for(ByteView record) override { return places_.log.has_room(record.size()); }
 
-  void finished(std::uint32_t id) override {
-    if (id < kTallies) places_.tallies[id].store(0, std::memory_order_release);
+  void finished(std::uint32_t tally, int hand_overs) override {
+    places_.tallies[tally % kTallies].fetch_sub(hand_overs);
   }
 
   Next next(Bytes& record) override {
@@ -196,10 +199,10 @@ class SharedChannel final : public Channel {
 
   // Whether, after this hand-over, the coordinator could have something to carry out. A rank joins
   // before it says so, and hand-overs are written before this is read: one of the two is noticed.
-  bool may_finish(std::uint32_t id) {
-    if (id == 0 || id >= kTallies) return true;
-    const std::uint32_t tally = places_.tallies[id].fetch_add(1) + 1;
-    return tally >= static_cast<std::uint32_t>(size_) || places_.head->joined.load() != 0;
+  bool may_finish(Tally tally) {
+    if (!tally) return true;
+    const std::int32_t counted = places_.tallies[*tally % kTallies].fetch_add(1) + 1;
+    return counted >= size_ || places_.head->joined.load() != 0;
   }
 
   // True where something went out. With writing_ held.

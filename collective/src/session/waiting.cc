@@ -41,6 +41,12 @@ class Spin {
   Deadline end_ = {};
 };
 
+Deadline in(std::chrono::milliseconds limit) {
+  // Far enough away not to overflow.
+  constexpr std::chrono::hours kLongest{24 * 365 * 100};
+  return Clock::now() + std::min<std::chrono::milliseconds>(limit, kLongest);
+}
+
 Error no_such_ticket() {
   return {ErrorCode::kBadArgument, "there is no such ticket, or it was waited for already"};
 }
@@ -54,16 +60,28 @@ bool Engine::done(Ticket ticket) const {
 }
 
 Status Engine::wait(Ticket ticket) {
-  return *wait_until(ticket, std::nullopt);
+  return *wait_until(ticket, std::nullopt, nullptr);
 }
 
 std::optional<Status> Engine::wait_for(Ticket ticket, std::chrono::milliseconds limit) {
-  // Far enough away not to overflow.
-  constexpr std::chrono::hours kLongest{24 * 365 * 100};
-  return wait_until(ticket, Clock::now() + std::min<std::chrono::milliseconds>(limit, kLongest));
+  return wait_until(ticket, in(limit), nullptr);
 }
 
-std::optional<Status> Engine::wait_until(Ticket ticket, std::optional<Deadline> limit) {
+// On duty from before the hand-over, this thread hears of what it has finished without being woken:
+// neither this rank's own thread nor the others' have to make a system call.
+std::optional<Status> Engine::run(const std::function<Result<Ticket>()>& hand_over,
+                                  std::optional<std::chrono::milliseconds> limit, Ticket& pending) {
+  const std::optional<Deadline> deadline = limit ? std::optional(in(*limit)) : std::nullopt;
+  // A world of one carries out as it hands over.
+  Duty duty = channel_ ? try_duty() : nullptr;
+  const Result<Ticket> ticket = hand_over();
+  if (!ticket) return ticket.error();
+  std::optional<Status> outcome = wait_until(*ticket, deadline, std::move(duty));
+  if (!outcome) pending = *ticket;
+  return outcome;
+}
+
+std::optional<Status> Engine::wait_until(Ticket ticket, std::optional<Deadline> limit, Duty duty) {
   Operation* operation = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -72,7 +90,8 @@ std::optional<Status> Engine::wait_until(Ticket ticket, std::optional<Deadline> 
     operation->claimed = true;
   }
   const auto has_time = [&] { return !limit || Clock::now() < *limit; };
-  if (!operation->is_done() && has_time()) help(*operation, limit);
+  if (!operation->is_done() && has_time()) help(*operation, limit, std::move(duty));
+  duty.reset();
   if (!operation->is_done() && has_time()) {
     operation->sleep_until_done(monitor(), limit,
                                 [this, seen = false]() mutable { look_for_departed(seen); });
@@ -116,32 +135,23 @@ void Engine::watch_over(Operation& operation) {
   if (unattended_++ == 0) bell().ring();
 }
 
-void Engine::help(const Operation& operation, std::optional<Deadline> limit) {
+void Engine::help(const Operation& operation, std::optional<Deadline> limit, Duty duty) {
   Spin spin(crowded_, limit);
   bool goes_on = true;
   while (goes_on && !operation.is_done()) {
-    if (!duty_.try_lock()) {
+    if (!duty) duty = try_duty();
+    if (duty && step()) {
+      spin.start_anew();
+    } else {
       goes_on = spin.once();
-      continue;
     }
-    bell().attend();
-    while (goes_on && !operation.is_done()) {
-      if (step()) {
-        spin.start_anew();
-      } else {
-        goes_on = spin.once();
-      }
-    }
-    go_off_duty();
   }
 }
 
 void Engine::look_for_departed(bool& seen_before) {
   const std::vector<int> departed = monitor()->departed();
-  if (departed.empty() || !duty_.try_lock()) return;
-  bell().attend();
-  end_without(departed, seen_before);
-  go_off_duty();
+  if (departed.empty()) return;
+  if (const Duty duty = try_duty()) end_without(departed, seen_before);
 }
 
 }  // namespace muster::collective::session

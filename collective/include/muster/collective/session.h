@@ -146,6 +146,13 @@ class Session {
   /// good. With a limit of zero it neither helps nor sleeps.
   virtual std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit) = 0;
 
+  /// Hands one operation over, which is all that `hand_over` may do, and waits for it: on the
+  /// quickest way there is, for the waiting thread is ready for what comes before anything can.
+  /// `pending` is set to the ticket where the time is over, and there is nothing to return.
+  virtual std::optional<Status> run(const std::function<Result<Ticket>()>& hand_over,
+                                    std::optional<std::chrono::milliseconds> limit,
+                                    Ticket& pending) = 0;
+
   /// Calls `then` once the operation is done, on a thread of the session or at once; instead of a
   /// wait. It must not block.
   virtual void when_done(Ticket ticket, std::function<void(const Status&)> then) = 0;
