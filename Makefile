@@ -6,16 +6,19 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
+# Debian's, which has Debian's PyTorch.
+TORCH_PYTHON ?= /usr/bin/python3
+
 # Of this make, so that quickstart can tell what all of it took.
 export MUSTER_STARTED_AT := $(shell date +%s)
 # Where tests and benchmarks find the programs.
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev deps-bench deps-containers deps-tensorflow deps-fuzz build programs images quickstart \
-        quickstart-containers test test-containers test-intel-mpi test-tensorflow test-documents test-sanitize fuzz \
-        bench bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs bench-containers \
-        format lint install clean
+.PHONY: help deps deps-dev deps-bench deps-containers deps-horovod deps-tensorflow deps-torch deps-fuzz build programs \
+        images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-intel-mpi \
+        test-tensorflow test-documents test-sanitize fuzz bench bench-launch bench-throughput bench-scheduler \
+        bench-collective bench-api bench-horovod bench-logs bench-containers format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -32,10 +35,16 @@ deps-bench:
 deps-containers:
 	@scripts/deps.sh --containers
 
-# Debian's PyTorch, and TensorFlow from PyPI in build/tensorflow.
-deps-tensorflow:
-	@scripts/deps.sh --frameworks
+# TensorFlow from PyPI in build/tensorflow.
+deps-tensorflow: deps
 	@scripts/python_env.sh tensorflow
+
+deps-torch: ## install what training over libtorch is compiled against
+	@scripts/deps.sh --torch
+
+# Horovod itself in build/horovod: compiled, once, for minutes.
+deps-horovod: deps-bench
+	@scripts/python_env.sh horovod
 
 build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
@@ -70,6 +79,18 @@ test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in s
 test-tensorflow: build deps-tensorflow ## run TensorFlow and PyTorch as jobs
 	@scripts/run_tests.sh release -L '^(tensorflow|parameter-server)$$'
 
+# run_tests.sh picks by label; each of its runs ends with the count of what passed and failed.
+test-horovod: build deps-torch ## run muster.torch, horovodrun, elastic training, the wheels and training in C++
+	@cmake --preset torch
+	@cmake --build --preset torch
+	@scripts/run_tests.sh torch -L '^torch$$'
+	@scripts/python_env.sh wheel
+	@scripts/run_tests.sh release -L '^horovod$$'
+
+test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow on a current PyTorch and TensorFlow
+	@scripts/python_env.sh torch
+	@scripts/run_tests.sh release -L '^frameworks$$'
+
 test-documents: programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
 
@@ -77,7 +98,7 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 	@set -e; for preset in asan tsan; do \
 	  cmake --preset $$preset; \
 	  cmake --build --preset $$preset; \
-	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|intel-mpi|tensorflow)$$'; \
+	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|tensorflow)$$'; \
 	done
 
 deps-fuzz:
@@ -119,6 +140,10 @@ bench-containers: deps-bench build images ## tasks in containers, against podman
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch; parameter server against gRPC and the ring
 	@cmake --build --preset release --target bench_collective
 	@python3 bench/collective.py $(BENCH_FLAGS)
+
+# BENCH_FLAGS: --only latency|bandwidth|gradients|resnet18|resnet20|start|idle, --rounds N.
+bench-horovod: build deps-horovod ## muster.torch against Horovod 0.28.1, default and tuned, and DDP over gloo
+	@$(TORCH_PYTHON) bench/horovod.py $(BENCH_FLAGS)
 
 format: deps-dev ## bring the C++ into its layout
 	@scripts/lint.sh --format

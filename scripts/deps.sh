@@ -4,8 +4,7 @@
 #   scripts/deps.sh         those of apt-packages.txt: to build, run and test
 #   scripts/deps.sh --dev   and those of apt-packages-dev.txt: to format and lint
 #   scripts/deps.sh --fuzz  and those of apt-packages-fuzz.txt: to build the fuzzers
-#   scripts/deps.sh --frameworks
-#                           and those of apt-packages-frameworks.txt: to test training frameworks
+#   scripts/deps.sh --torch and those of apt-packages-torch.txt: to build training over libtorch
 #   scripts/deps.sh --bench and those of both it and apt-packages-bench.txt: to run the benchmarks
 #   scripts/deps.sh --containers
 #                           and those of apt-packages-containers.txt: to test container engines
@@ -205,10 +204,10 @@ main() {
     "") ;;
     --dev) files+=("$root/apt-packages-dev.txt") ;;
     --fuzz) files+=("$root/apt-packages-fuzz.txt") ;;
-    --frameworks) files+=("$root/apt-packages-frameworks.txt") ;;
-    --bench) files+=("$root/apt-packages-bench.txt" "$root/apt-packages-frameworks.txt") ;;
+    --torch) files+=("$root/apt-packages-torch.txt") ;;
+    --bench) files+=("$root/apt-packages-bench.txt" "$root/apt-packages-torch.txt") ;;
     --containers) files+=("$root/apt-packages-containers.txt") ;;
-    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--fuzz] [--frameworks] [--bench] [--containers]" ;;
+    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--fuzz] [--torch] [--bench] [--containers]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"

@@ -3,7 +3,7 @@
 #
 #   scripts/run_tests.sh PRESET [ctest arguments]
 #
-# Without a label (-L, -LE) all but those that need container engines or training frameworks, which
+# Without a label (-L, -LE) all but those that need container engines or frameworks from PyPI, or take long, which
 # have make targets of their own. Exits non-zero when a test failed, could not run, or when there was none to run.
 set -euo pipefail
 
@@ -25,7 +25,7 @@ count() {
 }
 
 # Several -LE leave out what all of them match, so there is one or the other.
-chosen=(-LE '^(containers|intel-mpi|tensorflow)$')
+chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|tensorflow|torch)$')
 for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done
