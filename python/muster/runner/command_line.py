@@ -128,7 +128,7 @@ def read_config_file(path: str, asked: Mapping[str, Tuple[Any, str]], faults: Fa
         if option is None:
             faults.append(f"{where}: there is no such setting{_nearest_place(section, name)}")
         elif option.key not in asked:
-            _take_from_file(option, value, where, said, faults)
+            take_value(option, value, where, said, faults)
     return said
 
 
@@ -163,13 +163,18 @@ def _nearest_place(section: str, name: str) -> str:
     return f" (did you mean '{found[0].strip('/').replace('/', ': ')}'?)" if found else ""
 
 
-def _take_from_file(option: Option, value: Any, where: str, said: Asked, faults: Faults) -> None:
+def take_value(option: Option, value: Any, where: str, said: Asked, faults: Faults) -> None:
+    """Of a value that is no text of a command line; `where` names it to the user."""
     if option.kind in (YES, NO):
         if isinstance(value, bool):
             said[option.key] = (value if option.kind == YES else not value, where)
         else:
             faults.append(f"{where}: {value!r} is to be true or false")
-    elif isinstance(value, (dict, list, bool)) or value is None:
+    elif option.kind == RANGE and isinstance(value, (list, tuple)) and len(value) == 2:
+        read = _value_of(option, [str(each) for each in value], where, faults)
+        if read is not None:
+            said[option.key] = (read, where)
+    elif isinstance(value, (dict, list, tuple, bool)) or value is None or option.kind == RANGE:
         faults.append(f"{where}: {value!r} is no {'text' if option.kind == TEXT else 'number'}")
     else:
         read = _value_of(option, [str(value)], where, faults)

@@ -13,12 +13,11 @@ end of this process, whatever it dies of.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .output import Output, write_all
 from .places import NEVER_INHERITED, is_local, own_part
@@ -113,6 +112,10 @@ class Crew:
             for event in [each for each in self._pending if isinstance(each, HostLost) and each.host in waiting]:
                 failed[event.host] = event.why
                 self._pending.remove(event)
+        if self._settings.function is not None:
+            for remote in [self._remotes[host] for host in wanted if host in self._remotes and host not in waiting]:
+                remote.set_package(self._settings.function.package)
+                self._watch_writing(remote)
         for host in waiting:
             failed[host] = f"no answer within {self._settings.start_timeout:g} s"
             self.leave(host)
@@ -254,6 +257,8 @@ class Crew:
                 self._output.write(self._labels[name], rest[0], rest[1])  # type: ignore[arg-type]
             elif what == "exited":
                 self._exited(name, rest[0], rest[1])  # type: ignore[arg-type]
+            elif what == "result":
+                self._results[name] = [rest[0]]  # type: ignore[list-item]
             else:
                 self._finished(name)
 
@@ -281,12 +286,14 @@ class Crew:
         if kind in (b"1", b"2"):
             self._output.write(self._labels[name], STDOUT if kind == b"1" else STDERR, data)
         elif kind == b"X":
-            ended = json.loads(data)
+            ended = _object_of(data)
             self._exited(name, ended["code"], ended["signal"])
+        elif kind == b"R":
+            self._results.setdefault(name, []).append(data)
         elif kind == b"F":
             self._finished(name)
         elif kind == b"N":
-            fault = json.loads(data)
+            fault = _object_of(data)
             self._could_not_start(name, fault["what"], fault["number"])
 
     def _lose(self, remote: RemoteHost) -> None:
@@ -314,6 +321,9 @@ class Crew:
 
     def _finished(self, name: str) -> None:
         self._output.finish(self._labels[name])
+        result = self._results.pop(name, None)
+        if result is not None and self._settings.function is not None:
+            self._settings.function.results[name] = b"".join(result)
         self._forget(name)
         self._pending.append(Finished(name))
 
@@ -338,3 +348,8 @@ class Crew:
     def _unwatch(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)
         del self._watched[descriptor]
+
+
+def _object_of(data: bytes) -> Any:
+    import json  # of runs on several hosts alone
+    return json.loads(data)

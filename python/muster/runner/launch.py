@@ -13,6 +13,8 @@ from typing import List, Optional
 
 #: Bad usage, as everywhere in Muster (docs/exit-codes.md).
 BAD_USAGE = 2
+#: As shells have it for a program that writes where nobody reads.
+BROKEN_PIPE = 141
 
 
 def main(words: Optional[List[str]] = None) -> int:
@@ -64,8 +66,7 @@ def launch(settings: "Settings") -> int:  # noqa: F821
         from .static import run_static
         return run_static(settings)
     except BrokenPipeError:
-        # Nobody reads what the ranks write, as after "| head": the end, as it is for any program.
-        return 141
+        return BROKEN_PIPE
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
         say(f"{what}{error.strerror or error}; the run has ended")
@@ -74,11 +75,12 @@ def launch(settings: "Settings") -> int:  # noqa: F821
 
 def console() -> None:
     """The console script."""
-    code = main()
     try:
+        code = main()
         sys.stdout.flush()
-    except OSError:
-        pass
+    except BrokenPipeError:
+        # Nobody reads any more, as after "| head": the end, as it is for any program.
+        code = BROKEN_PIPE
     # All that was started is gone, and what the ranks wrote is written: nothing is left to tidy up.
     os._exit(code)
 

@@ -26,17 +26,20 @@ LEFTOVER_GRACE = 1.0
 
 STDOUT, STDERR = 1, 2
 
+PACKAGE_VARIABLE, RESULT_VARIABLE = "MUSTER_RUN_PACKAGE", "MUSTER_RUN_RESULT"
+
 _PR_SET_PDEATHSIG = 1
 _READ_ONCE = 1 << 16
 _GUARDED = struct.Struct("=ci")
 
 
 class _Process:
-    def __init__(self, name, pid, pidfd, streams):
+    def __init__(self, name, pid, pidfd, streams, result):
         self.name = name
         self.pid = pid
         self.pidfd = pidfd
         self.streams = streams  # number of descriptor -> STDOUT or STDERR
+        self.result = result  # a file that it may write to, or -1
         self.is_over = False
         self.was_cleared = False  # whether its group was killed after its end
         self.kill_at = None  # when its group is killed
@@ -53,6 +56,7 @@ class Processes:
         self._woken, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._epoll.register(self._woken, select.EPOLLIN)
         self._guard = None
+        self._package = -1
         self._prctl = ctypes.CDLL(None).prctl
 
     def __len__(self):
@@ -62,20 +66,33 @@ class Processes:
     def __contains__(self, name):
         return name in self._by_name
 
+    def set_package(self, package):
+        """Every process that is started from now on finds these bytes in a file in memory, open as the descriptor
+        that PACKAGE_VARIABLE names; what it writes to the one that RESULT_VARIABLE names is told of by events."""
+        self._package = os.memfd_create("package", os.MFD_CLOEXEC)
+        with open(self._package, "wb", closefd=False) as file:
+            file.write(package)
+
     def start(self, name, command, environment, folder):
         """Starts `command` (found in the PATH of `environment`) in `folder`, with nothing to read.
 
         Errors: OSError with the file that it is about where the folder or the program cannot be used."""
         if self._guard is None:
             self._guard = _Guard()
+        result = -1
         pipes = []
         try:
             for _ in range(3):
                 pipes.append(os.pipe2(os.O_CLOEXEC))
-            pid = self._fork(command, environment, folder, *(write for _, write in pipes))
+            if self._package >= 0:
+                result = os.memfd_create("result", os.MFD_CLOEXEC)
+                environment = dict(environment)
+                environment.update({PACKAGE_VARIABLE: str(self._package), RESULT_VARIABLE: str(result)})
+            kept = (self._package, result) if self._package >= 0 else ()
+            pid = self._fork(command, environment, folder, kept, *(write for _, write in pipes))
         except BaseException:
-            for pair in pipes:
-                os.close(pair[0])
+            for descriptor in [pair[0] for pair in pipes] + [result] * (result >= 0):
+                os.close(descriptor)
             raise
         finally:
             for pair in pipes:
@@ -87,11 +104,11 @@ class Processes:
         if said:
             os.waitpid(pid, 0)
             self._guard.remove(pid)
-            os.close(out)
-            os.close(err)
+            for descriptor in [out, err] + [result] * (result >= 0):
+                os.close(descriptor)
             number, what = said.split(b" ", 1)
             raise OSError(int(number), os.strerror(int(number)), os.fsdecode(what))
-        process = _Process(name, pid, os.pidfd_open(pid), {out: STDOUT, err: STDERR})
+        process = _Process(name, pid, os.pidfd_open(pid), {out: STDOUT, err: STDERR}, result)
         self._by_name[name] = process
         for descriptor in (process.pidfd, out, err):
             self._by_descriptor[descriptor] = process
@@ -122,7 +139,7 @@ class Processes:
 
     def events(self, timeout=None):
         """What has happened, in order: ("output", name, STDOUT or STDERR, bytes), ("exited", name, code, signal), of
-        which the one that does not apply is 0, ("finished", name). Waits up to `timeout` seconds (None: for ever)
+        which the one that does not apply is 0, ("result", name, bytes) if it left one, ("finished", name). Waits up to `timeout` seconds (None: for ever)
         for the first, and returns early where it is woken."""
         bound = self.wait_at_most()
         wait = bound if timeout is None else timeout if bound is None else min(bound, timeout)
@@ -159,11 +176,11 @@ class Processes:
             self._guard.close()
             self._guard = None
         self._epoll.close()
-        os.close(self._woken)
-        os.close(self._waker)
+        for descriptor in [self._woken, self._waker] + [self._package] * (self._package >= 0):
+            os.close(descriptor)
         return events
 
-    def _fork(self, command, environment, folder, out, err, failed):
+    def _fork(self, command, environment, folder, kept, out, err, failed):
         parent = os.getpid()
         pid = os.fork()
         if pid:
@@ -178,6 +195,8 @@ class Processes:
             os.dup2(nothing, 0)
             os.dup2(out, 1)
             os.dup2(err, 2)
+            for descriptor in kept:
+                os.set_inheritable(descriptor, True)
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
                            signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
@@ -242,6 +261,12 @@ class Processes:
         if self._guard is not None:
             self._guard.remove(process.pid)
         del self._by_name[process.name]
+        if process.result >= 0:
+            with open(process.result, "rb") as file:
+                file.seek(0)
+                result = file.read()
+            if result:
+                events.append(("result", process.name, result))
         events.append(("finished", process.name))
 
 

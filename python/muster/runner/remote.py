@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from .remote_agent import Frames, pack
+from .remote_agent import Frames, pack, parts
 from .settings import Settings
 
 #: How much a login may print before the agent speaks, and how much of what ssh says is kept for people.
@@ -58,6 +58,13 @@ class RemoteHost:
         """The agent answers by frames."""
         self._send(b"S", name, {"command": command, "folder": folder, "environment": environment,
                                 "defaults": defaults, "unset": unset})
+
+    def set_package(self, package: bytes) -> None:
+        """See Processes.set_package."""
+        for part in parts(package):
+            self._unsent += pack(b"P", "", part)
+        self._unsent += pack(b"Q")
+        self.flush()
 
     def end(self, name: str, grace: float) -> None:
         self._send(b"E", name, {"grace": grace})

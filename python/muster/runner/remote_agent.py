@@ -5,9 +5,12 @@ in either direction are frames: a letter, the lengths of a name and of the data 
 
     launcher -> agent    S name {command, folder, environment, defaults, unset}   start it
                          E name {grace}                                           end it
+                         P ""   bytes, more than once                             a package (see `processes`)
+                         Q ""   nothing                                           that was all of it
     agent -> launcher    H ""   {...}                                      hello: it is there
                          1, 2   name, bytes                                what a process wrote
                          X name {code, signal}                             it is over
+                         R name, bytes, more than once                     the result that it left
                          F name                                            it is finished (see `processes`)
                          N name {what, number}                             it could not be started
 
@@ -24,6 +27,12 @@ import struct
 FRAME = struct.Struct(">cII")
 #: Nobody sends a frame with more in it.
 MAX_FRAME = 64 << 20
+#: Packages and results go in parts of this size.
+PART = 1 << 20
+
+
+def parts(data):
+    return [data[begin:begin + PART] for begin in range(0, len(data), PART)]
 
 
 def pack(kind, name="", data=b""):
@@ -57,6 +66,7 @@ class _Agent:
         self._processes = processes
         self._frames = Frames()
         self._is_asked = True
+        self._package = []
         self._say(b"H", "", {
             # "client port server port": how this host and the launcher's see each other.
             "connection": os.environ.get("SSH_CONNECTION", ""),
@@ -79,11 +89,14 @@ class _Agent:
         received = os.read(0, 1 << 16)
         self._is_asked = bool(received)
         for kind, name, data in self._frames.feed(received):
-            asked = json.loads(data.decode())
             if kind == b"S":
-                self._start(name, asked)
+                self._start(name, json.loads(data.decode()))
             elif kind == b"E":
-                self._processes.end([name], asked["grace"])
+                self._processes.end([name], json.loads(data.decode())["grace"])
+            elif kind == b"P":
+                self._package.append(data)
+            elif kind == b"Q":
+                self._processes.set_package(b"".join(self._package))
 
     def _start(self, name, asked):
         # What this host says itself counts for more than what holds elsewhere by default.
@@ -104,6 +117,9 @@ class _Agent:
                 self._write(pack(b"%d" % rest[0], name, rest[1]))
             elif what == "exited":
                 self._say(b"X", name, {"code": rest[0], "signal": rest[1]})
+            elif what == "result":
+                for part in parts(rest[0]):
+                    self._write(pack(b"R", name, part))
             else:
                 self._write(pack(b"F", name))
 

@@ -7,7 +7,7 @@ another.
 from __future__ import annotations
 
 import os
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
 #: Who starts the ranks: this package itself, an mpirun, or LSF's jsrun.
 GLOO, MPI = "gloo", "mpi"
@@ -25,6 +25,16 @@ class Host(NamedTuple):
 
     name: str
     slots: int
+
+
+class Function:
+    """A function on its way to the processes, and the results on their way back; both as bytes that others understand
+    (see `function`). Processes find each in a file in memory that they are given open, and that nobody else can open."""
+
+    def __init__(self, package: bytes) -> None:
+        self.package = package
+        #: By the name of the process, in the order in which they ended.
+        self.results: Dict[str, bytes] = {}
 
 
 class Settings(NamedTuple):
@@ -79,6 +89,8 @@ class Settings(NamedTuple):
     environment: Mapping[str, str] = {}
     #: The folder that ranks start in, on every host.
     working_folder: str = os.curdir
+    #: What `run()` has every process call; its results are gathered in it.
+    function: Optional[Function] = None
 
     @property
     def is_elastic(self) -> bool:

@@ -1,0 +1,81 @@
+"""What the processes of `run()` are: reads the function that this process was given, calls it, leaves the result."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import traceback
+from typing import Any, Dict
+
+from .processes import PACKAGE_VARIABLE, RESULT_VARIABLE
+
+
+def main() -> int:
+    package, result = (int(os.environ.pop(name)) for name in (PACKAGE_VARIABLE, RESULT_VARIABLE))
+    for descriptor in (package, result):
+        os.set_inheritable(descriptor, False)
+    outcome = _call(package)
+    with open(result, "wb") as file:
+        file.write(pickle.dumps(outcome))
+    return 0 if outcome["error"] is None else 1
+
+
+def _call(package: int) -> Dict[str, Any]:
+    """The value, or the exception, as a pickle of its own: the one may be read where the other cannot."""
+    try:
+        file = io.BytesIO(_content_of(package))
+        sys.path += [each for each in pickle.load(file) if each not in sys.path]
+        func, args, kwargs = pickle.load(file)
+        value = func(*args, **kwargs)
+        return {"rank": _rank(), "value": _dumps(value), "error": None}
+    except Exception as error:
+        text = traceback.format_exc()
+        sys.stderr.write(text)
+        return {"rank": _rank(), "value": _dumps_if_possible(error), "error": text}
+
+
+def _content_of(descriptor: int) -> bytes:
+    # All processes of a host share this open file, and with it the place where it is read.
+    parts = []
+    at = 0
+    while True:
+        part = os.pread(descriptor, 1 << 24, at)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        at += len(part)
+
+
+def _rank() -> int:
+    """In the last world that this process was in; that of an elastic run is not what the environment says."""
+    basics = sys.modules.get("muster.common.basics")
+    if basics is not None and basics.is_initialized():
+        return int(basics.rank())
+    for name in ("HOROVOD_RANK", "MUSTER_ELASTIC_WORKER"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def _dumps(value: Any) -> bytes:
+    try:
+        from cloudpickle import dumps
+    except ImportError:
+        from pickle import dumps
+    try:
+        return dumps(value)
+    except Exception as error:
+        raise TypeError(f"what the function returned, {type(value).__name__}, cannot be sent back: {error}") from error
+
+
+def _dumps_if_possible(error: BaseException) -> bytes:
+    try:
+        return _dumps(error)
+    except TypeError:
+        return b""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
