@@ -85,6 +85,9 @@ class Crew:
         self._labels: Dict[str, str] = {}
         self._over: Dict[str, bool] = {}
         self._pending: Deque[Event] = deque()
+        self._results: Dict[str, List[bytes]] = {}
+        if settings.function is not None:
+            self._local.set_package(settings.function.package)
         # Hosts of begin_to_reach that have not answered, and until when they may.
         self._awaited: Dict[str, float] = {}
 
@@ -112,10 +115,6 @@ class Crew:
             for event in [each for each in self._pending if isinstance(each, HostLost) and each.host in waiting]:
                 failed[event.host] = event.why
                 self._pending.remove(event)
-        if self._settings.function is not None:
-            for remote in [self._remotes[host] for host in wanted if host in self._remotes and host not in waiting]:
-                remote.set_package(self._settings.function.package)
-                self._watch_writing(remote)
         for host in waiting:
             failed[host] = f"no answer within {self._settings.start_timeout:g} s"
             self.leave(host)
@@ -273,10 +272,14 @@ class Crew:
             elif remote.hello is not None:
                 write_all(STDERR, said)
         else:
+            was_reached = remote.hello is not None
             frames = remote.receive()
             if frames is None:
                 self._lose(remote)
             else:
+                if not was_reached and remote.hello is not None and self._settings.function is not None:
+                    remote.set_package(self._settings.function.package)
+                    self._watch_writing(remote)
                 for kind, name, data in frames:
                     self._take(kind, name, data)
 
