@@ -1,0 +1,231 @@
+"""An elastic run for tests: a real driver with a discovery script that prints a file, and real workers.
+
+    with ElasticRun(2, "--min-np", "1") as run:
+        run.until_trained_with(2)
+        run.kill(0)
+        run.until_trained_with(1)
+        run.finish()
+        self.assertEqual(run.code, 0)
+
+"localhost", "127.0.0.1" and "::1" are hosts of their own to the driver, and all of them are this machine. Each wait has
+a bound that only a hang meets; then what was printed is shown. At the end nothing is left: what was started is ended,
+and the test fails where a process of the run outlived the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+PROGRAM = TESTS / "ranks" / "elastic_training.py"
+BOUND = 120
+
+_ENTERED = re.compile(r"entered as (\d+) of (\d+) on (\S+) local (\d+) of (\d+) cross (\d+) of (\d+) at (\d+) "
+                      r"worker (\d+) process (\d+)")
+_HIDDEN = re.compile(r"(MUSTER|HOROVOD|OMPI|PRTE|PMIX|PMI|SLURM)_|(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT)$")
+
+
+class Entered:
+    """A worker says that it trains in a new round."""
+
+    def __init__(self, match):
+        (self.rank, self.size, self.local_rank, self.local_size, self.cross_rank, self.cross_size, self.batch) = (
+            int(match[each]) for each in (1, 2, 4, 5, 6, 7, 8))
+        self.host, self.worker, self.process = match[3], match[9], int(match[10])
+
+
+class ElasticRun:
+    def __init__(self, slots, *arguments, program=(), command=None, hosts=None, script=None, environment=None):
+        """`slots`: on localhost; or `hosts`, the text of the discovery file. `program`: more arguments of the training;
+        or `command`, in its place."""
+        self.folder = Path(tempfile.mkdtemp(prefix="elastic-"))
+        self.log = self.folder / "log"
+        self.log.mkdir()
+        self.fifo = self.folder / "fifo"
+        os.mkfifo(self.fifo)
+        self.hosts(hosts if hosts is not None else f"localhost:{slots}")
+        self.lines = []
+        self.code = None
+        #: What each worker said last of where it is.
+        self.entered = {}
+        self._queue = queue.Queue()
+        command = command or [sys.executable, str(PROGRAM), "--log", str(self.log), "--finish",
+                              str(self.folder / "finish"), "--fifo", str(self.fifo), *map(str, program)]
+        variables = {name: value for name, value in os.environ.items()
+                     if not _HIDDEN.match(name) or name == "MUSTER_COLLECTIVE_LIBRARY"}
+        variables.update(PYTHONPATH=os.pathsep.join([str(TESTS.parent), str(TESTS)]), OMP_NUM_THREADS="1",
+                         PYTHONUNBUFFERED="1", ELASTIC_TEST=str(self.folder), TMPDIR=str(self.folder),
+                         **(environment or {}))
+        script = script or f"cat {self.folder}/hosts"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "muster.runner.launch", "--host-discovery-script", script, *arguments, *command],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=variables,
+            stdin=subprocess.DEVNULL)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._deadline = time.monotonic() + BOUND
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join(BOUND)
+        left = self._left_processes()
+        self.process.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if left and kind is None:
+            raise AssertionError(f"processes of the run outlived it: {left}")
+
+    # --- what happens ---
+
+    def hosts(self, text):
+        """What the discovery script prints from now on."""
+        draft = self.folder / "hosts.new"
+        draft.write_text(text.replace(" ", "\n") + "\n")
+        draft.rename(self.folder / "hosts")
+
+    def kill(self, *ranks):
+        """The workers that have these ranks now. Returns the time."""
+        processes = [self.process_of(rank) for rank in ranks]
+        now = time.monotonic()
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        return now
+
+    def process_of(self, rank):
+        return next(each.process for each in self.current() if each.rank == rank)
+
+    def current(self):
+        """The workers of the newest round, by rank, as far as they have said so."""
+        newest = list(self.entered.values())[-1].size
+        last = {}
+        for each in self.entered.values():
+            last[each.rank] = each
+        return [last[rank] for rank in sorted(last) if rank < newest]
+
+    def end_training(self):
+        """The workers end in order."""
+        (self.folder / "finish").touch()
+
+    def finish(self):
+        """Ends the training, and waits for the end of the run."""
+        self.end_training()
+        return self.wait()
+
+    def wait(self):
+        """Waits for the end of the run; returns all that was printed."""
+        while self._next() is not None:
+            pass
+        self.code = self.process.wait()
+        return self.text
+
+    # --- what is seen ---
+
+    @property
+    def text(self):
+        return "\n".join(self.lines)
+
+    def until(self, words, count=1):
+        """Reads lines up to the `count`th with `words` (a regular expression) in it; returns that one's match."""
+        while True:
+            line = self._next()
+            if line is None:
+                raise AssertionError(f"the run ended without {words!r}; it printed:\n{self.text}")
+            found = re.search(words, line)
+            count -= bool(found)
+            if not count:
+                return found
+
+    def until_all_entered(self, size):
+        """Until a round of so many has begun on all of its ranks. Returns them by rank."""
+        waiting = {}
+        while len(waiting) < size:
+            found = Entered(self.until(_ENTERED.pattern))
+            if found.size == size:
+                waiting[found.rank] = found
+            else:
+                waiting.clear()
+        return [waiting[rank] for rank in range(size)]
+
+    def until_trained_with(self, size):
+        """Until somebody has trained on a batch in a world of this size. Returns the time at which that was done."""
+        return float(self.until(rf"trained \d+ with {size} worker \d+ time ([0-9.]+)")[1])
+
+    def logs(self):
+        """What each worker did, by its name: pairs of a word and a batch."""
+        return {file.name: [(line.split()[0], int(line.split()[1])) for line in file.read_text().splitlines()]
+                for file in sorted(self.log.iterdir())}
+
+    def assert_every_batch_counted_once(self, test):
+        """Nothing was trained twice beyond the last commit, nothing left out, and all ended with the same weight."""
+        ends = re.findall(r"done as (\d+) of (\d+) at (\d+) exact (\w+)", self.text)
+        test.assertEqual({each[1:] for each in ends}, {(str(len(ends)), ends[0][2], "True")}, self.text)
+        for worker, steps in self.logs().items():
+            committed, following = 0, None
+            for what, batch in steps:
+                if what == "enter":
+                    # A survivor goes on from its last commit; who comes new, from that of the others.
+                    if following is not None:
+                        test.assertEqual(batch, committed, f"worker {worker} went back too far, or not far enough")
+                    following = batch
+                elif what == "trained":
+                    test.assertEqual(batch, following, f"worker {worker} left out a batch, or repeated one")
+                    following += 1
+                else:
+                    committed = batch
+
+    def _next(self):
+        try:
+            line = self._queue.get(timeout=max(0.0, self._deadline - time.monotonic()))
+        except queue.Empty:
+            raise AssertionError(f"nothing came any more; printed so far:\n{self.text}") from None
+        if line is not None:
+            self.lines.append(line)
+            found = _ENTERED.search(line)
+            if found:
+                self.entered[found[9]] = Entered(found)
+        return line
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._queue.put(line.rstrip("\n"))
+        self._queue.put(None)
+
+    def _left_processes(self):
+        """Processes that carry this run's mark in their environment. Those that are ending are given time to."""
+        mark = f"ELASTIC_TEST={self.folder}\0".encode()
+        left = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark not in (folder / "environ").read_bytes() + b"\0" or int(folder.name) == os.getpid():
+                    continue
+                pidfd = os.pidfd_open(int(folder.name))
+            except (OSError, ValueError):
+                continue
+            try:
+                if not _ends_within(pidfd, 20):
+                    left.append((int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()))
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            finally:
+                os.close(pidfd)
+        return left
+
+
+def _ends_within(pidfd, seconds):
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    return bool(poller.poll(1000 * seconds))
