@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from ctypes import byref, c_int, c_void_p
-from typing import Any, Callable, Dict, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .environment import Place
 from .exceptions import NOT_INITIALIZED
@@ -81,13 +81,14 @@ lock = threading.RLock()
 current: Optional[World] = None
 
 #: Who has something in a session's memory.
-_departures: "Set[weakref.WeakMethod[Callable[[], None]]]" = set()
+_departures: "List[weakref.WeakMethod[Callable[[], None]]]" = []
 
 
 def before_end(leave: Callable[[], None]) -> None:
     """Calls the method `leave` each time before sessions end, as long as its object lives: for who keeps something in
     memory that they own."""
-    _departures.add(weakref.WeakMethod(leave, _departures.discard))
+    _departures[:] = [each for each in _departures if each() is not None]
+    _departures.append(weakref.WeakMethod(leave))
 
 
 def depart() -> None:
