@@ -1,0 +1,103 @@
+"""How operations run eagerly and inside of graphs, without anything compiled against TensorFlow.
+
+Eager mode hands over and waits on the thread that calls, so errors and Ctrl-C are ordinary exceptions.
+
+A graph (tf.function, Keras) calls Python back in three steps, of which none blocks a thread of TensorFlow:
+
+    begin    tf.numpy_function  hands the operation over and returns a token
+    dequeue  of a tf.queue      TensorFlow's own asynchronous kernel: parked until the token comes
+    finish   tf.numpy_function  takes the results of that token, or raises what went wrong
+
+A thread of this module waits for the operation and puts the token into the queue. Were waiting done inside of a
+callback, it would hold a thread of TensorFlow's pool: on a machine with few cores, two ranks that reach independent
+operations in different order would wait for each other for ever. As it is, `begin` is stateful, so TensorFlow runs
+all of them in the order of the program and none waits for another's end; `finish` has no state and runs as soon as
+its own operation is done. Operations whose order is fixed by their data have the same order on all ranks; all others
+may differ. The gradients of a step travel as one operation anyway, whichever is computed first.
+
+Graphs of TensorFlow 1 (tf.compat.v1.Session) have no queue that Python could fill: there `finish` waits on a thread
+of the session. Ranks that reach independent operations in different orders need as many inter-op threads there.
+
+XLA cannot compile calls of Python; that is said when a function with jit_compile=True is traced.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from . import flights, tensors
+from .plans import Plan
+
+Kernel = Callable[[Sequence[np.ndarray], tensors.MakeOutput], Plan]
+
+_NO_XLA = ("{} cannot be compiled by XLA, which cannot call the library: leave this function out of jit_compile=True "
+           "(for Keras: model.compile(..., jit_compile=False)), and compile what lies between such operations")
+
+_names_of_graph: "weakref.WeakKeyDictionary[Any, Dict[str, Any]]" = weakref.WeakKeyDictionary()
+
+
+def run(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[tf.DType], shapes: Sequence[Any],
+        name: str) -> List[Any]:
+    """The values of `kernel` for the arrays of `inputs`.
+
+    shapes: what is known of the shapes of the values before they are there. Errors, in eager mode: those of the
+    kernel and of operations.run(). In a graph TensorFlow raises an error of its own with the same sentence, which
+    errors.as_own() turns back.
+    """
+    if tf.executing_eagerly():
+        plan = kernel([tensors.view(each) for each in inputs], tensors.output_in_eager_mode)
+        return plan.run()
+    refuse_xla(name)
+    values = _run_in_graph(kernel, inputs, output_types)
+    for value, shape in zip(values, shapes):
+        value.set_shape(shape)
+    return values
+
+
+def refuse_xla(name: str) -> None:
+    """Errors: NotImplementedError while XLA traces."""
+    # TensorFlow says it nowhere public; without this the compiler's own message names a node and no way out.
+    from tensorflow.python.ops import control_flow_util
+    if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+        raise NotImplementedError(_NO_XLA.format(name))
+
+
+def unique_name(name: str) -> str:
+    """`name`, or the next of its kind within the graph that is being built: equal on all ranks that build alike."""
+    graph = tf.compat.v1.get_default_graph()
+    counters = _names_of_graph.setdefault(graph, {})
+    number = next(counters.setdefault(name, itertools.count()))
+    return name if number == 0 else f"{name}_{number}"
+
+
+def _run_in_graph(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[tf.DType]) -> List[Any]:
+    site = flights.Site(_queue())
+
+    def begin(*values: Any) -> np.int64:
+        plan = kernel(tensors.views_in_graph(values), tensors.output_in_graph)
+        return np.int64(site.begin(plan))
+
+    def finish(token: np.int64) -> List[Any]:
+        return site.finish(int(token))
+
+    with tf.device("CPU:0"):
+        token = tf.numpy_function(begin, list(inputs), tf.int64)
+        token.set_shape(())
+        if site.queue is not None:
+            with tf.control_dependencies([token]):
+                token = site.queue.dequeue()
+        values = tf.numpy_function(finish, [token], list(output_types), stateful=False)
+    return list(values)
+
+
+def _queue() -> Optional[Any]:
+    """A queue that both this graph and Python can use; None where graphs are all there is."""
+    with tf.init_scope():
+        if not tf.executing_eagerly():
+            return None
+        return tf.queue.FIFOQueue(flights.MOST_IN_FLIGHT, [tf.int64], shapes=[()])

@@ -1,0 +1,56 @@
+"""Ctrl-C while a graph runs.
+
+The main thread is inside of TensorFlow then, and Python handles signals on the main thread alone: without help Ctrl-C
+would wait for the other ranks as long as the graph does. Python can write the number of each signal into a
+descriptor, at once and on whatever thread it comes; a thread that reads it ends the waiting. The graph then fails,
+the main thread comes back, and there Python raises KeyboardInterrupt as always.
+
+Where the program has such a descriptor itself (asyncio) or handles SIGINT in its own way, it is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Callable
+
+_lock = threading.Lock()
+_is_watching = False
+
+
+def watch(on_interrupt: Callable[[], None]) -> None:
+    """Calls `on_interrupt` for each Ctrl-C from now on. What is called on another thread than the main one does
+    nothing until prepare() was called on that."""
+    global _is_watching
+    with _lock:
+        if _is_watching or _read < 0:
+            return
+        _is_watching = True
+    threading.Thread(target=_loop, args=(on_interrupt,), name="muster watches for Ctrl-C", daemon=True).start()
+
+
+_read = -1
+
+
+def prepare() -> None:
+    """Asks Python to tell of signals. On the main thread; elsewhere, or where somebody else is told, nothing."""
+    global _read
+    if _read >= 0 or threading.current_thread() is not threading.main_thread():
+        return
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    if before != -1:
+        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        os.close(reading)
+        os.close(writing)
+        return
+    os.set_blocking(reading, True)
+    _read = reading
+
+
+def _loop(on_interrupt: Callable[[], None]) -> None:
+    while True:
+        numbers = os.read(_read, 64)
+        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            on_interrupt()

@@ -1,0 +1,60 @@
+"""The same variables on all ranks when training begins."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from ...common.process_sets import global_process_set
+from ..elastic import build_optimizer, variables_of_optimizer
+from ..variables import broadcast_variables, tensor_of
+
+
+class BroadcastGlobalVariablesCallback:
+    """Gives the root's variables, of the model and of its optimizer, to all ranks.
+
+    Before the first batch where the model has variables by then; those that come only with the first batch follow
+    after it. It is the first of the callbacks that changes anything.
+    """
+
+    def __init__(self, root_rank: int, device: str = "", local_variables: Optional[List[Any]] = None) -> None:
+        """local_variables: those that stay each rank's own. `device` is taken from programs that give it."""
+        super().__init__()
+        self.root_rank = root_rank
+        self.device = device
+        self.local_variables = list(local_variables or [])
+        self.broadcast_done = False
+        self._sent = 0
+
+    def register_local_var(self, variable: Any) -> None:
+        """This variable stays each rank's own."""
+        self.local_variables.append(variable)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self.broadcast_done:
+            return
+        model: Any = self.model  # type: ignore[attr-defined]
+        build_optimizer(model.optimizer, model)
+        self._send(self._variables())
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self.broadcast_done:
+            return
+        listed = self._variables()
+        if len(listed) != self._sent:
+            self._send(listed)
+        self.broadcast_done = True
+
+    def _variables(self) -> List[Any]:
+        model: Any = self.model  # type: ignore[attr-defined]
+        local = {tensor_of(each).ref() for each in self.local_variables}
+        listed = [*_built(model), *variables_of_optimizer(model.optimizer)]
+        return [each for each in listed if tensor_of(each).ref() not in local]
+
+    def _send(self, listed: List[Any]) -> None:
+        broadcast_variables(listed, self.root_rank, global_process_set)
+        self._sent = len(listed)
+
+
+def _built(model: Any) -> List[Any]:
+    # A model that learns its shapes from the first batch has no variables before it; Keras 2 refuses to list them.
+    return list(model.variables) if model.built else []

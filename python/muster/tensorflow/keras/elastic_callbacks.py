@@ -1,0 +1,86 @@
+"""Callbacks that keep the state of an elastic training up to date, for either Keras."""
+
+from __future__ import annotations
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+
+class CommitStateCallback:
+    """Commits the state after every so many batches, and at the end of each epoch."""
+
+    def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
+        """batches_per_commit: more costs fewer copies, and more batches that are done again after a loss."""
+        super().__init__()
+        if batches_per_commit < 1:
+            raise ValueError(f"batches_per_commit is {batches_per_commit}; it has to be 1 or more")
+        self.state = state
+        self.batches_per_commit = batches_per_commit
+        self.batches_remaining = batches_per_commit
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        # Ranks that come later begin to count with the others.
+        self.batches_remaining = self.batches_per_commit
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.batches_remaining -= 1
+        if self.batches_remaining == 0:
+            self.batches_remaining = self.batches_per_commit
+            self.state.commit()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.state.commit()
+
+
+class UpdateBatchStateCallback:
+    """Keeps the batch in `state.batch`, and shortens the first epoch after a loss by the batches that are done.
+
+    Comes before CommitStateCallback.
+    """
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self.state = state
+        self.steps_per_epoch: Any = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.steps_per_epoch = None
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        parameters = self.params  # type: ignore[attr-defined]
+        if parameters.get("steps"):
+            if self.steps_per_epoch is None:
+                self.steps_per_epoch = parameters["steps"]
+            parameters["steps"] = self.steps_per_epoch - self.state.batch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.state.batch = batch + 1
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.state.batch = 0
+
+
+class UpdateEpochStateCallback:
+    """Keeps the epoch in `state.epoch`, counted over all the runs of fit(). Comes before CommitStateCallback."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__()
+        self.state = state
+        self.initial_epoch = state.epoch
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.initial_epoch = self.state.epoch
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.state.epoch = self.initial_epoch + epoch + 1
+
+
+@functools.lru_cache(maxsize=None)
+def elastic_classes_for(keras: Any) -> SimpleNamespace:
+    """The callbacks that derive from `keras.callbacks.Callback`."""
+    base = keras.callbacks.Callback
+    return SimpleNamespace(**{
+        each.__name__: type(each.__name__, (each, base),
+                            {"__doc__": each.__doc__, "__module__": f"{__package__}.elastic"})
+        for each in (CommitStateCallback, UpdateBatchStateCallback, UpdateEpochStateCallback)})

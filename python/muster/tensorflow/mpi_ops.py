@@ -1,0 +1,62 @@
+"""All operations, and the questions of a rank, in one place."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from ..common import basics
+from ..common.basics import (cross_rank, cross_size, init as _init, is_homogeneous, is_initialized, local_rank,
+                             local_size, mpi_threads_supported, rank, shutdown, size, start_timeline, stop_timeline)
+from ..common.process_sets import ProcessSet, global_process_set
+from ..common.reduce_ops import Adasum, Average, Max, Min, Product, Sum
+from . import interrupts, plans
+from .execution import refuse_xla, run
+from .gathering import allgather, alltoall, broadcast, broadcast_group, grouped_allgather
+from .naming import name_of
+from .questions import local_rank_op, local_size_op, process_set_included_op, rank_op, size_op
+from .reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    """Joins the ranks of the job; see muster.common.basics.init."""
+    _init(comm, process_sets)
+    interrupts.prepare()
+
+
+def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
+               process_set: ProcessSet = global_process_set) -> List[Any]:
+    """Gives the root's values to the variables of every rank, and returns these; in a graph of TensorFlow 1, the
+    operations that do so."""
+    values = broadcast_group([tf.convert_to_tensor(each) for each in variables], root_rank, name, process_set)
+    assigned = [each.assign(value) for each, value in zip(variables, values)]
+    return list(variables) if tf.compat.v1.executing_eagerly_outside_functions() else assigned
+
+
+def join() -> tf.Tensor:
+    """This rank has no more data: it takes part in all reductions with zeros until everybody has joined. The last
+    rank that did."""
+    if tf.executing_eagerly():
+        return tf.constant(basics.join(), tf.int32)
+    refuse_xla("join")
+    last = tf.numpy_function(lambda: np.int32(basics.join()), [], tf.int32)
+    last.set_shape(())
+    return last
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> Any:
+    """Every rank of the set has come here. In a graph of TensorFlow 1, the operation that waits for it."""
+    kernel = functools.partial(plans.barrier, name=name_of("barrier", None), process_set=process_set)
+    (done,) = run(kernel, [], [tf.int32], [()], "barrier")
+    return None if tf.executing_eagerly() else done.op
+
+
+__all__ = [
+    "Adasum", "Average", "Max", "Min", "Product", "Sum", "allgather", "allreduce", "alltoall", "barrier", "broadcast",
+    "broadcast_", "cross_rank", "cross_size", "grouped_allgather", "grouped_allreduce", "grouped_reducescatter",
+    "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_rank_op", "local_size", "local_size_op",
+    "mpi_threads_supported", "process_set_included_op", "rank", "rank_op", "reducescatter", "shutdown", "size",
+    "size_op", "start_timeline", "stop_timeline"]

@@ -1,0 +1,137 @@
+"""Optimizers that average the gradients over the ranks before they apply them.
+
+An optimizer keeps its class's name, its configuration and its state; it is the same object's data under a class that
+reduces first. This serves the optimizers of Keras 3 (`apply`), those of Keras 2 and its legacy ones
+(`apply_gradients`), and those of TensorFlow 1 (`compute_gradients`).
+
+op=Adasum combines the gradients, of all kinds of optimizers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, List, Optional
+
+import tensorflow as tf
+
+from ..common.process_sets import ProcessSet, global_process_set
+from ..common.reduce_ops import Average
+from .aggregation import LocalAggregation
+from .compression import Compression
+from .gradients import GradientReducer, Groups, register_layers
+
+_numbers = itertools.count()
+
+
+def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking: bool = False, device_dense: str = "",
+                         device_sparse: str = "", compression: Any = Compression.none, sparse_as_dense: bool = False,
+                         backward_passes_per_step: int = 1, op: int = Average, gradient_predivide_factor: float = 1.0,
+                         average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Groups = None,
+                         process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
+    """`optimizer`, which from now on reduces the gradients over the ranks before it applies them.
+
+    optimizer: of Keras 3, Keras 2 (tf_keras) or tf.compat.v1.train. name: by which the ranks find each other's
+    gradients, otherwise one of its own for each optimizer in the order in which they are made. use_locking: of
+    TensorFlow 1. backward_passes_per_step: gradients are added up over so many passes before they are reduced and
+    applied; average_aggregated_gradients divides by their number. For the rest see DistributedGradientTape().
+
+    Errors: ValueError for what is no optimizer and for arguments that do not go together.
+    """
+    del device_dense, device_sparse
+    if backward_passes_per_step <= 0:
+        raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it has to be 1 or more")
+    reducer = GradientReducer(
+        name or f"DistributedOptimizer.{next(_numbers)}", compression=compression, sparse_as_dense=sparse_as_dense,
+        op=op, gradient_predivide_factor=gradient_predivide_factor, num_groups=num_groups, groups=groups,
+        process_set=process_set, scale_local_gradients=scale_local_gradients)
+    aggregation = None
+    if backward_passes_per_step > 1:
+        aggregation = LocalAggregation(backward_passes_per_step, average_aggregated_gradients)
+    if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        from .v1_optimizer import DistributedV1Optimizer
+        return DistributedV1Optimizer(optimizer, name, use_locking, reducer, aggregation)
+    if not hasattr(optimizer, "apply_gradients"):
+        raise ValueError(f"DistributedOptimizer takes an optimizer of Keras or of tf.compat.v1.train, not {optimizer!r}")
+    return _distributed(optimizer, reducer, aggregation)
+
+
+def PartialDistributedOptimizer(optimizer: Any, name: Optional[str] = None, device_dense: str = "",
+                                device_sparse: str = "", compression: Any = Compression.none,
+                                sparse_as_dense: bool = False, gradient_predivide_factor: float = 1.0,
+                                op: int = Average, backward_passes_per_step: int = 1,
+                                average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Groups = None,
+                                process_set: ProcessSet = global_process_set, local_layers: Any = None,
+                                scale_local_gradients: bool = True) -> Any:
+    """DistributedOptimizer() in which the gradients of `local_layers` stay each rank's own."""
+    distributed = DistributedOptimizer(
+        optimizer, name, False, device_dense, device_sparse, compression, sparse_as_dense, backward_passes_per_step,
+        op, gradient_predivide_factor, average_aggregated_gradients, num_groups, groups, process_set,
+        scale_local_gradients)
+    register_layers(distributed._muster_reducer, local_layers)
+    return distributed
+
+
+def _distributed(optimizer: Any, reducer: GradientReducer, aggregation: Optional[LocalAggregation]) -> Any:
+    kind = type(optimizer)
+    if issubclass(kind, _Reducing):
+        raise ValueError(f"{kind.__name__} is a DistributedOptimizer already")
+    # With the name and the module of the optimizer's own, a saved model names a class that can be found again.
+    namespace = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    base = _ReducingKeras3 if hasattr(kind, "apply") else _ReducingKeras2
+    distributed = object.__new__(type(kind.__name__, (base, kind), namespace))
+    # Past __setattr__, in which Keras would take these for parts of what is saved.
+    distributed.__dict__ = optimizer.__dict__
+    distributed.__dict__["_muster_reducer"] = reducer
+    distributed.__dict__["_muster_aggregation"] = aggregation
+    return distributed
+
+
+class _Reducing:
+    _muster_reducer: GradientReducer
+    _muster_aggregation: Optional[LocalAggregation]
+
+    def register_local_var(self, variable: Any) -> None:
+        """The gradient of this variable stays this rank's own."""
+        self._muster_reducer.register_local(variable)
+
+    def _muster_apply(self, gradients: List[Any], variables: List[Any], apply: Any) -> Any:
+        if self._muster_aggregation is None:
+            return apply(self._muster_reducer.reduce(gradients, variables))
+        with tf.init_scope():
+            _build(self, variables)
+        return self._muster_aggregation.apply(
+            gradients, lambda sums: apply(self._muster_reducer.reduce(sums, variables)),
+            # Schedules of the learning rate count batches.
+            lambda: self.iterations.assign_add(1))  # type: ignore[attr-defined]
+
+
+class _ReducingKeras3(_Reducing):
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        variables = list(self._trainable_variables  # type: ignore[attr-defined]
+                         if trainable_variables is None else trainable_variables)
+        return self._muster_apply(
+            list(grads), variables,
+            lambda reduced: super(_ReducingKeras3, self).apply(reduced, variables))  # type: ignore[misc]
+
+
+class _ReducingKeras2(_Reducing):
+    def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        return self._muster_apply(
+            [gradient for gradient, _ in pairs], variables,
+            lambda reduced: super(_ReducingKeras2, self).apply_gradients(  # type: ignore[misc]
+                zip(reduced, variables), *args, **kwargs))
+
+
+def _build(optimizer: Any, variables: List[Any]) -> None:
+    """Makes the optimizer's variables, which it may not do within a branch."""
+    if hasattr(optimizer, "_create_all_weights"):
+        optimizer._create_all_weights(variables)
+    elif not getattr(optimizer, "built", False) and not getattr(optimizer, "_built", False):
+        optimizer.build(variables)
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Whether it comes from DistributedOptimizer()."""
+    return isinstance(optimizer, _Reducing)

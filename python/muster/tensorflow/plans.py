@@ -1,0 +1,196 @@
+"""Operations on arrays: what is handed over to the library for each, and what is made of its results.
+
+A plan is made and begun in one place and finished in another, so that the same one serves eager mode, which waits
+between the two, and graphs, which go on with something else (`execution`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from ..common import operations
+from ..common.operations import Pending, Result
+from ..common.process_sets import ProcessSet
+from ..common.reduce_ops import ReduceOp
+from . import tensors
+from .tensors import MakeOutput
+
+
+@dataclass
+class Plan:
+    #: The arguments of operations.submit() for each operation.
+    parts: List[Dict[str, Any]]
+    #: The values, of the parts' results.
+    finish: Callable[[Sequence[Optional[Result]]], List[Any]]
+    #: What was begun, in order.
+    pending: List[Pending] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Hands all over. Where one is refused, those before it are left to themselves."""
+        self.pending = [operations.submit(**part) for part in self.parts]
+
+    def wait(self) -> List[Any]:
+        """Waits for all of them, also where one fails; the first failure is raised then."""
+        results: List[Optional[Result]] = []
+        failure: Optional[Exception] = None
+        for each in self.pending:
+            try:
+                results.append(each.wait())
+            except Exception as error:  # noqa: B902  (raised below)
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return self.finish(results)
+
+    def run(self) -> List[Any]:
+        """Both; in one call of the library where it is one operation."""
+        if len(self.parts) == 1:
+            return self.finish([operations.run(**self.parts[0])])
+        self.begin()
+        return self.wait()
+
+
+def reduce_all(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
+               postscale: float, process_set: ProcessSet, groups: Optional[Sequence[Sequence[int]]] = None) -> Plan:
+    """Each array reduced over the ranks. Those of one type within a group travel as one; by default all are a
+    group."""
+    outputs = [make(array.shape, array.dtype) for array in arrays]
+    parts = []
+    for number, group in enumerate(groups if groups is not None else [range(len(arrays))]):
+        members_of: Dict[str, List[int]] = {}
+        for index in group:
+            members_of.setdefault(arrays[index].dtype.name, []).append(index)
+        for type_name, members in members_of.items():
+            parts.append(dict(
+                kind="all_reduce", name=name if len(arrays) == 1 else f"{name}.{number}.{type_name}",
+                process_set=process_set, type=type_name, op=op, prescale=prescale, postscale=postscale,
+                buffers=[(tensors.address_of(arrays[i]), tensors.address_of(outputs[i][1]), arrays[i].size)
+                         for i in members],
+                shape=", ".join(tensors.shape_text(arrays[i]) for i in members),
+                keep=[(arrays[i], outputs[i]) for i in members]))
+    return Plan(parts, lambda _: [value for value, _ in outputs])
+
+
+def reduce_scatter(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
+                   postscale: float, process_set: ProcessSet) -> Plan:
+    """This rank's rows of each reduction; the first ranks have one more where they cannot be divided evenly."""
+    size, rank = process_set.size(), process_set.rank()
+    parts, outputs = [], []
+    for index, array in enumerate(arrays):
+        if array.ndim == 0:
+            raise ValueError("reducescatter needs a tensor with a first dimension to divide, not a single number")
+        rows = [array.shape[0] // size + (1 if other < array.shape[0] % size else 0) for other in range(size)]
+        output = make((rows[max(rank, 0)], *array.shape[1:]), array.dtype)
+        row = tensors.row_bytes(array) // array.dtype.itemsize
+        outputs.append(output)
+        parts.append(dict(
+            kind="reduce_scatter", name=_numbered(name, index, arrays), process_set=process_set,
+            type=array.dtype.name, op=op, prescale=prescale, postscale=postscale,
+            buffers=[(tensors.address_of(array), tensors.address_of(output[1]), array.size)],
+            counts=[row * number for number in rows], shape=tensors.shape_text(array), keep=(array, output)))
+    return Plan(parts, lambda _: [value for value, _ in outputs])
+
+
+def gather(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
+    """The arrays of all ranks behind each other; for each array the whole and, behind all of those, where this rank's
+    rows begin in it and how many they are (int32[2])."""
+    sources = [array.reshape(1) if array.ndim == 0 else array for array in arrays]
+    parts = []
+    for index, source in enumerate(sources):
+        # Rows without bytes leave no trace in the lengths of what comes: their number travels in their place.
+        sent = source if tensors.row_bytes(source) else np.array([source.shape[0]], np.int64)
+        parts.append(dict(
+            kind="all_gather", name=_numbered(name, index, arrays), process_set=process_set,
+            buffers=[(tensors.address_of(sent), None, sent.nbytes)],
+            shape=tensors.shape_text(source, any_length=True), keep=sent))
+
+    def finish(results: Sequence[Optional[Result]]) -> List[Any]:
+        pairs = [_received(result, source, make) for result, source in zip(results, sources)]
+        rank = process_set.rank()
+        own = [np.array([rows[:rank].sum(), rows[rank]], np.int32) for _, rows in pairs]
+        return [whole for whole, _ in pairs] + own
+
+    return Plan(parts, finish)
+
+
+def broadcast(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, root: int,
+              process_set: ProcessSet) -> Plan:
+    """The root's arrays."""
+    is_root = process_set.rank() >= 0 and (process_set.ranks or [])[process_set.rank()] == root
+    parts, outputs = [], []
+    for index, array in enumerate(arrays):
+        output = make(array.shape, array.dtype)
+        if is_root:
+            np.copyto(output[1], array)
+        outputs.append(output)
+        parts.append(dict(
+            kind="broadcast", name=_numbered(name, index, arrays), process_set=process_set, root=root,
+            buffers=[(None, tensors.address_of(output[1]), array.nbytes)], shape=tensors.shape_text(array),
+            keep=output))
+    return Plan(parts, lambda _: [value for value, _ in outputs])
+
+
+def exchange(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
+    """Rows of the first array to each rank, as many as the second says (equal parts where there is none); what came,
+    and the rows (int32) from each."""
+    array = arrays[0]
+    rows = _rows_to_each(array, arrays[1] if len(arrays) > 1 else None, process_set.size())
+    row = tensors.row_bytes(array)
+    # As in gather().
+    sent = array if row else np.array(rows, np.int64)
+    part = dict(
+        kind="all_to_all", name=name, process_set=process_set, buffers=[(tensors.address_of(sent), None, sent.nbytes)],
+        counts=[row * number for number in rows] if row else [8] * len(rows),
+        shape=tensors.shape_text(array, any_length=True), keep=sent)
+    return Plan([part], lambda results: list(_received(results[0], array, make)))
+
+
+def barrier(_: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
+    """Every rank has come here."""
+    return Plan([dict(kind="barrier", name=name, process_set=process_set, buffers=())],
+                lambda _: [np.int32(0)])
+
+
+def _numbered(name: str, index: int, listed: Sequence[Any]) -> str:
+    return name if len(listed) == 1 else f"{name}_{index + 1}of{len(listed)}"
+
+
+def _rows_to_each(array: np.ndarray, splits: Optional[np.ndarray], size: int) -> List[int]:
+    if array.ndim == 0:
+        raise ValueError("alltoall needs a tensor with a first dimension to divide, not a single number")
+    length = array.shape[0]
+    if splits is None:
+        if length % size:
+            raise ValueError(f"alltoall without splits divides the {length} rows of the tensor among {size} ranks, "
+                             f"which leaves {length % size} over: give splits")
+        return [length // size] * size
+    rows = [int(number) for number in np.ravel(splits)]
+    faults = []
+    if len(rows) != size:
+        faults.append(f"has {len(rows)} entries for {size} ranks")
+    if any(number < 0 for number in rows):
+        faults.append(f"has negative ones: {rows}")
+    if sum(rows) != length:
+        faults.append(f"adds up to {sum(rows)} of the tensor's {length} rows")
+    if faults:
+        raise ValueError("splits " + ", and ".join(faults))
+    return rows
+
+
+def _received(result: Optional[Result], like: np.ndarray, make: MakeOutput) -> "tuple[Any, np.ndarray]":
+    """What came, with the type and the other dimensions of `like`, and the rows from each rank."""
+    assert result is not None
+    row = tensors.row_bytes(like)
+    if row:
+        rows = [size // row for size in result.bytes_of_rank]
+        packed = np.frombuffer(result.buffer(), np.uint8)
+    else:
+        rows = [int(number) for number in np.frombuffer(result.buffer(), np.int64)]
+        packed = np.empty(0, np.uint8)
+    value, array = make((sum(rows), *like.shape[1:]), like.dtype)
+    if packed.size:
+        np.copyto(array.reshape(-1).view(np.uint8), packed)
+    return value, np.array(rows, np.int32)

@@ -1,0 +1,68 @@
+"""tf.GradientTape whose gradients are the average over the ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from ..common.process_sets import ProcessSet, global_process_set
+from ..common.reduce_ops import Average
+from .compression import Compression
+from .gradients import GradientReducer, Groups, register_layers
+
+
+class _Distributed:
+    """What is put before the class of a tape."""
+
+    _muster_reducer: GradientReducer
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None,
+                 unconnected_gradients: Any = tf.UnconnectedGradients.NONE) -> Any:
+        """The gradients as the tape computes them, reduced over the ranks."""
+        own = super().gradient(target, sources, output_gradients, unconnected_gradients)  # type: ignore[misc]
+        reduced = self._muster_reducer.reduce(tf.nest.flatten(own), tf.nest.flatten(sources))
+        return tf.nest.pack_sequence_as(sources, reduced)
+
+    def register_local_source(self, source: Any) -> None:
+        """The gradient of this variable stays this rank's own."""
+        self._muster_reducer.register_local(source)
+
+
+def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
+                            compression: Any = Compression.none, sparse_as_dense: bool = False, op: int = Average,
+                            gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
+                            process_set: ProcessSet = global_process_set,
+                            scale_local_gradients: bool = True) -> Any:
+    """A tape that has recorded what `gradtape` has, and reduces the gradients over the ranks.
+
+    compression: in what the gradients travel. sparse_as_dense: tf.IndexedSlices as tensors. op: Average, Sum, Adasum.
+    gradient_predivide_factor: divides before the sum, and multiplies after it. groups: a number, or lists of
+    variables, that travel together instead of all. scale_local_gradients: see GradientReducer.reduce().
+
+    Errors: ValueError for arguments that do not go together; gradient() raises those of grouped_allreduce().
+    """
+    del device_dense, device_sparse
+    reducer = GradientReducer(
+        "DistributedGradientTape", compression=compression, sparse_as_dense=sparse_as_dense, op=op,
+        gradient_predivide_factor=gradient_predivide_factor, num_groups=num_groups, groups=groups,
+        process_set=process_set, scale_local_gradients=scale_local_gradients)
+    kind = type(gradtape)
+    distributed = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
+    # The same tape under another class: what it has recorded, and what it records from now on.
+    distributed.__dict__ = gradtape.__dict__
+    distributed._muster_reducer = reducer
+    return distributed
+
+
+def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", device_sparse: str = "",
+                                   compression: Any = Compression.none, sparse_as_dense: bool = False,
+                                   op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+                                   groups: Groups = None, process_set: ProcessSet = global_process_set,
+                                   local_layers: Any = None, scale_local_gradients: bool = True) -> Any:
+    """DistributedGradientTape() in which the gradients of `local_layers` stay each rank's own."""
+    distributed = DistributedGradientTape(
+        gradtape, device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, num_groups,
+        groups, process_set, scale_local_gradients)
+    register_layers(distributed._muster_reducer, local_layers)
+    return distributed
