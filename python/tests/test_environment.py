@@ -1,0 +1,132 @@
+"""What launchers and users say by environment variables: tables of them, and what is made of each."""
+
+import unittest
+
+from muster.common import environment, knobs
+from muster.common.environment import Place
+from muster.common.exceptions import ConfigurationError
+
+HOROVODRUN = {"HOROVOD_RANK": "1", "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_RANK": "1", "HOROVOD_LOCAL_SIZE": "2",
+              "HOROVOD_CROSS_RANK": "0", "HOROVOD_CROSS_SIZE": "1", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+              "HOROVOD_GLOO_RENDEZVOUS_PORT": "12345", "HOROVOD_CONTROLLER": "gloo", "HOROVOD_HOSTNAME": "n1"}
+
+
+class Places(unittest.TestCase):
+    def test_without_a_launcher_the_library_decides(self):
+        self.assertEqual(environment.find_place({}), Place())
+
+    def test_launchers_that_the_library_knows_are_left_to_it(self):
+        for variables in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_RANK": "1", "PMI_SIZE": "2"},
+                          {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, {"RANK": "1", "WORLD_SIZE": "2"}):
+            self.assertEqual(environment.find_place(variables), Place())
+
+    def test_our_own_variables(self):
+        place = environment.find_place({"MUSTER_RANK": "2", "MUSTER_WORLD_SIZE": "3", "MUSTER_RENDEZVOUS": "n1:5",
+                                        "MUSTER_RENDEZVOUS_KEY": "00ff"})
+        self.assertEqual((place.rank, place.size, place.rendezvous, place.key, place.rendezvous_file, place.local_rank),
+                         (2, 3, "n1:5", "00ff", None, None))
+
+    def test_the_key_is_not_shown(self):
+        self.assertNotIn("5ec", repr(Place(key="5ec4e7")))
+
+    def test_ours_go_before_horovods_and_those_before_mpis(self):
+        both = {**HOROVODRUN, "MUSTER_RANK": "0", "MUSTER_WORLD_SIZE": "5", "MUSTER_RENDEZVOUS_FILE": "/x/world",
+                "OMPI_COMM_WORLD_RANK": "6", "OMPI_COMM_WORLD_SIZE": "7"}
+        self.assertEqual(environment.find_place(both).size, 5)
+        self.assertEqual(environment.find_place({**HOROVODRUN, "OMPI_COMM_WORLD_RANK": "6",
+                                                 "OMPI_COMM_WORLD_SIZE": "7"}).size, 2)
+
+    def test_horovods_own_launcher_on_one_host(self):
+        place = environment.find_place(HOROVODRUN)
+        self.assertEqual((place.rank, place.size, place.local_rank, place.local_size, place.cross_rank,
+                          place.cross_size, place.host), (1, 2, 1, 2, 0, 1, "n1"))
+        self.assertEqual(environment.find_place({**HOROVODRUN, "HOROVOD_RANK": "0"}).rendezvous_file,
+                         place.rendezvous_file)
+        self.assertNotEqual(environment.find_place({**HOROVODRUN, "HOROVOD_GLOO_RENDEZVOUS_PORT": "1"}).rendezvous_file,
+                            place.rendezvous_file)
+        self.assertRegex(place.rendezvous_file, "muster-collective")
+
+    def test_horovods_own_launcher_on_two_hosts_needs_to_be_told_where_to_meet(self):
+        spread = {**HOROVODRUN, "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_CROSS_RANK": "1",
+                  "HOROVOD_CROSS_SIZE": "2"}
+        with self.assertRaisesRegex(ConfigurationError, "HOROVOD_SIZE is 2, but nothing says where the ranks meet"):
+            environment.find_place(spread)
+        place = environment.find_place({**spread, "MUSTER_RENDEZVOUS": "n1:5", "MUSTER_RENDEZVOUS_KEY": "00"})
+        self.assertEqual((place.rendezvous, place.rendezvous_file), ("n1:5", None))
+
+    def test_a_world_of_one_needs_nowhere_to_meet(self):
+        place = environment.find_place({"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"})
+        self.assertEqual((place.rank, place.size, place.rendezvous_file), (0, 1, None))
+
+    def test_everything_that_is_wrong_is_said_at_once(self):
+        for variables, words in (
+                ({"MUSTER_RANK": "1"}, ["MUSTER_RANK is set, but MUSTER_WORLD_SIZE is not"]),
+                ({"HOROVOD_SIZE": "1"}, ["HOROVOD_SIZE is set, but HOROVOD_RANK is not"]),
+                ({**HOROVODRUN, "HOROVOD_RANK": "2"}, ["HOROVOD_RANK is 2 and HOROVOD_SIZE is 2"]),
+                ({**HOROVODRUN, "HOROVOD_RANK": "-1", "HOROVOD_SIZE": "two", "HOROVOD_CROSS_SIZE": "1.5",
+                  "HOROVOD_LOCAL_RANK": "\u0661"},
+                 ["HOROVOD_RANK is '-1'", "HOROVOD_SIZE is 'two'", "HOROVOD_CROSS_SIZE is '1.5'", "HOROVOD_LOCAL_RANK is"]),
+                ({**HOROVODRUN, "HOROVOD_LOCAL_RANK": "3"}, ["HOROVOD_LOCAL_RANK is 3 and HOROVOD_LOCAL_SIZE is 2"])):
+            with self.assertRaises(ConfigurationError) as caught:
+                environment.find_place(variables)
+            for each in words:
+                self.assertIn(each, str(caught.exception))
+
+
+class Knobs(unittest.TestCase):
+    def read(self, **variables):
+        faults = []
+        found = knobs.read(faults, {f"HOROVOD_{name}": value for name, value in variables.items()})
+        self.assertEqual(faults, [])
+        return found
+
+    def test_each_variable_that_means_something(self):
+        for variables, wanted in (
+                ({}, {}),
+                ({"TIMELINE": "/tmp/t.json"}, {"timeline": "/tmp/t.json"}),
+                ({"TIMELINE": "DYNAMIC"}, {"timeline_is_dynamic": True}),
+                ({"FUSION_THRESHOLD": "0"}, {"fusion_bytes": 0}),
+                ({"FUSION_THRESHOLD": " 1048576 "}, {"fusion_bytes": 1048576}),
+                ({"AUTOTUNE": "1", "AUTOTUNE_LOG": "/tmp/log"}, {"autotune": True, "autotune_log": "/tmp/log"}),
+                ({"STALL_CHECK_TIME_SECONDS": "2.5"}, {"stall_warning_ms": 2500}),
+                ({"STALL_CHECK_DISABLE": "1", "STALL_SHUTDOWN_TIME_SECONDS": "9"}, {"stall_warning_ms": 0}),
+                ({"STALL_SHUTDOWN_TIME_SECONDS": "9"}, {"stall_shutdown_ms": 9000}),
+                ({"GLOO_TIMEOUT_SECONDS": "30"}, {"connect_timeout_ms": 30_000}),
+                ({"GLOO_IFACE": "eth0"}, {"interface": "eth0"}),
+                ({"DYNAMIC_PROCESS_SETS": "0"}, {"allows_process_sets": False}),
+                ({"DYNAMIC_PROCESS_SETS": "1"}, {}),
+                ({"LOG_LEVEL": "DEBUG", "LOG_HIDE_TIME": "true"}, {"log_level": "debug", "log_hides_time": True}),
+                ({"CYCLE_TIME": "3.5", "CACHE_CAPACITY": "0", "ELASTIC": "1", "TIMELINE_MARK_CYCLES": "1"}, {})):
+            with self.subTest(variables):
+                self.assertEqual(self.read(**variables), knobs.Knobs(**wanted))
+
+    def test_all_values_that_cannot_be_right_are_named(self):
+        faults = []
+        knobs.read(faults, {"HOROVOD_FUSION_THRESHOLD": "64MB", "HOROVOD_AUTOTUNE": "maybe",
+                            "HOROVOD_STALL_CHECK_TIME_SECONDS": "nan", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "-1",
+                            "HOROVOD_GLOO_TIMEOUT_SECONDS": "0", "HOROVOD_LOG_LEVEL": "loud"})
+        self.assertIn("HOROVOD_FUSION_THRESHOLD is '64MB', not a whole number of 0 or more", faults)
+        self.assertIn("HOROVOD_STALL_CHECK_TIME_SECONDS is 'nan', not a number of seconds", faults)
+        self.assertEqual({each.split(" is ")[0] for each in faults},
+                         {"HOROVOD_FUSION_THRESHOLD", "HOROVOD_AUTOTUNE", "HOROVOD_STALL_CHECK_TIME_SECONDS",
+                          "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "HOROVOD_GLOO_TIMEOUT_SECONDS", "HOROVOD_LOG_LEVEL"})
+
+    def test_no_variable_is_both_meaningful_and_not(self):
+        self.assertFalse(set(knobs.MEANINGS) & set(knobs.MEANINGLESS))
+        for why in (*knobs.MEANINGS.values(), *knobs.MEANINGLESS.values()):
+            self.assertTrue(why)
+
+    def test_only_the_first_rank_of_a_set_writes_files_and_each_set_its_own(self):
+        found = self.read(TIMELINE="/t", AUTOTUNE="1", AUTOTUNE_LOG="/l")
+        first, other, later = (found.session_options(*each) for each in ((0, 0), (0, 1), (2, 0)))
+        self.assertEqual((first.timeline, first.autotune_log, first.autotune), (b"/t", b"/l", 1))
+        self.assertEqual((other.timeline, other.autotune_log, other.autotune), (None, None, 1))
+        self.assertEqual((later.timeline, later.autotune_log), (b"/t.set2", b"/l.set2"))
+
+    def test_no_fusion_is_not_the_librarys_own_choice(self):
+        self.assertEqual(self.read().session_options(0, 0).fusion_bytes, 0)
+        self.assertEqual(self.read(FUSION_THRESHOLD="0").session_options(0, 0).fusion_bytes, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
