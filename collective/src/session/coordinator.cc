@@ -1,12 +1,15 @@
 #include "session/coordinator.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::collective::session {
 namespace {
 
 // A record is copied to every rank; beyond this many tensors nothing is won.
 constexpr std::size_t kMostEntries = 1024;
+
+constexpr std::size_t kForgottenTogether = 64;
 
 bool fuses(const Request& one, const Request& other) {
   return one.call.kind == CallKind::kAllReduce && other.call.kind == CallKind::kAllReduce &&
@@ -68,6 +71,7 @@ Coordinator::Name& Coordinator::name_of(std::string_view text) {
   const auto found = names_.find(key);
   if (found != names_.end()) return *found->second;
   if (names_.size() >= most_names_) forget_old_names();
+  if (once_count_ >= kMostOnce) forget_names_of_once();
   auto name = std::make_unique<Name>();
   name->id = next_id_++;
   name->text = key;
@@ -76,6 +80,8 @@ Coordinator::Name& Coordinator::name_of(std::string_view text) {
   name->has.resize(hosts_.size());
   Name& added = *name;
   by_id_[added.id] = &added;
+  once_.push_back(added.id);
+  ++once_count_;
   names_.emplace(std::move(key), std::move(name));
   return added;
 }
@@ -151,13 +157,40 @@ void Coordinator::forget_old_names() {
   std::ranges::sort(idle, {}, &Name::used);
   idle.resize((idle.size() + 1) / 2);
   if (idle.empty()) return;
-  Forget forget;
-  for (const Name* name : idle) {
-    forget.ids.push_back(name->id);
-    by_id_.erase(name->id);
-    names_.erase(std::string(name->text));
+  forget(idle);
+  std::erase_if(once_, [this](std::uint32_t id) {
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() || !found->second->only_once;
+  });
+}
+
+// Those that came first. What is being handed over just now gets another turn.
+void Coordinator::forget_names_of_once() {
+  std::vector<Name*> idle;
+  const std::size_t looked_at = std::min(once_.size(), 2 * kForgottenTogether);
+  for (std::size_t i = 0; i < looked_at && idle.size() < kForgottenTogether; ++i) {
+    const std::uint32_t id = once_.front();
+    once_.pop_front();
+    const auto found = by_id_.find(id);
+    if (found == by_id_.end() || !found->second->only_once) continue;
+    if (found->second->count == 0) {
+      idle.push_back(found->second);
+    } else {
+      once_.push_back(id);
+    }
   }
-  announcements_.emplace_back(std::move(forget));
+  if (!idle.empty()) forget(idle);
+}
+
+void Coordinator::forget(const std::vector<Name*>& names) {
+  Forget record;
+  for (const Name* name : names) {
+    record.ids.push_back(name->id);
+    if (name->only_once) --once_count_;
+    by_id_.erase(name->id);
+    names_.erase(names_.find(name->text));
+  }
+  announcements_.emplace_back(std::move(record));
 }
 
 std::optional<Error> Coordinator::fault_of(const Name& name, int first) const {
@@ -199,6 +232,7 @@ Entry Coordinator::entry_of(Name& name) {
   const bool all = name.count == static_cast<int>(hosts_.size());
   if (name.is_new || !all) entry.news = judge(name);
   name.is_new = entry.news && (entry.news->error || !all);
+  if (std::exchange(name.carried_out, true) && std::exchange(name.only_once, false)) --once_count_;
   name.count = 0;
   std::ranges::fill(name.has, 0);
   return entry;

@@ -6,7 +6,9 @@
 // meanwhile goes together into the next.
 //
 // Names are kept, with what each rank last asked for, so that to hand a name over again takes four
-// bytes. Where there are too many (kMostNames), those that were used longest ago are forgotten.
+// bytes. Where there are too many (kMostNames), those that were used longest ago are forgotten; of
+// names that were carried out only once, as those that somebody counts up are, sooner (kMostOnce)
+// and a few at a time.
 //
 // Pure: time comes in as an argument. Thread-safety: none.
 #pragma once
@@ -27,6 +29,7 @@
 namespace muster::collective::session {
 
 inline constexpr std::size_t kMostNames = 16'384;
+inline constexpr std::size_t kMostOnce = 2'048;
 
 class Coordinator {
  public:
@@ -70,6 +73,8 @@ class Coordinator {
     bool is_new = true;  // somebody asks for something else than last time
     bool reported = false;
     std::uint64_t used = 0;
+    bool carried_out = false;
+    bool only_once = true;  // not twice yet
     std::size_t place = 0;  // in pending_
     Deadline since = {};
   };
@@ -81,6 +86,8 @@ class Coordinator {
   bool is_complete(const Name& name) const;
   void complete(Name& name);
   void forget_old_names();
+  void forget_names_of_once();
+  void forget(const std::vector<Name*>& names);
   std::shared_ptr<const Agreed> judge(const Name& name) const;
   std::optional<Error> fault_of(const Name& name, int first) const;
   Entry entry_of(Name& name);
@@ -97,7 +104,9 @@ class Coordinator {
   std::deque<Record> announcements_;
   std::vector<char> joined_;  // by rank
   int joined_count_ = 0;
-  bool ended_ = false;  // a rank has left
+  bool ended_ = false;              // a rank has left
+  std::deque<std::uint32_t> once_;  // ids in their order; of some that are not `only_once`, too
+  std::size_t once_count_ = 0;      // names that are
   std::uint32_t next_id_ = 1;
   std::uint64_t uses_ = 0;
   std::uint64_t cut_bytes_ = 0;

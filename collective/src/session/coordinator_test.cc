@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace muster::collective::session {
 namespace {
 
@@ -169,6 +171,51 @@ TEST(Coordinator, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(coordinator.take(1, Bytes(3, std::byte{77}), kStart));
   EXPECT_FALSE(hand_over(coordinator, 1, "x", {.call = {.kind = CallKind::kAllToAll}}))
       << "without a length for each rank";
+}
+
+// Hands a name over on the only rank and takes its batch; ids that were forgotten go to
+// `forgotten`.
+void carry_out(Coordinator& coordinator, const std::string& name, Ids& forgotten) {
+  ASSERT_TRUE(hand_over(coordinator, 0, name));
+  while (coordinator.has_record()) {
+    const Record record = coordinator.cut();
+    if (const auto* forget = std::get_if<Forget>(&record)) {
+      forgotten.insert(forgotten.end(), forget->ids.begin(), forget->ids.end());
+    }
+  }
+}
+
+TEST(Coordinator, ForgetsNamesThatCameOnceAndKeepsThoseThatCameAgain) {
+  Coordinator coordinator({"a"}, 1000);
+  Ids forgotten;
+  carry_out(coordinator, "w1", forgotten);  // id 1
+  carry_out(coordinator, "w2", forgotten);  // id 2
+  carry_out(coordinator, "w1", forgotten);
+  for (std::size_t i = 0; i < 3 * kMostOnce; ++i) {
+    carry_out(coordinator, "once" + std::to_string(i), forgotten);
+  }
+  // The oldest first, and w1 not at all.
+  ASSERT_GE(forgotten.size(), kMostOnce);
+  EXPECT_LE(forgotten.size(), 2 * kMostOnce + kMostOnce / 2);
+  for (std::size_t i = 0; i < forgotten.size(); ++i) EXPECT_EQ(forgotten[i], i + 2);
+  EXPECT_TRUE(coordinator.take(0, encode(Again{1}), kStart));
+  EXPECT_FALSE(std::get<Batch>(coordinator.cut()).entries.at(0).news);
+}
+
+TEST(Coordinator, ForgetsNoNameThatIsInFlight) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  ASSERT_TRUE(hand_over(coordinator, 0, "waits"));  // id 1
+  for (std::size_t i = 0; i < 2 * kMostOnce; ++i) {
+    const std::string name = "once" + std::to_string(i);
+    for (const int rank : {0, 1}) ASSERT_TRUE(hand_over(coordinator, rank, name));
+    while (coordinator.has_record()) {
+      const Record record = coordinator.cut();
+      const auto* const forget = std::get_if<Forget>(&record);
+      EXPECT_TRUE(forget == nullptr || std::ranges::find(forget->ids, 1u) == forget->ids.end());
+    }
+  }
+  ASSERT_TRUE(hand_over(coordinator, 1, "waits"));
+  EXPECT_EQ(ids_of(coordinator.cut()), (Ids{1}));
 }
 
 }  // namespace

@@ -90,7 +90,11 @@ Operation& Engine::fill(const Label& label, const Call& call,
   Operation& operation = operations_.take();
   operation.name = label.name;
   operation.request.call = call;
-  operation.request.shape = bounded_shape(label.shape);
+  if (label.shape.size() <= kLongestShape) {
+    operation.request.shape = label.shape;  // into memory that is there, mostly
+  } else {
+    operation.request.shape = bounded_shape(label.shape);
+  }
   operation.request.lengths.assign(lengths.begin(), lengths.end());
   for (const Tensor& tensor : buffers.tensors) {
     operation.pieces.push_back({static_cast<const std::byte*>(tensor.in),

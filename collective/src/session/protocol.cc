@@ -13,19 +13,22 @@ enum class Kind : std::uint8_t { kBatch = 1, kForget = 2, kLeft = 3, kAllJoined 
 constexpr std::uint8_t kHasNews = 1;
 constexpr std::uint8_t kHasError = 2;
 
+// What the news of one tensor take beside the name, or a little more.
+constexpr std::size_t kAboutNews = 96;
+
 // Not inlined: gcc 12 warns of an overflow where it sees an empty vector grow by one byte.
 [[gnu::noinline]] void begin(ByteWriter& writer, std::uint8_t kind) {
   writer.number(kind);
 }
 
-ByteWriter message_of(Said said) {
-  ByteWriter writer;
+ByteWriter message_of(Said said, std::size_t bytes) {
+  ByteWriter writer(bytes);
   begin(writer, static_cast<std::uint8_t>(said));
   return writer;
 }
 
-ByteWriter record_of(Kind kind) {
-  ByteWriter writer;
+ByteWriter record_of(Kind kind, std::size_t bytes = 0) {
+  ByteWriter writer(bytes);
   begin(writer, static_cast<std::uint8_t>(kind));
   return writer;
 }
@@ -77,7 +80,7 @@ std::shared_ptr<const Agreed> read_news(ByteReader& reader, bool has_error) {
 }
 
 Bytes encode_batch(const Batch& batch) {
-  ByteWriter writer = record_of(Kind::kBatch);
+  ByteWriter writer = record_of(Kind::kBatch, batch.entries.size() * 2 * kAboutNews);
   writer.number(static_cast<std::uint32_t>(batch.entries.size()));
   for (const Entry& entry : batch.entries) {
     std::uint8_t flags = 0;
@@ -102,7 +105,7 @@ std::uint32_t tally_of(std::string_view name) {
 }
 
 Bytes encode_new(std::string_view name, const Request& request) {
-  ByteWriter writer = message_of(Said::kNew);
+  ByteWriter writer = message_of(Said::kNew, kAboutNews + name.size() + request.shape.size());
   write_request(writer, name, request);
   return writer.text(request.shape).take();
 }

@@ -27,6 +27,11 @@ inline ByteView view_of(std::string_view text) {
 
 class ByteWriter {
  public:
+  ByteWriter() = default;
+
+  /// With room for so many bytes, for what is on a quick way.
+  explicit ByteWriter(std::size_t bytes) { bytes_.reserve(bytes); }
+
   template <std::integral T>
   ByteWriter& number(T value) {
     return raw(std::as_bytes(std::span(&value, 1)));
