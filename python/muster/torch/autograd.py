@@ -14,6 +14,7 @@ import torch
 from ..common.process_sets import ProcessSet
 from ..common.reduce_ops import ReduceOp
 from . import gathering, reducing, scattering
+from .submission import without_prefix
 
 _Gradients = Tuple[Optional[torch.Tensor], ...]
 
@@ -24,7 +25,8 @@ class Allreduce(torch.autograd.Function):
                 process_set: ProcessSet) -> torch.Tensor:
         ctx.arguments = (op, prescale, postscale, process_set)
         ctx.name = name
-        return reducing.reduce_now(tensor, None, name, op, prescale, postscale, process_set)
+        return reducing.reduce_now(tensor, None, without_prefix("allreduce", name), op, prescale, postscale,
+                                   process_set)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> _Gradients:  # type: ignore[override]
@@ -89,7 +91,7 @@ class Broadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: str, process_set: ProcessSet) -> torch.Tensor:
         ctx.name, ctx.process_set, ctx.root_rank = name, process_set, root_rank
-        return gathering.broadcast(tensor.detach(), root_rank, _without_prefix("broadcast", name), process_set)
+        return gathering.broadcast(tensor.detach(), root_rank, without_prefix("broadcast", name), process_set)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> _Gradients:  # type: ignore[override]
@@ -143,8 +145,3 @@ def _own_part(name: str, gradient: torch.Tensor, place: Tuple[int, int], shape: 
     reduced = reducing.allreduce(gradient.contiguous(), name=f"{name}.gradient", op=ReduceOp.AVERAGE,
                                  process_set=process_set)
     return reduced.narrow(0, *place).reshape(shape)
-
-
-def _without_prefix(operation: str, name: str) -> str:
-    """What name_of() made the name of."""
-    return name[len(operation) + 1:]

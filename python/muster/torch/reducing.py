@@ -41,7 +41,6 @@ def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name:
                      process_set: ProcessSet = global_process_set) -> int:
     """As allreduce_async(), into the tensor itself, which is left alone until synchronize()."""
     reduction = choose(op, average)
-    tensors.check(tensor)
     return _begin(tensor, tensor, name_of("allreduce", name, process_set), reduction, prescale_factor, postscale_factor,
                   process_set)
 
@@ -57,8 +56,7 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
         reduced = Allreduce.apply(compressed, name_of("allreduce", name, process_set), reduction, prescale_factor,
                                   postscale_factor, process_set)
     else:
-        reduced = reduce_now(compressed, None, name_of("allreduce", name, process_set), reduction, prescale_factor,
-                             postscale_factor, process_set)
+        reduced = reduce_now(compressed, None, name, reduction, prescale_factor, postscale_factor, process_set)
     return compression.decompress(reduced, context)
 
 
@@ -66,8 +64,7 @@ def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optio
                op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Reduces into the tensor itself and returns it. Not seen by autograd."""
-    return reduce_now(tensor, tensor, name_of("allreduce", name, process_set), choose(op, average), prescale_factor,
-                      postscale_factor, process_set)
+    return reduce_now(tensor, tensor, name, choose(op, average), prescale_factor, postscale_factor, process_set)
 
 
 def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -118,13 +115,15 @@ def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] 
     return synchronize(handle)  # type: ignore[return-value]
 
 
-def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], full_name: str, op: ReduceOp, prescale: float,
-               postscale: float, process_set: ProcessSet) -> torch.Tensor:
+def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], name: Optional[str], op: ReduceOp,
+               prescale: float, postscale: float, process_set: ProcessSet) -> torch.Tensor:
     """Reduces into `output`, a new tensor where it is None, and waits."""
+    if name is None:
+        return _reduce_nameless(tensor, output, op, prescale, postscale, process_set)
     try:
         if output is None:
             output = torch.empty_like(tensor, requires_grad=False)
-        key = (process_set._session, full_name, int(op), prescale, postscale, tensor.dtype, tensor.shape,
+        key = (process_set._session, name, int(op), prescale, postscale, tensor.dtype, tensor.shape,
                tensor.data_ptr(), output.data_ptr())
         prepared = submission.find(key) if tensor.is_contiguous() else None
     except (RuntimeError, TypeError, AttributeError, NotImplementedError):
@@ -132,7 +131,8 @@ def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], full_name: 
         raise
     if prepared is None:
         type_name = tensors.check(tensor)
-        if not tensors.is_on_host(tensor):
+        full_name = f"allreduce.{name}"
+        if not tensor.is_cpu:
             return synchronize(_begin(  # type: ignore[return-value]
                 tensor, output, full_name, op, prescale, postscale, process_set))
         prepared = operations.prepare(
@@ -140,6 +140,21 @@ def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], full_name: 
             prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
         submission.remember(key, prepared)
     prepared.run()
+    return output
+
+
+def _reduce_nameless(tensor: torch.Tensor, output: Optional[torch.Tensor], op: ReduceOp, prescale: float,
+                     postscale: float, process_set: ProcessSet) -> torch.Tensor:
+    """As reduce_now(), under a name that will not come again."""
+    type_name = tensors.check(tensor)
+    if output is None:
+        output = torch.empty_like(tensor, requires_grad=False)
+    full_name = name_of("allreduce", None, process_set)
+    if not tensor.is_cpu:
+        return synchronize(_begin(  # type: ignore[return-value]
+            tensor, output, full_name, op, prescale, postscale, process_set))
+    operations.run("all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),), type=type_name,
+                   op=op, prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
     return output
 
 
@@ -153,6 +168,11 @@ def reduce_group_now(listed: Sequence[torch.Tensor], full_name: str, op: ReduceO
 def _begin(tensor: torch.Tensor, output: torch.Tensor, full_name: str, op: ReduceOp, prescale: float,
                  postscale: float, process_set: ProcessSet) -> int:
     type_name = tensors.check(tensor)
+    if tensor.is_cpu:
+        return submission.begin(
+            lambda _: output, "all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),),
+            type=type_name, op=op, prescale=prescale, postscale=postscale,
+            shape=tensors.shape_text(type_name, tensor.shape), keep=(tensor, output))
     route = Route(tensor, output)
     return submission.begin(
         lambda _: route.bring_back(), "all_reduce", full_name, process_set=process_set,

@@ -94,3 +94,8 @@ def name_of(operation: str, name: Optional[str], process_set: ProcessSet) -> str
     if name is not None:
         return f"{operation}.{name}"
     return (process_set._session or operations.session_of(process_set)).next_name(operation)
+
+
+def without_prefix(operation: str, full_name: str) -> str:
+    """What name_of() made the name of."""
+    return full_name[len(operation) + 1:]

@@ -7,6 +7,7 @@ device and copies, and what finishes the operation copies back.
 
 from __future__ import annotations
 
+import functools
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -28,9 +29,9 @@ def check(tensor: torch.Tensor) -> str:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"a torch.Tensor is needed, not {type(tensor).__name__}")
     name = NAME_OF_TYPE.get(tensor.dtype)
-    if name is None or tensor.layout is not torch.strided or tensor.is_quantized:
+    if name is None or tensor.layout is not torch.strided:
         raise ValueError(f"Tensor type {tensor.type()} is not supported.")
-    if tensor.device.type == "meta":
+    if tensor.is_meta:
         raise ValueError("A tensor on the device 'meta' has no elements that could be handed over.")
     if not tensor.is_contiguous() or tensor.is_neg():
         raise ValueError("Tensor is required to be contiguous.")
@@ -46,7 +47,8 @@ def check_all(tensors: Sequence[torch.Tensor]) -> List[str]:
     return [check(tensor) for tensor in tensors]
 
 
-def shape_text(type_name: str, shape: Sequence[int], any_length: bool = False) -> str:
+@functools.lru_cache(maxsize=4096)
+def shape_text(type_name: str, shape: Tuple[int, ...], any_length: bool = False) -> str:
     """Say, "float32[2, 3]"; with `any_length` the first dimension may differ between ranks: "float32[?, 3]"."""
     lengths = [str(length) for length in shape]
     if any_length and lengths:
@@ -55,7 +57,7 @@ def shape_text(type_name: str, shape: Sequence[int], any_length: bool = False) -
 
 
 def is_on_host(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu"
+    return tensor.is_cpu
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
