@@ -185,6 +185,11 @@ class Crew:
                 self._watch_writing(remote)
 
     @property
+    def has_more(self) -> bool:
+        """Whether there will be events: something runs, or what happened has not been asked for."""
+        return bool(self._where or self._pending)
+
+    @property
     def running(self) -> List[str]:
         """Names of the processes that are not finished."""
         return list(self._where)

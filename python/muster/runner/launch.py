@@ -77,7 +77,8 @@ def console() -> None:
     """The console script."""
     try:
         code = main()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # Nobody reads any more, as after "| head": the end, as it is for any program.
         code = BROKEN_PIPE

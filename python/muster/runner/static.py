@@ -80,7 +80,7 @@ class _Run:
         poller.register(self._crew.fileno(), select.POLLIN)
         if driver is not None:
             poller.register(driver.fileno(), select.POLLIN)
-        while self._crew.running:
+        while self._crew.has_more:
             bounds = [each for each in (self._crew.wait_at_most(), driver and driver.wait_at_most()) if each is not None]
             poller.poll(1000 * min(bounds) + 1 if bounds else None)
             if driver is not None:

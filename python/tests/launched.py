@@ -1,0 +1,117 @@
+"""Runs horovodrun as people do, and waits for what it and its ranks say.
+
+    with Launched("-np", "2", *python(PROGRAM)) as run:
+        run.until("[1]<stdout>:ready")
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.finish().code, 130)
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+#: Seconds that anything may take before it counts as hanging.
+BOUND = 60.0
+
+_OTHERS = ("MUSTER_", "HOROVOD_", "OMPI_", "PRTE_", "PMI", "SLURM_", "LSB_", "RANK", "WORLD_SIZE", "LOCAL_RANK")
+
+
+def environment(**more):
+    """Of nobody's run; None takes a variable away."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_OTHERS)}
+    variables.update({"PYTHONPATH": str(PACKAGE), "PYTHONUNBUFFERED": "1", **more})
+    return {name: value for name, value in variables.items() if value is not None}
+
+
+def python(program, *arguments):
+    """A command line for a program's text."""
+    return [sys.executable, "-c", program, *arguments]
+
+
+def command_line(*words):
+    return [sys.executable, "-m", "muster.runner.launch", *map(str, words)]
+
+
+def horovodrun(*words, folder=None, **more):
+    """To its end. Returns subprocess's record, with text."""
+    return subprocess.run(command_line(*words), env=environment(**more), cwd=folder, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=BOUND)
+
+
+class Launched:
+    def __init__(self, *words, folder=None, **more):
+        self._process = subprocess.Popen(command_line(*words), env=environment(**more), cwd=folder, bufsize=0,
+                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                         start_new_session=True)
+        self.pid = self._process.pid
+        self._texts = {self._process.stdout: b"", self._process.stderr: b""}
+        self._open = set(self._texts)
+
+    @property
+    def output(self):
+        return self._texts[self._process.stdout].decode()
+
+    @property
+    def errors(self):
+        return self._texts[self._process.stderr].decode()
+
+    def until(self, *texts):
+        """All of them have been written, on either stream. Returns the rest of the line behind the first."""
+        deadline = time.monotonic() + BOUND
+        while not all(text in self.output or text in self.errors for text in texts):
+            if not self._read(deadline - time.monotonic()):
+                raise AssertionError(f"{texts} did not come; there came:\n{self.output}\n{self.errors}")
+        for said in (self.output, self.errors):
+            if texts[0] in said:
+                return said.partition(texts[0])[2].partition("\n")[0]
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def finish(self):
+        """Reads to the end, and waits."""
+        deadline = time.monotonic() + BOUND
+        while self._open and self._read(deadline - time.monotonic()):
+            pass
+        self.code = self._process.wait(max(1.0, deadline - time.monotonic()))
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+    def _read(self, seconds):
+        ready = select.select(list(self._open), [], [], max(0.0, seconds))[0]
+        for stream in ready:
+            received = os.read(stream.fileno(), 1 << 16)
+            self._texts[stream] += received
+            if not received:
+                self._open.discard(stream)
+        return bool(ready)
+
+
+class Watched:
+    """A process that is nobody's child here: whether it is over. The number is its own for as long as this is open."""
+
+    def __init__(self, pid):
+        self._descriptor = os.pidfd_open(int(pid))
+
+    def is_over_within(self, seconds=BOUND):
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+    def kill(self, number=signal.SIGKILL):
+        signal.pidfd_send_signal(self._descriptor, number)
+
+    def close(self):
+        os.close(self._descriptor)
