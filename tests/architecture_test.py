@@ -60,6 +60,8 @@ FENCES = (
     ("google/protobuf/", ("training/parameter_server/rpc/*",)),
     ("parameter_server.pb.h", ("training/parameter_server/rpc/*",)),
     ("parameter_server.grpc.pb.h", ("training/parameter_server/rpc/*_test.cc",)),
+    ("torch/", ("training/torch/*", "training/include/muster/training/sync_batch_norm.h",
+                "examples/resnet20/*")),
     ("mpi.h", ("collective/*",)),
     ("nccl.h", ("collective/*",)),
 )
@@ -123,7 +125,7 @@ def target_of(path, include, quoted, files):
         return None, "is a relative path; write it from the root of its part, as in \"job/spec.h\""
     if include.startswith("muster/collective/") or include == "muster/collective.h":
         return "collective", None
-    if include.startswith("muster/parameter_server/"):
+    if include.startswith(("muster/parameter_server/", "muster/training/")):
         return "training", None
     if path.startswith("platform/"):
         if first in PLATFORM and "/" in include and (quoted or f"platform/{include}" in files):
@@ -256,6 +258,11 @@ EXAMPLES = (
     ("training/parameter_server/rpc/a.cc", "#include <grpcpp/server.h>", None),
     ("training/parameter_server/a.cc", "#include <grpcpp/server.h>", "may stand only"),
     ("training/parameter_server/a.h", "#include <parameter_server.pb.h>", "may stand only"),
+    ("training/torch/a.cc", "#include <torch/torch.h>", None),
+    ("training/parameter_server/a.cc", "#include <torch/torch.h>", "may stand only"),
+    ("training/include/muster/training/checkpoint.h", "#include <torch/torch.h>", "may stand only"),
+    ("examples/resnet20/a.cc", '#include "muster/training/checkpoint.h"', None),
+    ("platform/engine/a.cc", '#include "muster/training/checkpoint.h"', "must not include training"),
     ("collective/src/a.cc", '#include "muster/parameter_server/client.h"', "must not include training"),
     ("platform/launch/a.cc", '#include "muster/parameter_server/client.h"', "must not include training"),
     ("examples/digits/a.cc", '#include "muster/parameter_server/client.h"', None),

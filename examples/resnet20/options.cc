@@ -1,0 +1,188 @@
+#include "options.h"
+
+#include <charconv>
+#include <functional>
+#include <utility>
+
+namespace muster::resnet20 {
+namespace {
+
+// Takes the text of a value; false where it is not one.
+using Reader = std::function<bool(std::string_view)>;
+
+struct Flag {
+  std::string_view name;
+  std::string_view expected;  // as in "--seed is 'x', not a whole number from 0"
+  Reader read;
+};
+
+// One without a value.
+struct Switch {
+  std::string_view name;
+  bool& target;
+};
+
+// `Target` is a T or may be without one.
+template <typename T, typename Target>
+Reader number(Target& target, T least, T most) {
+  return [&target, least, most](std::string_view text) {
+    T value{};
+    const char* const end = text.data() + text.size();
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` says where it ends
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    // The comparison is the way round that is false for NaN.
+    if (error != std::errc{} || stopped != end || !(value >= least && value <= most)) return false;
+    target = value;
+    return true;
+  };
+}
+
+Reader text(std::string& target) {
+  return [&target](std::string_view value) {
+    target = value;
+    return !value.empty();
+  };
+}
+
+// One of the words of a table, which outlives the reader.
+template <typename T, std::size_t Count>
+Reader word(T& target, const std::pair<std::string_view, T> (&words)[Count]) {
+  return [&target, &words](std::string_view text) {
+    for (const auto& [name, value] : words) {
+      if (name != text) continue;
+      target = value;
+      return true;
+    }
+    return false;
+  };
+}
+
+Reader only(std::string_view allowed) {
+  return [allowed](std::string_view text) { return text == allowed; };
+}
+
+constexpr std::pair<std::string_view, Optimizer> kOptimizers[] = {
+    {"sgd", Optimizer::kSgd}, {"momentum", Optimizer::kMomentum}, {"adam", Optimizer::kAdam}};
+
+constexpr std::pair<std::string_view, Compress> kCompress[] = {
+    {"none", Compress::kNone}, {"float16", Compress::kFloat16}, {"bfloat16", Compress::kBFloat16}};
+
+constexpr std::pair<std::string_view, Output> kOutputs[] = {{"text", Output::kText},
+                                                            {"json", Output::kJson}};
+
+constexpr std::uint64_t kMost = 1'000'000'000'000;
+
+std::vector<Flag> flags_of(Options& options) {
+  return {
+      {"--model", "resnet20, which is the only one", only("resnet20")},
+      {"--data", "a folder", text(options.data)},
+      {"--data_dir", "a folder", text(options.data)},
+      {"--data_name", "cifar10, which is the only one", only("cifar10")},
+      {"--variable_update", "horovod, which is the only one", only("horovod")},
+      {"--batch_size", "a whole number from 1 to 100000", number(options.batch_size, 1, 100'000)},
+      {"--num_batches", "a whole number from 1",
+       number(options.num_batches, std::uint64_t{1}, kMost)},
+      {"--num_warmup_batches", "a whole number from 0",
+       number(options.num_warmup_batches, std::uint64_t{0}, kMost)},
+      {"--display_every", "a whole number from 1",
+       number(options.display_every, std::uint64_t{1}, kMost)},
+      {"--learning_rate", "a number above 0, up to 100",
+       number(options.learning_rate, 1e-12, 100.0)},
+      {"--optimizer", "sgd, momentum or adam", word(options.optimizer, kOptimizers)},
+      {"--compress", "none, float16 or bfloat16", word(options.compress, kCompress)},
+      {"--checkpoint", "a folder", text(options.checkpoint)},
+      {"--checkpoint_every", "a whole number from 1",
+       number(options.checkpoint_every, std::uint64_t{1}, kMost)},
+      {"--threads", "a whole number from 1 to 1024", number(options.threads, 1, 1024)},
+      {"--seed", "a whole number from 0",
+       number(options.seed, std::uint64_t{0}, ~std::uint64_t{0})},
+      {"--output", "text or json", word(options.output, kOutputs)},
+  };
+}
+
+template <typename Entry>
+Entry* find(std::vector<Entry>& entries, std::string_view name) {
+  for (Entry& entry : entries) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view to_string(Optimizer optimizer) {
+  for (const auto& [name, value] : kOptimizers) {
+    if (value == optimizer) return name;
+  }
+  return "";
+}
+
+collective::Result<Options, std::vector<std::string>> parse(
+    std::span<const std::string_view> arguments) {
+  Options options;
+  std::vector<Flag> flags = flags_of(options);
+  std::vector<Switch> switches = {{"--help", options.help},
+                                  {"-h", options.help},
+                                  {"--resume", options.resume},
+                                  {"--sync_batch_norm", options.sync_batch_norm}};
+  std::vector<std::string> faults;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (const Switch* const found = find(switches, argument)) {
+      found->target = true;
+      continue;
+    }
+    const std::size_t equals = argument.find('=');
+    const Flag* const flag = find(flags, argument.substr(0, equals));
+    if (flag == nullptr) {
+      faults.push_back("there is no " + std::string(argument));
+      continue;
+    }
+    const bool attached = equals != std::string_view::npos;
+    if (!attached && i + 1 == arguments.size()) {
+      faults.push_back(std::string(flag->name) + " needs a value");
+      continue;
+    }
+    const std::string_view value = attached ? argument.substr(equals + 1) : arguments[++i];
+    if (!flag->read(value)) {
+      faults.push_back(std::string(flag->name) + " is '" + std::string(value) + "', not " +
+                       std::string(flag->expected));
+    }
+  }
+  if (options.resume && options.checkpoint.empty()) {
+    faults.emplace_back("--resume needs --checkpoint with the folder to go on from");
+  }
+  if (!faults.empty()) return faults;
+  return options;
+}
+
+std::string help() {
+  return "Trains ResNet-20, data-parallel over the processes of a job, and shows images/sec.\n"
+         "\n"
+         "  resnet20 --num_batches=100             on one process, with made images\n"
+         "  mpirun -np 2 resnet20 --data DIR       on two of this host, with CIFAR-10\n"
+         "  muster submit mpi dist --processes 2 -- resnet20 --model=resnet20 --num_batches=1000\n"
+         "\n"
+         "  --data DIR              folder with the binary version of CIFAR-10 (data_batch_1.bin\n"
+         "                          and so on, test_batch.bin); without it, made images\n"
+         "  --batch_size N          images of a step on each process (64)\n"
+         "  --num_batches N         steps that are timed, on each process (100)\n"
+         "  --num_warmup_batches N  steps before them (10)\n"
+         "  --display_every N       steps from one line to the next (10)\n"
+         "  --optimizer NAME        sgd, momentum (0.9, the default), adam\n"
+         "  --learning_rate X       (0.05; with adam 0.001)\n"
+         "  --compress TYPE         send gradients as float16 or bfloat16 (none)\n"
+         "  --sync_batch_norm       normalise over the batches of all processes\n"
+         "  --checkpoint DIR        keep a checkpoint there, and one at the end\n"
+         "  --checkpoint_every N    steps from one to the next (100)\n"
+         "  --resume                go on from the checkpoint, if there is one, up to num_batches\n"
+         "                          in all\n"
+         "  --threads N             of each process (1)\n"
+         "  --seed N                of the first weights, the made images, and the order (1)\n"
+         "  --output FORM           text, or json: an object for each line and one at the end\n"
+         "\n"
+         "What tf_cnn_benchmarks calls --model=resnet20, --data_dir, --data_name=cifar10 and\n"
+         "--variable_update=horovod is understood.\n";
+}
+
+}  // namespace muster::resnet20

@@ -1,0 +1,14 @@
+// One rank's training, from its data to its exit code.
+#pragma once
+
+#include "images.h"
+#include "muster/collective/session.h"
+#include "options.h"
+
+namespace muster::resnet20 {
+
+/// Trains on `data` together with the session's other ranks; rank 0 shows how it goes on standard
+/// output. A failure is a sentence on standard error. Returns the exit code.
+int train(collective::Session& session, const Dataset& data, const Options& options);
+
+}  // namespace muster::resnet20

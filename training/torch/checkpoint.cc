@@ -1,0 +1,160 @@
+#include "muster/training/checkpoint.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "checkpoint_file.h"
+#include "describe.h"
+#include "exchange.h"
+#include "muster/training/broadcast.h"
+#include "optimizer_bytes.h"
+
+namespace muster::training {
+
+using collective::Error;
+using collective::ErrorCode;
+using collective::Result;
+using collective::Session;
+using collective::Status;
+
+namespace {
+
+constexpr std::size_t kShownDifferences = 3;
+
+std::string progress_line(const Progress& progress) {
+  return "progress " + std::to_string(progress.epoch) + " " + std::to_string(progress.step) + " " +
+         std::to_string(progress.samples);
+}
+
+std::optional<Progress> progress_of(const std::string& line) {
+  std::istringstream text(line);
+  std::string word;
+  Progress progress;
+  text >> word >> progress.epoch >> progress.step >> progress.samples;
+  if (!text || word != "progress") return std::nullopt;
+  return progress;
+}
+
+// progress, optimizer, then a line for each tensor, whose bytes follow each other in that order;
+// behind them those of the optimizer.
+std::vector<std::string> lines_of(const Progress& progress,
+                                  const torch::optim::Optimizer& optimizer,
+                                  const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string> lines = describe(tensors);
+  lines.insert(lines.begin(), {progress_line(progress), "optimizer " + describe(optimizer)});
+  return lines;
+}
+
+Status write(const std::string& folder, const torch::nn::Module& model,
+             const torch::optim::Optimizer& optimizer, const Progress& progress) {
+  const std::vector<NamedTensor> tensors = tensors_of(model);
+  Result<std::string> optimizer_bytes = bytes_of(optimizer);
+  if (!optimizer_bytes) return optimizer_bytes.error();
+  CheckpointContent content{lines_of(progress, optimizer, tensors), {}};
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) continue;
+    const torch::Tensor bytes = named.tensor.detach().cpu().contiguous();
+    content.bytes.append(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes());
+  }
+  content.bytes += *optimizer_bytes;
+  return write_checkpoint(folder, content);
+}
+
+std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t index) {
+  return index < lines.size() ? "'" + lines[index] + "'" : "nothing";
+}
+
+// The first line is the progress, in which they may differ.
+Status check_same(const std::string& path, const std::vector<std::string>& there,
+                  const std::vector<std::string>& here) {
+  std::string differences;
+  std::size_t count = 0;
+  for (std::size_t i = 1; i < std::max(there.size(), here.size()); ++i) {
+    if (line_or_nothing(there, i) == line_or_nothing(here, i) || ++count > kShownDifferences) {
+      continue;
+    }
+    differences += (count == 1 ? "" : ", ") + line_or_nothing(there, i) +
+                   " where this training has " + line_or_nothing(here, i);
+  }
+  if (count == 0) return {};
+  if (count > kShownDifferences) {
+    differences += ", and " + std::to_string(count - kShownDifferences) + " more";
+  }
+  return Error{ErrorCode::kMismatch, path + " is of another training: it has " + differences,
+               "train the same model with the same optimizer, or choose another folder"};
+}
+
+Status load(const std::string& path, const CheckpointContent& content, torch::nn::Module& model,
+            torch::optim::Optimizer& optimizer) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<NamedTensor> tensors = tensors_of(model);
+  if (Status same = check_same(path, content.lines, lines_of({}, optimizer, tensors)); !same) {
+    return same;
+  }
+  std::size_t begin = 0;
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.defined()) begin += named.tensor.nbytes();
+  }
+  if (begin > content.bytes.size()) {
+    return Error{ErrorCode::kBadArgument, path + " holds fewer bytes than its tensors have"};
+  }
+  // First what can fail.
+  if (Status restored = restore(optimizer, content.bytes.substr(begin)); !restored) return restored;
+  begin = 0;
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) continue;
+    torch::Tensor bytes = torch::empty(named.tensor.sizes(), named.tensor.scalar_type());
+    std::memcpy(bytes.data_ptr(), content.bytes.data() + begin, bytes.nbytes());
+    begin += bytes.nbytes();
+    named.tensor.detach().copy_(bytes);
+  }
+  return {};
+}
+
+// On rank 0.
+Result<std::optional<Progress>> read(const std::string& folder, torch::nn::Module& model,
+                                     torch::optim::Optimizer& optimizer) {
+  const Result<std::optional<CheckpointContent>> content = read_checkpoint(folder);
+  if (!content) return content.error();
+  if (!*content) return std::optional<Progress>();
+  const std::string path = checkpoint_path(folder);
+  const std::vector<std::string>& lines = (*content)->lines;
+  const std::optional<Progress> progress =
+      lines.empty() ? std::nullopt : progress_of(lines.front());
+  if (!progress) return Error{ErrorCode::kBadArgument, path + " does not say how far it is"};
+  if (Status loaded = load(path, **content, model, optimizer); !loaded) return loaded.error();
+  return progress;
+}
+
+}  // namespace
+
+Status save(Session& session, const std::string& folder, const torch::nn::Module& model,
+            const torch::optim::Optimizer& optimizer, const Progress& progress) {
+  Status written;
+  if (session.rank() == 0) written = write(folder, model, optimizer, progress);
+  return share_status(session, "checkpoint.save", written, 0);
+}
+
+Result<std::optional<Progress>> resume(Session& session, const std::string& folder,
+                                       torch::nn::Module& model,
+                                       torch::optim::Optimizer& optimizer) {
+  Result<std::optional<Progress>> found = std::optional<Progress>();
+  if (session.rank() == 0) found = read(folder, model, optimizer);
+  const Status status = found ? Status() : Status(found.error());
+  if (Status told = share_status(session, "checkpoint.resume", status, 0); !told) {
+    return told.error();
+  }
+  const std::string line = *found ? progress_line(**found) : "";
+  const Result<std::string> heard = broadcast_bytes(session, "checkpoint.progress", line, 0);
+  if (!heard) return heard.error();
+  if (heard->empty()) return std::optional<Progress>();
+  if (Status sent = broadcast_parameters(session, model); !sent) return sent.error();
+  if (Status sent = broadcast_optimizer_state(session, optimizer); !sent) return sent.error();
+  return progress_of(*heard);
+}
+
+}  // namespace muster::training

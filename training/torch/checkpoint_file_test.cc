@@ -1,0 +1,121 @@
+#include "checkpoint_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "test_folder.h"
+
+namespace muster::training {
+namespace {
+
+const CheckpointContent kContent{{"progress 1 2 3", "", "w: float32 [2]"},
+                                 std::string("\0\1\n\xff", 4)};
+
+class CheckpointFile : public ::testing::Test {
+ protected:
+  std::string path() const { return checkpoint_path(folder_.path()); }
+
+  std::string bytes() const {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
+  void put(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+
+  // Without the path; empty if the file is taken.
+  std::string fault() const {
+    const auto read = read_checkpoint(folder_.path());
+    return read ? "" : read.error().message.substr(path().size() + 1);
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(CheckpointFile, ReadsWhatWasWritten) {
+  ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
+  const auto read = read_checkpoint(folder_.path());
+  ASSERT_TRUE(read && read->has_value());
+  EXPECT_EQ(**read, kContent);
+}
+
+TEST_F(CheckpointFile, IsNothingWhereThereIsNone) {
+  const auto read = read_checkpoint(folder_.path() + "/nowhere");
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->has_value());
+}
+
+TEST_F(CheckpointFile, IsTheOwnersAlone) {
+  const std::string folder = folder_.path() + "/new";
+  ASSERT_TRUE(write_checkpoint(folder, kContent));
+  struct stat status{};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  ASSERT_EQ(::stat(checkpoint_path(folder).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST_F(CheckpointFile, IsReplacedAtOneMomentAndLeavesNoDraft) {
+  ASSERT_TRUE(write_checkpoint(folder_.path(), {{"old"}, "old"}));
+  // Of a job that was killed while it wrote.
+  std::ofstream(path() + ".new") << "half";
+  ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
+  EXPECT_EQ(**read_checkpoint(folder_.path()), kContent);
+  EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
+}
+
+// A name that cannot be taken: the checkpoint from before stays.
+TEST_F(CheckpointFile, StaysWhereANewOneCannotBeWritten) {
+  ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
+  std::filesystem::create_directories(path() + ".new/in the way");
+  const auto written = write_checkpoint(folder_.path(), {{"new"}, "new"});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, collective::ErrorCode::kSystem);
+  EXPECT_EQ(written.error().message, "cannot make " + path() + ".new: File exists");
+  EXPECT_EQ(**read_checkpoint(folder_.path()), kContent);
+}
+
+TEST_F(CheckpointFile, IsRefusedCutOffAnywhere) {
+  ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
+  const std::string whole = bytes();
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    put(whole.substr(0, length));
+    EXPECT_NE(fault(), "") << length;
+  }
+  put(whole + "x");
+  EXPECT_NE(fault(), "");
+  put(whole);
+  EXPECT_EQ(fault(), "");
+}
+
+TEST_F(CheckpointFile, IsRefusedWithAnyByteChanged) {
+  ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
+  const std::string whole = bytes();
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    put(damaged);
+    EXPECT_NE(fault(), "") << at;
+  }
+}
+
+TEST_F(CheckpointFile, SaysWhatIsWrong) {
+  put("PK\3\4 a zip");
+  EXPECT_EQ(fault(), "is no checkpoint of Muster");
+  put("MUSTERCK");
+  EXPECT_EQ(fault(), "is cut off after 8 bytes");
+  ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
+  std::string other = bytes();
+  other[8] = 2;
+  put(other);
+  EXPECT_EQ(fault(), "is a checkpoint of version 2, and this program reads version 1");
+  std::filesystem::remove(path());
+  std::filesystem::create_directory(path());
+  EXPECT_EQ(fault(), "is no file");
+}
+
+}  // namespace
+}  // namespace muster::training

@@ -1,0 +1,117 @@
+#include "exchange.h"
+
+#include <numeric>
+#include <utility>
+
+namespace muster::training {
+
+using collective::Error;
+using collective::ErrorCode;
+using collective::Result;
+using collective::Session;
+using collective::Status;
+using collective::Ticket;
+
+namespace {
+
+Status finish(Session& session, const Result<Ticket>& ticket) {
+  return ticket ? session.wait(*ticket) : Status(ticket.error());
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end == std::string::npos ? text.size() : end + 1;
+  }
+  return lines;
+}
+
+std::string quoted_line(const std::vector<std::string>& lines, std::size_t index) {
+  return index < lines.size() ? "'" + lines[index] + "'" : "nothing more";
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> gather(Session& session, std::string_view name,
+                                        std::string_view mine) {
+  std::string all;
+  std::vector<std::uint64_t> lengths;
+  const auto allocate = [&](std::span<const std::uint64_t> bytes_of_rank) -> void* {
+    lengths.assign(bytes_of_rank.begin(), bytes_of_rank.end());
+    all.resize(std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}));
+    return all.data();
+  };
+  if (Status gathered =
+          finish(session, session.all_gather(name, mine.data(), mine.size(), allocate));
+      !gathered) {
+    return gathered.error();
+  }
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (const std::uint64_t length : lengths) {
+    parts.push_back(all.substr(begin, length));
+    begin += length;
+  }
+  return parts;
+}
+
+Result<std::string> broadcast_bytes(Session& session, std::string_view name, std::string bytes,
+                                    int root) {
+  const std::string base(name);
+  std::uint64_t length = bytes.size();
+  if (Status sent =
+          finish(session, session.broadcast(base + ".length", &length, sizeof length, root));
+      !sent) {
+    return sent.error();
+  }
+  if (session.rank() != root) bytes.assign(length, '\0');
+  if (Status sent = finish(session, session.broadcast(base + ".bytes", bytes.data(), length, root));
+      !sent) {
+    return sent.error();
+  }
+  return bytes;
+}
+
+Status agree(Session& session, std::string_view name, const std::string& what,
+             const std::vector<std::string>& lines) {
+  const Result<std::vector<std::string>> texts = gather(session, name, joined(lines));
+  if (!texts) return texts.error();
+  const std::vector<std::string> first = split(texts->front());
+  for (std::size_t rank = 1; rank < texts->size(); ++rank) {
+    if ((*texts)[rank] == texts->front()) continue;
+    const std::vector<std::string> other = split((*texts)[rank]);
+    std::size_t line = 0;
+    while (line < first.size() && line < other.size() && first[line] == other[line]) ++line;
+    return Error{ErrorCode::kMismatch,
+                 "the ranks have different " + what + ": rank 0 has " + quoted_line(first, line) +
+                     " where rank " + std::to_string(rank) + " has " + quoted_line(other, line),
+                 "start all ranks with the same program and the same settings",
+                 static_cast<int>(rank)};
+  }
+  return {};
+}
+
+Status share_status(Session& session, std::string_view name, const Status& mine, int root) {
+  // The code, then the sentence and the advice, each ended by a zero.
+  std::string told;
+  if (!mine) {
+    told = static_cast<char>(mine.error().code) + mine.error().message + '\0' +
+           mine.error().advice + '\0';
+  }
+  const Result<std::string> heard = broadcast_bytes(session, name, std::move(told), root);
+  if (!heard) return heard.error();
+  if (session.rank() == root || heard->empty()) return mine;
+  const std::size_t end = heard->find('\0', 1);
+  return Error{static_cast<ErrorCode>(heard->front()), heard->substr(1, end - 1),
+               heard->substr(end + 1, heard->size() - end - 2)};
+}
+
+}  // namespace muster::training
