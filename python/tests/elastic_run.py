@@ -197,6 +197,7 @@ class ElasticRun:
             self.lines.append(line)
             found = _ENTERED.search(line)
             if found:
+                self.entered.pop(found[9], None)  # so that the newest are the last
                 self.entered[found[9]] = Entered(found)
         return line
 

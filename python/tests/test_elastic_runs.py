@@ -75,8 +75,8 @@ class Hosts(unittest.TestCase):
             run.until(r"trained \d*5 ")
             run.hosts("127.0.0.1:2")
             killed_at = run.kill(0, 1)
+            self.assertEqual([each.host for each in run.until_all_entered(2)], ["127.0.0.1"] * 2)
             back_at = run.until_trained_with(2)
-            self.assertEqual([each.host for each in run.current()], ["127.0.0.1"] * 2)
             run.finish()
             self.assertEqual(run.code, 0, run.text)
             run.assert_every_batch_counted_once(self)
@@ -193,8 +193,8 @@ class Late(unittest.TestCase):
             run.until_all_entered(3)
             run.until("blocks worker")
             run.kill(0)
-            run.until_trained_with(1)
             run.until("does not come back: the others go on without it")
+            run.until_trained_with(2)
             with open(run.fifo, "w"):
                 pass
             run.until("unblocked worker")

@@ -101,7 +101,8 @@ def misbehave(state):
         raise ArithmeticError("the loss is not a number")
     if state.batch == options.mismatch_at:
         reduce("uneven", 1, ReduceOp.SUM, "float64" if basics.rank() == 0 else "int64")
-    if state.batch == options.block_at and basics.rank() == basics.size() - 1 and entered == 1:
+    # In the first round a worker's name is its rank.
+    if state.batch == options.block_at and worker == str(basics.rank()) == str(basics.size() - 1) and entered == 1:
         print(f"blocks worker {worker}", flush=True)
         with open(options.fifo) as fifo:
             fifo.read()

@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 #: A worker that lived so many seconds was not lost because of its host.
 QUICK = 60.0
 LOSSES_IN_A_ROW = 3
-#: Workers of a host that are lost within so many seconds are one loss.
+#: Workers of a host that are lost within so many seconds are one loss, unless they were started in between.
 ONE_LOSS = 1.0
 
 _FOR_EVER = float("inf")
@@ -62,8 +62,7 @@ class HostBook:
         """A worker of the host failed `lived` seconds after its start. Returns a sentence where the host is left out
         from now on."""
         record = self._record(host)
-        if now - record.last_loss < ONE_LOSS:
-            record.aside_until = max(record.aside_until, now + ONE_LOSS)
+        if now - lived < record.last_loss and now - record.last_loss < ONE_LOSS:
             return None
         record.losses = record.losses + 1 if lived < QUICK or self._cooldown else 1
         if self._cooldown and now - record.last_loss > QUICK + self._cooldown[1]:
