@@ -117,7 +117,7 @@ static void check_errors(muster_comm* world) {
   CHECK(muster_all_reduce(NULL, &value, &value, 1, 1, 1, 1, 1) == MUSTER_BAD_ARGUMENT);
 }
 
-static void run_rank(int rank, const char* folder) {
+static void run_rank(int rank, const char* folder, int again) {
   muster_options options = MUSTER_OPTIONS_INIT;
   muster_comm* world = NULL;
   char file[200];
@@ -136,9 +136,12 @@ static void run_rank(int rank, const char* folder) {
   check_errors(world);
   /* Rank 1 leaves the session's world open for rank 0's last words: both end in order. */
   check_session(world, folder);
+  check_again(&options, again);
 }
 
-int main(void) {
+/* An argument: how many times it connects again. */
+int main(int argc, char** argv) {
+  const int again = argc > 1 ? atoi(argv[1]) : 50;
   char folder[] = "/tmp/muster-c-abi-XXXXXX";
   pid_t other = 0;
   int status = 1;
@@ -148,10 +151,10 @@ int main(void) {
   other = fork();
   if (other < 0) return 1;
   if (other == 0) {
-    run_rank(1, folder);
+    run_rank(1, folder, again);
     exit(0);
   }
-  run_rank(0, folder);
+  run_rank(0, folder, again);
   if (waitpid(other, &status, 0) != other || status != 0) return 1;
   return rmdir(folder);
 }

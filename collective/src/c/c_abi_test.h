@@ -26,4 +26,7 @@ void check_session(muster_comm* world, const char* folder);
 /* Operations as values, and the results that the library keeps. */
 void check_operations(muster_session* session);
 
+/* Connects with these options so many times, and looks for what is left. */
+void check_again(const muster_options* options, int times);
+
 #endif

@@ -1,10 +1,15 @@
 // The C interface from C++: its errors, and what it makes of options of other sizes.
 #include <gtest/gtest.h>
+#include <muster/collective/testing/options.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <barrier>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -122,6 +127,118 @@ TEST(CInterface, WhatIsNullIsNamed) {
   muster_disconnect(world);
   muster_disconnect(nullptr);
   muster_session_end(nullptr);
+}
+
+// Two ranks that are threads of this process, each with a session.
+void on_two_ranks(const std::function<void(muster_session*, int rank)>& body) {
+  std::string folder = ::testing::TempDir() + "c-interface-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/meet";
+  testing::on_threads(2, [&](int rank) {
+    muster_options options = MUSTER_OPTIONS_INIT;
+    options.rank = rank;
+    options.size = 2;
+    options.rendezvous_file = file.c_str();
+    options.host = "here";
+    muster_comm* world = nullptr;
+    ASSERT_EQ(muster_connect(&options, &world), MUSTER_OK) << muster_last_error();
+    muster_session* session = nullptr;
+    ASSERT_EQ(muster_session_start(world, nullptr, &session), MUSTER_OK) << muster_last_error();
+    body(session, rank);
+    muster_session_end(session);
+  });
+  EXPECT_EQ(::rmdir(folder.c_str()), 0);
+}
+
+muster_operation barrier_of(const char* name) {
+  muster_operation barrier = MUSTER_OPERATION_INIT;
+  barrier.kind = MUSTER_OPERATION_BARRIER;
+  barrier.name = name;
+  return barrier;
+}
+
+TEST(CInterface, EndingASessionEndsTheCallsOfOtherThreads) {
+  for (int round = 0; round < 20; ++round) {
+    on_two_ranks([](muster_session* session, int rank) {
+      if (rank == 1) {
+        const muster_operation mine = barrier_of("of rank 1");
+        EXPECT_EQ(muster_session_run(session, &mine, -1, nullptr, nullptr), MUSTER_PEER_LOST);
+        return;
+      }
+      std::barrier<> begun(5);
+      testing::on_threads(5, [&](int thread) {
+        if (thread == 0) {
+          begun.arrive_and_wait();
+          muster_session_end(session);
+          return;
+        }
+        const std::string name = "of thread " + std::to_string(thread);
+        const muster_operation mine = barrier_of(name.c_str());
+        muster_ticket ticket = 0;
+        ASSERT_EQ(muster_session_begin(session, &mine, &ticket), MUSTER_OK);
+        begun.arrive_and_wait();
+        int code = MUSTER_PENDING;
+        if (thread == 1) code = muster_session_wait(session, ticket);
+        if (thread == 2) code = muster_session_wait_for(session, ticket, 600'000, nullptr);
+        while (thread == 3 && code == MUSTER_PENDING) {
+          code = muster_session_wait_for(session, ticket, 1, nullptr);
+        }
+        const muster_operation more = barrier_of("more");
+        if (thread == 4) code = muster_session_run(session, &more, -1, nullptr, nullptr);
+        // The one who came in time, and the one who came late.
+        EXPECT_TRUE(code == MUSTER_PEER_LOST || code == MUSTER_BAD_ARGUMENT) << code;
+        EXPECT_EQ(muster_session_done(session, ticket), 0);
+      });
+    });
+  }
+}
+
+TEST(CInterface, KeepsAResultForACallback) {
+  on_two_ranks([](muster_session* session, int) {
+    muster_tensor part{"ab", nullptr, 2};
+    muster_operation gather = MUSTER_OPERATION_INIT;
+    gather.kind = MUSTER_OPERATION_ALL_GATHER;
+    gather.name = "g";
+    gather.tensors = &part;
+    gather.tensor_count = 1;
+    muster_ticket ticket = 0;
+    // Nobody takes it, whether it is waited for in another way or not at all.
+    ASSERT_EQ(muster_session_begin(session, &gather, &ticket), MUSTER_OK) << muster_last_error();
+    std::promise<int> told;
+    ASSERT_EQ(
+        muster_session_when_done(
+            session, ticket,
+            [](void* user, int code) { static_cast<std::promise<int>*>(user)->set_value(code); },
+            &told),
+        MUSTER_OK);
+    EXPECT_EQ(told.get_future().get(), MUSTER_OK);
+    ASSERT_EQ(muster_session_begin(session, &gather, &ticket), MUSTER_OK) << muster_last_error();
+    EXPECT_EQ(muster_session_wait(session, ticket), MUSTER_OK);
+    ASSERT_EQ(muster_session_begin(session, &gather, &ticket), MUSTER_OK) << muster_last_error();
+    const muster_operation last = barrier_of("last");
+    EXPECT_EQ(muster_session_run(session, &last, -1, nullptr, nullptr), MUSTER_OK);
+  });
+}
+
+TEST(CInterface, AResultOutlivesItsSession) {
+  on_two_ranks([](muster_session* session, int rank) {
+    const std::string mine(static_cast<std::size_t>(1000 * (rank + 1)),
+                           static_cast<char>('a' + rank));
+    muster_tensor part{mine.data(), nullptr, mine.size()};
+    muster_operation gather = MUSTER_OPERATION_INIT;
+    gather.kind = MUSTER_OPERATION_ALL_GATHER;
+    gather.name = "g";
+    gather.tensors = &part;
+    gather.tensor_count = 1;
+    muster_result* result = nullptr;
+    ASSERT_EQ(muster_session_run(session, &gather, -1, nullptr, &result), MUSTER_OK)
+        << muster_last_error();
+    muster_session_end(session);
+    ASSERT_EQ(muster_result_bytes(result, 1), 2000u);
+    EXPECT_EQ(std::string(static_cast<const char*>(muster_result_data(result)), 3000),
+              std::string(1000, 'a') + std::string(2000, 'b'));
+    muster_result_free(result);
+  });
 }
 
 TEST(CInterface, AWorldOfOneIsItsOwnSum) {
