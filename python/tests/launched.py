@@ -23,7 +23,8 @@ _OTHERS = ("MUSTER_", "HOROVOD_", "OMPI_", "PRTE_", "PMI", "SLURM_", "LSB_", "RA
 
 def environment(**more):
     """Of nobody's run; None takes a variable away."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(_OTHERS)}
+    variables = {name: value for name, value in os.environ.items()
+                 if name == "MUSTER_COLLECTIVE_LIBRARY" or not name.startswith(_OTHERS)}
     variables.update({"PYTHONPATH": str(PACKAGE), "PYTHONUNBUFFERED": "1", **more})
     return {name: value for name, value in variables.items() if value is not None}
 

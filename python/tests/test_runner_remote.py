@@ -12,6 +12,16 @@ from ssh_hosts import SshHosts
 SHOW = "import json, os; print(json.dumps(dict(os.environ, folder=os.getcwd())))"
 READY_AND_WAIT = "import os, signal; print('pid', os.getpid(), flush=True); signal.pause()"
 
+#: As many worlds, one after the other, as stands in the argument of the rank's number.
+MEET = """
+import os, sys
+from muster.common import basics
+for turn in range(int(sys.argv[1 + int(os.environ["HOROVOD_RANK"])])):
+    basics.init()
+    print(turn, basics.rank(), basics.size())
+    basics.shutdown()
+"""
+
 
 class Remote(unittest.TestCase):
     @classmethod
@@ -144,6 +154,19 @@ class Remote(unittest.TestCase):
                 stream = {"out": "stdout", "err": "stderr"}[name]
                 own = [line for line in lines if line.startswith(f"[{rank}]")]
                 self.assertEqual(own, [f"[{rank}]<{stream}>:{name} {rank} {n} {filling * 50}" for n in range(20000)])
+
+    def test_ranks_of_several_hosts_meet_as_often_as_they_like(self):
+        for hosts in ("alpha:2,beta:1", "localhost:1,beta:2", "beta:3"):
+            with self.subTest(hosts):
+                ran = self.horovodrun("-np", 3, "-H", hosts, *python(MEET, "3", "3", "3"))
+                self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                self.assertEqual(sorted(ran.stdout.splitlines()),
+                                 [f"[{rank}]<stdout>:{turn} {rank} 3" for rank in range(3) for turn in range(3)])
+
+    def test_a_rank_that_waits_for_one_that_has_ended_is_told_of(self):
+        ran = self.horovodrun("-np", 2, "-H", "alpha,beta", *python(MEET, "1", "2"))
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("rank 1 wants to join a world that rank 0 will not come to, for it has ended", ran.stderr)
 
     def test_run_calls_a_function_on_all_hosts(self):
         program = ("import os, muster.runner\n"

@@ -59,7 +59,8 @@ class _Getter:
         self.asked = asked
 
     def __call__(self, key: str, default: Any = None) -> Any:
-        return self.asked[key][0] if key in self.asked else default
+        value = self.asked[key][0] if key in self.asked else None
+        return default if value is None else value
 
     def name(self, key: str) -> str:
         return self.asked[key][1]
@@ -121,13 +122,14 @@ def _with_discovery(settings: Settings, get: _Getter, environment: Mapping[str, 
 
 def _with_size(settings: Settings, get: _Getter, faults: Faults) -> Settings:
     if settings.host_discovery_script is not None:
-        if settings.num_proc is None and settings.min_num_proc is None:
+        if not {"num_proc", "min_num_proc"} & set(get.asked):
             faults.append("say how many ranks there are to be at least: --min-np, or -np")
         return settings
     size = settings.num_proc or settings.max_num_proc or settings.min_num_proc
     if not settings.hosts and not get.given("hosts", "hostfile"):
         if size is None:
-            faults.append("say how many ranks: -np N; or name hosts that have slots: -H alpha:2,beta:2")
+            if not {"num_proc", "min_num_proc", "max_num_proc"} & set(get.asked):
+                faults.append("say how many ranks: -np N; or name hosts that have slots: -H alpha:2,beta:2")
             return settings
         return settings._replace(hosts=(Host(LOCALHOST, size),),
                                  num_proc=settings.num_proc if settings.is_elastic else size)
@@ -186,7 +188,7 @@ def _absolute(path: Optional[str]) -> Optional[str]:
 def _variables_of(get: _Getter, faults: Faults) -> Dict[str, str]:
     variables: Dict[str, str] = {}
     for option in OPTIONS:
-        if not option.variable or option.key not in get.asked:
+        if not option.variable or get(option.key) is None:
             continue
         value = get(option.key)
         if option.kind in (YES, NO):

@@ -13,7 +13,7 @@ _BY_NAME = {name: option for option in OPTIONS for name in option.names}
 _SHORT = ("-H", "-p", "-i")
 
 Faults = List[str]
-#: By the option's key: its value, and the name by which it was given.
+#: By the option's key: its value, and the name by which it was given. None: the value was wrong, which has been said.
 Asked = Dict[str, Tuple[Any, str]]
 
 
@@ -58,10 +58,8 @@ def _take(option: Option, name: str, attached: Optional[List[str]], rest: List[s
         faults.append(f"{name} needs {'a value' if wanted == 1 else f'{wanted} values'}: {option.help}")
         return
     value = _value_of(option, texts, name, faults)
-    if value is None:
-        return
     before = asked.get(option.key)
-    if before is not None and before[0] != value:
+    if before is not None and None not in (value, before[0]) and before[0] != value:
         faults.append(f"{before[1]} and {name} say different things: leave one out" if before[1] != name else
                       f"{name} is given twice, with different values: leave one out")
     asked[option.key] = (value, name)
