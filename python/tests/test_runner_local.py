@@ -84,7 +84,7 @@ class Environment(Local):
         with open(os.devnull) as extra:
             os.set_inheritable(extra.fileno(), True)
             ran = subprocess.run(command_line("-np", 2, *python(program)), env=environment(), capture_output=True,
-                                 text=True, timeout=BOUND, input="for nobody")
+                                 text=True, timeout=BOUND, input="for nobody", close_fds=False)
         # 3 is the folder that is being listed.
         self.assertEqual(sorted(ran.stdout.splitlines()),
                          [f"[{rank}]<stdout>:b'' ['0', '1', '2', '3']" for rank in (0, 1)])

@@ -30,6 +30,9 @@ class RankError(RuntimeError):
         self.text = text
         super().__init__(f"rank {rank} raised:\n{text.rstrip()}")
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return RankError, (self.rank, self.text)
+
 
 def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Mapping[str, Any]] = None,
         num_proc: Optional[int] = None, min_num_proc: Optional[int] = None, max_num_proc: Optional[int] = None,

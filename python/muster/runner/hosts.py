@@ -190,8 +190,8 @@ def _slurm_sizes(text: str) -> Optional[List[int]]:
     """ "2(x3),1" is 2, 2, 2, 1."""
     sizes: List[int] = []
     for part in text.split(","):
-        size, _, times = part.partition("(x")
-        times = times[:-1] if times.endswith(")") else "1" if not times else ""
+        size, bracket, times = part.partition("(x")
+        times = (times[:-1] if times.endswith(")") else "") if bracket else "1"
         if not (size.isdigit() and times.isdigit() and int(size) > 0 and 0 < int(times) < 1 << 16):
             return None
         sizes += [int(size)] * int(times)

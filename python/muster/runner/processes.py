@@ -195,8 +195,9 @@ class Processes:
             os.dup2(nothing, 0)
             os.dup2(out, 1)
             os.dup2(err, 2)
-            for descriptor in kept:
-                os.set_inheritable(descriptor, True)
+            for descriptor in map(int, os.listdir("/proc/self/fd")):
+                if descriptor > STDERR:
+                    _set_inheritable(descriptor, descriptor in kept)
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
                            signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
@@ -268,6 +269,14 @@ class Processes:
             if result:
                 events.append(("result", process.name, result))
         events.append(("finished", process.name))
+
+
+def _set_inheritable(descriptor, is_inheritable):
+    try:
+        os.set_inheritable(descriptor, is_inheritable)
+    except OSError as error:
+        if error.errno != errno.EBADF:  # that by which the list was read
+            raise
 
 
 def _open_standard_streams():

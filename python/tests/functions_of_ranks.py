@@ -1,0 +1,42 @@
+"""What test_runner_function.py has ranks call: functions of a module, which pickle can name."""
+
+import os
+import signal
+import sys
+
+
+def place(*args, **kwargs):
+    return int(os.environ["HOROVOD_RANK"]), int(os.environ["HOROVOD_SIZE"]), args, kwargs
+
+
+def large(count):
+    return os.environ["HOROVOD_RANK"].encode() * count
+
+
+def fail_on(rank, error):
+    if os.environ["HOROVOD_RANK"] == str(rank):
+        raise error
+    signal.pause()
+
+
+def end_with(code):
+    os._exit(code)
+
+
+def lambda_result():
+    return lambda: None
+
+
+def open_descriptors():
+    import subprocess
+    return subprocess.check_output([sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"], text=True,
+                                   close_fds=False)
+
+
+def variables():
+    return {name for name in os.environ if name.startswith("MUSTER_RUN_")}
+
+
+def wait_for_a_signal():
+    print("pid", os.getpid(), flush=True)
+    signal.pause()

@@ -1,0 +1,138 @@
+"""run(): a function on every rank."""
+
+import contextlib
+import importlib.util
+import os
+import pickle
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import functions_of_ranks as functions
+from launched import BOUND, PACKAGE, environment, python
+from muster.runner import RankError, run
+from muster.runner.settings import SettingsError
+
+
+@contextlib.contextmanager
+def silence():
+    """What ranks print goes by the descriptors, not by sys.stderr. Gives a function that reads it."""
+    with tempfile.TemporaryFile() as file:
+        before = [os.dup(1), os.dup(2)]
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lambda: (file.seek(0), file.read().decode())[1]
+        finally:
+            for number, descriptor in zip((1, 2), before):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+
+
+class Run(unittest.TestCase):
+    def test_results_come_by_rank(self):
+        self.assertEqual(run(functions.place, (1, "b"), {"c": None}, num_proc=3),
+                         [(rank, 3, (1, "b"), {"c": None}) for rank in range(3)])
+
+    def test_one_process_where_nothing_is_said_and_older_names(self):
+        self.assertEqual(run(functions.place), [(0, 1, (), {})])
+        self.assertEqual(len(run(functions.place, np=2)), 2)
+        self.assertEqual(len(run(functions.place, hosts="localhost:2")), 2)
+
+    def test_megabytes_go_both_ways(self):
+        self.assertEqual(run(functions.place, (b"x" * (20 << 20),), num_proc=1)[0][2], (b"x" * (20 << 20),))
+        self.assertEqual(run(functions.large, (20 << 20,), num_proc=2), [b"0" * (20 << 20), b"1" * (20 << 20)])
+
+    def test_an_exception_of_a_rank_is_raised_here_with_its_traceback(self):
+        with silence() as said, self.assertRaises(RankError) as caught:
+            try:
+                run(functions.fail_on, (1, KeyError("missing")), num_proc=3)
+            finally:
+                printed = said()
+        self.assertEqual(caught.exception.rank, 1)
+        self.assertIn("in fail_on\n", caught.exception.text)
+        self.assertIn("rank 1 raised:\nTraceback", str(caught.exception))
+        self.assertEqual((type(caught.exception.__cause__), caught.exception.__cause__.args), (KeyError, ("missing",)))
+        self.assertIn("[1]<stderr>:KeyError: 'missing'\n", printed)
+
+    def test_a_rank_that_ends_without_a_result_is_an_error(self):
+        with silence(), self.assertRaisesRegex(RuntimeError, "the run ended with code 3"):
+            run(functions.end_with, (3,), num_proc=2)
+
+    def test_what_cannot_be_sent_is_said(self):
+        with open(os.devnull) as file, \
+                self.assertRaisesRegex(TypeError, "the function or its arguments cannot be sent"):
+            run(functions.place, (file,), num_proc=1)
+        if not importlib.util.find_spec("cloudpickle"):
+            with silence(), self.assertRaisesRegex(RankError, "what the function returned, function, cannot be sent back"):
+                run(functions.lambda_result, num_proc=1)
+
+    def test_all_that_is_wrong_with_the_arguments_is_said_at_once(self):
+        with self.assertRaises(SettingsError) as caught:
+            run("no function", num_proc=0, np=3, start_timeout="soon", use_mpi=True, min_num_proc=3, max_num_proc=2,
+                ssh_port=70000, network_interfaces=["a", ""])
+        for part in ("num_proc is given by two names, 0 and 3", "num_proc 0: is to be a whole number",
+                     "start_timeout soon", "use_mpi: results come back only",
+                     "func is str, and is to be something that can be called", "min_num_proc 3 is more than max_num_proc 2",
+                     "ssh_port 70000", "network_interfaces a,: write names"):
+            self.assertTrue(any(part in each for each in caught.exception.faults), (part, caught.exception.faults))
+
+    def test_the_function_and_its_result_are_no_bodys_but_the_processes(self):
+        # The last is the folder that is being listed.
+        self.assertEqual(run(functions.open_descriptors, num_proc=1), ["['0', '1', '2', '3']\n"])
+        self.assertEqual(run(functions.variables, num_proc=1), [set()])
+
+    def test_nothing_is_left_open(self):
+        run(functions.place, num_proc=1)
+        before = sorted(os.listdir("/proc/self/fd"))
+        run(functions.place, num_proc=2)
+        self.assertEqual(sorted(os.listdir("/proc/self/fd")), before)
+
+    def test_ctrl_c_ends_the_ranks_and_is_raised(self):
+        program = ("import functions_of_ranks, muster.runner\n"
+                   "try: muster.runner.run(functions_of_ranks.wait_for_a_signal, num_proc=2)\n"
+                   "except KeyboardInterrupt: print('interrupted')\n")
+        path = f"{PACKAGE}:{Path(__file__).parent}"
+        with subprocess.Popen(python(program), env=environment(PYTHONPATH=path), stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, start_new_session=True) as caller:
+            for _ in range(2):
+                self.assertIn("<stdout>:pid ", caller.stdout.readline())
+            os.kill(caller.pid, signal.SIGINT)
+            self.assertEqual(caller.communicate(timeout=BOUND)[0], "interrupted\n")
+
+    def test_without_cloudpickle_a_function_of_the_main_program_is_refused_with_advice(self):
+        functions_of_main = type(functions.place)(functions.place.__code__, {}, "here")
+        functions_of_main.__module__ = "__main__"
+        with mock.patch.dict("sys.modules", cloudpickle=None):
+            with self.assertRaisesRegex(TypeError, "in the main program.*: install cloudpickle, or define it in a module"):
+                run(functions_of_main)
+
+    def test_with_cloudpickle_functions_of_the_main_program_go_too(self):
+        # The real one where it is installed; here it is enough that what it dumps is what is loaded.
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "cloudpickle.py").write_text(
+                "import marshal, pickle, types\n"
+                "def rebuild(code): return types.FunctionType(marshal.loads(code), {'__builtins__': __builtins__})\n"
+                "class Pickler(pickle._Pickler):\n"
+                "    def save_function(self, f):\n"
+                "        if f.__module__ != '__main__': return pickle._Pickler.save_global(self, f)\n"
+                "        self.save_reduce(rebuild, (marshal.dumps(f.__code__),), obj=f)\n"
+                "    dispatch = {**pickle._Pickler.dispatch, types.FunctionType: save_function}\n"
+                "def dumps(value):\n"
+                "    import io; file = io.BytesIO(); Pickler(file).dump(value); return file.getvalue()\n")
+            program = ("import muster.runner\ndef double(x): return 2 * x\n"
+                       "print(muster.runner.run(double, (21,), num_proc=2))\n")
+            ran = subprocess.run(python(program), env=environment(PYTHONPATH=f"{PACKAGE}:{folder}"), capture_output=True,
+                                 text=True, timeout=BOUND)
+        self.assertEqual((ran.stdout, ran.stderr), ("[42, 42]\n", ""))
+
+    def test_a_rank_error_can_be_pickled(self):
+        copy = pickle.loads(pickle.dumps(RankError(3, "Traceback ...")))
+        self.assertEqual((copy.rank, copy.text), (3, "Traceback ..."))
+
+
+if __name__ == "__main__":
+    unittest.main()
