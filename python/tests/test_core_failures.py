@@ -105,6 +105,35 @@ class Killed(unittest.TestCase):
             self.assertEqual(ranks.finish()[0].code, 0)
 
 
+class Stalled(unittest.TestCase):
+    def test_what_some_ranks_do_not_hand_over_fails_with_their_names_where_that_is_asked_for(self):
+        with start("""
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+            basics.init()
+            if rank == 1:
+                signal.sigwait([signal.SIGUSR1])
+            else:
+                caught(lambda: submit("x").wait())
+        """, 3, environment={"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}) as ranks:
+            for rank in (0, 2):
+                self.assertRegex(ranks.line(rank), "HorovodInternalError 1 'x' has waited .* for rank 1 .on host .* "
+                                                   "and is given up")
+            ranks.signal(1, signal.SIGUSR1)
+            self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0, 0])
+
+    def test_what_waits_for_a_rank_is_reported_by_rank_0(self):
+        with start("""
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+            basics.init()
+            if rank == 0:
+                signal.sigwait([signal.SIGUSR1])
+            submit("x").wait()
+        """, 2, environment={"HOROVOD_STALL_CHECK_TIME_SECONDS": "0.1"}) as ranks:
+            self.assertRegex(ranks.until(0, "has waited"), "'x' has waited .* for rank 0 ")
+            ranks.signal(0, signal.SIGUSR1)
+            self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0])
+
+
 class NotThere(unittest.TestCase):
     def test_a_rank_that_does_not_come_is_named(self):
         with start("""

@@ -202,10 +202,11 @@ typedef struct muster_session_options {
   uint64_t fusion_bytes;
   int autotune;
   const char* autotune_log;
+  int64_t stall_limit_ms;
 } muster_session_options;
 
 #define MUSTER_SESSION_OPTIONS_INIT \
-  {sizeof(muster_session_options), NULL, -1, NULL, NULL, 0, 0, NULL}
+  {sizeof(muster_session_options), NULL, -1, NULL, NULL, 0, 0, NULL, -1}
 
 /* Takes the communicator over, whatever comes of it: `comm` must not be used again. `options` may
  * be NULL. Called by all of its ranks. */

@@ -21,6 +21,9 @@ SessionOptions options_of(const muster_session_options& given) {
   if (given.stall_warning_ms >= 0) {
     options.stall_warning = std::chrono::milliseconds(given.stall_warning_ms);
   }
+  if (given.stall_limit_ms >= 0) {
+    options.stall_limit = std::chrono::milliseconds(given.stall_limit_ms);
+  }
   if (given.on_stall != nullptr) {
     options.on_stall = [call = given.on_stall, user = given.on_stall_user](
                            const std::string& report) { call(user, report.c_str()); };

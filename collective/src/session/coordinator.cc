@@ -106,6 +106,12 @@ void Coordinator::hand_over(Name& name, int from, Deadline now) {
   has = 1;
   name.last = from;
   name.used = ++uses_;
+  // What is given up stands in complete_ already. It may come true in the last moment.
+  if (name.given_up) {
+    ++name.count;
+    if (is_complete(name)) name.given_up.reset();
+    return;
+  }
   if (name.count++ == 0) {
     name.since = now;
     name.reported = false;
@@ -200,6 +206,7 @@ std::optional<Error> Coordinator::fault_of(const Name& name, int first) const {
     return mismatch(name.text, {who(first), request},
                     {who(static_cast<int>(rank)), *name.wanted[rank]});
   }
+  if (name.given_up) return not_handed_over(name);
   if (request.call.kind == CallKind::kAllReduce) return std::nullopt;
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     if (name.has[rank] != 0) continue;
@@ -229,11 +236,12 @@ std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
 // What a rank has joined without asking for it has to be judged each time.
 Entry Coordinator::entry_of(Name& name) {
   Entry entry{.id = name.id, .last = name.last, .tally = name.tally, .hand_overs = name.count};
-  const bool all = name.count == static_cast<int>(hosts_.size());
+  const bool all = name.count == static_cast<int>(hosts_.size()) && !name.given_up;
   if (name.is_new || !all) entry.news = judge(name);
   name.is_new = entry.news && (entry.news->error || !all);
   if (std::exchange(name.carried_out, true) && std::exchange(name.only_once, false)) --once_count_;
   name.count = 0;
+  name.given_up.reset();
   std::ranges::fill(name.has, 0);
   return entry;
 }
@@ -270,7 +278,7 @@ Record Coordinator::cut() {
     const auto rank = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
     const Request& other = *name.wanted[rank];
     if (!fuses(*request, other) || cut_bytes_ + bytes_of(other) > fusion_bytes_ ||
-        (name.is_new && fault_of(name, static_cast<int>(rank)))) {
+        ((name.is_new || name.given_up) && fault_of(name, static_cast<int>(rank)))) {
       ++next;
       continue;
     }
@@ -303,6 +311,34 @@ std::optional<Deadline> Coordinator::next_stall(std::chrono::milliseconds patien
     if (!name->reported && (!next || due < *next)) next = due;
   }
   return next;
+}
+
+void Coordinator::give_up(Deadline now, std::chrono::milliseconds limit) {
+  for (std::size_t i = 0; i < pending_.size();) {
+    Name& name = *pending_[i];
+    if (now < name.since + limit) {
+      ++i;
+      continue;
+    }
+    name.given_up = std::chrono::floor<std::chrono::milliseconds>(now - name.since);
+    complete(name);
+  }
+}
+
+std::optional<Deadline> Coordinator::next_give_up(std::chrono::milliseconds limit) const {
+  if (pending_.empty()) return std::nullopt;
+  return (*std::ranges::min_element(pending_, {}, &Name::since))->since + limit;
+}
+
+Error Coordinator::not_handed_over(const Name& name) const {
+  std::size_t missing = 0;
+  while (missing + 1 < hosts_.size() && (name.has[missing] != 0 || joined_[missing] != 0))
+    ++missing;
+  return {.code = ErrorCode::kTimeout,
+          .message = report(name, *name.given_up) + " and is given up",
+          .advice = "see what keeps it from handing this over, or raise the limit for stalls",
+          .rank = static_cast<int>(missing),
+          .host = hosts_[missing]};
 }
 
 std::string Coordinator::report(const Name& name, std::chrono::milliseconds waited) const {

@@ -59,6 +59,13 @@ class Coordinator {
   /// When stalled() will next have something to say, should nothing change.
   std::optional<Deadline> next_stall(std::chrono::milliseconds patience) const;
 
+  /// Waits no longer for the ranks that what has waited for `limit` still lacks: it goes into the
+  /// next records as it is, and fails there.
+  void give_up(Deadline now, std::chrono::milliseconds limit);
+
+  /// When give_up() will next have something to do, should nothing change.
+  std::optional<Deadline> next_give_up(std::chrono::milliseconds limit) const;
+
   void set_fusion_bytes(std::uint64_t bytes) { fusion_bytes_ = bytes; }
 
  private:
@@ -72,6 +79,7 @@ class Coordinator {
     int last = 0;
     bool is_new = true;  // somebody asks for something else than last time
     bool reported = false;
+    std::optional<std::chrono::milliseconds> given_up = {};  // after that time, in its next record
     std::uint64_t used = 0;
     bool carried_out = false;
     bool only_once = true;  // not twice yet
@@ -93,6 +101,7 @@ class Coordinator {
   Entry entry_of(Name& name);
   std::string who(int rank) const;
   std::string report(const Name& name, std::chrono::milliseconds patience) const;
+  Error not_handed_over(const Name& name) const;
 
   std::vector<std::string> hosts_;
   std::uint64_t fusion_bytes_;

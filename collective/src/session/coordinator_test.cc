@@ -134,6 +134,37 @@ TEST(Coordinator, NothingFollowsARankThatLeaves) {
   EXPECT_FALSE(coordinator.has_record());
 }
 
+TEST(Coordinator, GivesUpWhatHasWaitedForTooLongAndTakesItAnewAfterwards) {
+  Coordinator coordinator({"a", "b"}, 1000);
+  hand_over(coordinator, 0, "w1");
+  hand_over(coordinator, 0, "w2");
+  const milliseconds limit(9'000);
+  EXPECT_EQ(coordinator.next_give_up(limit), kStart + limit);
+  coordinator.give_up(kStart + limit - milliseconds(1), limit);
+  EXPECT_FALSE(coordinator.has_record());
+  coordinator.give_up(kStart + limit, limit);
+  EXPECT_FALSE(coordinator.next_give_up(limit));
+  hand_over(coordinator, 1, "w1");  // in the last moment
+  const Batch came = std::get<Batch>(coordinator.cut());
+  ASSERT_EQ(came.entries.size(), 1u);
+  EXPECT_FALSE(came.entries[0].news->error);
+  const Batch given_up = std::get<Batch>(coordinator.cut());
+  ASSERT_EQ(given_up.entries.size(), 1u);
+  const auto& news = given_up.entries[0].news;
+  ASSERT_TRUE(news && news->error);
+  EXPECT_EQ(news->name, "w2");
+  EXPECT_EQ(news->error->code, ErrorCode::kTimeout);
+  EXPECT_EQ(news->error->message, "'w2' has waited 9 s for rank 1 (on host b) and is given up");
+  EXPECT_EQ(news->error->rank, 1);
+  EXPECT_FALSE(coordinator.has_record());
+  hand_over(coordinator, 1, "w2");
+  EXPECT_FALSE(coordinator.has_record()) << "it is a new one, which rank 0 has not handed over";
+  hand_over(coordinator, 0, "w2");
+  const Batch again = std::get<Batch>(coordinator.cut());
+  ASSERT_EQ(again.entries.size(), 1u);
+  EXPECT_FALSE(again.entries[0].news && again.entries[0].news->error);
+}
+
 TEST(Coordinator, ReportsOnceWhoIsMissing) {
   Coordinator coordinator({"a", "b", "x", "y"}, 1000);
   hand_over(coordinator, 0, "w1");

@@ -11,6 +11,11 @@ namespace {
 constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 
+std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadline> other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
 }  // namespace
 
 bool Engine::step() {
@@ -70,13 +75,9 @@ void Engine::serve() {
 }
 
 std::optional<Deadline> Engine::plan_to_wake() {
-  const std::optional<Deadline> stall = report_stalls();
-  const std::optional<Deadline> watch = watch_over_unattended();
-  const std::optional<Deadline> next = stall && watch ? std::min(*stall, *watch)
-                                       : stall        ? stall
-                                                      : watch;
+  const std::optional<Deadline> stall = earlier(report_stalls(), give_up_stalls());
   patient_ = stall.has_value();
-  return next;
+  return earlier(stall, watch_over_unattended());
 }
 
 std::optional<Deadline> Engine::report_stalls() {
@@ -97,6 +98,15 @@ std::optional<Deadline> Engine::report_stalls() {
     }
   }
   return next;
+}
+
+// What is given up is work for whoever has duty next.
+std::optional<Deadline> Engine::give_up_stalls() {
+  const std::chrono::milliseconds limit = options_.stall_limit;
+  if (!coordinator_ || over_ || limit <= std::chrono::milliseconds::zero()) return std::nullopt;
+  const std::lock_guard lock(coordinator_mutex_);
+  coordinator_->give_up(Clock::now(), limit);
+  return coordinator_->next_give_up(limit);
 }
 
 // Like a thread that waits, in place of those who do not.
@@ -162,9 +172,11 @@ void Engine::go_off_duty() {
 
 // Names that wait for a rank, which nobody would report.
 bool Engine::has_unwatched_names() {
-  if (!coordinator_ || options_.stall_warning <= std::chrono::milliseconds::zero()) return false;
+  constexpr auto kNever = std::chrono::milliseconds::zero();
+  if (!coordinator_) return false;
   const std::lock_guard lock(coordinator_mutex_);
-  return coordinator_->next_stall(options_.stall_warning).has_value();
+  return (options_.stall_warning > kNever && coordinator_->next_stall(options_.stall_warning)) ||
+         (options_.stall_limit > kNever && coordinator_->next_give_up(options_.stall_limit));
 }
 
 }  // namespace muster::collective::session

@@ -131,6 +131,7 @@ class Engine final : public Session {
   void end_without(const std::vector<int>& departed, bool& seen_before);
   std::optional<Deadline> plan_to_wake();
   std::optional<Deadline> report_stalls();
+  std::optional<Deadline> give_up_stalls();
   std::optional<Deadline> watch_over_unattended();
 
   // Records (records.cc), on duty.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <future>
+#include <latch>
 #include <thread>
 
 #include "session/session_world.h"
@@ -124,6 +125,30 @@ TEST(SessionStall, IsReportedOnceWithTheRanksThatMiss) {
         options);
     EXPECT_TRUE(report.get().starts_with("'w1' has waited 0.")) << report.get();
     EXPECT_TRUE(report.get().ends_with(" s for rank 0 (on host host-0)")) << report.get();
+  }
+}
+
+// No other operation is waited for: on a busy machine it could come to the limit, too.
+TEST(SessionStall, EndsAtTheLimitOnAllWhoHaveHandedOver) {
+  for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
+    const SessionOptions options{.stall_limit = std::chrono::milliseconds(100)};
+    std::latch given_up(2);
+    with_sessions(
+        3, over,
+        [&](Session& session) {
+          if (session.rank() == 1) {
+            given_up.wait();
+            return;
+          }
+          const Status waited = session.wait(*session.barrier("w1"));
+          given_up.count_down();
+          ASSERT_FALSE(waited);
+          EXPECT_EQ(waited.error().code, ErrorCode::kTimeout);
+          EXPECT_TRUE(waited.error().message.starts_with("'w1' has waited "));
+          EXPECT_TRUE(waited.error().message.ends_with(" and is given up"))
+              << waited.error().message;
+        },
+        options);
   }
 }
 

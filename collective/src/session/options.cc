@@ -41,6 +41,13 @@ Result<SessionOptions> session_options_from_environment(SessionOptions given) {
     if (!seconds || *seconds > 1e9) return not_a_number(kStall, stall, "60");
     given.stall_warning = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
   }
+  constexpr const char* kLimit = "MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS";
+  const std::string limit = variable(kLimit);
+  if (!limit.empty() && given.stall_limit == SessionOptions{}.stall_limit) {
+    const std::optional<double> seconds = number_of(limit);
+    if (!seconds || *seconds > 1e9) return not_a_number(kLimit, limit, "600");
+    given.stall_limit = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+  }
   constexpr const char* kFusion = "MUSTER_COLLECTIVE_FUSION_BYTES";
   const std::string fusion = variable(kFusion);
   if (!fusion.empty() && given.fusion_bytes == 0) {

@@ -21,6 +21,7 @@ class Variable {
 TEST(SessionOptions, AreCompletedFromTheEnvironment) {
   const Variable timeline("MUSTER_COLLECTIVE_TIMELINE", "/tmp/t%r.json");
   const Variable stall("MUSTER_COLLECTIVE_STALL_SECONDS", "1.5");
+  const Variable limit("MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS", "9");
   const Variable fusion("MUSTER_COLLECTIVE_FUSION_BYTES", "1000");
   const Variable autotune("MUSTER_COLLECTIVE_AUTOTUNE", "1");
   const Variable log("MUSTER_COLLECTIVE_AUTOTUNE_LOG", "/tmp/log");
@@ -28,6 +29,7 @@ TEST(SessionOptions, AreCompletedFromTheEnvironment) {
   ASSERT_TRUE(options);
   EXPECT_EQ(options->timeline, "/tmp/t%r.json");
   EXPECT_EQ(options->stall_warning.count(), 1500);
+  EXPECT_EQ(options->stall_limit.count(), 9000);
   EXPECT_EQ(options->fusion_bytes, 7u) << "what is given stands";
   EXPECT_TRUE(options->autotune);
   EXPECT_EQ(options->autotune_log, "/tmp/log");

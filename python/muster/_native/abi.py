@@ -43,7 +43,7 @@ ON_STALL = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 class SessionOptions(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("timeline", c_char_p), ("stall_warning_ms", c_int64),
                 ("on_stall", ON_STALL), ("on_stall_user", c_void_p), ("fusion_bytes", c_uint64),
-                ("autotune", c_int), ("autotune_log", c_char_p)]
+                ("autotune", c_int), ("autotune_log", c_char_p), ("stall_limit_ms", c_int64)]
 
 
 class Operation(ctypes.Structure):
@@ -60,7 +60,7 @@ def options() -> Options:
 
 def session_options() -> SessionOptions:
     """MUSTER_SESSION_OPTIONS_INIT."""
-    return SessionOptions(struct_size=ctypes.sizeof(SessionOptions), stall_warning_ms=-1)
+    return SessionOptions(struct_size=ctypes.sizeof(SessionOptions), stall_warning_ms=-1, stall_limit_ms=-1)
 
 
 def operation() -> Operation:

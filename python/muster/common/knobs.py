@@ -74,7 +74,7 @@ class Knobs:
     autotune: bool = False
     autotune_log: Optional[str] = None
     stall_warning_ms: Optional[int] = None  # 0: never
-    stall_shutdown_ms: int = 0
+    stall_limit_ms: Optional[int] = None  # 0: never
     connect_timeout_ms: Optional[int] = None
     interface: Optional[str] = None
     allows_process_sets: bool = True
@@ -98,6 +98,8 @@ class Knobs:
             options.autotune_log = os.fsencode(self.autotune_log + suffix)
         if self.stall_warning_ms is not None:
             options.stall_warning_ms = self.stall_warning_ms
+        if self.stall_limit_ms is not None:
+            options.stall_limit_ms = self.stall_limit_ms
         if self.fusion_bytes is not None:
             options.fusion_bytes = max(self.fusion_bytes, 1)
         options.autotune = self.autotune
@@ -110,6 +112,7 @@ def read(faults: List[str], environment: Optional[Mapping[str, str]] = None) -> 
     timeline = reader.text("HOROVOD_TIMELINE")
     is_dynamic = timeline is not None and timeline.upper() == "DYNAMIC"
     warning = reader.milliseconds("HOROVOD_STALL_CHECK_TIME_SECONDS")
+    limit = reader.milliseconds("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
     is_quiet = reader.flag("HOROVOD_STALL_CHECK_DISABLE")
     timeout = reader.milliseconds("HOROVOD_GLOO_TIMEOUT_SECONDS")
     if timeout == 0:
@@ -118,7 +121,7 @@ def read(faults: List[str], environment: Optional[Mapping[str, str]] = None) -> 
                  fusion_bytes=reader.number("HOROVOD_FUSION_THRESHOLD"),
                  autotune=reader.flag("HOROVOD_AUTOTUNE"), autotune_log=reader.text("HOROVOD_AUTOTUNE_LOG"),
                  stall_warning_ms=0 if is_quiet else warning,
-                 stall_shutdown_ms=0 if is_quiet else reader.milliseconds("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS") or 0,
+                 stall_limit_ms=0 if is_quiet else limit,
                  connect_timeout_ms=timeout, interface=reader.text("HOROVOD_GLOO_IFACE"),
                  allows_process_sets=reader.flag("HOROVOD_DYNAMIC_PROCESS_SETS", otherwise=True),
                  log_level=reader.choice("HOROVOD_LOG_LEVEL", LEVELS, "warning"),

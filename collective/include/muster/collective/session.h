@@ -46,6 +46,11 @@ struct SessionOptions {
   /// ranks; 0: never. Rank 0 reports for all. MUSTER_COLLECTIVE_STALL_SECONDS.
   std::chrono::milliseconds stall_warning{60'000};
 
+  /// After how long such an operation fails on all ranks that have handed it over, with kTimeout
+  /// and the ranks that have not; 0: never. Rank 0's counts for all.
+  /// MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS.
+  std::chrono::milliseconds stall_limit{0};
+
   /// Who gets the report; standard error where there is none. Called on a thread of the session.
   std::function<void(const std::string&)> on_stall = {};
 
