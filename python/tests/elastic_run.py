@@ -48,7 +48,8 @@ class Entered:
 class ElasticRun:
     def __init__(self, slots, *arguments, program=(), command=None, hosts=None, script=None, environment=None):
         """`slots`: on localhost; or `hosts`, the text of the discovery file. `program`: more arguments of the training;
-        or `command`, in its place."""
+        or `command`, in its place. All is started in a
+        folder of the run's own, `folder`, where there is a pipe `fifo`."""
         self.folder = Path(tempfile.mkdtemp(prefix="elastic-"))
         self.log = self.folder / "log"
         self.log.mkdir()
@@ -71,7 +72,7 @@ class ElasticRun:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "muster.runner.launch", "--host-discovery-script", script, *arguments, *command],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=variables,
-            stdin=subprocess.DEVNULL)
+            stdin=subprocess.DEVNULL, cwd=self.folder)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self._deadline = time.monotonic() + BOUND

@@ -76,7 +76,7 @@ class OptimizerStateHandler(StateHandler):
 
 
 class SamplerStateHandler(StateHandler):
-    """An ElasticSampler: what any rank has seen of the epoch counts as seen."""
+    """An ElasticSampler: what ranks have seen of the epoch counts as seen."""
 
     def __init__(self, sampler: ElasticSampler) -> None:
         super().__init__(sampler)
@@ -89,17 +89,22 @@ class SamplerStateHandler(StateHandler):
         self.value.load_state_dict(copy.deepcopy(self._saved))
 
     def sync(self) -> None:
-        # A worker that has just begun has seen samples of no epoch, or of its first: only who is in the same one tells.
+        # Rank 0's model counts. A worker that has just begun, or that committed a batch that rank 0 did not, has seen
+        # something else than that model: only who stands at the same batch of the same epoch adds what it has seen.
         leading = broadcast_object(self.value.state_dict(), root_rank=0, name="elastic.sampler")
         states = allgather_object(self.value.state_dict(), name="elastic.samplers")
-        leading["processed_indices"] = set().union(
-            *(each["processed_indices"] for each in states if each["epoch"] == leading["epoch"]))
+        leading["processed_indices"] = set().union(*(each["processed_indices"] for each in states
+                                                     if _stands_at(each) == _stands_at(leading)))
         self.value.load_state_dict(leading)
         self.save()
 
     def on_sync_skipped(self) -> None:
         # Other ranks, or fewer, share out the rest.
         self.sync()
+
+
+def _stands_at(sampler_state: "dict[str, Any]") -> Tuple[int, int]:
+    return sampler_state["epoch"], sampler_state["recorded_batches"]
 
 
 Registry = List[Tuple[Type[Any], Callable[[Any], StateHandler]]]

@@ -33,6 +33,8 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.processed_indices: "set[int]" = set()
         # What the other ranks saw in the batches that this one recorded. A rank that is lost cannot tell any more.
         self._processed_elsewhere: "set[int]" = set()
+        # Of this epoch. Two ranks whose numbers are the same know of the same batches.
+        self._recorded_batches = 0
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
@@ -40,12 +42,14 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.epoch = epoch
         self.processed_indices = set()
         self._processed_elsewhere = set()
+        self._recorded_batches = 0
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
         """The ranks have all trained on their batch of this number, counted from 0 since the sampler was last shared
         out, of `batch_size` samples a rank."""
         self.record_indices(self.get_indices(batch_idx, batch_size))
+        self._recorded_batches += 1
         begin = batch_idx * batch_size * self.num_replicas
         self._processed_elsewhere.update(self._shared[begin:begin + batch_size * self.num_replicas])
 
@@ -58,13 +62,15 @@ class ElasticSampler(torch.utils.data.Sampler):
         return self.indices[batch_idx * batch_size:(batch_idx + 1) * batch_size]
 
     def state_dict(self) -> Dict[str, Any]:
-        return {"epoch": self.epoch, "processed_indices": self.processed_indices | self._processed_elsewhere}
+        return {"epoch": self.epoch, "processed_indices": self.processed_indices | self._processed_elsewhere,
+                "recorded_batches": self._recorded_batches}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Shares what that state leaves out among the ranks that there are now."""
         self.epoch = state_dict["epoch"]
         self.processed_indices = set(state_dict["processed_indices"])
         self._processed_elsewhere = set()
+        self._recorded_batches = state_dict.get("recorded_batches", 0)
         self.reset()
 
     def reset(self) -> None:

@@ -1,0 +1,161 @@
+"""Elastic training with PyTorch: states, the sampler, and whole runs of which workers are killed."""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import torch
+
+import muster.torch as hvd
+from elastic_run import TESTS, ElasticRun
+from muster.common import basics
+from muster.torch.elastic.handlers import handler_for
+
+TRAINING = [sys.executable, str(Path(TESTS) / "ranks" / "elastic_torch.py")]
+
+
+def sampler_of(samples, rank, size, **options):
+    with placed(rank, size):
+        return hvd.elastic.ElasticSampler(range(samples), **options)
+
+
+def placed(rank, size):
+    """As if this process were that rank."""
+    return mock.patch.multiple(basics, is_initialized=lambda: True, rank=lambda: rank, size=lambda: size)
+
+
+class Sampler(unittest.TestCase):
+    def test_the_ranks_share_an_epoch_out(self):
+        for samples in (1, 2, 7, 12, 100):
+            for size in (1, 2, 3, 4):
+                parts = [list(sampler_of(samples, rank, size)) for rank in range(size)]
+                self.assertEqual({each for part in parts for each in part}, set(range(samples)))
+                self.assertEqual({len(part) for part in parts}, {-(-samples // size)})
+
+    def test_nothing_of_an_epoch_is_left_out_or_seen_twice_though_the_ranks_change(self):
+        for sizes in ([2, 3, 1], [4, 2, 4], [1, 5]):
+            state, seen = {"epoch": 3, "processed_indices": set()}, []
+            for size in sizes:
+                samplers = [sampler_of(120, rank, size, seed=5) for rank in range(size)]
+                for rank, sampler in enumerate(samplers):
+                    with placed(rank, size):
+                        sampler.load_state_dict(state)
+                for number in range(3 if size is not sizes[-1] else 1000):
+                    for sampler in samplers:
+                        seen += sampler.get_indices(number, 4)
+                        sampler.record_batch(number, 4)
+                states = [sampler.state_dict() for sampler in samplers]
+                self.assertTrue(all(each == states[0] for each in states))
+                state = states[-1]
+            self.assertEqual(sorted(set(seen)), list(range(120)))
+            self.assertLess(len(seen) - 120, max(sizes))
+
+    def test_each_knows_what_the_others_saw_in_the_same_batches(self):
+        zero, one = (sampler_of(10, rank, 2, shuffle=False) for rank in (0, 1))
+        zero.record_batch(0, 2)
+        self.assertEqual(zero.processed_indices, {0, 2})
+        self.assertEqual(zero.state_dict()["processed_indices"], {0, 1, 2, 3})
+        one.record_indices([9])
+        self.assertEqual(one.state_dict()["processed_indices"], {9})
+
+    def test_an_epoch_has_its_own_order_and_begins_with_nothing_seen(self):
+        sampler = sampler_of(50, 0, 1)
+        first = list(sampler)
+        sampler.record_batch(0, 10)
+        sampler.set_epoch(1)
+        self.assertEqual(sorted(sampler), list(range(50)))
+        self.assertNotEqual(list(sampler), first)
+        sampler.set_epoch(0)
+        self.assertEqual(list(sampler), first)
+        self.assertEqual(list(sampler_of(5, 0, 1, shuffle=False)), [0, 1, 2, 3, 4])
+
+    def test_when_all_is_seen_nothing_is_left(self):
+        sampler = sampler_of(4, 0, 2, shuffle=False)
+        with placed(0, 2):
+            sampler.load_state_dict({"epoch": 0, "processed_indices": {0, 1, 2, 3}})
+        self.assertEqual((list(sampler), len(sampler)), ([], 0))
+
+
+class States(unittest.TestCase):
+    def setUp(self):
+        self.model = torch.nn.Linear(2, 1)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        self.state = hvd.elastic.TorchState(self.model, self.optimizer, batch=3, history=[1])
+
+    def train(self):
+        self.optimizer.zero_grad()
+        self.model(torch.ones(1, 2)).sum().backward()
+        self.optimizer.step()
+
+    def test_restoring_brings_back_model_optimizer_and_objects(self):
+        self.train()
+        self.state.commit()
+        weight = self.model.weight.detach().clone()
+        momentum = self.optimizer.state[self.model.weight]["momentum_buffer"].clone()
+        for _ in range(2):  # what was restored may be trained on and restored again
+            self.train()
+            self.state.batch, self.state.history = 9, self.state.history + [2]
+            self.assertFalse(torch.equal(self.model.weight, weight))
+            self.state.restore()
+            self.assertTrue(torch.equal(self.model.weight, weight))
+            self.assertTrue(torch.equal(self.optimizer.state[self.model.weight]["momentum_buffer"], momentum))
+            self.assertEqual((self.state.batch, self.state.history), (3, [1]))
+
+    def test_a_model_that_is_set_is_the_one_from_then_on(self):
+        other = torch.nn.Linear(2, 1)
+        self.state.model = other
+        saved = other.weight.detach().clone()
+        with torch.no_grad():
+            other.weight.fill_(0)
+        self.state.restore()
+        self.assertTrue(torch.equal(other.weight, saved))
+
+    def test_types_may_have_handlers_of_their_own(self):
+        class Counter:
+            pass
+
+        class Handler(hvd.elastic.StateHandler):
+            def save(self):
+                pass
+
+        before = hvd.elastic.get_handler_registry()
+        self.addCleanup(hvd.elastic.set_handler_registry, before)
+        self.assertIsNone(handler_for(Counter()))
+        hvd.elastic.set_handler_registry([*before, (Counter, Handler)])
+        self.assertIsInstance(handler_for(Counter()), Handler)
+
+
+class Runs(unittest.TestCase):
+    def trains_through(self, *killed, size):
+        with ElasticRun(size, "-np", str(size), "--min-np", "1", "--max-np", str(size),
+                        command=[*TRAINING, "--gate", "fifo"]) as run:
+            run.until_all_entered(size)
+            with open(run.fifo, "w"):  # opens once rank 0 has come to it
+                if killed:
+                    run.kill(*killed)
+            run.wait()
+            self.assertEqual(run.code, 0, run.text)
+            ends = re.findall(r"weights (\w+) momenta (\w+)", run.text)
+            self.assertEqual(len(set(ends)), 1, run.text)
+            epochs = re.findall(r"epoch \d saw (\d+) samples, (\d+) twice, shared out (\d+) times", run.text)
+            self.assertEqual(len(epochs), 2 * len(ends))
+            for samples, twice, share_outs in epochs:
+                self.assertEqual(samples, "120")
+                self.assertLess(int(twice), size * int(share_outs))
+            return run.text
+
+    def test_nobody_is_killed(self):
+        text = self.trains_through(size=2)
+        self.assertEqual(text.count("samples, 0 twice, shared out 2 times"), 4)
+
+    def test_rank_0_is_killed(self):
+        self.assertIn("rank 0 on localhost was killed", self.trains_through(0, size=2))
+
+    def test_the_last_rank_is_killed(self):
+        self.assertIn("rank 2 on localhost was killed", self.trains_through(2, size=3))
+
+
+if __name__ == "__main__":
+    unittest.main()
