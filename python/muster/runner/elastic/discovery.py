@@ -64,22 +64,23 @@ class Discovery:
         self._slots_per_host = slots_per_host
         self._folder = folder
         self._processes = Processes()
-        self._started_at: Optional[float] = None
         self._is_running = False
+        self._started_at = 0.0
+        # When it is to be started, or stopped; None while its end is awaited.
+        self._due: Optional[float] = 0.0
         self._output: Dict[int, bytearray] = {}
         self._fault = ""
+        self._status = (0, 0)
+        self._is_closed = False
 
     def fileno(self) -> int:
         return self._processes.fileno()
 
     def wait_at_most(self) -> Optional[float]:
         """Seconds until events() is to be called although nothing came."""
-        if self._started_at is None:
-            return 0.0
-        limit = self._started_at + (LONGEST_RUN if self._is_running and not self._fault else PERIOD)
-        own = max(0.0, limit - time.monotonic()) if not (self._is_running and self._fault) else None
-        waits = [each for each in (own, self._processes.wait_at_most()) if each is not None]
-        return min(waits) if waits else None
+        waits = [] if self._due is None else [max(0.0, self._due - time.monotonic())]
+        bound = self._processes.wait_at_most()
+        return min(waits + ([] if bound is None else [bound]), default=None)
 
     def events(self) -> List[Outcome]:
         """What the runs that have ended said. Never waits."""
@@ -91,21 +92,24 @@ class Discovery:
                 self._status = (event[2], event[3])
             else:
                 self._is_running = False
+                self._due = self._started_at + PERIOD
                 outcomes.append(self._outcome())
-        now = time.monotonic()
-        if not self._is_running and (self._started_at is None or now - self._started_at >= PERIOD):
-            outcomes += self._start(now)
-        elif self._is_running and not self._fault and self._started_at is not None \
-                and now - self._started_at >= LONGEST_RUN:
-            self._stop(f"did not end within {LONGEST_RUN:g} s and was stopped")
+        if self._due is not None and time.monotonic() >= self._due:
+            if self._is_running:
+                self._stop(f"did not end within {LONGEST_RUN:g} s and was stopped")
+            else:
+                outcomes += self._start()
         return outcomes
 
     def close(self) -> None:
-        """Ends the script."""
-        self._processes.close()
+        """Ends the script. More than once is as good."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._processes.close()
 
-    def _start(self, now: float) -> List[Outcome]:
-        self._started_at = now
+    def _start(self) -> List[Outcome]:
+        self._started_at = time.monotonic()
+        self._due = self._started_at + PERIOD
         self._output = {STDOUT: bytearray(), STDERR: bytearray()}
         self._fault = ""
         self._status = (0, 0)
@@ -114,6 +118,7 @@ class Discovery:
         except OSError as error:
             return [Failed(f"{_NAME} cannot be run: {error.strerror}: {error.filename}")]
         self._is_running = True
+        self._due = self._started_at + LONGEST_RUN
         return []
 
     def _take(self, stream: int, received: bytes) -> None:
@@ -125,6 +130,7 @@ class Discovery:
 
     def _stop(self, fault: str) -> None:
         self._fault = fault
+        self._due = None
         self._processes.end(grace=0)
 
     def _outcome(self) -> Outcome:
