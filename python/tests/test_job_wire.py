@@ -200,7 +200,7 @@ class Keys(Peers):
     def test_nobody_there_is_a_sentence(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-        with self.assertRaisesRegex(wire.WireError, f"cannot reach the job's driver at 127.0.0.1:{port}: Connection ref"):
+        with self.assertRaisesRegex(wire.WireError, f"cannot reach the job's driver at 127.0.0.1:{port}: Connection"):
             wire.connect(f"127.0.0.1:{port}", self.key)
 
     def test_somebody_who_never_answers_is_given_up(self):

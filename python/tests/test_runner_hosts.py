@@ -78,7 +78,8 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.cluster(SLURM_JOB_NODELIST="a", SLURM_JOB_CPUS_PER_NODE="8"), ([("a", 8)], []))
         for nodes, tasks in [("a[1-", "1"), ("a[2-1]", "1"), ("a[x]", "1"), ("a,,b", "1"), ("a", "x"), ("a", "2(x"),
                              ("a[1-9999999]", "1"), ("a", "0")]:
-            self.assertEqual(len(self.cluster(SLURM_JOB_NODELIST=nodes, SLURM_TASKS_PER_NODE=tasks)[1]), 1, (nodes, tasks))
+            _, faults = self.cluster(SLURM_JOB_NODELIST=nodes, SLURM_TASKS_PER_NODE=tasks)
+            self.assertEqual(len(faults), 1, (nodes, tasks))
 
     def test_a_muster_job_comes_before_what_is_around_it(self):
         self.file("w-0 slots=2\n")

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -72,8 +71,9 @@ class Environment(Local):
             self.assertRegex(each, r"^\[0\]<stdout>:[0-9a-f]{64} \[\]\n$")
 
     def test_nothing_of_another_run_is_inherited(self):
-        other = {"OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7", "MUSTER_RENDEZVOUS": "elsewhere:1", "HOROVOD_ELASTIC": "1",
-                 "MUSTER_ELASTIC_DRIVER": "elsewhere:2", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "elsewhere", "RANK": "7"}
+        other = {"OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7", "RANK": "7", "MUSTER_RENDEZVOUS": "elsewhere:1",
+                 "MUSTER_ELASTIC_DRIVER": "elsewhere:2", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "elsewhere",
+                 "HOROVOD_ELASTIC": "1"}
         ran = horovodrun("-np", 1, *python(SHOW), HOROVOD_CYCLE_TIME="3", **other)
         here = json.loads(ran.stdout.partition(":")[2])
         self.assertEqual({name for name in other if name in here}, set())
@@ -102,8 +102,8 @@ class Endings(Local):
         run = self.launched("-np", 3, *python("import os, sys\nos.environ['HOROVOD_RANK'] == '1' and sys.exit(9)\n"
                                               + READY_AND_WAIT))
         self.assertEqual(run.finish().code, 9)
-        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; its lines above, [1]<stderr>, may say why; "
-                      "ending the 2 other ranks\n", run.errors)
+        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; its lines above, [1]<stderr>, may say "
+                      "why; ending the 2 other ranks\n", run.errors)
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
         run = self.launched("-np", 2, *python(READY_AND_WAIT))
@@ -146,7 +146,8 @@ class Endings(Local):
 
     def test_the_end_of_the_launcher_leaves_neither_ranks_nor_their_children(self):
         run = self.launched("-np", 2, *python(
-            "import os, subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+            "import os, subprocess, sys\n"
+            "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
             "print('child', child.pid, flush=True)\n" + READY_AND_WAIT))
         processes = [self.watched(run, rank, word) for rank in (0, 1) for word in ("pid", "child")]
         run.signal(signal.SIGKILL)
@@ -161,7 +162,8 @@ class Endings(Local):
     def test_what_leaves_the_session_and_holds_the_output_does_not_hold_up_the_run(self):
         run = self.launched("-np", 1, *python(
             "import subprocess\n"
-            "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('child', child.pid, flush=True)"))
+            "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+            "print('child', child.pid, flush=True)"))
         child = self.watched(run, 0, "child")
         self.assertEqual(run.finish().code, 0)
         self.assertFalse(child.is_over_within(0))
@@ -228,7 +230,8 @@ class Output(Local):
                 self.assertEqual((self.folder / "logs" / f"rank.{rank}" / stream).read_text().splitlines(), expected)
 
     def test_files_of_output_have_every_byte_and_folders_numbers_of_one_width(self):
-        ran = horovodrun("-np", 11, "--output-filename", "logs", "sh", "-c", "printf '\\001\\r\\nx'", folder=self.folder)
+        ran = horovodrun("-np", 11, "--output-filename", "logs", "sh", "-c", "printf '\\001\\r\\nx'",
+                         folder=self.folder)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(sorted(each.name for each in (self.folder / "logs").iterdir()),
                          [f"rank.{rank:02}" for rank in range(11)])

@@ -47,7 +47,8 @@ class CommandLines(unittest.TestCase):
 class Real(unittest.TestCase):
     def test_mpirun_starts_the_ranks_with_the_variables_and_its_code_is_the_runs(self):
         program = "import json, os; print(json.dumps(dict(os.environ)))"
-        ran = horovodrun("-np", 2, "--mpi", "--fusion-threshold-mb", 4, "--mpi-args", "--oversubscribe", *python(program))
+        ran = horovodrun("-np", 2, "--mpi", "--fusion-threshold-mb", 4, "--mpi-args", "--oversubscribe",
+                         *python(program))
         self.assertEqual(ran.returncode, 0, ran.stderr)
         seen = [json.loads(line) for line in ran.stdout.splitlines()]
         self.assertEqual(sorted(each["OMPI_COMM_WORLD_RANK"] for each in seen), ["0", "1"])

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from launched import horovodrun
 from muster.runner.asked import settings_of
@@ -152,8 +153,8 @@ class Meaning(unittest.TestCase):
 
 class Faults(unittest.TestCase):
     def test_all_that_is_wrong_is_said_at_once(self):
-        found = faults_of("-np", "none", "--min-np", "4", "--max-np", "2", "--log-level", "loud", "--verbos", "-p", "70000",
-                          "--cycle-time-ms", "nan", "-i", "/no/such/key", "--gloo", "--mpi", command=())
+        found = faults_of("-np", "none", "--min-np", "4", "--max-np", "2", "--log-level", "loud", "--verbos",
+                          "-p", "70000", "--cycle-time-ms", "nan", "-i", "/no/such/key", "--gloo", "--mpi", command=())
         for part in ("-np none: is to be a whole number from 1", "--min-np 4 is more than --max-np 2",
                      "--log-level loud: is to be one of trace, debug, info, warning, error, fatal",
                      "--verbos is no option of this program (did you mean --verbose?)", "-p 70000: ports end at 65535",
@@ -211,7 +212,6 @@ class Faults(unittest.TestCase):
                          ["HOROVOD_START_TIMEOUT is 'soon': is to be a whole number of seconds from 1"])
 
 
-@unittest.skipUnless(importlib.util.find_spec("yaml"), "PyYAML reads these files; where it is missing there is a sentence")
 class ConfigFile(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="muster-runner-"))
@@ -266,8 +266,9 @@ logging:
     def test_all_that_a_file_may_say(self):
         self.assertEqual(dict(self.read(self.FULL).environment), {
             "HOROVOD_FUSION_THRESHOLD": str(32 << 20), "HOROVOD_CYCLE_TIME": "5", "HOROVOD_CACHE_CAPACITY": "2048",
-            "HOROVOD_HIERARCHICAL_ALLREDUCE": "1", "HOROVOD_HIERARCHICAL_ALLGATHER": "0", "HOROVOD_TORUS_ALLREDUCE": "1",
-            "HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": "/tmp/log.csv", "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "5",
+            "HOROVOD_HIERARCHICAL_ALLREDUCE": "1", "HOROVOD_HIERARCHICAL_ALLGATHER": "0",
+            "HOROVOD_TORUS_ALLREDUCE": "1", "HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": "/tmp/log.csv",
+            "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "5",
             "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "20", "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": "50",
             "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE": "0.9", "HOROVOD_TIMELINE": "/tmp/t.json",
             "HOROVOD_TIMELINE_MARK_CYCLES": "1", "HOROVOD_STALL_CHECK_DISABLE": "1",
@@ -293,10 +294,14 @@ logging:
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
     def test_what_is_no_such_file_is_a_sentence(self):
-        for text, part in (("params: [", "is no YAML"), ("- a\n", "is to have sections"), ("!!python/object:os.system {}",
-                                                                                        "is no YAML"),
-                           ("[" * 5000, "is no YAML")):
+        for text, part in (("params: [", "is no YAML"), ("- a\n", "is to have sections"),
+                           ("!!python/object:os.system {}", "is no YAML"), ("[" * 5000, "is no YAML")):
             self.assertTrue(any(part in each for each in self.faults(text)), text[:20])
+        faults = []
+        with mock.patch.dict("sys.modules", yaml=None):
+            read_config_file(str(self.file), {}, faults)
+        self.assertEqual(faults, [f"--config-file {self.file}: reading it needs PyYAML, which is not installed: "
+                                  "python3 -m pip install pyyaml"])
         faults = []
         read_config_file("/no/such/file", {}, faults)
         self.assertEqual(faults, ["--config-file /no/such/file: cannot be read: No such file or directory"])
@@ -328,7 +333,8 @@ class Command(unittest.TestCase):
         self.assertEqual(horovodrun(*words, "true").stderr, "")
         said = horovodrun(*words, "--verbose", "true").stderr.splitlines()
         for name in ("--cycle-time-ms", "--mpi-args", "--disable-cache", "--no-torus-allreduce"):
-            self.assertEqual(len([each for each in said if each.startswith(f"horovodrun: {name} changes nothing")]), 1, said)
+            notes = [each for each in said if each.startswith(f"horovodrun: {name} changes nothing")]
+            self.assertEqual(len(notes), 1, said)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ class Lines(unittest.TestCase):
                          b"[0]<stdout>:a\n[0]<stdout>:b\r\n[0]<stdout>:c\r[0]<stdout>:d\n")
 
     def test_a_carriage_return_ends_a_line_but_one_with_a_line_feed_is_one_end(self):
-        for pieces in ((b"10%\r20%\r\nend\r",), (b"10%\r", b"20%\r", b"\nend", b"\r"), (b"10%", b"\r20%\r\n", b"end\r")):
+        for pieces in ((b"10%\r20%\r\nend\r",), (b"10%\r", b"20%\r", b"\nend", b"\r"),
+                       (b"10%", b"\r20%\r\n", b"end\r")):
             self.printed[1] = io.BytesIO()
             self.assertEqual(self.print(*pieces), b"[0]<stdout>:10%\r[0]<stdout>:20%\r\n[0]<stdout>:end\r\n")
 

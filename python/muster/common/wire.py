@@ -115,7 +115,7 @@ class Opener:
     def feed(self, received: bytes) -> List[Message]:
         """Errors: WireError for anything that the other end cannot have sealed as the next message."""
         self._bytes += received
-        messages = []
+        messages: List[Message] = []
         while True:
             message = self._next()
             if message is None:

@@ -76,8 +76,8 @@ def _refuse_contradictions(get: _Getter, faults: Faults) -> None:
         if len(given) > 1:
             faults.append(f"{' and '.join(given)} do not go together: leave {'one' if len(given) == 2 else 'two'} out")
     if get("jsrun"):
-        faults.append("--jsrun: ranks are not started by jsrun here: leave it out, and the hosts of the LSF allocation are "
-                      "reached by ssh; or start the command by jsrun itself, for ranks find each other there, too")
+        faults.append("--jsrun: ranks are not started by jsrun here: leave it out, and the hosts of the LSF allocation "
+                      "are reached by ssh; or start the command by jsrun itself, as ranks find each other there, too")
     elastic = get.given("min_num_proc", "max_num_proc", "host_discovery_script", "slots_per_host", "reset_limit",
                         "blacklist_cooldown_range", "elastic_timeout")
     is_elastic = bool(get.given("min_num_proc", "max_num_proc", "host_discovery_script"))
@@ -86,11 +86,11 @@ def _refuse_contradictions(get: _Getter, faults: Faults) -> None:
     if elastic and not is_elastic:
         faults.append(f"{' and '.join(elastic)}: of elastic runs alone; add --min-np, --max-np or "
                       "--host-discovery-script, or leave it out")
-    least, most, first = get("min_num_proc"), get("max_num_proc"), get("num_proc")
-    for low, high, which in ((least, most, ("min_num_proc", "max_num_proc")), (least, first, ("min_num_proc", "num_proc")),
-                             (first, most, ("num_proc", "max_num_proc"))):
+    for lower, higher in (("min_num_proc", "max_num_proc"), ("min_num_proc", "num_proc"),
+                          ("num_proc", "max_num_proc")):
+        low, high = get(lower), get(higher)
         if low is not None and high is not None and low > high:
-            faults.append(f"{get.name(which[0])} {low} is more than {get.name(which[1])} {high}")
+            faults.append(f"{get.name(lower)} {low} is more than {get.name(higher)} {high}")
     level = get("log_level")
     if level is not None and level.lower() not in LOG_LEVELS:
         faults.append(f"{get.name('log_level')} {level}: is to be one of {', '.join(LOG_LEVELS)}")
@@ -169,7 +169,8 @@ def _interfaces_of(get: _Getter, faults: Faults) -> Tuple[str, ...]:
         return ()
     names = tuple(text.split(",") if isinstance(text, str) else text)
     if not all(name and not name.isspace() and "/" not in name and len(name) < 16 for name in names):
-        faults.append(f"{get.name('network_interfaces')} {text}: write names of interfaces with commas between: eth0,eth1")
+        faults.append(f"{get.name('network_interfaces')} {text}: write names of interfaces with commas "
+                      "between: eth0,eth1")
     return names
 
 

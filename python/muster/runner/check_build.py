@@ -29,7 +29,8 @@ def report() -> str:
 
 
 def _frameworks() -> List[Row]:
-    return [("TensorFlow", _is_there("tensorflow", "muster.tensorflow")), ("PyTorch", _is_there("torch", "muster.torch")),
+    return [("TensorFlow", _is_there("tensorflow", "muster.tensorflow")),
+            ("PyTorch", _is_there("torch", "muster.torch")),
             ("Keras", _is_there("keras", "muster.keras")), ("MXNet", False)]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .option_table import COUNT, NO, NUMBER, OPTIONS, RANGE, TEXT, YES, Option
+from .option_table import COUNT, NO, OPTIONS, RANGE, TEXT, YES, Option
 
 _BY_NAME = {name: option for option in OPTIONS for name in option.names}
 #: A value may follow these without a blank: -p22.
@@ -38,8 +38,8 @@ def read_command_line(words: Sequence[str], faults: Faults) -> CommandLine:
             name, equals, attached = word[:2], "=", word[2:]
         option = _BY_NAME.get(name)
         if option is None:
-            faults.append(f"{name} is no option of this program{_nearest(name)}; where it belongs to the command, write "
-                          "the command before it")
+            faults.append(f"{name} is no option of this program{_nearest(name)}; where it belongs to the command, "
+                          "write the command before it")
         else:
             _take(option, name, [attached] if equals else None, rest, asked, faults)
     return CommandLine(asked, tuple(rest))

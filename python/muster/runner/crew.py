@@ -17,10 +17,12 @@ import os
 import select
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
+                    Tuple, Union)
 
+from .hosts import is_local
 from .output import Output, write_all
-from .places import NEVER_INHERITED, is_local, own_part
+from .places import NEVER_INHERITED, own_part
 from .processes import STDERR, STDOUT, Processes
 from .settings import END_GRACE, Settings
 
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 
 class Exited(NamedTuple):
-    """A process is over. Of `code` and `signal` the one that does not apply is 0. `why`: a sentence where it did not end
-    by itself: it could not be started, or its host was lost. What it wrote may still be coming until "Finished"."""
+    """A process is over. Of `code` and `signal` the one that does not apply is 0. `why`: a sentence where it did not
+    end by itself: it could not be started, or its host was lost. What it wrote may still come until it is Finished."""
 
     name: str
     host: str
@@ -59,8 +61,8 @@ class HostReached(NamedTuple):
 
 
 class HostAddresses(NamedTuple):
-    """`ours`: this machine as it is reached from that host; `theirs`: that host as it is reached from here. "" where the
-    remote shell does not say."""
+    """`ours`: this machine as it is reached from that host; `theirs`: that host as it is reached from here. "" where
+    the remote shell does not say."""
 
     ours: str
     theirs: str
@@ -121,8 +123,8 @@ class Crew:
         return failed
 
     def begin_to_reach(self, host: str) -> None:
-        """Connects to a host, and does not wait: a HostReached tells of it, or a HostLost where it does not answer within
-        the settings' start_timeout. A local host is there at once."""
+        """Connects to a host, and does not wait: a HostReached tells of it, or a HostLost where it does not answer
+        within the settings' start_timeout. A local host is there at once."""
         remote = self._remotes.get(host)
         if is_local(host) or (remote is not None and remote.hello is not None):
             self._pending.append(HostReached(host))
@@ -166,8 +168,8 @@ class Crew:
             self._could_not_start(name, str(error.filename), error.errno or 0)
 
     def events(self, timeout: Optional[float] = None) -> List[Event]:
-        """What has happened; output is printed on the way. Waits up to `timeout` seconds (None: for ever) for the first,
-        returns early where it is woken."""
+        """What has happened; output is printed on the way. Waits up to `timeout` seconds (None: for ever) for the
+        first, returns early where it is woken."""
         if not self._pending:
             self._step(timeout)
         events = list(self._pending)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from typing import Callable, Dict, Optional
 
 from .crew import Exited
 
 _PROGRAM = "horovodrun"
 
-INTERRUPTED_BY = {signal.SIGINT: "interrupted", signal.SIGTERM: "asked to end (SIGTERM)",
+INTERRUPTED_BY: Dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "asked to end (SIGTERM)",
                   signal.SIGHUP: "the terminal is gone (SIGHUP)"}
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -65,8 +64,8 @@ def _name_of(number: int) -> str:
 
 
 class Interrupts:
-    """While it is entered, the first SIGINT, SIGTERM or SIGHUP is noted, and `wake` is called; a second ends this process
-    at once, and with it all that it started. Elsewhere than in the main thread signals stay as they are."""
+    """While it is entered, the first SIGINT, SIGTERM or SIGHUP is noted, and `wake` is called; a second ends this
+    process at once, and with it all that it started. Elsewhere than in the main thread signals stay as they are."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -90,7 +89,6 @@ class Interrupts:
 
     def _handle(self, number: int, _: Optional[object]) -> None:
         if self.signal:
-            sys.stderr = None  # type: ignore[assignment]
             os._exit(128 + number)
         self.signal = number
         self._wake()

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from .asked import settings_of
 from .command_line import Asked, take_value
 from .option_table import NO, OPTIONS
-from .settings import Function, Settings, SettingsError
+from .settings import Function, Settings
 
 Hosts = Optional[str]
 
@@ -71,8 +71,8 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Map
         "mpi_args": (mpi_args, None, "mpi_args"),
         "network_interfaces": (_joined(network_interfaces), network_interface, "network_interfaces")}, faults)
     if use_mpi:
-        faults.append("use_mpi: results come back only from processes that are started here: leave it out, or start the "
-                      "program itself by horovodrun --mpi")
+        faults.append("use_mpi: results come back only from processes that are started here: leave it out, or start "
+                      "the program itself by horovodrun --mpi")
     if not callable(func):
         faults.append(f"func is {type(func).__name__}, and is to be something that can be called")
     if not {"num_proc", "min_num_proc", "max_num_proc", "hosts", "hostfile", "host_discovery_script"} & set(asked):

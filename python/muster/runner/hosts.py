@@ -4,7 +4,7 @@ this process has its hosts from. Where nothing is said, this host takes them all
 from __future__ import annotations
 
 import os
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .settings import Host
 
@@ -85,7 +85,7 @@ def slots_of(hosts: Iterable[Host]) -> int:
 
 def merged(hosts: Iterable[Host]) -> Tuple[Host, ...]:
     """A host that is named again takes so many more; its place is where it was named first."""
-    slots = {}
+    slots: Dict[str, int] = {}
     for host in hosts:
         slots[host.name] = slots.get(host.name, 0) + host.slots
     return tuple(Host(name, count) for name, count in slots.items())
@@ -141,8 +141,8 @@ def _hosts_of_slurm(environment: Mapping[str, str], faults: Faults) -> Tuple[Hos
     names = _slurm_names(environment["SLURM_JOB_NODELIST"])
     sizes = _slurm_sizes(environment.get("SLURM_TASKS_PER_NODE") or environment.get("SLURM_JOB_CPUS_PER_NODE") or "1")
     if names is None or sizes is None:
-        faults.append("the lists of the Slurm allocation are not understood (SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE): "
-                      "name the hosts with -H")
+        faults.append("SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE are no lists that are understood: name the hosts "
+                      "with -H")
         return ()
     sizes += sizes[-1:] * (len(names) - len(sizes))
     return merged(Host(name, size) for name, size in zip(names, sizes))

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import List, Optional
+from typing import TYPE_CHECKING, List, Optional
+
+if TYPE_CHECKING:
+    from .settings import Settings
 
 #: Bad usage, as everywhere in Muster (docs/exit-codes.md).
 BAD_USAGE = 2
@@ -51,7 +54,7 @@ def main(words: Optional[List[str]] = None) -> int:
     return launch(settings)
 
 
-def launch(settings: "Settings") -> int:  # noqa: F821
+def launch(settings: Settings) -> int:
     """Carries the run out, whatever kind it is. Returns its exit code."""
     from .endings import say
     for note in settings.notes:

@@ -69,7 +69,7 @@ OPTIONS: Tuple[Option, ...] = (
            _ELASTIC, least=1),
     _tuned("elastic_timeout", "--elastic-timeout", COUNT, "seconds to wait for enough hosts (600)", _ELASTIC,
            variable="HOROVOD_ELASTIC_TIMEOUT", least=1),
-    _tuned("reset_limit", "--reset-limit", COUNT, "how often the world may be made anew (any number of times)", _ELASTIC),
+    _tuned("reset_limit", "--reset-limit", COUNT, "how often the world may be made anew (any number)", _ELASTIC),
     _tuned("blacklist_cooldown_range", "--blacklist-cooldown-range", RANGE,
            "two numbers: seconds for which a host that failed is left out, at least and at most", _ELASTIC),
 
@@ -123,7 +123,8 @@ OPTIONS: Tuple[Option, ...] = (
 
     *_switch("mpi_threads_disable", "mpi-threads-disable", "changes nothing", _LIBRARY,
              "library-options/mpi-threads-disable", "HOROVOD_MPI_THREADS_DISABLE"),
-    _tuned("mpi_args", "--mpi-args", TEXT, "more arguments for mpirun, with --mpi", _LIBRARY, "library-options/mpi-args"),
+    _tuned("mpi_args", "--mpi-args", TEXT, "more arguments for mpirun, with --mpi", _LIBRARY,
+           "library-options/mpi-args"),
     _tuned("tcp", "--tcp", YES, "mpirun's ranks talk TCP alone, with --mpi", _LIBRARY),
     _tuned("binding_args", "--binding-args", TEXT, "how mpirun binds its ranks, with --mpi (-bind-to none)", _LIBRARY,
            "library-options/binding-args"),

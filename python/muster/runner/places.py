@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
-from .hosts import is_local  # noqa: F401  (where a place is, too)
 from .settings import Host, Settings
 
 #: What tells a process of its place in a world. What this process has of these is another run's, perhaps one that it
@@ -22,8 +21,8 @@ NEVER_INHERITED = frozenset(
        "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"])
 
 #: What belongs to this login and means nothing, or something else, on another host.
-_OF_THIS_LOGIN = frozenset(["HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "DISPLAY",
-                            "XAUTHORITY", "HOSTNAME", "TMUX", "STY", "WINDOWID", "TMPDIR"])
+_OF_THIS_LOGIN = frozenset(["HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM",
+                            "DISPLAY", "XAUTHORITY", "HOSTNAME", "TMUX", "STY", "WINDOWID", "TMPDIR"])
 _OF_THIS_LOGIN_BY_PREFIX = ("SSH_", "XDG_", "DBUS_", "BASH_FUNC_", "LC_TERMINAL", "VTE_", "SUDO_")
 
 
@@ -49,7 +48,7 @@ def lay_out(hosts: Iterable[Host], size: int) -> List[Place]:
             local_sizes.append((host.name, taken))
         left -= taken
     assert left == 0, "the settings promised slots enough"
-    places = []
+    places: List[Place] = []
     for index, (name, local_size) in enumerate(local_sizes):
         for local_rank in range(local_size):
             peers = [other for other, (_, count) in enumerate(local_sizes) if count > local_rank]

@@ -138,9 +138,9 @@ class Processes:
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def events(self, timeout=None):
-        """What has happened, in order: ("output", name, STDOUT or STDERR, bytes), ("exited", name, code, signal), of
-        which the one that does not apply is 0, ("result", name, bytes) if it left one, ("finished", name). Waits up to `timeout` seconds (None: for ever)
-        for the first, and returns early where it is woken."""
+        """What has happened, in order: ("output", name, STDOUT or STDERR, bytes); ("exited", name, code, signal), of
+        which the one that does not apply is 0; ("result", name, bytes) if it left one; ("finished", name). Waits up to
+        `timeout` seconds (None: for ever) for the first, and returns early where it is woken."""
         bound = self.wait_at_most()
         wait = bound if timeout is None else timeout if bound is None else min(bound, timeout)
         events = []

@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 import traceback
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from .processes import PACKAGE_VARIABLE, RESULT_VARIABLE
 
@@ -38,7 +38,7 @@ def _call(package: int) -> Dict[str, Any]:
 
 def _content_of(descriptor: int) -> bytes:
     # All processes of a host share this open file, and with it the place where it is read.
-    parts = []
+    parts: List[bytes] = []
     at = 0
     while True:
         part = os.pread(descriptor, 1 << 24, at)

@@ -118,7 +118,7 @@ class RemoteHost:
         return received or None
 
     def why_lost(self) -> str:
-        """Of a host whose output has ended, in the words of ssh where it had any. Waits a second at most for its end."""
+        """Of a host whose output has ended; in the words of ssh, where it had any. Waits a second at most."""
         code = self._end_shell()
         said = [line.strip() for line in self._complaint.decode("utf-8", "replace").splitlines() if line.strip()]
         if self.hello is not None:

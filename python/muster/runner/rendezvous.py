@@ -107,8 +107,8 @@ class Rendezvous:
 
     def _notice_stuck(self) -> None:
         if self._left and self._ready and not self.fault:
-            self.fault = (f"rank {min(self._ready)} wants to join a world that rank {min(self._left)} will not come to, "
-                          "for it has ended: let every rank call init() equally often")
+            self.fault = (f"rank {min(self._ready)} wants to join a world that rank {min(self._left)} will not come "
+                          "to, for it has ended: let every rank call init() equally often")
 
 
 def _listen(key: str, address: Optional[str]) -> WireServer:

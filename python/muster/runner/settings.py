@@ -29,7 +29,7 @@ class Host(NamedTuple):
 
 class Function:
     """A function on its way to the processes, and the results on their way back; both as bytes that others understand
-    (see `function`). Processes find each in a file in memory that they are given open, and that nobody else can open."""
+    (see `function`). Processes find each in a file in memory that they are given open, and that has no name."""
 
     def __init__(self, package: bytes) -> None:
         self.package = package

@@ -4,13 +4,18 @@ are ended."""
 from __future__ import annotations
 
 import select
-from typing import Dict, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Union
 
 from .crew import Crew, Exited, HostAddresses
 from .endings import INTERRUPTED_BY, Interrupts, code_of, say, sentence_of
+from .hosts import is_local
 from .output import Output
-from .places import Place, common_environment, environment_of, is_local, lay_out
+from .places import Place, common_environment, environment_of, lay_out
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .meeting_file import RendezvousFile
+    from .rendezvous import Rendezvous
 
 #: Where hosts could not be reached, or the run could not begin for another reason of its own.
 COULD_NOT_START = 1
@@ -46,6 +51,7 @@ class _Run:
         self._interrupts = interrupts
         self._failure: Optional[Exited] = None
         self._is_ending = False
+        self._driver: Optional[Rendezvous] = None
 
     def carry_out(self, command: List[str], extra: Dict[str, str]) -> int:
         key = _new_key()
@@ -56,12 +62,12 @@ class _Run:
             for place in self._places:
                 environment = {**common, **environment_of(place), **meeting.environment_of(place)}
                 self._crew.start(place.host, str(place.rank), command, environment)
-            self._watch(meeting)
+            self._watch()
         finally:
             meeting.close()
         return self._conclude()
 
-    def _meeting(self, key: str) -> Union["Rendezvous", "RendezvousFile"]:  # noqa: F821
+    def _meeting(self, key: str) -> Union[Rendezvous, RendezvousFile]:
         hosts = dict.fromkeys(place.host for place in self._places)
         if all(is_local(host) for host in hosts):
             from .meeting_file import RendezvousFile
@@ -72,17 +78,19 @@ class _Run:
             seen = self._crew.addresses(host)
             if seen is not None:
                 addresses[host] = seen
-        return Rendezvous(key, self._places, addresses, _interface_address(self._settings))
+        self._driver = Rendezvous(key, self._places, addresses, _interface_address(self._settings))
+        return self._driver
 
-    def _watch(self, meeting: object) -> None:
-        driver = meeting if hasattr(meeting, "serve") else None
+    def _watch(self) -> None:
+        driver = self._driver
         poller = select.poll()
         poller.register(self._crew.fileno(), select.POLLIN)
         if driver is not None:
             poller.register(driver.fileno(), select.POLLIN)
         while self._crew.has_more:
-            bounds = [each for each in (self._crew.wait_at_most(), driver and driver.wait_at_most()) if each is not None]
-            poller.poll(1000 * min(bounds) + 1 if bounds else None)
+            bounds = (self._crew.wait_at_most(), None if driver is None else driver.wait_at_most())
+            known = [each for each in bounds if each is not None]
+            poller.poll(1000 * min(known) + 1 if known else None)
             if driver is not None:
                 driver.serve()
                 if driver.fault and not self._is_ending:
