@@ -2,7 +2,9 @@
 
 import json
 import os
+import tempfile
 import unittest
+from pathlib import Path
 
 from launched import horovodrun, python
 from muster.runner.mpi import mpirun_words
@@ -46,11 +48,15 @@ class CommandLines(unittest.TestCase):
 
 class Real(unittest.TestCase):
     def test_mpirun_starts_the_ranks_with_the_variables_and_its_code_is_the_runs(self):
-        program = "import json, os; print(json.dumps(dict(os.environ)))"
-        ran = horovodrun("-np", 2, "--mpi", "--fusion-threshold-mb", 4, "--mpi-args", "--oversubscribe",
-                         *python(program))
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        seen = [json.loads(line) for line in ran.stdout.splitlines()]
+        # Into files: mpirun passes on what ranks print in pieces, and mixes those of long lines.
+        program = ("import json, os, sys\n"
+                   "with open(sys.argv[1] + os.environ['OMPI_COMM_WORLD_RANK'], 'w') as file:\n"
+                   "    json.dump(dict(os.environ), file)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            ran = horovodrun("-np", 2, "--mpi", "--fusion-threshold-mb", 4, "--mpi-args", "--oversubscribe",
+                             *python(program, f"{folder}/rank"))
+            self.assertEqual((ran.returncode, ran.stdout), (0, ""), ran.stderr)
+            seen = [json.loads(file.read_text()) for file in Path(folder).iterdir()]
         self.assertEqual(sorted(each["OMPI_COMM_WORLD_RANK"] for each in seen), ["0", "1"])
         self.assertEqual({each["HOROVOD_FUSION_THRESHOLD"] for each in seen}, {str(4 << 20)})
         self.assertEqual({name for each in seen for name in each if name in ("HOROVOD_RANK", "MUSTER_RANK")}, set())
