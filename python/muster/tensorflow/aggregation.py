@@ -46,7 +46,7 @@ class LocalAggregation:
                 return tf.constant(False)
 
         was_applied = tf.cond(tf.equal(tf.convert_to_tensor(count), self.passes), last_pass, other_pass)
-        return None if tf.executing_eagerly() else was_applied.op
+        return None if tf.compat.v1.executing_eagerly_outside_functions() else was_applied.op
 
     def _prepare(self, gradients: Sequence[Any]) -> None:
         if self._counter is not None:

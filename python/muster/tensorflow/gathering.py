@@ -66,7 +66,7 @@ def gather_group(listed: Sequence[tf.Tensor], name: Optional[str], process_set: 
     given = [tf.convert_to_tensor(each) for each in listed]
     for each in given:
         tensors.check(each)
-    full_name = name_of("allgather", name, given[0])
+    full_name = name_of("allgather", name, process_set, given[0])
     kernel = functools.partial(plans.gather, name=full_name, process_set=process_set)
 
     @tf.custom_gradient
@@ -95,7 +95,7 @@ def broadcast_group(listed: Sequence[tf.Tensor], root_rank: int, name: Optional[
     given = [tf.convert_to_tensor(each) for each in listed]
     for each in given:
         tensors.check(each)
-    full_name = name_of("broadcast", name, given[0])
+    full_name = name_of("broadcast", name, process_set, given[0])
     kernel = functools.partial(plans.broadcast, name=full_name, root=root_rank, process_set=process_set)
 
     @tf.custom_gradient
@@ -115,7 +115,7 @@ def broadcast_group(listed: Sequence[tf.Tensor], root_rank: int, name: Optional[
 
 def _exchange(tensor: tf.Tensor, splits: Optional[Any], name: Optional[str], process_set: ProcessSet) -> List[Any]:
     tensors.check(tensor)
-    full_name = name_of("alltoall", name, tensor)
+    full_name = name_of("alltoall", name, process_set, tensor)
     kernel = functools.partial(plans.exchange, name=full_name, process_set=process_set)
     rows = [] if splits is None else [tf.cast(splits, tf.int32)]
 

@@ -49,9 +49,9 @@ def join() -> tf.Tensor:
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:
     """Every rank of the set has come here. In a graph of TensorFlow 1, the operation that waits for it."""
-    kernel = functools.partial(plans.barrier, name=name_of("barrier", None), process_set=process_set)
+    kernel = functools.partial(plans.barrier, name=name_of("barrier", None, process_set), process_set=process_set)
     (done,) = run(kernel, [], [tf.int32], [()], "barrier")
-    return None if tf.executing_eagerly() else done.op
+    return None if tf.compat.v1.executing_eagerly_outside_functions() else done.op
 
 
 __all__ = [

@@ -114,7 +114,7 @@ def _reduce_dense(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, po
                   process_set: ProcessSet, groups: Optional[Sequence[Sequence[int]]]) -> List[tf.Tensor]:
     for each in listed:
         tensors.check(each)
-    full_name = name_of("allreduce", name, listed[0])
+    full_name = name_of("allreduce", name, process_set, listed[0])
     kernel = functools.partial(plans.reduce_all, name=full_name, op=op, prescale=prescale, postscale=postscale,
                                process_set=process_set, groups=groups)
 
@@ -151,7 +151,7 @@ def _scatter(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, postsca
              process_set: ProcessSet) -> List[tf.Tensor]:
     for each in listed:
         tensors.check(each)
-    full_name = name_of("reducescatter", name, listed[0])
+    full_name = name_of("reducescatter", name, process_set, listed[0])
     kernel = functools.partial(plans.reduce_scatter, name=full_name, op=op, prescale=prescale, postscale=postscale,
                                process_set=process_set)
 

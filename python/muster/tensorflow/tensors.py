@@ -32,7 +32,10 @@ def check(tensor: Any) -> str:
 
 def view(tensor: tf.Tensor) -> np.ndarray:
     """A tensor of eager mode as an array, over the same memory where it is the host's."""
-    return np.ascontiguousarray(np.asarray(tensor)).reshape(tensor.shape)
+    if tensor.shape.rank == 0:
+        # A bare number, which is a copy in any case.
+        return np.array(tensor.numpy())
+    return np.ascontiguousarray(np.asarray(tensor))
 
 
 def views_in_graph(values: Sequence[Any]) -> List[np.ndarray]:
