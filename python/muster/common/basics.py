@@ -15,7 +15,7 @@ from . import (communicators, connecting, environment, handles, knobs, logging, 
                subsets, world)
 from .built import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled, nccl_built,
                     rocm_built)
-from .exceptions import ConfigurationError
+from .exceptions import ConfigurationError, HorovodInternalError
 from .process_sets import ProcessSet, global_process_set
 from .reduce_ops import ReduceOp
 
@@ -35,7 +35,7 @@ def init(comm: Any = None, process_sets: ProcessSets = None) -> None:
     process_sets: sets to register, the same on all ranks; or "dynamic", which HOROVOD_DYNAMIC_PROCESS_SETS=1 says, too.
 
     Errors: ConfigurationError with everything that is wrong with the environment; ValueError for arguments;
-    HorovodInternalError naming the ranks that did not come.
+    HorovodInternalError naming the ranks that did not come; in an elastic run it waits for the next world instead.
     """
     with world.lock:
         if is_initialized():
@@ -45,16 +45,34 @@ def init(comm: Any = None, process_sets: ProcessSets = None) -> None:
                 raise ValueError(f"process_sets is {process_sets!r}; it is a list of process sets, or \"dynamic\"")
             os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
             process_sets = None
-        found, place = _read_environment(comm)
-        made = connecting.connect(place, found)
-        logging.configure(found.log_level, not found.log_hides_time, made.rank)
-        _begin(made)
-        try:
-            made.is_homogeneous = _has_equal_hosts()
-            sets.register_all(process_sets or ())
-        except BaseException:
-            shutdown()
-            raise
+        while True:
+            try:
+                _join(comm, process_sets or ())
+                return
+            except HorovodInternalError as error:
+                if not _has_next_world(error):
+                    raise
+
+
+def _join(comm: Any, process_sets: Sequence[Union[ProcessSet, Sequence[int]]]) -> None:
+    found, place = _read_environment(comm)
+    made = connecting.connect(place, found)
+    logging.configure(found.log_level, not found.log_hides_time, made.rank)
+    _begin(made)
+    try:
+        made.is_homogeneous = _has_equal_hosts()
+        sets.register_all(process_sets)
+    except BaseException:
+        shutdown()
+        raise
+
+
+def _has_next_world(error: HorovodInternalError) -> bool:
+    """Whether there is another to join, as this one fell apart while it came about."""
+    if not os.environ.get("MUSTER_ELASTIC_DRIVER"):
+        return False
+    from .elastic import places
+    return places.asks_again_after(error)
 
 
 def shutdown() -> None:
@@ -180,8 +198,17 @@ def _begin(made: world.World) -> None:
     sets.begin(made)
     handles.forget_all()
     world.current = made
-    atexit.unregister(shutdown)
-    atexit.register(shutdown)
+    atexit.unregister(_shutdown_at_exit)
+    atexit.register(_shutdown_at_exit)
+
+
+def _shutdown_at_exit() -> None:
+    # A daemon thread may be in the middle of init(): the end of the program does not wait for its ranks.
+    if world.lock.acquire(timeout=1):
+        try:
+            shutdown()
+        finally:
+            world.lock.release()
 
 
 def _has_equal_hosts() -> bool:

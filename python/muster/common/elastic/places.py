@@ -57,6 +57,14 @@ def ask() -> Place:
             return _take(answer, link)
 
 
+def asks_again_after(error: HorovodInternalError) -> bool:
+    """Whether a driver makes another world where one could not come about; the next ask() waits for it."""
+    if not notification_manager.has_driver:
+        return False
+    world_failed(error)
+    return True
+
+
 def may_skip_sync() -> bool:
     """Whether all of this round were in the last one and left it at the same point, so that their state is equal."""
     return _worker.may_skip_sync

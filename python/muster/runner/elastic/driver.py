@@ -118,7 +118,11 @@ class Driver:
                 connection.data = worker
                 self._connections[worker] = connection
         elif isinstance(connection.data, Worker) and connection.data.phase is not Phase.OVER:
-            self._obey(connection.data, kind, message, now)
+            try:
+                self._obey(connection.data, kind, message, now)
+            except (KeyError, TypeError, ValueError):
+                # It holds the key, but does not speak as this driver does: of another version.
+                connection.close()
 
     def _obey(self, worker: Worker, kind: Any, message: Dict[str, Any], now: float) -> None:
         if kind == protocol.READY:
