@@ -182,6 +182,28 @@ class Interrupted(unittest.TestCase):
     def test_in_init(self):
         self.check("basics.init()", before="")
 
+    def test_in_init_which_can_be_called_again(self):
+        with start("""
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+            print("ready", flush=True)
+            if rank == 0:
+                caught(basics.init)
+            else:
+                signal.sigwait([signal.SIGUSR1])
+            basics.init()
+            basics.barrier()
+            print("joined", flush=True)
+        """, 2) as ranks:
+            ranks.until(1, "ready")
+            ranks.until(0, "ready")
+            wait_until_asleep(ranks.pid(0))
+            ranks.signal(0, signal.SIGINT)
+            self.assertEqual(ranks.line(0), "KeyboardInterrupt None ")
+            ranks.signal(1, signal.SIGUSR1)
+            for rank in range(2):
+                ranks.until(rank, "joined")
+            self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0])
+
     def test_in_a_wait(self):
         self.check('submit("x").wait()')
 

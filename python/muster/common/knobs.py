@@ -26,7 +26,8 @@ MEANINGS: Dict[str, str] = {
     "HOROVOD_STALL_CHECK_DISABLE": "1: operations that some ranks have not handed over are not reported",
     "HOROVOD_STALL_CHECK_TIME_SECONDS": "after how long they are reported, by rank 0 (60)",
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "after how long they fail, on all ranks (0: never)",
-    "HOROVOD_GLOO_TIMEOUT_SECONDS": "how long init() waits for the other ranks (60)",
+    "HOROVOD_GLOO_TIMEOUT_SECONDS": "how long init() waits for the other ranks (60), and a transfer that has begun for a "
+                                    "rank that does not come to it (600)",
     "HOROVOD_GLOO_IFACE": "network interface on which the ranks of an mpi4py communicator meet",
     "HOROVOD_DYNAMIC_PROCESS_SETS": "0: process sets are not added or removed after init()",
     "HOROVOD_LOG_LEVEL": "trace, debug, info, warning (the default), error or fatal",
