@@ -182,7 +182,7 @@ class ElasticRun:
                     # A survivor goes on from its last commit; who comes new, from that of the others.
                     if following is not None:
                         test.assertEqual(batch, committed, f"worker {worker} went back too far, or not far enough")
-                    following = batch
+                    following = committed = batch  # synchronizing saves, too
                 elif what == "trained":
                     test.assertEqual(batch, following, f"worker {worker} left out a batch, or repeated one")
                     following += 1
