@@ -73,7 +73,7 @@ ResNet20Impl::ResNet20Impl(const MakeNorm& make_norm) {
   }
   register_module("blocks", blocks_);
   last_ = register_module("last", torch::nn::Linear(channels, kClasses));
-  for (const auto& module : modules()) {
+  for (const auto& module : modules(/*include_self=*/false)) {
     if (auto* const conv = module->as<torch::nn::Conv2d>()) {
       torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
     }

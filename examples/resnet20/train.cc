@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -180,6 +181,8 @@ class Training {
       loss.backward();
     } catch (const training::CollectiveFailure& failure) {
       return failure.error();
+    } catch (const std::exception& thrown) {
+      return Error{ErrorCode::kSystem, std::string("the step failed: ") + thrown.what()};
     }
     if (Status stepped = optimizer_->step(); !stepped) return stepped.error();
     ++progress_.step;

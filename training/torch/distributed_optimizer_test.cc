@@ -141,7 +141,9 @@ TEST_P(Equality, WithTrainingOnTheConcatenatedBatch) {
       Net net = task.net();
       const auto inner = c.make(net->parameters());
       const auto optimizer = over(session, net, *inner, {.bucket_bytes = c.bucket_bytes});
-      if (ranks > 1) EXPECT_EQ(optimizer->buckets(), c.buckets);
+      if (ranks > 1) {
+        EXPECT_EQ(optimizer->buckets(), c.buckets);
+      }
       for (int step = 0; step < kSteps; ++step) {
         optimizer->zero_grad();
         task.loss(net, step, Task::rows_of(session.rank())).backward();

@@ -103,16 +103,17 @@ void add_up(Session& session, const std::string& name, Tensor& values) {
 // y = (x - mean) * scale * weight + bias, where mean and scale come from the x of all ranks: dx has
 // to follow what x does to them.
 struct Normalise : torch::autograd::Function<Normalise> {
-  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
-                        const Tensor& bias, const Tensor& mean, const Tensor& scale, double count,
+  static Tensor forward(AutogradContext* context, const Tensor& input,
+                        const c10::optional<Tensor>& weight, const c10::optional<Tensor>& bias,
+                        const Tensor& mean, const Tensor& scale, double count,
                         c10::intrusive_ptr<Bond> bond) {
-    context->save_for_backward({input, weight, mean, scale});
+    context->save_for_backward({input, weight.value_or(Tensor()), mean, scale});
     context->saved_data["count"] = count;
     context->saved_data["bond"] = torch::IValue::make_capsule(std::move(bond));
     Tensor slope = scale;
-    if (weight.defined()) slope = slope * weight.to(torch::kFloat64);
+    if (weight) slope = slope * weight->to(torch::kFloat64);
     Tensor output = (input - spread(mean, input)).mul_(spread(slope, input));
-    if (bias.defined()) output.add_(spread(bias, input));
+    if (bias) output.add_(spread(*bias, input));
     return output;
   }
 
@@ -195,7 +196,11 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
     running_var.lerp_((squares / (all.count - 1)).to(running_var.scalar_type()), momentum);
   }
   const Tensor scale = (squares / all.count).add_(options_.eps).rsqrt_();
-  return Normalise::apply(input, weight, bias, mean, scale, all.count,
+  // Functions of torch 1.13 take no undefined tensors, but an optional one may be missing.
+  const auto if_defined = [](const Tensor& tensor) {
+    return tensor.defined() ? c10::optional<Tensor>(tensor) : c10::nullopt;
+  };
+  return Normalise::apply(input, if_defined(weight), if_defined(bias), mean, scale, all.count,
                           c10::make_intrusive<Bond>(session_, name_));
 }
 
