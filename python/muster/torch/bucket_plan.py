@@ -63,6 +63,12 @@ def shape_of(gradients: Sequence[Gradient], bucket: Sequence[int]) -> str:
     return shown if rest <= 0 else f"{shown} and {rest} more"
 
 
+def contents(gradients: Sequence[Gradient]) -> str:
+    """For comparing what optimizers train: short, and different wherever a name, type or shape is."""
+    digest = hashlib.sha256("\n".join(f"{each.name} {each.shape}" for each in gradients).encode()).hexdigest()[:12]
+    return f"an optimizer of {len(gradients)} ({shape_of(gradients, range(len(gradients)))}; {digest})"
+
+
 def _by_kind(gradients: Sequence[Gradient], places: Sequence[int]) -> List[List[int]]:
     kinds: Dict[Hashable, List[int]] = {}
     for place in places:

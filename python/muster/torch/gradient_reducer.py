@@ -189,7 +189,7 @@ class GradientReducer:
     def _sum(self, seen: torch.Tensor) -> None:
         operations.run("all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
                        buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
-                       shape=f"an optimizer of {len(self.slots)} parameters", keep=seen)
+                       shape=bucket_plan.contents([_described(slot) for slot in self.slots]), keep=seen)
 
     def _make_buckets(self, order: Sequence[int]) -> None:
         for bucket in self._buckets:

@@ -187,10 +187,11 @@ def _begin_group(listed: Sequence[torch.Tensor], outputs: Optional[Sequence[torc
         outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in listed]
     routes = [Route(tensor, output) for tensor, output in zip(listed, outputs)]
     parts = []
-    for type_name, members in _by_type(types):
+    together = _by_type(types)
+    for type_name, members in together:
         shape = ", ".join(tensors.shape_text(type_name, listed[i].shape) for i in members)
         parts.append(operations.submit(
-            "all_reduce", f"{full_name}_{members[0] + 1}of{len(listed)}", process_set=process_set,
+            "all_reduce", full_name if len(together) == 1 else f"{full_name}.{type_name}", process_set=process_set,
             buffers=[_buffer(routes[i].source, routes[i].target) for i in members], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=shape, keep=routes))
     return submission.begin_all(lambda _: [route.bring_back() for route in routes], parts)

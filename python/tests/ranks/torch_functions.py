@@ -1,0 +1,157 @@
+"""broadcast_parameters, broadcast_optimizer_state and SyncBatchNorm."""
+
+import unittest
+
+import torch
+
+import muster.torch as hvd
+from ranks.torch_optimizer import batch, loss_of, model_of
+from ranks.torch_world import Case
+
+OPTIMIZERS = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, nesterov=True),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01, amsgrad=True),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=0.01),
+    "adagrad": lambda parameters: torch.optim.Adagrad(parameters, lr=0.01),
+    "rmsprop": lambda parameters: torch.optim.RMSprop(parameters, lr=0.01, centered=True),
+    "lbfgs": lambda parameters: torch.optim.LBFGS(parameters, lr=0.1)}
+
+
+def flattened(value):
+    """Everything in a state, as comparable values."""
+    if isinstance(value, torch.Tensor):
+        return ("tensor", tuple(value.shape), value.double().reshape(-1).tolist())
+    if isinstance(value, dict):
+        return tuple((str(key), flattened(each)) for key, each in sorted(value.items(), key=lambda item: str(item[0])))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(flattened, value))
+    return value
+
+
+class Broadcasts(Case):
+    def test_parameters_in_all_their_forms(self):
+        for root in range(hvd.size()):
+            for form in (lambda model: model.state_dict(), lambda model: model.named_parameters(),
+                         lambda model: list(model.named_parameters()), lambda model: list(model.parameters()),
+                         lambda model: model.parameters()):
+                model = model_of(seed=hvd.rank())
+                hvd.broadcast_parameters(form(model), root)
+                for own, right in zip(model.parameters(), model_of(seed=root).parameters()):
+                    self.assertTrue(torch.equal(own, right))
+
+    def test_buffers_numbers_and_weights_that_do_not_lie_in_order(self):
+        torch.manual_seed(hvd.rank())
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)).to(
+            memory_format=torch.channels_last)
+        model(torch.randn(2, 3, 5, 5))
+        hvd.broadcast_parameters(model.state_dict(), 0)
+        for tensor in model.state_dict().values():
+            self.assert_same_bits(tensor)
+
+    def test_refused(self):
+        for given, words in ((torch.ones(2), "dict or a list"), (5, "dict or a list"), ({"a": 3}, "'a' is int")):
+            self.refused_everywhere(ValueError, lambda: hvd.broadcast_parameters(given, 0), words)
+        if hvd.size() > 1:
+            tensor = torch.ones(2 + (hvd.rank() == 0))
+            self.refused_everywhere(RuntimeError, lambda: hvd.broadcast_parameters({"w": tensor}, 0), "float32[2]",
+                                    "float32[3]")
+
+    def test_optimizer_state_to_new_optimizers_and_to_others(self):
+        for name, make in OPTIMIZERS.items():
+            for everybody_trained in (False, True):
+                with self.subTest(optimizer=name, everybody_trained=everybody_trained):
+                    root = hvd.size() - 1
+                    model = model_of()
+                    optimizer = make(model.parameters())
+                    if hvd.rank() == root or everybody_trained:
+                        for step in range(1 + hvd.rank()):
+                            def closure():
+                                optimizer.zero_grad()
+                                loss = loss_of(model, *batch(step, hvd.rank()))
+                                loss.backward()
+                                return loss
+
+                            optimizer.step(closure)
+                    optimizer.param_groups[0]["lr"] = 0.5 + hvd.rank()
+                    hvd.broadcast_optimizer_state(optimizer, root)
+                    states = hvd.allgather_object(flattened(optimizer.state_dict()))
+                    self.assertEqual(states, [states[root]] * hvd.size())
+                    self.assertEqual(optimizer.param_groups[0]["lr"], 0.5 + root)
+
+    def test_state_of_a_distributed_optimizer_and_a_rate_that_is_a_tensor(self):
+        model = model_of()
+        inner = torch.optim.Adam(model.parameters(), lr=0.01)
+        optimizer = hvd.DistributedOptimizer(inner, model.named_parameters())
+        loss_of(model, *batch(0, hvd.rank())).backward()
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] = torch.tensor(0.25 * (hvd.rank() + 1))
+        hvd.broadcast_optimizer_state(optimizer, 0, model)
+        self.assertEqual(float(optimizer.param_groups[0]["lr"]), 0.25)
+        states = hvd.allgather_object(flattened(optimizer.state_dict()))
+        self.assertEqual(states, [states[0]] * hvd.size())
+
+
+class BatchNorm(Case):
+    SHAPES = [(4, 3), (4, 3, 5), (4, 3, 5, 2), (2, 3, 2, 3, 2)]
+
+    def compare(self, shapes, dtype=torch.float64, tolerance=1e-10, **arguments):
+        """Batches of these shapes, one for each rank, against BatchNorm on all of them."""
+        torch.manual_seed(0)
+        norm = hvd.SyncBatchNorm(3, **arguments).to(dtype)
+        alone = torch.nn.BatchNorm1d(3, **arguments).to(dtype)
+        alone._check_input_dim = lambda _: None
+        if norm.affine:
+            with torch.no_grad():
+                norm.weight.copy_(torch.randn(3))
+                norm.bias.copy_(torch.randn(3))
+            alone.load_state_dict(norm.state_dict())
+        for step in range(3):
+            batches = [torch.randn(shape, dtype=dtype) * 3 + 100 for shape in shapes]
+            whole = torch.cat(batches).requires_grad_()
+            own = batches[hvd.rank()].clone().requires_grad_()
+            output, right = norm(own), alone(whole)
+            begin = sum(len(each) for each in batches[:hvd.rank()])
+            mine = slice(begin, begin + len(own))
+            weights = torch.randn(whole.shape, dtype=dtype)
+            for module in (norm, alone):
+                module.zero_grad()
+            (output * weights[mine]).sum().backward()
+            (right * weights).sum().backward()
+            for value, expected in ((output, right[mine]), (own.grad, whole.grad[mine])):
+                self.assertEqual(value.dtype, dtype)
+                if value.numel():
+                    self.assertLessEqual((value - expected).abs().max().item(), tolerance)
+            for (name, parameter), expected in zip(norm.named_parameters(), alone.parameters()):
+                summed = hvd.allreduce(parameter.grad, op=hvd.Sum)
+                self.assertLessEqual((summed - expected.grad).abs().max().item(), 100 * tolerance, name)
+            for name, value in norm.state_dict().items():
+                self.assertLessEqual((value - alone.state_dict()[name]).abs().max().item(), tolerance, name)
+        norm.eval()
+        alone.eval()
+        unseen = torch.randn(shapes[-1], dtype=dtype)
+        self.assertLessEqual((norm(unseen) - alone(unseen)).abs().max().item(), tolerance)
+
+    def test_as_of_one_batch(self):
+        for shape in self.SHAPES:
+            self.compare([shape] * hvd.size())
+
+    def test_batches_that_differ_in_size_and_are_empty(self):
+        self.compare([(2 * rank + (hvd.size() == 1) * 4, 3, 4) for rank in range(hvd.size())])
+
+    def test_settings(self):
+        for arguments in ({"affine": False}, {"momentum": None}, {"momentum": 0.3, "eps": 1e-3},
+                          {"track_running_stats": False}):
+            self.compare([(4, 3, 5)] * hvd.size(), **arguments)
+
+    def test_single_precision_far_from_zero(self):
+        self.compare([(64, 3, 7)] * hvd.size(), dtype=torch.float32, tolerance=2e-3)
+
+    def test_refused(self):
+        norm = hvd.SyncBatchNorm(3)
+        self.refused_everywhere(ValueError, lambda: norm(torch.ones(3)), "at least 2 dimensions")
+        self.refused_everywhere(ValueError, lambda: norm(torch.ones(3, 4)), "3 channels")
+
+
+if __name__ == "__main__":
+    unittest.main()
