@@ -4,7 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 from launched import BOUND, Launched, Watched, environment, horovodrun, python
 from ssh_hosts import SshHosts
@@ -162,6 +164,23 @@ class Remote(unittest.TestCase):
                 self.assertEqual((ran.returncode, ran.stderr), (0, ""))
                 self.assertEqual(sorted(ran.stdout.splitlines()),
                                  [f"[{rank}]<stdout>:{turn} {rank} 3" for rank in range(3) for turn in range(3)])
+
+    def test_in_a_muster_job_its_remote_shell_reaches_the_hosts_of_its_hostfile(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # As muster-rsh does, it says nothing of addresses, and the command is for a shell.
+            shell = Path(folder) / "remote-shell"
+            shell.write_text("#!/bin/sh\nshift\nunset SSH_CONNECTION HOROVOD_LOG_LEVEL\n"
+                             "OF_TASK=own exec sh -c \"$*\"\n")
+            shell.chmod(0o700)
+            (Path(folder) / "hostfile").write_text("127.0.0.2 slots=1\n127.0.0.3 slots=1\n")
+            job = {"MUSTER_GENERATED": folder, "OMPI_MCA_plm_rsh_agent": str(shell)}
+            ran = horovodrun(*python(MEET, "1", "1"), **job)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            self.assertEqual(sorted(ran.stdout.splitlines()), ["[0]<stdout>:0 0 2", "[1]<stdout>:0 1 2"])
+            seen = horovodrun("-np", 1, *python(SHOW), **job, OF_TASK="the launcher's", HOROVOD_LOG_LEVEL="info")
+            here = json.loads(seen.stdout.partition(":")[2])
+            self.assertEqual((here["OF_TASK"], here["HOROVOD_LOG_LEVEL"]), ("own", "info"))
+            self.assertTrue(here["MUSTER_ELASTIC_DRIVER"].startswith("127.0.0."), here["MUSTER_ELASTIC_DRIVER"])
 
     def test_a_rank_that_waits_for_one_that_has_ended_is_told_of(self):
         ran = self.horovodrun("-np", 2, "-H", "alpha,beta", *python(MEET, "1", "2"))

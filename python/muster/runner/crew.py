@@ -62,7 +62,7 @@ class HostReached(NamedTuple):
 
 class HostAddresses(NamedTuple):
     """`ours`: this machine as it is reached from that host; `theirs`: that host as it is reached from here. "" where
-    the remote shell does not say."""
+    nobody can say: neither the remote shell, nor this machine's names and routes."""
 
     ours: str
     theirs: str
@@ -142,7 +142,7 @@ class Crew:
         if remote is None or remote.hello is None:
             return None
         connection = str(remote.hello.get("connection", "")).split()
-        ours, theirs = (connection[0], connection[2]) if len(connection) == 4 else ("", "")
+        ours, theirs = (connection[0], connection[2]) if len(connection) == 4 else _route_to(host)
         chosen = [each for each in dict(remote.hello.get("interfaces", {})).values() if each]
         return HostAddresses(ours, chosen[0] if chosen else theirs)
 
@@ -358,6 +358,18 @@ class Crew:
     def _unwatch(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)
         del self._watched[descriptor]
+
+
+def _route_to(host: str) -> Tuple[str, str]:
+    """Of a host whose name means something here: by which address of this machine it is reached, and its own."""
+    import socket  # of runs on several hosts alone
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)  # sends nothing
+            return str(probe.getsockname()[0]), str(address[0])
+    except OSError:
+        return "", ""
 
 
 def _object_of(data: bytes) -> Any:
