@@ -137,7 +137,7 @@ def build_optimizer(optimizer: Any, model: Any) -> None:
 def _values_of(variables: Sequence[Any], session: Any) -> List[np.ndarray]:
     if session is not None:
         return list(session.run(list(variables)))
-    return [np.array(each) for each in variables]
+    return [np.array(tf.convert_to_tensor(each).numpy()) for each in variables]
 
 
 def _assign(variables: Sequence[Any], values: Sequence[np.ndarray], session: Any) -> None:

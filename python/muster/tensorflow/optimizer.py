@@ -80,7 +80,7 @@ def _distributed(optimizer: Any, reducer: GradientReducer, aggregation: Optional
     base = _ReducingKeras3 if hasattr(kind, "apply") else _ReducingKeras2
     distributed = object.__new__(type(kind.__name__, (base, kind), namespace))
     # Past __setattr__, in which Keras would take these for parts of what is saved.
-    distributed.__dict__ = optimizer.__dict__
+    object.__setattr__(distributed, "__dict__", optimizer.__dict__)
     distributed.__dict__["_muster_reducer"] = reducer
     distributed.__dict__["_muster_aggregation"] = aggregation
     return distributed

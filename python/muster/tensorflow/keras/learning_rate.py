@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Union
 
-import numpy as np
+import tensorflow as tf
 
 from ...common import basics
 
@@ -70,15 +70,19 @@ class LearningRateScheduleCallback:
         optimizer.learning_rate = new
         momentum = getattr(optimizer, "momentum", None)
         if self.momentum_correction and old and _can_be_set(momentum):
-            self._momentum = momentum if isinstance(momentum, float) else float(np.asarray(momentum))
+            self._momentum = _number(momentum)
             if self._momentum:
                 self._set_momentum(self._momentum * new / old)
 
     def _rate(self) -> float:
-        return float(np.asarray(self.model.optimizer.learning_rate))  # type: ignore[attr-defined]
+        return _number(self.model.optimizer.learning_rate)  # type: ignore[attr-defined]
 
     def _set_momentum(self, value: float) -> None:
         self.model.optimizer.momentum = value  # type: ignore[attr-defined]
+
+
+def _number(value: Any) -> float:
+    return float(tf.convert_to_tensor(value).numpy())
 
 
 def _can_be_set(momentum: Any) -> bool:

@@ -1,0 +1,250 @@
+"""model.fit() of Keras 2, its legacy optimizers and Keras 3 on several ranks, against training alone on the
+concatenated batches, in double precision."""
+
+import os
+import tempfile
+import unittest
+
+import keras
+import numpy
+import tensorflow as tf
+import tf_keras
+
+import muster.tensorflow as hvd
+from muster.tensorflow import sync_batch_norm
+from muster.tensorflow.keras.callback_classes import classes_for
+from muster.tensorflow.keras.elastic_callbacks import elastic_classes_for
+from muster.tensorflow.keras.loading import load_with
+from ranks.tensorflow_world import Case
+
+BATCHES, ROWS, WIDTH = 5, 4, 6
+GENERATIONS = {"Keras 3": keras, "Keras 2": tf_keras}
+
+
+def features(rank):
+    generator = numpy.random.default_rng(rank)
+    return generator.normal(size=(BATCHES * ROWS, WIDTH)), generator.normal(size=(BATCHES * ROWS, 1))
+
+
+def of_all_ranks():
+    """The batches of all ranks, each of them behind each other."""
+    parts = [features(rank) for rank in range(hvd.size())]
+    return [numpy.concatenate([part[i].reshape(BATCHES, ROWS, -1) for part in parts], axis=1)
+            .reshape(BATCHES * ROWS * hvd.size(), -1) for i in range(2)]
+
+
+def network(library, seed, *more):
+    library.utils.set_random_seed(seed)
+    return library.Sequential([library.layers.Input((WIDTH,), dtype="float64"),
+                               library.layers.Dense(8, activation="tanh", dtype="float64"), *more,
+                               library.layers.Dense(1, dtype="float64")])
+
+
+def optimizers():
+    """By name: the library, and what makes an optimizer."""
+    return {
+        "SGD of Keras 3": (keras, lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
+        "Adam of Keras 3": (keras, lambda: keras.optimizers.Adam(0.05)),
+        "SGD of Keras 2": (tf_keras, lambda: tf_keras.optimizers.SGD(0.1, momentum=0.9, jit_compile=False)),
+        "Adam of Keras 2": (tf_keras, lambda: tf_keras.optimizers.Adam(0.05, jit_compile=False)),
+        "legacy SGD": (tf_keras, lambda: tf_keras.optimizers.legacy.SGD(0.1, momentum=0.9)),
+        "legacy Adam": (tf_keras, lambda: tf_keras.optimizers.legacy.Adam(0.05)),
+    }
+
+
+def fit(library, model, optimizer, data, rows, epochs=2, callbacks=(), **options):
+    model.compile(optimizer=optimizer, loss="mse", **options)
+    return model.fit(*data, batch_size=rows, epochs=epochs, shuffle=False, verbose=0, callbacks=list(callbacks))
+
+
+class Fit(Case):
+    def assert_weights(self, model, expected):
+        for mine, other in zip(model.get_weights(), expected):
+            numpy.testing.assert_allclose(mine, other, rtol=0, atol=1e-12)
+        self.assert_same_bits(numpy.concatenate([each.ravel() for each in model.get_weights()]), "weights of fit")
+
+    def test_is_fitting_alone_to_the_concatenated_batch(self):
+        for name, (library, make) in optimizers().items():
+            with self.subTest(name):
+                alone = network(library, 0)
+                fit(library, alone, make(), of_all_ranks(), ROWS * hvd.size())
+                model = network(library, hvd.rank())
+                optimizer = hvd.DistributedOptimizer(make())
+                self.assertEqual(type(optimizer).__name__, type(make()).__name__)
+                fit(library, model, optimizer, features(hvd.rank()), ROWS,
+                    callbacks=[classes_for(library).BroadcastGlobalVariablesCallback(0)])
+                self.assert_weights(model, alone.get_weights())
+
+    def test_several_passes_are_one_of_a_larger_batch(self):
+        for name, (library, make) in optimizers().items():
+            if "SGD" not in name:
+                continue
+            with self.subTest(name):
+                # 4 of the 5 batches of an epoch make two steps.
+                data = [each[:4 * ROWS] for each in features(hvd.rank())]
+                parts = [[each[:4 * ROWS].reshape(2, 2 * ROWS, -1) for each in features(rank)]
+                         for rank in range(hvd.size())]
+                whole = [numpy.concatenate([part[i] for part in parts], axis=1).reshape(4 * ROWS * hvd.size(), -1)
+                         for i in range(2)]
+                alone = network(library, 0)
+                fit(library, alone, make(), whole, 2 * ROWS * hvd.size())
+                model = network(library, 0)
+                optimizer = hvd.DistributedOptimizer(make(), backward_passes_per_step=2,
+                                                     average_aggregated_gradients=True)
+                fit(library, model, optimizer, data, ROWS)
+                self.assert_weights(model, alone.get_weights())
+                # Schedules count batches, whether they were applied or not.
+                self.assertEqual(int(tf.convert_to_tensor(optimizer.iterations)), 8)
+
+    def test_local_layers_differ_and_the_others_do_not(self):
+        for name in ("SGD of Keras 3", "SGD of Keras 2", "legacy SGD"):
+            library, make = optimizers()[name]
+            with self.subTest(name):
+                model = network(library, 0)
+                from muster.tensorflow.keras import PartialDistributedOptimizer
+                optimizer = PartialDistributedOptimizer(make(), local_layers=model.layers[-1])
+                fit(library, model, optimizer, features(hvd.rank()), ROWS, epochs=1)
+                everyone = hvd.allgather_object([each.tobytes() for each in model.get_weights()], name=f"local {name}")
+                same = [len({rank[i] for rank in everyone}) for i in range(4)]
+                # The shared layer hears of the others' losses through gradients that are averaged.
+                self.assertEqual(same, [1, 1, hvd.size(), hvd.size()])
+
+    def test_a_model_that_learns_its_shapes_from_the_first_batch(self):
+        for library in GENERATIONS.values():
+            library.utils.set_random_seed(hvd.rank())
+            model = library.Sequential([library.layers.Dense(3, dtype="float64"),
+                                        library.layers.Dense(1, dtype="float64")])
+            optimizer = hvd.DistributedOptimizer(library.optimizers.SGD(0.1))
+            fit(library, model, optimizer, features(hvd.rank()), ROWS, epochs=1,
+                callbacks=[classes_for(library).BroadcastGlobalVariablesCallback(0)])
+            self.assert_same_bits(model.get_weights()[0], f"late {library.__name__}")
+
+    def test_what_is_no_optimizer_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "takes an optimizer"):
+            hvd.DistributedOptimizer("sgd")
+        with self.assertRaisesRegex(ValueError, "already"):
+            hvd.DistributedOptimizer(hvd.DistributedOptimizer(keras.optimizers.SGD()))
+        with self.assertRaisesRegex(ValueError, "backward_passes_per_step is 0"):
+            hvd.DistributedOptimizer(keras.optimizers.SGD(), backward_passes_per_step=0)
+
+
+class Layers(Case):
+    def test_sync_batch_normalization_is_that_of_the_concatenated_batch(self):
+        for name, library in GENERATIONS.items():
+            with self.subTest(name):
+                alone = network(library, 0, library.layers.BatchNormalization(dtype="float64"))
+                fit(library, alone, library.optimizers.SGD(0.1), of_all_ranks(), ROWS * hvd.size())
+                model = network(library, 0, sync_batch_norm.layer_for(library)(dtype="float64"))
+                fit(library, model, hvd.DistributedOptimizer(library.optimizers.SGD(0.1)), features(hvd.rank()), ROWS)
+                for mine, other in zip(model.get_weights(), alone.get_weights()):
+                    numpy.testing.assert_allclose(mine, other, rtol=0, atol=1e-11)
+
+    def test_it_does_not_take_what_it_does_itself(self):
+        with self.assertRaisesRegex(ValueError, "fused and synchronized"):
+            sync_batch_norm.layer_for(tf_keras)(fused=True, synchronized=True)
+
+
+class Callbacks(Case):
+    def test_metrics_are_averaged(self):
+        for name, library in GENERATIONS.items():
+            with self.subTest(name):
+                callback = classes_for(library).MetricAverageCallback()
+                # In another order on every rank.
+                logs = dict(sorted({"loss": float(hvd.rank()), "accuracy": 0.5}.items(), reverse=hvd.rank() == 0))
+                callback.on_epoch_end(0, logs)
+                self.assertEqual(logs, {"loss": (hvd.size() - 1) / 2, "accuracy": 0.5})
+
+    def test_the_learning_rate_grows_during_the_first_epochs(self):
+        for name, (library, make) in optimizers().items():
+            if "SGD" not in name:
+                continue
+            with self.subTest(name):
+                rates = []
+                seen = library.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: rates.append(
+                    float(tf.convert_to_tensor(optimizer.learning_rate))))
+                optimizer = hvd.DistributedOptimizer(make())
+                fit(library, network(library, 0), optimizer, features(hvd.rank()), ROWS, epochs=3,
+                    callbacks=[classes_for(library).LearningRateWarmupCallback(0.4, warmup_epochs=2), seen])
+                growing = [0.4 / hvd.size() * (1 + (hvd.size() - 1) * (i + 1) / 10) for i in range(10)]
+                numpy.testing.assert_allclose(rates, growing + [0.4] * 5, rtol=1e-6)
+
+    def test_the_learning_rate_follows_a_schedule(self):
+        history = []
+        for library in GENERATIONS.values():
+            callback = classes_for(library).LearningRateScheduleCallback(0.5, lambda epoch: 0.1 ** epoch,
+                                                                         start_epoch=1)
+            optimizer = hvd.DistributedOptimizer(library.optimizers.SGD(0.5))
+            history = fit(library, network(library, 0), optimizer, features(hvd.rank()), ROWS, epochs=3,
+                          callbacks=[callback]).history
+            numpy.testing.assert_allclose(history["lr"], [0.5, 0.05, 0.005], rtol=1e-6)
+        with self.assertRaisesRegex(ValueError, "warmup_epochs is 0"):
+            classes_for(keras).LearningRateWarmupCallback(0.1, warmup_epochs=0)
+
+    def test_the_best_model_is_written_by_one_rank_and_comes_back_with_its_optimizer(self):
+        for name, library in GENERATIONS.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "best.keras")
+                optimizer = hvd.DistributedOptimizer(library.optimizers.Adam(0.05))
+                model = network(library, 0)
+                fit(library, model, optimizer, features(hvd.rank()), ROWS,
+                    callbacks=[classes_for(library).BestModelCheckpoint(path, monitor="loss")])
+                self.assertEqual(os.listdir(folder), ["best.keras"] if hvd.rank() == 0 else [])
+                model.save(path)
+                loaded = load_with(library, path, None, None, hvd.Compression.none)
+                self.assertEqual(type(loaded.optimizer).__name__, "Adam")
+                self.assertEqual(int(tf.convert_to_tensor(loaded.optimizer.iterations)), 2 * BATCHES)
+                for mine, other in zip(loaded.get_weights(), model.get_weights()):
+                    numpy.testing.assert_array_equal(mine, other)
+                more = loaded.fit(*features(hvd.rank()), batch_size=ROWS, shuffle=False, verbose=0)
+                self.assertEqual(len(more.history["loss"]), 1)
+                self.assert_same_bits(loaded.get_weights()[0], f"loaded {name}")
+
+    def test_a_checkpoint_without_a_place_says_so(self):
+        callback = classes_for(keras).BestModelCheckpoint()
+        with self.assertRaisesRegex(ValueError, "filepath"):
+            callback.on_train_begin()
+
+
+class Elastic(Case):
+    def test_the_state_follows_fit_and_comes_back(self):
+        for name, (library, make) in optimizers().items():
+            with self.subTest(name):
+                model = network(library, hvd.rank())
+                optimizer = hvd.DistributedOptimizer(make())
+                model.compile(optimizer=optimizer, loss="mse")
+                state = hvd.elastic.TensorFlowKerasState(model, optimizer, batch=0, epoch=0)
+                state.sync()
+                self.assert_same_bits(model.get_weights()[0], f"synchronized {name}")
+                classes = elastic_classes_for(library)
+                model.fit(*features(hvd.rank()), batch_size=ROWS, epochs=2, shuffle=False, verbose=0, callbacks=[
+                    classes.UpdateEpochStateCallback(state), classes.UpdateBatchStateCallback(state),
+                    classes.CommitStateCallback(state, batches_per_commit=2)])
+                self.assertEqual((state.epoch, state.batch), (2, 0))
+                saved = [tf.convert_to_tensor(each).numpy() for each in state._listed()]
+                model.set_weights([0 * each for each in model.get_weights()])
+                state.epoch = 9
+                state.restore()
+                self.assertEqual(state.epoch, 2)
+                for mine, other in zip(state._listed(), saved):
+                    numpy.testing.assert_array_equal(tf.convert_to_tensor(mine).numpy(), other)
+
+
+class Names(Case):
+    def test_values_of_keras_programs(self):
+        import muster.keras
+        import muster.tensorflow.keras
+        for package in (muster.keras, muster.tensorflow.keras):
+            self.assertEqual(package.allreduce(float(hvd.rank()), name="v"), (hvd.size() - 1) / 2)
+            self.assertEqual(package.allgather([hvd.rank()]).tolist(), list(range(hvd.size())))
+            self.assertEqual(int(package.broadcast(hvd.rank(), 1)), 1)
+            self.assertEqual(package.reducescatter(numpy.ones(hvd.size()), op=package.Sum).tolist(), [hvd.size()])
+            missing = [name for name in package.__all__ if not hasattr(package, name)]
+            self.assertEqual(missing, [])
+        missing = [name for name in hvd.__all__ if not hasattr(hvd, name)]
+        self.assertEqual(missing, [])
+        with self.assertRaisesRegex(ImportError, "tf.data.experimental"):
+            hvd.data
+
+
+if __name__ == "__main__":
+    unittest.main()
