@@ -6,8 +6,10 @@
 namespace muster::collective::session {
 namespace {
 
-// A record is copied to every rank; beyond this many tensors nothing is won.
+// A record is copied to every rank; beyond this many tensors nothing is won. Nor may the news of
+// them, with long names, outgrow the channel: it takes any record but a vast one.
 constexpr std::size_t kMostEntries = 1024;
+constexpr std::size_t kMostNewsBytes = std::size_t{128} << 10;
 
 constexpr std::size_t kForgottenTogether = 64;
 
@@ -271,18 +273,22 @@ Record Coordinator::cut() {
   cut_bytes_ = bytes_of(*request);
   if (!agreed_on(first, batch.entries.back())) return batch;
   if (request->call.kind != CallKind::kAllReduce) return batch;
+  std::size_t news_bytes = 0;
   // Whoever does not fit stays in its place for the next record.
   for (auto next = complete_.begin(); next != complete_.end();) {
     if (batch.entries.size() >= kMostEntries) break;
     Name& name = **next;
     const auto rank = static_cast<std::size_t>(std::ranges::find(name.has, 1) - name.has.begin());
     const Request& other = *name.wanted[rank];
+    const std::size_t news = name.is_new ? name.text.size() + kCallHeaderBytes : 0;
     if (!fuses(*request, other) || cut_bytes_ + bytes_of(other) > fusion_bytes_ ||
+        news_bytes + news > kMostNewsBytes ||
         ((name.is_new || name.given_up) && fault_of(name, static_cast<int>(rank)))) {
       ++next;
       continue;
     }
     cut_bytes_ += bytes_of(other);
+    news_bytes += news;
     batch.entries.push_back(entry_of(name));
     next = complete_.erase(next);
   }

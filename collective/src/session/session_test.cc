@@ -323,6 +323,22 @@ TEST_P(SessionTest, StartsAndEndsManyTimes) {
   }
 }
 
+// Their news together are longer than what the channel has room for.
+TEST_P(SessionTest, TakesManyLongNamesAtOnce) {
+  run(2, [&](Session& session) {
+    constexpr std::size_t kNames = 1'500;
+    std::vector<std::int32_t> values(kNames, 1);
+    std::vector<Ticket> tickets;
+    for (std::size_t i = 0; i < kNames; ++i) {
+      const std::string name = std::to_string(i) + std::string(4'000, 'n');
+      tickets.push_back(ticket_of(
+          session.all_reduce(name, &values[i], &values[i], 1, DataType::kInt32, ReduceOp::kSum)));
+    }
+    for (const Ticket ticket : tickets) EXPECT_OK(session.wait(ticket));
+    EXPECT_EQ(std::ranges::count(values, 2), static_cast<std::ptrdiff_t>(kNames));
+  });
+}
+
 TEST_P(SessionTest, ManyNamesAreForgottenAndTakenAgain) {
   run(2, [&](Session& session) {
     constexpr int kNames = 40'000;  // more than are kept
