@@ -26,7 +26,7 @@ _ALIGNMENT_BYTES = 64
 class Slot:
     """One parameter, and where its gradient goes."""
 
-    __slots__ = ("parameter", "name", "place", "passes", "is_sparse", "view", "bucket", "sparse_wait")
+    __slots__ = ("parameter", "name", "place", "passes", "sparse_dimensions", "view", "bucket", "sparse_wait")
 
     def __init__(self, parameter: torch.Tensor, name: str, place: int) -> None:
         self.parameter = parameter
@@ -35,7 +35,8 @@ class Slot:
         self.place = place
         #: Backward passes that are still to come before the gradient is ready.
         self.passes = 1
-        self.is_sparse = False
+        #: Of a sparse gradient; 0: it is dense.
+        self.sparse_dimensions = 0
         self.view: Optional[torch.Tensor] = None
         self.bucket: Optional[Any] = None
         self.sparse_wait: Optional[Any] = None

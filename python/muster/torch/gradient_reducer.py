@@ -95,7 +95,7 @@ class GradientReducer:
                 return
             if not self._is_agreed:
                 self._order.append(slot.place)
-            elif slot.is_sparse:
+            elif slot.sparse_dimensions:
                 self._begin_sparse(slot)
             else:
                 bucket: Any = slot.bucket
@@ -115,7 +115,7 @@ class GradientReducer:
                 for bucket in self._buckets:
                     if not bucket.is_launched:
                         bucket.launch()
-                sparse = [slot for slot in self.slots if slot.is_sparse]
+                sparse = [slot for slot in self.slots if slot.sparse_dimensions]
                 for slot in sparse:
                     if slot.sparse_wait is None:
                         self._begin_sparse(slot)
@@ -138,7 +138,7 @@ class GradientReducer:
             self._is_agreed = False
             self._order = []
             for slot in self.slots:
-                slot.is_sparse = False
+                slot.sparse_dimensions = 0
                 slot.sparse_wait = None
             self.set_passes(self.passes)
 
@@ -167,24 +167,27 @@ class GradientReducer:
         then a plan that needs no agreement serves for this once."""
         count = len(self.slots)
         order = self._order + [place for place in reversed(range(count)) if place not in set(self._order)]
-        seen = torch.zeros(1 + 2 * count, dtype=torch.int64)
+        # How many ranks there are, rank 0's order, and how many of the ranks have sparse gradients of how many sparse
+        # dimensions together.
+        seen = torch.zeros(1 + 3 * count, dtype=torch.int64)
         seen[0] = 1
+        sparse, dimensions = seen[1 + count:1 + 2 * count], seen[1 + 2 * count:]
         if self._reduction.process_set.rank() == 0:
             seen[1:1 + count] = torch.tensor(order)
         for slot in self.slots:
             gradient = slot.parameter.grad
             if gradient is not None and gradient.is_sparse and not self._sparse_as_dense:
-                seen[1 + count + slot.place] = 1
+                sparse[slot.place], dimensions[slot.place] = 1, gradient.sparse_dim()
         self._sum(seen)
         self._is_agreed = int(seen[0]) == self._reduction.process_set.size()
         if self._is_agreed:
             order = seen[1:1 + count].tolist()
             for slot in self.slots:
-                slot.is_sparse = bool(seen[1 + count + slot.place])
+                slot.sparse_dimensions = int(dimensions[slot.place]) // max(int(sparse[slot.place]), 1)
         else:
             order = list(reversed(range(count)))
         self._order = []
-        self._make_buckets([place for place in order if not self.slots[place].is_sparse])
+        self._make_buckets([place for place in order if not self.slots[place].sparse_dimensions])
 
     def _sum(self, seen: torch.Tensor) -> None:
         operations.run("all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
@@ -195,7 +198,7 @@ class GradientReducer:
         for bucket in self._buckets:
             bucket.abandon()
         gradients = [_described(slot) for slot in self.slots]
-        groups = [[place for place in group if not self.slots[place].is_sparse] for group in self._groups]
+        groups = [[place for place in group if not self.slots[place].sparse_dimensions] for group in self._groups]
         planned = bucket_plan.plan(gradients, order, groups, _bucket_bytes(), self._parts)
         self._buckets = []
         for places in planned:
@@ -211,9 +214,9 @@ class GradientReducer:
         parameter = slot.parameter
         gradient = parameter.grad
         if gradient is None:
-            gradient = torch.zeros_like(parameter).detach().to_sparse()
-        elif not gradient.is_sparse:
-            gradient = gradient.to_sparse()
+            gradient = torch.zeros_like(parameter).detach()
+        if not gradient.is_sparse:
+            gradient = gradient.to_sparse(slot.sparse_dimensions)
         slot.sparse_wait = sparse_allreduce_async(gradient, slot.name, self._reduction.op,
                                                   self._reduction.process_set)
 

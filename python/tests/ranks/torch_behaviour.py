@@ -141,8 +141,9 @@ class Joining(Case):
         self.assertEqual(hvd.allreduce(torch.tensor([float(hvd.rank())]), name="j", op=hvd.Sum).item(), sum(ranks))
         self.assertAlmostEqual(hvd.allreduce(torch.tensor([float(hvd.rank())]), name="j2").item(),
                                sum(ranks) / hvd.size(), places=6)
-        with self.assertRaises(RuntimeError):
+        with self.assertRaises(ValueError) as caught:
             hvd.allgather(torch.ones(1), name="no gathering with join")
+        self.assertIn("has joined", str(caught.exception))
         hvd.join()
 
     def test_training_with_batches_that_run_out(self):
@@ -178,8 +179,8 @@ class Worlds(Case):
             self.assertEqual(hvd.allreduce(own((5,), torch.float32), name="named", op=hvd.Sum).shape, (5,))
 
     def test_process_sets(self):
-        hvd.shutdown()
         evens = hvd.ProcessSet(range(0, hvd.size(), 2))
+        hvd.shutdown()
         hvd.init(process_sets=[evens])
         try:
             tensor = torch.full((hvd.size() * 2,), float(hvd.rank()))
