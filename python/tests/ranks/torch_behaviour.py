@@ -179,6 +179,8 @@ class Worlds(Case):
             self.assertEqual(hvd.allreduce(own((5,), torch.float32), name="named", op=hvd.Sum).shape, (5,))
 
     def test_process_sets(self):
+        if hvd.size() == 1:
+            return  # the only set is that of all
         evens = hvd.ProcessSet(range(0, hvd.size(), 2))
         hvd.shutdown()
         hvd.init(process_sets=[evens])
