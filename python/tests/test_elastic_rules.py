@@ -45,10 +45,10 @@ class Book:
         self.rules.hosts_found(slots, self.now)
         self.rules.advance(self.now)
 
-    def ready(self, *workers, because=protocol.BECAUSE_STARTED, synced=0, blames=None, error=""):
+    def ready(self, *workers, because=protocol.BECAUSE_STARTED, synced=0, commits=0, blames=None, error=""):
         for worker in workers:
-            self.rules.asks_for_place(worker, {"because": because, "synced": synced, "blames": blames, "error": error},
-                                      self.now)
+            self.rules.asks_for_place(worker, {"because": because, "synced": synced, "commits": commits,
+                                               "blames": blames, "error": error}, self.now)
             self.rules.advance(self.now)
 
     def back(self, *workers, blames=None):
@@ -234,6 +234,13 @@ class Losing(unittest.TestCase):
         book.ready(newcomer, because=protocol.BECAUSE_WORLD_FAILED, synced=0)
         book.ready(one, because=protocol.BECAUSE_WORLD_FAILED, synced=1)
         self.assertEqual(book.places(), [one, newcomer])
+
+    def test_of_those_with_the_state_it_is_who_has_committed_last(self):
+        book, (zero, one, two) = running(3)
+        book.over(zero, 137)
+        book.ready(one, because=protocol.BECAUSE_WORLD_FAILED, synced=1, commits=4)
+        book.ready(two, because=protocol.BECAUSE_WORLD_FAILED, synced=1, commits=5)
+        self.assertEqual(book.places(), [two, one])
 
     def test_if_nobody_with_the_state_is_left_it_is_said(self):
         book, (zero,) = running(1)

@@ -2,6 +2,7 @@
 twice beyond the last commit."""
 
 import os
+import random
 import signal
 import unittest
 
@@ -36,6 +37,25 @@ class Killed(unittest.TestCase):
 
     def test_two_at_once(self):
         self.goes_on_after([0, 2], 4)
+
+    def test_at_any_moment_also_while_a_world_comes_about(self):
+        # Half of the time one that has just said that it is in; its world has hardly begun, or ends already.
+        chance = random.Random(10)
+        node = os.uname().nodename
+        with ElasticRun(0, "--min-np", "1", "--max-np", "4", "--blacklist-cooldown-range", "1", "1",
+                        hosts=f"localhost:2 127.0.0.1:1 {node}:1") as run:
+            run.until_all_entered(4)
+            killed = 0
+            while killed < 12:
+                for _ in range(chance.randint(1, 20)):
+                    run.next_line()
+                newest = [each.process for each in run.entered.values()][-4:]
+                killed += run.kill_process(newest[-1] if chance.random() < 0.5 else chance.choice(newest))
+            run.until("trained")
+            run.finish()
+            self.assertEqual(run.code, 0, run.text)
+            self.assertNotIn("exact False", run.text)
+            self.assertIn("exact True", run.text)
 
     def test_in_the_middle_of_a_commit(self):
         with ElasticRun(2, "-np", "2", "--min-np", "1", program=["--crash-in-commit", 1]) as run:

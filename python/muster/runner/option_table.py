@@ -71,7 +71,7 @@ OPTIONS: Tuple[Option, ...] = (
            variable="HOROVOD_ELASTIC_TIMEOUT", least=1),
     _tuned("reset_limit", "--reset-limit", COUNT, "how often the world may be made anew (any number)", _ELASTIC),
     _tuned("blacklist_cooldown_range", "--blacklist-cooldown-range", RANGE,
-           "two numbers: seconds for which a host that failed is left out, at least and at most", _ELASTIC),
+           "two numbers: seconds for which a host that lost a rank gets no new ones, at least and at most", _ELASTIC),
 
     _tuned("output_filename", "--output-filename", TEXT, "a folder that gets rank.N/stdout and rank.N/stderr", _OUTPUT),
     _tuned("prefix_output_with_timestamp", "-prefix-timestamp --prefix-output-with-timestamp", YES,

@@ -61,7 +61,8 @@ class Settings(NamedTuple):
     elastic_timeout: float = ELASTIC_TIMEOUT
     #: How many times the world may be made anew; None: any number.
     reset_limit: Optional[int] = None
-    #: For how long a host that failed is left out, at least and at most; None: for the rest of the run.
+    #: For how long a host gets no new workers after it lost one, at least and at most; None: the slot is filled again at
+    #: once, until three in a row were lost soon after their start.
     blacklist_cooldown_range: Optional[Tuple[float, float]] = None
 
     # --- how ---

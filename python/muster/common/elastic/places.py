@@ -28,6 +28,8 @@ class _Worker:
     #: The round that it is or was in, and the newest in which it had the state of training.
     round: int = 0
     synced_round: int = 0
+    #: Since then.
+    commits: int = 0
     because: str = protocol.BECAUSE_STARTED
     error: str = ""
     blames: Optional[int] = None
@@ -48,7 +50,7 @@ def ask() -> Place:
     """
     link = _link()
     link.send(protocol.READY, round=_worker.round, because=_worker.because, synced=_worker.synced_round,
-              error=_worker.error, blames=_worker.blames)
+              commits=_worker.commits, error=_worker.error, blames=_worker.blames)
     while True:
         answer = link.wait_for_answer()
         if answer["kind"] == protocol.LEAVE:
@@ -73,6 +75,12 @@ def may_skip_sync() -> bool:
 def state_is_synced() -> None:
     """This process has the state of training."""
     _worker.synced_round = _worker.round
+    _worker.commits = 0
+
+
+def state_is_committed() -> None:
+    """It has saved the state once more. Where a rank is lost in the middle of a commit, the others have not all done so."""
+    _worker.commits += 1
 
 
 def world_failed(error: HorovodInternalError) -> None:

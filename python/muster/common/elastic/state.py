@@ -11,6 +11,7 @@ import threading
 from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 from ..exceptions import HostsUpdatedInterrupt
+from . import places
 from .agreement import agree_on_update
 from .host_updates import HostUpdateResult
 from .notification import notification_manager
@@ -50,6 +51,7 @@ class State:
     def commit(self) -> None:
         """Saves the state, and lets hosts come and go: see check_host_updates(). Every rank calls it."""
         self.save()
+        places.state_is_committed()
         self.check_host_updates()
 
     def check_host_updates(self) -> None:

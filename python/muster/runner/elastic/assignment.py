@@ -25,7 +25,7 @@ def assign(workers: Sequence[Worker], host_order: Sequence[str]) -> List[Tuple[W
     for members in on_host.values():
         members.sort(key=_seniority)
     number = {host: index for index, host in enumerate(host_order)}
-    hosts = sorted(on_host, key=lambda host: (_seniority(on_host[host][0])[:2], number.get(host, len(number)), host))
+    hosts = sorted(on_host, key=lambda host: (_seniority(on_host[host][0])[:3], number.get(host, len(number)), host))
 
     placed: List[Tuple[Worker, Fields]] = []
     for host in hosts:
@@ -39,6 +39,6 @@ def assign(workers: Sequence[Worker], host_order: Sequence[str]) -> List[Tuple[W
     return placed
 
 
-def _seniority(worker: Worker) -> Tuple[int, float, int]:
+def _seniority(worker: Worker) -> Tuple[int, int, float, int]:
     """Sorts the newest state first, then as it was, and those who come new by their slots."""
-    return (-worker.synced, float("inf") if worker.rank is None else worker.rank, worker.slot)
+    return (-worker.synced, -worker.commits, float("inf") if worker.rank is None else worker.rank, worker.slot)

@@ -52,6 +52,7 @@ class Rounds:
         """A worker asks for a place in the next round."""
         worker.because = str(message.get("because"))
         worker.synced = int(str(message.get("synced", 0)))
+        worker.commits = int(str(message.get("commits", 0)))
         worker.error = str(message.get("error", ""))
         blames = message.get("blames")
         worker.blames = blames if isinstance(blames, int) else None

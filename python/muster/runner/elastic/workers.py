@@ -41,6 +41,8 @@ class Worker:
     rank: Optional[int] = None
     #: The newest round in which it had the state of training.
     synced: int = 0
+    #: How often it has saved it since.
+    commits: int = 0
     #: Why it asked for a place, and what its world failed of where it did.
     because: str = protocol.BECAUSE_STARTED
     error: str = ""
