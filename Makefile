@@ -85,6 +85,7 @@ test-horovod: build deps-torch ## run muster.torch, horovodrun, elastic training
 	@cmake --build --preset torch
 	@scripts/run_tests.sh torch -L '^torch$$'
 	@scripts/python_env.sh wheel
+	@scripts/python_env.sh chainer
 	@scripts/run_tests.sh release -L '^horovod$$'
 
 test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow on a current PyTorch and TensorFlow

@@ -8,6 +8,7 @@
 #   scripts/python_env.sh wheel       build/wheel-tools, which tests build the wheels of python/ with
 #   scripts/python_env.sh horovod     build/horovod, Horovod itself over Debian's PyTorch, which bench-horovod compares
 #                                     with; compiles it: 5 minutes of one core, in 1 GB of memory
+#   scripts/python_env.sh chainer     build/chainer, ChainerMN over mpi4py, which a test runs as an MPI job
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,9 +40,15 @@ case ${1:-} in
     MAKEFLAGS=${MAKEFLAGS:--j$(nproc)}
     export MAKEFLAGS
     ;;
+  chainer)
+    venv=build/chainer lock=python/requirements-chainer.lock
+    # Its setup.py needs pkg_resources, which newer setuptools than Debian's no longer have; numpy is Debian's.
+    venv_options=(--system-site-packages)
+    options=(--no-deps --no-build-isolation --no-binary chainer)
+    ;;
   *)
     say "unknown environment: $1"
-    say "usage: scripts/python_env.sh [tensorflow|torch|wheel|horovod]"
+    say "usage: scripts/python_env.sh [chainer|horovod|tensorflow|torch|wheel]"
     exit 2
     ;;
 esac

@@ -62,7 +62,10 @@ for line in sys.stdin.read().split("\\n"):
             shown = {id(horovod.torch.global_process_set): "global_process_set", id(horovod.torch.Average): "Average",
                      id(horovod.torch.Compression.none): "Compression.none"}
             said.append(f"{parameter.name}={shown.get(id(default), repr(default))}")
-    if ", ".join(said) != parameters.rstrip(")"):
+    expected = parameters.rstrip(")")
+    asked = len(expected.split(", ")) if expected else 0
+    # More of our own may stand behind them, which no such program gives.
+    if ", ".join(said[:asked]) != expected or not all("=" in more for more in said[asked:]):
         faults.append(f"{name}({', '.join(said)}) should be {line}")
 print("\\n".join(faults), end="")
 sys.exit(bool(faults))
