@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from ..common.exceptions import HorovodInternalError, MismatchError
 
-_RAISED = re.compile(r"^(HorovodInternalError|MismatchError): (.*)$", re.MULTILINE)
+_RAISED = re.compile(r"\b(HorovodInternalError|MismatchError): (.*)$", re.MULTILINE)
 _RANK = re.compile(r"rank (\d+)")
 
 

@@ -3,7 +3,8 @@
 The main thread is inside of TensorFlow then, and Python handles signals on the main thread alone: without help Ctrl-C
 would wait for the other ranks as long as the graph does. Python can write the number of each signal into a
 descriptor, at once and on whatever thread it comes; a thread that reads it ends the waiting. The graph then fails,
-the main thread comes back, and there Python raises KeyboardInterrupt as always.
+the main thread comes back, and there Python raises KeyboardInterrupt as always; but not while TensorFlow makes its own
+error of the failure, where another exception becomes a RuntimeError about a mismatch of exceptions.
 
 Where the program has such a descriptor itself (asyncio) or handles SIGINT in its own way, it is left alone.
 """
@@ -13,8 +14,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import Callable
+from typing import Any, Callable
 
+import tensorflow as tf
+
+_errors_file = tf.errors.OpError.__init__.__code__.co_filename
 _lock = threading.Lock()
 _is_watching = False
 
@@ -30,12 +34,14 @@ def watch(on_interrupt: Callable[[], None]) -> None:
     threading.Thread(target=_loop, args=(on_interrupt,), name="muster watches for Ctrl-C", daemon=True).start()
 
 
-_read = -1
+#: Of the pipe that Python writes signals to. No signal has the number 0.
+_read = _write = -1
+_AGAIN = b"\0"
 
 
 def prepare() -> None:
     """Asks Python to tell of signals. On the main thread; elsewhere, or where somebody else is told, nothing."""
-    global _read
+    global _read, _write
     if _read >= 0 or threading.current_thread() is not threading.main_thread():
         return
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -46,11 +52,24 @@ def prepare() -> None:
         os.close(writing)
         return
     os.set_blocking(reading, True)
-    _read = reading
+    _read, _write = reading, writing
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _raise)
+
+
+def _raise(number: int, frame: Any) -> None:
+    if frame is not None and frame.f_code.co_filename == _errors_file:
+        # The thread that reads sends it again, until TensorFlow is done with its error.
+        os.write(_write, _AGAIN)
+        return
+    signal.default_int_handler(number, frame)
 
 
 def _loop(on_interrupt: Callable[[], None]) -> None:
     while True:
         numbers = os.read(_read, 64)
-        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if _AGAIN[0] in numbers:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            continue
+        if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is _raise:
             on_interrupt()
