@@ -9,9 +9,9 @@ this host, with Debian's PyTorch. `make bench-horovod` compiles Horovod first.
   start      horovodrun -np 2 true; the time that init() takes
   idle       what an initialised process uses that does nothing
 
-Horovod is measured as it comes, which is over Gloo with a cycle of 1 ms, and as it can be tuned: with a cycle of 0, over
-MPI, and over MPI with 0.1 ms. All take turns, one start of each a round. The sum is taken by all; Horovod and ours agree
-on names as they go, torch.distributed does not.
+Horovod is measured as it comes, which is over Gloo with a cycle of 1 ms, and as it can be tuned: with a cycle of 0,
+over MPI, and over MPI with 0.1 ms. All take turns, one start of each a round. The sum is taken by all; Horovod and ours
+agree on names as they go, torch.distributed does not.
 
   --only SECTION   may be given several times
   --rounds N       3 if not given
