@@ -103,10 +103,13 @@ class Launched:
 
 
 class Watched:
-    """A process that is nobody's child here: whether it is over. The number is its own for as long as this is open."""
+    """A process that is nobody's child here and has told its number: whether it is over."""
 
     def __init__(self, pid):
-        self._descriptor = os.pidfd_open(int(pid))
+        try:
+            self._descriptor = os.pidfd_open(int(pid))
+        except ProcessLookupError:
+            self._descriptor = os.open(os.devnull, os.O_RDONLY)  # over already: always readable
 
     def is_over_within(self, seconds=BOUND):
         return bool(select.select([self._descriptor], [], [], seconds)[0])

@@ -144,14 +144,20 @@ class Endings(Local):
         self.assertEqual(run.finish().code, 130)
         self.assertTrue(all(rank.is_over_within() for rank in ranks))
 
-    def test_the_end_of_the_launcher_leaves_neither_ranks_nor_their_children(self):
+    def test_the_end_of_the_launcher_leaves_neither_ranks_nor_their_children_nor_the_folder_where_they_met(self):
         run = self.launched("-np", 2, *python(
-            "import os, subprocess, sys\n"
+            "import os, subprocess, sys\nopen(os.environ['MUSTER_RENDEZVOUS_FILE'], 'w').close()\n"
             "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
-            "print('child', child.pid, flush=True)\n" + READY_AND_WAIT))
+            "print('child', child.pid, flush=True)\n" + READY_AND_WAIT), TMPDIR=str(self.folder), XDG_RUNTIME_DIR=None)
         processes = [self.watched(run, rank, word) for rank in (0, 1) for word in ("pid", "child")]
+        own = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        guards = [Watched(pid) for pid in own]
+        for guard in guards:
+            self.addCleanup(guard.close)
+        self.assertEqual(len(list(self.folder.iterdir())), 1)
         run.signal(signal.SIGKILL)
-        self.assertTrue(all(process.is_over_within() for process in processes))
+        self.assertTrue(all(process.is_over_within() for process in [*processes, *guards]))
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_what_a_rank_leaves_running_is_ended_with_it_and_holds_up_nobody(self):
         run = self.launched("-np", 1, "sh", "-c", "sleep 1000 & echo child $!; exit 0")

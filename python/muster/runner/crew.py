@@ -136,6 +136,10 @@ class Crew:
         except OSError as error:
             self._pending.append(HostLost(host, f"{self._settings.remote_shell[0]}: {error.strerror or error}"))
 
+    def set_folder(self, folder: str) -> None:
+        """See Processes.set_folder."""
+        self._local.set_folder(folder)
+
     def addresses(self, host: str) -> Optional[HostAddresses]:
         """Of a host that was reached; None for this one."""
         remote = self._remotes.get(host)

@@ -56,6 +56,7 @@ class Processes:
         self._woken, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._epoll.register(self._woken, select.EPOLLIN)
         self._guard = None
+        self._folder = None
         self._package = -1
         self._prctl = ctypes.CDLL(None).prctl
 
@@ -65,6 +66,11 @@ class Processes:
 
     def __contains__(self, name):
         return name in self._by_name
+
+    def set_folder(self, folder):
+        """A folder of files that is of no use without this process: the guard removes it where this process cannot. To
+        be called before the first is started."""
+        self._folder = folder
 
     def set_package(self, package):
         """Every process that is started from now on finds these bytes in a file in memory, open as the descriptor
@@ -78,7 +84,7 @@ class Processes:
 
         Errors: OSError with the file that it is about where the folder or the program cannot be used."""
         if self._guard is None:
-            self._guard = _Guard()
+            self._guard = _Guard(self._folder)
         result = -1
         pipes = []
         try:
@@ -291,12 +297,12 @@ def _open_standard_streams():
 class _Guard:
     """A process that does nothing but wait for the end of this one, and then kills the groups that it was told of."""
 
-    def __init__(self):
+    def __init__(self, folder):
         read, self._write = os.pipe2(os.O_CLOEXEC)
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                _stand_guard(read)
+                _stand_guard(read, folder)
             finally:
                 os._exit(0)
         os.close(read)
@@ -312,7 +318,7 @@ class _Guard:
         os.waitpid(self._pid, 0)
 
 
-def _stand_guard(read):
+def _stand_guard(read, folder):
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
@@ -327,6 +333,10 @@ def _stand_guard(read):
         (groups.add if sign == b"+" else groups.discard)(pid)
     for pid in groups:
         _signal_group(pid, signal.SIGKILL)
+    if folder is not None and os.path.isdir(folder):
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
 
 
 def _signal_group(pid, number):

@@ -71,7 +71,9 @@ class _Run:
         hosts = dict.fromkeys(place.host for place in self._places)
         if all(is_local(host) for host in hosts):
             from .meeting_file import RendezvousFile
-            return RendezvousFile()
+            meeting = RendezvousFile()
+            self._crew.set_folder(meeting.folder)
+            return meeting
         from .rendezvous import Rendezvous
         addresses: Dict[str, HostAddresses] = {}
         for host in hosts:
