@@ -23,6 +23,9 @@
 // are reduced; divide the loss by n for their mean. A step may come early, as after the last
 // batches of an epoch, if it does on all ranks.
 //
+// Between a backward pass and synchronize() gradients may be on their way already: nobody else
+// reads or writes them then.
+//
 // Every rank has the same parameters and the same settings (over() compares them), and makes the
 // same calls of synchronize() and step().
 //
