@@ -230,6 +230,7 @@ class Worker(unittest.TestCase):
     def setUp(self):
         self.key = wire.new_key()
         self.server = WireServer(self.key)
+        self.pending = []
         self.addCleanup(self.server.close)
 
     def start(self, program, key=None):
@@ -243,11 +244,12 @@ class Worker(unittest.TestCase):
     def until(self, kind):
         """The next message of that kind, with its connection."""
         while True:
-            events = self.server.events(LONG)
-            self.assertTrue(events, f"no {kind!r} came")
-            for event in events:
+            while self.pending:
+                event = self.pending.pop(0)
                 if event.message.get("kind") == kind:
                     return event
+            self.pending = self.server.events(LONG)
+            self.assertTrue(self.pending, f"no {kind!r} came")
 
     def place(self, rank, size, **fields):
         return {"kind": protocol.PLACE, "round": 1, "rank": rank, "size": size, "local_rank": rank, "local_size": size,
