@@ -76,6 +76,7 @@ class Driver:
 
     def start(self, worker: Worker) -> None:
         self._workers[worker.name] = worker
+        self._label_of(worker)  # in the order of the hosts, and not in that in which they answer
         if self._reached.get(worker.host):
             self._start_process(worker)
             return
