@@ -90,12 +90,12 @@ class Interrupted(unittest.TestCase):
             try:
                 graph_of("summed")(tf.ones(3))
             except KeyboardInterrupt:
-                print("interrupted", flush=True)
+                print("came back", flush=True)
         """, 2) as ranks:
             ranks.until(1, "ready")
             ranks.until(0, "waits")
             ranks.signal(0, signal.SIGINT)
-            ranks.until(0, "interrupted")
+            ranks.until(0, "came back")
             ranks.signal(1, signal.SIGKILL)
             outcomes = ranks.finish()
         self.assertEqual(outcomes[0].code, 0, outcomes[0].output)

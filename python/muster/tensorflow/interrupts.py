@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from typing import Any, Callable
 
@@ -34,14 +35,13 @@ def watch(on_interrupt: Callable[[], None]) -> None:
     threading.Thread(target=_loop, args=(on_interrupt,), name="muster watches for Ctrl-C", daemon=True).start()
 
 
-#: Of the pipe that Python writes signals to. No signal has the number 0.
-_read = _write = -1
-_AGAIN = b"\0"
+#: Of the pipe that Python writes signals to.
+_read = -1
 
 
 def prepare() -> None:
     """Asks Python to tell of signals. On the main thread; elsewhere, or where somebody else is told, nothing."""
-    global _read, _write
+    global _read
     if _read >= 0 or threading.current_thread() is not threading.main_thread():
         return
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -52,24 +52,27 @@ def prepare() -> None:
         os.close(writing)
         return
     os.set_blocking(reading, True)
-    _read, _write = reading, writing
+    _read = reading
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _raise)
 
 
 def _raise(number: int, frame: Any) -> None:
-    if frame is not None and frame.f_code.co_filename == _errors_file:
-        # The thread that reads sends it again, until TensorFlow is done with its error.
-        os.write(_write, _AGAIN)
+    if frame is not None and frame.f_code.co_filename == _errors_file and sys.getprofile() is None:
+        sys.setprofile(_raise_later)
         return
     signal.default_int_handler(number, frame)
+
+
+def _raise_later(frame: Any, *_: Any) -> None:
+    """Called at each call and return: the first outside of TensorFlow's error is where it is made use of."""
+    if frame.f_code.co_filename != _errors_file and frame.f_code is not _raise.__code__:
+        sys.setprofile(None)
+        raise KeyboardInterrupt
 
 
 def _loop(on_interrupt: Callable[[], None]) -> None:
     while True:
         numbers = os.read(_read, 64)
-        if _AGAIN[0] in numbers:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            continue
         if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is _raise:
             on_interrupt()
