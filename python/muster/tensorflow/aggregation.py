@@ -53,8 +53,8 @@ class LocalAggregation:
             return
         for each in gradients:
             if each is not None and not each.shape.is_fully_defined():
-                raise ValueError(f"backward_passes_per_step needs gradients of a known shape to add up, and {each.name} "
-                                 f"has {each.shape}")
+                raise ValueError(f"backward_passes_per_step needs gradients of a known shape to add up, and "
+                                 f"{each.name} has {each.shape}")
         with tf.init_scope():
             self._sums = [None if each is None else
                           tf.Variable(tf.zeros(each.shape, each.dtype), trainable=False, name="aggregated_gradient")

@@ -51,7 +51,8 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking
         from .v1_optimizer import DistributedV1Optimizer
         return DistributedV1Optimizer(optimizer, name, use_locking, reducer, aggregation)
     if not hasattr(optimizer, "apply_gradients"):
-        raise ValueError(f"DistributedOptimizer takes an optimizer of Keras or of tf.compat.v1.train, not {optimizer!r}")
+        raise ValueError("DistributedOptimizer takes an optimizer of Keras or of tf.compat.v1.train, not "
+                         f"{optimizer!r}")
     return _distributed(optimizer, reducer, aggregation)
 
 
