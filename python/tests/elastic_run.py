@@ -33,7 +33,8 @@ BOUND = 120
 
 _ENTERED = re.compile(r"entered as (\d+) of (\d+) on (\S+) local (\d+) of (\d+) cross (\d+) of (\d+) at (\d+) "
                       r"worker (\d+) process (\d+)")
-_HIDDEN = re.compile(r"(MUSTER|HOROVOD|OMPI|PRTE|PMIX|PMI|SLURM)_|(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT)$")
+_HIDDEN = re.compile(r"(MUSTER|HOROVOD|OMPI|PRTE|PMIX|PMI|SLURM)_|"
+                     r"(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT)$")
 
 
 class Entered:

@@ -1,5 +1,5 @@
-"""Elastic state and the loop around a training, in one process; and what a worker and a driver say to each other, with a
-driver that is played here."""
+"""Elastic state and the loop around a training, in one process; and what a worker and a driver say to each other, with
+a driver that is played here."""
 
 import os
 import select
@@ -234,7 +234,8 @@ class Worker(unittest.TestCase):
         self.addCleanup(self.server.close)
 
     def start(self, program, key=None):
-        environment = {**os.environ, protocol.DRIVER_VARIABLE: self.server.address, protocol.KEY_VARIABLE: key or self.key,
+        environment = {**os.environ, protocol.DRIVER_VARIABLE: self.server.address,
+                       protocol.KEY_VARIABLE: key or self.key,
                        protocol.WORKER_VARIABLE: "7", "PYTHONPATH": os.pathsep.join(sys.path)}
         process = subprocess.Popen([sys.executable, "-c", program], env=environment, text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -1,5 +1,5 @@
-"""An elastic training with PyTorch, for tests: two epochs over numbers, each batch gathered from all ranks into the state,
-so that the state itself tells what the model was trained on."""
+"""An elastic training with PyTorch, for tests: two epochs over numbers, each batch gathered from all ranks into the
+state, so that the state itself tells what the model was trained on."""
 
 import argparse
 import hashlib
@@ -32,7 +32,8 @@ def train(state):
     global entered
     entered += 1
     print(f"entered as {hvd.rank()} of {hvd.size()} on localhost local {hvd.local_rank()} of {hvd.local_size()} "
-          f"cross 0 of 1 at {state.steps} worker {os.environ['MUSTER_ELASTIC_WORKER']} process {os.getpid()}", flush=True)
+          f"cross 0 of 1 at {state.steps} worker {os.environ['MUSTER_ELASTIC_WORKER']} process {os.getpid()}",
+          flush=True)
     while state.epoch < EPOCHS:
         state.share_outs += 1
         for number in range(-(-len(sampler) // BATCH)):

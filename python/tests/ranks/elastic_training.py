@@ -24,7 +24,8 @@ COMMIT_EVERY = 10
 parser = argparse.ArgumentParser()
 parser.add_argument("--log", required=True)
 parser.add_argument("--finish", required=True)
-parser.add_argument("--crash-in-commit", type=int, help="this rank kills itself in its second commit of the first round")
+parser.add_argument("--crash-in-commit", type=int,
+                    help="this rank kills itself in its second commit of the first round")
 parser.add_argument("--raise-at", type=int, help="rank 0 raises an error of its own at this batch")
 parser.add_argument("--mismatch-at", type=int, help="rank 0 calls another operation than the others at this batch")
 parser.add_argument("--block-at", type=int, help="the last rank of the first round reads --fifo at this batch")
@@ -114,4 +115,5 @@ if __name__ == "__main__":
     training = CountingState(broadcast_object, basics.rank, batch=0, weight=0.0)
     run_fn(train, reset)(training)
     is_exact = training.weight == sum(range(training.batch))
-    print(f"done as {basics.rank()} of {basics.size()} at {training.batch} exact {is_exact} worker {worker}", flush=True)
+    print(f"done as {basics.rank()} of {basics.size()} at {training.batch} exact {is_exact} worker {worker}",
+          flush=True)

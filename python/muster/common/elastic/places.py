@@ -79,7 +79,7 @@ def state_is_synced() -> None:
 
 
 def state_is_committed() -> None:
-    """It has saved the state once more. Where a rank is lost in the middle of a commit, the others have not all done so."""
+    """It has saved the state once more. Where a rank is lost in the middle of a commit, others may not have."""
     _worker.commits += 1
 
 

@@ -6,7 +6,7 @@ lost, or hosts come or go. Each worker asks for its place in the next round, and
     worker -> driver
         hello      worker                  who it is: the number that its environment carries
         ready      round, because, synced, commits, error, blames
-                                           wants a place; `round` is the one it comes from (0: none), `because` is one of
+                                           wants a place; `round` is the one it comes from (0: none), `because` one of
                                            BECAUSE_*, `synced` the newest round in which it had the state of training
                                            and `commits` how often it has saved it since,
                                            `error` what its world failed of, `blames` the rank that is to blame or null

@@ -21,8 +21,8 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def run_elastic(settings: Settings, command: List[str]) -> int:
-    """Runs `command` as the workers of an elastic run, on this thread. Returns the exit code: 0 where all workers of the
-    last round ended with 0; that of the worker that failed; 128 and the signal where this process was asked to end.
+    """Runs `command` as the workers of an elastic run, on this thread. Returns the exit code: 0 where all workers
+    of the last round ended with 0; that of the worker that failed; 128 and the signal where this process was asked to end.
 
     Nothing that was started is left behind."""
     crew = Crew(settings, Output(settings))

@@ -112,7 +112,8 @@ class Rounds:
         if any(each.phase is Phase.READY for each in self._staff.present()):
             times += [self._last_return + GRACE, self._last_return + GATHERING]
         if self._waiting_since is not None:
-            times += [self._waiting_since + PATIENCE, self._waiting_since + PATIENCE_WITH_STARTING, self._waiting_since + self._limits.elastic_timeout]
+            times += [self._waiting_since + each
+                      for each in (PATIENCE, PATIENCE_WITH_STARTING, self._limits.elastic_timeout)]
         return min((each for each in times if each > now), default=None)
 
     def _dismiss_the_unwanted(self) -> None:

@@ -98,7 +98,8 @@ class RunRules:
             self._has_finished = True
             self._rounds.finished(worker)
         else:
-            self._lose(worker, was, 1, f"{worker.title} on {worker.host} ended with exit code 0 before its part was done", now)
+            sentence = f"{worker.title} on {worker.host} ended with exit code 0 before its part was done"
+            self._lose(worker, was, 1, sentence, now)
 
     # --- what follows ---
 

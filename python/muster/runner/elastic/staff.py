@@ -65,7 +65,8 @@ class Staff:
         """Who does not come back from a round that is long over, is ended."""
         for worker in self.present():
             if worker.phase is Phase.LATE and now >= worker.late_since + self._limits.elastic_timeout:
-                self._orders.say(f"{worker.title} on {worker.host} has not come back for {self._limits.elastic_timeout:g} s and is ended")
+                self._orders.say(f"{worker.title} on {worker.host} has not come back for "
+                                 f"{self._limits.elastic_timeout:g} s and is ended")
                 worker.phase = Phase.LEAVING
                 self._orders.end(worker)
 
