@@ -20,11 +20,10 @@ struct Case {
 
 constexpr std::int64_t kChannels = 5;
 
-void randomise(const Tensor& weight, const Tensor& bias) {
-  const torch::NoGradGuard no_grad;
-  torch::manual_seed(3);
-  weight.detach().copy_(torch::randn({kChannels}, torch::kFloat64) + 2);
-  bias.detach().copy_(torch::randn({kChannels}, torch::kFloat64));
+// The same on every rank. Not drawn: ranks are threads here, and share torch's generator.
+void set_unlike(const Tensor& weight, const Tensor& bias) {
+  weight.detach().copy_(torch::linspace(0.5, 3, kChannels, torch::kFloat64));
+  bias.detach().copy_(torch::linspace(-1, 2, kChannels, torch::kFloat64));
 }
 
 SyncBatchNorm made(Session& session, const SyncBatchNormOptions& options = {kChannels}) {
@@ -59,7 +58,7 @@ TEST_P(Concatenated, IsNormalisedAsOneProcessWould) {
 
   torch::nn::BatchNorm2d reference(kChannels);
   reference->to(torch::kFloat64);
-  randomise(reference->weight, reference->bias);
+  set_unlike(reference->weight, reference->bias);
   std::vector<Tensor> outputs, input_gradients;
   for (int round = 0; round < 2; ++round) {
     const Tensor input = whole[round].clone().requires_grad_();
@@ -79,7 +78,7 @@ TEST_P(Concatenated, IsNormalisedAsOneProcessWould) {
     std::int64_t begin = 0;
     for (std::size_t before = 0; before < rank; ++before) begin += c.batches[before];
     SyncBatchNorm norm = made(session);
-    randomise(norm->weight, norm->bias);
+    set_unlike(norm->weight, norm->bias);
     for (int round = 0; round < 2; ++round) {
       const auto mine = [&](const Tensor& of) { return of.narrow(0, begin, c.batches[rank]); };
       const Tensor input = mine(whole[round]).clone().requires_grad_();
@@ -112,7 +111,7 @@ TEST(SyncBatchNorm, HasTheGradientOfFiniteDifferences) {
   spawn_sessions(2, [&](Session& session) {
     const int rank = session.rank();
     SyncBatchNorm norm = made(session);
-    randomise(norm->weight, norm->bias);
+    set_unlike(norm->weight, norm->bias);
     // Not linear: the gradient of a normalised sum alone would be zero.
     const auto loss_of = [&](const Tensor& input) { return norm->forward(input).pow(3).sum(); };
     const auto loss_of_all = [&](const Tensor& input) {
