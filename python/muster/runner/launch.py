@@ -89,5 +89,9 @@ def console() -> None:
     os._exit(code)
 
 
+#: Horovod's name for it.
+run_commandline = console
+
+
 if __name__ == "__main__":
     console()
