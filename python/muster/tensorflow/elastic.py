@@ -126,7 +126,8 @@ def variables_of_optimizer(optimizer: Any) -> List[Any]:
 
 
 def build_optimizer(optimizer: Any, model: Any) -> None:
-    if optimizer is None or not model.trainable_variables:
+    # A model that waits for its first batch has nothing to optimize yet; Keras 2 refuses to list its variables.
+    if optimizer is None or not model.built or not model.trainable_variables:
         return
     if hasattr(optimizer, "_create_all_weights"):
         optimizer._create_all_weights(model.trainable_variables)
