@@ -19,6 +19,9 @@ from ranks.tensorflow_world import Case
 
 BATCHES, ROWS, WIDTH = 5, 4, 6
 GENERATIONS = {"Keras 3": keras, "Keras 2": tf_keras}
+# Losses and learning rates, too, or a batch of three ranks is divided in single precision.
+keras.config.set_floatx("float64")
+tf_keras.backend.set_floatx("float64")
 
 
 def features(rank):
