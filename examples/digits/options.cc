@@ -1,11 +1,11 @@
 #include "options.h"
 
 #include <array>
-#include <charconv>
-#include <functional>
 #include <optional>
 #include <sstream>
 #include <utility>
+
+#include "../common/option_readers.h"
 
 namespace muster::digits {
 namespace {
@@ -14,8 +14,10 @@ using parameter_server::Adam;
 using parameter_server::Optimizer;
 using parameter_server::Sgd;
 
-// Takes the text of a value; false where it is not one.
-using Reader = std::function<bool(std::string_view)>;
+using examples::number;
+using examples::Reader;
+using examples::text;
+using examples::word;
 
 struct Flag {
   std::string_view name;
@@ -23,41 +25,6 @@ struct Flag {
   Reader read;
   std::optional<Strategy> of = {};  // the one that alone has it
 };
-
-// `Target` is a T or may be without one.
-template <typename T, typename Target>
-Reader number(Target& target, T least, T most) {
-  return [&target, least, most](std::string_view text) {
-    T value{};
-    const char* const end = text.data() + text.size();
-    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` says where it ends
-    const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    // The comparison is the way round that is false for NaN.
-    if (error != std::errc{} || stopped != end || !(value >= least && value <= most)) return false;
-    target = value;
-    return true;
-  };
-}
-
-Reader text(std::string& target) {
-  return [&target](std::string_view value) {
-    target = value;
-    return !value.empty();
-  };
-}
-
-// One of the words of a table, which outlives the reader.
-template <typename T, std::size_t Count>
-Reader word(T& target, const std::pair<std::string_view, T> (&words)[Count]) {
-  return [&target, &words](std::string_view text) {
-    for (const auto& [name, value] : words) {
-      if (name != text) continue;
-      target = value;
-      return true;
-    }
-    return false;
-  };
-}
 
 // From 0 to `most`, or `none` for nothing.
 template <typename T>
