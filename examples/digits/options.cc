@@ -1,11 +1,11 @@
 #include "options.h"
 
+#include <option_readers.h>
+
 #include <array>
 #include <optional>
 #include <sstream>
 #include <utility>
-
-#include "../common/option_readers.h"
 
 namespace muster::digits {
 namespace {

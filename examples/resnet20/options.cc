@@ -1,8 +1,8 @@
 #include "options.h"
 
-#include <utility>
+#include <option_readers.h>
 
-#include "../common/option_readers.h"
+#include <utility>
 
 namespace muster::resnet20 {
 namespace {
