@@ -30,11 +30,37 @@ class Places(unittest.TestCase):
         self.assertNotIn("5ec", repr(Place(key="5ec4e7")))
 
     def test_ours_go_before_horovods_and_those_before_mpis(self):
-        both = {**HOROVODRUN, "MUSTER_RANK": "0", "MUSTER_WORLD_SIZE": "5", "MUSTER_RENDEZVOUS_FILE": "/x/world",
-                "OMPI_COMM_WORLD_RANK": "6", "OMPI_COMM_WORLD_SIZE": "7"}
-        self.assertEqual(environment.find_place(both).size, 5)
-        self.assertEqual(environment.find_place({**HOROVODRUN, "OMPI_COMM_WORLD_RANK": "6",
-                                                 "OMPI_COMM_WORLD_SIZE": "7"}).size, 2)
+        mpi = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
+        both = {**HOROVODRUN, **mpi, "MUSTER_RANK": "1", "MUSTER_WORLD_SIZE": "2", "MUSTER_RENDEZVOUS_FILE": "/x/world"}
+        self.assertEqual(environment.find_place(both).told_by, "MUSTER_RANK")
+        self.assertEqual(environment.find_place({**HOROVODRUN, **mpi}).told_by, "HOROVOD_RANK")
+
+    def test_launchers_that_contradict_each_other_are_refused(self):
+        alone = {"MUSTER_RANK": "0", "MUSTER_WORLD_SIZE": "1"}
+        mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+        torchrun = {"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+        for variables, words in (
+                ({**alone, **mpi}, "MUSTER_WORLD_SIZE say rank 0 of 1, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
+                ({**HOROVODRUN, **mpi}, "HOROVOD_SIZE say rank 1 of 2, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
+                ({**HOROVODRUN, **alone}, "MUSTER_WORLD_SIZE say rank 0 of 1, but HOROVOD_RANK and .* rank 1 of 2"),
+                ({**alone, "PMI_RANK": "0", "PMI_SIZE": "2"}, "but PMI_RANK and PMI_SIZE rank 0 of 2: one launcher"),
+                ({**alone, **torchrun}, "but RANK and WORLD_SIZE rank 0 of 2: one launcher .* unset the variables"),
+                ({**mpi, "OMPI_COMM_WORLD_SIZE": "1", **torchrun}, "OMPI_COMM_WORLD_SIZE say rank 0 of 1, but RANK")):
+            with self.subTest(words), self.assertRaisesRegex(ConfigurationError, words):
+                environment.find_place(variables)
+
+    def test_what_stands_around_a_launcher_contradicts_nothing(self):
+        alone = {"MUSTER_RANK": "0", "MUSTER_WORLD_SIZE": "1"}
+        mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+        for variables in ({**alone, "SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, {**alone, "RANK": "1", "WORLD_SIZE": "2"},
+                          {**mpi, "PMI_RANK": "0", "PMI_SIZE": "1"}):
+            environment.find_place(variables)
+
+    def test_half_of_what_an_mpi_launcher_tells_is_no_world_of_one(self):
+        for name, other in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_SIZE", "PMI_RANK")):
+            with self.assertRaisesRegex(ConfigurationError, f"{name} is '1', but {other} is not set"):
+                environment.find_place({name: "1"})
+        environment.find_place({"PMI_RANK": "1", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"})
 
     def test_horovods_own_launcher_on_one_host(self):
         place = environment.find_place(HOROVODRUN)

@@ -4,6 +4,9 @@ The first of these that is there counts: the driver of an elastic job (MUSTER_EL
 MUSTER_WORLD_SIZE, HOROVOD_RANK with HOROVOD_SIZE, and then what the collective library reads by itself: Open MPI's,
 MPICH's and Intel MPI's, Slurm's and torchrun's variables. With none of them the world is this one process.
 
+A rank that takes itself for a world of one trains alone, and nobody notices. So launchers that contradict each other,
+as where one was started below another, are an error, and so is half of what an MPI launcher tells.
+
 The knobs of training are in knobs.py.
 """
 
@@ -84,10 +87,38 @@ def _find(environment: Mapping[str, str], faults: List[str]) -> Place:
     if environment.get("MUSTER_ELASTIC_DRIVER"):
         from .elastic import places
         return places.ask()
+    _refuse_contradictions(environment, faults)
     for rank_name, size_name in LAUNCHERS[:2]:
         if environment.get(rank_name) or environment.get(size_name):
             return _told(environment, rank_name, size_name, faults)
+    if launcher_pair(environment, []) is None:
+        _refuse_halves(environment, faults)
     return Place(host=environment.get("HOROVOD_HOSTNAME") or None)
+
+
+def _refuse_contradictions(environment: Mapping[str, str], faults: List[str]) -> None:
+    """Compares the launchers that may be below one another. What is left of an srun or of a cluster's own RANK is not
+    looked at: it stands around other launchers in good order."""
+    muster, horovod, open_mpi, hydra, _, torchrun = (
+        (names, [environment[name] for name in names]) if all(environment.get(name) for name in names) else None
+        for names in LAUNCHERS)
+    told = [each for each in (muster, horovod, open_mpi or (hydra if muster or horovod else None),
+                              torchrun if environment.get("TORCHELASTIC_RUN_ID") else None) if each is not None]
+    for names, values in told[1:]:
+        first, chosen = told[0]
+        if [each.lstrip("0") for each in values] != [each.lstrip("0") for each in chosen]:
+            faults.append(f"{first[0]} and {first[1]} say rank {chosen[0]} of {chosen[1]}, but {names[0]} and {names[1]} "
+                          f"rank {values[0]} of {values[1]}: one launcher was started below another; unset the "
+                          f"variables of the one whose ranks are not meant")
+
+
+def _refuse_halves(environment: Mapping[str, str], faults: List[str]) -> None:
+    """Of launchers that always tell both, where none tells both."""
+    for rank_name, size_name in LAUNCHERS[2:4]:
+        for name, other in ((rank_name, size_name), (size_name, rank_name)):
+            if environment.get(name) and not environment.get(other):
+                faults.append(f"{name} is {environment[name]!r}, but {other} is not set: what started this process lost "
+                              f"it on the way; hand all variables of the launcher on")
 
 
 def _told(environment: Mapping[str, str], rank_name: str, size_name: str, faults: List[str]) -> Place:
