@@ -241,6 +241,42 @@ class Interrupted(unittest.TestCase):
             self.assertEqual(ranks.line(0), "the value")
             self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0])
 
+    def test_memory_lives_on_that_the_others_still_write_into(self):
+        with start("""
+            import weakref
+            try:
+                import muster.torch as hvd, torch
+            except ImportError:
+                print("no torch", flush=True)
+                sys.exit()
+            hvd.init()
+            print("ready", flush=True)
+            if rank == 1:
+                signal.pause()
+            owners = []
+            def reduce(name):
+                tensor = torch.ones(1000)
+                owners.append(weakref.ref(tensor))
+                hvd.allreduce_(tensor, name=name)
+            for name in (None, "x"):
+                print("reduces", flush=True)
+                caught(lambda: reduce(name))
+            print([owner() is not None for owner in owners], flush=True)
+            hvd.shutdown()
+            print([owner() is not None for owner in owners], flush=True)
+        """, 2) as ranks:
+            if ranks.line(0) == "no torch":
+                self.skipTest("there is no PyTorch")
+            ranks.until(1, "ready")
+            for _ in range(2):
+                ranks.until(0, "reduces")
+                wait_until_asleep(ranks.pid(0))
+                ranks.signal(0, signal.SIGINT)
+                self.assertEqual(ranks.line(0), "KeyboardInterrupt None ")
+            self.assertEqual([ranks.line(0) for _ in range(2)], ["[True, True]", "[False, False]"])
+            ranks.signal(1, signal.SIGTERM)
+            ranks.finish()
+
     def test_a_signal_handler_may_shut_the_world_down(self):
         with start("""
             basics.init()

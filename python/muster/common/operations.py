@@ -255,9 +255,9 @@ class Prepared:
         """As submit()."""
         return self._filled.begin(self._session, self._keep, self.name)
 
-    def run(self) -> Optional[Result]:
-        """As run()."""
-        return self._filled.run(self._session, self._keep, self.name)
+    def run(self, keep: object = None) -> Optional[Result]:
+        """As run(). `keep`: what owns the buffers, where nothing was said of it before."""
+        return self._filled.run(self._session, self._keep if keep is None else keep, self.name)
 
 
 def prepare(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Buffer], type: Optional[str] = None,

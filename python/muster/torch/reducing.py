@@ -139,7 +139,8 @@ def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], name: Optio
             "all_reduce", full_name, process_set=process_set, buffers=[_buffer(tensor, output)], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
         submission.remember(key, prepared)
-    prepared.run()
+    # Where Ctrl-C ends the wait the ranks still write here, and nobody else may hold the tensors any more.
+    prepared.run((tensor, output))
     return output
 
 
@@ -154,7 +155,8 @@ def _reduce_nameless(tensor: torch.Tensor, output: Optional[torch.Tensor], op: R
         return synchronize(_begin(  # type: ignore[return-value]
             tensor, output, full_name, op, prescale, postscale, process_set))
     operations.run("all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),), type=type_name,
-                   op=op, prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
+                   op=op, prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape),
+                   keep=(tensor, output))
     return output
 
 
