@@ -58,6 +58,20 @@ class Hosts(unittest.TestCase):
         self.assertEqual([each.rpartition(": ")[2] for each in faults],
                          ["Is a directory", "No such file or directory", "it is no UTF-8 text"])
 
+    def test_names_that_ssh_or_a_shell_would_obey_are_refused(self):
+        for name in ("-oProxyCommand=id", "user@-oProxyCommand=id", "$(id)", "`id`", "a;id", "a|id", "a&", "a'b", "a\x00",
+                     "a/b", "@a", "a@b@c", "[-oX]"):
+            with self.subTest(name):
+                faults = []
+                self.assertEqual(hosts_of_list(f"{name}:2", faults), ())
+                self.assertIn("is no name of a host: write NAME:SLOTS", faults[0])
+        for node in ("-oProxyCommand=id", "-o[1-2]", "$(id)"):
+            hosts, faults = self.cluster(SLURM_JOB_NODELIST=node, SLURM_TASKS_PER_NODE="1(x2)")
+            self.assertEqual((hosts, bool(faults)), ([], True), node)
+        for name in ("user@node-1.example", "n_1", "fe80::1%eth0"):
+            faults = []
+            self.assertEqual([host.name for host in hosts_of_list(f"[{name}]:2", faults)], [name])
+
     def cluster(self, **environment):
         faults = []
         hosts = hosts_of_cluster(environment, faults)
@@ -77,7 +91,7 @@ class Hosts(unittest.TestCase):
             self.assertEqual(self.cluster(SLURM_JOB_NODELIST=nodes, SLURM_TASKS_PER_NODE=tasks), (hosts, []), nodes)
         self.assertEqual(self.cluster(SLURM_JOB_NODELIST="a", SLURM_JOB_CPUS_PER_NODE="8"), ([("a", 8)], []))
         for nodes, tasks in [("a[1-", "1"), ("a[2-1]", "1"), ("a[x]", "1"), ("a,,b", "1"), ("a", "x"), ("a", "2(x"),
-                             ("a[1-9999999]", "1"), ("a", "0")]:
+                             ("a[1-9999999]", "1"), ("a", "0"), ("a[\u00b2]", "1"), ("a", "\u00b2")]:
             _, faults = self.cluster(SLURM_JOB_NODELIST=nodes, SLURM_TASKS_PER_NODE=tasks)
             self.assertEqual(len(faults), 1, (nodes, tasks))
 

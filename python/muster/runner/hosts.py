@@ -4,6 +4,7 @@ this process has its hosts from. Where nothing is said, this host takes them all
 from __future__ import annotations
 
 import os
+import re
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .settings import Host
@@ -12,6 +13,10 @@ from .settings import Host
 _MUSTER_FOLDER, _MUSTER_HOSTFILE = "MUSTER_GENERATED", "MUSTER_HOSTFILE"
 
 LOCALHOST = "localhost"
+
+#: Names, with a user before them or not, and addresses. Nothing that ssh takes for an option, or that a shell would
+#: read: a ProxyCommand of the user's own hands the name to one.
+_NAME = re.compile(r"(?!-)(?:[\w.+-]+@)?(?!-)[\w.:%+-]+")
 
 Faults = List[str]
 
@@ -118,7 +123,7 @@ def _host_of_line(words: List[str], faults: Faults, where: str) -> Optional[Host
 
 def _checked(name: str, number: str, faults: Faults, where: str) -> Optional[Host]:
     name = name[1:-1] if name.startswith("[") and name.endswith("]") else name
-    if not name or name.startswith("-") or any(each.isspace() or not each.isprintable() for each in name):
+    if _NAME.fullmatch(name) is None:
         faults.append(f"{where}: {name!r} is no name of a host: write NAME:SLOTS")
     elif not (number.isascii() and number.isdigit() and 0 < int(number) < 1 << 20):
         faults.append(f"{where}: {number!r} is no number of ranks for {name}: write a whole number from 1")
@@ -145,7 +150,8 @@ def _hosts_of_slurm(environment: Mapping[str, str], faults: Faults) -> Tuple[Hos
                       "with -H")
         return ()
     sizes += sizes[-1:] * (len(names) - len(sizes))
-    return merged(Host(name, size) for name, size in zip(names, sizes))
+    hosts = [_checked(name, str(size), faults, "SLURM_JOB_NODELIST") for name, size in zip(names, sizes)]
+    return merged(host for host in hosts if host is not None)
 
 
 def _slurm_names(text: str) -> Optional[List[str]]:
@@ -180,7 +186,7 @@ def _slurm_numbers(text: str) -> Optional[List[str]]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         last = last or first
-        if not (first.isdigit() and last.isdigit()) or not 0 <= int(last) - int(first) < 1 << 16:
+        if not (first.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(first) < 1 << 16:
             return None
         numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return numbers
@@ -192,7 +198,7 @@ def _slurm_sizes(text: str) -> Optional[List[int]]:
     for part in text.split(","):
         size, bracket, times = part.partition("(x")
         times = (times[:-1] if times.endswith(")") else "") if bracket else "1"
-        if not (size.isdigit() and times.isdigit() and int(size) > 0 and 0 < int(times) < 1 << 16):
+        if not (size.isdecimal() and times.isdecimal() and int(size) > 0 and 0 < int(times) < 1 << 16):
             return None
         sizes += [int(size)] * int(times)
     return sizes
