@@ -5,5 +5,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/python_env.sh
 for version in 3.10 3.13; do
-  build/venv/bin/mypy --strict --python-version "$version" --cache-dir "build/mypy-$version" python/muster
+  build/venv/bin/mypy --config-file python/mypy.ini --python-version "$version" --cache-dir "build/mypy-$version" \
+    python/muster
 done

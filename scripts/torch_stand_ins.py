@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Lets PyPI's PyTorch be imported without NVIDIA's libraries.
 
-PyPI has PyTorch for Linux with CUDA only: 540 MB, and 3 GB more of the libraries that its GPU code calls (cuBLAS, cuDNN,
-NCCL and others). The tests use no GPU, but the loader wants every library that is named in PyTorch's. So this makes, for
-each one that is missing, a library of that name, with the symbols that PyTorch asks of it and nothing in them: a call to
-one ends the process by an illegal instruction. Only libcudart is needed in earnest (it registers GPU code while PyTorch
-is loaded), and is installed.
+PyPI has PyTorch for Linux with CUDA only: 540 MB, and 3 GB more of the libraries that its GPU code calls (cuBLAS,
+cuDNN, NCCL and others). The tests use no GPU, but the loader wants every library that is named in PyTorch's. So this
+makes, for each one that is missing, a library of that name, with the symbols that PyTorch asks of it and nothing in
+them: a call to one ends the process by an illegal instruction. Only libcudart is needed in earnest (it registers GPU
+code while PyTorch is loaded), and is installed.
 
     scripts/torch_stand_ins.py ENVIRONMENT     an environment in which torch and nvidia-cuda-runtime are installed
 

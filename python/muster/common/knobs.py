@@ -62,7 +62,7 @@ MEANINGLESS: Dict[str, str] = {
     "HOROVOD_ENABLE_ASYNC_COMPLETION": _GPU,
     "HOROVOD_DISABLE_NVTX_RANGES": _GPU,
     "HOROVOD_CCL_CACHE": "oneCCL is not used",
-    "HOROVOD_ENABLE_XLA_OPS": "operations work in compiled functions without it",
+    "HOROVOD_ENABLE_XLA_OPS": "XLA cannot call the library: leave operations out of what it compiles",
     "HOROVOD_START_TIMEOUT": "is the launcher's",
     "HOROVOD_ELASTIC_TIMEOUT": "is the launcher's"}
 
