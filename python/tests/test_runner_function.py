@@ -62,6 +62,10 @@ class Run(unittest.TestCase):
         with silence(), self.assertRaisesRegex(RuntimeError, "the run ended with code 3"):
             run(functions.end_with, (3,), num_proc=2)
 
+    def test_a_rank_that_leaves_in_order_without_a_result_is_an_error_too(self):
+        with silence(), self.assertRaisesRegex(RuntimeError, "no result came from rank 0, 2: the function ended"):
+            run(functions.leave_unless, (1,), num_proc=3)
+
     def test_what_cannot_be_sent_is_said(self):
         with open(os.devnull) as file, \
                 self.assertRaisesRegex(TypeError, "the function or its arguments cannot be sent"):

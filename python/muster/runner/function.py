@@ -119,7 +119,8 @@ def _package_of(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     try:
         if advice and getattr(func, "__module__", None) == "__main__":
             raise pickle.PicklingError("it is defined in the main program, which the processes are not")
-        return path + dumps((func, tuple(args), dict(kwargs)))
+        called: bytes = dumps((func, tuple(args), dict(kwargs)))
+        return path + called
     except Exception as error:
         raise TypeError(f"the function or its arguments cannot be sent to the processes: {error}{advice}") from error
 
@@ -139,6 +140,11 @@ def _carry_out(settings: Settings, function: Function) -> List[Any]:
             raise RankError(outcome["rank"], outcome["error"]) from _exception_of(outcome)
     if code != 0:
         raise RuntimeError(f"the run ended with code {code}; what was printed above says why")
+    silent = [] if settings.is_elastic else [str(rank) for rank in range(settings.num_proc or 0)
+                                             if str(rank) not in outcomes]
+    if silent or not outcomes:
+        raise RuntimeError(f"no result came from {'rank ' + ', '.join(silent) if silent else 'any rank'}: the function "
+                           "ended the process, by sys.exit() say, instead of returning")
     return [_value_of(outcome) for outcome in sorted(outcomes.values(), key=lambda each: each["rank"])]
 
 
