@@ -42,8 +42,11 @@ class ProcessSet:
     def rank(self) -> Optional[int]:
         """This rank's number in it; None where it is not registered. Operations name ranks by their number in the
         world. Errors: ValueError where this rank does not belong to it."""
-        if self.process_set_id is None:
-            return None
+        return None if self.process_set_id is None else self.registered_rank()
+
+    def registered_rank(self) -> int:
+        """As rank(). Errors: ValueError before init(), where it is not registered, and where this rank does not belong
+        to it."""
         own, ranks = world.get().rank, self.registered_ranks()
         if own not in ranks:
             raise ValueError(f"rank {own} is not in the process set of ranks {_text(ranks)}")

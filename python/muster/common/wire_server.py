@@ -123,6 +123,8 @@ class WireServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=128)
         self._listener.setblocking(False)
+        self.host: str
+        self.port: int
         self.host, self.port = self._listener.getsockname()[:2]
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._woken, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

@@ -12,7 +12,7 @@ def find() -> Any:
     if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
         return importlib.import_module("tf_keras")
     keras = importlib.import_module("keras")
-    backend = getattr(keras, "backend", None)
+    backend: Any = getattr(keras, "backend", None)
     name = backend.backend() if hasattr(backend, "backend") else "tensorflow"
     if name != "tensorflow":
         raise ImportError(f"muster.keras works with the TensorFlow backend of Keras, and this one runs on {name}: set "

@@ -27,6 +27,7 @@ from .processes import STDERR, STDOUT, Processes
 from .settings import END_GRACE, Settings
 
 if TYPE_CHECKING:
+    from .processes import Event as ProcessEvent
     from .remote import RemoteHost
 
 
@@ -260,15 +261,15 @@ class Crew:
                 self.leave(host)
                 self._pending.append(HostLost(host, f"no answer within {self._settings.start_timeout:g} s"))
 
-    def _print(self, events: List[Tuple[object, ...]]) -> None:
-        for what, name, *rest in events:
-            assert isinstance(name, str)
-            if what == "output":
-                self._output.write(self._labels[name], rest[0], rest[1])  # type: ignore[arg-type]
-            elif what == "exited":
-                self._exited(name, rest[0], rest[1])  # type: ignore[arg-type]
-            elif what == "result":
-                self._results[name] = [rest[0]]  # type: ignore[list-item]
+    def _print(self, events: List[ProcessEvent]) -> None:
+        for event in events:
+            name = event[1]
+            if event[0] == "output":
+                self._output.write(self._labels[name], event[2], event[3])
+            elif event[0] == "exited":
+                self._exited(name, event[2], event[3])
+            elif event[0] == "result":
+                self._results[name] = [event[2]]
             else:
                 self._finished(name)
 

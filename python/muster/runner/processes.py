@@ -13,6 +13,8 @@ each process with it, and a guard, forked before the first, kills their whole gr
 Everything belongs to one thread, but for `wake`.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import os
@@ -20,6 +22,18 @@ import select
 import signal
 import struct
 import time
+
+# Who checks types takes this for true. Another host need not load what is there for that alone.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Literal, Mapping, Optional, Sequence, Set, Tuple, Union
+
+    #: See Processes.events.
+    Output = Tuple[Literal["output"], str, int, bytes]
+    Exited = Tuple[Literal["exited"], str, int, int]
+    Result = Tuple[Literal["result"], str, bytes]
+    Finished = Tuple[Literal["finished"], str]
+    Event = Union[Output, Exited, Result, Finished]
 
 #: Seconds that children of a process that is over have to end by themselves.
 LEFTOVER_GRACE = 1.0
@@ -34,7 +48,7 @@ _GUARDED = struct.Struct("=ci")
 
 
 class _Process:
-    def __init__(self, name, pid, pidfd, streams, result):
+    def __init__(self, name: str, pid: int, pidfd: int, streams: Dict[int, int], result: int) -> None:
         self.name = name
         self.pid = pid
         self.pidfd = pidfd
@@ -42,51 +56,51 @@ class _Process:
         self.result = result  # a file that it may write to, or -1
         self.is_over = False
         self.was_cleared = False  # whether its group was killed after its end
-        self.kill_at = None  # when its group is killed
+        self.kill_at: Optional[float] = None  # when its group is killed
 
 
 class Processes:
     """Of one host. Descriptors that it opens are not inherited by anybody."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         _open_standard_streams()
-        self._by_name = {}
-        self._by_descriptor = {}
+        self._by_name: Dict[str, _Process] = {}
+        self._by_descriptor: Dict[int, _Process] = {}
         self._epoll = select.epoll()
         self._woken, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._epoll.register(self._woken, select.EPOLLIN)
-        self._guard = None
-        self._folder = None
+        self._guard: Optional[_Guard] = None
+        self._folder: Optional[str] = None
         self._package = -1
         self._prctl = ctypes.CDLL(None).prctl
 
-    def __len__(self):
+    def __len__(self) -> int:
         """How many are not finished."""
         return len(self._by_name)
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
-    def set_folder(self, folder):
+    def set_folder(self, folder: str) -> None:
         """A folder of files that is of no use without this process: the guard removes it where this process cannot. To
         be called before the first is started."""
         self._folder = folder
 
-    def set_package(self, package):
+    def set_package(self, package: bytes) -> None:
         """Every process that is started from now on finds these bytes in a file in memory, open as the descriptor
         that PACKAGE_VARIABLE names; what it writes to the one that RESULT_VARIABLE names is told of by events."""
         self._package = os.memfd_create("package", os.MFD_CLOEXEC)
         with open(self._package, "wb", closefd=False) as file:
             file.write(package)
 
-    def start(self, name, command, environment, folder):
+    def start(self, name: str, command: List[str], environment: Mapping[str, str], folder: str) -> None:
         """Starts `command` (found in the PATH of `environment`) in `folder`, with nothing to read.
 
         Errors: OSError with the file that it is about where the folder or the program cannot be used."""
         if self._guard is None:
             self._guard = _Guard(self._folder)
         result = -1
-        pipes = []
+        pipes: List[Tuple[int, int]] = []
         try:
             for _ in range(3):
                 pipes.append(os.pipe2(os.O_CLOEXEC))
@@ -120,7 +134,7 @@ class Processes:
             self._by_descriptor[descriptor] = process
             self._epoll.register(descriptor, select.EPOLLIN)
 
-    def end(self, names=None, grace=5.0):
+    def end(self, names: Optional[Iterable[str]] = None, grace: float = 5.0) -> None:
         """Asks the processes (None: all) to end, and kills those that have not after `grace` seconds. Does not wait."""
         for process in [self._by_name[name] for name in (list(self._by_name) if names is None else names)
                         if name in self._by_name]:
@@ -128,28 +142,28 @@ class Processes:
                 _signal_group(process.pid, signal.SIGTERM if grace > 0 else signal.SIGKILL)
                 self._kill_within(process, grace)
 
-    def fileno(self):
+    def fileno(self) -> int:
         return self._epoll.fileno()
 
-    def wake(self):
+    def wake(self) -> None:
         """Ends a wait in `events`. From any thread, or a signal handler."""
         try:
             os.write(self._waker, b"w")
         except OSError:
             pass
 
-    def wait_at_most(self):
+    def wait_at_most(self) -> Optional[float]:
         """Seconds until `events` is to be called although nothing came; None: never."""
         deadlines = [each.kill_at for each in self._by_name.values() if each.kill_at is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
-    def events(self, timeout=None):
+    def events(self, timeout: Optional[float] = None) -> List[Event]:
         """What has happened, in order: ("output", name, STDOUT or STDERR, bytes); ("exited", name, code, signal), of
         which the one that does not apply is 0; ("result", name, bytes) if it left one; ("finished", name). Waits up to
         `timeout` seconds (None: for ever) for the first, and returns early where it is woken."""
         bound = self.wait_at_most()
         wait = bound if timeout is None else timeout if bound is None else min(bound, timeout)
-        events = []
+        events: List[Event] = []
         ended = []
         for descriptor, _ in self._epoll.poll(wait):
             process = self._by_descriptor.get(descriptor)
@@ -169,9 +183,9 @@ class Processes:
                 self._finish(process, events)
         return events
 
-    def close(self):
+    def close(self) -> List[Event]:
         """Kills what is left and waits for it. Returns what was still written, as `events` does."""
-        events = []
+        events: List[Event] = []
         self.end(grace=0)
         for process in self._by_name.values():
             if process.is_over:
@@ -186,7 +200,8 @@ class Processes:
             os.close(descriptor)
         return events
 
-    def _fork(self, command, environment, folder, kept, out, err, failed):
+    def _fork(self, command: List[str], environment: Mapping[str, str], folder: str, kept: Sequence[int], out: int,
+              err: int, failed: int) -> int:
         parent = os.getpid()
         pid = os.fork()
         if pid:
@@ -218,21 +233,22 @@ class Processes:
         finally:
             os._exit(127)
 
-    def _read(self, process, descriptor, events):
+    def _read(self, process: _Process, descriptor: int, events: List[Event]) -> None:
         received = os.read(descriptor, _READ_ONCE)
         if received:
             events.append(("output", process.name, process.streams[descriptor], received))
         else:
             self._close_stream(process, descriptor)
 
-    def _close_stream(self, process, descriptor):
+    def _close_stream(self, process: _Process, descriptor: int) -> None:
         self._epoll.unregister(descriptor)
         os.close(descriptor)
         del process.streams[descriptor], self._by_descriptor[descriptor]
 
-    def _note_end(self, process, events):
+    def _note_end(self, process: _Process, events: List[Event]) -> None:
         # It stays a zombie until it is finished: its number is that of its group, and not to be another's.
         status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert status is not None  # as it waits
         self._epoll.unregister(process.pidfd)
         del self._by_descriptor[process.pidfd]
         os.close(process.pidfd)
@@ -242,11 +258,11 @@ class Processes:
         events.append(("exited", process.name, status.si_status if exited else 0,
                        0 if exited else status.si_status))
 
-    def _kill_within(self, process, seconds):
+    def _kill_within(self, process: _Process, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         process.kill_at = deadline if process.kill_at is None else min(process.kill_at, deadline)
 
-    def _kill_late(self):
+    def _kill_late(self) -> None:
         now = time.monotonic()
         for process in self._by_name.values():
             if process.kill_at is None or process.kill_at > now:
@@ -262,7 +278,7 @@ class Processes:
                 for descriptor in list(process.streams):
                     self._close_stream(process, descriptor)
 
-    def _finish(self, process, events):
+    def _finish(self, process: _Process, events: List[Event]) -> None:
         _signal_group(process.pid, signal.SIGKILL)
         os.waitpid(process.pid, 0)
         if self._guard is not None:
@@ -277,7 +293,7 @@ class Processes:
         events.append(("finished", process.name))
 
 
-def _set_inheritable(descriptor, is_inheritable):
+def _set_inheritable(descriptor: int, is_inheritable: bool) -> None:
     try:
         os.set_inheritable(descriptor, is_inheritable)
     except OSError as error:
@@ -285,7 +301,7 @@ def _set_inheritable(descriptor, is_inheritable):
             raise
 
 
-def _open_standard_streams():
+def _open_standard_streams() -> None:
     """Else a pipe may get one of their numbers, which the processes that are started have for other things."""
     while True:
         descriptor = os.open(os.devnull, os.O_RDWR)
@@ -297,7 +313,7 @@ def _open_standard_streams():
 class _Guard:
     """A process that does nothing but wait for the end of this one, and then kills the groups that it was told of."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Optional[str]) -> None:
         read, self._write = os.pipe2(os.O_CLOEXEC)
         self._pid = os.fork()
         if self._pid == 0:
@@ -307,24 +323,24 @@ class _Guard:
                 os._exit(0)
         os.close(read)
 
-    def add(self, pid):
+    def add(self, pid: int) -> None:
         os.write(self._write, _GUARDED.pack(b"+", pid))
 
-    def remove(self, pid):
+    def remove(self, pid: int) -> None:
         os.write(self._write, _GUARDED.pack(b"-", pid))
 
-    def close(self):
+    def close(self) -> None:
         os.close(self._write)
         os.waitpid(self._pid, 0)
 
 
-def _stand_guard(read, folder):
+def _stand_guard(read: int, folder: Optional[str]) -> None:
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     os.dup2(read, 0)
     os.closerange(1, os.sysconf("SC_OPEN_MAX"))
-    groups = set()
+    groups: Set[int] = set()
     while True:
         record = os.read(0, _GUARDED.size)
         if len(record) < _GUARDED.size:
@@ -339,7 +355,7 @@ def _stand_guard(read, folder):
         os.rmdir(folder)
 
 
-def _signal_group(pid, number):
+def _signal_group(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):

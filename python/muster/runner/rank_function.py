@@ -65,7 +65,8 @@ def _dumps(value: Any) -> bytes:
     except ImportError:
         from pickle import dumps
     try:
-        return dumps(value)
+        dumped: bytes = dumps(value)
+        return dumped
     except Exception as error:
         raise TypeError(f"what the function returned, {type(value).__name__}, cannot be sent back: {error}") from error
 

@@ -39,8 +39,10 @@ class RemoteHost:
         self._frames = Frames()
         self._complaint = b""
         source = _agent_source(self._mark, settings)
+        words = shell_words(settings)
+        self._program = os.path.basename(words[0])
         self._shell = subprocess.Popen(
-            [*shell_words(settings), name, _bootstrap(len(source))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [*words, name, _bootstrap(len(source))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True, bufsize=0)
         assert self._shell.stdin and self._shell.stdout and self._shell.stderr
         self.stdin, self.stdout, self.stderr = (each.fileno() for each in (
@@ -127,7 +129,7 @@ class RemoteHost:
             return said[-1] if code == 255 else "; ".join(said[-3:])
         if self._banner is not None and len(self._banner) > MAX_BANNER:
             return f"its login prints more than {MAX_BANNER} bytes before anything can be started there"
-        return f"{os.path.basename(self._shell.args[0])} ended with code {code} and said nothing"
+        return f"{self._program} ended with code {code} and said nothing"
 
     def hang_up(self) -> None:
         """The agent kills its processes; `close` waits for that."""

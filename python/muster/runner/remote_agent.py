@@ -18,11 +18,20 @@ The end of standard input means that the launcher is gone: everything is killed.
 where this process is killed.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
 import signal
 import struct
+
+# As in `processes`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, NoReturn, Sequence, Tuple
+
+    from .processes import Event, Processes
 
 FRAME = struct.Struct(">cII")
 #: Nobody sends a frame with more in it.
@@ -31,11 +40,11 @@ MAX_FRAME = 64 << 20
 PART = 1 << 20
 
 
-def parts(data):
+def parts(data: bytes) -> List[bytes]:
     return [data[begin:begin + PART] for begin in range(0, len(data), PART)]
 
 
-def pack(kind, name="", data=b""):
+def pack(kind: bytes, name: str = "", data: bytes = b"") -> bytes:
     raw = name.encode()
     return FRAME.pack(kind, len(raw), len(data)) + raw + data
 
@@ -43,10 +52,10 @@ def pack(kind, name="", data=b""):
 class Frames:
     """Bytes as they come, frames (kind, name, data) as they are complete. Errors: ValueError where it is no frame."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._bytes = bytearray()
 
-    def feed(self, received):
+    def feed(self, received: bytes) -> List[Tuple[bytes, str, bytes]]:
         self._bytes += received
         frames = []
         while len(self._bytes) >= FRAME.size:
@@ -62,18 +71,18 @@ class Frames:
 
 
 class _Agent:
-    def __init__(self, processes, interfaces):
+    def __init__(self, processes: Processes, interfaces: Sequence[str]) -> None:
         self._processes = processes
         self._frames = Frames()
         self._is_asked = True
-        self._package = []
+        self._package: List[bytes] = []
         self._say(b"H", "", {
             # "client port server port": how this host and the launcher's see each other.
             "connection": os.environ.get("SSH_CONNECTION", ""),
             "interfaces": {name: address_of(name) for name in interfaces},
         })
 
-    def run(self):
+    def run(self) -> None:
         poller = select.poll()
         poller.register(0, select.POLLIN)
         poller.register(self._processes.fileno(), select.POLLIN)
@@ -85,7 +94,7 @@ class _Agent:
             self._report(self._processes.events(0))
         self._processes.close()
 
-    def _listen(self):
+    def _listen(self) -> None:
         received = os.read(0, 1 << 16)
         self._is_asked = bool(received)
         for kind, name, data in self._frames.feed(received):
@@ -98,7 +107,7 @@ class _Agent:
             elif kind == b"Q":
                 self._processes.set_package(b"".join(self._package))
 
-    def _start(self, name, asked):
+    def _start(self, name: str, asked: Dict[str, Any]) -> None:
         # What this host says itself counts for more than what holds elsewhere by default.
         environment = dict(asked["defaults"])
         environment.update(os.environ)
@@ -111,28 +120,29 @@ class _Agent:
         except OSError as error:
             self._say(b"N", name, {"what": str(error.filename), "number": error.errno})
 
-    def _report(self, events):
-        for what, name, *rest in events:
-            if what == "output":
-                self._write(pack(b"%d" % rest[0], name, rest[1]))
-            elif what == "exited":
-                self._say(b"X", name, {"code": rest[0], "signal": rest[1]})
-            elif what == "result":
-                for part in parts(rest[0]):
+    def _report(self, events: Sequence[Event]) -> None:
+        for event in events:
+            name = event[1]
+            if event[0] == "output":
+                self._write(pack(b"%d" % event[2], name, event[3]))
+            elif event[0] == "exited":
+                self._say(b"X", name, {"code": event[2], "signal": event[3]})
+            elif event[0] == "result":
+                for part in parts(event[2]):
                     self._write(pack(b"R", name, part))
             else:
                 self._write(pack(b"F", name))
 
-    def _say(self, kind, name, value):
+    def _say(self, kind: bytes, name: str, value: Dict[str, Any]) -> None:
         self._write(pack(kind, name, json.dumps(value).encode()))
 
-    def _write(self, data):
+    def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(1, view):]
 
 
-def address_of(interface):
+def address_of(interface: str) -> str:
     """Its first IPv4 address, or "" where there is none."""
     import fcntl
     import socket
@@ -144,7 +154,7 @@ def address_of(interface):
     return socket.inet_ntoa(answer[20:24])
 
 
-def main(processes, mark, interfaces):
+def main(processes: Processes, mark: bytes, interfaces: Sequence[str]) -> NoReturn:
     """`mark`: what the launcher waits for, whatever a login prints before."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(1))

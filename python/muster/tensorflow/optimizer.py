@@ -79,7 +79,7 @@ def _distributed(optimizer: Any, reducer: GradientReducer, aggregation: Optional
     # With the name and the module of the optimizer's own, a saved model names a class that can be found again.
     namespace = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     base = _ReducingKeras3 if hasattr(kind, "apply") else _ReducingKeras2
-    distributed = object.__new__(type(kind.__name__, (base, kind), namespace))
+    distributed: Any = object.__new__(type(kind.__name__, (base, kind), namespace))
     # Past __setattr__, in which Keras would take these for parts of what is saved.
     object.__setattr__(distributed, "__dict__", optimizer.__dict__)
     distributed.__dict__["_muster_reducer"] = reducer

@@ -77,13 +77,13 @@ def reduce_all(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op:
 def reduce_scatter(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
                    postscale: float, process_set: ProcessSet) -> Plan:
     """This rank's rows of each reduction; the first ranks have one more where they cannot be divided evenly."""
-    size, rank = process_set.size(), process_set.rank()
+    size, rank = len(process_set.registered_ranks()), process_set.registered_rank()
     parts, outputs = [], []
     for index, array in enumerate(arrays):
         if array.ndim == 0:
             raise ValueError("reducescatter needs a tensor with a first dimension to divide, not a single number")
         rows = [array.shape[0] // size + (1 if other < array.shape[0] % size else 0) for other in range(size)]
-        output = make((rows[max(rank, 0)], *array.shape[1:]), array.dtype)
+        output = make((rows[rank], *array.shape[1:]), array.dtype)
         row = tensors.row_bytes(array) // array.dtype.itemsize
         outputs.append(output)
         parts.append(dict(
@@ -119,7 +119,7 @@ def gather(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process
 def broadcast(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, root: int,
               process_set: ProcessSet) -> Plan:
     """The root's arrays."""
-    is_root = process_set.rank() >= 0 and (process_set.ranks or [])[process_set.rank()] == root
+    is_root = process_set.registered_ranks()[process_set.registered_rank()] == root
     parts, outputs = [], []
     for index, array in enumerate(arrays):
         output = make(array.shape, array.dtype)
@@ -137,7 +137,8 @@ def exchange(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, proce
     """Rows of the first array to each rank, as many as the second says (equal parts where there is none); what came,
     and the rows (int32) from each."""
     array = arrays[0]
-    rows = _rows_to_each(array, arrays[1] if len(arrays) > 1 else None, process_set.size())
+    rows = _rows_to_each(array, arrays[1] if len(arrays) > 1 else None,
+                         len(process_set.registered_ranks()))
     row = tensors.row_bytes(array)
     # As in gather().
     sent = array if row else np.array(rows, np.int64)

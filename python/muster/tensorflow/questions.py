@@ -37,7 +37,7 @@ def process_set_of(process_set_id: int) -> ProcessSet:
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
     """How many ranks there are, or a process set has."""
-    return ask(lambda: process_set_of(process_set_id).size(), name)
+    return ask(lambda: len(process_set_of(process_set_id).registered_ranks()), name)
 
 
 def rank_op(name: Optional[str] = None) -> tf.Tensor:
@@ -54,8 +54,8 @@ def local_size_op(name: Optional[str] = None) -> tf.Tensor:
 
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
     """1 where this rank is in the process set, otherwise 0."""
-    return ask(lambda: int(process_set_of(process_set_id).included()), name)
+    return ask(lambda: int(bool(process_set_of(process_set_id).included())), name)
 
 
 def size_of(process_set: ProcessSet) -> tf.Tensor:
-    return ask(process_set.size)
+    return ask(lambda: len(process_set.registered_ranks()))

@@ -38,7 +38,7 @@ def moments(inputs: tf.Tensor, axes: Any, mask: Optional[tf.Tensor], keep_dims: 
 @functools.lru_cache(maxsize=None)
 def layer_for(keras: Any) -> Any:
     """SyncBatchNormalization for a module keras, of Keras 2 or 3."""
-    base = keras.layers.BatchNormalization
+    base: Any = keras.layers.BatchNormalization
 
     class SyncBatchNormalization(base):  # type: ignore[misc]
         """BatchNormalization of Keras whose statistics, while training, are those of all ranks' batches together.

@@ -48,7 +48,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
         gradient_predivide_factor=gradient_predivide_factor, num_groups=num_groups, groups=groups,
         process_set=process_set, scale_local_gradients=scale_local_gradients)
     kind = type(gradtape)
-    distributed = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
+    distributed: Any = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
     # The same tape under another class: what it has recorded, and what it records from now on.
     distributed.__dict__ = gradtape.__dict__
     distributed._muster_reducer = reducer

@@ -124,7 +124,7 @@ class Reducescatter(torch.autograd.Function):
     def forward(ctx: Any, names: Sequence[str], op: ReduceOp, process_set: ProcessSet, prescale: float,
                 postscale: float, *listed: torch.Tensor) -> Tuple[torch.Tensor, ...]:
         ctx.names, ctx.process_set = names, process_set
-        ctx.factor = prescale * postscale * (process_set.size() if op == ReduceOp.SUM else 1)
+        ctx.factor = prescale * postscale * (len(process_set.registered_ranks()) if op == ReduceOp.SUM else 1)
         return tuple(scattering.reduce_now([tensor.detach() for tensor in listed], names, op, process_set, prescale,
                                               postscale))
 
@@ -136,7 +136,7 @@ class Reducescatter(torch.autograd.Function):
 
 
 def _place_of(rows: Sequence[int], process_set: ProcessSet) -> Tuple[int, int]:
-    rank = process_set.rank()
+    rank = process_set.registered_rank()
     return sum(rows[:rank]), rows[rank]
 
 

@@ -153,7 +153,7 @@ def begin_group_gather(listed: Sequence[torch.Tensor], full_name: str, process_s
 def begin_alltoall(tensor: torch.Tensor, splits: Optional[Splits], full_name: str, process_set: ProcessSet) -> Begun:
     """What was handed over, and what makes of its results: what came, and the rows from every rank."""
     type_name = tensors.check(tensor)
-    rows = _rows_to_each(tensor, splits, process_set.size())
+    rows = _rows_to_each(tensor, splits, len(process_set.registered_ranks()))
     row = tensors.row_bytes(tensor)
     # As in begin_gather().
     source = tensors.host_copy(tensor) if row else torch.tensor(rows, dtype=torch.int64)

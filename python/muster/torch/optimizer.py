@@ -67,8 +67,8 @@ def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str,
             settings: Dict[str, Any]) -> torch.optim.Optimizer:
     """An instance of a class of the optimizer's name that has everything the optimizer has, and `kind` before it."""
     inner = type(optimizer)
-    derived = type(inner.__name__, (kind, inner), {"__doc__": inner.__doc__, "__module__": inner.__module__,
-                                                   "_inner_class": inner})
+    derived: Any = type(inner.__name__, (kind, inner), {"__doc__": inner.__doc__, "__module__": inner.__module__,
+                                                        "_inner_class": inner})
     made: Any = derived.__new__(derived)
     # A learning rate scheduler that was made before has put a step() of its own there, which is not ours.
     made.__dict__.update((name, value) for name, value in vars(optimizer).items() if name != "step")
@@ -76,9 +76,9 @@ def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str,
     return made  # type: ignore[no-any-return]
 
 
-def _restore(inner: type, state: Dict[str, Any], named: List[Tuple[str, torch.Tensor]],
+def _restore(inner: Any, state: Dict[str, Any], named: List[Tuple[str, torch.Tensor]],
              settings: Dict[str, Any]) -> torch.optim.Optimizer:
-    """Of pickle and copy."""
+    """Of pickle and copy. `inner`: the class of the optimizer that was distributed."""
     optimizer = inner.__new__(inner)
     optimizer.__setstate__(state)
     return DistributedOptimizer(optimizer, named, **settings)

@@ -96,9 +96,9 @@ def _begin(tensor: torch.Tensor, full_name: str, op: ReduceOp, process_set: Proc
         raise NotImplementedError("reducescatter cannot be used with Adasum, which needs whole tensors: use allreduce")
     if tensor.dim() == 0:
         raise ValueError("reducescatter needs a tensor with a first dimension to divide, not a single number")
-    size, rank = process_set.size(), process_set.rank()
+    size, rank = len(process_set.registered_ranks()), process_set.registered_rank()
     rows = [tensor.shape[0] // size + (1 if other < tensor.shape[0] % size else 0) for other in range(size)]
-    output = torch.empty((rows[max(rank, 0)], *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
+    output = torch.empty((rows[rank], *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
     route = Route(tensor, output)
     row = tensors.row_bytes(tensor) // tensor.element_size()
     pending = operations.submit(

@@ -36,7 +36,7 @@ def agree_on_update(timestamp: float, result: HostUpdateResult) -> Tuple[float, 
     return values[0], agreed
 
 
-def _max_of_all_ranks(values: ctypes.Array) -> None:
+def _max_of_all_ranks(values: ctypes.Array[ctypes.c_double]) -> None:
     from .. import operations
     from ..process_sets import global_process_set
     from ..reduce_ops import ReduceOp

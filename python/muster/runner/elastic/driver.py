@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import select
 import time
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ...common import wire
 from ...common.elastic import protocol
@@ -41,7 +41,7 @@ class Driver:
         self._connections: Dict[Worker, Connection] = {}
         self._reached: Dict[str, bool] = {}
         self._waiting_for_host: Dict[str, List[Worker]] = {}
-        self._labels: Dict[tuple, str] = {}
+        self._labels: Dict[Tuple[str, int], str] = {}
 
     def carry_out(self) -> Verdict:
         """Until the run is over, and all that it started is, too."""
