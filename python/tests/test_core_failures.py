@@ -4,13 +4,18 @@ Each test starts ranks of its own. Nothing waits for time to pass: a rank says w
 it sleeps there is read from /proc.
 """
 
+import queue
+import select
 import signal
 import sys
 import textwrap
+import threading
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
+from muster.common import connecting
 from run_on_ranks import BOUND, Ranks
 
 COMMON = """
@@ -240,6 +245,47 @@ class Interrupted(unittest.TestCase):
             self.assertEqual(ranks.line(0), "KeyboardInterrupt None ")
             self.assertEqual(ranks.line(0), "the value")
             self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0])
+
+    def test_twice_in_init_leaves_the_descriptor_that_the_library_still_looks_at(self):
+        released = threading.Event()
+        attempt = connecting._Attempt(released.wait, discard=lambda made: None)
+        attempt._done = mock.Mock(wait=mock.Mock(side_effect=KeyboardInterrupt))
+        with self.assertRaises(KeyboardInterrupt), connecting.Cancellation() as cancellation:
+            attempt.result(cancellation)
+        self.assertEqual(select.select([cancellation.descriptor], [], [], 0)[0], [cancellation.descriptor])
+        released.set()
+        cancellation.is_abandoned = False
+        cancellation.__exit__()
+
+    def test_while_init_begins_leaves_no_world_behind(self):
+        discarded = queue.Queue()
+
+        def start_and_interrupt(thread):
+            start_thread(thread)
+            raise KeyboardInterrupt
+
+        start_thread = threading.Thread.start
+        with mock.patch.object(threading.Thread, "start", start_and_interrupt), self.assertRaises(KeyboardInterrupt):
+            connecting.interruptible(lambda: "a world", discarded.put)
+        self.assertEqual(discarded.get(timeout=BOUND), "a world")
+
+    def test_as_init_ends_leaves_the_world_once(self):
+        discarded = []
+        attempt = connecting._Attempt(lambda: "a world", discarded.append)
+
+        class Lock:
+            """Ctrl-C comes as soon as the other thread has let it go."""
+
+            def __enter__(self):
+                pass
+
+            def __exit__(self, *_):
+                attempt._lock = mock.MagicMock()
+                attempt._abandon(None)
+
+        attempt._lock = Lock()
+        attempt._carry_out()
+        self.assertEqual(discarded, ["a world"])
 
     def test_memory_lives_on_that_the_others_still_write_into(self):
         with start("""

@@ -92,8 +92,8 @@ class _Attempt(Generic[T]):
         self._done = threading.Event()
 
     def result(self, cancellation: Optional[Cancellation]) -> T:
-        threading.Thread(target=self._carry_out, name="muster joins", daemon=True).start()
         try:
+            threading.Thread(target=self._carry_out, name="muster joins", daemon=True).start()
             self._done.wait()
         except BaseException:
             self._abandon(cancellation)
@@ -109,21 +109,27 @@ class _Attempt(Generic[T]):
             self._failed.append(error)
         else:
             with self._lock:
-                if not self._is_abandoned:
+                is_wanted = not self._is_abandoned
+                if is_wanted:
                     self._made.append(made)
-            if self._is_abandoned:
+            if not is_wanted:
                 self._discard(made)
         self._done.set()
 
     def _abandon(self, cancellation: Optional[Cancellation]) -> None:
+        if cancellation is not None:
+            # Until the thread is known to be back: Ctrl-C may be pressed again at any place here.
+            cancellation.is_abandoned = True
+            cancellation.cancel()
         with self._lock:
             self._is_abandoned = True
-        if cancellation is not None:
-            cancellation.cancel()
         if self._made:
             self._discard(self._made.pop())
-        elif not self._done.wait(_SECONDS_TO_COME_BACK) and cancellation is not None:
-            cancellation.is_abandoned = True
+            is_back = True
+        else:
+            is_back = self._done.wait(_SECONDS_TO_COME_BACK)
+        if cancellation is not None and is_back:
+            cancellation.is_abandoned = False
 
 
 def _options(place: Place, knobs: Knobs) -> abi.Options:
