@@ -73,6 +73,7 @@ class Alone(unittest.TestCase):
 
         fails("there is no operation 'reduce'; there are all_reduce", kind="reduce")
         fails("Tensor type complex64 is not supported", type="complex64", op=Sum)
+        fails("'a.x00b': the name of an operation holds no NUL", name="a\0b", type="int8", op=Sum)
         fails("needs a name", name="", type="int8", op=Sum)
         fails("bools have no average", type="bool", op=Average)
         fails("adasum is for floats", type="int8", op=reduce_ops.Adasum)

@@ -52,8 +52,8 @@ class Places(unittest.TestCase):
     def test_what_stands_around_a_launcher_contradicts_nothing(self):
         alone = {"MUSTER_RANK": "0", "MUSTER_WORLD_SIZE": "1"}
         mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
-        for variables in ({**alone, "SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, {**alone, "RANK": "1", "WORLD_SIZE": "2"},
-                          {**mpi, "PMI_RANK": "0", "PMI_SIZE": "1"}):
+        for variables in ({**alone, "SLURM_PROCID": "0", "SLURM_NTASKS": "2"},
+                          {**alone, "RANK": "1", "WORLD_SIZE": "2"}, {**mpi, "PMI_RANK": "0", "PMI_SIZE": "1"}):
             environment.find_place(variables)
 
     def test_half_of_what_an_mpi_launcher_tells_is_no_world_of_one(self):

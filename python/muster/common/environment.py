@@ -107,9 +107,9 @@ def _refuse_contradictions(environment: Mapping[str, str], faults: List[str]) ->
     for names, values in told[1:]:
         first, chosen = told[0]
         if [each.lstrip("0") for each in values] != [each.lstrip("0") for each in chosen]:
-            faults.append(f"{first[0]} and {first[1]} say rank {chosen[0]} of {chosen[1]}, but {names[0]} and {names[1]} "
-                          f"rank {values[0]} of {values[1]}: one launcher was started below another; unset the "
-                          f"variables of the one whose ranks are not meant")
+            faults.append(f"{first[0]} and {first[1]} say rank {chosen[0]} of {chosen[1]}, but {names[0]} and "
+                          f"{names[1]} rank {values[0]} of {values[1]}: one launcher was started below another; unset "
+                          f"the variables of the one whose ranks are not meant")
 
 
 def _refuse_halves(environment: Mapping[str, str], faults: List[str]) -> None:
@@ -117,8 +117,8 @@ def _refuse_halves(environment: Mapping[str, str], faults: List[str]) -> None:
     for rank_name, size_name in LAUNCHERS[2:4]:
         for name, other in ((rank_name, size_name), (size_name, rank_name)):
             if environment.get(name) and not environment.get(other):
-                faults.append(f"{name} is {environment[name]!r}, but {other} is not set: what started this process lost "
-                              f"it on the way; hand all variables of the launcher on")
+                faults.append(f"{name} is {environment[name]!r}, but {other} is not set: what started this process "
+                              f"lost it on the way; hand all variables of the launcher on")
 
 
 def _told(environment: Mapping[str, str], rank_name: str, size_name: str, faults: List[str]) -> Place:

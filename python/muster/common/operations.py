@@ -164,6 +164,8 @@ class _Filled:
         operation.root = _root_within(session, root) if kind == "broadcast" else 0
         operation.prescale = prescale
         operation.postscale = postscale
+        if "\0" in name:
+            raise ValueError(f"{name!r}: the name of an operation holds no NUL, where names in C end")
         operation.name = name.encode()
         operation.shape = shape.encode() if shape else None
         self.set_buffers(buffers)

@@ -57,7 +57,7 @@ class GradientReducer:
             if earlier is not None and earlier is not self:
                 earlier.unwatch()
             _reducers[id(slot.parameter)] = own
-            self._hooks.append(on_gradient(slot.parameter, _hook(own, slot, reduces)))
+            self._hooks.append(on_gradient(slot.parameter, _hook(own, slot.place, reduces)))
         world.before_end(self.reset)
 
     def unwatch(self) -> None:
@@ -192,7 +192,15 @@ class GradientReducer:
     def _sum(self, seen: torch.Tensor) -> None:
         operations.run("all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
                        buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
-                       shape=bucket_plan.contents([_described(slot) for slot in self.slots]), keep=seen)
+                       shape=f"{bucket_plan.contents([_described(slot) for slot in self.slots])}, {self._division()}",
+                       keep=seen)
+
+    def _division(self) -> str:
+        """By what the gradients are divided into buckets. Ranks that divide them otherwise would wait for each other's
+        buckets for ever."""
+        free = f"{self._parts} buckets" if self._parts else f"buckets of {_bucket_bytes()} bytes"
+        lists = f", {len(self._groups)} groups {[list(group) for group in self._groups]}" if self._groups else ""
+        return f"in {free} (groups, HOROVOD_FUSION_THRESHOLD){lists}"
 
     def _make_buckets(self, order: Sequence[int]) -> None:
         for bucket in self._buckets:
@@ -221,18 +229,18 @@ class GradientReducer:
                                                   self._reduction.process_set)
 
 
-def _hook(own: "weakref.ref[GradientReducer]", slot: Slot, reduces: bool) -> Callable[..., None]:
-    """Does not keep the reducer alive: a parameter outlives its optimizers."""
+def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Callable[..., None]:
+    """Keeps neither the reducer alive, as a parameter outlives its optimizers, nor the parameter that holds it."""
 
     def counted(*_: object) -> None:
         reducer = own()
         if reducer is not None:
-            reducer.count(slot)
+            reducer.count(reducer.slots[place])
 
     def ready(*_: object) -> None:
         reducer = own()
         if reducer is not None:
-            reducer.ready(slot)
+            reducer.ready(reducer.slots[place])
 
     return ready if reduces else counted
 

@@ -6,7 +6,7 @@ floats. All ranks get the same bits.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, FrozenSet, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -185,9 +185,10 @@ def _begin(tensor: torch.Tensor, output: torch.Tensor, full_name: str, op: Reduc
 def _begin_group(listed: Sequence[torch.Tensor], outputs: Optional[Sequence[torch.Tensor]], full_name: str,
                        op: ReduceOp, prescale: float, postscale: float, process_set: ProcessSet) -> int:
     types = tensors.check_all(listed)
+    apart: FrozenSet[int] = frozenset() if outputs is None else _sharing_memory(listed)
     if outputs is None:
         outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in listed]
-    routes = [Route(tensor, output) for tensor, output in zip(listed, outputs)]
+    routes = [Route(tensor, output, index in apart) for index, (tensor, output) in enumerate(zip(listed, outputs))]
     parts = []
     together = _by_type(types)
     for type_name, members in together:
@@ -197,6 +198,18 @@ def _begin_group(listed: Sequence[torch.Tensor], outputs: Optional[Sequence[torc
             buffers=[_buffer(routes[i].source, routes[i].target) for i in members], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=shape, keep=routes))
     return submission.begin_all(lambda _: [route.bring_back() for route in routes], parts)
+
+
+def _sharing_memory(listed: Sequence[torch.Tensor]) -> FrozenSet[int]:
+    """Which of them lie, in part or altogether, where others do: a weight that is tied to another is twice in the list
+    of gradients. Reduced where they are, such would be reduced more than once, or in part."""
+    found, end = set(), 0
+    for index in sorted(range(len(listed)), key=lambda each: listed[each].data_ptr()):
+        begin, length = listed[index].data_ptr(), listed[index].numel() * listed[index].element_size()
+        if length and begin < end:
+            found.add(index)
+        end = max(end, begin + length)
+    return frozenset(found)
 
 
 def _by_type(types: Sequence[str]) -> List[Tuple[str, List[int]]]:

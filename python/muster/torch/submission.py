@@ -52,12 +52,15 @@ class Several:
 
 class Route:
     """Where the library reads and writes for one tensor: the tensors themselves on the host, copies of them for a
-    device. `bring_back()` completes the way."""
+    device. `bring_back()` completes the way. `apart`: a copy in any case, as others write into the tensor, too."""
 
     __slots__ = ("source", "target", "output")
 
-    def __init__(self, tensor: torch.Tensor, output: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, output: torch.Tensor, apart: bool = False) -> None:
         self.output = output
+        if apart:
+            self.source = self.target = tensors.host_copy(tensor).detach().clone()
+            return
         self.source = tensors.host_copy(tensor)
         self.target = output if tensors.is_on_host(output) else torch.empty(output.shape, dtype=output.dtype)
 

@@ -1,8 +1,10 @@
 """What DistributedOptimizer promises beside the numbers: its class, its refusals and warnings, gradients that are
 missing, sparse or replaced, and Adasum."""
 
+import os
 import unittest
 import warnings
+from unittest import mock
 
 import torch
 
@@ -199,6 +201,19 @@ class Rules(Case):
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
         model(torch.ones(1, 3)).sum().backward()
         self.refused_everywhere(RuntimeError, optimizer.step, "float32[2", "float32[3")
+
+    def test_ranks_that_divide_gradients_otherwise_are_told(self):
+        if hvd.size() == 1:
+            self.skipTest("one rank agrees with itself")
+        odd = hvd.rank() == hvd.size() - 1
+        for variables, groups, words in (({"HOROVOD_FUSION_THRESHOLD": "64" if odd else "128"}, None, "of 64 bytes"),
+                                         ({}, 2 if odd else 1, "in 2 buckets")):
+            model = torch.nn.Linear(3, 2)
+            optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1),
+                                                 model.named_parameters(), groups=groups)
+            with mock.patch.dict(os.environ, variables):
+                model(torch.ones(1, 3)).sum().backward()
+                self.refused_everywhere(RuntimeError, optimizer.step, words)
 
     def test_two_optimizers_at_a_time(self):
         first, second = model_of(1), model_of(2)

@@ -124,6 +124,16 @@ class Allreduce(Case):
         for returned, tensor in zip(hvd.grouped_allreduce_(tensors, op=hvd.Sum), tensors):
             self.assertIs(returned, tensor)
 
+    def test_a_group_in_place_may_hold_a_tensor_twice_or_parts_that_overlap(self):
+        for count in (12, 60_000, 600_000):
+            tied, whole = own((count,), torch.float64, 1), own((count,), torch.float64, 2)
+            expected = [hvd.allreduce(tied, op=hvd.Sum), hvd.allreduce(whole, op=hvd.Sum)]
+            overlapping = [whole[count // 3:], whole[:count * 2 // 3], whole[:0]]
+            results = hvd.grouped_allreduce_([tied, *overlapping, tied], op=hvd.Sum)
+            self.assertTrue(results[0] is results[-1] is tied)
+            self.assertTrue(torch.equal(tied, expected[0]), count)
+            self.assertTrue(torch.equal(whole, expected[1]), count)
+
     def test_compression(self):
         for compression, dtype in ((hvd.Compression.fp16, torch.float16), (hvd.Compression.bf16, torch.bfloat16)):
             for wide in (torch.float32, torch.float64):
