@@ -1,34 +1,65 @@
 """Memory that all ranks of this host have mapped: what is reduced there is reduced where it is, not copied first.
 
-It belongs to a session and goes with it. Whoever still needs what is in it then registers with before_end(), and
-copies it out.
+It belongs to a session and goes with it. Programs may hold on to what lies in it for longer (a gradient of the last
+step, after shutdown()), so they are given a mapping of their own of the same pages: it stays readable and writable
+until nobody holds it any more, whatever has become of the session. Then all shared memory of that session is given
+back, not before; and other ranks may write into it up to the end of the session. So whoever needs what is in it
+registers with before_end(), and copies it out.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import weakref
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from .operations import session_of
 from .process_sets import ProcessSet
 from .session import Session
 
+_MREMAP_MAYMOVE = 1
+_FAILED = ctypes.c_void_p(-1).value
 
-def allocate(process_set: ProcessSet, size: int) -> Optional[Any]:
-    """An array of `size` bytes, aligned to 64, whose contents are unspecified; None where there is no more, or no
-    shared memory. It is given back when nobody holds it any more. Errors: ValueError before init()."""
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mremap.restype = ctypes.c_void_p
+_libc.mremap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Shared memory under two addresses."""
+
+    #: To work on: an array of bytes, aligned to 64. The memory lives as long as it does.
+    array: Any
+    #: The same bytes as the library knows them, to be handed over in operations. Good as long as the session.
+    address: int
+
+
+def allocate(process_set: ProcessSet, size: int) -> Optional[Shared]:
+    """`size` bytes, at least 1, whose contents are unspecified; None where there is no more, or no shared memory.
+    Given back when nobody holds the array any more. Errors: ValueError before init()."""
     session = session_of(process_set)
     if session.closed is not None:
         session.refuse()
     address = session.library.muster_session_allocate_shared(session.pointer, size)
     if not address:
         return None
-    array = (ctypes.c_ubyte * size).from_address(address)
-    weakref.finalize(array, _give_back, session, address).atexit = False
-    return array
+    begin = address - address % mmap.PAGESIZE
+    length = address + size - begin
+    # A second mapping of the same pages: that is what mremap() of nothing at all gives.
+    own = _libc.mremap(begin, 0, length, _MREMAP_MAYMOVE)
+    if own == _FAILED:
+        session.library.muster_session_free_shared(session.pointer, address)
+        return None
+    array = (ctypes.c_ubyte * size).from_address(own + address - begin)
+    weakref.finalize(array, _give_back, session, address, own, length).atexit = False
+    return Shared(array, address)
 
 
-def _give_back(session: Session, address: int) -> None:
+def _give_back(session: Session, address: int, own: int, length: int) -> None:
+    _libc.munmap(own, length)
     if session.closed is None:
         session.library.muster_session_free_shared(session.pointer, address)

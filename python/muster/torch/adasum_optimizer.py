@@ -39,6 +39,7 @@ class _DistributedAdasumOptimizer(_Distributed):
         parameters = [slot.parameter for slot in self._reducer.slots]
         with torch.no_grad():
             before = [parameter.detach().clone() for parameter in parameters]
+        self._tell_schedulers()
         loss = super().step(closure, **kwargs)  # type: ignore[misc]
         with torch.no_grad():
             changes = [(parameter - start).contiguous() for parameter, start in zip(parameters, before)]

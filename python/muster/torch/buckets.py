@@ -76,15 +76,16 @@ class Bucket:
         travels_elsewhere = not tensors.is_on_host(first) or (wire_type is not None and wire_type != first.dtype)
         if travels_elsewhere:
             self._flat = torch.zeros(count, dtype=first.dtype, device=first.device)
-            self._wire = shared_zeros(count, wire_type or first.dtype, reduction.process_set)
+            self._wire, address = shared_zeros(count, wire_type or first.dtype, reduction.process_set)
         else:
-            self._flat = self._wire = shared_zeros(count, first.dtype, reduction.process_set)
+            self._wire, address = shared_zeros(count, first.dtype, reduction.process_set)
+            self._flat = self._wire
         for slot, offset in zip(self.slots, offsets):
             slot.bucket = self
             slot.view = _view(self._flat, offset, slot.parameter)
         self._prepared: Prepared = operations.prepare(
             "all_reduce", name, process_set=reduction.process_set,
-            buffers=[(self._wire.data_ptr(), self._wire.data_ptr(), count)],
+            buffers=[(address, address, count)],
             type=tensors.NAME_OF_TYPE[self._wire.dtype], op=reduction.op, prescale=reduction.prescale,
             postscale=reduction.postscale, shape=shape, keep=self._wire)
 

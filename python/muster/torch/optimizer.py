@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
+import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
@@ -72,6 +73,7 @@ def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str,
     made: Any = derived.__new__(derived)
     # A learning rate scheduler that was made before has put a step() of its own there, which is not ours.
     made.__dict__.update((name, value) for name, value in vars(optimizer).items() if name != "step")
+    made._wrapped = weakref.ref(optimizer)
     made._distribute(named, settings)
     return made  # type: ignore[no-any-return]
 
@@ -88,6 +90,8 @@ class _Distributed:
     """What the plain and the Adasum optimizer have in common. Comes before the optimizer's class."""
 
     _inner_class: type
+    #: The optimizer that was wrapped, which schedulers made before still hold.
+    _wrapped: "weakref.ref[torch.optim.Optimizer]"
     _named: List[Tuple[str, torch.Tensor]]
 
     def _distribute(self, named: List[Tuple[str, torch.Tensor]], settings: Dict[str, Any]) -> None:
@@ -125,6 +129,14 @@ class _Distributed:
         arguments.check_passes(passes)
         self._reducer.set_passes(passes)
         self._settings["backward_passes_per_step"] = passes
+
+    def _tell_schedulers(self) -> None:
+        """A learning rate scheduler warns where its optimizer has not stepped before it; one that was made before the
+        optimizer was wrapped asks that one."""
+        wrapped: Any = self._wrapped()
+        if wrapped is not None:
+            wrapped._opt_called = True
+            wrapped._step_count = 1  # before PyTorch 2.4
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """As the optimizer's own, with its set_to_none. Errors: AssertionError while gradients are being reduced."""
@@ -193,6 +205,7 @@ class _DistributedOptimizer(_Distributed):
         elif self._reducer.has_begun():
             self.synchronize()
         self._synchronized = False
+        self._tell_schedulers()
         if closure is None or not self._should_synchronize:
             return super().step(closure, **kwargs)  # type: ignore[misc]
 
