@@ -198,6 +198,15 @@ class Endings(Local):
         self.assertEqual(ran.returncode, 126)
         self.assertIn("Permission denied", ran.stderr)
 
+    def test_a_working_folder_that_is_gone_is_said(self):
+        ran = subprocess.run(["sh", "-c", 'mkdir "$0" && cd "$0" && rmdir "$0" && "$@"', self.folder / "gone",
+                              *command_line("-np", 1, "--output-filename", "relative", "--timeline-filename", "t",
+                                            "echo", "x")],
+                             env=environment(), capture_output=True, text=True, timeout=BOUND)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
+        self.assertIn("the working folder, which the ranks start in, cannot be used: No such file", ran.stderr)
+        self.assertNotIn("Traceback", ran.stderr)
+
     def test_standard_streams_that_are_closed_do_no_harm(self):
         for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
             said = self.folder / "said"
@@ -261,6 +270,17 @@ class Output(Local):
         ran = horovodrun("-np", 1, "--output-filename", self.folder / "file", "echo", "x")
         self.assertEqual(ran.returncode, 1)
         self.assertIn(f"{self.folder}/file/rank.0: Not a directory; the run has ended", ran.stderr)
+
+    def test_what_is_full_is_named_and_ends_the_run(self):
+        (self.folder / "rank.0").mkdir()
+        (self.folder / "rank.0" / "stdout").symlink_to("/dev/full")
+        ran = horovodrun("-np", 2, "--output-filename", self.folder, "sh", "-c", "echo x; exec sleep 1000")
+        self.assertEqual((ran.returncode, ran.stderr), (
+            1, f"horovodrun: {self.folder}/rank.0/stdout: No space left on device; the run has ended\n"))
+        ran = subprocess.run(["sh", "-c", '"$@" > /dev/full', "sh", *command_line("-np", 2, "echo", "x")],
+                             env=environment(), stderr=subprocess.PIPE, text=True, timeout=BOUND)
+        self.assertEqual((ran.returncode, ran.stderr), (
+            1, "horovodrun: standard output: No space left on device; the run has ended\n"))
 
 
 if __name__ == "__main__":

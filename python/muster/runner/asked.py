@@ -46,7 +46,7 @@ def settings_of(asked: Asked, command: Tuple[str, ...], environment: Mapping[str
         prefix_output_with_timestamp=get("prefix_output_with_timestamp", False),
         verbose=get("verbose", False),
         environment=_variables_of(get, faults),
-        working_folder=os.getcwd())
+        working_folder=_working_folder(faults))
     settings = _with_discovery(settings, get, environment)
     settings = _with_size(settings, get, faults)
     if faults:
@@ -182,8 +182,20 @@ def _remote_shell_of(environment: Mapping[str, str]) -> Tuple[str, ...]:
     return (*shlex.split(agent), *shlex.split(environment.get("OMPI_MCA_plm_rsh_args", "")))
 
 
+def _working_folder(faults: Faults) -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        faults.append(f"the working folder, which the ranks start in, cannot be used: {error.strerror}; go to one that "
+                      "is there")
+        return os.sep
+
+
 def _absolute(path: Optional[str]) -> Optional[str]:
-    return None if path is None else os.path.abspath(path)
+    try:
+        return None if path is None else os.path.abspath(path)
+    except OSError:
+        return path  # there is no working folder, which is said elsewhere
 
 
 def _variables_of(get: _Getter, faults: Faults) -> Dict[str, str]:
@@ -197,7 +209,7 @@ def _variables_of(get: _Getter, faults: Faults) -> Dict[str, str]:
         elif option.key == "log_level":
             variables[option.variable] = value.lower()
         elif option.key in ("timeline_filename", "autotune_log_file") and value != "DYNAMIC":
-            variables[option.variable] = os.path.abspath(value)
+            variables[option.variable] = str(_absolute(value))
         else:
             variables[option.variable] = f"{value * option.times:.15g}" if isinstance(value, float) else \
                 str(value * option.times)

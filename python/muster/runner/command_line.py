@@ -4,6 +4,7 @@ not raised."""
 from __future__ import annotations
 
 import math
+import reprlib
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .option_table import COUNT, NO, OPTIONS, RANGE, TEXT, YES, Option
@@ -173,7 +174,7 @@ def take_value(option: Option, value: Any, where: str, said: Asked, faults: Faul
         if read is not None:
             said[option.key] = (read, where)
     elif isinstance(value, (dict, list, tuple, bool)) or value is None or option.kind == RANGE:
-        faults.append(f"{where}: {value!r} is no {'text' if option.kind == TEXT else 'number'}")
+        faults.append(f"{where}: {reprlib.repr(value)} is no {'text' if option.kind == TEXT else 'number'}")
     else:
         read = _value_of(option, [str(value)], where, faults)
         if read is not None:

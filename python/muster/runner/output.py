@@ -20,6 +20,7 @@ from .settings import Settings
 MAX_LINE = 1 << 20
 
 _NAMES = {1: "stdout", 2: "stderr"}
+_TITLES = {1: "standard output", 2: "standard error"}
 
 
 class Output:
@@ -39,10 +40,10 @@ class Output:
         if found is None:
             found = self._streams[key] = _Stream(f"[{label}]<{_NAMES[stream]}>:", self._file_of(label, stream))
         if found.file is not None:
-            write_all(found.file, data)
+            _write_named(found.file, data, self._path_of(label, stream))
         whole = found.take_whole(data)
         if whole:
-            write_all(stream, _prefixed(whole, self._prefix(found), found))
+            _write_named(stream, _prefixed(whole, self._prefix(found), found), _TITLES[stream])
 
     def finish(self, label: str) -> None:
         """What is left of a last line that did not end."""
@@ -54,7 +55,7 @@ class Output:
                 os.close(found.file)
             rest = bytes(found.begun)
             if rest or found.is_within_line:
-                write_all(stream, _prefixed(rest, self._prefix(found), found) + b"\n")
+                _write_named(stream, _prefixed(rest, self._prefix(found), found) + b"\n", _TITLES[stream])
 
     def finish_all(self) -> None:
         for label in sorted({label for label, _ in self._streams}):
@@ -66,11 +67,13 @@ class Output:
     def _file_of(self, label: str, stream: int) -> Optional[int]:
         if self._folder is None:
             return None
-        folder = os.path.join(self._folder, "rank." + label.zfill(self._digits))
-        os.makedirs(folder, exist_ok=True)
+        path = self._path_of(label, stream)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         # A rank that is started again in an elastic run goes on where the one before it ended.
-        return os.open(os.path.join(folder, _NAMES[stream]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-                       0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def _path_of(self, label: str, stream: int) -> str:
+        return os.path.join(self._folder or "", "rank." + label.zfill(self._digits), _NAMES[stream])
 
 
 class _Stream:
@@ -104,6 +107,15 @@ def _prefixed(lines: bytes, prefix: bytes, stream: _Stream) -> bytes:
             body, end = lines[:-2], b"\r\n"
         body = body.replace(b"\r", b"\r" + prefix).replace(b"\r" + prefix + b"\n", b"\r\n")
     return lead + body.replace(b"\n", b"\n" + prefix) + end
+
+
+def _write_named(descriptor: int, data: bytes, name: str) -> None:
+    """As write_all(), whose error knows a number alone."""
+    try:
+        write_all(descriptor, data)
+    except OSError as error:
+        error.filename = name
+        raise
 
 
 def write_all(descriptor: int, data: bytes) -> None:
