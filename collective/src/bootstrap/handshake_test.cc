@@ -134,7 +134,7 @@ TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanSayWhatTheMatterIs) {
                             .raw(Nonce{})
                             .take();
   EXPECT_EQ(reception.take(opening), Verdict::kStranger);
-  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 2");
+  EXPECT_EQ(reception.reason(), "it speaks version 9 of the protocol, not 3");
   EXPECT_FALSE(reception.reply().empty());
 }
 
