@@ -71,6 +71,9 @@ class HostAddresses(NamedTuple):
 
 Event = Union[Exited, Finished, HostLost, HostReached]
 
+#: How often what the shell of a lost host still says is read: there are some that never fall silent.
+_MOST_COMPLAINTS = 16
+
 #: A program that is not there, as shells have it.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
@@ -292,28 +295,34 @@ class Crew:
                 if not was_reached and remote.hello is not None and self._settings.function is not None:
                     remote.set_package(self._settings.function.package)
                     self._watch_writing(remote)
-                for kind, name, data in frames:
-                    self._take(kind, name, data)
+                try:
+                    for kind, name, data in frames:
+                        self._take(remote.name, kind, name, data)
+                except (ValueError, KeyError, TypeError):
+                    # No agent of ours says such things.
+                    self._lose(remote)
 
-    def _take(self, kind: bytes, name: str, data: bytes) -> None:
-        if name not in self._where:
+    def _take(self, host: str, kind: bytes, name: str, data: bytes) -> None:
+        # A host speaks for its own processes alone.
+        if self._where.get(name) != host:
             return
         if kind in (b"1", b"2"):
             self._output.write(self._labels[name], STDOUT if kind == b"1" else STDERR, data)
         elif kind == b"X":
             ended = _object_of(data)
-            self._exited(name, ended["code"], ended["signal"])
+            self._exited(name, int(ended["code"]), int(ended["signal"]))
         elif kind == b"R":
             self._results.setdefault(name, []).append(data)
         elif kind == b"F":
             self._finished(name)
         elif kind == b"N":
             fault = _object_of(data)
-            self._could_not_start(name, fault["what"], fault["number"])
+            self._could_not_start(name, str(fault["what"]), int(fault["number"]))
 
     def _lose(self, remote: RemoteHost) -> None:
-        while remote.receive_complaint():
-            pass
+        for _ in range(_MOST_COMPLAINTS):
+            if not remote.receive_complaint():
+                break
         why = remote.why_lost()
         for name in [each for each, where in self._where.items() if where == remote.name]:
             if not self._over[name]:

@@ -103,9 +103,11 @@ class RemoteHost:
         try:
             frames = self._frames.feed(received)
             for frame in [each for each in frames if each[0] == b"H"]:
-                self.hello = json.loads(frame[2])
+                hello = dict(json.loads(frame[2]))
+                self.hello = {"connection": str(hello.get("connection", "")),
+                              "interfaces": dict(hello.get("interfaces", {}))}
                 frames.remove(frame)
-        except ValueError:
+        except (ValueError, TypeError):
             return None
         return frames
 
