@@ -5,6 +5,9 @@ ready; rank 0's order is agreed on, and with it which gradients are sparse. From
 that become ready one after the other (bucket_plan.py), and each is handed over as soon as its last gradient is there
 on this rank, in whatever order other ranks do.
 
+Where there are several optimizers, each agrees as soon as all of its gradients are there, and a thread of its own goes
+on from there, so that the ranks may step them in different orders.
+
 A parameter that gets no gradient on some rank counts as zeros there. Thread-safety: hooks may come from several
 threads of autograd; everything else from one thread at a time.
 """
@@ -15,13 +18,15 @@ import hashlib
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
 from ..common import operations
 from ..common import world
+from ..common.exceptions import HorovodInternalError
 from ..common.reduce_ops import ReduceOp
+from ..common.session import SHUT_DOWN
 from . import bucket_plan, tensors
 from .buckets import Bucket, CompressedBucket, Reduction, Slot
 from .hooks import on_gradient
@@ -43,6 +48,8 @@ class GradientReducer:
         self._lock = threading.RLock()
         self._order: List[int] = []  # of places, as they became ready in a pass that nothing is agreed on for yet
         self._is_agreed = False
+        self._early: Optional[_Early] = None
+        self._generation = 0  # of agreements: counts what was forgotten, for who was in the middle of one
         self._buckets: List[Any] = []
         self._hooks: List[Any] = []
         self.set_passes(passes)
@@ -95,6 +102,8 @@ class GradientReducer:
                 return
             if not self._is_agreed:
                 self._order.append(slot.place)
+                if len(self._order) == len(self.slots) and self._is_one_of_several():
+                    self._begin_early()
             elif slot.sparse_dimensions:
                 self._begin_sparse(slot)
             else:
@@ -109,16 +118,11 @@ class GradientReducer:
         Errors: HorovodInternalError, MismatchError. All is as before the first pass then.
         """
         try:
+            if not self._has_begun_early() and not self._is_agreed and not self.complete(self._agree()):
+                raise HorovodInternalError(SHUT_DOWN)
             with self._lock:
-                if not self._is_agreed:
-                    self._agree()
-                for bucket in self._buckets:
-                    if not bucket.is_launched:
-                        bucket.launch()
+                self._launch()
                 sparse = [slot for slot in self.slots if slot.sparse_dimensions]
-                for slot in sparse:
-                    if slot.sparse_wait is None:
-                        self._begin_sparse(slot)
             for bucket in self._buckets:
                 bucket.finish()
             for slot in sparse:
@@ -136,6 +140,7 @@ class GradientReducer:
                 bucket.abandon()
             self._buckets = []
             self._is_agreed = False
+            self._generation += 1
             self._order = []
             for slot in self.slots:
                 slot.sparse_dimensions = 0
@@ -162,38 +167,89 @@ class GradientReducer:
         """Of the parameters' names: tells optimizers apart."""
         return hashlib.sha256("\n".join(slot.name for slot in self.slots).encode()).hexdigest()[:12]
 
-    def _agree(self) -> None:
-        """Takes rank 0's order and everybody's sparse gradients for the plan, unless a rank is missing (it joined):
-        then a plan that needs no agreement serves for this once."""
+    def _agree(self) -> "_Agreement":
+        """Asks all ranks, and does not wait for them."""
+        with self._lock:
+            seen = self._seen()
+            described = bucket_plan.contents([_described(slot) for slot in self.slots])
+            pending = operations.submit(
+                "all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
+                buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
+                shape=f"{described}, {self._division()}", keep=seen)
+            return _Agreement(self._generation, seen, pending)
+
+    def complete(self, agreement: "_Agreement") -> bool:
+        """Waits for all ranks, and begins to reduce everything by the plan. Whether it did: not where all was
+        forgotten meanwhile. The lock is free while it waits, so that the world can be shut down."""
+        agreement.pending.wait()
+        with self._lock:
+            if agreement.generation != self._generation:
+                return False
+            self._plan_by(agreement.seen)
+            self._launch()
+        return True
+
+    def _begin_early(self) -> None:
+        if self._early is None or not self._early.is_alive():
+            self._early = _Early(self, self._agree())
+            self._early.start()
+
+    def _has_begun_early(self) -> bool:
+        """Whether another thread has begun the first reduction; waits for it. Errors: those that it met."""
+        early = self._early
+        if early is None:
+            return False
+        early.join()
+        self._early = None
+        if early.agreement.generation != self._generation:
+            return False
+        if early.failure is not None:
+            raise early.failure
+        return early.has_begun
+
+    def _is_one_of_several(self) -> bool:
+        others = (reference() for reference in list(_reducers.values()))
+        return any(other is not None and other is not self and other._hooks for other in others)
+
+    def _launch(self) -> None:
+        """What is not being reduced yet."""
+        for bucket in self._buckets:
+            if not bucket.is_launched:
+                bucket.launch()
+        for slot in self.slots:
+            if slot.sparse_dimensions and slot.sparse_wait is None:
+                self._begin_sparse(slot)
+
+    def _seen(self) -> torch.Tensor:
+        """What has to be summed over the ranks: a 1 of each, rank 0's order, and how many have sparse gradients of how
+        many sparse dimensions together."""
         count = len(self.slots)
-        order = self._order + [place for place in reversed(range(count)) if place not in set(self._order)]
-        # How many ranks there are, rank 0's order, and how many of the ranks have sparse gradients of how many sparse
-        # dimensions together.
         seen = torch.zeros(1 + 3 * count, dtype=torch.int64)
         seen[0] = 1
-        sparse, dimensions = seen[1 + count:1 + 2 * count], seen[1 + 2 * count:]
         if self._reduction.process_set.rank() == 0:
-            seen[1:1 + count] = torch.tensor(order)
+            ready = set(self._order)
+            rest = [place for place in reversed(range(count)) if place not in ready]
+            seen[1:1 + count] = torch.tensor(self._order + rest)
         for slot in self.slots:
             gradient = slot.parameter.grad
             if gradient is not None and gradient.is_sparse and not self._sparse_as_dense:
-                sparse[slot.place], dimensions[slot.place] = 1, gradient.sparse_dim()
-        self._sum(seen)
+                seen[1 + count + slot.place], seen[1 + 2 * count + slot.place] = 1, gradient.sparse_dim()
+        return seen
+
+    def _plan_by(self, seen: torch.Tensor) -> None:
+        """Takes rank 0's order and everybody's sparse gradients for the plan, unless a rank is missing (it joined):
+        then a plan that needs no agreement serves for this once."""
+        count = len(self.slots)
         self._is_agreed = int(seen[0]) == self._reduction.process_set.size()
         if self._is_agreed:
             order = seen[1:1 + count].tolist()
+            sparse, dimensions = seen[1 + count:1 + 2 * count].tolist(), seen[1 + 2 * count:].tolist()
             for slot in self.slots:
-                slot.sparse_dimensions = int(dimensions[slot.place]) // max(int(sparse[slot.place]), 1)
+                slot.sparse_dimensions = dimensions[slot.place] // max(sparse[slot.place], 1)
         else:
             order = list(reversed(range(count)))
         self._order = []
         self._make_buckets([place for place in order if not self.slots[place].sparse_dimensions])
-
-    def _sum(self, seen: torch.Tensor) -> None:
-        operations.run("all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
-                       buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
-                       shape=f"{bucket_plan.contents([_described(slot) for slot in self.slots])}, {self._division()}",
-                       keep=seen)
 
     def _division(self) -> str:
         """By what the gradients are divided into buckets. Ranks that divide them otherwise would wait for each other's
@@ -227,6 +283,33 @@ class GradientReducer:
             gradient = gradient.to_sparse(slot.sparse_dimensions)
         slot.sparse_wait = sparse_allreduce_async(gradient, slot.name, self._reduction.op,
                                                   self._reduction.process_set)
+
+
+class _Agreement(NamedTuple):
+    """On a plan, while the ranks are asked."""
+
+    generation: int
+    seen: torch.Tensor
+    pending: operations.Pending
+
+
+class _Early(threading.Thread):
+    """Completes an agreement. A daemon: a program may end without the step that would wait for it."""
+
+    def __init__(self, reducer: GradientReducer, agreement: _Agreement) -> None:
+        super().__init__(name="muster-first-reduction", daemon=True)
+        self._reducer: Optional[GradientReducer] = reducer
+        self.agreement = agreement
+        self.has_begun = False
+        self.failure: Optional[Exception] = None
+
+    def run(self) -> None:
+        reducer, self._reducer = self._reducer, None
+        assert reducer is not None
+        try:
+            self.has_begun = reducer.complete(self.agreement)
+        except Exception as error:  # raised again by who waits
+            self.failure = error
 
 
 def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Callable[..., None]:

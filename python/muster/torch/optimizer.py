@@ -43,6 +43,10 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
       it is None, in buckets by size. num_groups is the older name of the number.
     sparse_as_dense: makes sparse gradients dense before they are reduced.
 
+    Ranks may step several optimizers in different orders once all gradients of each have been computed. Gradients that
+    no backward pass computes are reduced in step(): optimizers with such are to be stepped in one order everywhere.
+    A gradient that is kept (g = p.grad) is memory that the next step writes into: clone() it to keep its values.
+
     Errors: ValueError for arguments that cannot be right, and before init().
     """
     if isinstance(optimizer, _Distributed):

@@ -229,6 +229,50 @@ class Rules(Case):
             for parameter in model.parameters():
                 self.assert_same_bits(parameter)
 
+    def test_two_optimizers_in_an_order_of_each_rank(self):
+        first, second = model_of(1), model_of(2)
+        alone = model_of(1), model_of(2)
+        optimizers = [distributed(first), hvd.DistributedOptimizer(
+            sgd(second.parameters()), [(f"second.{name}", p) for name, p in second.named_parameters()])]
+        others = [sgd(each.parameters()) for each in alone]
+        for step in range(3):
+            for optimizer in optimizers + others:
+                optimizer.zero_grad()
+            ranks = [hvd.rank()]
+            for models in ((first, second), alone):
+                inputs, targets = (torch.cat(each) for each in zip(*(batch(step, rank) for rank in ranks)))
+                (loss_of(models[0], inputs, targets) + loss_of(models[1], inputs, targets)).backward()
+                ranks = range(hvd.size())
+            for optimizer in optimizers if (hvd.rank() + step) % 2 else reversed(optimizers):
+                optimizer.step()
+            for optimizer in others:
+                optimizer.step()
+        for model, expected in zip((first, second), alone):
+            for own, right in zip(model.parameters(), expected.parameters()):
+                self.assertLessEqual((own - right).abs().max().item(), 1e-12)
+                self.assert_same_bits(own)
+
+    def test_a_world_may_end_before_the_first_steps_of_several_optimizers(self):
+        models = [model_of(1), model_of(2)]
+        optimizers = [hvd.DistributedOptimizer(sgd(model.parameters()), [
+            (f"{number}.{name}", p) for name, p in model.named_parameters()]) for number, model in enumerate(models)]
+        for number, model in enumerate(models):
+            # Of the second not all ranks have gradients, so that its ranks wait for each other.
+            if number == 0 or hvd.rank() == 0:
+                backward(model)
+        hvd.barrier()
+        hvd.shutdown()
+        hvd.init()
+        for step in range(2):
+            for model, optimizer in zip(models, optimizers):
+                optimizer.zero_grad()
+                backward(model, step)
+            for optimizer in optimizers if hvd.rank() % 2 else reversed(optimizers):
+                optimizer.step()
+        for model in models:
+            for parameter in model.parameters():
+                self.assert_same_bits(parameter)
+
 
 class SparseGradients(Case):
     def train(self, together, sparse_as_dense=False, only_rank=None):
