@@ -107,7 +107,11 @@ class Bucket:
         assert self._pending is not None
         self._pending.wait()
         self._pending = None
-        if self._flat._version != self._version:
+        replaced = [slot for slot in self.slots if slot.parameter.grad is not slot.view]
+        for slot in replaced:
+            # What stands there is this rank's alone, and the ranks would part.
+            _put_view(slot)
+        if replaced or self._flat._version != self._version:
             warnings.warn(f"gradients of {self.slots[0].name} and {len(self.slots) - 1} more were changed while they "
                           f"were being reduced, and the change may be lost: call optimizer.synchronize() before "
                           f"clipping or scaling gradients, and optimizer.step() in optimizer.skip_synchronize()",
@@ -222,14 +226,18 @@ def _collect(slots: Sequence[Slot]) -> None:
         else:
             views.append(view)
             gradients.append(gradient.to_dense() if gradient.is_sparse else gradient)
-        try:
-            parameter.grad = view
-        except RuntimeError as error:
-            raise RuntimeError(f"parameter {slot.name!r} has another type, shape or device than when training began; "
-                               f"make the DistributedOptimizer after the model was changed") from error
+        _put_view(slot)
     if views:
         with torch.no_grad():
             _copy_all(views, gradients)
+
+
+def _put_view(slot: Slot) -> None:
+    try:
+        slot.parameter.grad = slot.view
+    except RuntimeError as error:
+        raise RuntimeError(f"parameter {slot.name!r} has another type, shape or device than when training began; "
+                           f"make the DistributedOptimizer after the model was changed") from error
 
 
 def _copy_one_by_one(views: Sequence[Any], gradients: Sequence[torch.Tensor]) -> None:

@@ -143,6 +143,26 @@ class Rules(Case):
                 optimizer.step()
             self.assertEqual(len(caught), 1 if step == 2 else 0)
 
+    def test_gradients_that_are_replaced_while_they_are_reduced_do_not_part_the_ranks(self):
+        if hvd.size() == 1:
+            return
+        for late in (lambda parameter: torch.full_like(parameter, float(hvd.rank())), lambda parameter: None):
+            model = model_of()
+            optimizer = distributed(model)
+            for step in range(3):
+                optimizer.zero_grad()
+                backward(model, step)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    if step == 2:
+                        for parameter in model.parameters():
+                            parameter.grad = late(parameter)
+                    optimizer.step()
+                self.assertEqual(len(caught), 1 if step == 2 else 0)
+            for parameter in model.parameters():
+                self.assertTrue(torch.equal(parameter.grad, hvd.broadcast(parameter.grad, 0)))
+                self.assertTrue(torch.equal(parameter, hvd.broadcast(parameter.detach(), 0)))
+
     def test_parameters_without_gradient_on_some_rank_or_on_all(self):
         torch.manual_seed(0)
         model = torch.nn.ModuleDict({name: torch.nn.Linear(2, 1, bias=False) for name in ("all", "some", "none")})
