@@ -154,7 +154,7 @@ class NotThere(unittest.TestCase):
     def test_ranks_of_different_worlds_do_not_join(self):
         with start("""
             if rank == 1:
-                os.environ["MUSTER_WORLD_SIZE"] = "3"
+                os.environ.update(MUSTER_WORLD_SIZE="3", HOROVOD_SIZE="3")
             caught(basics.init)
         """, 2, environment={"HOROVOD_GLOO_TIMEOUT_SECONDS": "5"}) as ranks:
             outcomes = ranks.finish()
@@ -459,7 +459,7 @@ class Forked(unittest.TestCase):
             basics.init()
             child = os.fork()
             if child == 0:
-                os.environ["MUSTER_WORLD_SIZE"], os.environ["MUSTER_RANK"] = "1", "0"
+                os.environ.update(MUSTER_WORLD_SIZE="1", MUSTER_RANK="0", HOROVOD_SIZE="1", HOROVOD_RANK="0")
                 basics.init()
                 print("size", basics.size(), flush=True)
                 basics.barrier()
