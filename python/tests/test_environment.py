@@ -2,7 +2,7 @@
 
 import unittest
 
-from muster.common import environment, knobs
+from muster.common import environment, knobs, subsets
 from muster.common.environment import Place
 from muster.common.exceptions import ConfigurationError
 
@@ -55,6 +55,23 @@ class Places(unittest.TestCase):
         for variables in ({**alone, "SLURM_PROCID": "0", "SLURM_NTASKS": "2"},
                           {**alone, "RANK": "1", "WORLD_SIZE": "2"}, {**mpi, "PMI_RANK": "0", "PMI_SIZE": "1"}):
             environment.find_place(variables)
+
+    def test_ranks_of_a_list_may_be_any_whole_numbers(self):
+        class Number:
+            """As numpy's, which are no int."""
+
+            def __init__(self, value):
+                self.value = value
+
+            def __index__(self):
+                return self.value
+
+        place = Place(rank=1, size=2, rendezvous_file="/x/world")
+        self.assertIs(subsets.place_within(place, [Number(0), Number(1)]), place)
+        self.assertEqual(subsets.place_within(place, [Number(1)]).size, 1)
+        for wrong in (1.0, "1", None):
+            with self.assertRaisesRegex(ValueError, "not in a world of 2"):
+                subsets.place_within(place, [0, wrong])
 
     def test_half_of_what_an_mpi_launcher_tells_is_no_world_of_one(self):
         for name, other in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_SIZE", "PMI_RANK")):

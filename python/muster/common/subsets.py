@@ -11,8 +11,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import hmac
+import operator
 import os
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from .environment import Place, launcher_pair, private_file
 from .exceptions import ConfigurationError
@@ -36,7 +37,7 @@ def place_within(place: Place, ranks: Sequence[int]) -> Place:
     there is nowhere for them to meet.
     """
     rank, size, told_by = _of_launcher(place)
-    listed = _checked(list(ranks), rank, size)
+    listed = _checked([_whole(each) for each in ranks], rank, size)
     if listed == list(range(size)):
         return place
     within = dataclasses.replace(place, rank=listed.index(rank), size=len(listed), local_rank=None, local_size=None,
@@ -67,6 +68,11 @@ def _of_launcher(place: Place) -> Tuple[int, int, str]:
     if faults:
         raise ConfigurationError("; ".join(faults))
     return found or (0, 1, "the environment")
+
+
+def _whole(rank: Any) -> Any:
+    """Of any kind of whole number, such as numpy's; others are refused by their value."""
+    return rank if isinstance(rank, bool) or not hasattr(rank, "__index__") else operator.index(rank)
 
 
 def _checked(listed: List[int], rank: int, size: int) -> List[int]:

@@ -301,6 +301,13 @@ def _set_inheritable(descriptor: int, is_inheritable: bool) -> None:
             raise
 
 
+def _close_if_open(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass  # that by which the list was read
+
+
 def _open_standard_streams() -> None:
     """Else a pipe may get one of their numbers, which the processes that are started have for other things."""
     while True:
@@ -339,7 +346,10 @@ def _stand_guard(read: int, folder: Optional[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     os.dup2(read, 0)
-    os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+    # One by one: where a thousand million may be open, older Pythons would try to close as many.
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor > 0:
+            _close_if_open(descriptor)
     groups: Set[int] = set()
     while True:
         record = os.read(0, _GUARDED.size)
