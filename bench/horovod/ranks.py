@@ -38,7 +38,8 @@ def operations(lib):
         checked(tensor, ranks_sum, f"{size} bytes")
         # Sums of nothing stay what they are, however often.
         tensor.zero_()
-        for _ in range(WARM_UP):
+        # As many as are measured: a library's first pass over its own buffers takes their pages from the system.
+        for _ in range(calls):
             lib.reduce(tensor, f"reduce.{size}")
         lib.barrier()
         took[size] = [seconds(lambda: lib.reduce(tensor, f"reduce.{size}")) for _ in range(calls)]
