@@ -17,7 +17,8 @@ WATCH = """\
 import os, pathlib, subprocess, sys, time
 
 SHELL = [os.environ["OMPI_MCA_plm_rsh_agent"], *os.environ.get("OMPI_MCA_plm_rsh_args", "").split()]
-WORK = ("trap 'echo $(hostname) goes; exit 0' TERM; echo $(hostname) works; "
+# Its name beforehand: the signal would end a command that asks for it, too.
+WORK = ("name=$(hostname); trap 'echo $name goes; exit 0' TERM; echo $name works; "
         "sleep 3600 & wait $!")
 
 def told(script):
