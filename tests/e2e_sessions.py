@@ -213,16 +213,19 @@ class Attaching(Sessions):
 
     def test_two_see_and_say_the_same_and_the_terminal_is_real(self):
         self.submit("--stdin", "--tty", "--", "sh", "-c",
-                    "trap 'echo interrupted; exit 9' INT; tty; stty size; read line; stty size; "
-                    "while :; do sleep 0.01; done")
+                    "trap 'echo interrupted; exit 9' INT; trap 'stty size' WINCH; tty; stty size; "
+                    "until read line; do :; done; echo was read; while :; do sleep 0.01; done")
+        # Whoever says last how large it is counts.
         first = self.typed("attach", "talk", rows=30, columns=90)
+        first.until(b"30 90\r\n")
         second = self.typed("attach", "talk", rows=31, columns=91)
-        for each in (first, second):
-            each.until(b"leaves it")
+        second.until(b"31 91\r\n")
         second.resize(44, 144)
-        second.type(b"\n")
         for each in (first, second):
             each.until(b"44 144\r\n")
+        second.type(b"\n")
+        for each in (first, second):
+            each.until(b"was read\r\n")
 
         first.type(b"\x03")
 
