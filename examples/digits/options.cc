@@ -1,8 +1,10 @@
 #include "options.h"
 
-#include <option_readers.h>
+#include <flags.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -14,17 +16,12 @@ using parameter_server::Adam;
 using parameter_server::Optimizer;
 using parameter_server::Sgd;
 
+using examples::Flag;
 using examples::number;
 using examples::Reader;
+using examples::Switch;
 using examples::text;
 using examples::word;
-
-struct Flag {
-  std::string_view name;
-  std::string_view expected;  // as in "--epochs is 'x', not a whole number from 1"
-  Reader read;
-  std::optional<Strategy> of = {};  // the one that alone has it
-};
 
 // From 0 to `most`, or `none` for nothing.
 template <typename T>
@@ -59,7 +56,6 @@ using Flags = std::array<Flag, 12>;
 Flags flags_of(Options& options, Raw& raw) {
   Settings& settings = options.settings;
   ServerSettings& servers = options.servers;
-  constexpr auto kServers = Strategy::kParameterServer;
   return {{
       {"--strategy", "ring or parameter-server", word(options.strategy, kStrategies)},
       {"--data", "a folder", text(options.data)},
@@ -70,30 +66,25 @@ Flags flags_of(Options& options, Raw& raw) {
       {"--hidden", "a whole number from 1 to 65536", number(settings.hidden, 1, 65'536)},
       {"--seed", "a whole number from 0",
        number(settings.seed, std::uint64_t{0}, ~std::uint64_t{0})},
-      {"--optimizer", "sgd, momentum, nesterov or adam", word(raw.optimizer, kOptimizers),
-       kServers},
+      {"--optimizer", "sgd, momentum, nesterov or adam", word(raw.optimizer, kOptimizers)},
       {"--staleness", "a whole number from 0 to 1000000, or none",
-       count_or_none(servers.staleness, std::uint64_t{1'000'000}), kServers},
-      {"--start-with", "a whole number from 1 to 1000000", number(servers.start_with, 1, 1'000'000),
-       kServers},
+       count_or_none(servers.staleness, std::uint64_t{1'000'000})},
+      {"--start-with", "a whole number from 1 to 1000000",
+       number(servers.start_with, 1, 1'000'000)},
       {"--save", "a file", text(options.save)},
       {"--output", "text or json", word(options.output, kOutputs)},
   }};
 }
 
-const Flag* find(const Flags& flags, std::string_view name) {
-  for (const Flag& flag : flags) {
-    if (flag.name == name) return &flag;
-  }
-  return nullptr;
-}
+constexpr std::string_view kOnlyWithServers[] = {"--optimizer", "--staleness", "--start-with"};
 
 // What only one strategy has, under the other.
-void check_strategy(const std::vector<const Flag*>& used, const Options& options,
+void check_strategy(const std::vector<std::string_view>& used, const Options& options,
                     std::vector<std::string>& faults) {
-  for (const Flag* const flag : used) {
-    if (!flag->of || *flag->of == options.strategy) continue;
-    faults.push_back(std::string(flag->name) + " goes with --strategy parameter-server only");
+  if (options.strategy == Strategy::kParameterServer) return;
+  for (const std::string_view name : used) {
+    if (std::ranges::find(kOnlyWithServers, name) == std::end(kOnlyWithServers)) continue;
+    faults.push_back(std::string(name) + " goes with --strategy parameter-server only");
   }
 }
 
@@ -114,32 +105,9 @@ collective::Result<Options, std::vector<std::string>> parse(
   Options options = std::move(defaults);
   Raw raw;
   const Flags flags = flags_of(options, raw);
-  std::vector<const Flag*> used;
+  const Switch switches[] = {{"--help", options.help}, {"-h", options.help}};
   std::vector<std::string> faults;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
-      options.help = true;
-      continue;
-    }
-    const std::size_t equals = argument.find('=');
-    const Flag* const flag = find(flags, argument.substr(0, equals));
-    if (flag == nullptr) {
-      faults.push_back("there is no " + std::string(argument));
-      continue;
-    }
-    used.push_back(flag);
-    const bool attached = equals != std::string_view::npos;
-    if (!attached && i + 1 == arguments.size()) {
-      faults.push_back(std::string(flag->name) + " needs a value");
-      continue;
-    }
-    const std::string_view value = attached ? argument.substr(equals + 1) : arguments[++i];
-    if (!flag->read(value)) {
-      faults.push_back(std::string(flag->name) + " is '" + std::string(value) + "', not " +
-                       std::string(flag->expected));
-    }
-  }
+  const std::vector<std::string_view> used = read_flags(arguments, flags, switches, faults);
   check_strategy(used, options, faults);
   if (!faults.empty()) return faults;
   settle(raw, options);

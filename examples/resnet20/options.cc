@@ -1,28 +1,18 @@
 #include "options.h"
 
-#include <option_readers.h>
+#include <flags.h>
 
 #include <utility>
 
 namespace muster::resnet20 {
 namespace {
 
+using examples::Flag;
 using examples::number;
 using examples::Reader;
+using examples::Switch;
 using examples::text;
 using examples::word;
-
-struct Flag {
-  std::string_view name;
-  std::string_view expected;  // as in "--seed is 'x', not a whole number from 0"
-  Reader read;
-};
-
-// One without a value.
-struct Switch {
-  std::string_view name;
-  bool& target;
-};
 
 Reader only(std::string_view allowed) {
   return [allowed](std::string_view text) { return text == allowed; };
@@ -67,14 +57,6 @@ std::vector<Flag> flags_of(Options& options) {
   };
 }
 
-template <typename Entry>
-Entry* find(std::vector<Entry>& entries, std::string_view name) {
-  for (Entry& entry : entries) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 std::string_view to_string(Optimizer optimizer) {
@@ -87,35 +69,13 @@ std::string_view to_string(Optimizer optimizer) {
 collective::Result<Options, std::vector<std::string>> parse(
     std::span<const std::string_view> arguments) {
   Options options;
-  std::vector<Flag> flags = flags_of(options);
-  std::vector<Switch> switches = {{"--help", options.help},
-                                  {"-h", options.help},
-                                  {"--resume", options.resume},
-                                  {"--sync_batch_norm", options.sync_batch_norm}};
+  const std::vector<Flag> flags = flags_of(options);
+  const std::vector<Switch> switches = {{"--help", options.help},
+                                        {"-h", options.help},
+                                        {"--resume", options.resume},
+                                        {"--sync_batch_norm", options.sync_batch_norm}};
   std::vector<std::string> faults;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view argument = arguments[i];
-    if (const Switch* const found = find(switches, argument)) {
-      found->target = true;
-      continue;
-    }
-    const std::size_t equals = argument.find('=');
-    const Flag* const flag = find(flags, argument.substr(0, equals));
-    if (flag == nullptr) {
-      faults.push_back("there is no " + std::string(argument));
-      continue;
-    }
-    const bool attached = equals != std::string_view::npos;
-    if (!attached && i + 1 == arguments.size()) {
-      faults.push_back(std::string(flag->name) + " needs a value");
-      continue;
-    }
-    const std::string_view value = attached ? argument.substr(equals + 1) : arguments[++i];
-    if (!flag->read(value)) {
-      faults.push_back(std::string(flag->name) + " is '" + std::string(value) + "', not " +
-                       std::string(flag->expected));
-    }
-  }
+  read_flags(arguments, flags, switches, faults);
   if (options.resume && options.checkpoint.empty()) {
     faults.emplace_back("--resume needs --checkpoint with the folder to go on from");
   }
