@@ -29,7 +29,7 @@ def plain_environment():
 
 
 class Muster:
-    library, python = "muster", PYTHON
+    package, python = "muster", PYTHON
 
     def launcher(self):
         return [PYTHON, "-m", "muster.runner.launch", "-np", str(COUNT)]
@@ -40,7 +40,7 @@ class Muster:
 
 
 class Horovod:
-    library, python = "horovod", str(HOROVOD / "python")
+    package, python = "horovod", str(HOROVOD / "python")
 
     def __init__(self, *options, **settings):
         self.options = options
@@ -58,7 +58,7 @@ class Horovod:
 class Gloo:
     """torch.distributed, by torchrun's variables and a file."""
 
-    library, python = "gloo", PYTHON
+    package, python = "gloo", PYTHON
 
     def launcher(self):
         # All that a launcher of two processes on one host has to do.
@@ -102,7 +102,7 @@ def measured(subject, part, *words, patience=300):
     """What rank 0 of a subject found in one part of ranks.py."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         path = pathlib.Path(folder) / "found.json"
-        output = started(subject, [subject.python, str(RANKS), subject.library, part, str(path), *words], folder,
+        output = started(subject, [subject.python, str(RANKS), subject.package, part, str(path), *words], folder,
                          patience)
         if not path.exists():
             raise Failed("rank 0 found nothing: " + " | ".join(output.strip().splitlines()[-3:]))

@@ -49,7 +49,7 @@ class Result:
     __slots__ = ("address", "bytes_of_rank", "_pointer", "_free")
 
     def __init__(self, session: Session, pointer: int) -> None:
-        loaded = session.library
+        loaded = session.native
         self._pointer = pointer
         self._free = loaded.muster_result_free
         self.address: int = loaded.muster_result_data(pointer) or 0

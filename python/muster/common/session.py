@@ -22,7 +22,7 @@ SHUT_DOWN = "the world was shut down"
 
 
 class Session:
-    __slots__ = ("pointer", "ranks", "rank", "size", "library", "begin", "run", "wait_for", "is_done", "closed",
+    __slots__ = ("pointer", "ranks", "rank", "size", "native", "begin", "run", "wait_for", "is_done", "closed",
                  "dropped", "_names")
 
     def __init__(self, pointer: Any, ranks: Tuple[int, ...], rank: int, loaded: Any) -> None:
@@ -31,7 +31,7 @@ class Session:
         self.ranks = ranks
         self.rank = rank
         self.size = len(ranks)
-        self.library = loaded
+        self.native = loaded
         self.begin = loaded.muster_session_begin
         self.run = loaded.muster_session_run
         self.wait_for = loaded.muster_session_wait_for
@@ -52,7 +52,7 @@ class Session:
 
     def error_of(self, code: int) -> Exception:
         """The exception for the last failure of the library on this thread."""
-        error = error_of(self.library, code)
+        error = error_of(self.native, code)
         if self.closed is not None and isinstance(error, ValueError):
             return HorovodInternalError(self.closed)  # what was wrong with the call is that it came too late
         return error
@@ -62,7 +62,7 @@ class Session:
         code, and those of refuse()."""
         if self.closed is not None:
             self.refuse()
-        code = getattr(self.library, name)(self.pointer, *arguments)
+        code = getattr(self.native, name)(self.pointer, *arguments)
         if code != abi.OK:
             raise self.error_of(code)
 
@@ -70,7 +70,7 @@ class Session:
         """The rank of the set that joined last; -1 where nobody did."""
         if self.closed is not None:
             self.refuse()
-        return int(self.library.muster_session_last_joined(self.pointer))
+        return int(self.native.muster_session_last_joined(self.pointer))
 
     def next_name(self, kind: str) -> str:
         """A name for an operation that was given none: counted for each kind, so that the ranks of the set agree if
@@ -94,6 +94,6 @@ class Session:
         """Fails what is pending, so that all who wait return, and leaves. Once."""
         if self.closed is None:
             self.closed = SHUT_DOWN
-            self.library.muster_session_end(self.pointer)
+            self.native.muster_session_end(self.pointer)
             # Only now does nobody write into these any more.
             self.dropped.clear()

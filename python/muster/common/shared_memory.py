@@ -44,7 +44,7 @@ def allocate(process_set: ProcessSet, size: int) -> Optional[Shared]:
     session = session_of(process_set)
     if session.closed is not None:
         session.refuse()
-    address = session.library.muster_session_allocate_shared(session.pointer, size)
+    address = session.native.muster_session_allocate_shared(session.pointer, size)
     if not address:
         return None
     begin = address - address % mmap.PAGESIZE
@@ -52,7 +52,7 @@ def allocate(process_set: ProcessSet, size: int) -> Optional[Shared]:
     # A second mapping of the same pages: that is what mremap() of nothing at all gives.
     own = _libc.mremap(begin, 0, length, _MREMAP_MAYMOVE)
     if own == _FAILED:
-        session.library.muster_session_free_shared(session.pointer, address)
+        session.native.muster_session_free_shared(session.pointer, address)
         return None
     array = (ctypes.c_ubyte * size).from_address(own + address - begin)
     weakref.finalize(array, _give_back, session, address, own, length).atexit = False
@@ -62,4 +62,4 @@ def allocate(process_set: ProcessSet, size: int) -> Optional[Shared]:
 def _give_back(session: Session, address: int, own: int, length: int) -> None:
     _libc.munmap(own, length)
     if session.closed is None:
-        session.library.muster_session_free_shared(session.pointer, address)
+        session.native.muster_session_free_shared(session.pointer, address)

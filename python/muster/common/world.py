@@ -26,7 +26,7 @@ class World:
 
     def __init__(self, comm: int, place: Place, knobs: Knobs, loaded: Any) -> None:
         self.comm = comm
-        self.library = loaded
+        self.native = loaded
         self.knobs = knobs
         self.process = os.getpid()
         self.rank: int = loaded.muster_rank(comm)
@@ -59,12 +59,12 @@ class World:
         """
         group = c_void_p()
         listed = (c_int * len(ranks))(*ranks)
-        check(self.library, self.library.muster_group(self.comm, listed, len(ranks), byref(group)))
+        check(self.native, self.native.muster_group(self.comm, listed, len(ranks), byref(group)))
         own = tuple(ranks).index(self.rank)
         options = self.knobs.session_options(number, own)
         pointer = c_void_p()
-        check(self.library, self.library.muster_session_start(group, byref(options), byref(pointer)))
-        session = Session(pointer, tuple(ranks), own, self.library)
+        check(self.native, self.native.muster_session_start(group, byref(options), byref(pointer)))
+        session = Session(pointer, tuple(ranks), own, self.native)
         self.sessions[number] = session
         return session
 
@@ -74,7 +74,7 @@ class World:
         for number in sorted(self.sessions, reverse=True):
             self.sessions.pop(number).end()
         comm, self.comm = self.comm, 0
-        self.library.muster_disconnect(comm or None)
+        self.native.muster_disconnect(comm or None)
 
 
 lock = threading.RLock()

@@ -15,17 +15,11 @@ from ..tensorflow.keras import (Adasum, Average, DistributedOptimizer, Max, Min,
                                 local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built,
                                 rank, reducescatter, remove_process_set, rocm_built, shutdown, size, start_timeline,
                                 stop_timeline)
+from ..tensorflow.keras import __all__ as _names
 from ..tensorflow.keras.loading import load_with
 from .library import keras as _keras
 
-__all__ = [
-    "Adasum", "Average", "Compression", "DistributedOptimizer", "Max", "Min", "PartialDistributedOptimizer",
-    "ProcessSet", "Product", "Sum", "add_process_set", "allgather", "allgather_object", "allreduce", "broadcast",
-    "broadcast_global_variables", "broadcast_object", "broadcast_object_fn", "broadcast_variables", "callbacks",
-    "ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built",
-    "gloo_enabled", "init", "is_homogeneous", "is_initialized", "load_model", "local_rank", "local_size", "mpi_built",
-    "mpi_enabled", "mpi_threads_supported", "nccl_built", "rank", "reducescatter", "remove_process_set", "rocm_built",
-    "shutdown", "size", "start_timeline", "stop_timeline"]
+__all__ = _names
 
 
 def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None,

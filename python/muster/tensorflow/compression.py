@@ -6,36 +6,11 @@ from typing import Any, Optional, Tuple
 
 import tensorflow as tf
 
-
-class Compressor:
-    """What makes a tensor smaller before it is reduced, and whole again after. Derive from it for one of your own."""
-
-    @staticmethod
-    def compress(tensor: tf.Tensor) -> Tuple[tf.Tensor, Any]:
-        """What travels, and whatever decompress() needs to know."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: tf.Tensor, ctx: Any) -> tf.Tensor:
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    """All tensors as they are."""
-
-    @staticmethod
-    def compress(tensor: tf.Tensor) -> Tuple[tf.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: tf.Tensor, ctx: Any) -> tf.Tensor:
-        return tensor
+from ..common.compression import Compressor, NoneCompressor
 
 
 class _CastCompressor(Compressor):
     """Floats with 16 bits; other types as they are. They are added in single precision all the same."""
-
-    wire_type: tf.DType = tf.float16
 
     @classmethod
     def compress(cls, tensor: tf.Tensor) -> Tuple[tf.Tensor, Optional[tf.DType]]:  # type: ignore[override]
@@ -50,6 +25,8 @@ class _CastCompressor(Compressor):
 
 class FP16Compressor(_CastCompressor):
     """Half precision: 11 bits of precision, nothing above 65504."""
+
+    wire_type = tf.float16
 
 
 class BF16Compressor(_CastCompressor):

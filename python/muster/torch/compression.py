@@ -6,36 +6,7 @@ from typing import Any, Optional, Tuple
 
 import torch
 
-
-class Compressor:
-    """What makes a tensor smaller before it is reduced, and whole again after. Derive from it for one of your own.
-
-    `wire_type` is the type that a tensor of floats travels in, where that is all that is done; the optimizer then
-    converts whole buckets at once.
-    """
-
-    wire_type: Optional[torch.dtype] = None
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
-        """What travels, and whatever decompress() needs to know."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    """All tensors as they are."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        return tensor
+from ..common.compression import Compressor, NoneCompressor
 
 
 class _CastCompressor(Compressor):

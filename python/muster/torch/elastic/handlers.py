@@ -38,29 +38,11 @@ class StateHandler:
         self.save()
 
 
-class ModelStateHandler(StateHandler):
-    """A torch.nn.Module, by its state dictionary."""
+class _DictionaryHandler(StateHandler):
+    """What has a state dictionary."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__(model)
-        self.save()
-
-    def save(self) -> None:
-        self._saved = copy.deepcopy(self.value.state_dict())
-
-    def restore(self) -> None:
-        self.value.load_state_dict(self._saved)
-
-    def sync(self) -> None:
-        broadcast_parameters(self.value.state_dict(), root_rank=0)
-        self.save()
-
-
-class OptimizerStateHandler(StateHandler):
-    """A torch.optim.Optimizer, distributed or not, by its state dictionary."""
-
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        super().__init__(optimizer)
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
         self.save()
 
     def save(self) -> None:
@@ -70,23 +52,25 @@ class OptimizerStateHandler(StateHandler):
         # A copy: an optimizer may go on to work in the tensors that it is given.
         self.value.load_state_dict(copy.deepcopy(self._saved))
 
+
+class ModelStateHandler(_DictionaryHandler):
+    """A torch.nn.Module."""
+
+    def sync(self) -> None:
+        broadcast_parameters(self.value.state_dict(), root_rank=0)
+        self.save()
+
+
+class OptimizerStateHandler(_DictionaryHandler):
+    """A torch.optim.Optimizer, distributed or not."""
+
     def sync(self) -> None:
         broadcast_optimizer_state(self.value, root_rank=0)
         self.save()
 
 
-class SamplerStateHandler(StateHandler):
+class SamplerStateHandler(_DictionaryHandler):
     """An ElasticSampler: what ranks have seen of the epoch counts as seen."""
-
-    def __init__(self, sampler: ElasticSampler) -> None:
-        super().__init__(sampler)
-        self.save()
-
-    def save(self) -> None:
-        self._saved = copy.deepcopy(self.value.state_dict())
-
-    def restore(self) -> None:
-        self.value.load_state_dict(copy.deepcopy(self._saved))
 
     def sync(self) -> None:
         # Rank 0's model counts. A worker that has just begun, or that committed a batch that rank 0 did not, has seen
