@@ -81,7 +81,8 @@ class Worlds(unittest.TestCase):
             if time == 5:
                 descriptors, threads = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
-        self.assertLessEqual(len(os.listdir("/proc/self/task")), threads)
+        # The thread that joined the last world may be on its way out.
+        self.assertLessEqual(len(os.listdir("/proc/self/task")), threads + 1)
 
     def test_where_everybody_is(self):
         self.assertEqual((basics.local_rank(), basics.local_size()), (self.rank, self.size))
