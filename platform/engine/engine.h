@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
+#include "engine/room.h"
 #include "job/exit_status.h"
 #include "launch/image_facts.h"
 #include "launch/task_plan.h"
@@ -171,6 +172,27 @@ class Engine {
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
       const Gang& gang, std::vector<ImageWish> images,
       std::function<void(const std::string&)> progress, Prepared done);
+
+  /// Whether it asks a cluster for room (room.h). Where it does not, tasks are started on whichever
+  /// of nodes() the caller has chosen.
+  virtual bool asks_for_room() const { return false; }
+
+  using RoomListener = std::function<void(const Gang&, const RoomNews&)>;
+  /// Who hears of rooms; set once, before any is asked for. Never called within a call of this
+  /// engine.
+  virtual void hear_of_rooms(RoomListener listener) { static_cast<void>(listener); }
+
+  /// Asks for room for a gang, and tells what comes of it. Of a gang that an earlier server asked
+  /// for, that request is taken up: no gang ever has two.
+  virtual void ask_for_room(const Gang& gang, RoomWish wish) {
+    static_cast<void>(gang);
+    static_cast<void>(wish);
+  }
+
+  /// The gang needs none any more, or never did. What of it still runs is ended at once.
+  /// Idempotent; holds though this server ends or the cluster does not answer right now. Nothing
+  /// more is told of the gang's room.
+  virtual void give_back_room(const Gang& gang) { static_cast<void>(gang); }
 
   /// How tasks on these nodes would reach each other.
   virtual launch::Reach reach(const std::vector<std::string>& nodes) const {

@@ -16,8 +16,10 @@ constexpr Names<Volume::Kind, 4> kVolumeKinds{{{Volume::Kind::kHostPath, "host_p
                                                {Volume::Kind::kStorage, "storage"},
                                                {Volume::Kind::kArtifacts, "artifacts"}}};
 
-constexpr Names<LaunchBy, 3> kLaunchers{
-    {{LaunchBy::kAuto, "auto"}, {LaunchBy::kSsh, "ssh"}, {LaunchBy::kAgent, "agent"}}};
+constexpr Names<LaunchBy, 4> kLaunchers{{{LaunchBy::kAuto, "auto"},
+                                         {LaunchBy::kSsh, "ssh"},
+                                         {LaunchBy::kAgent, "agent"},
+                                         {LaunchBy::kSrun, "srun"}}};
 
 constexpr Names<PullPolicy, 3> kPullPolicies{{{PullPolicy::kIfMissing, "if-missing"},
                                               {PullPolicy::kAlways, "always"},

@@ -39,6 +39,7 @@ enum class LaunchBy {
   kAuto,   ///< by ssh where the images have what it takes, else by Muster's own remote shell
   kSsh,    ///< ssh, and an sshd in each worker
   kAgent,  ///< Muster's own: an image needs nothing but its MPI
+  kSrun,   ///< Slurm's srun starts the ranks, and the MPI asks it by PMIx; only there
 };
 
 std::string_view to_string(LaunchBy launch);
@@ -70,6 +71,18 @@ struct ContainerSpec {
   int64_t shm_bytes = 0;                  ///< of /dev/shm; 0: as the engine has it
 
   bool operator==(const ContainerSpec&) const = default;
+};
+
+/// What is said to Slurm of a job, where it runs there, beside what is made of the rest of the
+/// spec. Empty: nothing, and what Slurm does then holds.
+struct SlurmSpec {
+  std::string partition;  ///< in the place of the node pools: "gpu", or several: "gpu,long"
+  std::string account;    ///< in the place of the project's
+  std::string qos;
+  std::string reservation;
+  std::string constraint;  ///< features of nodes: "a100&nvlink"
+
+  bool operator==(const SlurmSpec&) const = default;
 };
 
 /// What one task needs of a node. Zero means: no claim.
@@ -208,6 +221,7 @@ struct JobSpec {
   std::string user;        ///< "NAME-OR-NUMBER[:GROUP]" of the image; empty: whom the image says
   RegistryLogin registry;  ///< of `image`
   ContainerSpec container;
+  SlurmSpec slurm;
   LaunchBy launch = LaunchBy::kAuto;  ///< kMpi
   /// argv: of the single task, of the launcher, or of every worker of a kGrpc or kTorch job. Empty:
   /// what the image runs.
