@@ -70,6 +70,7 @@ test: build ## run every unit, conformance and end-to-end test
 
 # Real engines, Podman and Docker, each with storage, networks and processes of its own.
 test-containers: build images ## run the tests of tasks in containers (as root)
+	@cmake --build --preset release --target container_tests container_conformance_test
 	@scripts/run_tests.sh release -L '^containers$$'
 
 test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in sandboxes (as root)
