@@ -177,6 +177,9 @@ class Engine {
   /// of nodes() the caller has chosen.
   virtual bool asks_for_room() const { return false; }
 
+  /// Whom it asks, for sentences: "Slurm".
+  virtual std::string cluster_name() const { return "the cluster"; }
+
   using RoomListener = std::function<void(const Gang&, const RoomNews&)>;
   /// Who hears of rooms; set once, before any is asked for. Never called within a call of this
   /// engine.
@@ -205,8 +208,15 @@ class Engine {
   struct ProgramsInTasks {
     std::string shim;
     std::string remote_shell;
+    /// `JOINER --join TASKS PROGRAM...` runs a program that the cluster has started on a node
+    /// within the task that runs there; empty: there is none.
+    std::string joiner = {};
   };
   virtual ProgramsInTasks programs_in_tasks() const { return {}; }
+
+  /// The cluster's own program that starts ranks (job::LaunchBy::kSrun), as tasks see it: a path of
+  /// srun. Empty: there is none.
+  virtual std::string srun_in_tasks() const { return {}; }
 
   /// What the task's mpirun said it is ("Open MPI 4.1.4"); empty: it was not asked, or none knows
   /// it. There from the time on that the start of the task is done.
