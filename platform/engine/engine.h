@@ -180,6 +180,13 @@ class Engine {
   /// Whom it asks, for sentences: "Slurm".
   virtual std::string cluster_name() const { return "the cluster"; }
 
+  /// What of a wish no cluster of this kind could ever give: told before a job is taken, without
+  /// asking anybody. kRefused, with what to ask for in its place.
+  virtual Result<void> check_room(const RoomWish& wish) const {
+    static_cast<void>(wish);
+    return {};
+  }
+
   using RoomListener = std::function<void(const Gang&, const RoomNews&)>;
   /// Who hears of rooms; set once, before any is asked for. Never called within a call of this
   /// engine.

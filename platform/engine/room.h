@@ -71,8 +71,9 @@ struct RoomPlace {
 
 /// The room is there, and on every node of it what will start its tasks.
 struct RoomGiven {
-  std::vector<RoomPlace> places;  ///< of each task, but for those that may be missing
-  std::string text;               ///< where, in the cluster's words: "Slurm job 17"
+  /// Of each task, but for the last of those that may be missing.
+  std::vector<RoomPlace> places;
+  std::string text;  ///< where, in the cluster's words: "Slurm job 17"
 
   bool operator==(const RoomGiven&) const = default;
 };
@@ -90,8 +91,10 @@ struct RoomSays {
   bool operator==(const RoomSays&) const = default;
 };
 
-/// The cluster has taken the room away. For each task that had not ended a TaskEnded follows, as
-/// lost; where none had been started, nothing does.
+/// The cluster has taken the room away, or whatever it was about to give: it may also be told of a
+/// gang that waits (a node of it never called). For each task that had not ended a TaskEnded
+/// follows, as lost; where none had been started, nothing does. The gang is asked for no more; who
+/// wants to go on asks for the next attempt, and gives this one back after that.
 struct RoomTaken {
   enum class Why {
     kEvicted,    ///< for another, or by hand to run again later: the job is to be asked for again
