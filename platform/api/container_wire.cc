@@ -64,7 +64,8 @@ void read_containers(Fields& fields, JobSpec& spec) {
   fields.read("user", spec.user);
   read_login(fields, spec.registry);
   fields.object("container", [&](Fields& inner) { read_container(inner, spec.container); });
-  fields.choose("launch", spec.launch, {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent},
+  fields.choose("launch", spec.launch,
+                {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent, LaunchBy::kSrun},
                 job::to_string);
   fields.read("replaces_entrypoint", spec.replaces_entrypoint);
 }

@@ -61,7 +61,7 @@ TEST(ContainerWire, TellsNothingOfWhatHasItsDefault) {
 
 TEST(ContainerWire, IsReadBackForEachPolicyAndEachLaunch) {
   for (const auto pull : {PullPolicy::kIfMissing, PullPolicy::kAlways, PullPolicy::kNever}) {
-    for (const auto launch : {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent}) {
+    for (const auto launch : {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent, LaunchBy::kSrun}) {
       JobSpec spec = in_an_image();
       spec.container.pull = pull;
       spec.launch = launch;
@@ -91,7 +91,7 @@ TEST(ContainerWire, SaysWhatIsWrongByField) {
              "container.capabilities must be a list of texts, not text",
              "container.shm_bytes must be a whole number, not text",
              "container.root is not a field",
-             "launch 'shh' is none of auto, ssh, agent; did you mean 'ssh'?",
+             "launch 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?",
              "replaces_entrypoint must be true or false, not text",
              "leader.user must be text, not a list",
              "leader.registry.secret must be text, not a whole number"}));

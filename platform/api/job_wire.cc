@@ -111,7 +111,8 @@ void write_launch(JsonWriter& json, const job::LaunchFacts& launch) {
 job::LaunchFacts read_launch(Fields& fields) {
   using job::LaunchBy;
   job::LaunchFacts launch;
-  fields.choose("by", launch.by, {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent},
+  fields.choose("by", launch.by,
+                {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent, LaunchBy::kSrun},
                 job::to_string, Need::kRequired);
   fields.read("why", launch.why);
   fields.read("mpi", launch.mpi);

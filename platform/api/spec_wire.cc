@@ -35,6 +35,7 @@ void read_secrets(Fields& fields, std::vector<job::SecretUse>& secrets) {
 void write_programs(JsonWriter& json, const JobSpec& spec) {
   if (!spec.image.empty()) json.key("image").text(spec.image);
   write_containers(json, spec);
+  write_slurm_if_any(json, spec.slurm);
   json.key("command").texts(spec.command);
   if (!spec.arguments.empty()) json.key("arguments").texts(spec.arguments);
   if (!spec.worker_command.empty()) json.key("worker_command").texts(spec.worker_command);
@@ -104,6 +105,7 @@ void read_spec(Fields& fields, JobSpec& spec) {
                 job::to_string);
   fields.read("image", spec.image);
   read_containers(fields, spec);
+  read_slurm(fields, spec.slurm);
   fields.read("command", spec.command, Need::kRequired);
   fields.read("arguments", spec.arguments);
   fields.read("workers", spec.workers);

@@ -44,4 +44,10 @@ void read_login(Fields& fields, job::RegistryLogin& login);
 void write_containers(JsonWriter& json, const job::JobSpec& spec);
 void read_containers(Fields& fields, job::JobSpec& spec);
 
+// slurm_wire.cc
+
+/// The field "slurm": what is said to Slurm of a job.
+void write_slurm_if_any(JsonWriter& json, const job::SlurmSpec& slurm);
+void read_slurm(Fields& fields, job::SlurmSpec& slurm);
+
 }  // namespace muster::api

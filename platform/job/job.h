@@ -66,7 +66,7 @@ struct Task {
 
 /// How the ranks of an MPI job were started, once that is known.
 struct LaunchFacts {
-  LaunchBy by = LaunchBy::kAuto;  ///< kSsh or kAgent; kAuto: not known yet
+  LaunchBy by = LaunchBy::kAuto;  ///< how it was; kAuto: not known yet
   std::string why;                ///< "the images have sshd and ssh"
   std::string mpi;                ///< "Open MPI 4.1.4", as its mpirun says; empty: not known
 

@@ -94,7 +94,8 @@ TEST(Names, OfKindsReadBack) {
 }
 
 TEST(Names, OfWaysToLaunchAndToPullReadBack) {
-  for (const LaunchBy launch : {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent}) {
+  for (const LaunchBy launch :
+       {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent, LaunchBy::kSrun}) {
     EXPECT_EQ(launch_by_of(to_string(launch)), launch);
   }
   for (const PullPolicy policy :

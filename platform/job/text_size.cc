@@ -22,6 +22,11 @@ size_t size_of(const RegistryLogin& login) {
   return login.server.size() + login.username.size() + login.secret.size();
 }
 
+size_t size_of(const SlurmSpec& slurm) {
+  return slurm.partition.size() + slurm.account.size() + slurm.qos.size() +
+         slurm.reservation.size() + slurm.constraint.size();
+}
+
 size_t size_of(const RoleSpec& role) {
   return role.image.size() + role.user.size() + size_of(role.registry) + size_of(role.command) +
          size_of(role.arguments) + size_of(role.environment);
@@ -43,9 +48,10 @@ size_t size_of(const std::vector<Volume>& volumes) {
 
 size_t text_size(const JobSpec& spec) {
   return spec.folder.size() + spec.image.size() + spec.user.size() + size_of(spec.registry) +
-         size_of(spec.container.capabilities) + size_of(spec.command) + size_of(spec.arguments) +
-         size_of(spec.worker_command) + size_of_roles(spec) + size_of(spec.volumes) +
-         size_of(spec.labels) + size_of(spec.annotations) + size_of(spec.environment);
+         size_of(spec.container.capabilities) + size_of(spec.slurm) + size_of(spec.command) +
+         size_of(spec.arguments) + size_of(spec.worker_command) + size_of_roles(spec) +
+         size_of(spec.volumes) + size_of(spec.labels) + size_of(spec.annotations) +
+         size_of(spec.environment);
 }
 
 }  // namespace muster::job

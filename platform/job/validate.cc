@@ -9,6 +9,7 @@
 #include "job/validate_roles.h"
 #include "job/validate_scheduling.h"
 #include "job/validate_secrets.h"
+#include "job/validate_slurm.h"
 #include "job/validate_volumes.h"
 
 namespace muster::job {
@@ -67,6 +68,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_programs(spec, check);
   check_shape(spec, check);
   check_container(spec, check);
+  check_slurm(spec.slurm, check);
   check_scheduling(spec, check);
   check_environments(spec, check);
   check_size(spec, check);

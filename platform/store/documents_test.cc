@@ -89,10 +89,10 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
 
 TEST(JobDocument, OfAnEarlierMusterHasTheDefaultsOfEveryFieldThatItNeedNotHold) {
   json old = json::from_cbor(to_document(full_job("j1", "one")));
-  for (const char* key :
-       {"image", "user", "registry", "container", "launch", "keeps_entrypoint", "arguments",
-        "worker_command", "leader", "leader_slots", "parameter_servers", "parameter_server",
-        "evaluators", "evaluator", "volumes", "held", "labels", "annotations"}) {
+  for (const char* key : {"image", "user", "registry", "container", "slurm", "launch",
+                          "keeps_entrypoint", "arguments", "worker_command", "leader",
+                          "leader_slots", "parameter_servers", "parameter_server", "evaluators",
+                          "evaluator", "volumes", "held", "labels", "annotations"}) {
     ASSERT_EQ(old["spec"].erase(key), 1U) << key;
   }
 
@@ -102,6 +102,7 @@ TEST(JobDocument, OfAnEarlierMusterHasTheDefaultsOfEveryFieldThatItNeedNotHold) 
   spec.user.clear();
   spec.registry = {};
   spec.container = {};
+  spec.slurm = {};
   spec.launch = job::LaunchBy::kAuto;
   spec.replaces_entrypoint = true;
   spec.arguments = spec.worker_command = {};
@@ -182,7 +183,8 @@ TEST(JobDocument, OfATaskTellsItsSeatWhereThatIsNotItsPlaceInTheList) {
 
 TEST(JobDocument, IsReadBackForEachWayToLaunchAndToPull) {
   job::Job job = full_job("j1", "one");
-  for (const auto launch : {job::LaunchBy::kAuto, job::LaunchBy::kSsh, job::LaunchBy::kAgent}) {
+  for (const auto launch :
+       {job::LaunchBy::kAuto, job::LaunchBy::kSsh, job::LaunchBy::kAgent, job::LaunchBy::kSrun}) {
     job.spec.launch = job.launch->by = launch;
     EXPECT_EQ(*from_document(to_document(job)), job);
   }

@@ -8,6 +8,7 @@ using job::ContainerSpec;
 using job::JobSpec;
 using job::RegistryLogin;
 using job::RoleSpec;
+using job::SlurmSpec;
 using job::Volume;
 using Pairs = std::map<std::string, std::string>;
 using Words = std::vector<std::string>;
@@ -86,6 +87,26 @@ ContainerSpec read_container(const CborValue& value) {
   return container;
 }
 
+SparseMap fields_of(const SlurmSpec& slurm) {
+  SparseMap fields;
+  add(fields, "partition", slurm.partition);
+  add(fields, "account", slurm.account);
+  add(fields, "qos", slurm.qos);
+  add(fields, "reservation", slurm.reservation);
+  add(fields, "constraint", slurm.constraint);
+  return fields;
+}
+
+SlurmSpec read_slurm(const CborValue& value) {
+  SlurmSpec slurm;
+  read_if_there(value, "partition", slurm.partition, bytes_of);
+  read_if_there(value, "account", slurm.account, bytes_of);
+  read_if_there(value, "qos", slurm.qos, bytes_of);
+  read_if_there(value, "reservation", slurm.reservation, bytes_of);
+  read_if_there(value, "constraint", slurm.constraint, bytes_of);
+  return slurm;
+}
+
 SparseMap fields_of(const RoleSpec& role) {
   SparseMap fields;
   add(fields, "image", role.image);
@@ -160,6 +181,7 @@ SparseMap extras_of(const JobSpec& spec) {
   add(extras, "user", spec.user);
   add(extras, "registry", fields_of(spec.registry));
   add(extras, "container", fields_of(spec.container));
+  add(extras, "slurm", fields_of(spec.slurm));
   if (spec.launch != job::LaunchBy::kAuto) {
     extras.add("launch", [&spec](CborWriter& out) { out.text(job::to_string(spec.launch)); });
   }
@@ -195,6 +217,7 @@ void read_extras(const CborValue& value, JobSpec& spec) {
   read_if_there(value, "user", spec.user, bytes_of);
   read_if_there(value, "registry", spec.registry, read_login);
   read_if_there(value, "container", spec.container, read_container);
+  read_if_there(value, "slurm", spec.slurm, read_slurm);
   read_if_there(value, "launch", spec.launch,
                 [](const CborValue& name) { return value_of(name, job::launch_by_of); });
   bool keeps_entrypoint = false;

@@ -16,19 +16,20 @@ from ._tables import Record
 from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
 
 __all__ = ["AcceptedContainer", "AcceptedResources", "AcceptedRetryRule", "AcceptedRoleSpec", "AcceptedScheduling",
-           "AcceptedSecretUse", "AcceptedSpec", "AcceptedVolume", "Amounts", "Artifact", "ArtifactList",
-           "AuditPage", "AuditRecord", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds", "DeadLetters",
-           "Device", "Event", "ExitStatus", "Explanation", "Failure", "FieldChange", "Forecast", "Happening",
-           "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind",
-           "LabelChanges", "Launch", "LaunchBy", "LogRecord", "LoginRequest", "MachineType", "MachineTypes",
-           "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser",
-           "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "Progress", "Project",
-           "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota",
-           "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction",
-           "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
-           "Secrets", "ServerInfo", "Share", "ShareChange", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Task", "Token", "TokenKind", "TokenRequest", "Tokens",
-           "Tree", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+           "AcceptedSecretUse", "AcceptedSlurm", "AcceptedSpec", "AcceptedVolume", "Amounts", "Artifact",
+           "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds",
+           "DeadLetters", "Device", "Event", "ExitStatus", "Explanation", "Failure", "FieldChange",
+           "Forecast", "Happening", "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs",
+           "KeyedSubscription", "Kind", "LabelChanges", "Launch", "LaunchBy", "LogRecord", "LoginRequest",
+           "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries",
+           "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult",
+           "Placing", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
+           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize",
+           "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling",
+           "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
+           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Task", "Token",
+           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
+           "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -79,9 +80,10 @@ Resize = Literal["auto", "live", "restart"]
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 
 #: How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd in each
-#: worker. `agent`: by Muster's own remote shell; an image needs nothing but its MPI. `auto`: by ssh
-#: where the images have what it takes.
-LaunchBy = Literal["auto", "ssh", "agent"]
+#: worker. `agent`: by Muster's own remote shell; an image needs nothing but its MPI. `srun`:
+#: Slurm's srun starts the ranks, and the MPI asks it by PMIx; only where the server runs jobs on
+#: Slurm. `auto`: by ssh where the images have what it takes.
+LaunchBy = Literal["auto", "ssh", "agent", "srun"]
 
 #: When an image is fetched: where the host has it not, at each start, or never.
 PullPolicy = Literal["if-missing", "always", "never"]
@@ -903,11 +905,49 @@ class AcceptedContainer(Record):
         )
 
 
+@dataclass
+class Slurm:
+    """What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine other
+    than Slurm it is kept and has no effect. What is absent or empty is not said, and what Slurm
+    does then holds.
+    """
+
+    #: In the place of the node pools; several with commas between them.
+    partition: Optional[str] = None
+    #: In the place of the project's.
+    account: Optional[str] = None
+    qos: Optional[str] = None
+    reservation: Optional[str] = None
+    #: Features of nodes, as Slurm joins them: `a100&nvlink`.
+    constraint: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class AcceptedSlurm(Record):
+    """What is said to Slurm of a job. What is absent is not said."""
+
+    partition: Optional[str] = None
+    account: Optional[str] = None
+    qos: Optional[str] = None
+    reservation: Optional[str] = None
+    constraint: Optional[str] = None
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSlurm":
+        return cls(
+            partition=wire.get("partition"),
+            account=wire.get("account"),
+            qos=wire.get("qos"),
+            reservation=wire.get("reservation"),
+            constraint=wire.get("constraint"),
+        )
+
+
 @dataclass(frozen=True)
 class Launch(Record):
     """How the ranks of an MPI job were started."""
 
-    #: `ssh` or `agent`; `auto` where it is not known yet.
+    #: `ssh`, `agent` or `srun`; `auto` where it is not known yet.
     by: LaunchBy
     #: As in `the images have sshd and ssh`.
     why: str
@@ -999,6 +1039,8 @@ class JobSpec:
     registry: Optional[Union[RegistryLogin, Mapping[str, Any]]] = None
     #: How far its containers are set apart from their hosts. Needs an image.
     container: Optional[Union[Container, Mapping[str, Any]]] = None
+    #: What is said to Slurm of it, where the server runs jobs there.
+    slurm: Optional[Union[Slurm, Mapping[str, Any]]] = None
     #: Of kind `mpi`.
     launch: Optional[LaunchBy] = None
     #: The command is run in the place of the image's entry point; else it is what that is given.
@@ -1084,6 +1126,7 @@ class AcceptedSpec(Record):
     user: Optional[str] = None
     registry: Optional[RegistryLogin] = None
     container: Optional[AcceptedContainer] = None
+    slurm: Optional[AcceptedSlurm] = None
     launch: Optional[LaunchBy] = None
     #: Absent: true.
     replaces_entrypoint: Optional[bool] = None
@@ -1138,6 +1181,7 @@ class AcceptedSpec(Record):
             user=wire.get("user"),
             registry=optional(wire.get("registry"), RegistryLogin.from_wire),
             container=optional(wire.get("container"), AcceptedContainer.from_wire),
+            slurm=optional(wire.get("slurm"), AcceptedSlurm.from_wire),
             launch=wire.get("launch"),
             replaces_entrypoint=wire.get("replaces_entrypoint"),
             arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
