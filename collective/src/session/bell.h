@@ -42,7 +42,7 @@ struct alignas(64) Bell {
     attention.exchange(static_cast<std::uint32_t>(how), std::memory_order_acq_rel);
   }
 
-  /// To be taken before looking for what there is, and handed to wait().
+  /// To be taken before looking for what there is, and whether to go on, and handed to wait().
   std::uint32_t count() const { return rung.load(std::memory_order_acquire); }
 
   /// Sleeps until it has rung since `seen`, or until the deadline.

@@ -47,10 +47,13 @@ bool Engine::has_work() {
   return coordinator_->has_record();
 }
 
+// Everything that the bell rings for is looked at after its count was taken, `stopping_` like the
+// rest: the ring of a leave() between the two would count as seen, and the thread sleep for ever.
 void Engine::serve() {
   std::optional<Deadline> until;
-  while (!stopping_) {
+  while (true) {
     const std::uint32_t seen = bell().count();
+    if (stopping_) return;
     bool on_duty = duty_.try_lock();
     if (!on_duty) {
       // Whoever has duty may have looked for work for the last time already: it looks again for

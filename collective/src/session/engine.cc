@@ -18,9 +18,19 @@ bool is_crowded(const World& world) {
 
 }  // namespace
 
-Engine::Engine(SessionBase base, SessionOptions options)
+std::unique_ptr<Channel> channel_over(const SessionBase& base, Channel::Take take) {
+  const World& world = base.world;
+  if (base.shared == nullptr || base.shared_bytes < least_shared_bytes(world.size)) {
+    return message_channel(world.rank, world.size, *world.monitor, std::move(take));
+  }
+  return shared_channel(world.rank, world.size, base.shared, base.shared_bytes, *world.monitor,
+                        std::move(take));
+}
+
+Engine::Engine(SessionBase base, SessionOptions options, MakeChannel make_channel)
     : base_(std::move(base)),
       options_(std::move(options)),
+      make_channel_(std::move(make_channel)),
       crowded_(is_crowded(base_.world)),
       carrier_(base_) {
   if (options_.fusion_bytes == 0) options_.fusion_bytes = kFusionBytes;
@@ -48,11 +58,8 @@ void Engine::take_part() {
       coordinator_->set_fusion_bytes(autotune_->current());
     }
   }
-  const auto hears = [this](int from, ByteView message) { return take(from, message); };
-  const bool shares = base_.shared != nullptr && base_.shared_bytes >= least_shared_bytes(size());
   channel_ =
-      shares ? shared_channel(rank(), size(), base_.shared, base_.shared_bytes, *monitor(), hears)
-             : message_channel(rank(), size(), *monitor(), hears);
+      make_channel_(base_, [this](int from, ByteView message) { return take(from, message); });
   failure_subscription_ = monitor()->on_failure([this] { bell().ring(); });
   thread_ = std::thread([this] { serve(); });
 }

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,9 +34,14 @@
 
 namespace muster::collective::session {
 
+/// The channel of a world of two or more: in shared memory where there is enough of it.
+std::unique_ptr<Channel> channel_over(const SessionBase& base, Channel::Take take);
+
 class Engine final : public Session {
  public:
-  Engine(SessionBase base, SessionOptions options);
+  using MakeChannel = std::function<std::unique_ptr<Channel>(const SessionBase&, Channel::Take)>;
+
+  Engine(SessionBase base, SessionOptions options, MakeChannel make_channel = channel_over);
   ~Engine() override;
 
   /// After the constructor, once.
@@ -158,6 +164,7 @@ class Engine final : public Session {
 
   SessionBase base_;
   SessionOptions options_;
+  MakeChannel make_channel_;
   bool crowded_;
 
   std::unique_ptr<Channel> channel_;  // null in a world of one

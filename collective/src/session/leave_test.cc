@@ -1,0 +1,150 @@
+// A rank that leaves waits for nobody: whatever the session's own thread is doing just then, and
+// whether the others are there still or not.
+#include <functional>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "communicator/solo_backend.h"
+#include "session/engine.h"
+#include "session/session_fixture.h"
+#include "world/join.h"
+
+namespace muster::collective::session {
+namespace {
+
+// A channel over which nothing comes. It stops the session's thread in its first step to the bell,
+// until somebody has rung.
+class StillChannel final : public Channel {
+ public:
+  struct Events {
+    std::latch reached_bell{1};
+    bool looked_for_records = false;
+  };
+  explicit StillChannel(Events& events) : events_(events) {}
+
+  Bell& bell() override {
+    if (std::this_thread::get_id() == maker_ || std::exchange(has_been_stopped_, true)) {
+      return bell_;
+    }
+    events_.reached_bell.count_down();
+    bell_.wait(0, std::nullopt);
+    return bell_;
+  }
+
+  // The last thing before the thread sleeps. Rings, or else it might for ever.
+  bool has_next() const override {
+    events_.looked_for_records = true;
+    bell_.ring();
+    return false;
+  }
+
+  Next next(Bytes& /*record*/) override { return Next::kNothing; }
+  void hand_over(ByteView /*message*/, Tally /*tally*/) override {}
+  void notify_self(Tally /*tally*/, bool /*has_record*/) override {}
+  void joins() override {}
+  void collect() override {}
+  bool has_collected_all() const override { return true; }
+  bool publish(ByteView /*record*/) override { return true; }
+  bool has_room_for(ByteView /*record*/) override { return true; }
+  void finished(std::uint32_t /*tally*/, int /*hand_overs*/) override {}
+  void all_joined() override {}
+  void leave(ByteView /*message*/) override {}
+  std::uint64_t longest() const override { return 1024; }
+
+ private:
+  Events& events_;
+  mutable Bell bell_;
+  const std::thread::id maker_ = std::this_thread::get_id();
+  bool has_been_stopped_ = false;  // the session's thread's
+};
+
+// leave() rings once. It may do so when the thread is about to note how often the bell has rung:
+// the thread must not take that ring for an old one and sleep.
+TEST(SessionLeave, IsSeenByAThreadThatWasJustAboutToLook) {
+  World world{.rank = 1, .size = 2, .hosts = {"a", "b"}};
+  world.monitor = std::make_unique<Monitor>(
+      MonitorOptions{.rank = 1, .host = "b", .timeout = testing::kPatience}, std::vector<Link>());
+  SoloBackend backend;
+  StillChannel::Events events;
+  Engine engine({.world = world, .backend = &backend}, {},
+                [&](const SessionBase& /*base*/, const Channel::Take& /*take*/) {
+                  return std::make_unique<StillChannel>(events);
+                });
+  ASSERT_TRUE(engine.start());
+  events.reached_bell.wait();
+
+  engine.leave();
+
+  EXPECT_FALSE(events.looked_for_records) << "the thread went on, and would have slept for ever";
+}
+
+class SessionLeaves : public SessionTest {
+ protected:
+  struct Rank {
+    std::unique_ptr<World> world;
+    std::unique_ptr<Session> session;  // goes first
+  };
+
+  // Runs `body` on both ranks of a new world. What it leaves of them ends with it.
+  static void run_two(const std::function<void(Rank)>& body) {
+    const std::vector<Options> options = testing::world_of(2);
+    testing::on_threads(2, [&](int rank) {
+      Result<std::unique_ptr<World>> world =
+          join(options[static_cast<std::size_t>(rank)], session_memory);
+      ASSERT_TRUE(world) << world.error().to_string();
+      std::unique_ptr<Session> session = session_of(**world, GetParam());
+      ASSERT_NE(session, nullptr);
+      body({*std::move(world), std::move(session)});
+    });
+  }
+};
+INSTANTIATE_SESSION_TEST(SessionLeaves);
+
+constexpr int kRounds = 40;  // for the many ways in which two may cross
+
+TEST_P(SessionLeaves, WithTheOther) {
+  for (int round = 0; round < kRounds; ++round) {
+    run_two([&](Rank rank) {
+      if (round % 2 == 0) EXPECT_OK(rank.session->wait(ticket_of(rank.session->barrier("b"))));
+      rank.session->leave();
+    });
+  }
+}
+
+TEST_P(SessionLeaves, WhereTheOtherIsGone) {
+  for (int round = 0; round < kRounds; ++round) {
+    std::latch gone(1);
+    run_two([&](Rank rank) {
+      const bool first = rank.world->rank == round % 2;
+      if (!first) gone.wait();
+      rank.session.reset();
+      rank.world.reset();
+      if (first) gone.count_down();
+    });
+  }
+}
+
+TEST_P(SessionLeaves, WhileItsThreadsWaitAndTheOtherHearsOfIt) {
+  for (int round = 0; round < kRounds; ++round) {
+    run_two([&](Rank rank) {
+      if (rank.world->rank != round % 2) {
+        EXPECT_FALSE(rank.session->wait(ticket_of(rank.session->barrier("alone"))));
+        return;
+      }
+      std::latch begun(1);
+      std::jthread waiting([&] {
+        const Ticket ticket = ticket_of(rank.session->barrier("also alone"));
+        begun.count_down();
+        EXPECT_FALSE(rank.session->wait(ticket));
+      });
+      begun.wait();
+      rank.session->leave();
+    });
+  }
+}
+
+}  // namespace
+}  // namespace muster::collective::session
