@@ -47,6 +47,7 @@ struct Submission {
   std::string folder = "/";                        ///< working directory of the script
   std::string output = "/dev/null";                ///< of the script, and errors
   std::map<std::string, std::string> environment;  ///< all that the script has
+  std::vector<std::string> options;  ///< further ones of sbatch, "--nice=100"; slurmrestd has none
 };
 
 enum class JobState {

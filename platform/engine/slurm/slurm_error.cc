@@ -1,0 +1,222 @@
+#include "engine/slurm/slurm_error.h"
+
+#include <array>
+#include <vector>
+
+#include "base/text.h"
+
+namespace muster::engine::slurm {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+constexpr size_t kLongestSentence = 1000;
+
+/// The controller was not reached: nothing has been asked of it.
+constexpr std::array<std::string_view, 9> kNotReached{
+    "(connect failure)",
+    "Could not establish a configuration source",
+    "Unable to establish configuration source",
+    "backup controller in standby",
+    "cannot stat file",
+    "DNS SRV lookup failed",
+    "Munge encode failed",
+    "Protocol authentication error",
+    "Invalid authentication credential",
+};
+
+/// It was, and what it made of that is not known.
+constexpr std::array<std::string_view, 10> kReplyLost{
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "(receive failure)",
+    "(send failure)",
+    "(shutdown failure)",
+    "Unexpected message received",
+    "Connection reset",
+    "Broken pipe",
+    "Communication connection failure",
+    "Header lengths are longer than data received",
+};
+
+/// It says no for now.
+constexpr std::array<std::string_view, 7> kTooMany{
+    "temporarily unable to accept job",
+    "Resource temporarily unavailable",
+    "MaxSubmitJob",
+    "GrpSubmitJob",
+    "MaxJobCount",
+    "Unable to create job record, try again",
+    "Too many jobs",
+};
+
+template <size_t N>
+bool has_one_of(std::string_view said, const std::array<std::string_view, N>& signs) {
+  for (const std::string_view sign : signs) {
+    if (said.find(sign) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+/// What of a submission a sentence is about.
+struct Subject {
+  std::string_view sign;
+  std::string Submission::* value;  ///< nullptr: none that is one word
+  std::string_view noun;
+  std::string_view advice;
+};
+
+constexpr std::string_view kPartitions =
+    "--slurm-partition chooses another; sinfo lists those there are";
+constexpr std::string_view kAccounts =
+    "--slurm-account chooses another; sacctmgr show associations lists those there are";
+constexpr std::string_view kSizes =
+    "no node that it may use is so large: let each worker ask for fewer --gpus, --cpus or less "
+    "--memory, ask for fewer workers, or choose another --slurm-partition; sinfo -Nl shows the "
+    "nodes";
+
+/// Those that name more before those that are part of them.
+constexpr std::array kSubjects{
+    Subject{"account/partition", &Submission::account, "account", kAccounts},
+    Subject{"nvalid account", &Submission::account, "account", kAccounts},
+    Subject{"account not permitted", &Submission::account, "account", kAccounts},
+    Subject{"AccountNotAllowed", &Submission::account, "account", kAccounts},
+    Subject{"QOS not permitted", &Submission::qos, "QOS",
+            "--slurm-qos chooses another; sacctmgr show qos lists those there are"},
+    Subject{"nvalid qos", &Submission::qos, "QOS",
+            "--slurm-qos chooses another; sacctmgr show qos lists those there are"},
+    Subject{"reservation", &Submission::reservation, "reservation",
+            "--slurm-reservation chooses another; scontrol show reservation lists those there are"},
+    Subject{"feature specification", &Submission::constraint, "constraint",
+            "--slurm-constraint chooses other features; sinfo -o '%N %f' lists those there are"},
+    Subject{"time limit",
+            nullptr,
+            {},
+            "give it a --time-limit that its partition allows; sinfo -o '%P %l' lists them"},
+    Subject{
+        "node name",
+        nullptr,
+        {},
+        "a node that the job is to avoid is not there any more; sinfo -N lists those there are"},
+    Subject{"group not permitted", &Submission::partition, "partition", kPartitions},
+    Subject{"artition", &Submission::partition, "partition", kPartitions},
+    Subject{"gres",
+            nullptr,
+            {},
+            "Slurm has no such GPUs: sinfo -o '%N %G' lists those there are, and --gpu-model "
+            "chooses among them"},
+    Subject{"Memory specification", nullptr, {}, kSizes},
+    Subject{"CPU count", nullptr, {}, kSizes},
+    Subject{"Node count", nullptr, {}, kSizes},
+    Subject{"node configuration", nullptr, {}, kSizes},
+    Subject{"More processors", nullptr, {}, kSizes},
+    Subject{"accounting/QOS policy",
+            nullptr,
+            {},
+            "it is beyond a limit of its account or QOS: ask for less, or choose another "
+            "--slurm-account or --slurm-qos"},
+    Subject{"Access/permission denied",
+            nullptr,
+            {},
+            "Slurm does not let this user submit jobs: ask who runs the cluster"},
+};
+
+const Subject* subject_of(std::string_view said) {
+  for (const Subject& subject : kSubjects) {
+    if (said.find(subject.sign) != std::string_view::npos) return &subject;
+  }
+  return nullptr;
+}
+
+/// What every program of Slurm puts before its sentences.
+void drop_prefixes(std::string_view& line) {
+  static constexpr std::array<std::string_view, 4> kMarks{
+      ": error: ", ": fatal: ", ": Warning: ", ": warning: "};
+  for (const std::string_view mark : kMarks) {
+    const size_t at = line.find(mark);
+    // Behind the name of a program, not within a sentence.
+    if (at != std::string_view::npos && line.substr(0, at).find(' ') == std::string_view::npos) {
+      line.remove_prefix(at + mark.size());
+    }
+  }
+  static constexpr std::array<std::string_view, 4> kDeeds{
+      "Batch job submission failed: ", "slurm_load_jobs error: ", "slurm_load_partitions: ",
+      "slurm_load_ctl_conf error: "};
+  for (const std::string_view deed : kDeeds) {
+    if (line.starts_with(deed)) line.remove_prefix(deed.size());
+  }
+}
+
+bool is_warning(std::string_view line) {
+  return line.find(": Warning: ") != std::string_view::npos ||
+         line.find(": warning: ") != std::string_view::npos;
+}
+
+Error unreachable(std::string what, std::string_view said) {
+  return Error{
+      .code = ErrorCode::kUnavailable,
+      .what = std::move(what) + ": " + sentence_of(said),
+      .advice = has_one_of(said, std::array<std::string_view, 3>{"Munge encode failed",
+                                                                 "authentication", "credential"})
+                    ? "see that munged runs here, and with the key of the cluster"
+                    : "see that slurmctld runs, and that SLURM_CONF names the cluster's "
+                      "slurm.conf: scontrol ping"};
+}
+
+}  // namespace
+
+std::string sentence_of(std::string_view said) {
+  std::vector<std::string> sentences;
+  std::vector<std::string> warnings;
+  for (const std::string& each : base::split(said, '\n')) {
+    std::string_view line = each;
+    const bool is_minor = is_warning(line);
+    drop_prefixes(line);
+    while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    auto& lines = is_minor ? warnings : sentences;
+    if (lines.empty() || lines.back() != line) lines.emplace_back(line);
+  }
+  if (sentences.empty()) sentences = std::move(warnings);
+  std::string text;
+  for (const std::string& each : sentences) text += (text.empty() ? "" : "; ") + each;
+  if (text.size() > kLongestSentence) text = text.substr(0, kLongestSentence) + "...";
+  return text;
+}
+
+Error refusal_of(std::string_view said, const Submission& submission) {
+  if (has_one_of(said, kReplyLost)) {
+    return Error{
+        .code = ErrorCode::kTimeout,
+        .what = "Slurm was asked for a job, and its answer was lost: " + sentence_of(said)};
+  }
+  if (has_one_of(said, kNotReached)) return unreachable("Slurm cannot be asked for a job", said);
+  const std::string sentence = sentence_of(said);
+  if (has_one_of(said, kTooMany)) {
+    return Error{.code = ErrorCode::kExhausted,
+                 .what = "Slurm takes no more jobs right now: " + sentence};
+  }
+  Error error{.code = ErrorCode::kRefused, .what = "Slurm refuses the job: " + sentence};
+  const Subject* subject = subject_of(said);
+  if (subject == nullptr) return error;
+  error.advice = subject->advice;
+  if (subject->value == nullptr) return error;
+  const std::string& value = submission.*subject->value;
+  error.what += "; its " + std::string(subject->noun) +
+                (value.empty() ? " is the default, for none was named" : " is '" + value + "'");
+  return error;
+}
+
+Error failure_of(std::string_view what, std::string_view said) {
+  const bool is_denied = said.find("Access/permission denied") != std::string_view::npos;
+  if (is_denied) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = std::string(what) + ": " + sentence_of(said),
+                 .advice = "ask who runs the cluster"};
+  }
+  return unreachable(std::string(what), said);
+}
+
+}  // namespace muster::engine::slurm
