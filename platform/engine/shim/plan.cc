@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "engine/plain_cbor.h"
 
 namespace muster::engine {
 
@@ -51,6 +52,9 @@ template <class Value, class Read>
 Result<Value> read_record(std::string_view text, bool cbor, const char* what, Read read) {
   // nlohmann throws on a missing or mistyped member; records are only written by ourselves, so one
   // sentence for all of it will do.
+  if (cbor && !is_plain_cbor(text)) {
+    return Error{.code = ErrorCode::kInternal, .what = std::string("cannot read ") + what};
+  }
   try {
     return read(cbor ? json::from_cbor(text) : json::parse(text));
   } catch (const json::exception& error) {
