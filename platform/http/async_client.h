@@ -1,5 +1,6 @@
-// An HTTP/1.1 client on the event loop: over a unix socket, whoever's it is, or over TLS. Each
-// request has a connection of its own; whatever happens on it, the others go on.
+// An HTTP/1.1 client on the event loop: over a unix socket, whoever's it is, over TLS, or over TCP
+// as it is, where nobody listens in. Each request has a connection of its own; whatever happens on
+// it, the others go on.
 //
 // A request may turn its connection into a stream of bytes both ways (Upgrade): by 101, or by a 200
 // whose body is the stream.
@@ -34,7 +35,12 @@ struct TlsPlace {
   int port = 0;
   TlsContext context;  ///< of client_context()
 };
-using AsyncPlace = std::variant<std::filesystem::path, TlsPlace>;
+/// Nothing on the way is hidden from anybody: whoever sends secrets sees to it that it is short.
+struct TcpPlace {
+  std::string host;
+  int port = 0;
+};
+using AsyncPlace = std::variant<std::filesystem::path, TlsPlace, TcpPlace>;
 
 struct AsyncRequest {
   std::string method = "GET";
@@ -44,6 +50,9 @@ struct AsyncRequest {
   /// In the place of `body`, sent in chunks: asked for the next piece when the last is on its way;
   /// an empty one is the end. Its error ends the request and is the answer.
   std::function<base::Result<std::string>()> next_piece;
+  /// The connection stands, and from now on the server may hear of the request: where its answer is
+  /// lost later, it may have been done. May drop the call.
+  std::function<void()> on_sending = {};
 };
 
 /// 0: any time.

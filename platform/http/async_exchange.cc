@@ -24,10 +24,20 @@ std::string to_text(std::chrono::milliseconds time) {
   return std::to_string(time.count()) + " ms";
 }
 
+/// Nothing: it is a unix socket.
+std::optional<HostAndPort> address_of(const AsyncPlace& place) {
+  if (const auto* tls = std::get_if<TlsPlace>(&place)) {
+    return HostAndPort{.host = tls->host, .port = tls->port};
+  }
+  if (const auto* tcp = std::get_if<TcpPlace>(&place)) {
+    return HostAndPort{.host = tcp->host, .port = tcp->port};
+  }
+  return std::nullopt;
+}
+
 std::string host_of(const AsyncPlace& place) {
-  const auto* tls = std::get_if<TlsPlace>(&place);
-  return tls == nullptr ? "localhost"
-                        : to_string(HostAndPort{.host = tls->host, .port = tls->port});
+  const auto address = address_of(place);
+  return address ? to_string(*address) : "localhost";
 }
 
 /// The length of what is sent, or how it is cut into chunks; and what becomes of the connection.
@@ -71,13 +81,12 @@ Exchange::Exchange(base::EventLoop& loop, std::string name, AsyncRequest request
 void Exchange::begin(const AsyncPlace& place) {
   wait_for(limits_.connect, "does not accept a connection");
   const auto then = [this, place](Result<base::UniqueFd> fd) { connected(std::move(fd), place); };
-  if (const auto* socket = std::get_if<std::filesystem::path>(&place)) {
-    connecting_ = connect_async(loop_, *socket, then);
-  } else {
-    const auto& tls = std::get<TlsPlace>(place);
+  if (const auto address = address_of(place)) {
     const bool any = limits_.connect.count() == 0;
-    connecting_ = connect_async(loop_, HostAndPort{.host = tls.host, .port = tls.port},
-                                any ? std::chrono::hours(1) : limits_.connect, then);
+    connecting_ =
+        connect_async(loop_, *address, any ? std::chrono::hours(1) : limits_.connect, then);
+  } else {
+    connecting_ = connect_async(loop_, std::get<std::filesystem::path>(place), then);
   }
 }
 
@@ -110,6 +119,9 @@ void Exchange::connected(Result<base::UniqueFd> fd, const AsyncPlace& place) {
 void Exchange::started(const ErrorCode& error, const std::string& host) {
   if (phase_ != Phase::kConnecting) return;
   if (error) return finish(broken("hangs up before a request is sent"));
+  const auto self = shared_from_this();
+  if (const auto on_sending = std::exchange(request_.on_sending, nullptr)) on_sending();
+  if (phase_ != Phase::kConnecting) return;
   phase_ = Phase::kAsking;
   wait_for(limits_.answer, "does not answer");
   const bool in_chunks = handlers_->next_piece != nullptr;
