@@ -27,7 +27,7 @@ class NodeConnection {
     std::function<void(const std::string& why)> on_end;
     std::function<void()> on_drain = {};  ///< less than kHigh waits to be sent
   };
-  static constexpr size_t kHigh = 1 << 20;
+  static constexpr size_t kHigh = Exec::kHigh;
 
   virtual ~NodeConnection() = default;
   virtual const Gang& gang() const = 0;

@@ -28,7 +28,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
     std::function<void(const std::string& why)> on_end;
     std::function<void()> on_drain;  ///< no more than kHigh waits any more
   };
-  static constexpr size_t kHigh = 1 << 20;
+  static constexpr size_t kHigh = Exec::kHigh;
 
   /// `socket`: connected. The far end is the server's.
   NodeSocket(base::EventLoop& loop, base::UniqueFd socket, rsh::End end, const rsh::Key& key);
