@@ -1,0 +1,346 @@
+"""A real Slurm cluster for tests and benchmarks, on this machine's loopback: munged, slurmctld, one
+slurmd for each node, and slurmrestd where it is wanted, all in the foreground and in one folder.
+
+    with SlurmCluster() as cluster:
+        environment |= cluster.environment          # SLURM_CONF: by it all of Slurm's programs find it
+        cluster.run("sbatch", "--parsable", script) # what a test arranges
+        cluster.kill_controller(), cluster.start_controller()
+        cluster.kill_node("n2"), cluster.start_node("n2")
+        cluster.drain("n1", "why"), cluster.undrain("n1")
+
+Nodes n1, n2, ... have CPUs, memory and GPUs that are only counted; two partitions, `main` and
+`urgent`, which preempts: what it displaces in `main` is queued again. `closed` takes no account but
+`chosen`. There is no slurmdbd, so any other account goes. Slurm's own waits are as short as Slurm
+lets them be. Needs root and the packages of apt-packages-slurm.txt.
+
+At the end all of it is gone: jobs, daemons, what they ran, files.
+"""
+
+import os
+import pwd
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from engine_machine import children_of
+from muster_harness import await_end, processes_naming
+from slurm_daemons import BOUND, Daemon, free_ports, steps_of
+from slurm_settings import gpu_settings, slurm_settings
+
+# States in which a job holds nothing and will not start any more.
+OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+        "PREEMPTED", "REVOKED", "TIMEOUT")
+
+# slurmrestd refuses to be root.
+_REST_USER, _REST_GROUP = "nobody", "nogroup"
+
+
+class SlurmCluster:
+    """`gpus`: of each node. They are character devices, so that Slurm says CUDA_VISIBLE_DEVICES, or
+    with `counted_gpus` files that are none, of which it counts as many and says nothing.
+    `apart`: each node has a /tmp and processes of its own, as another machine has (needs `unshare`).
+    `settings`: further lines of slurm.conf, which win."""
+
+    def __init__(self, nodes=4, cpus=16, memory_mb=16000, gpus=4, counted_gpus=False, rest=False,
+                 apart=False, settings=""):
+        self.folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+        self.folder.chmod(0o755)
+        self.nodes = [f"n{number + 1}" for number in range(nodes)]
+        self._apart = apart
+        self._controller = None
+        self._munged = None
+        self._slurmds = {}
+        self._rest = None
+        self._settings = folder_settings = self.folder / "slurm.conf"
+        self.environment = {"SLURM_CONF": str(folder_settings)}
+        try:
+            ports = free_ports(2 + nodes)
+            self.rest_url = f"http://127.0.0.1:{ports[1]}"
+            self.rest_socket = self.folder / "rest" / "socket"
+            self._make_folders()
+            self._make_gpus(gpus, counted_gpus)
+            folder_settings.write_text(slurm_settings(
+                self.folder, ports[0], dict(zip(self.nodes, ports[2:])), cpus, memory_mb, gpus) + settings)
+            self._start_munged()
+            self.start_controller()
+            for node in self.nodes:
+                self._spawn_slurmd(node)
+            self.await_nodes("idle")
+            if rest:
+                self._start_rest()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # --- commands
+
+    def run(self, *words, code=0, input=None, environment=None):
+        """What a program of Slurm's has printed. `code`: how it must end, or None."""
+        ran = subprocess.run([str(word) for word in words], env=self._environment() | (environment or {}),
+                             input=input, stdin=subprocess.DEVNULL if input is None else None,
+                             capture_output=True, text=True, timeout=BOUND, check=False, cwd="/")
+        if code is not None and ran.returncode != code:
+            raise RuntimeError(f"{' '.join(map(str, words))}: exit code {ran.returncode}\n"
+                               f"{ran.stdout}{ran.stderr}")
+        return ran.stdout
+
+    def submit(self, script, *options):
+        """A job of the test's own, by hand; its id."""
+        text = self.run("sbatch", "--parsable", "--output", self.folder / "hand-%j.out", *options,
+                        input=f"#!/bin/sh\n{script}\n")
+        return int(text.split(";")[0])
+
+    def jobs(self):
+        """Every job that the controller knows, each component of a heterogeneous one by itself."""
+        fields = ("id", "leader", "state", "reason", "restarts", "nodes", "partition", "account", "qos",
+                  "name", "comment")
+        names = ("JobID", "HetJobID", "State", "Reason", "RestartCnt", "NodeList", "Partition", "Account",
+                 "QOS", "Name", "Comment")
+        text = self.run("squeue", "--noheader", "--states=all", "-O", ",".join(f"{name}:\x1f" for name in names))
+        return [dict(zip(fields, line.split("\x1f"))) for line in text.splitlines()]
+
+    def job(self, identity):
+        return next(job for job in self.jobs() if job["id"] == str(identity))
+
+    def jobs_of_muster(self):
+        """Those that a Muster has submitted, over or not."""
+        return [job for job in self.jobs() if job["comment"].startswith("muster:")]
+
+    def active_jobs(self):
+        return [job for job in self.jobs() if job["state"] not in OVER]
+
+    def await_state(self, identity, *states):
+        """Returns the job once it is in one of these states."""
+        return self.until(lambda: self._in_state(identity, states), f"job {identity} is {' or '.join(states)}")
+
+    def until(self, true, what, bound=BOUND):
+        """Asks again until `true()` answers something; Slurm tells nobody by itself. `what`: in words."""
+        deadline = time.monotonic() + bound
+        while not (answer := true()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"it did not come that {what}:\n{self.run('squeue', '--all', code=None)}"
+                                     f"{self.run('sinfo', '-R', code=None)}")
+            time.sleep(0.05)
+        return answer
+
+    def token(self, seconds=600):
+        """Of root, for slurmrestd."""
+        return self.run("scontrol", "token", f"lifespan={seconds}").strip().partition("=")[2]
+
+    def calls(self):
+        """How often the controller was asked what since the last reset_calls(), but by its own nodes."""
+        text = self.run("sdiag").partition("statistics by message type")[2].partition("statistics by user")[0]
+        rows = re.findall(r"(\w+)\s+\(\s*\d+\) count:(\d+)", text)
+        return {name: int(count) for name, count in rows
+                if not name.startswith("MESSAGE_") and name not in ("REQUEST_STATS_INFO", "REQUEST_STATS_RESET")}
+
+    def reset_calls(self):
+        self.run("sdiag", "--reset")
+
+    # --- faults
+
+    def kill_controller(self, saved=True):
+        """As a crash does. The controller writes down what it knows every few seconds; what is newer it
+        forgets, also that a job runs, unless it is `saved` first."""
+        if saved:
+            self._await_save()
+        self._controller.end(signal.SIGKILL)
+
+    def start_controller(self):
+        self._controller = self._spawn("slurmctld", ["slurmctld", "-D"])
+        self._controller.await_line("Running as primary controller")
+        self.until(lambda: "is UP" in self.run("scontrol", "ping", code=None), "the controller answers")
+
+    def freeze_controller(self):
+        self._controller.freeze()
+
+    def thaw_controller(self):
+        self._controller.thaw()
+
+    def kill_node(self, node, with_tasks=True):
+        """Its slurmd and what it ran, which of a node that is `apart` is all that is there; the
+        controller finds out by itself. Without its tasks: these go on."""
+        tasks = self._processes_on(node) if with_tasks else []
+        self._end_slurmd(node, signal.SIGKILL)
+        for pid in tasks:
+            _kill(pid)
+
+    def start_node(self, node):
+        self._spawn_slurmd(node)
+        self.await_nodes("idle", "mixed", "allocated", "completing", nodes=[node])
+
+    def drain(self, node, reason):
+        self.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
+
+    def undrain(self, node):
+        self.run("scontrol", "update", f"NodeName={node}", "State=UNDRAIN")
+
+    def await_nodes(self, *states, nodes=None):
+        wanted = nodes or self.nodes
+        def there():
+            listed = dict(line.split() for line in
+                          self.run("sinfo", "--noheader", "-N", "-p", "main", "-o", "%N %T").splitlines())
+            return all(listed[node] in states for node in wanted)
+        self.until(there, f"{', '.join(wanted)} are {' or '.join(states)}")
+
+    def tmp_of(self, node):
+        """What a node that is `apart` has as its /tmp."""
+        return self.folder / "tmp" / node
+
+    def log(self, name):
+        """Of "slurmctld", "munged", "slurmrestd" or a node."""
+        paths = [self.folder / "log" / f"{name}.out", self.folder / "log" / f"{name}.log"]
+        return "".join(path.read_text(errors="replace") for path in paths if path.exists())
+
+    # --- the end
+
+    def close(self):
+        try:
+            if self._controller and self._controller.is_running():
+                self._controller.thaw()
+                self._end_jobs()
+        finally:
+            for node in list(self._slurmds):
+                self._end_slurmd(node, signal.SIGTERM)
+            for daemon in (self._rest, self._controller, self._munged):
+                if daemon:
+                    daemon.end()
+            for pid in {*processes_naming(str(self.folder)),
+                        *(pid for node in self.nodes for pid in self._processes_on(node))}:
+                _kill(pid)
+            shutil.rmtree(self.folder)
+
+    def _end_jobs(self):
+        if self.active_jobs():
+            self.run("scancel", "--signal=KILL", *{job["id"] for job in self.active_jobs()}, code=None)
+            self.run("scancel", *{job["id"] for job in self.active_jobs()}, code=None)
+            # A node that was killed answers no more: its jobs end with its daemon's successor, or never.
+            alive = set(self._slurmds)
+            self.until(lambda: not [job for job in self.active_jobs()
+                                    if job["state"] != "COMPLETING" or _names(job["nodes"]) <= alive],
+                       "every job has ended")
+
+    # --- parts
+
+    def _environment(self):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "SALLOC_", "SINFO_"))}
+        return kept | self.environment
+
+    def _make_folders(self):
+        for name, mode in (("log", 0o755), ("munge", 0o755), ("state", 0o700), ("rest", 0o755), ("gpu", 0o755)):
+            (self.folder / name).mkdir()
+            (self.folder / name).chmod(mode)
+        for node in self.nodes:
+            for name in ("spool", "tmp", "session"):
+                (self.folder / name / node).mkdir(parents=True)
+                (self.folder / name / node).chmod(0o1777 if name != "spool" else 0o755)
+        for key in (self.folder / "munge" / "key", self.folder / "state" / "jwt.key"):
+            key.touch(0o600)
+            key.write_bytes(secrets.token_bytes(64))
+        os.chown(self.folder / "rest", pwd.getpwnam(_REST_USER).pw_uid, -1)
+
+    def _make_gpus(self, count, counted):
+        for number in range(count):
+            path = self.folder / "gpu" / f"nvidia{number}"
+            if counted:
+                path.touch()
+            else:
+                os.mknod(path, 0o020666, os.makedev(1, 3))  # another /dev/null
+        (self.folder / "gres.conf").write_text(gpu_settings(self.folder, self.nodes, count))
+
+    def _spawn(self, name, argv, environment=None):
+        return Daemon(name, argv, self._environment() | (environment or {}), self.folder / "log" / f"{name}.out")
+
+    def _start_munged(self):
+        place = self.folder / "munge"
+        self._munged = self._spawn("munged", [
+            "munged", "--foreground", f"--socket={place}/socket", f"--key-file={place}/key", "--num-threads=4",
+            f"--pid-file={place}/pid", f"--seed-file={place}/seed", f"--log-file={place}/log"])
+        self._munged.await_line("Created 4 work threads")
+
+    def _spawn_slurmd(self, node):
+        place = []
+        if self._apart:
+            own = self.tmp_of(node)
+            (own / self.folder.name).mkdir(exist_ok=True)
+            place = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                     # The shell stays: as the first process there it has to reap what others orphan.
+                     'mount --rbind "$1" "$2/${1##*/}" && mount --rbind "$2" /tmp && shift 2 && "$@"; exit',
+                     "sh", self.folder, own]
+        self._slurmds[node] = self._spawn(node, [*place, "slurmd", "-D", "-N", node])
+        self._slurmds[node].await_line("slurmd started on")
+
+    def _end_slurmd(self, node, number):
+        slurmd = self._slurmds.pop(node)
+        if not self._apart:
+            return slurmd.end(number)
+        inside = children_of(slurmd.pid)
+        slurmd.end(signal.SIGKILL)
+        for pid in inside:
+            await_end(pid)
+
+    def _start_rest(self):
+        self._rest = self._spawn(
+            "slurmrestd",
+            ["slurmrestd", "-v", "-a", "rest_auth/jwt", "-u", _REST_USER, "-g", _REST_GROUP,
+             # Those of the accounting database end it where there is none.
+             "-s", "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38",
+             f"unix:{self.rest_socket}", self.rest_url.removeprefix("http://")],
+            {"SLURM_JWT": "daemon"})
+        self.until(lambda: _listens(self.rest_socket), "slurmrestd listens")
+
+    def _await_save(self):
+        state = self.folder / "state" / "job_state"
+        # A change, for it saves nothing that has not changed. Jobs on hold cost nothing.
+        before = time.time_ns()
+        marker = self.submit("true", "--hold", "--job-name=saved")
+        self.until(lambda: state.exists() and state.stat().st_mtime_ns > before, "the controller saves its state")
+        self.run("scancel", marker)
+
+    def _in_state(self, identity, states):
+        return next((job for job in self.jobs() if job["id"] == str(identity) and job["state"] in states), None)
+
+    def _processes_on(self, node):
+        """Of a node that is `apart` all end with its slurmd's namespace."""
+        if self._apart:
+            return []
+        return steps_of(self.folder / "log" / f"{node}.log")
+
+
+def _listens(path):
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
+def _names(nodes):
+    """The names in a list of Slurm's: n1, n[1-2,4]."""
+    names = set()
+    for prefix, ranges, plain in re.findall(r"([^,\[]+)\[([^\]]*)\]|([^,\[]+)", nodes):
+        if plain:
+            names.add(plain)
+        for each in ranges.split(",") if ranges else []:
+            first, _, last = each.partition("-")
+            names.update(f"{prefix}{number}" for number in range(int(first), int(last or first) + 1))
+    return names
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    if not await_end(pid):
+        raise RuntimeError(f"process {pid} outlived SIGKILL")

@@ -1,0 +1,131 @@
+"""A daemon in the foreground whose log the tests read: they wait for what it says, not for a while.
+
+    daemon = Daemon("slurmctld", ["slurmctld", "-D"], environment, folder / "slurmctld.out")
+    daemon.await_line("Running as primary controller")
+    daemon.freeze(), daemon.thaw(), daemon.end(signal.SIGKILL)
+
+It ends with the thread that started it, however that ends: start daemons from the test's own.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+from muster_harness import descendants, read_bytes
+
+# How long anything may take before it counts as hanging.
+BOUND = 60
+
+_PR_SET_PDEATHSIG = 1
+
+
+def free_ports(count):
+    """Ports of 127.0.0.1 that nobody uses, all different."""
+    held = []
+    for _ in range(count):
+        held.append(socket.socket())
+        held[-1].bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+def _ends_with_parent():
+    parent = os.getpid()
+    libc = ctypes.CDLL(None)
+
+    def prepare():
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(125)
+
+    return prepare
+
+
+class Daemon:
+    """`argv` has to stay in the foreground and to log on its standard error or output."""
+
+    def __init__(self, name, argv, environment, log):
+        self.name = name
+        self._lines = []
+        self._ended = False
+        self._news = threading.Condition()
+        self.popen = subprocess.Popen([str(word) for word in argv], env=environment, cwd="/",
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, start_new_session=True,
+                                      preexec_fn=_ends_with_parent())
+        threading.Thread(target=self._read, args=[log], daemon=True).start()
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def log(self):
+        with self._news:
+            return "".join(self._lines)
+
+    def await_line(self, words):
+        """Returns once a line of its log holds `words`."""
+        def said():
+            return self._ended or any(words in line for line in self._lines)
+
+        with self._news:
+            come = self._news.wait_for(said, BOUND)
+        if not come or not any(words in line for line in self._lines):
+            raise RuntimeError(f"{self.name} did not say {words!r}, but:\n{self.log()[-4000:]}")
+
+    def is_running(self):
+        return self.popen.poll() is None
+
+    def freeze(self):
+        """It accepts connections and answers nobody."""
+        self.popen.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def thaw(self):
+        self.popen.send_signal(signal.SIGCONT)
+
+    def end(self, number=signal.SIGTERM):
+        """Returns when it has ended. One that does not in time is killed, and that is an error."""
+        if self.is_running():
+            self.popen.send_signal(number)
+            self.popen.send_signal(signal.SIGCONT)
+        try:
+            self.popen.wait(BOUND)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+            raise RuntimeError(f"{self.name} did not end:\n{self.log()[-4000:]}") from None
+
+    def _read(self, path):
+        with self.popen.stdout as stream, open(path, "ab") as log:
+            for line in stream:
+                log.write(line)
+                log.flush()
+                with self._news:
+                    self._lines.append(line.decode(errors="replace"))
+                    self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+
+def steps_of(log):
+    """The slurmstepds that log to this file, and what they run: their slurmd is not their parent."""
+    steps = [pid for pid in _pids_with_open(str(log))
+             if read_bytes(f"/proc/{pid}/cmdline").startswith(b"slurmstepd")]
+    return [*steps, *(pid for step in steps for pid in descendants(step))]
+
+
+def _pids_with_open(path):
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        try:
+            if any(os.readlink(each) == path for each in folder.iterdir()):
+                yield int(folder.parent.name)
+        except OSError:  # it has ended
+            continue
