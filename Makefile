@@ -15,10 +15,10 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev deps-bench deps-containers deps-horovod deps-tensorflow deps-torch deps-fuzz build programs \
+.PHONY: help deps deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
         images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-intel-mpi \
-        test-tensorflow test-documents test-sanitize fuzz bench bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-horovod bench-logs bench-containers format lint install clean
+        test-slurm test-tensorflow test-documents test-sanitize fuzz bench bench-launch bench-throughput bench-scheduler \
+        bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -34,6 +34,9 @@ deps-bench:
 
 deps-containers:
 	@scripts/deps.sh --containers
+
+deps-slurm: ## install Debian's Slurm, whose services stay off
+	@scripts/deps.sh --slurm
 
 # TensorFlow from PyPI in build/tensorflow.
 deps-tensorflow: deps
@@ -76,6 +79,11 @@ test-containers: build images ## run the tests of tasks in containers (as root)
 test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in sandboxes (as root)
 	@scripts/run_tests.sh release -L '^intel-mpi$$'
 
+# Clusters of Debian's Slurm that the tests start for themselves.
+test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
+	@cmake --build --preset release --target slurm_conformance_test
+	@scripts/run_tests.sh release -L '^slurm$$'
+
 # And the tests of our own parameter server, whose jobs are the same clusters.
 test-tensorflow: build deps-tensorflow ## run TensorFlow and PyTorch as jobs
 	@scripts/run_tests.sh release -L '^(tensorflow|parameter-server)$$'
@@ -100,7 +108,7 @@ test-sanitize: deps ## run the unit tests under the address, undefined and threa
 	@set -e; for preset in asan tsan; do \
 	  cmake --preset $$preset; \
 	  cmake --build --preset $$preset; \
-	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|tensorflow)$$'; \
+	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|slurm|tensorflow)$$'; \
 	done
 
 deps-fuzz:
@@ -137,6 +145,11 @@ bench-logs: build ## how soon and how fast output is seen, and how long list and
 bench-containers: deps-bench build images ## tasks in containers, against podman run and mpirun by hand (as root)
 	@cmake --build --preset release --target bench_programs
 	@python3 bench/containers.py $(BENCH_FLAGS)
+
+# BENCH_FLAGS: --only start|submits|calls, --rounds N.
+bench-slurm: deps-bench build deps-slurm ## jobs on Slurm against srun and sbatch by hand, and what they cost its controller (as root)
+	@cmake --build --preset release --target bench_programs
+	@python3 bench/slurm.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch; parameter server against gRPC and the ring

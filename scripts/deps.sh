@@ -8,6 +8,7 @@
 #   scripts/deps.sh --bench and those of both it and apt-packages-bench.txt: to run the benchmarks
 #   scripts/deps.sh --containers
 #                           and those of apt-packages-containers.txt: to test container engines
+#   scripts/deps.sh --slurm and those of apt-packages-slurm.txt: to test and measure on Slurm
 #
 # MUSTER_DEPS=skip leaves the system alone, for those who bring the packages in another way.
 set -euo pipefail
@@ -123,10 +124,10 @@ update_lists() {
 }
 
 # Muster runs the sshd binary under the user's own name, on the loopback interface, for as long as
-# a job lives, and its tests run container engines of their own. Debian's packages would also start
-# the system's services, which nobody asked for: while they install, these are masked (a link to
-# /dev/null, which the packages respect), and disabled before the mask is lifted. Works with and
-# without a running systemd.
+# a job lives, and its tests run container engines and Slurm clusters of their own. Debian's packages
+# would also start the system's services, which nobody asked for: while they install, these are
+# masked (a link to /dev/null, which the packages respect), and disabled before the mask is lifted.
+# Works with and without a running systemd.
 readonly units=/etc/systemd/system
 quiet=()
 masked=()
@@ -135,7 +136,7 @@ services_of() {
     openssh-server) echo ssh.service ;;
     podman) echo podman.{socket,service} podman-restart.service podman-auto-update.{timer,service} ;;
     docker.io) echo docker.{socket,service} ;;
-    containerd | docker-registry) echo "$1.service" ;;
+    containerd | docker-registry | munge | slurmctld | slurmd | slurmrestd) echo "$1.service" ;;
   esac
 }
 
@@ -207,7 +208,9 @@ main() {
     --torch) files+=("$root/apt-packages-torch.txt") ;;
     --bench) files+=("$root/apt-packages-bench.txt" "$root/apt-packages-torch.txt") ;;
     --containers) files+=("$root/apt-packages-containers.txt") ;;
-    *) fail "unknown argument: $1" "usage: scripts/deps.sh [--dev] [--fuzz] [--torch] [--bench] [--containers]" ;;
+    --slurm) files+=("$root/apt-packages-slurm.txt") ;;
+    *) fail "unknown argument: $1" \
+      "usage: scripts/deps.sh [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"

@@ -3,8 +3,8 @@
 #
 #   scripts/run_tests.sh PRESET [ctest arguments]
 #
-# Without a label (-L, -LE) all but those that need container engines or frameworks from PyPI, or take long, which
-# have make targets of their own. Exits non-zero when a test failed, could not run, or when there was none to run.
+# Without a label (-L, -LE) all but those that need container engines, Slurm or frameworks from PyPI, or take long,
+# which have make targets of their own. Exits non-zero when a test failed, could not run, or when there was none to run.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,7 @@ count() {
 }
 
 # Several -LE leave out what all of them match, so there is one or the other.
-chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|tensorflow|torch)$')
+chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|slurm|tensorflow|torch)$')
 for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done

@@ -185,7 +185,8 @@ class SlurmCluster:
         self.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
 
     def undrain(self, node):
-        self.run("scontrol", "update", f"NodeName={node}", "State=UNDRAIN")
+        # Refused where there is nothing to undo: a controller that was restarted may have forgotten.
+        self.run("scontrol", "update", f"NodeName={node}", "State=UNDRAIN", code=None)
 
     def await_nodes(self, *states, nodes=None):
         wanted = nodes or self.nodes
