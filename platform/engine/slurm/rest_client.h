@@ -28,12 +28,12 @@ struct RestOptions {
   std::vector<std::string> token_command{"scontrol", "token"};
   /// One that is younger is taken to be good: what fails with it has other reasons.
   std::chrono::milliseconds token_trust{60'000};
-  int newest_version = kNewestRestVersion;  ///< that is spoken
 
   std::chrono::milliseconds connect_patience{5'000};
   std::chrono::milliseconds answer_patience{60'000};
   /// An answer with more bytes is none: a thousand jobs of 22.05 are 5 MB.
   size_t most_bytes = 256U << 20U;
+  int newest_version = kNewestRestVersion;  ///< that is spoken
 };
 
 class RestClient : public SlurmClient {
