@@ -4,14 +4,13 @@
 // On the loop's thread. The client must outlive what is returned.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/event_loop.h"
 #include "engine/container/docker_client.h"
 #include "engine/engine.h"
+#include "engine/run_conversation.h"
 
 namespace muster::engine {
 
@@ -21,12 +20,6 @@ namespace muster::engine {
 std::unique_ptr<Exec> run_in_container(base::EventLoop& loop, DockerClient& client,
                                        const std::string& container, const ExecPlan& plan,
                                        ExecHandlers handlers);
-
-/// How a task is known to have ended: by what follows it, which hears all of its log before.
-struct TaskEnd {
-  std::function<std::optional<job::ExitStatus>()> status;  ///< nullopt: it has not, or nobody knows
-  std::function<void(std::function<void()> over)> wait;    ///< calls when nothing more is heard
-};
 
 /// The input and output of the task's own program. Whoever sits before it hears of its end when its
 /// log is whole.
