@@ -61,6 +61,12 @@ Result<uint64_t> submit_answer(Result<ProgramEnd> end, const Submission& submiss
 /// What a program printed that was asked, and has answered.
 Result<std::string> answer_of(Result<ProgramEnd> end, const char* what, const std::string& name) {
   if (!end) return std::move(end).error();
+  // A value that this version does not have is left out of each line, and that is no failure to it.
+  if (end->errors.find("format specification") != std::string::npos) {
+    return Error{.code = ErrorCode::kInternal,
+                 .what = std::string(what) + ": " + sentence_of(end->errors),
+                 .advice = "Slurm 21.08 or later is needed: sinfo --version"};
+  }
   if (end->code == 0) return std::move(end->output);
   const bool has_spoken = end->code > 0 && !end->errors.empty();
   return failure_of(what, has_spoken ? end->errors : name + ": " + how(*end));
