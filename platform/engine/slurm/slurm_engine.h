@@ -28,6 +28,9 @@ class SlurmEngine : public Engine {
   ~SlurmEngine() override;
 
   bool asks_for_room() const override { return true; }
+  std::string cluster_name() const override { return "Slurm"; }
+  Result<void> check_room(const RoomWish& wish) const override;
+  std::string srun_in_tasks() const override;
   void hear_of_rooms(RoomListener listener) override;
   void ask_for_room(const Gang& gang, RoomWish wish) override;
   void give_back_room(const Gang& gang) override;

@@ -1,0 +1,70 @@
+// What an earlier server left: the records of its gangs, which say what was sent, and the folders
+// of their tasks. Muster-nodes call by themselves; a task whose start was ordered runs as long as
+// Slurm does not say that its job is over.
+#include <filesystem>
+
+#include "base/log.h"
+#include "engine/slurm/slurm_engine_impl.h"
+#include "engine/task_folder_reading.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+using slurm::Stage;
+
+void SlurmEngine::Impl::load_records() {
+  for (auto& [name, record] : slurm::gang_records_in(options.folder)) {
+    Stage stage = Stage::kQueued;
+    if (record.slurm_job == 0) stage = Stage::kUnsure;
+    if (record.given) stage = Stage::kThere;
+    const GangPointer gang = hold(name, std::move(record), stage);
+    gang->was_requeued = gang->record.taken && !gang->record.given_back && stage == Stage::kThere;
+  }
+}
+
+Found SlurmEngine::Impl::adopt(const Gang& name, const std::string& task_name) {
+  begin();
+  const TaskFolder folder = folder_of(name, task_name);
+  const GangPointer gang = find(name);
+  const TaskPointer task = find(name, task_name);
+  const auto report_left = [this, name, task_name, folder] {
+    soon([this, name, task_name, folder] { report(name, task_name, end_left_in(folder)); });
+    return Found::kEnded;
+  };
+  std::error_code ignored;
+  if (task == nullptr || gang->record.taken) {
+    const bool was_started = fs::exists(folder.running(), ignored) ||
+                             fs::exists(folder.exit(), ignored) ||
+                             (task != nullptr && gang->seat_of(*task).started);
+    return was_started ? report_left() : Found::kNothing;
+  }
+  gang->wants_news = true;
+  gang->is_told = true;
+  const slurm::Seat& seat = gang->seat_of(*task);
+  if (!seat.started) return Found::kNothing;
+  if (task->is_reported || task->end) return Found::kEnded;
+  task->up = task->answered = task->is_announced = true;  // whoever was here before has said so
+  if (!seat.shares_folder) {
+    auto mirror = Mirror::open(folder, options.log_quota);
+    if (!mirror) {
+      base::log_error("task " + task_name + " cannot be taken up: " + mirror.error().what);
+      return Found::kNothing;
+    }
+    task->mirror.emplace(*std::move(mirror));
+  }
+  TaskEnded end = end_left_in(folder);
+  if (!end.status.lost) {
+    // Its muster-node may be waiting to be told that this is known.
+    const bool may_have_more = seat.has_artifacts && !seat.shares_folder && !seat.left;
+    if (!may_have_more) {
+      soon([this, gang, task, end = std::move(end)] { ended(gang, task, end); });
+    }
+    return Found::kEnded;
+  }
+  if (task->line == nullptr) watch_silence(gang, task);
+  poll_soon();
+  return Found::kRunning;
+}
+
+}  // namespace muster::engine

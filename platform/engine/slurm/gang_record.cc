@@ -1,0 +1,152 @@
+#include "engine/slurm/gang_record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/random.h"
+#include "base/unique_fd.h"
+
+namespace muster::engine::slurm {
+
+namespace fs = std::filesystem;
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using nlohmann::json;
+
+namespace {
+
+constexpr size_t kLongestRecord = 16 << 20;
+
+json as_json(const Seat& seat) {
+  return {{"task", seat.task},
+          {"component", seat.component},
+          {"index", seat.index},
+          {"gpus", seat.gpus},
+          {"may_be_missing", seat.may_be_missing},
+          {"node", seat.node},
+          {"address", seat.address},
+          {"shares_folder", seat.shares_folder},
+          {"started", seat.started},
+          {"has_artifacts", seat.has_artifacts},
+          {"left", seat.left}};
+}
+
+Seat seat_of(const json& text) {
+  return {.task = text.at("task"),
+          .component = text.at("component"),
+          .index = text.at("index"),
+          .gpus = text.at("gpus"),
+          .may_be_missing = text.at("may_be_missing"),
+          .node = text.at("node"),
+          .address = text.at("address"),
+          .shares_folder = text.at("shares_folder"),
+          .started = text.at("started"),
+          .has_artifacts = text.at("has_artifacts"),
+          .left = text.at("left")};
+}
+
+Result<void> sync(const fs::path& path, int flags) {
+  const base::UniqueFd file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (!file || ::fsync(file.get()) != 0) {
+    return base::system_error("cannot keep '" + path.string() + "'", errno);
+  }
+  return {};
+}
+
+/// Names of folders that are whole numbers: those of attempts.
+std::vector<int> attempts_in(const fs::path& job_folder) {
+  std::vector<int> attempts;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(job_folder, error)) {
+    const auto number = base::number_of<int>(entry.path().filename().string());
+    if (number) attempts.push_back(*number);
+  }
+  std::sort(attempts.begin(), attempts.end());
+  return attempts;
+}
+
+}  // namespace
+
+fs::path gang_record_in(const fs::path& attempt_folder) {
+  return attempt_folder / "slurm";
+}
+
+std::string encode(const GangRecord& record) {
+  json seats = json::array();
+  for (const Seat& seat : record.seats) seats.push_back(as_json(seat));
+  return json{{"key", base::to_hex(record.key)}, {"submitted_attempt", record.submitted_attempt},
+              {"comment", record.comment},       {"shape", record.shape},
+              {"slurm_job", record.slurm_job},   {"former", record.former},
+              {"restarts", record.restarts},     {"seats", std::move(seats)},
+              {"given", record.given},           {"taken", record.taken},
+              {"given_back", record.given_back}}
+             .dump() +
+         "\n";
+}
+
+Result<GangRecord> decode_gang_record(std::string_view text) {
+  const Error unreadable{.code = ErrorCode::kInvalid,
+                         .what = "the record of a gang on Slurm cannot be read"};
+  try {
+    const json read = json::parse(text);
+    GangRecord record{.submitted_attempt = read.at("submitted_attempt"),
+                      .comment = read.at("comment"),
+                      .shape = read.at("shape"),
+                      .slurm_job = read.at("slurm_job"),
+                      .former = read.at("former").get<std::vector<uint64_t>>(),
+                      .restarts = read.at("restarts"),
+                      .given = read.at("given"),
+                      .taken = read.at("taken"),
+                      .given_back = read.at("given_back")};
+    for (const json& seat : read.at("seats")) record.seats.push_back(seat_of(seat));
+    const auto key = rsh::read_key(read.at("key").get<std::string>() + "\n");
+    if (!key) return unreadable;
+    record.key = *key;
+    return record;
+  } catch (const json::exception&) {
+    return unreadable;
+  }
+}
+
+Result<void> keep_for_good(const fs::path& path, const GangRecord& record) {
+  const std::string draft = path.string() + ".draft";
+  MUSTER_CHECK(base::write_file(draft, encode(record)));
+  MUSTER_CHECK(sync(draft, O_WRONLY));
+  std::error_code error;
+  fs::rename(draft, path, error);
+  if (error) return base::system_error("cannot keep '" + path.string() + "'", error.value());
+  MUSTER_CHECK(sync(path.parent_path(), O_RDONLY | O_DIRECTORY));
+  return sync(path.parent_path().parent_path(), O_RDONLY | O_DIRECTORY);
+}
+
+std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_folder) {
+  std::vector<std::pair<Gang, GangRecord>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(jobs_folder, error)) {
+    for (const int attempt : attempts_in(entry.path())) {
+      const fs::path path = gang_record_in(entry.path() / std::to_string(attempt));
+      if (!fs::exists(path, error)) continue;
+      const auto text = base::read_file(path, kLongestRecord);
+      auto record = text ? decode_gang_record(*text) : Result<GangRecord>(text.error());
+      if (!record) {
+        base::log_error("'" + path.string() + "': " + record.error().what);
+        continue;
+      }
+      found.emplace_back(Gang{entry.path().filename().string(), attempt}, *std::move(record));
+    }
+  }
+  return found;
+}
+
+}  // namespace muster::engine::slurm

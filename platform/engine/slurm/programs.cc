@@ -1,0 +1,110 @@
+// Programs in tasks: those beside a task's own, and the task's own, for whoever sits before it. Its
+// muster-node makes a connection of its own for each.
+#include <signal.h>
+
+#include <utility>
+
+#include "engine/run_conversation.h"
+#include "engine/slurm/slurm_engine_impl.h"
+
+namespace muster::engine {
+
+using base::Error;
+using base::ErrorCode;
+using slurm::NodeConnection;
+using slurm::NodeMessage;
+using slurm::StreamBytes;
+
+namespace {
+
+class NodeLink : public RunLink {
+ public:
+  NodeLink(std::shared_ptr<NodeConnection> line, const std::shared_ptr<RunConversation>& to)
+      : line_(std::move(line)) {
+    const std::weak_ptr<RunConversation> weak = to;
+    line_->listen({.on_message =
+                       [weak](const NodeMessage& message) {
+                         const auto still = weak.lock();
+                         const auto* const piece = std::get_if<StreamBytes>(&message);
+                         if (still && piece != nullptr) still->take(piece->bytes);
+                       },
+                   .on_end =
+                       [weak](const std::string&) {
+                         if (const auto still = weak.lock()) still->hung_up();
+                       },
+                   .on_drain =
+                       [weak] {
+                         if (const auto still = weak.lock()) still->drained();
+                       }});
+  }
+  void write(std::string_view bytes) override {
+    line_->send(StreamBytes{.bytes = std::string(bytes)});
+  }
+  size_t waiting() const override { return line_->waiting(); }
+  void pause(bool paused) override { line_->pause(paused); }
+
+ private:
+  std::shared_ptr<NodeConnection> line_;
+};
+
+Error not_running(const std::string& task) {
+  return {.code = ErrorCode::kConflict,
+          .what = "task " + task + " does not run",
+          .advice = "programs can be run in tasks that run"};
+}
+
+}  // namespace
+
+/// The stream by which a task's muster-node is to come for this conversation.
+uint64_t SlurmEngine::Impl::stream_for(const std::shared_ptr<RunConversation>& conversation) {
+  const uint64_t stream = ++last_number;
+  streams[stream] = [conversation](Result<std::shared_ptr<NodeConnection>> line) {
+    if (!line) return conversation->refused(line.error());
+    conversation->connected(std::make_unique<NodeLink>(*std::move(line), conversation));
+  };
+  return stream;
+}
+
+Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::string& name,
+                                                const ExecPlan& plan, ExecHandlers handlers) {
+  const auto task = impl_->find(gang, name);
+  if (task == nullptr || !task->runs() || task->start) return not_running(name);
+  if (task->line == nullptr) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "the node of task " + name + " does not answer right now"};
+  }
+  // Without a word: its task has ended and took it along.
+  const auto conversation = std::make_shared<RunConversation>(
+      impl_->loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
+  task->line->send(slurm::ExecOrder{.stream = impl_->stream_for(conversation), .plan = plan});
+  return near_end_of(conversation);
+}
+
+Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::string& name,
+                                                  ExecHandlers handlers) {
+  const auto task = impl_->find(gang, name);
+  if (task == nullptr || !task->runs() || task->start) return not_running(name);
+  if (task->line == nullptr) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "the node of task " + name + " does not answer right now"};
+  }
+  const auto conversation = std::make_shared<RunConversation>(
+      impl_->loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
+      std::move(handlers));
+  conversation->hear_end_of(
+      {.status = [weak = std::weak_ptr(task)]() -> std::optional<job::ExitStatus> {
+         const auto still = weak.lock();
+         if (!still || !still->end) return std::nullopt;
+         return still->end->status;
+       },
+       .wait =
+           [impl = impl_.get(), weak = std::weak_ptr(task)](std::function<void()> over) {
+             const auto still = weak.lock();
+             if (!still || still->end) return impl->soon(std::move(over));
+             still->when_over.push_back(std::move(over));
+           }});
+  task->line->send(slurm::AttachOrder{.stream = impl_->stream_for(conversation)});
+  return near_end_of(conversation);
+}
+
+}  // namespace muster::engine

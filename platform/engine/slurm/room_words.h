@@ -1,0 +1,39 @@
+// What is told of a gang in Slurm, in sentences for those whose job it is.
+//
+// Pure, but for the names of users, which the system knows.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/room.h"
+#include "engine/slurm/slurm_client.h"
+
+namespace muster::engine::slurm {
+
+RoomWaits sent_words(uint64_t job);
+RoomWaits not_sent_words(const std::string& why);
+RoomWaits unsure_words();
+/// It is pending: with Slurm's reason, its estimate, and where it waits.
+RoomWaits waiting_words(const ListedJob& job);
+/// It has nodes, of which `silent` have not called back yet.
+RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent);
+
+std::string suspended_words(const ListedJob& job);
+/// "Slurm's controller does not answer since 20:31:07 UTC".
+std::string away_words(base::Time since);
+
+/// Nodes that did not call; empty: nobody knows which.
+RoomTaken late_words(uint64_t job, const std::vector<std::string>& nodes,
+                     std::chrono::milliseconds bound);
+/// Slurm runs it again later. `broken_node`: one of its nodes that is down; empty: none.
+RoomTaken queued_again_words(uint64_t job, const std::string& broken_node);
+/// `was_there`: its tasks could run. kUnknown: Slurm has forgotten it.
+RoomTaken over_words(const ListedJob& job, bool was_there);
+/// A node whose muster-node has not been heard for long.
+RoomTaken silent_words(uint64_t job, const std::string& node, const std::string& task);
+
+}  // namespace muster::engine::slurm
