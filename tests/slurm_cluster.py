@@ -18,30 +18,24 @@ At the end all of it is gone: jobs, daemons, what they ran, files.
 
 import os
 import pwd
-import re
 import secrets
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from engine_machine import children_of
-from muster_harness import await_end, processes_naming
-from slurm_daemons import BOUND, Daemon, free_ports, steps_of
+from muster_harness import await_end, descendants, describe, is_zombie, processes_naming, read_bytes
+from slurm_commands import SlurmCommands, names_in
+from slurm_daemons import Daemon, free_ports, steps_of
 from slurm_settings import gpu_settings, slurm_settings
-
-# States in which a job holds nothing and will not start any more.
-OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-        "PREEMPTED", "REVOKED", "TIMEOUT")
 
 # slurmrestd refuses to be root.
 _REST_USER, _REST_GROUP = "nobody", "nogroup"
 
 
-class SlurmCluster:
+class SlurmCluster(SlurmCommands):
     """`gpus`: of each node. They are character devices, so that Slurm says CUDA_VISIBLE_DEVICES, or
     with `counted_gpus` files that are none, of which it counts as many and says nothing.
     `apart`: each node has a /tmp and processes of its own, as another machine has (needs `unshare`).
@@ -49,23 +43,20 @@ class SlurmCluster:
 
     def __init__(self, nodes=4, cpus=16, memory_mb=16000, gpus=4, counted_gpus=False, rest=False,
                  apart=False, settings=""):
-        self.folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+        super().__init__(Path(tempfile.mkdtemp(prefix="slurm-")), [f"n{number + 1}" for number in range(nodes)])
         self.folder.chmod(0o755)
-        self.nodes = [f"n{number + 1}" for number in range(nodes)]
         self._apart = apart
         self._controller = None
         self._munged = None
         self._slurmds = {}
         self._rest = None
-        self._settings = folder_settings = self.folder / "slurm.conf"
-        self.environment = {"SLURM_CONF": str(folder_settings)}
         try:
             ports = free_ports(2 + nodes)
             self.rest_url = f"http://127.0.0.1:{ports[1]}"
             self.rest_socket = self.folder / "rest" / "socket"
             self._make_folders()
             self._make_gpus(gpus, counted_gpus)
-            folder_settings.write_text(slurm_settings(
+            (self.folder / "slurm.conf").write_text(slurm_settings(
                 self.folder, ports[0], dict(zip(self.nodes, ports[2:])), cpus, memory_mb, gpus) + settings)
             self._start_munged()
             self.start_controller()
@@ -83,71 +74,6 @@ class SlurmCluster:
 
     def __exit__(self, *_):
         self.close()
-
-    # --- commands
-
-    def run(self, *words, code=0, input=None, environment=None):
-        """What a program of Slurm's has printed. `code`: how it must end, or None."""
-        ran = subprocess.run([str(word) for word in words], env=self._environment() | (environment or {}),
-                             input=input, stdin=subprocess.DEVNULL if input is None else None,
-                             capture_output=True, text=True, timeout=BOUND, check=False, cwd="/")
-        if code is not None and ran.returncode != code:
-            raise RuntimeError(f"{' '.join(map(str, words))}: exit code {ran.returncode}\n"
-                               f"{ran.stdout}{ran.stderr}")
-        return ran.stdout
-
-    def submit(self, script, *options):
-        """A job of the test's own, by hand; its id."""
-        text = self.run("sbatch", "--parsable", "--output", self.folder / "hand-%j.out", *options,
-                        input=f"#!/bin/sh\n{script}\n")
-        return int(text.split(";")[0])
-
-    def jobs(self):
-        """Every job that the controller knows, each component of a heterogeneous one by itself."""
-        fields = ("id", "leader", "state", "reason", "restarts", "nodes", "partition", "account", "qos",
-                  "name", "comment")
-        names = ("JobID", "HetJobID", "State", "Reason", "RestartCnt", "NodeList", "Partition", "Account",
-                 "QOS", "Name", "Comment")
-        text = self.run("squeue", "--noheader", "--states=all", "-O", ",".join(f"{name}:\x1f" for name in names))
-        return [dict(zip(fields, line.split("\x1f"))) for line in text.splitlines()]
-
-    def job(self, identity):
-        return next(job for job in self.jobs() if job["id"] == str(identity))
-
-    def jobs_of_muster(self):
-        """Those that a Muster has submitted, over or not."""
-        return [job for job in self.jobs() if job["comment"].startswith("muster:")]
-
-    def active_jobs(self):
-        return [job for job in self.jobs() if job["state"] not in OVER]
-
-    def await_state(self, identity, *states):
-        """Returns the job once it is in one of these states."""
-        return self.until(lambda: self._in_state(identity, states), f"job {identity} is {' or '.join(states)}")
-
-    def until(self, true, what, bound=BOUND):
-        """Asks again until `true()` answers something; Slurm tells nobody by itself. `what`: in words."""
-        deadline = time.monotonic() + bound
-        while not (answer := true()):
-            if time.monotonic() > deadline:
-                raise AssertionError(f"it did not come that {what}:\n{self.run('squeue', '--all', code=None)}"
-                                     f"{self.run('sinfo', '-R', code=None)}")
-            time.sleep(0.05)
-        return answer
-
-    def token(self, seconds=600):
-        """Of root, for slurmrestd."""
-        return self.run("scontrol", "token", f"lifespan={seconds}").strip().partition("=")[2]
-
-    def calls(self):
-        """How often the controller was asked what since the last reset_calls(), but by its own nodes."""
-        text = self.run("sdiag").partition("statistics by message type")[2].partition("statistics by user")[0]
-        rows = re.findall(r"(\w+)\s+\(\s*\d+\) count:(\d+)", text)
-        return {name: int(count) for name, count in rows
-                if not name.startswith("MESSAGE_") and name not in ("REQUEST_STATS_INFO", "REQUEST_STATS_RESET")}
-
-    def reset_calls(self):
-        self.run("sdiag", "--reset")
 
     # --- faults
 
@@ -181,24 +107,17 @@ class SlurmCluster:
         self._spawn_slurmd(node)
         self.await_nodes("idle", "mixed", "allocated", "completing", nodes=[node])
 
-    def drain(self, node, reason):
-        self.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
-
-    def undrain(self, node):
-        # Refused where there is nothing to undo: a controller that was restarted may have forgotten.
-        self.run("scontrol", "update", f"NodeName={node}", "State=UNDRAIN", code=None)
-
-    def await_nodes(self, *states, nodes=None):
-        wanted = nodes or self.nodes
-        def there():
-            listed = dict(line.split() for line in
-                          self.run("sinfo", "--noheader", "-N", "-p", "main", "-o", "%N %T").splitlines())
-            return all(listed[node] in states for node in wanted)
-        self.until(there, f"{', '.join(wanted)} are {' or '.join(states)}")
-
     def tmp_of(self, node):
         """What a node that is `apart` has as its /tmp."""
         return self.folder / "tmp" / node
+
+    def left_on_nodes(self):
+        """Files and processes that jobs have left on nodes that are `apart`, in words."""
+        left = []
+        for node in self._slurmds if self._apart else []:
+            left += [str(path) for path in self.tmp_of(node).iterdir() if path.name != self.folder.name]
+            left += [f"{node}: process {describe(pid)}" for pid in _descendants_but_slurm(self._slurmds[node].pid)]
+        return left
 
     def log(self, name):
         """Of "slurmctld", "munged", "slurmrestd" or a node."""
@@ -230,15 +149,10 @@ class SlurmCluster:
             # A node that was killed answers no more: its jobs end with its daemon's successor, or never.
             alive = set(self._slurmds)
             self.until(lambda: not [job for job in self.active_jobs()
-                                    if job["state"] != "COMPLETING" or _names(job["nodes"]) <= alive],
+                                    if job["state"] != "COMPLETING" or names_in(job["nodes"]) <= alive],
                        "every job has ended")
 
     # --- parts
-
-    def _environment(self):
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "SALLOC_", "SINFO_"))}
-        return kept | self.environment
 
     def _make_folders(self):
         for name, mode in (("log", 0o755), ("munge", 0o755), ("state", 0o700), ("rest", 0o755), ("gpu", 0o755)):
@@ -263,7 +177,7 @@ class SlurmCluster:
         (self.folder / "gres.conf").write_text(gpu_settings(self.folder, self.nodes, count))
 
     def _spawn(self, name, argv, environment=None):
-        return Daemon(name, argv, self._environment() | (environment or {}), self.folder / "log" / f"{name}.out")
+        return Daemon(name, argv, self.whole_environment() | (environment or {}), self.folder / "log" / f"{name}.out")
 
     def _start_munged(self):
         place = self.folder / "munge"
@@ -311,9 +225,6 @@ class SlurmCluster:
         self.until(lambda: state.exists() and state.stat().st_mtime_ns > before, "the controller saves its state")
         self.run("scancel", marker)
 
-    def _in_state(self, identity, states):
-        return next((job for job in self.jobs() if job["id"] == str(identity) and job["state"] in states), None)
-
     def _processes_on(self, node):
         """Of a node that is `apart` all end with its slurmd's namespace."""
         if self._apart:
@@ -321,21 +232,16 @@ class SlurmCluster:
         return steps_of(self.folder / "log" / f"{node}.log")
 
 
+def _descendants_but_slurm(pid):
+    own = (b"slurmd", b"slurmstepd")
+    # The first is the shell that the node's other processes are of.
+    return [each for each in descendants(pid)[1:]
+            if not is_zombie(each) and read_bytes(f"/proc/{each}/comm").strip() not in own]
+
+
 def _listens(path):
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
-
-
-def _names(nodes):
-    """The names in a list of Slurm's: n1, n[1-2,4]."""
-    names = set()
-    for prefix, ranges, plain in re.findall(r"([^,\[]+)\[([^\]]*)\]|([^,\[]+)", nodes):
-        if plain:
-            names.add(plain)
-        for each in ranges.split(",") if ranges else []:
-            first, _, last = each.partition("-")
-            names.update(f"{prefix}{number}" for number in range(int(first), int(last or first) + 1))
-    return names
 
 
 def _kill(pid):

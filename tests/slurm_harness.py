@@ -1,0 +1,124 @@
+"""What the end-to-end tests of Slurm share: a server whose jobs go to a cluster of the tests' own
+(slurm_cluster.py), and the proof that nothing of them stays there.
+
+    class MyTest(SlurmTest):
+        CLUSTER = {"nodes": 3, "apart": True}       # one for all tests of the class
+        SETTINGS = {"shared": "no"}                 # below `slurm:` of the server's file
+
+        def test_a_sentence_that_holds(self):
+            ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "hostname")
+
+A test class of another engine, which inherits from MusterTest, runs on Slurm by
+`class OnSlurm(SlurmTest, TheirTests)`.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from muster_harness import Muster, MusterTest
+from slurm_cluster import SlurmCluster
+
+
+def _node_folders():
+    """What nodes that share this machine's /tmp keep there for tasks."""
+    return {path for path in Path("/tmp").iterdir() if re.fullmatch("muster-[0-9a-f]{16}", path.name)}
+
+
+class SlurmMuster(Muster):
+    """A private Muster on a cluster. `settings`: of its `slurm:`; `more`: further lines of its file."""
+
+    def __init__(self, cluster, settings=None, more=""):
+        super().__init__()
+        self.cluster = cluster
+        self._node_folders_before = _node_folders()
+        self.environment |= {"MUSTER_ENGINE": "slurm"} | cluster.environment
+        lines = [f"  {key}: {json.dumps(value)}" for key, value in (settings or {}).items()]
+        if lines or more:
+            self.configure("\n".join((["slurm:", *lines] if lines else []) + [more, ""]))
+
+    def close(self):
+        try:
+            if not self._closed:
+                self._end_jobs()
+                self.assert_nothing_is_in_slurm()
+        finally:
+            super().close()
+
+    def assert_nothing_is_in_slurm(self):
+        """Nor on its nodes."""
+        cluster = self.cluster
+        cluster.until(lambda: not [job for job in cluster.jobs_of_muster() if job in cluster.active_jobs()],
+                      "no job of Muster's is in the queue")
+        left = cluster.left_on_nodes()
+        left += [str(path) for path in _node_folders() - self._node_folders_before]
+        if left:
+            raise AssertionError("left on the nodes:\n  " + "\n  ".join(left))
+
+    def slurm_job(self, name):
+        """The newest of a job's own in Slurm, as the cluster lists it; None where there is none."""
+        identity = self.job(name)["id"]
+        found = [job for job in self.cluster.jobs_of_muster() if f":{identity}:" in job["comment"]]
+        return found[-1] if found else None
+
+    def slurm_jobs(self, name):
+        """All that were ever submitted for it and that the controller still knows, leaders only."""
+        identity = self.job(name)["id"]
+        return [job for job in self.cluster.jobs_of_muster()
+                if f":{identity}:" in job["comment"] and job["leader"] in ("N/A", job["id"])]
+
+    def await_phase(self, name, *phases):
+        """The job, once it is in one of these."""
+        def there():
+            job = self.job(name)
+            return job if job["phase"] in phases else None
+        return self.cluster.until(there, f"{name} is {' or '.join(phases)}")
+
+
+class SlurmTest(MusterTest):
+    """One server for each test, one cluster for all."""
+
+    CLUSTER = {}
+    SETTINGS = {}
+    MORE = ""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster = cls.enterClassContext(SlurmCluster(**cls.CLUSTER))
+
+    def new_muster(self, **options):
+        muster = SlurmMuster(self.cluster, self.settings(), self.MORE, **options)
+        self.addCleanup(muster.close)
+        return muster
+
+    def settings(self):
+        return dict(self.SETTINGS)
+
+    def submit(self, name, script, *flags, kind="single"):
+        """A job that nobody follows."""
+        self.muster.run("submit", kind, name, *flags, "--", "sh", "-c", script)
+
+    def ends_well(self, name):
+        job = self.muster.ended(name)
+        self.assertEqual(job["phase"], "Succeeded", json.dumps(job, indent=1)[:2000] + self.muster.logs(name))
+        return job
+
+    def at_the_gate(self, name="job", *flags):
+        """A job that runs until its gate opens: (gate, what follows its log)."""
+        gate = self.muster.gate(name + ".gate")
+        follow = self.muster.stream("submit", "single", name, *flags, "--follow", "--", "sh", "-c",
+                                    f"echo begun; {gate.wait}; echo over")
+        follow.until("begun")
+        return gate, follow
+
+    def fill(self, partition="main"):
+        """A job by hand that has all nodes for itself, until it is cancelled: its id."""
+        holder = self.cluster.submit("sleep infinity", "--exclusive", f"--nodes={len(self.cluster.nodes)}",
+                                     f"--partition={partition}", "--no-requeue")
+        self.cluster.await_state(holder, "RUNNING")
+        self.addCleanup(self.cluster.run, "scancel", holder, code=None)
+        return holder
+
+    def let_go(self, identity):
+        self.cluster.run("scancel", identity)
