@@ -7,6 +7,7 @@
 #include "control/log_follower.h"
 #include "control/metric_book.h"
 #include "control/progress_book.h"
+#include "control/room_wish.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
@@ -58,6 +59,8 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
       scheduler_(options) {
   projects_.load({}, parts_.clock.now());
   parts_.engine.listen([this](const engine::TaskReport& report) { hear(report); });
+  parts_.engine.hear_of_rooms(
+      [this](const engine::Gang& gang, const engine::RoomNews& news) { hear_of_room(gang, news); });
   nodes_watch_ = parts_.engine.watch_nodes([this] {
     read_nodes();
     wake();
@@ -66,6 +69,7 @@ Controller::Controller(Parts parts, SiteFacts site, schedule::Options options)
 }
 
 Controller::~Controller() {
+  parts_.engine.hear_of_rooms(nullptr);
   parts_.engine.listen(nullptr);
 }
 
@@ -87,6 +91,11 @@ base::EventLoop::Interest Controller::later(std::chrono::milliseconds delay,
 /// The gang of a new job, unless nothing could ever start it.
 Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence) const {
   schedule::Gang gang = to_schedule(job, sequence, pools_);
+  if (asks_a_cluster()) {
+    MUSTER_CHECK(check_places_wished(job.spec, parts_.engine.cluster_name()));
+    MUSTER_CHECK(parts_.engine.check_room(wish_of(job, {})));
+    return gang;
+  }
   // Where no machine has come yet, nobody knows what there will be.
   if (nodes_.empty()) return gang;
   const auto never = scheduler_.refuses(gang);
@@ -121,7 +130,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
   entry->job = {.id = base::random_name(parts_.random, kIdLength),
                 .spec = spec,
                 .owner = by.user,
-                .reason = "waits for the scheduler",
+                .reason = first_reason(),
                 .submitted = stamp(),
                 .tasks = job::tasks_of(spec)};
   if (const auto gang = admissible(entry->job, entry->sequence); !gang) return done(gang.error());
@@ -146,7 +155,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
         admit(kept);
         tell(kept.job);
         ++metrics_.submitted[name.second];
-        if (!kept.job.suspended) scheduler_.submit(gang_of(kept));
+        if (!kept.job.suspended) line_up(kept);
         wake();
         done(kept.job);
       },
@@ -255,7 +264,7 @@ Result<Job> Controller::resume(const std::string& name, const access::Actor& by)
     change(*entry);
     // Where its tasks are still being ended, it is queued once they are gone.
     if (entry->run) return;
-    job.reason = "waits for the scheduler";
+    job.reason = first_reason();
     queue_anew(*entry);
     wake();
   });

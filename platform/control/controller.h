@@ -196,6 +196,13 @@ class Controller {
 
  private:
   struct Run;
+  /// How a job that waits stands with the cluster that the engine asks for room (rooms.cc).
+  struct Seeking {
+    bool asked = false;      ///< for its next attempt, and not answered yet
+    bool was_taken = false;  ///< the room of its last attempt: the cluster may give it again
+    std::string constraint;  ///< the cluster's word for why it waits
+    std::optional<base::Time> rests_until;  ///< before that, nothing is asked for
+  };
   using Places = std::vector<std::optional<schedule::TaskPlace>>;  ///< by seat
   /// A job and what of it is not stored.
   struct Entry {
@@ -206,12 +213,15 @@ class Controller {
     Places kept;
     /// How often in a row a start of it found that the engine of a node does not answer.
     int unanswered_starts = 0;
+    Seeking seeking;
+    std::string ended_by;          ///< who has it stopped, where that was none of Muster's users
     std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
   };
 
   struct JobCount {
     int running = 0;
     int waiting = 0;
+    schedule::Amounts asked_for;  ///< by those that wait, of a cluster
   };
   using JobCounts = std::map<std::string, JobCount>;  ///< by project
   /// By node: the tasks there, those of one job in a row.
@@ -256,17 +266,41 @@ class Controller {
   schedule::Constraint refresh_reason(job::Job& job) const;
   void prepare_starts(const schedule::Plan& plan);
   void prepare(Entry& entry, Places places);
+  void place(Entry& entry, Places places, const std::string& room = {});
   void hold_as_placed(Entry& entry);
   void take_eviction(const schedule::Eviction& eviction);
   void evict(Entry& entry, const std::string& why);
   void evicted(Entry& entry);
-  void queue_anew(Entry& entry);
+  void queue_anew(Entry& entry, std::chrono::milliseconds delay = {});
+  void line_up(Entry& entry, std::chrono::milliseconds delay = {});
+  std::string first_reason() const;
   void start_without_the_moved();
   bool has_room_for(const Places& places) const;
   void wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay);
   schedule::Gang gang_of(const Entry& entry) const;
   bool knows_by_placed(const Entry& entry) const;
   void plan_again_at(std::optional<base::Time> time);
+
+  // rooms.cc: jobs of an engine that asks a cluster for room
+  bool asks_a_cluster() const;
+  std::string asking_reason() const;
+  void line_up_for_room(Entry& entry, std::chrono::milliseconds delay);
+  void ask_once_committed(Entry& entry);
+  void ask_for_the_rested();
+  void ask_for_room(Entry& entry);
+  void give_back_rooms(Entry& entry);
+  void take_up_room(Entry& entry);
+  void hear_of_room(const engine::Gang& gang, const engine::RoomNews& news);
+  void room_waits(Entry& entry, const engine::RoomWaits& waits);
+  void room_given(Entry& entry, const engine::RoomGiven& given);
+  void room_refused(Entry& entry, const base::Error& error);
+  void room_taken_before_it_was_given(Entry& entry, const engine::RoomTaken& taken);
+  void wait_for_another_room(Entry& entry, const std::string& why, std::chrono::milliseconds delay);
+  void cluster_says(Entry& entry, const engine::RoomSays& says);
+  void room_taken(Entry& entry, const engine::RoomTaken& taken);
+  void decide_without_room(Entry& entry, const engine::RoomTaken& taken);
+  std::vector<const job::Job*> queue_at_the_cluster() const;
+  Result<job::Forecast> forecast_at_the_cluster(const job::Job& job) const;
 
   // preparing.cc: the images of a gang, before it is planned
   void fetch_images(Entry& entry);
@@ -289,6 +323,7 @@ class Controller {
   void begin(Entry& entry);
   void start_planned(Entry& entry);
   bool try_again_later(Entry& entry, const base::Error& error);
+  static std::optional<std::chrono::milliseconds> pause_before_another_try(Entry& entry);
   void start_stage(Entry& entry, std::vector<launch::TaskPlan> tasks);
   void stage_started(const std::string& id, int attempt, const Result<void>& started);
   void is_up(Entry& entry, const job::Task& task);
@@ -385,6 +420,7 @@ class Controller {
   bool takes_nothing_new(const std::string& node) const;
   void tell_projects();
   void lose_node(const std::string& name);
+  void book_those_on(const std::set<std::string>& nodes);
   void leave_node(const std::string& name);
   void read_pools();
   Result<void> check_parent(const job::Project& project) const;
@@ -400,6 +436,7 @@ class Controller {
 
   // recovery.cc
   void take_up(Entry& entry);
+  bool begins_anew(const Entry& entry) const;
   void take_up_task(Entry& entry, job::Task& task);
 
   /// In a later turn of the loop, unless the controller is gone by then.
@@ -442,6 +479,7 @@ class Controller {
   uint64_t next_sequence_ = 1;
   size_t not_final_ = 0;
   std::set<uint64_t> waiting_;     ///< Queued: sequences
+  std::set<uint64_t> resting_;     ///< of these, those that ask for room only later: sequences
   std::set<uint64_t> parted_;      ///< of these, those that have kept some places: sequences
   int evictions_from_before_ = 0;  ///< that an earlier server had begun
 

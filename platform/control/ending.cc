@@ -205,12 +205,17 @@ void Controller::conclude(Entry& entry) {
 bool Controller::start_again(Entry& entry) {
   Job& job = entry.job;
   if (job.stop_requested || !entry.run->culprit) return false;
-  if (const auto why = start_under_other_ports(job, *entry.run->culprit, entry.run->culprit_lines,
-                                               entry.run->served)) {
-    wait_again(entry, *why, {});
+  const Run& run = *entry.run;
+  const auto other_ports =
+      run.room_is_taken ? std::nullopt
+                        : start_under_other_ports(job, *run.culprit, run.culprit_lines, run.served);
+  if (other_ports) {
+    wait_again(entry, *other_ports, {});
     return true;
   }
-  const auto retry = retry_of(job, *entry.run->culprit, entry.run->culprit_lines);
+  const auto retry = run.retries_by_rules_alone
+                         ? retry_by_rules(job, *run.culprit, run.culprit_lines)
+                         : retry_of(job, *run.culprit, run.culprit_lines);
   if (!retry) return false;
   if (retry->costs_a_retry) ++job.retries_used;
   if (!retry->avoid_node.empty()) job.avoided_nodes.push_back(retry->avoid_node);
@@ -233,7 +238,8 @@ void Controller::finish(Entry& entry, Phase phase) {
   if (phase == Phase::kFailed && job.exit_code.value_or(0) == 0) job.exit_code = 1;
   job.reason = job.failure                  ? job.failure->cause
                : phase == Phase::kSucceeded ? "done"
-                                            : "was stopped";
+               : entry.ended_by.empty()     ? "was stopped"
+                                            : entry.ended_by;
   job.ended = parts_.clock.now();
   ++metrics_.finished[job.spec.project][std::string(job::to_string(phase))];
   note(job, std::string(job::to_string(phase)));
@@ -243,6 +249,7 @@ void Controller::finish(Entry& entry, Phase phase) {
   parted_.erase(entry.sequence);
   --not_final_;
   scheduler_.ended(job.id);
+  if (asks_a_cluster()) give_back_rooms(entry);
   note_end(entry);
   change(entry);
   wake();

@@ -5,6 +5,7 @@
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/past_use.h"
+#include "control/room_wish.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
@@ -41,14 +42,18 @@ void Controller::read_nodes() {
                         [&](const engine::Node& node) { return node.name == old.name; });
   };
   std::vector<std::string> gone;
+  std::set<std::string> come;
+  for (const engine::Node& node : now) come.insert(node.name);
   for (const engine::Node& old : nodes_) {
     if (is_gone(old)) gone.push_back(old.name);
+    come.erase(old.name);
   }
   const std::vector<engine::Node> before = std::exchange(nodes_, std::move(now));
   for (const engine::Node& node : nodes_) {
     scheduler_.set_node(to_schedule(node, takes_nothing_new(node.name)));
   }
   tell_of_silence(before);
+  if (asks_a_cluster() && !come.empty()) book_those_on(come);
   for (const std::string& name : gone) lose_node(name);
   read_pools();
   tell_projects();
@@ -60,7 +65,7 @@ void Controller::read_pools() {
   std::vector<std::string> pools{std::string(job::kDefaultPool)};
   others.erase(pools.front());
   pools.insert(pools.end(), others.begin(), others.end());
-  if (std::exchange(pools_, std::move(pools)) == pools_) return;
+  if (std::exchange(pools_, std::move(pools)) == pools_ || asks_a_cluster()) return;
   // Whoever waits and has named no pool may go to any that there is now.
   for (const uint64_t sequence : waiting_) {
     Entry& entry = *entries_.at(sequence);
@@ -69,8 +74,20 @@ void Controller::read_pools() {
   }
 }
 
-/// Nobody will report how the tasks there end.
+/// A cluster's nodes may be known later than the jobs that run there.
+void Controller::book_those_on(const std::set<std::string>& nodes) {
+  for (const auto& [sequence, entry] : entries_) {
+    const auto& tasks = entry->job.tasks;
+    const bool is_there =
+        entry->run && std::any_of(tasks.begin(), tasks.end(),
+                                  [&](const Task& task) { return nodes.contains(task.node); });
+    if (is_there) hold_as_placed(*entry);
+  }
+}
+
+/// Nobody will report how the tasks there end; but for a cluster, which takes room away itself.
 void Controller::lose_node(const std::string& name) {
+  if (asks_a_cluster()) return scheduler_.remove_node(name);
   std::vector<engine::TaskReport> losses;
   for (const auto& [sequence, entry] : entries_) {
     if (!entry->run) continue;
@@ -336,8 +353,11 @@ Controller::JobCounts Controller::count_jobs() const {
   for (const auto& [sequence, entry] : entries_) {
     const job::Job& job = entry->job;
     if (job::is_final(job.phase)) continue;
+    const bool waits = job.phase == Phase::kQueued;
+    const bool asks = waits && !job.suspended && asks_a_cluster();
     for (const std::string& project : projects_.line_of(job.spec.project)) {
-      ++(job.phase == Phase::kQueued ? counts[project].waiting : counts[project].running);
+      ++(waits ? counts[project].waiting : counts[project].running);
+      if (asks) counts[project].asked_for += amounts_of(job);
     }
   }
   return counts;
@@ -349,6 +369,7 @@ job::ProjectStatus Controller::status_of(const job::Project& project,
   if (const auto count = counts.find(project.name); count != counts.end()) {
     status.running = count->second.running;
     status.waiting = count->second.waiting;
+    add(status.requested, count->second.asked_for);
   }
   return status;
 }

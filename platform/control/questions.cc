@@ -28,6 +28,8 @@ Result<job::Explanation> Controller::explain(const std::string& name) const {
     const schedule::Constraint constraint = refresh_reason(job);
     if (constraint != schedule::Constraint::kNone) {
       answer.constraint = schedule::to_string(constraint);
+    } else {
+      answer.constraint = entry->seeking.constraint;
     }
     const std::vector<std::string> order = scheduler_.queue();
     const auto place = std::find(order.begin(), order.end(), job.id);
@@ -41,6 +43,7 @@ Result<job::Explanation> Controller::explain(const std::string& name) const {
 }
 
 std::vector<const Job*> Controller::queue() {
+  if (asks_a_cluster()) return queue_at_the_cluster();
   constexpr size_t kRefreshed = 20;
   std::vector<const Job*> jobs;
   std::set<uint64_t> listed;
@@ -64,6 +67,7 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
                 .submitted = parts_.clock.now(),
                 .tasks = job::tasks_of(spec)};
   MUSTER_TRY(const schedule::Gang gang, admissible(job, next_sequence_));
+  if (asks_a_cluster()) return forecast_at_the_cluster(job);
   const schedule::Forecast seen = scheduler_.forecast(gang, forward_.now());
   MUSTER_TRY(const job::Project* const project, projects_.find(spec.project));
   job::Forecast answer{.starts_now = !seen.start.empty(),

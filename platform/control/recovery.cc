@@ -3,6 +3,8 @@
 // What was committed says how far a job had come; the engine says what of it is there. A launcher
 // that was ever started is taken up and never started again; a gang that had not come so far starts
 // anew, as another attempt with new keys.
+#include <algorithm>
+
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/run.h"
@@ -58,6 +60,8 @@ Result<void> Controller::recover() {
   for (const auto& [sequence, entry] : entries_) {
     if (entry->job.phase == Phase::kStarting || entry->job.phase == Phase::kRunning) {
       take_up(*entry);
+    } else if (asks_a_cluster()) {
+      take_up_room(*entry);
     } else if (entry->job.phase == Phase::kQueued && !entry->job.suspended) {
       scheduler_.submit(gang_of(*entry));
     }
@@ -74,7 +78,7 @@ void Controller::take_up(Entry& entry) {
   note(job, "taken up by a new server");
   for (Task& task : job.tasks) take_up_task(entry, task);
   if (launch::resizes_live(job.spec)) {
-    find_seed(job, run);
+    if (!asks_a_cluster()) find_seed(job, run);
     if (!run.can_grow) close_up_seats(job);
   }
   const schedule::Gang gang = gang_of(entry);
@@ -87,6 +91,13 @@ void Controller::take_up(Entry& entry) {
   if (job.eviction) {
     run.taken_up_evicted = run.goes_whole = true;
     ++evictions_from_before_;
+  }
+  if (begins_anew(entry)) {
+    run.placed = parts_.clock.now();
+    change(entry);
+    return journal_.once_committed([this, id = job.id, attempt = job.attempt] {
+      if (Entry* const late = run_of(id, attempt)) begin(*late);
+    });
   }
   const Task& deciding = job::deciding_task(job);
   if (deciding.phase == TaskPhase::kPending) {
@@ -117,6 +128,17 @@ void Controller::take_up(Entry& entry) {
       react_to_end(*late, *find_task(late->job, name));
     });
   }
+}
+
+/// Nothing of it was ever started. A room that it has waited for is not given away for that; that
+/// of another engine is there a moment later, too.
+bool Controller::begins_anew(const Entry& entry) const {
+  const Job& job = entry.job;
+  if (!asks_a_cluster() || job.phase != Phase::kStarting) return false;
+  return !job.stop_requested && !job.eviction &&
+         std::all_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+           return task.phase == TaskPhase::kPending && !task.started;
+         });
 }
 
 void Controller::take_up_task(Entry& entry, Task& task) {

@@ -323,7 +323,7 @@ void Controller::find_seed(const Job& job, Run& run) {
 void Controller::take_up_live(Entry& entry) {
   Job& job = entry.job;
   if (!may_resize(entry)) return;
-  if (!entry.run->can_grow) {
+  if (!entry.run->can_grow && !asks_a_cluster()) {
     note(job,
          "no worker can join it any more: its keys are not known (" + entry.run->cannot_grow + ")");
   }

@@ -38,29 +38,50 @@ std::string retry_number(const job::Job& job) {
          std::to_string(job.spec.scheduling.retries);
 }
 
+bool has_retries_left(const job::Job& job) {
+  return job.retries_used < job.spec.scheduling.retries;
+}
+
+/// The first that matches; nullptr: none does.
+const RetryRule* rule_for(const job::Job& job, const job::Task& culprit,
+                          const std::vector<std::string>& lines) {
+  const auto& rules = job.spec.scheduling.retry_rules;
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const RetryRule& rule) {
+    return matches(rule, lines, culprit);
+  });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+std::optional<Retry> follow(const RetryRule& rule, const job::Job& job, const job::Task& culprit) {
+  if (rule.action == RetryRule::Action::kFail) return std::nullopt;
+  if (rule.action == RetryRule::Action::kAvoidNode && !culprit.node.empty()) {
+    return Retry{.costs_a_retry = false,
+                 .avoid_node = culprit.node,
+                 .why = words_of(rule) + " keeps it off node " + culprit.node};
+  }
+  if (!has_retries_left(job)) return std::nullopt;
+  return Retry{.why = words_of(rule) + ": " + retry_number(job)};
+}
+
 }  // namespace
 
 std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
                               const std::vector<std::string>& lines) {
-  const job::Scheduling& wishes = job.spec.scheduling;
-  const bool retries_left = job.retries_used < wishes.retries;
-  for (const RetryRule& rule : wishes.retry_rules) {
-    if (!matches(rule, lines, culprit)) continue;
-    if (rule.action == RetryRule::Action::kFail) return std::nullopt;
-    if (rule.action == RetryRule::Action::kAvoidNode && !culprit.node.empty()) {
-      return Retry{.costs_a_retry = false,
-                   .avoid_node = culprit.node,
-                   .why = words_of(rule) + " keeps it off node " + culprit.node};
-    }
-    if (!retries_left) return std::nullopt;
-    return Retry{.why = words_of(rule) + ": " + retry_number(job)};
+  if (const RetryRule* const rule = rule_for(job, culprit, lines)) {
+    return follow(*rule, job, culprit);
   }
-  if (wishes.retries == 0) return std::nullopt;
+  if (job.spec.scheduling.retries == 0) return std::nullopt;
   if (culprit.exit && culprit.exit->lost) {
     return Retry{.costs_a_retry = false, .why = "the fault is not the job's; no retry is counted"};
   }
-  if (!retries_left) return std::nullopt;
+  if (!has_retries_left(job)) return std::nullopt;
   return Retry{.why = retry_number(job)};
+}
+
+std::optional<Retry> retry_by_rules(const job::Job& job, const job::Task& culprit,
+                                    const std::vector<std::string>& lines) {
+  const RetryRule* const rule = rule_for(job, culprit, lines);
+  return rule == nullptr ? std::nullopt : follow(*rule, job, culprit);
 }
 
 std::chrono::milliseconds backoff(int restarts, std::chrono::milliseconds first) {

@@ -28,6 +28,10 @@ struct Retry {
 std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
                               const std::vector<std::string>& lines);
 
+/// The same by its rules alone: where none matches, it has failed for good.
+std::optional<Retry> retry_by_rules(const job::Job& job, const job::Task& culprit,
+                                    const std::vector<std::string>& lines);
+
 /// How long to wait before restart number `restarts` (1: the first): nothing, then `first`, doubled
 /// each time up to 60 times that.
 std::chrono::milliseconds backoff(

@@ -46,6 +46,9 @@ struct Controller::Run {
   std::vector<std::string> culprit_lines;  ///< the last it printed
   base::EventLoop::Interest start_timer;
   base::EventLoop::Interest last_words_timer;
+  std::string room_says;                ///< the cluster, of what it has of it; empty: nothing
+  bool room_is_taken = false;           ///< by the cluster: nothing of it can be started any more
+  bool retries_by_rules_alone = false;  ///< the cluster's limits were its end
   bool led_to_the_end = false;  ///< the leader has ended well, and the others may end by themselves
   base::EventLoop::Interest limit_timer;
   bool judging = false;  ///< the rank census is looked at in a moment

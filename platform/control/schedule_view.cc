@@ -15,14 +15,6 @@ schedule::Amounts amounts_of(const job::Share& share) {
           share.memory_bytes.value_or(kUnlimited)};
 }
 
-schedule::Claim claim_of(const job::Resources& resources) {
-  return {.gpus = resources.gpus,
-          .gpu_share_milli = resources.gpu_share_milli,
-          .gpu_memory_bytes = resources.gpu_memory_bytes,
-          .cpu_milli = resources.cpu_milli,
-          .memory_bytes = resources.memory_bytes};
-}
-
 std::optional<schedule::Packing> packing_of(job::Packing packing) {
   switch (packing) {
     case job::Packing::kPack:
@@ -53,6 +45,14 @@ std::vector<schedule::TaskGroup> groups_of(const job::JobSpec& spec, std::option
 }
 
 }  // namespace
+
+schedule::Claim claim_of(const job::Resources& resources) {
+  return {.gpus = resources.gpus,
+          .gpu_share_milli = resources.gpu_share_milli,
+          .gpu_memory_bytes = resources.gpu_memory_bytes,
+          .cpu_milli = resources.cpu_milli,
+          .memory_bytes = resources.memory_bytes};
+}
 
 schedule::Quota to_schedule(const job::Quota& quota) {
   return {.deserved = amounts_of(quota.deserved),
@@ -129,6 +129,12 @@ job::Share to_share(const schedule::Amounts& amounts) {
 
 job::ProjectStatus::Amounts to_amounts(const schedule::Amounts& amounts) {
   return {amounts.gpu_milli, amounts.cpu_milli, amounts.memory_bytes};
+}
+
+void add(job::ProjectStatus::Amounts& to, const schedule::Amounts& more) {
+  to.gpu_milli += more.gpu_milli;
+  to.cpu_milli += more.cpu_milli;
+  to.memory_bytes += more.memory_bytes;
 }
 
 job::ProjectStatus status_of(const job::Project& project, const schedule::Standing& standing) {

@@ -16,6 +16,7 @@
 
 namespace muster::control {
 
+schedule::Claim claim_of(const job::Resources& resources);
 schedule::Quota to_schedule(const job::Quota& quota);
 schedule::Project to_schedule(const job::Project& project);
 schedule::Node to_schedule(const engine::Node& node, bool cordoned);
@@ -32,6 +33,7 @@ std::vector<std::optional<schedule::TaskPlace>> places_of(const job::Job& job);
 /// kUnlimited is nothing.
 job::Share to_share(const schedule::Amounts& amounts);
 job::ProjectStatus::Amounts to_amounts(const schedule::Amounts& amounts);
+void add(job::ProjectStatus::Amounts& to, const schedule::Amounts& more);
 job::ProjectStatus status_of(const job::Project& project, const schedule::Standing& standing);
 
 }  // namespace muster::control

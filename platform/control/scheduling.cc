@@ -62,6 +62,11 @@ std::string where(const Job& job) {
 
 }  // namespace
 
+/// Of a job that nobody has looked at yet.
+std::string Controller::first_reason() const {
+  return asks_a_cluster() ? asking_reason() : "waits for the scheduler";
+}
+
 void Controller::wake() {
   if (std::exchange(woken_, true)) return;
   soon([this] {
@@ -91,6 +96,7 @@ schedule::Gang Controller::gang_of(const Entry& entry) const {
 }
 
 void Controller::schedule() {
+  if (asks_a_cluster()) return ask_for_the_rested();
   // What an earlier server was evicting for frees room that this one has not reckoned with: it
   // takes nothing more from anybody until that is done.
   const unsigned actions = evictions_from_before_ > 0 ? schedule::kAllocate : schedule::kAllActions;
@@ -175,8 +181,14 @@ void Controller::prepare(Entry& entry, Places places) {
     queue_anew(entry);
     return wake();
   }
+  place(entry, std::move(places));
+}
+
+/// `room`: where that is, in the words of the cluster that gave it; empty where none did.
+void Controller::place(Entry& entry, Places places, const std::string& room) {
   Job& job = entry.job;
-  const bool is_live = launch::resizes_live(job.spec);
+  const bool is_given = asks_a_cluster();
+  const bool is_live = launch::resizes_live(job.spec) && !is_given;
   ++job.attempt;
   job.phase = Phase::kStarting;
   job.reason = starting_reason(job);
@@ -191,12 +203,15 @@ void Controller::prepare(Entry& entry, Places places) {
   if (!is_live) close_up_seats(job);
   entry.run = std::make_unique<Run>();
   entry.run->can_grow = is_live;
+  if (is_given) entry.run->cannot_grow = parts_.engine.cluster_name() + "'s room does not grow";
   entry.run->placed = parts_.clock.now();
   const bool had_kept = !entry.kept.empty();
   entry.kept.clear();
+  entry.seeking = {};
   parted_.erase(entry.sequence);
-  if (!is_live && (launch::is_elastic(job.spec) || had_kept)) hold_as_placed(entry);
-  std::string text = "placed on " + where(job) + ", attempt " + std::to_string(job.attempt);
+  if (is_given || (!is_live && (launch::is_elastic(job.spec) || had_kept))) hold_as_placed(entry);
+  std::string text = "placed on " + where(job) + (room.empty() ? "" : " (" + room + ")") +
+                     ", attempt " + std::to_string(job.attempt);
   if (launch::is_elastic(job.spec)) text += ", with " + workers_text(job, placed_workers(job));
   note(job, std::move(text));
   change(entry);
@@ -286,7 +301,7 @@ void Controller::evicted(Entry& entry) {
   // An elastic gang was known by as many tasks as it had: now it asks for all of them again.
   const bool asks_for_more = was_known_by_placed && (is_live || (all_go && !run->moves));
   const bool keeps_too_little = is_live && !all_go && !run->moves && !are_enough(held, job);
-  if (job.suspended || run->goes_whole || asks_for_more || keeps_too_little) {
+  if (job.suspended || run->goes_whole || asks_for_more || keeps_too_little || asks_a_cluster()) {
     queue_anew(entry);
   } else {
     scheduler_.released(job.id, run->evicted);
@@ -304,11 +319,21 @@ void Controller::evicted(Entry& entry) {
 
 /// Tells the scheduler from the beginning: the gang holds nothing, and waits unless it is
 /// suspended.
-void Controller::queue_anew(Entry& entry) {
+void Controller::queue_anew(Entry& entry, std::chrono::milliseconds delay) {
   entry.kept.clear();
   parted_.erase(entry.sequence);
   scheduler_.ended(entry.job.id);
-  if (!entry.job.suspended) scheduler_.submit(gang_of(entry));
+  if (!entry.job.suspended) return line_up(entry, delay);
+  if (asks_a_cluster()) give_back_rooms(entry);
+}
+
+/// It waits from now on, and for `delay` whatever room there is.
+void Controller::line_up(Entry& entry, std::chrono::milliseconds delay) {
+  if (asks_a_cluster()) return line_up_for_room(entry, delay);
+  scheduler_.submit(gang_of(entry));
+  if (delay > std::chrono::milliseconds(0)) {
+    scheduler_.requeue(entry.job.id, forward_.now() + delay);
+  }
 }
 
 /// After a failure that is not final.
@@ -324,12 +349,8 @@ void Controller::wait_again(Entry& entry, const std::string& why, std::chrono::m
   note(job, why);
   job.eviction.reset();
   // Told anew: the nodes it avoids have changed, or the number of its tasks.
-  queue_anew(entry);
-  if (job.suspended) {
-    job.reason = suspended_reason(job);
-  } else if (delay > std::chrono::milliseconds(0)) {
-    scheduler_.requeue(job.id, forward_.now() + delay);
-  }
+  queue_anew(entry, delay);
+  if (job.suspended) job.reason = suspended_reason(job);
   change(entry);
   wake();
 }

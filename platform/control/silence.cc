@@ -43,7 +43,8 @@ void Controller::tell_of_silence(const std::vector<Node>& before) {
   }
 }
 
-/// "runs", with how many workers where that changes, and which of its nodes are silent.
+/// "runs", with how many workers where that changes, which of its nodes are silent, and what the
+/// cluster says of it.
 std::string Controller::running_reason(const Job& job) const {
   std::string reason = "runs";
   if (launch::resizes_live(job.spec)) reason += " with " + workers_text(job, count_members(job));
@@ -52,6 +53,9 @@ std::string Controller::running_reason(const Job& job) const {
     reason +=
         "; node " + node.name + " does not answer since " + node.labels.at(engine::kSilentSince);
   }
+  const Entry* const entry = by_id(job.id);
+  const bool is_spoken_of = entry != nullptr && entry->run && !entry->run->room_says.empty();
+  if (is_spoken_of) reason += "; " + entry->run->room_says;
   return reason;
 }
 

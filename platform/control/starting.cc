@@ -154,7 +154,7 @@ void Controller::begin(Entry& entry) {
   Run& run = *entry.run;
   // Stopped or evicted before it was begun.
   if (run.ending || job.stop_requested || job.eviction) return finish_if_over(entry);
-  if (!has_room_for(places_of(job))) {
+  if (!asks_a_cluster() && !has_room_for(places_of(job))) {
     run.requeue = "its node has changed; it starts again elsewhere";
     return finish_if_over(entry);
   }
@@ -219,6 +219,11 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
         task.phase == TaskPhase::kStarting && leads(job, task) == run.plan.then.empty();
     if (of_this_stage) task.phase = TaskPhase::kPending;
   }
+  // What comes of it where its room was taken is decided already.
+  if (run.room_is_taken) {
+    end_gang(*entry, StopMode::kNow);
+    return finish_if_over(*entry);
+  }
   if (started.error().code == ErrorCode::kConflict && job.attempt - job.restarts < kStartAttempts) {
     run.requeue = started.error().what + "; it starts again, under other names and addresses";
   } else if (!job.stop_requested && !job.eviction && !try_again_later(*entry, started.error())) {
@@ -231,12 +236,19 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
 /// Where the engine of a node does not answer, the job waits a moment, and may go elsewhere. What
 /// does not get better has failed.
 bool Controller::try_again_later(Entry& entry, const base::Error& error) {
-  constexpr int kMostInARow = 4;
   if (error.code != ErrorCode::kUnavailable) return false;
-  if (++entry.unanswered_starts >= kMostInARow) return false;
+  const auto pause = pause_before_another_try(entry);
+  if (!pause) return false;
   entry.run->requeue = error.what + "; it is tried again";
-  entry.run->requeue_delay = backoff(entry.unanswered_starts + 1);
+  entry.run->requeue_delay = *pause;
   return true;
+}
+
+/// Nothing: it was tried often enough.
+std::optional<std::chrono::milliseconds> Controller::pause_before_another_try(Entry& entry) {
+  constexpr int kMostInARow = 4;
+  if (++entry.unanswered_starts >= kMostInARow) return std::nullopt;
+  return backoff(entry.unanswered_starts + 1);
 }
 
 /// The leader starts with the last of those that it waits for. One that ran to its end so quickly
@@ -247,7 +259,7 @@ void Controller::is_up(Entry& entry, const Task& task) {
   const bool was_awaited = run.unanswered.erase(task.name) > 0;
   if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
   run.start_timer.reset();
-  if (is_silent(job::deciding_task(job).node)) {
+  if (!asks_a_cluster() && is_silent(job::deciding_task(job).node)) {
     run.requeue = "node " + job::deciding_task(job).node + " does not answer; it is tried again";
     change(entry);
     return end_gang(entry, StopMode::kNow);

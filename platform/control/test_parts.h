@@ -52,6 +52,8 @@ class LastingEngine : public engine::FakeEngine {
     ends = before.ends;
     stops_obey = before.stops_obey;
     images = before.images;
+    asks = before.asks;
+    rooms = before.rooms;
   }
 
   engine::Found adopt(const engine::Gang& gang, const std::string& task) override {

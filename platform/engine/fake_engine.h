@@ -258,6 +258,33 @@ class FakeEngine : public Engine {
     const auto found = mpis.find(task);
     return found == mpis.end() ? "" : found->second;
   }
+  // --- as an engine that asks a cluster for room, where a test makes it one
+  bool asks = false;
+  std::map<Gang, RoomWish> rooms;           ///< what is asked for, and was not given back since
+  std::optional<base::Error> room_refusal;  ///< check_room() says so
+  std::string srun;
+
+  bool asks_for_room() const override { return asks; }
+  std::string cluster_name() const override { return "Slurm"; }
+  Result<void> check_room(const RoomWish&) const override {
+    if (room_refusal) return *room_refusal;
+    return {};
+  }
+  void hear_of_rooms(RoomListener listener) override { room_listener_ = std::move(listener); }
+  void ask_for_room(const Gang& gang, RoomWish wish) override {
+    calls.push_back("ask " + name_of(gang));
+    rooms.insert_or_assign(gang, std::move(wish));
+  }
+  void give_back_room(const Gang& gang) override {
+    calls.push_back("give back " + name_of(gang));
+    rooms.erase(gang);
+  }
+  std::string srun_in_tasks() const override { return srun; }
+  /// Whoever hears of rooms is told.
+  void tell(const Gang& gang, const RoomNews& news) {
+    if (room_listener_) room_listener_(gang, news);
+  }
+
   void change_ranks(const Gang& gang, const std::string& task) {
     report(gang, task, RanksChanged{});
   }
@@ -318,6 +345,7 @@ class FakeEngine : public Engine {
 
   base::EventLoop& loop_;
   Listener listener_;
+  RoomListener room_listener_;
   std::map<std::string, std::function<void(bool go_on)>> under_way_;  ///< starts, by task
   std::vector<std::weak_ptr<std::function<void()>>> node_watchers_;
 };

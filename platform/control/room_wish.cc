@@ -1,0 +1,177 @@
+#include "control/room_wish.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "control/schedule_view.h"
+#include "job/units.h"
+#include "schedule/amount_text.h"
+
+namespace muster::control {
+
+using base::Error;
+using base::ErrorCode;
+using engine::RoomWish;
+using engine::TaskWish;
+using job::Job;
+using job::Role;
+using schedule::TaskPlace;
+
+namespace {
+
+/// Tasks in a row that ask for the same.
+struct Alike {
+  const TaskWish* first = nullptr;
+  int count = 0;
+};
+
+std::vector<Alike> alike(const std::vector<TaskWish>& tasks) {
+  std::vector<Alike> rows;
+  for (const TaskWish& task : tasks) {
+    const bool goes_on = !rows.empty() && rows.back().first->role == task.role &&
+                         rows.back().first->resources == task.resources;
+    if (!goes_on) rows.push_back({.first = &task});
+    ++rows.back().count;
+  }
+  return rows;
+}
+
+std::string text_of(const Alike& row) {
+  std::string text = row.count == 1 ? row.first->task
+                                    : schedule::count_text(
+                                          row.count, std::string(job::to_string(row.first->role)));
+  const std::string claim = schedule::claim_text(claim_of(row.first->resources));
+  if (!claim.empty()) text += " (" + claim + (row.count == 1 ? ")" : " each)");
+  return text;
+}
+
+/// "node pool a", "node pools a, b"
+std::string named(const std::string& noun, const std::vector<std::string>& names) {
+  std::string text = noun + (names.size() == 1 ? " " : "s ");
+  for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return text;
+}
+
+TaskPlace place_of(const engine::RoomPlace& place, const job::Resources& resources) {
+  const int share = resources.gpu_share_milli > 0 ? resources.gpu_share_milli : schedule::kWholeGpu;
+  return {.node = place.node,
+          .devices = place.devices,
+          .share_milli = place.devices.empty() ? 0 : share};
+}
+
+std::string without_digits(const std::string& text) {
+  std::string rest;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(rest),
+               [](unsigned char c) { return std::isdigit(c) == 0; });
+  return rest;
+}
+
+}  // namespace
+
+RoomWish wish_of(const Job& job, const std::set<std::string>& closed) {
+  const job::JobSpec& spec = job.spec;
+  RoomWish wish{.job = spec.name,
+                .project = spec.project,
+                .node_pools = spec.scheduling.node_pools,
+                .gpu_models = spec.scheduling.gpu_models,
+                .time_limit = spec.scheduling.time_limit,
+                .grace = spec.grace,
+                .start_timeout = spec.start_timeout,
+                .slurm = spec.slurm};
+  const int least = spec.scheduling.min_workers.value_or(spec.workers);
+  int workers = 0;
+  for (const job::Task& task : job::tasks_of(spec)) {
+    const bool is_worker = task.role == Role::kWorker;
+    wish.tasks.push_back({.task = task.name,
+                          .role = task.role,
+                          .resources = job::resources_of(spec, task.role),
+                          .may_be_missing = is_worker && workers >= least});
+    workers += is_worker;
+  }
+  std::set<std::string> avoided = closed;
+  avoided.insert(job.avoided_nodes.begin(), job.avoided_nodes.end());
+  wish.avoided_nodes.assign(avoided.begin(), avoided.end());
+  return wish;
+}
+
+base::Result<void> check_places_wished(const job::JobSpec& spec, const std::string& cluster) {
+  const std::string& level = spec.scheduling.required_topology;
+  if (level.empty()) return {};
+  return Error{.code = ErrorCode::kRefused,
+               .what = "job '" + spec.name + "' is to run within one " + level + ", and " +
+                       cluster + " is not asked for that: it knows no levels of this name",
+               .advice =
+                   "leave out --topology, and say which nodes are meant by a partition or "
+                   "their features"};
+}
+
+schedule::Amounts amounts_of(const Job& job) {
+  schedule::Amounts all;
+  for (const job::Task& task : job.tasks) {
+    const job::Resources& needs = job::resources_of(job.spec, task.role);
+    const int64_t gpus =
+        needs.gpus > 0 ? int64_t{needs.gpus} * schedule::kWholeGpu : int64_t{needs.gpu_share_milli};
+    all += {gpus, needs.cpu_milli, needs.memory_bytes};
+  }
+  return all;
+}
+
+std::vector<std::string> lines_of(const RoomWish& wish) {
+  std::string what;
+  for (const Alike& row : alike(wish.tasks)) what += (what.empty() ? "" : ", ") + text_of(row);
+  std::vector<std::string> lines{what};
+  const auto spare = std::count_if(wish.tasks.begin(), wish.tasks.end(),
+                                   [](const TaskWish& task) { return task.may_be_missing; });
+  if (spare > 0) lines.push_back("or up to " + schedule::count_text(spare, "worker") + " fewer");
+  const auto add = [&](const std::string& words, const std::string& value) {
+    if (!value.empty()) lines.push_back(words + value);
+  };
+  const job::SlurmSpec& slurm = wish.slurm;
+  if (!slurm.partition.empty()) {
+    add("in partition ", slurm.partition);
+  } else if (!wish.node_pools.empty()) {
+    add("in ", named("node pool", wish.node_pools));
+  }
+  add("for account ", slurm.account);
+  add("with QOS ", slurm.qos);
+  add("in reservation ", slurm.reservation);
+  add("on nodes with ", slurm.constraint);
+  if (!wish.gpu_models.empty()) add("with ", named("GPU model", wish.gpu_models));
+  if (!wish.avoided_nodes.empty()) add("not on ", named("node", wish.avoided_nodes));
+  if (wish.time_limit) {
+    lines.push_back("for " + job::format_duration(*wish.time_limit) + " at the most");
+  }
+  return lines;
+}
+
+base::Result<std::vector<std::optional<TaskPlace>>> places_in(const engine::RoomGiven& given,
+                                                              const Job& job) {
+  const RoomWish wish = wish_of(job, {});
+  std::map<std::string, const engine::RoomPlace*> by_task;
+  for (const engine::RoomPlace& place : given.places) by_task[place.task] = &place;
+  std::vector<std::optional<TaskPlace>> places(wish.tasks.size());
+  size_t placed = 0;
+  for (size_t i = 0; i < wish.tasks.size(); ++i) {
+    const TaskWish& task = wish.tasks[i];
+    const auto found = by_task.find(task.task);
+    if (found != by_task.end()) {
+      places[i] = place_of(*found->second, task.resources);
+      ++placed;
+    } else if (!task.may_be_missing) {
+      return Error{
+          .code = ErrorCode::kInternal,
+          .what = "the room that it was given (" + given.text + ") has no place for " + task.task};
+    }
+  }
+  if (placed == given.places.size()) return places;
+  return Error{.code = ErrorCode::kInternal,
+               .what = "the room that it was given (" + given.text +
+                       ") has places for tasks that it does not have, or two for one"};
+}
+
+bool says_the_same(const std::string& one, const std::string& other) {
+  return without_digits(one) == without_digits(other);
+}
+
+}  // namespace muster::control

@@ -1,0 +1,586 @@
+// What becomes of jobs on an engine that asks a cluster for room: they ask, wait, are given room
+// and lose it again, as the cluster has it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "control/test_rooms.h"
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using engine::RoomGiven;
+using engine::RoomRefused;
+using engine::RoomSays;
+using engine::RoomTaken;
+using engine::RoomWaits;
+using job::JobSpec;
+using job::Phase;
+
+JobSpec with_retries(JobSpec spec, int retries) {
+  spec.scheduling.retries = retries;
+  return spec;
+}
+
+// --- waiting
+
+TEST_F(Rooms, AJobAsksForRoomThoughAllNodesAreFree) {
+  submit(mpi("dist", "default", 2));
+
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_EQ(job("dist").reason, "asks Slurm for room");
+  ASSERT_TRUE(has_asked("dist"));
+  EXPECT_EQ(wish("dist").job, "dist");
+  EXPECT_EQ(wish("dist").tasks.size(), 3U);
+  EXPECT_TRUE(engine_.running.empty());
+}
+
+TEST_F(Rooms, NeitherTheNodesNorTheQuotaRefuseAJob) {
+  job::Project poor = project_of("poor", 0);
+  poor.quota.limit.gpu_milli = 0;
+  add(poor);
+  JobSpec wide = single("wide", "poor", 64);
+  wide.scheduling.preemptible = false;
+
+  submit(wide);
+  give("wide");
+
+  EXPECT_EQ(job("wide").phase, Phase::kRunning);
+}
+
+TEST_F(Rooms, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
+  engine_.room_refusal = {.code = ErrorCode::kRefused, .what = "Slurm shares no GPUs"};
+  const auto refused = controller_->submit(single("part", "default", 1), "");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what, "Slurm shares no GPUs");
+
+  engine_.room_refusal.reset();
+  JobSpec near = single("near", "default", 1);
+  near.scheduling.required_topology = "rack";
+  const auto too_near = controller_->submit(near, "");
+  ASSERT_FALSE(too_near);
+  EXPECT_EQ(too_near.error().code, ErrorCode::kRefused);
+}
+
+TEST_F(Rooms, WhyItWaitsIsShownAsTheClusterSaysIt) {
+  submit(single("one", "default", 1));
+  const base::Time noon{std::chrono::hours(12)};
+  tell(next("one"), RoomWaits{.reason = "waits in Slurm as job 17: Resources",
+                              .details = {"nodes that it could have are busy"},
+                              .may_start = noon,
+                              .constraint = "Resources"});
+
+  const auto why = controller_->explain("one");
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->reason, "waits in Slurm as job 17: Resources");
+  EXPECT_EQ(why->details, std::vector<std::string>{"nodes that it could have are busy"});
+  EXPECT_EQ(why->may_start, noon);
+  EXPECT_EQ(why->constraint, "Resources");
+  EXPECT_EQ(why->position, 0);
+}
+
+TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
+  submit(single("one", "default", 1));
+  const auto waits = [](const std::string& why, int hour) {
+    return RoomWaits{.reason = "waits in Slurm as job 17: " + why + ", starts about " +
+                               std::to_string(hour) + ":00",
+                     .details = {},
+                     .may_start = base::Time{std::chrono::hours(hour)},
+                     .constraint = why};
+  };
+  tell(next("one"), waits("Resources", 12));
+  tell(next("one"), waits("Resources", 13));
+  EXPECT_EQ(job("one").may_start, base::Time{std::chrono::hours(13)});
+  EXPECT_EQ(count_events("one", "Resources"), 1U);
+
+  tell(next("one"), waits("QOSMaxGRESPerUser", 13));
+  EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
+
+  come_back();
+  tell(next("one"), waits("QOSMaxGRESPerUser", 14));
+  EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
+}
+
+TEST_F(Rooms, AHeldJobAsksOnceItIsResumed) {
+  JobSpec held = single("held", "default", 1);
+  held.held = true;
+  submit(held);
+  EXPECT_FALSE(has_asked("held"));
+
+  ASSERT_TRUE(controller_->resume("held"));
+  settle();
+
+  EXPECT_TRUE(has_asked("held"));
+}
+
+TEST_F(Rooms, ASuspendedJobGivesBackItsPlaceAndAsksAgainWhenItIsResumed) {
+  submit(single("one", "default", 1));
+  const engine::Gang first = next("one");
+
+  ASSERT_TRUE(controller_->suspend("one"));
+  settle();
+  EXPECT_TRUE(engine_.rooms.empty());
+  EXPECT_TRUE(was_given_back(first));
+  EXPECT_EQ(job("one").may_start, std::nullopt);
+
+  ASSERT_TRUE(controller_->resume("one"));
+  settle();
+  EXPECT_TRUE(engine_.rooms.contains(first));
+}
+
+TEST_F(Rooms, AJobThatIsStoppedWhileItWaitsGivesBackItsPlace) {
+  submit(single("one", "default", 1));
+  ASSERT_TRUE(controller_->stop("one", false));
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kStopped);
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, NothingIsAskedForBeforeItIsOnDisk) {
+  submit(single("one", "default", 1));
+  ASSERT_TRUE(controller_->suspend("one"));
+  settle();
+  ASSERT_TRUE(engine_.rooms.empty());
+
+  store_.full = true;
+  EXPECT_FALSE(controller_->resume("one"));
+  settle();
+  EXPECT_TRUE(engine_.rooms.empty());
+
+  store_.full = false;
+  ASSERT_TRUE(controller_->set_labels("one", {{"any", "change"}}));
+  settle();
+  EXPECT_TRUE(has_asked("one"));
+}
+
+TEST_F(Rooms, WhoWaitsIsListedByWhenItMayStart) {
+  for (const std::string name : {"first", "second", "third", "held"}) {
+    JobSpec spec = single(name, "default", 1);
+    spec.held = name == "held";
+    submit(spec);
+  }
+  tell(next("third"), RoomWaits{.reason = "waits", .may_start = base::Time{std::chrono::hours(1)}});
+  ASSERT_TRUE(controller_->suspend("first"));
+  submit(single("fourth", "default", 1));
+
+  std::vector<std::string> names;
+  for (const job::Job* one : controller_->queue()) names.push_back(one->spec.name);
+
+  EXPECT_EQ(names, (std::vector<std::string>{"third", "second", "fourth", "first", "held"}));
+}
+
+TEST_F(Rooms, AForecastSaysWhatWouldBeAskedFor) {
+  const auto forecast = controller_->forecast(mpi("dist", "default", 2));
+
+  ASSERT_TRUE(forecast);
+  EXPECT_FALSE(forecast->starts_now);
+  EXPECT_EQ(forecast->reason,
+            "Slurm decides when it starts; it would be asked for room for 3 tasks");
+  EXPECT_EQ(forecast->details, std::vector<std::string>{"launcher, 2 workers (1 GPU each)"});
+  EXPECT_EQ(forecast->before.requested.gpu_milli, 0);
+  EXPECT_EQ(forecast->after.requested.gpu_milli, 2000);
+  EXPECT_EQ(forecast->after.waiting, 1);
+  EXPECT_TRUE(engine_.calls.empty());
+}
+
+TEST_F(Rooms, ACordonedNodeIsNotAskedForAnyMore) {
+  ASSERT_TRUE(controller_->cordon("n1"));
+  submit(single("one", "default", 1));
+  EXPECT_EQ(wish("one").avoided_nodes, std::vector<std::string>{"n1"});
+}
+
+// --- room
+
+TEST_F(Rooms, AJobThatIsGivenRoomRunsThere) {
+  submit(mpi("dist", "default", 2));
+  give("dist");
+
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_EQ(job("dist").attempt, 1);
+  EXPECT_TRUE(noted("dist", "placed on n1, n2 (Slurm job 17), attempt 1"));
+  EXPECT_EQ(job("dist").tasks[1].node, "n2");
+  EXPECT_EQ(job("dist").tasks[1].devices, std::vector<int>{0});
+  EXPECT_EQ(job("dist").tasks[1].gpu_share_milli, 1000);
+  EXPECT_FALSE(was_given_back(gang("dist")));
+}
+
+TEST_F(Rooms, NodesAndProjectsShowWhatRunsAndWhatWaits) {
+  add(project_of("team-a", 1));
+  submit(single("runs", "team-a", 1));
+  submit(mpi("waits", "team-a", 3));
+  give("runs");
+
+  const auto node = controller_->node("n1");
+  ASSERT_TRUE(node);
+  EXPECT_EQ(node->jobs, std::vector<std::string>{"runs"});
+  EXPECT_EQ(node->devices[0].free_milli, 0);
+  EXPECT_EQ(node->devices[1].free_milli, 1000);
+  const auto project = controller_->project("team-a");
+  ASSERT_TRUE(project);
+  EXPECT_EQ(project->allocated.gpu_milli, 1000);
+  EXPECT_EQ(project->requested.gpu_milli, 4000);
+  EXPECT_EQ(project->running, 1);
+  EXPECT_EQ(project->waiting, 1);
+
+  end("runs");
+  EXPECT_EQ(controller_->node("n1")->devices[0].free_milli, 1000);
+  EXPECT_EQ(controller_->project("team-a")->allocated.gpu_milli, 0);
+}
+
+TEST_F(Rooms, ANodeThatIsHeardOfLateIsBookedByWhatRunsThere) {
+  engine_.set_nodes({});
+  submit(single("one", "default", 1));
+  give("one");
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+
+  engine_.set_nodes({engine::fake_node("n1", 2)});
+  settle();
+
+  EXPECT_EQ(controller_->node("n1")->devices[0].free_milli, 0);
+  EXPECT_EQ(controller_->node("n1")->jobs, std::vector<std::string>{"one"});
+}
+
+TEST_F(Rooms, ANodeThatIsNotListedAnyMoreEndsNothing) {
+  submit(single("one", "default", 1));
+  give("one");
+  engine_.set_nodes({engine::fake_node("n2", 2)});
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+
+  end("one");
+  EXPECT_EQ(job("one").phase, Phase::kSucceeded);
+}
+
+TEST_F(Rooms, EachEndOfAnAttemptGivesItsRoomBack) {
+  submit(single("ends", "default", 1));
+  submit(single("fails", "default", 1));
+  submit(single("stops", "default", 1));
+  submit(single("rests", "default", 1));
+  for (const char* const name : {"ends", "fails", "stops", "rests"}) give(name);
+  end("ends");
+  end("fails", {.code = 3});
+  ASSERT_TRUE(controller_->stop("stops", true));
+  ASSERT_TRUE(controller_->suspend("rests"));
+  settle();
+
+  for (const char* const name : {"ends", "fails", "stops", "rests"}) {
+    EXPECT_TRUE(was_given_back(gang(name))) << name;
+    EXPECT_FALSE(has_asked(name)) << name;
+  }
+  EXPECT_EQ(job("rests").phase, Phase::kQueued);
+
+  ASSERT_TRUE(controller_->resume("rests"));
+  settle();
+  EXPECT_TRUE(engine_.rooms.contains({job("rests").id, 2}));
+}
+
+TEST_F(Rooms, ARetryAsksForRoomOfItsOwn) {
+  submit(with_retries(single("one", "default", 1), 1));
+  give("one");
+  end("one", {.code = 3});
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_TRUE(was_given_back({job("one").id, 1}));
+  EXPECT_TRUE(engine_.rooms.contains({job("one").id, 2}));
+}
+
+TEST_F(Rooms, WhatTheClusterSaysOfAJobThatRunsIsShown) {
+  submit(single("one", "default", 1));
+  give("one");
+  tell(gang("one"), RoomSays{"Slurm has suspended it"});
+  EXPECT_EQ(job("one").reason, "runs; Slurm has suspended it");
+  EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
+
+  tell(gang("one"), RoomSays{"Slurm has suspended it"});
+  EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
+
+  tell(gang("one"), RoomSays{});
+  EXPECT_EQ(job("one").reason, "runs");
+  EXPECT_TRUE(noted("one", "no more: Slurm has suspended it"));
+}
+
+TEST_F(Rooms, AnElasticJobRunsWithWhatItWasGiven) {
+  JobSpec spec = mpi("dist", "default", 3);
+  spec.scheduling.min_workers = 1;
+  submit(spec);
+  give("dist", 1);
+
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_TRUE(noted("dist", "(Slurm job 17), attempt 1, with 2 of 3 workers"));
+  EXPECT_TRUE(job("dist").tasks[3].node.empty());
+}
+
+TEST_F(Rooms, AJobThatResizesGrowsByNothingThatIsFree) {
+  JobSpec spec = mpi("dist", "default", 3);
+  spec.scheduling.min_workers = 1;
+  spec.scheduling.resize = job::Resize::kLive;
+  submit(spec);
+  give("dist", 1);
+  ASSERT_EQ(job("dist").reason, "runs with 2 of 3 workers");
+
+  engine_.end_for_good(gang("dist"), "worker-1", {.signal = 9});
+  settle();
+
+  EXPECT_EQ(job("dist").reason, "runs with 1 of 3 workers");
+  EXPECT_FALSE(was_called("start " + name_of(gang("dist")) + " worker-2"));
+  EXPECT_EQ(controller_->project("default")->allocated.gpu_milli, 1000);
+
+  come_back();
+  EXPECT_EQ(job("dist").reason, "runs with 1 of 3 workers");
+  EXPECT_FALSE(noted("dist", "keys are not known"));
+}
+
+// --- refused and taken
+
+TEST_F(Rooms, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
+  submit(with_retries(mpi("dist", "default", 2), 3));
+  tell(next("dist"), RoomRefused{{.code = ErrorCode::kRefused,
+                                  .what = "Slurm takes no job for partition 'gpus'",
+                                  .advice = "sinfo shows the partitions",
+                                  .faults = {{.field = "partition", .what = "unknown"}}}});
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  ASSERT_TRUE(job("dist").failure);
+  EXPECT_EQ(job("dist").failure->cause,
+            "Slurm takes no job for partition 'gpus'; partition: unknown");
+  EXPECT_EQ(job("dist").failure->advice, "sinfo shows the partitions");
+  EXPECT_EQ(job("dist").exit_code, 1);
+  EXPECT_EQ(job("dist").attempt, 0);
+  EXPECT_TRUE(engine_.plans.empty());
+}
+
+TEST_F(Rooms, RoomThatIsNotWhatWasAskedForIsAFailureThatSaysSo) {
+  submit(mpi("dist", "default", 2));
+  give("dist", 1);
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->cause,
+            "the room that it was given (Slurm job 17) has no place for worker-1");
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
+  submit(with_retries(mpi("dist", "default", 2), 1));
+  give("dist");
+  const std::string id = job("dist").id;
+  take("dist", {.why = Why::kEvicted, .what = "Slurm preempted it (PREEMPTED)"});
+
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_EQ(job("dist").reason, "Slurm preempted it (PREEMPTED); waits to start again");
+  EXPECT_EQ(job("dist").restarts, 1);
+  EXPECT_EQ(job("dist").retries_used, 0);
+  EXPECT_FALSE(job("dist").failure);
+  const auto& calls = engine_.calls;
+  const auto asked = std::find(calls.begin(), calls.end(), "ask " + id + "/2");
+  const auto given_back = std::find(calls.begin(), calls.end(), "give back " + id + "/1");
+  ASSERT_NE(given_back, calls.end());
+  EXPECT_LT(asked, given_back);
+
+  give("dist");
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_EQ(job("dist").attempt, 2);
+}
+
+TEST_F(Rooms, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
+  submit(with_retries(mpi("dist", "default", 2), 1));
+  give("dist");
+  take("dist", {.why = Why::kNodeLost, .what = "Slurm lost node n2 (NODE_FAIL)", .node = "n2"});
+
+  EXPECT_EQ(job("dist").phase, Phase::kQueued);
+  EXPECT_EQ(job("dist").retries_used, 0);
+  EXPECT_EQ(job("dist").restarts, 1);
+  EXPECT_TRUE(has_asked("dist"));
+}
+
+TEST_F(Rooms, ALostNodeIsTheEndOfAJobThatMayNot) {
+  submit(mpi("dist", "default", 2));
+  give("dist");
+  take("dist", {.why = Why::kNodeLost, .what = "Slurm says NODE_FAIL", .node = "n2"});
+
+  EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  EXPECT_EQ(job("dist").failure->cause, "Slurm says NODE_FAIL (node n2)");
+  EXPECT_EQ(job("dist").failure->task, "worker-0");
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, AJobThatSomebodyDeletedInTheClusterIsStopped) {
+  submit(with_retries(mpi("runs", "default", 2), 3));
+  submit(with_retries(single("waits", "default", 1), 3));
+  give("runs");
+  take("runs", {.why = Why::kCancelled, .what = "was cancelled in Slurm by ada"});
+  tell(next("waits"), RoomTaken{.why = Why::kCancelled, .what = "was cancelled in Slurm by bob"});
+
+  EXPECT_EQ(job("runs").phase, Phase::kStopped);
+  EXPECT_EQ(job("runs").reason, "was cancelled in Slurm by ada");
+  EXPECT_EQ(job("waits").phase, Phase::kStopped);
+  EXPECT_EQ(job("waits").reason, "was cancelled in Slurm by bob");
+  EXPECT_EQ(count_events("waits", "was cancelled in Slurm by bob"), 1U);
+  EXPECT_FALSE(job("runs").failure || job("waits").failure);
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
+  submit(with_retries(single("one", "default", 1), 3));
+  give("one");
+  take("one", {.why = Why::kFailed,
+               .what = "Slurm ended it: it ran into its time limit (TIMEOUT)",
+               .advice = "give it a longer --time-limit"});
+
+  EXPECT_EQ(job("one").phase, Phase::kFailed);
+  EXPECT_EQ(job("one").failure->cause, "Slurm ended it: it ran into its time limit (TIMEOUT)");
+  EXPECT_EQ(job("one").failure->advice, "give it a longer --time-limit");
+  EXPECT_TRUE(engine_.rooms.empty());
+}
+
+TEST_F(Rooms, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
+  JobSpec spec = with_retries(single("one", "default", 1), 1);
+  spec.scheduling.retry_rules = {{.log_pattern = "checkpoint written"}};
+  submit(spec);
+  give("one");
+  engine_.logs["main"] = "checkpoint written\n";
+  take("one", {.why = Why::kFailed, .what = "TIMEOUT"});
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_EQ(job("one").retries_used, 1);
+  EXPECT_TRUE(has_asked("one"));
+}
+
+TEST_F(Rooms, WhatHadComeToItsEndBeforeIsNotUndone) {
+  submit(mpi("dist", "default", 2));
+  give("dist");
+  const engine::Gang of = gang("dist");
+  engine_.stops_obey = false;
+  end("dist");  // its launcher; the workers are still there
+  ASSERT_EQ(job("dist").phase, Phase::kRunning);
+
+  engine_.tell(of, RoomTaken{.why = Why::kNodeLost, .what = "NODE_FAIL", .node = "n2"});
+  lose_tasks(of);
+  settle();
+
+  EXPECT_EQ(job("dist").phase, Phase::kSucceeded);
+}
+
+TEST_F(Rooms, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
+  submit(single("one", "default", 1));
+  give("one");
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->suspend("one"));
+  take("one", {.why = Why::kCancelled, .what = "was cancelled in Slurm by ada"});
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_TRUE(job("one").suspended);
+  EXPECT_FALSE(has_asked("one"));
+}
+
+class TakenBeforeItStarted : public Rooms, public testing::WithParamInterface<RoomTaken::Why> {};
+
+TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
+  submit(mpi("dist", "default", 2));
+  const engine::Gang first = next("dist");
+  engine_.tell(first, room_for("dist"));
+  engine_.tell(first, RoomTaken{.why = GetParam(), .what = "Slurm took it", .node = "n1"});
+  settle();
+
+  EXPECT_TRUE(engine_.plans.empty());
+  switch (GetParam()) {
+    case Why::kEvicted:
+    case Why::kNodeLost:
+      EXPECT_EQ(job("dist").phase, Phase::kQueued);
+      break;
+    case Why::kCancelled:
+      EXPECT_EQ(job("dist").phase, Phase::kStopped);
+      break;
+    case Why::kFailed:
+      EXPECT_EQ(job("dist").phase, Phase::kFailed);
+  }
+  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: in a moment
+}
+
+INSTANTIATE_TEST_SUITE_P(ForAnyReason, TakenBeforeItStarted,
+                         testing::Values(RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
+                                         RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed));
+
+TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
+  submit(single("one", "default", 1));
+  engine_.slow_starts = {"main"};
+  give("one");
+  engine_.tell(gang("one"), RoomTaken{.why = Why::kEvicted, .what = "Slurm preempted it"});
+  engine_.finish_start("main", false);
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kQueued);
+  EXPECT_EQ(job("one").reason, "Slurm preempted it; waits to start again");
+  EXPECT_TRUE(has_asked("one"));
+}
+
+TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
+  submit(single("one", "default", 1));
+  const RoomTaken lost{.why = Why::kNodeLost, .what = "node n1 did not call back", .node = "n1"};
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    ASSERT_TRUE(engine_.rooms.contains({job("one").id, attempt}));
+    tell({job("one").id, attempt}, lost);
+    EXPECT_EQ(job("one").phase, Phase::kQueued);
+    EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for room");
+    EXPECT_FALSE(has_asked("one"));  // after a rest
+
+    clock_.advance(std::chrono::seconds(10));
+    ASSERT_TRUE(controller_->uncordon("n1"));  // anything that has it look
+    settle();
+  }
+  tell(next("one"), lost);
+
+  EXPECT_EQ(job("one").phase, Phase::kFailed);
+  EXPECT_EQ(job("one").failure->cause, "node n1 did not call back");
+  EXPECT_TRUE(engine_.plans.empty());
+}
+
+// --- late news
+
+TEST_F(Rooms, LateNewsOfAnEarlierAttemptChangeNothing) {
+  submit(with_retries(single("one", "default", 1), 1));
+  give("one");
+  const engine::Gang first = gang("one");
+  end("one", {.code = 3});
+  give("one");
+  ASSERT_EQ(job("one").attempt, 2);
+  const job::Job before = job("one");
+
+  tell(first, RoomTaken{.why = Why::kCancelled, .what = "late"});
+  tell(first, RoomSays{"late"});
+  tell(first, RoomWaits{.reason = "late"});
+
+  EXPECT_EQ(job("one"), before);
+}
+
+TEST_F(Rooms, RoomThatNobodyWantsAnyMoreIsGivenBack) {
+  submit(single("one", "default", 1));
+  const engine::Gang first = next("one");
+  const RoomGiven given = room_for("one");
+  ASSERT_TRUE(controller_->stop("one", true));
+  settle();
+  engine_.calls.clear();
+
+  tell(first, given);
+  tell({"stranger", 1}, given);
+
+  EXPECT_TRUE(was_given_back(first));
+  EXPECT_TRUE(was_given_back({"stranger", 1}));
+  EXPECT_EQ(job("one").phase, Phase::kStopped);
+}
+
+TEST_F(Rooms, RoomThatIsToldOfTwiceIsTakenOnce) {
+  submit(single("one", "default", 1));
+  const engine::Gang first = next("one");
+  const RoomGiven given = room_for("one");
+  tell(first, given);
+  tell(first, given);
+
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  EXPECT_EQ(count_events("one", "placed on"), 1U);
+  EXPECT_FALSE(was_given_back(first));
+}
+
+}  // namespace
+}  // namespace muster::control

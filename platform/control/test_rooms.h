@@ -1,0 +1,91 @@
+// What the tests of jobs share that run on an engine which asks a cluster for room: a server, and a
+// cluster of two nodes in which a test decides who gets what.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/test_parts.h"
+
+namespace muster::control {
+
+class Rooms : public Scheduling {
+ protected:
+  using Why = engine::RoomTaken::Why;
+
+  Rooms() {
+    engine_.asks = true;
+    engine_.offered = {engine::fake_node("n1", 2), engine::fake_node("n2", 2)};
+    make();
+  }
+
+  /// Another server over what the one before left.
+  void come_back() {
+    live_again();
+    ASSERT_TRUE(controller_->recover());
+    settle();
+  }
+
+  /// What a job that waits has asked for.
+  engine::Gang next(const std::string& name) { return {job(name).id, job(name).attempt + 1}; }
+  bool has_asked(const std::string& name) { return engine_.rooms.contains(next(name)); }
+  const engine::RoomWish& wish(const std::string& name) { return engine_.rooms.at(next(name)); }
+
+  void tell(const engine::Gang& gang, const engine::RoomNews& news) {
+    engine_.tell(gang, news);
+    settle();
+  }
+
+  /// A place for each task, the first on n1, the second on n2, and so on; but for the last `fewer`.
+  engine::RoomGiven room_for(const std::string& name, size_t fewer = 0) {
+    engine::RoomGiven given{.places = {}, .text = "Slurm job 17"};
+    const auto& tasks = engine_.rooms.at(next(name)).tasks;
+    for (size_t i = 0; i + fewer < tasks.size(); ++i) {
+      const bool has_gpu = tasks[i].resources.gpus > 0;
+      given.places.push_back({.task = tasks[i].task,
+                              .node = i % 2 == 0 ? "n1" : "n2",
+                              .devices = has_gpu ? std::vector<int>{0} : std::vector<int>{}});
+    }
+    return given;
+  }
+  void give(const std::string& name, size_t fewer = 0) {
+    const engine::RoomGiven given = room_for(name, fewer);
+    tell(next(name), given);
+  }
+
+  /// The room goes, and with it what runs there.
+  void take(const std::string& name, const engine::RoomTaken& taken) {
+    const engine::Gang of = gang(name);
+    engine_.tell(of, taken);
+    lose_tasks(of);
+    settle();
+  }
+  void lose_tasks(const engine::Gang& of) {
+    const auto running = engine_.running;
+    for (const auto& [key, task] : running) {
+      if (key == of) engine_.end_for_good(key, task, {.lost = true});
+    }
+  }
+
+  bool was_called(const std::string& call) {
+    return std::find(engine_.calls.begin(), engine_.calls.end(), call) != engine_.calls.end();
+  }
+  size_t count_calls(const std::string& call) {
+    return static_cast<size_t>(std::count(engine_.calls.begin(), engine_.calls.end(), call));
+  }
+  std::string name_of(const engine::Gang& gang) {
+    return gang.job_id + "/" + std::to_string(gang.attempt);
+  }
+  bool was_given_back(const engine::Gang& gang) { return was_called("give back " + name_of(gang)); }
+
+  size_t count_events(const std::string& name, const std::string& words) {
+    const auto& events = job(name).events;
+    return static_cast<size_t>(std::count_if(
+        events.begin(), events.end(),
+        [&](const job::Event& event) { return event.text.find(words) != std::string::npos; }));
+  }
+};
+
+}  // namespace muster::control
