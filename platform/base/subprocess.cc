@@ -84,13 +84,14 @@ Result<Child> spawn(const SpawnOptions& options) {
     posix_spawn_file_actions_addchdir_np(&lists.actions, options.folder.c_str());
   }
 
-  sigset_t none;
-  sigemptyset(&none);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int signal : options.blocked_signals) sigaddset(&blocked, signal);
   sigset_t all;
   sigfillset(&all);
   short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
   if (options.new_session) flags = static_cast<short>(flags | POSIX_SPAWN_SETSID);
-  posix_spawnattr_setsigmask(&lists.attributes, &none);
+  posix_spawnattr_setsigmask(&lists.attributes, &blocked);
   posix_spawnattr_setsigdefault(&lists.attributes, &all);
   posix_spawnattr_setflags(&lists.attributes, flags);
 

@@ -22,10 +22,11 @@ struct SpawnOptions {
   std::vector<std::string> environment;  ///< NAME=value; the whole environment of the child
   /// descriptor here -> number there; 0, 1 and 2 are /dev/null unless named here
   std::vector<std::pair<int, int>> descriptors;
-  bool new_session = false;  ///< setsid: the child outlives the terminal and this process
-  std::string folder;        ///< working directory of the child; empty: this process's
-  std::string terminal;      ///< a terminal's path: it is the child's 0, 1 and 2, and with
-                             ///< new_session the one that controls it
+  bool new_session = false;          ///< setsid: the child outlives the terminal and this process
+  std::vector<int> blocked_signals;  ///< held back until the child itself takes them
+  std::string folder;                ///< working directory of the child; empty: this process's
+  std::string terminal;              ///< a terminal's path: it is the child's 0, 1 and 2, and with
+                                     ///< new_session the one that controls it
 };
 
 struct Child {

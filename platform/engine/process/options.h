@@ -37,6 +37,8 @@ struct ProcessEngineOptions {
   std::chrono::milliseconds first_sample{2000};      ///< of what a task uses, after its start
   std::chrono::milliseconds sample_interval{10000};  ///< between two; 0: none are taken
   std::string nvml = kNvml;                          ///< asked for what GPUs are doing
+  /// A task is not to outlive this process: the cluster that gave it its place takes that back.
+  bool tasks_end_with_it = false;
 };
 
 }  // namespace muster::engine

@@ -22,7 +22,6 @@
 #include "engine/process/sandbox.h"
 #include "engine/process/ssh_probe.h"
 #include "engine/process/task_layout.h"
-#include "engine/process/this_node.h"
 #include "engine/shim/change.h"
 #include "engine/shim/inner.h"
 #include "engine/task_folder_reading.h"
@@ -79,12 +78,13 @@ struct ProcessEngine::HeldTask {
   base::EventLoop::Interest end_interest;
 };
 
-ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
+ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options, Node node)
     : loop_(loop),
       options_(std::move(options)),
-      node_(this_node(options_)),
+      node_(std::move(node)),
       files_(loop),
       trees_(loop, options_.folder, options_.unpack_tree) {
+  if (options_.tasks_end_with_it) make_leash();
   // Only what is there can be hidden.
   if (options_.storage_folder.empty()) return;
   if (const auto made = base::make_private_folder(options_.storage_folder); !made) {
@@ -93,6 +93,17 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
 }
 
 ProcessEngine::~ProcessEngine() = default;
+
+/// Its near end closes with this process, however that ends.
+void ProcessEngine::make_leash() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    base::log_error(base::system_error("cannot make a pipe", errno).what);
+    return;
+  }
+  leash_of_shims_ = UniqueFd(ends[0]);
+  leash_ = UniqueFd(ends[1]);
+}
 
 std::shared_ptr<void> ProcessEngine::watch_nodes(std::function<void()> changed) {
   return std::make_shared<std::function<void()>>(std::move(changed));
@@ -149,12 +160,13 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
   task->key = key;
   task->status = UniqueFd(ends[0]);
   const UniqueFd writer(ends[1]);
-  MUSTER_TRY(base::Child child,
-             base::spawn({.argv = {options_.shim.string(), folder.path.string()},
+  base::SpawnOptions shim{.argv = {options_.shim.string(), folder.path.string()},
                           .environment = base::current_environment(),
                           .descriptors = {{lock.get(), kShimLock}, {writer.get(), kShimStatus}},
                           .new_session = true,
-                          .folder = "/"}));
+                          .folder = "/"};
+  if (leash_) shim.descriptors.emplace_back(leash_of_shims_.get(), kShimLeash);
+  MUSTER_TRY(base::Child child, base::spawn(shim));
   task->child = child.pid;
   task->pidfd = std::move(child.pidfd);
   task->address = plan.address;

@@ -20,6 +20,8 @@ namespace muster::engine {
 class ProcessEngine : public Engine {
  public:
   ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options);
+  /// For whoever knows the machine without looking at it.
+  ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options, Node node);
   ~ProcessEngine() override;
 
   std::vector<Node> nodes() override { return {node_}; }
@@ -72,6 +74,7 @@ class ProcessEngine : public Engine {
   void fail_start(const std::shared_ptr<Start>& start, base::Error error);
   bool is_being_started(const Gang& gang, const std::string& task) const;
   Result<void> change(const Gang& gang, const launch::FileChange& change);
+  void make_leash();
   void watch_end(HeldTask& task);
   void watch_ranks(HeldTask& task);
   void take_up(HeldTask& task);
@@ -81,7 +84,9 @@ class ProcessEngine : public Engine {
 
   base::EventLoop& loop_;
   ProcessEngineOptions options_;
-  Node node_;  ///< this machine, as it was when the engine was made
+  Node node_;                      ///< this machine, as it was when the engine was made
+  base::UniqueFd leash_;           ///< of tasks that end with this process
+  base::UniqueFd leash_of_shims_;  ///< what their shims hold of it
   Listener listener_;
   FileWatch files_;
   std::map<TaskKey, std::unique_ptr<HeldTask>> tasks_;

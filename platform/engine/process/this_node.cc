@@ -6,6 +6,7 @@
 #include "engine/process/devices.h"
 #include "engine/process/host_facts.h"
 #include "engine/process/machine.h"
+#include "engine/process/process_engine.h"
 
 namespace muster::engine {
 
@@ -43,5 +44,9 @@ Node this_node(const ProcessEngineOptions& options) {
   set_gpus(node, options.declared_gpus);
   return node;
 }
+
+// Not beside the others: a program that knows its node is linked without what looks at machines.
+ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options)
+    : ProcessEngine(loop, options, this_node(options)) {}
 
 }  // namespace muster::engine

@@ -120,7 +120,8 @@ class Outer {
                                .descriptors = {{output.there.get(), STDOUT_FILENO},
                                                {error.there.get(), STDERR_FILENO},
                                                {control_.there.get(), kInnerControl},
-                                               {inner.get(), kInnerPlan}}};
+                                               {inner.get(), kInnerPlan}},
+                               .blocked_signals = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2}};
     if (listener_) options.descriptors.emplace_back(listener_.get(), kInnerListener);
     MUSTER_TRY(ProgramInput input, make_program_input(plan_.inner));
     if (input.theirs) options.descriptors.emplace_back(input.theirs.get(), kInnerInput);
@@ -180,7 +181,8 @@ class Outer {
     std::vector<pollfd> watched{{stops_.get(), POLLIN, 0},
                                 {control_.here.get(), POLLIN, 0},
                                 {wrapper_running_ ? wrapper_.pidfd.get() : -1, POLLIN, 0},
-                                {children_.get(), POLLIN, 0}};
+                                {children_.get(), POLLIN, 0},
+                                {leash(), POLLIN, 0}};
     const size_t first = watched.size();
     const size_t sources = sources_.size();
     for (const Source& source : sources_) watched.push_back({source.descriptor.get(), POLLIN, 0});
@@ -204,6 +206,7 @@ class Outer {
     if (probe_.serve(std::span(watched).subspan(probed))) record_answer();
     if (watched[1].revents != 0) hear();
     if (watched[2].revents != 0) wrapper_ended();
+    if (watched[4].revents != 0) leash_ended();
     if (site_.is_process_one) reap_strangers();
   }
 
@@ -237,6 +240,14 @@ class Outer {
     if (again) return;
     say(kTerminate);
     kill_at_ = Steady::now() + plan_.grace;
+  }
+
+  int leash() const { return plan_.is_leashed && !is_cut_loose_ ? kShimLeash : -1; }
+
+  void leash_ended() {
+    is_cut_loose_ = true;
+    log_->notice("ended, with the program of this node that held the task");
+    kill();
   }
 
   void kill() {
@@ -385,6 +396,7 @@ class Outer {
   bool wrapper_running_ = false;
   bool said_hello_ = false;
   bool stopped_ = false;
+  bool is_cut_loose_ = false;
   uint64_t kills_before_ = 0;
   std::string wrapper_words_;
   std::optional<Steady::time_point> kill_at_;
@@ -398,10 +410,12 @@ bool hold_task(const TaskFolder& folder, OuterSite site) {
 }
 
 int run_outer(const std::filesystem::path& task_folder) {
-  for (const int fd : {kShimLock, kShimStatus}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  for (const int fd : {kShimLock, kShimStatus, kShimLeash}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGHUP, SIG_IGN);
+  for (const int meant_for_programs : {SIGHUP, SIGINT, SIGUSR1, SIGUSR2}) {
+    ::signal(meant_for_programs, SIG_IGN);
+  }
   // The engine listens on a pipe that ends when this process does.
   const auto tell_engine = [](const base::Error* refusal) {
     const std::string words = refusal == nullptr ? "started" : refusal_text(*refusal);

@@ -196,6 +196,7 @@ std::string encode(const ShimPlan& plan) {
                   {"tags_ranks", plan.tags_ranks},
                   {"prepends_rank", plan.prepends_rank},
                   {"log_quota", plan.log_quota},
+                  {"is_leashed", plan.is_leashed},
                   {"sampling", sampling_to_json(plan.sampling)}});
 }
 
@@ -214,6 +215,7 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
         .tags_ranks = value.value("tags_ranks", false),
         .prepends_rank = value.value("prepends_rank", false),
         .log_quota = value.value("log_quota", uint64_t{0}),
+        .is_leashed = value.value("is_leashed", false),
         .sampling = value.count("sampling") > 0 ? sampling_from_json(value.at("sampling"))
                                                 : SamplingPlan()};
   });

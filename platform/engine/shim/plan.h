@@ -76,6 +76,7 @@ struct ShimPlan {
   bool tags_ranks = false;     ///< rank_tags.h
   bool prepends_rank = false;  ///< and lines begin with the rank alone
   uint64_t log_quota = 0;      ///< bytes that the log may have; 0: any number
+  bool is_leashed = false;     ///< the task ends with the engine's process: kShimLeash
   SamplingPlan sampling;
 };
 
@@ -134,6 +135,7 @@ uint64_t start_ticks_of(pid_t pid);
 // Descriptors that are handed down.
 inline constexpr int kShimLock = 3;      ///< engine -> shim: the lock's descriptor
 inline constexpr int kShimStatus = 4;    ///< engine -> shim: where to say "started", or why not
+inline constexpr int kShimLeash = 5;     ///< engine -> shim: closes with the engine's process
 inline constexpr int kInnerControl = 3;  ///< shim -> inner: the socket they talk through
 inline constexpr int kInnerPlan = 4;     ///< shim -> inner: a file with InnerPlan
 inline constexpr int kInnerListener =

@@ -128,13 +128,13 @@ void NodeSocket::send(const NodeMessage& message) {
   if (!socket_) return;
   channel_.send(encode_node(message));
   out_.add(channel_.take_encrypted());
-  if (!writable_) write();
+  if (!writable_) return write();
+  is_full_ = is_full_ || out_.size() > kHigh;
 }
 
 void NodeSocket::write() {
   writable_.reset();  // an interest holds its descriptor: it goes before that is closed
   if (!socket_) return;
-  const bool was_full = out_.size() > kHigh;
   while (!out_.empty()) {
     const ssize_t count = ::send(socket_.get(), out_.front().data(), out_.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
@@ -143,9 +143,18 @@ void NodeSocket::write() {
     if (count < 0) break;
     out_.take(static_cast<size_t>(count));
   }
-  if (!out_.empty()) writable_ = loop_.when_writable(socket_.get(), calling(&NodeSocket::write));
+  is_full_ = is_full_ || out_.size() > kHigh;
+  if (out_.empty()) return;
+  writable_ = loop_.when_writable(socket_.get(), calling(&NodeSocket::write_more));
+}
+
+/// Never told within a send(): whoever is told sends more.
+void NodeSocket::write_more() {
+  write();
+  if (!is_full_ || out_.size() > kHigh) return;
+  is_full_ = false;
   const auto on_drain = handlers_.on_drain;
-  if (was_full && out_.size() <= kHigh && on_drain) on_drain();
+  if (on_drain) on_drain();
 }
 
 void NodeSocket::pause(bool paused) {

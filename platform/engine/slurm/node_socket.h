@@ -59,6 +59,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   void tell_messages();
   void tell_rest();
   void write();
+  void write_more();
   void end(const std::string& why);
 
   base::EventLoop& loop_;
@@ -71,6 +72,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   bool was_established_ = false;
   bool paused_ = false;
   bool telling_ = false;
+  bool is_full_ = false;
   // After socket_: they must go first.
   base::EventLoop::Interest readable_;
   base::EventLoop::Interest writable_;

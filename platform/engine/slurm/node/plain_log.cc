@@ -1,0 +1,29 @@
+// In the place of base/log.cc, which needs a library that there is no archive of: the same calls,
+// for a program whose standard error is read by people.
+#include <cstdio>
+#include <string>
+
+#include "base/log.h"
+
+namespace muster::base {
+
+namespace {
+
+void print(std::string_view level, std::string_view text) {
+  const std::string line = "muster-node: " + std::string(level) + std::string(text) + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
+}  // namespace
+
+void log_info(std::string_view text, const LogFields&) {
+  print("", text);
+}
+void log_warning(std::string_view text, const LogFields&) {
+  print("warning: ", text);
+}
+void log_error(std::string_view text, const LogFields&) {
+  print("", text);
+}
+
+}  // namespace muster::base
