@@ -1,0 +1,137 @@
+#include "engine/doctor/container_doctor.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/event_loop.h"
+#include "engine/container/container_host.h"
+#include "engine/doctor/programs.h"
+#include "job/units.h"
+
+namespace muster::engine::doctor {
+
+using job::Diagnosis;
+using job::Finding;
+using Verdict = job::Finding::Verdict;
+
+namespace {
+
+bool answers(const HostFacts& host) {
+  return host.info.has_value();
+}
+
+std::string engine_of(const DockerInfo& info) {
+  return std::string(info.is_podman ? "Podman " : "Docker ") + info.version + " (API " +
+         info.api_version + ")";
+}
+
+std::string machine_of(const DockerInfo& info) {
+  return info.os + "/" + info.architecture + ", " + std::to_string(info.cpus) + " CPUs, " +
+         job::format_bytes(info.memory_bytes);
+}
+
+/// Where one of several hosts does not answer, jobs run on the others.
+Finding host_finding(const HostFacts& host, bool one_answers) {
+  const std::string subject = "host " + host.name;
+  if (!host.info) {
+    const std::string why = host.fault ? host.fault->what : "it did not answer in time";
+    return {.subject = subject,
+            .verdict = one_answers ? Verdict::kLacks : Verdict::kFails,
+            .text = host.endpoint + " does not answer: " + why,
+            .advice = host.fault ? host.fault->advice : ""};
+  }
+  return {.subject = subject,
+          .text = host.endpoint + ": " + engine_of(*host.info) + ", " + machine_of(*host.info)};
+}
+
+std::vector<Finding> notes_on(const HostFacts& host) {
+  const std::string subject = "host " + host.name;
+  std::vector<Finding> notes;
+  if (host.info->os != "linux") {
+    notes.push_back({.subject = subject,
+                     .verdict = Verdict::kFails,
+                     .text = "its containers are of " + host.info->os + ", and not of linux",
+                     .advice = {}});
+  }
+  const bool has_gpus = host.declared_gpus && host.declared_gpus->count > 0;
+  const bool can_hand_over =
+      host.info->is_podman || host.info->has_nvidia_runtime || host.info->has_cdi;
+  if (has_gpus && !can_hand_over) {
+    notes.push_back({.subject = subject,
+                     .verdict = Verdict::kLacks,
+                     .text = "it can hand no GPU to a container",
+                     .advice = "install NVIDIA's container toolkit there: nvidia-ctk runtime "
+                               "configure"});
+  } else if (!has_gpus) {
+    notes.push_back({.subject = subject,
+                     .verdict = Verdict::kNote,
+                     .text = "no GPUs are declared for it, and its engine cannot be asked",
+                     .advice = "host_gpus in the configuration, where it has some"});
+  }
+  return notes;
+}
+
+Finding programs_of(const ContainerFacts& facts) {
+  const std::string folder = facts.programs.string();
+  if (facts.has_helper) return {.subject = "muster's programs", .text = folder};
+  return {.subject = "muster's programs",
+          .verdict = Verdict::kFails,
+          .text = "muster-shim and muster-helper are not in " + folder,
+          .advice = "install Muster as a whole: make install"};
+}
+
+}  // namespace
+
+ContainerFacts look_at_containers(base::Result<std::vector<ContainerHostOptions>> hosts,
+                                  const std::filesystem::path& programs) {
+  std::error_code ignored;
+  ContainerFacts facts{.has_helper = std::filesystem::exists(programs / "muster-shim", ignored) &&
+                                     std::filesystem::exists(programs / "muster-helper", ignored),
+                       .programs = programs};
+  if (!hosts) {
+    facts.hosts = std::move(hosts).error();
+    return facts;
+  }
+  base::EventLoop loop;
+  std::vector<std::unique_ptr<ContainerHost>> met;
+  for (const ContainerHostOptions& options : *hosts) {
+    met.push_back(std::make_unique<ContainerHost>(loop, options, Patience{}, [] {}));
+  }
+  // That none answers is told of each.
+  [[maybe_unused]] const auto answered = meet(loop, met, kPatience);
+  std::vector<HostFacts> found;
+  for (size_t i = 0; i < met.size(); ++i) {
+    found.push_back({.name = (*hosts)[i].name,
+                     .endpoint = to_string((*hosts)[i].endpoint),
+                     .info = met[i]->info(),
+                     .fault = met[i]->fault(),
+                     .declared_gpus = (*hosts)[i].declared_gpus});
+  }
+  facts.hosts = std::move(found);
+  return facts;
+}
+
+Diagnosis diagnose(const ContainerFacts& facts) {
+  Diagnosis diagnosis{.engine = "container", .findings = {programs_of(facts)}};
+  if (!facts.hosts) {
+    diagnosis.findings.push_back({.subject = "hosts",
+                                  .verdict = Verdict::kFails,
+                                  .text = facts.hosts.error().what,
+                                  .advice = facts.hosts.error().advice});
+    for (const base::Fault& fault : facts.hosts.error().faults) {
+      diagnosis.findings.push_back(
+          {.subject = fault.field, .verdict = Verdict::kFails, .text = fault.what, .advice = {}});
+    }
+    return diagnosis;
+  }
+  const bool one_answers = std::any_of(facts.hosts->begin(), facts.hosts->end(), answers);
+  for (const HostFacts& host : *facts.hosts) {
+    diagnosis.findings.push_back(host_finding(host, one_answers));
+    if (!host.info) continue;
+    for (Finding& note : notes_on(host)) diagnosis.findings.push_back(std::move(note));
+  }
+  return diagnosis;
+}
+
+}  // namespace muster::engine::doctor

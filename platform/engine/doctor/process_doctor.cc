@@ -1,0 +1,194 @@
+#include "engine/doctor/process_doctor.h"
+
+#include <future>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "engine/process/sandbox.h"
+#include "job/mpi_version.h"
+#include "job/units.h"
+
+namespace muster::engine::doctor {
+
+using job::Diagnosis;
+using job::Finding;
+using Verdict = job::Finding::Verdict;
+
+namespace {
+
+bool is_program(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  constexpr auto kExecutable = std::filesystem::perms::owner_exec |
+                               std::filesystem::perms::group_exec |
+                               std::filesystem::perms::others_exec;
+  return !error && std::filesystem::is_regular_file(status) &&
+         (status.permissions() & kExecutable) != std::filesystem::perms::none;
+}
+
+/// A driver that hangs is left behind, on a thread of its own.
+base::Result<NvmlGpus> ask_nvml_for_a_while(const std::string& library) {
+  auto promise = std::make_shared<std::promise<base::Result<NvmlGpus>>>();
+  auto answer = promise->get_future();
+  std::thread([promise, library] { promise->set_value(ask_nvml(library)); }).detach();
+  if (answer.wait_for(kPatience) == std::future_status::ready) return answer.get();
+  return base::Error{.code = base::ErrorCode::kTimeout,
+                     .what = "NVIDIA's driver did not answer in time",
+                     .advice = "nvidia-smi; dmesg | grep -i nvrm"};
+}
+
+Finding programs_of(const ProcessFacts& facts) {
+  const std::string folder = facts.programs.string();
+  if (!facts.has_shim) {
+    return {.subject = "muster's programs",
+            .verdict = Verdict::kFails,
+            .text = "muster-shim is not in " + folder,
+            .advice = "install Muster as a whole: make install"};
+  }
+  return {.subject = "muster's programs", .text = folder};
+}
+
+Finding bubblewrap(const ProcessFacts& facts) {
+  const Answer& answer = answer_in(facts.answers, "bwrap");
+  const std::string subject = "bubblewrap";
+  if (!answer.is_there()) {
+    return {.subject = subject,
+            .verdict = Verdict::kFails,
+            .text = "is not installed",
+            .advice = "apt install bubblewrap; without it only jobs with --sandbox none run"};
+  }
+  if (!answer.is_good()) {
+    return {.subject = subject,
+            .verdict = Verdict::kFails,
+            .text = answer.path + ": " + complaint(answer)};
+  }
+  return {.subject = subject, .text = first_line(answer.output) + ", " + answer.path};
+}
+
+Finding sandboxes(const ProcessFacts& facts) {
+  const Answer& answer = answer_in(facts.answers, "sandbox");
+  if (answer.is_good()) return {.subject = "sandboxes", .text = "one was made"};
+  return {.subject = "sandboxes",
+          .verdict = Verdict::kFails,
+          .text = "none can be made: " + complaint(answer),
+          .advice = sandbox_advice()};
+}
+
+Finding remote_shells(const ProcessFacts& facts) {
+  const bool has_ssh = answer_in(facts.answers, "ssh").is_there();
+  const std::string subject = "remote shells";
+  if (facts.has_sshd && has_ssh) {
+    return {.subject = subject,
+            .text = std::string("ssh and sshd") + (facts.has_remote_shell ? "; Muster's own" : "")};
+  }
+  std::string missing = has_ssh ? "" : "ssh is not installed";
+  if (!facts.has_sshd) {
+    missing += (missing.empty() ? "" : "; ") + facts.sshd.string() + " is missing";
+  }
+  if (facts.has_remote_shell) {
+    return {
+        .subject = subject,
+        .verdict = Verdict::kLacks,
+        .text = missing + "; Muster's own is there",
+        .advice = "apt install openssh-client openssh-server (none need run), or --launch agent"};
+  }
+  return {.subject = subject,
+          .verdict = Verdict::kLacks,
+          .text = missing + ", and Muster's own was left out: MPI jobs cannot start ranks",
+          .advice = "apt install openssh-client openssh-server; none of them need run"};
+}
+
+Finding mpi(const ProcessFacts& facts) {
+  const Answer& answer = answer_in(facts.answers, "mpirun");
+  if (!answer.is_there()) {
+    return {.subject = "mpirun",
+            .verdict = Verdict::kLacks,
+            .text = "is not on the PATH: MPI jobs bring their own, or none",
+            .advice = "apt install openmpi-bin; or put the folder of yours on the PATH"};
+  }
+  const auto version = job::read_mpi_version(answer.output);
+  if (version) return {.subject = "mpirun", .text = to_string(*version) + ", " + answer.path};
+  return {.subject = "mpirun",
+          .verdict = Verdict::kLacks,
+          .text = answer.path + " is none that Muster knows: " + complaint(answer),
+          .advice = "Open MPI, MPICH and Intel MPI are"};
+}
+
+Finding gpus(const ProcessFacts& facts) {
+  if (!facts.declared_gpus.empty()) {
+    return {.subject = "GPUs",
+            .verdict = Verdict::kNote,
+            .text = "declared as " + facts.declared_gpus + ", whatever there is"};
+  }
+  if (!facts.gpus && facts.gpus.error().code == base::ErrorCode::kNotFound) {
+    return {
+        .subject = "GPUs", .verdict = Verdict::kNote, .text = "none: there is no NVIDIA driver"};
+  }
+  if (!facts.gpus) {
+    return {.subject = "GPUs",
+            .verdict = Verdict::kLacks,
+            .text = facts.gpus.error().what,
+            .advice = facts.gpus.error().advice};
+  }
+  const NvmlGpus& found = *facts.gpus;
+  std::string text = found.gpus.empty() ? "none" : std::to_string(found.gpus.size());
+  if (!found.gpus.empty()) {
+    text += " x " + found.gpus.front().model;
+    if (found.gpus.front().memory_bytes > 0) {
+      text += ", " + job::format_bytes(found.gpus.front().memory_bytes);
+    }
+  }
+  for (const std::string& sentence : found.unreached) text += "; " + sentence;
+  const Verdict verdict = !found.unreached.empty() ? Verdict::kLacks
+                          : found.gpus.empty()     ? Verdict::kNote
+                                                   : Verdict::kFine;
+  return {.subject = "GPUs", .verdict = verdict, .text = text};
+}
+
+Finding control_group(const ProcessFacts& facts) {
+  std::string text;
+  if (facts.limits.cpu_milli) text = job::format_milli(*facts.limits.cpu_milli) + " CPUs";
+  if (facts.limits.memory_bytes) {
+    text +=
+        (text.empty() ? "" : ", ") + job::format_bytes(*facts.limits.memory_bytes) + " of memory";
+  }
+  return {.subject = "control group",
+          .verdict = Verdict::kNote,
+          .text = text.empty() ? "bounds nothing here" : "leaves jobs " + text};
+}
+
+}  // namespace
+
+ProcessFacts look_at_process(const ProcessPlaces& places) {
+  ProcessFacts facts{.programs = places.programs, .sshd = places.sshd};
+  facts.has_shim = is_program(places.programs / "muster-shim");
+  facts.has_remote_shell = is_program(places.programs / "muster-rsh");
+  facts.has_sshd = is_program(places.sshd);
+  facts.declared_gpus = places.declared_gpus;
+  // What each task's sandbox is made of.
+  facts.answers = ask_all(
+      {{"bwrap", {"bwrap", "--version"}},
+       {"sandbox",
+        {"bwrap", "--dev-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/dev/shm", "--unshare-pid",
+         "--unshare-uts", "--unshare-ipc", "--hostname", "doctor", "--die-with-parent", "true"}},
+       {"ssh", {"ssh", "-V"}},
+       {"mpirun", {"mpirun", "--version"}}},
+      places.environment);
+  facts.gpus = ask_nvml_for_a_while(places.nvml);
+  facts.limits = cgroup_limits();
+  return facts;
+}
+
+Diagnosis diagnose(const ProcessFacts& facts) {
+  Diagnosis diagnosis{.engine = "process", .findings = {programs_of(facts), bubblewrap(facts)}};
+  // Without the program nothing more is to be said of what it makes.
+  if (answer_in(facts.answers, "bwrap").is_there()) diagnosis.findings.push_back(sandboxes(facts));
+  for (Finding finding : {remote_shells(facts), mpi(facts), gpus(facts), control_group(facts)}) {
+    diagnosis.findings.push_back(std::move(finding));
+  }
+  return diagnosis;
+}
+
+}  // namespace muster::engine::doctor

@@ -1,0 +1,141 @@
+#include "engine/doctor/process_doctor.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/doctor/stand_ins.h"
+
+namespace muster::engine::doctor {
+namespace {
+
+using job::Finding;
+using Verdict = job::Finding::Verdict;
+
+Answer good(const std::string& path, const std::string& output) {
+  return {.path = path, .code = 0, .output = output};
+}
+
+ProcessFacts well() {
+  return {.has_shim = true,
+          .has_remote_shell = true,
+          .programs = "/opt/libexec",
+          .answers = {{"bwrap", good("/usr/bin/bwrap", "bubblewrap 0.8.0\n")},
+                      {"sandbox", good("/usr/bin/bwrap", "")},
+                      {"ssh", good("/usr/bin/ssh", "")},
+                      {"mpirun", good("/usr/bin/mpirun", "mpirun (Open MPI) 4.1.4\n")}},
+          .has_sshd = true,
+          .sshd = "/usr/sbin/sshd",
+          .gpus = NvmlGpus{.gpus = {{.model = "H100", .memory_bytes = int64_t{80} << 30},
+                                    {.model = "H100", .memory_bytes = int64_t{80} << 30}}},
+          .limits = {.memory_bytes = int64_t{4} << 30, .cpu_milli = 1500}};
+}
+
+Finding finding_on(const job::Diagnosis& diagnosis, const std::string& subject) {
+  for (const Finding& finding : diagnosis.findings) {
+    if (finding.subject == subject) return finding;
+  }
+  return {.subject = "none"};
+}
+
+TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
+  const job::Diagnosis diagnosis = diagnose(well());
+  EXPECT_EQ(diagnosis,
+            (job::Diagnosis{
+                .engine = "process",
+                .findings = {{"muster's programs", Verdict::kFine, "/opt/libexec", ""},
+                             {"bubblewrap", Verdict::kFine, "bubblewrap 0.8.0, /usr/bin/bwrap", ""},
+                             {"sandboxes", Verdict::kFine, "one was made", ""},
+                             {"remote shells", Verdict::kFine, "ssh and sshd; Muster's own", ""},
+                             {"mpirun", Verdict::kFine, "Open MPI 4.1.4, /usr/bin/mpirun", ""},
+                             {"GPUs", Verdict::kFine, "2 x H100, 80Gi", ""},
+                             {"control group", Verdict::kNote,
+                              "leaves jobs 1.5 CPUs, 4Gi of memory", ""}}}));
+  EXPECT_TRUE(can_run(diagnosis));
+}
+
+TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {
+  ProcessFacts facts = well();
+  facts.answers["sandbox"] = {.path = "/usr/bin/bwrap",
+                              .code = 1,
+                              .errors = "bwrap: No permissions to create new namespace\n"};
+  job::Diagnosis diagnosis = diagnose(facts);
+  Finding finding = finding_on(diagnosis, "sandboxes");
+  EXPECT_EQ(finding.verdict, Verdict::kFails);
+  EXPECT_EQ(finding.text, "none can be made: bwrap: No permissions to create new namespace");
+  EXPECT_NE(finding.advice.find("kernel.unprivileged_userns_clone=1"), std::string::npos);
+  EXPECT_FALSE(can_run(diagnosis));
+
+  facts.answers["bwrap"] = {};
+  diagnosis = diagnose(facts);
+  finding = finding_on(diagnosis, "bubblewrap");
+  EXPECT_EQ(finding.verdict, Verdict::kFails);
+  EXPECT_EQ(finding.text, "is not installed");
+  EXPECT_NE(finding.advice.find("apt install bubblewrap"), std::string::npos);
+  EXPECT_EQ(finding_on(diagnosis, "sandboxes").subject, "none");
+
+  facts = well();
+  facts.has_shim = false;
+  EXPECT_FALSE(can_run(diagnose(facts)));
+}
+
+TEST(ProcessDoctor, SomeJobsDoWithoutShellsMpiAndGpus) {
+  ProcessFacts facts = well();
+  facts.has_sshd = false;
+  facts.answers["ssh"] = facts.answers["mpirun"] = {};
+  facts.gpus = base::Error{.code = base::ErrorCode::kNotFound, .what = "no library"};
+  facts.limits = {};
+  const job::Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(can_run(diagnosis));
+  EXPECT_EQ(finding_on(diagnosis, "remote shells").text,
+            "ssh is not installed; /usr/sbin/sshd is missing; Muster's own is there");
+  EXPECT_EQ(finding_on(diagnosis, "remote shells").verdict, Verdict::kLacks);
+  EXPECT_EQ(finding_on(diagnosis, "mpirun").verdict, Verdict::kLacks);
+  EXPECT_EQ(finding_on(diagnosis, "GPUs").verdict, Verdict::kNote);
+  EXPECT_EQ(finding_on(diagnosis, "GPUs").text, "none: there is no NVIDIA driver");
+  EXPECT_EQ(finding_on(diagnosis, "control group").text, "bounds nothing here");
+}
+
+TEST(ProcessDoctor, TellsOfAnMpirunThatItDoesNotKnowAndOfDriversThatFail) {
+  ProcessFacts facts = well();
+  facts.answers["mpirun"] = good("/opt/mpirun", "some launcher 1.0\n");
+  facts.gpus = base::Error{
+      .code = base::ErrorCode::kUnavailable, .what = "the driver is broken", .advice = "mend it"};
+  job::Diagnosis diagnosis = diagnose(facts);
+  EXPECT_EQ(finding_on(diagnosis, "mpirun").text,
+            "/opt/mpirun is none that Muster knows: some launcher 1.0");
+  EXPECT_EQ(finding_on(diagnosis, "GPUs").verdict, Verdict::kLacks);
+  EXPECT_EQ(finding_on(diagnosis, "GPUs").advice, "mend it");
+
+  facts.gpus = NvmlGpus{.gpus = {{.model = "T4"}}, .unreached = {"GPU 1 is lost"}};
+  EXPECT_EQ(finding_on(diagnose(facts), "GPUs").text, "1 x T4; GPU 1 is lost");
+  facts.declared_gpus = "4:A100";
+  EXPECT_EQ(finding_on(diagnose(facts), "GPUs").text, "declared as 4:A100, whatever there is");
+}
+
+TEST(ProcessLook, AsksTheProgramsOfTheServersPath) {
+  StandIns programs;
+  programs.add("bwrap",
+               "test \"$1\" = --version && echo 'bubblewrap 9.9' && exit; "
+               "echo 'no namespaces' >&2; exit 1");
+  programs.add("ssh", "echo OpenSSH >&2");
+  programs.add("mpirun", "echo 'mpirun (Open MPI) 5.0.1'");
+  programs.add("muster-shim", "exit 0");
+
+  const ProcessFacts facts = look_at_process({.environment = programs.environment(),
+                                              .programs = programs.folder(),
+                                              .sshd = programs.path("sshd"),
+                                              .nvml = "no-such-library.so"});
+
+  EXPECT_TRUE(facts.has_shim);
+  EXPECT_FALSE(facts.has_remote_shell);
+  EXPECT_FALSE(facts.has_sshd);
+  ASSERT_FALSE(facts.gpus);
+  EXPECT_EQ(facts.gpus.error().code, base::ErrorCode::kNotFound);
+  const job::Diagnosis diagnosis = diagnose(facts);
+  EXPECT_EQ(finding_on(diagnosis, "bubblewrap").text, "bubblewrap 9.9, " + programs.path("bwrap"));
+  EXPECT_EQ(finding_on(diagnosis, "sandboxes").text, "none can be made: no namespaces");
+  EXPECT_EQ(finding_on(diagnosis, "mpirun").text, "Open MPI 5.0.1, " + programs.path("mpirun"));
+}
+
+}  // namespace
+}  // namespace muster::engine::doctor
