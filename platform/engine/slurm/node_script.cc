@@ -36,6 +36,9 @@ std::string step_options(const Component& component) {
   return options;
 }
 
+/// By these srun asks for the GPUs that the job has on each node, and then refuses to do without.
+constexpr const char* kForget = "env -u SLURM_GPUS_PER_NODE -u SLURM_TRES_PER_NODE ";
+
 std::string guest_options(int guests) {
   return " --overlap --nodes=1 --relative=0 --ntasks=" + std::to_string(guests) +
          " --ntasks-per-node=" + std::to_string(guests) + " --cpus-per-task=1 --mem=0 --gres=none";
@@ -60,6 +63,7 @@ std::string node_script(const NodeBrief& brief, const std::vector<Component>& co
   std::string waits;
   for (size_t i = 0; i < steps.size(); ++i) {
     const std::string number = std::to_string(i);
+    if (i >= components.size()) script += kForget;
     script += kStep + steps[i];
     const size_t group = i < components.size() ? i : 0;
     if (components.size() > 1) script += " --het-group=" + std::to_string(group);
