@@ -68,6 +68,16 @@ struct Ground {
   /// Tasks are containers: their volumes are the engine's, whether there is a program is known when
   /// it was tried, and what is measured is not looked at while there is no server.
   bool is_container = false;
+  /// Whether there is a program in a task is known before it is tried.
+  bool knows_programs = true;
+  /// What volumes hold lies in the folder of jobs while tasks use it.
+  bool keeps_volumes = true;
+  /// There are storage volumes.
+  bool has_storage = true;
+
+  /// Of an engine that asks a cluster for room: for what tasks, where these are the first of a gang
+  /// that are started. Others may join them.
+  std::function<std::vector<std::string>(const std::vector<TaskPlan>& first)> tasks_to_seat;
 
   /// Where one task of a test reaches another.
   std::string address_of(const std::string& task) const {
@@ -94,7 +104,9 @@ class Bench {
   /// `change`: what of the options is to be otherwise.
   Bench(const Ground& ground, const std::filesystem::path& folder,
         const std::function<void(BenchOptions&)>& change = {})
-      : engine_(ground.make_engine(loop_, options_in(folder, change))) {
+      : ground_(ground), engine_(ground.make_engine(loop_, options_in(folder, change))) {
+    engine_->hear_of_rooms(
+        [this](const Gang& gang, const RoomNews& news) { rooms_[gang].push_back(news); });
     engine_->listen([this](const TaskReport& report) {
       if (const auto* end = std::get_if<TaskEnded>(&report.what)) {
         ends_[report.task] = *end;
@@ -106,6 +118,8 @@ class Bench {
       }
       ++reports_[report.task];
     });
+    // What nodes a cluster has is known after a moment.
+    if (engine_->asks_for_room()) wait_until([this] { return !engine_->nodes().empty(); });
   }
 
   Engine& engine() { return *engine_; }
@@ -121,9 +135,27 @@ class Bench {
 
   Result<void> start(const Gang& gang, std::vector<TaskPlan> plans) {
     std::optional<Result<void>> result;
-    engine_->start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
+    begin_start(gang, std::move(plans), result);
     wait_until([&] { return result.has_value(); });
     return result.value_or(base::Error{.what = "start() was never answered"});
+  }
+
+  /// Asks for room where the engine does, and starts; `result` is there later.
+  void begin_start(const Gang& gang, std::vector<TaskPlan> plans,
+                   std::optional<Result<void>>& result) {
+    if (engine_->asks_for_room()) seat(gang, plans);
+    engine_->start(gang, std::move(plans), [&](const Result<void>& started) { result = started; });
+  }
+
+  /// What was told of a gang's room, in order.
+  const std::vector<RoomNews>& room_news(const Gang& gang) { return rooms_[gang]; }
+  template <class News>
+  const News* last_room_news(const Gang& gang) {
+    const News* last = nullptr;
+    for (const RoomNews& news : rooms_[gang]) {
+      if (const auto* const found = std::get_if<News>(&news)) last = found;
+    }
+    return last;
   }
 
   TaskEnded wait_for_end(const std::string& task) {
@@ -164,7 +196,28 @@ class Bench {
     return options;
   }
 
+  /// The room for a gang, asked for once, and where in it each task is.
+  void seat(const Gang& gang, std::vector<TaskPlan>& plans) {
+    if (rooms_.count(gang) == 0) {
+      RoomWish wish{.job = gang.job_id, .project = "default"};
+      for (const std::string& task : ground_.tasks_to_seat(plans))
+        wish.tasks.push_back({.task = task});
+      rooms_[gang] = {};
+      engine_->ask_for_room(gang, wish);
+      wait_until([&] { return last_room_news<RoomGiven>(gang) != nullptr; });
+    }
+    const auto* const given = last_room_news<RoomGiven>(gang);
+    ASSERT_NE(given, nullptr) << "no room was given";
+    for (TaskPlan& plan : plans) {
+      for (const RoomPlace& place : given->places) {
+        if (place.task == plan.task) plan.node = place.node;
+      }
+    }
+  }
+
+  Ground ground_;
   base::EventLoop loop_;
+  std::map<Gang, std::vector<RoomNews>> rooms_;
   std::unique_ptr<Engine> engine_;
   std::map<std::string, TaskEnded> ends_;
   std::map<std::string, int> reports_;

@@ -221,8 +221,7 @@ TEST_P(Volumes, TheNextAttemptFindsTheTreeAsTheOneBeforeLeftIt) {
 
   const Gang second{kJob, 2};
   std::optional<Result<void>> started;
-  bench_->engine().start(second, {with(script("cp /x/made $SCRATCH/seen"), {tree("/x")})},
-                         [&](const Result<void>& result) { started = result; });
+  bench_->begin_start(second, {with(script("cp /x/made $SCRATCH/seen"), {tree("/x")})}, started);
   bench_->wait_until([&] { return started.has_value(); });
 
   ASSERT_TRUE(started);
@@ -259,7 +258,7 @@ TEST_P(Volumes, OneVolumeMayLieWithinAnother) {
                       {{.kind = Volume::Kind::kArtifacts, .target = "/x"}, tree("/x/deep/inner")}),
             "team-a " + kTree + "\n");
   EXPECT_EQ(*base::read_file(folder_ / "jobs" / kJob / "artifacts/made"), "x\n");
-  if (!GetParam().is_container) {
+  if (GetParam().keeps_volumes) {
     EXPECT_EQ(*base::read_file(folder_ / "jobs" / kJob / "trees/1/made"), "y\n");
   }
 }
@@ -313,9 +312,9 @@ TEST_P(Volumes, AStopWhileFilesAreUnpackedStartsNoTaskAtAll) {
   Gate gate;
   unpack_through(gate);
   std::optional<Result<void>> started;
-  bench_->engine().start(
+  bench_->begin_start(
       gang_, {with(script("true", "one"), {tree("/x")}), with(script("true", "two"), {tree("/x")})},
-      [&](const Result<void>& result) { started = result; });
+      started);
   gate.reached.get_future().wait();
 
   bench_->engine().stop(gang_, {"two"}, StopMode::kGraceful);
@@ -337,8 +336,7 @@ TEST_P(Volumes, AJobThatIsRemovedWhileItsFilesAreUnpackedLeavesNothing) {
   Gate gate;
   unpack_through(gate);
   std::optional<Result<void>> started;
-  bench_->engine().start(gang_, {with(script("true"), {tree("/x")})},
-                         [&](const Result<void>& result) { started = result; });
+  bench_->begin_start(gang_, {with(script("true"), {tree("/x")})}, started);
   gate.reached.get_future().wait();
 
   bench_->engine().stop(gang_, {"main"}, StopMode::kNow);

@@ -102,6 +102,9 @@ bool SlurmEngine::Impl::take_over(const Gang& gang, const RoomWish& wish,
   held->listed = before->listed;
   before->was_requeued = false;
   before->stage = Stage::kOver;
+  if (auto made = base::make_private_folder(attempt_folder(gang)); !made) {
+    base::log_error(made.error().what);
+  }
   save(held);
   if (held->listed) {
     heed(held, &*held->listed);

@@ -75,6 +75,8 @@ void SlurmEngine::Impl::connected(std::shared_ptr<NodeConnection> line) {
   for (const auto& [name, task] : gang->tasks) {
     const Seat& seat = gang->seat_of(*task);
     if (seat.component != hello.component || seat.index != hello.index) continue;
+    // Of a run that Slurm has forgotten, and ends in a moment.
+    if (hello.holds_task && !seat.started && !task->start) return;
     return greeted(gang, task, std::move(line));
   }
   base::log_warning("a program of Slurm job " + std::to_string(hello.slurm_job) +

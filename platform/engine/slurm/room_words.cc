@@ -133,6 +133,12 @@ RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& s
   return waits;
 }
 
+RoomWaits completing_words(const ListedJob& job) {
+  RoomWaits waits = sent_words(job.id);
+  waits.reason += ": Slurm is still ending what ran of it before";
+  return waits;
+}
+
 std::string suspended_words(const ListedJob& job) {
   return "Slurm has suspended it (job " + std::to_string(job.id) + ")";
 }
@@ -203,6 +209,13 @@ RoomTaken over_words(const ListedJob& job, bool was_there) {
                    ") before its nodes had called back",
                "see that muster-node and what stands beside it are on the nodes, and that its "
                "script may run there");
+}
+
+RoomTaken node_down_words(uint64_t job, const std::string& node) {
+  RoomTaken lost = taken(RoomTaken::Why::kNodeLost,
+                         "node " + node + " of " + its_job(job) + " is down, and ended it");
+  lost.node = node;
+  return lost;
 }
 
 RoomTaken silent_words(uint64_t job, const std::string& node, const std::string& task) {

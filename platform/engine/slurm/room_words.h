@@ -22,6 +22,9 @@ RoomWaits waiting_words(const ListedJob& job);
 /// It has nodes, of which `silent` have not called back yet.
 RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent);
 
+/// It waits again, and what ran of it is still being ended.
+RoomWaits completing_words(const ListedJob& job);
+
 std::string suspended_words(const ListedJob& job);
 /// "Slurm's controller does not answer since 20:31:07 UTC".
 std::string away_words(base::Time since);
@@ -33,6 +36,7 @@ RoomTaken late_words(uint64_t job, const std::vector<std::string>& nodes,
 RoomTaken queued_again_words(uint64_t job, const std::string& broken_node);
 /// `was_there`: its tasks could run. kUnknown: Slurm has forgotten it.
 RoomTaken over_words(const ListedJob& job, bool was_there);
+RoomTaken node_down_words(uint64_t job, const std::string& node);
 /// A node whose muster-node has not been heard for long.
 RoomTaken silent_words(uint64_t job, const std::string& node, const std::string& task);
 

@@ -168,8 +168,9 @@ void SlurmEngine::Impl::save(const GangPointer& gang) {
   gang->is_saved = true;
   const fs::path folder = attempt_folder(gang->gang);
   if (gang->stage == slurm::Stage::kToKeep || find(gang->gang) != gang) return;
-  auto written = base::make_private_folder(folder);
-  if (written) written = base::write_file(slurm::gang_record_in(folder), encode(gang->record));
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return;  // its job was removed
+  const auto written = base::write_file(slurm::gang_record_in(folder), encode(gang->record));
   if (!written) base::log_error(written.error().what);
 }
 

@@ -182,6 +182,9 @@ struct SlurmEngine::Impl {
   void queued_again(const GangPointer& gang, const slurm::ListedJob& listed);
   void tell_queued_again(const GangPointer& gang, const std::vector<slurm::ListedNode>& nodes);
   void over_in_slurm(const GangPointer& gang, const slurm::ListedJob& listed);
+  void settle_over(const GangPointer& gang);
+  static std::string broken_node(const slurm::HeldGang& gang,
+                                 const std::vector<slurm::ListedNode>& nodes);
   void vanished(const GangPointer& gang);
   void nodes_are_late(const GangPointer& gang);
   void task_is_silent(const GangPointer& gang, const TaskPointer& task);

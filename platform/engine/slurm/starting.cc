@@ -107,6 +107,9 @@ void SlurmEngine::Impl::order_start(const std::shared_ptr<GangStart>& start) {
     seat.started = true;
     seat.has_artifacts = has_kind(plan, job::Volume::Kind::kArtifacts);
   }
+  if (auto made = base::make_private_folder(attempt_folder(start->gang)); !made) {
+    return fail_start(start, std::move(made).error());
+  }
   save(gang);  // before any is sent
   const auto names = start->tasks;
   for (const std::string& name : names) {
@@ -130,7 +133,7 @@ Result<void> SlurmEngine::Impl::order_start(const GangPointer& gang, const TaskP
   if (seat.has_artifacts) {
     MUSTER_CHECK(base::make_private_folder(job_folder(gang->gang.job_id) / "artifacts"));
   }
-  if (seat.shares_folder) return base::make_private_folder(attempt_folder(gang->gang));
+  if (seat.shares_folder) return {};
   MUSTER_TRY(task->mirror, Mirror::open(folder_of(gang->gang, plan.task), options.log_quota));
   return {};
 }
@@ -209,8 +212,8 @@ void SlurmEngine::Impl::fail_start(std::shared_ptr<GangStart> start, Error error
 }
 
 void SlurmEngine::Impl::settle(std::shared_ptr<GangStart> start) {
-  if (start->done == nullptr || start->waits_for_trees || !start->unheard.empty()) return;
-  if (!start->error) return succeeded(start);
+  if (start->done == nullptr || !start->unheard.empty()) return;
+  if (!start->error) return start->waits_for_trees ? void() : succeeded(start);
   const GangPointer gang = find(start->gang);
   const bool some_run = gang != nullptr &&
                         std::any_of(start->tasks.begin(), start->tasks.end(),

@@ -30,6 +30,11 @@ constexpr std::chrono::seconds kLastWords{3};
 constexpr size_t kMostOutput = 64 << 10;
 constexpr size_t kLastLines = 5;
 
+bool is_down(const ListedNode& node) {
+  return node.state_text.find("DOWN") != std::string::npos ||
+         node.state_text.find("down") != std::string::npos;
+}
+
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
@@ -44,6 +49,11 @@ void SlurmEngine::Impl::waits_in_slurm(const GangPointer& gang, const ListedJob&
 }
 
 void SlurmEngine::Impl::runs_in_slurm(const GangPointer& gang, const ListedJob& listed) {
+  if (gang->stage == Stage::kQueued && listed.state == JobState::kCompleting) {
+    // What ran of it before is still being ended.
+    gang->call_back.reset();
+    return tell_waits(gang, slurm::completing_words(listed));
+  }
   const bool is_suspended = listed.state == JobState::kSuspended;
   if (gang->stage == Stage::kThere) {
     if (!away_since) tell_says(gang, is_suspended ? slurm::suspended_words(listed) : "");
@@ -113,15 +123,20 @@ void SlurmEngine::Impl::queued_again(const GangPointer& gang, const ListedJob& l
 void SlurmEngine::Impl::tell_queued_again(const GangPointer& gang,
                                           const std::vector<ListedNode>& nodes) {
   if (!gang->was_requeued || gang->stage != Stage::kThere) return;
-  std::string broken;
+  find_ends_in_folders(gang);
+  take_away(gang, slurm::queued_again_words(gang->record.slurm_job, broken_node(*gang, nodes)));
+}
+
+/// One of a gang's nodes that is down; empty: none is.
+std::string SlurmEngine::Impl::broken_node(const HeldGang& gang,
+                                           const std::vector<ListedNode>& nodes) {
   for (const ListedNode& node : nodes) {
     const bool is_ours =
-        std::any_of(gang->record.seats.begin(), gang->record.seats.end(),
+        std::any_of(gang.record.seats.begin(), gang.record.seats.end(),
                     [&](const slurm::Seat& seat) { return seat.node == node.name; });
-    if (is_ours && node.state_text.find("DOWN") != std::string::npos) broken = node.name;
+    if (is_ours && is_down(node)) return node.name;
   }
-  find_ends_in_folders(gang);
-  take_away(gang, slurm::queued_again_words(gang->record.slurm_job, broken));
+  return "";
 }
 
 // --- over
@@ -155,13 +170,29 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
         const slurm::HeldTask& task = *each.second;
         return !gang->seat_of(task).started || (task.end && !slurm::was_ended_by_slurm(task));
       });
-  if (!gang->record.taken && !ended_by_itself) {
-    RoomTaken taken = slurm::over_words(listed, was_there);
-    for (const std::string& line : output_of(*gang)) {
-      if (!was_there) taken.what += "\n  " + line;
-    }
+  if (gang->record.taken || ended_by_itself) return settle_over(gang);
+  if (!was_there) {
+    RoomTaken taken = slurm::over_words(listed, false);
+    for (const std::string& line : output_of(*gang)) taken.what += "\n  " + line;
     take_away(gang, std::move(taken));
+    return settle_over(gang);
   }
+  const bool may_be_a_node =
+      listed.state == JobState::kFailed || listed.state == JobState::kUnknown;
+  if (!may_be_a_node) {
+    take_away(gang, slurm::over_words(listed, true));
+    return settle_over(gang);
+  }
+  // srun fails with a node, and the script with it, before Slurm says so of the job.
+  client->nodes([this, gang, listed](const Result<std::vector<ListedNode>>& nodes) {
+    const std::string broken = nodes ? broken_node(*gang, *nodes) : "";
+    take_away(gang, broken.empty() ? slurm::over_words(listed, true)
+                                   : slurm::node_down_words(listed.id, broken));
+    settle_over(gang);
+  });
+}
+
+void SlurmEngine::Impl::settle_over(const GangPointer& gang) {
   if (gang->record.given_back) return forget(gang);
   save(gang);
 }

@@ -1,0 +1,25 @@
+// For tests: what tests of the Slurm engine on a real cluster have in common. SLURM_CONF names the
+// cluster, MUSTER_SLURM_REST its slurmrestd where that is to be asked, MUSTER_ENGINE_CONTROL a
+// socket by which its daemons are killed and started (tests/slurm_engine.py).
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/conformance.h"
+#include "engine/slurm/options.h"
+
+namespace muster::engine {
+
+/// Of a test's server: what its jobs are known by.
+std::string test_owner(const std::filesystem::path& jobs_folder);
+
+slurm::SlurmEngineOptions test_options(BenchOptions options, slurm::Sharing sharing);
+
+/// Cancels all jobs of that server and waits until they are over.
+void clear_slurm(const std::filesystem::path& jobs_folder);
+
+/// Has something done to the cluster: "kill_controller", "kill_node n2", "cancel 17".
+void tell_cluster(const std::string& what);
+
+}  // namespace muster::engine

@@ -1,0 +1,133 @@
+// For tests: a Slurm whose jobs a test moves through their states by hand. It notes what it is
+// asked; answers come with the next turn of the loop.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "engine/slurm/slurm_client.h"
+
+namespace muster::engine::slurm {
+
+class FakeSlurmClient : public SlurmClient {
+ public:
+  /// Outlives the client, as a controller does.
+  struct Cluster {
+    std::map<uint64_t, ListedJob> jobs;
+    std::vector<ListedJob> past;  ///< what the accounting database knows
+    std::vector<ListedNode> nodes;
+    std::vector<Submission> submitted;
+    std::vector<std::vector<uint64_t>> cancelled;
+    int listings = 0;
+    int past_listings = 0;
+    uint64_t next_id = 17;
+
+    bool is_away = false;
+    std::optional<base::Error> submit_error;  ///< of the next submit
+    bool takes_it_all_the_same = false;       ///< though it answers with that error
+    bool cancel_ends = true;                  ///< what is cancelled is over at once
+
+    ListedJob& job(uint64_t id) { return jobs.at(id); }
+    void run(uint64_t id, std::vector<std::string> names) {
+      job(id).state = JobState::kRunning;
+      job(id).state_text = "RUNNING";
+      job(id).reason.clear();
+      job(id).nodes = std::move(names);
+    }
+    void end(uint64_t id, JobState state, std::string text) {
+      job(id).state = state;
+      job(id).state_text = std::move(text);
+    }
+    void queue_again(uint64_t id) {
+      job(id).state = JobState::kPending;
+      job(id).state_text = "PENDING";
+      job(id).reason = "BeginTime";
+      job(id).nodes.clear();
+      ++job(id).restarts;
+    }
+  };
+
+  FakeSlurmClient(base::EventLoop& loop, Cluster& cluster) : loop_(loop), cluster_(cluster) {}
+
+  void submit(Submission submission, Then<uint64_t> then) override {
+    if (cluster_.is_away) return say(then, base::Result<uint64_t>(away()));
+    const auto error = std::exchange(cluster_.submit_error, std::nullopt);
+    cluster_.submitted.push_back(submission);
+    const uint64_t id = cluster_.next_id;
+    if (!error || cluster_.takes_it_all_the_same) {
+      ++cluster_.next_id;
+      cluster_.jobs[id] = {.id = id,
+                           .comment = submission.comment,
+                           .state = JobState::kPending,
+                           .state_text = "PENDING",
+                           .reason = "Priority",
+                           .nodes = {},
+                           .partition = submission.partition,
+                           .account = submission.account,
+                           .qos = submission.qos};
+    }
+    say(then, error ? base::Result<uint64_t>(*error) : base::Result<uint64_t>(id));
+  }
+
+  void jobs(Then<std::vector<ListedJob>> then) override {
+    ++cluster_.listings;
+    if (cluster_.is_away) return say(then, base::Result<std::vector<ListedJob>>(away()));
+    std::vector<ListedJob> all;
+    for (const auto& [id, job] : cluster_.jobs) all.push_back(job);
+    say(then, base::Result<std::vector<ListedJob>>(std::move(all)));
+  }
+
+  void past_jobs(std::vector<uint64_t> ids, Then<std::vector<ListedJob>> then) override {
+    ++cluster_.past_listings;
+    std::vector<ListedJob> found;
+    for (const ListedJob& job : cluster_.past) {
+      if (std::find(ids.begin(), ids.end(), job.id) != ids.end()) found.push_back(job);
+    }
+    say(then, base::Result<std::vector<ListedJob>>(std::move(found)));
+  }
+
+  void cancel(std::vector<uint64_t> ids, Then<void> then) override {
+    if (cluster_.is_away) return say(then, base::Result<void>(away()));
+    cluster_.cancelled.push_back(ids);
+    for (const uint64_t id : ids) {
+      const auto found = cluster_.jobs.find(id);
+      if (found == cluster_.jobs.end() || !cluster_.cancel_ends) continue;
+      if (!is_over(found->second.state)) cluster_.end(id, JobState::kCancelled, "CANCELLED");
+    }
+    say(then, base::Result<void>{});
+  }
+
+  void nodes(Then<std::vector<ListedNode>> then) override {
+    if (cluster_.is_away) return say(then, base::Result<std::vector<ListedNode>>(away()));
+    say(then, base::Result<std::vector<ListedNode>>(cluster_.nodes));
+  }
+
+  void facts(Then<ClientFacts> then) override {
+    say(then, base::Result<ClientFacts>(
+                  ClientFacts{.way = "a test", .version = "22.05.8", .api = "none"}));
+  }
+
+ private:
+  static base::Error away() {
+    return {.code = base::ErrorCode::kUnavailable,
+            .what = "Unable to contact slurm controller (connect failure)"};
+  }
+
+  template <typename T>
+  void say(const Then<T>& then, base::Result<T> answer) {
+    loop_.post([weak = std::weak_ptr(alive_), then, answer = std::move(answer)] {
+      if (weak.lock()) then(answer);
+    });
+  }
+
+  base::EventLoop& loop_;
+  Cluster& cluster_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster::engine::slurm

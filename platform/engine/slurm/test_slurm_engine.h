@@ -1,0 +1,270 @@
+// For tests: a Slurm engine on a Slurm that a test moves by hand, and muster-nodes that say what a
+// test has them say, over real connections.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+#include "base/test_loop.h"
+#include "engine/slurm/fake_slurm_client.h"
+#include "engine/slurm/gang_record.h"
+#include "engine/slurm/node_brief.h"
+#include "engine/slurm/node_socket.h"
+#include "engine/slurm/slurm_engine.h"
+
+namespace muster::engine::slurm {
+
+/// What a batch script gives its muster-nodes to read.
+inline NodeBrief brief_in(const std::string& script) {
+  const size_t begin = script.find("\n{");
+  const auto brief =
+      decode_node_brief(script.substr(begin + 1, script.find('\n', begin + 1) - begin));
+  EXPECT_TRUE(brief) << script;
+  return brief ? *brief : NodeBrief{};
+}
+
+/// One muster-node: it says hello, and then what it is told to say.
+class FakeNode {
+ public:
+  FakeNode(base::TestLoop& loop, const NodeBrief& brief, Hello hello) : loop_(loop) {
+    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(brief.port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    socket_ =
+        std::make_shared<NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear, brief.key);
+    socket_->begin({.on_established = [this, hello] { socket_->send(hello); },
+                    .on_message =
+                        [this](NodeMessage message) {
+                          if (auto* const order = std::get_if<NodeOrder>(&message)) {
+                            orders.push_back(std::move(*order));
+                          }
+                          loop_.look();
+                        },
+                    .on_end =
+                        [this](const std::string&) {
+                          is_hung_up = true;
+                          loop_.look();
+                        },
+                    .on_drain = nullptr},
+                   encode(brief.caller));
+  }
+  ~FakeNode() { socket_->hang_up(); }
+  FakeNode(const FakeNode&) = delete;
+  FakeNode& operator=(const FakeNode&) = delete;
+
+  void say(NodeNews news) { socket_->send(std::move(news)); }
+  void hang_up() { socket_->hang_up(); }
+
+  /// The last order of that kind; null: none came.
+  template <class Order>
+  const Order* last() const {
+    const Order* found = nullptr;
+    for (const NodeOrder& order : orders) {
+      if (const auto* const one = std::get_if<Order>(&order)) found = one;
+    }
+    return found;
+  }
+
+  std::vector<NodeOrder> orders;
+  bool is_hung_up = false;
+
+ private:
+  base::TestLoop& loop_;
+  std::shared_ptr<NodeSocket> socket_;
+};
+
+class SlurmEngineTest : public testing::Test {
+ protected:
+  SlurmEngineTest() {
+    cluster_.nodes = {{.name = "n1",
+                       .address = "10.0.0.1",
+                       .state_text = "IDLE",
+                       .takes_jobs = true,
+                       .reason = {},
+                       .cpus = 8,
+                       .memory_bytes = int64_t{8} << 30,
+                       .gpu_type = {},
+                       .partitions = {"main", "long"},
+                       .features = {"nvlink"}}};
+    open();
+  }
+  ~SlurmEngineTest() override { engine_.reset(); }
+
+  /// A server after the one before has gone.
+  void open(const std::function<void(SlurmEngineOptions&)>& change = {}) {
+    engine_.reset();
+    news_.clear();
+    reports_.clear();
+    SlurmEngineOptions options;
+    options.folder = folder_ / "jobs";
+    options.programs = "/opt/muster";
+    options.owner = "0123456789abcdef";
+    options.callback_bind = "127.0.0.1";
+    options.callback_hosts = {"127.0.0.1"};
+    options.node_folder = folder_ / "nodes";
+    // What a test waits for comes at once; how long pauses are is another's test.
+    options.quick_poll = options.slow_poll = std::chrono::milliseconds(5);
+    options.unpack_tree = [](const std::string&, const std::string&,
+                             const std::filesystem::path& into) {
+      return base::write_new_file(into / "file", "of the tree");
+    };
+    if (change) change(options);
+    engine_ = std::make_unique<SlurmEngine>(
+        loop_.loop(), options, std::make_unique<FakeSlurmClient>(loop_.loop(), cluster_));
+    engine_->hear_of_rooms([this](const Gang& gang, const RoomNews& news) {
+      EXPECT_FALSE(is_calling_) << "told within a call";
+      news_[gang].push_back(news);
+      loop_.look();
+    });
+    engine_->listen([this](const TaskReport& report) {
+      EXPECT_FALSE(is_calling_) << "told within a call";
+      reports_.push_back(report);
+      loop_.look();
+    });
+  }
+
+  RoomWish wish(std::vector<std::string> tasks) const {
+    RoomWish wish{.job = "train", .project = "vision"};
+    for (std::string& task : tasks) wish.tasks.push_back({.task = std::move(task)});
+    return wish;
+  }
+
+  /// A call of the engine, within which nobody is told anything.
+  template <class Call>
+  void call(Call made) {
+    is_calling_ = true;
+    made();
+    is_calling_ = false;
+  }
+  void ask(const Gang& gang, RoomWish what) {
+    call([&] { engine_->ask_for_room(gang, std::move(what)); });
+  }
+  void give_back(const Gang& gang) {
+    call([&] { engine_->give_back_room(gang); });
+  }
+
+  /// Runs the loop, by turns of a moment, until it is so.
+  void wait_until(const std::function<bool()>& is_so, const char* what = "it never came") {
+    const std::function<void()> tick = [&] {
+      loop_.look();
+      ticking_ = loop_.loop().after(std::chrono::milliseconds(2), tick);
+    };
+    ticking_ = loop_.loop().after(std::chrono::milliseconds(2), tick);
+    EXPECT_TRUE(loop_.run_until(is_so)) << what;
+    ticking_.reset();
+  }
+
+  template <class News>
+  const News* last_news(const Gang& gang) {
+    const News* last = nullptr;
+    for (const RoomNews& each : news_[gang]) {
+      if (const auto* const found = std::get_if<News>(&each)) last = found;
+    }
+    return last;
+  }
+  template <class News>
+  News wait_for(const Gang& gang) {
+    wait_until([&] { return last_news<News>(gang) != nullptr; });
+    const News* const last = last_news<News>(gang);
+    return last != nullptr ? *last : News{};
+  }
+  /// Until the reason why it waits has these words in it.
+  void wait_for_reason(const Gang& gang, const std::string& words) {
+    wait_until(
+        [&] {
+          const auto* const waits = last_news<RoomWaits>(gang);
+          return waits != nullptr && waits->reason.find(words) != std::string::npos;
+        },
+        words.c_str());
+  }
+  /// Until so many listings more have been heeded.
+  void wait_for_polls(int count = 2) {
+    const int until = cluster_.listings + count;
+    wait_until([&] { return cluster_.listings > until; });
+  }
+
+  Hello hello(int index = 0, int restarts = 0, uint64_t job = 17, const std::string& node = "n1") {
+    return {.index = index,
+            .slurm_job = job,
+            .restarts = restarts,
+            .node = node,
+            .address = "127.0.0.1",
+            .shares_folder = is_shared_,
+            .version = "1"};
+  }
+  std::unique_ptr<FakeNode> node(Hello said, size_t submission = 0) {
+    return std::make_unique<FakeNode>(loop_, brief_in(cluster_.submitted.at(submission).script),
+                                      std::move(said));
+  }
+
+  /// A gang of one task that has its room.
+  std::unique_ptr<FakeNode> gang_with_room() {
+    ask(gang_, wish({"main"}));
+    wait_until([&] { return cluster_.submitted.size() == 1; });
+    cluster_.run(17, {"n1"});
+    auto its_node = node(hello());
+    wait_for<RoomGiven>(gang_);
+    return its_node;
+  }
+  launch::TaskPlan plan(const std::string& task = "main") {
+    return {.task = task, .node = "n1", .argv = {"true"}, .project = "vision"};
+  }
+  /// A gang whose one task runs.
+  std::unique_ptr<FakeNode> gang_that_runs() {
+    auto its_node = gang_with_room();
+    std::optional<base::Result<void>> started;
+    call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
+    wait_until([&] { return its_node->last<StartOrder>() != nullptr; });
+    its_node->say(StartAnswer{});
+    wait_until([&] { return started.has_value(); });
+    EXPECT_TRUE(started && *started);
+    return its_node;
+  }
+
+  const TaskEnded* end_of(const std::string& task) const {
+    for (const TaskReport& report : reports_) {
+      const auto* const end = std::get_if<TaskEnded>(&report.what);
+      if (report.task == task && end != nullptr) return end;
+    }
+    return nullptr;
+  }
+  GangRecord record(const Gang& gang) const {
+    for (auto& [name, record] : gang_records_in(folder_ / "jobs")) {
+      if (name == gang) return record;
+    }
+    return {};
+  }
+  bool has_record(const Gang& gang) const {
+    return std::filesystem::exists(
+        gang_record_in(folder_ / "jobs" / gang.job_id / std::to_string(gang.attempt)));
+  }
+
+  const Gang gang_{"job1", 1};
+  const Gang next_{"job1", 2};
+  bool is_shared_ = true;
+  base::TestFolder folder_;
+  base::TestLoop loop_;
+  base::EventLoop::Interest ticking_;
+  FakeSlurmClient::Cluster cluster_;
+  std::unique_ptr<SlurmEngine> engine_;
+  std::map<Gang, std::vector<RoomNews>> news_;
+  std::vector<TaskReport> reports_;
+  bool is_calling_ = false;
+};
+
+}  // namespace muster::engine::slurm
