@@ -16,7 +16,7 @@
 #include "base/unique_fd.h"
 #include "engine/doctor/slurm_doctor.h"
 #include "engine/slurm/callback_site.h"
-#include "engine/slurm/meet_slurm.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/node_brief.h"
 #include "engine/slurm/slurm_environment.h"
 #include "engine/slurm/slurm_listing.h"
@@ -82,7 +82,7 @@ std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   slurm::SlurmEngineOptions options = places.options;
   options.rest = facts.place;
   base::EventLoop loop;
-  auto client = slurm::meet_slurm(loop, options);
+  auto client = slurm::open_client(loop, options);
   if (!client) {
     facts.answer = std::move(client).error();
     return facts;

@@ -25,7 +25,7 @@ struct RestOptions {
   std::optional<uint32_t> user_id;  ///< the same, where this machine knows it
   /// Prints a token, where one is needed: over TCP always, over a unix socket where slurmrestd asks
   /// for one. One is sent only where is_private(endpoint).
-  std::vector<std::string> token_command{"scontrol", "token"};
+  std::vector<std::string> token_command{"scontrol", "token", "lifespan=1800"};
   /// One that is younger is taken to be good: what fails with it has other reasons.
   std::chrono::milliseconds token_trust{60'000};
 

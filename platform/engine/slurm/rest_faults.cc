@@ -19,10 +19,10 @@ constexpr int kNotFoundStatus = 404;
 constexpr int kUnspecified = -1;
 constexpr int kInvalidJob = 2017;
 constexpr int kAlreadyDone = 2021;
-/// The controller could not be connected to, or took nothing.
-constexpr std::array kNotReached{1001, 1002, 1800, 1801};
-/// The controller took it and did not answer, or not in time.
-constexpr std::array kLost{1003, 1004, 1802, 1803, 5003, 5004};
+/// The controller could not be connected to.
+constexpr std::array kNotReached{1001, 1800};
+/// It took some of it or all, and did not answer, or not in time.
+constexpr std::array kLost{1002, 1003, 1004, 1801, 1802, 1803, 5003, 5004};
 
 template <size_t Count>
 bool is_among(const std::array<int, Count>& numbers, int number) {
@@ -41,7 +41,7 @@ RestFailure rest_failure_of(int status, const std::vector<RestFault>& faults) {
   const auto any = [&](auto holds) { return std::any_of(faults.begin(), faults.end(), holds); };
   // v0.0.36 writes 0 for the number, and what is meant behind it.
   if (any([](const RestFault& fault) {
-        return is_among(kNotReached, fault.number) || says(fault, "Unable to contact slurm");
+        return is_among(kNotReached, fault.number) || says(fault, "(connect failure)");
       })) {
     return RestFailure::kNotReached;
   }

@@ -100,6 +100,10 @@ RestToken::~RestToken() {
 
 void RestToken::get(Then then) {
   if (!token_.empty() && std::chrono::system_clock::now() < good_until_) return then(token_);
+  if (command_.empty()) {
+    return then(Error{.code = ErrorCode::kInvalid,
+                      .what = "slurmrestd wants a token, and no command is known that prints one"});
+  }
   waiting_.push_back(std::move(then));
   if (waiting_.size() > 1) return;
   programs_.run({.argv = command_,

@@ -32,7 +32,7 @@ class RestToken {
  public:
   using Then = std::function<void(const base::Result<std::string>&)>;
 
-  /// `command`: REQUIRES: not empty. How long it may take: `patience`.
+  /// How long the command may take: `patience`.
   RestToken(base::EventLoop& loop, std::vector<std::string> command,
             std::chrono::milliseconds patience = std::chrono::seconds(30));
   ~RestToken();

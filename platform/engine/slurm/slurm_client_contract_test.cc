@@ -1,6 +1,7 @@
-// What every SlurmClient holds to, on a real cluster: Slurm's programs, slurmrestd on its socket
-// and on its port, and each version that it serves. tests/slurm_clients.py runs it: it starts the
-// cluster, and stops and goes on with the controller for the tests that need it so.
+// What every SlurmClient holds to, on a real cluster: Slurm's programs, a slurmrestd of this user's
+// own in each version that it serves, and one that wants tokens, on its socket and on its port.
+// tests/slurm_clients.py runs it: it starts the cluster, and stops and goes on with the controller
+// for the tests that need it so.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -363,11 +364,22 @@ TEST_P(SlurmClientContract, WithoutADatabaseNothingIsKnownOfThePast) {
 INSTANTIATE_TEST_SUITE_P(
     Ways, SlurmClientContract,
     testing::Values(Way{.name = "Programs"},
-                    Way{.name = "Socket36", .variable = "MUSTER_SLURM_SOCKET", .version = 36},
-                    Way{.name = "Socket37", .variable = "MUSTER_SLURM_SOCKET", .version = 37},
+                    Way{.name = "Own36", .variable = "MUSTER_SLURM_OWN_SOCKET", .version = 36},
+                    Way{.name = "Own37", .variable = "MUSTER_SLURM_OWN_SOCKET", .version = 37},
+                    Way{.name = "Own38", .variable = "MUSTER_SLURM_OWN_SOCKET", .version = 38},
                     Way{.name = "Socket38", .variable = "MUSTER_SLURM_SOCKET", .version = 38},
                     Way{.name = "Port38", .variable = "MUSTER_SLURM_PORT", .version = 38}),
     [](const auto& way) { return way.param.name; });
+
+// --- what it costs (tests/slurm_clients.py counts) ---
+
+using SlurmClientLook = SlurmClientContract;
+
+TEST_P(SlurmClientLook, IsOneCall) {
+  const auto client = open();
+  const auto listed = jobs(*client);
+  ASSERT_TRUE(listed) << listed.error().to_string();
+}
 
 // --- while the controller is not there (tests/slurm_clients.py stops it) ---
 
@@ -396,7 +408,7 @@ TEST_P(SlurmClientAlone, AControllerThatIsDownIsUnavailable) {
 using SlurmClientMute = SlurmClientContract;
 
 TEST_P(SlurmClientMute, AnAnswerThatIsLostIsNoAnswer) {
-  const auto client = open(std::chrono::seconds(2));
+  const auto client = open(std::chrono::seconds(20));
   const auto id = submit(*client, sleeper("lost", {tasks(1)}));
   ASSERT_FALSE(id);
   EXPECT_EQ(id.error().code, ErrorCode::kTimeout) << id.error().to_string();
@@ -409,26 +421,31 @@ TEST_P(SlurmClientAfter, WhatWasLostIsFoundByItsComment) {
   const auto client = open();
   const std::string comment = sleeper("lost", {}).comment;
   const auto end_of_patience = std::chrono::steady_clock::now() + kPatience;
-  std::optional<ListedJob> found;
-  while (!found && std::chrono::steady_clock::now() < end_of_patience) {
+  std::vector<uint64_t> found;
+  while (found.empty() && std::chrono::steady_clock::now() < end_of_patience) {
     const auto listed = jobs(*client);
     ASSERT_TRUE(listed) << listed.error().to_string();
     for (const ListedJob& one : *listed) {
-      if (one.comment == comment) found = one;
+      if (one.comment == comment) found.push_back(one.id);
     }
   }
-  ASSERT_TRUE(found) << comment;
-  end(*client, found->id);
+  ASSERT_FALSE(found.empty()) << comment;
+  const auto cancelled = cancel(*client, found);
+  EXPECT_TRUE(cancelled) << cancelled.error().to_string();
 }
 
 const auto kNamed = [](const auto& way) { return way.param.name; };
-const auto kWays =
+const auto kWithoutTokens =
     testing::Values(Way{.name = "Programs"},
-                    Way{.name = "Socket36", .variable = "MUSTER_SLURM_SOCKET", .version = 36},
-                    Way{.name = "Socket38", .variable = "MUSTER_SLURM_SOCKET", .version = 38});
-INSTANTIATE_TEST_SUITE_P(Down, SlurmClientAlone, kWays, kNamed);
-INSTANTIATE_TEST_SUITE_P(Mute, SlurmClientMute, kWays, kNamed);
-INSTANTIATE_TEST_SUITE_P(After, SlurmClientAfter, kWays, kNamed);
+                    Way{.name = "Own36", .variable = "MUSTER_SLURM_OWN_SOCKET", .version = 36},
+                    Way{.name = "Own38", .variable = "MUSTER_SLURM_OWN_SOCKET", .version = 38});
+const auto kWithToken =
+    testing::Values(Way{.name = "Port38", .variable = "MUSTER_SLURM_PORT", .version = 38});
+INSTANTIATE_TEST_SUITE_P(Look, SlurmClientLook, kWithoutTokens, kNamed);
+INSTANTIATE_TEST_SUITE_P(Down, SlurmClientAlone, kWithoutTokens, kNamed);
+INSTANTIATE_TEST_SUITE_P(DownWithToken, SlurmClientAlone, kWithToken, kNamed);
+INSTANTIATE_TEST_SUITE_P(Mute, SlurmClientMute, kWithoutTokens, kNamed);
+INSTANTIATE_TEST_SUITE_P(After, SlurmClientAfter, kWithoutTokens, kNamed);
 
 }  // namespace
 }  // namespace muster::engine::slurm

@@ -1,0 +1,558 @@
+// The client against a slurmrestd that answers as it is told: for newer versions than the one at
+// hand, for tokens, and for what a real one does not do on request. Answers of versions from 39 on
+// are written to the descriptions that Slurm publishes (OpenAPI), not taken from a running one.
+// That it and real ones of 36 to 38 understand each other is the part of
+// slurm_client_contract_test.cc.
+#include "engine/slurm/rest_client.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/files.h"
+#include "base/test_folder.h"
+#include "base/test_loop.h"
+#include "engine/slurm/scripted_slurmrestd.h"
+#include "http/tcp_socket.h"
+#include "http/test_raw_server.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using nlohmann::json;
+
+constexpr std::chrono::milliseconds kSoon{50};  ///< a limit that is to be passed
+
+http::Response response(std::string body, int status = 200) {
+  http::Response answer{.status = status};
+  answer.body = std::move(body);
+  return answer;
+}
+
+class RestClientTest : public testing::Test, protected base::TestLoop {
+ protected:
+  RestOptions options(const std::filesystem::path& socket) {
+    return {.endpoint = {.where = RestSocket{.socket = socket}, .prefix = {}},
+            .user = "ann",
+            .user_id = 1000,
+            .token_command = {},
+            .token_trust = std::chrono::milliseconds(0)};
+  }
+  Result<uint64_t> submit(RestClient& client, Submission submission = one_task()) {
+    return answer<uint64_t>([&](auto then) { client.submit(submission, std::move(then)); });
+  }
+  Result<std::vector<ListedJob>> jobs(RestClient& client) {
+    return answer<std::vector<ListedJob>>([&](auto then) { client.jobs(std::move(then)); });
+  }
+  Result<void> cancel(RestClient& client, std::vector<uint64_t> ids) {
+    return answer<void>([&](auto then) { client.cancel(ids, std::move(then)); });
+  }
+  static Submission one_task() {
+    return {.name = "job",
+            .comment = "muster:x",
+            .script = "#!/bin/sh\n",
+            .components = {{.tasks = 1}},
+            .environment = {{"PATH", "/bin"}}};
+  }
+};
+
+// --- versions ---
+
+TEST_F(RestClientTest, TheNewestVersionThatBothKnowIsSpoken) {
+  struct Case {
+    std::vector<std::string> served;
+    std::string spoken;
+  };
+  for (const Case& one : std::vector<Case>{{{"v0.0.36", "v0.0.37", "v0.0.38"}, "v0.0.38"},
+                                           {{"v0.0.39", "v0.0.38"}, "v0.0.39"},
+                                           {{"v0.0.41", "v0.0.44", "v0.0.43"}, "v0.0.44"},
+                                           {{"v0.0.45", "v0.0.99"}, "v0.0.45"}}) {
+    ScriptedSlurmrestd server;
+    server.serve(one.served);
+    const std::string slash = one.spoken < "v0.0.40" ? "" : "/";
+    server.answer("GET /slurm/" + one.spoken + "/ping" + slash,
+                  R"({"meta":{"slurm":{"release":"24.05.1"}},"pings":[{"pinged":"UP"}]})");
+    RestClient client(loop(), options(server.socket()));
+    const auto facts = answer<ClientFacts>([&](auto then) { client.facts(then); });
+    ASSERT_TRUE(facts) << facts.error().to_string();
+    EXPECT_EQ(facts->api, one.spoken);
+    EXPECT_EQ(facts->version, "24.05.1");
+    EXPECT_EQ(facts->way, "slurmrestd at unix://" + server.socket().string());
+  }
+}
+
+TEST_F(RestClientTest, WhereThereIsNoCommonVersionItSaysWhichThereAre) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.35", "v0.0.99"});
+  RestClient client(loop(), options(server.socket()));
+  const auto listed = jobs(client);
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(
+      listed.error().what,
+      "slurmrestd at unix://" + server.socket().string() +
+          " cannot be used: it serves v0.0.35, v0.0.99, and Muster speaks v0.0.36 to v0.0.46");
+}
+
+TEST_F(RestClientTest, ADescriptionUnderItsOlderNameIsFoundToo) {
+  ScriptedSlurmrestd server;
+  server.answer("GET /openapi", R"({"paths":{"/slurm/v0.0.36/job/submit":{"post":{}},
+      "/slurm/v0.0.36/jobs":{"get":{}}}})");
+  server.answer("GET /slurm/v0.0.36/jobs", R"({"jobs":[]})");
+  RestClient client(loop(), options(server.socket()));
+  const auto listed = jobs(client);
+  EXPECT_TRUE(listed) << listed.error().to_string();
+}
+
+TEST_F(RestClientTest, ASlurmrestdThatWasReplacedIsMetAnew) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.38"});
+  server.answer("GET /slurm/v0.0.38/jobs", R"({"jobs":[]})");
+  RestClient client(loop(), options(server.socket()));
+  ASSERT_TRUE(jobs(client));
+
+  server.answer("GET /slurm/v0.0.38/jobs", "Unable find requested URL.", 404);
+  server.serve({"v0.0.41"});
+  server.answer("GET /slurm/v0.0.41/jobs/", R"({"jobs":[]})");
+  const auto first = jobs(client);
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(jobs(client));
+  EXPECT_EQ(server.count("GET /openapi/v3"), 2U);
+}
+
+TEST_F(RestClientTest, WhatIsServedIsAskedForOnceForAllThatWait) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.38"});
+  server.answer("GET /slurm/v0.0.38/jobs", R"({"jobs":[]})");
+  RestClient client(loop(), options(server.socket()));
+  int answered = 0;
+  for (int i = 0; i < 5; ++i) {
+    client.jobs([&](const Result<std::vector<ListedJob>>& listed) {
+      EXPECT_TRUE(listed);
+      ++answered;
+      look();
+    });
+  }
+  ASSERT_TRUE(run_until([&] { return answered == 5; }));
+  EXPECT_EQ(server.count("GET /openapi/v3"), 1U);
+}
+
+// --- jobs ---
+
+TEST_F(RestClientTest, OnlyChangesAreAskedForWhereTheVersionTellsThem) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.41"});
+  const std::string listing =
+      R"({"last_update":{"set":true,"infinite":false,"number":1700000000},
+          "jobs":[{"job_id":7,"user_id":1000,"comment":"c","job_state":["RUNNING"]}]})";
+  server.answer("GET /slurm/v0.0.41/jobs/", listing);
+  RestClient client(loop(), options(server.socket()));
+  const auto first = jobs(client);
+  ASSERT_TRUE(first) << first.error().to_string();
+  ASSERT_EQ(first->size(), 1U);
+  EXPECT_EQ(server.last().query.count("update_time"), 0U);
+  EXPECT_EQ(server.last().query.find("flags")->second, "ALL");
+
+  server.answer("GET /slurm/v0.0.41/jobs/",
+                R"({"jobs":[],"warnings":[{"description":"No job changes since update_time"}]})");
+  const auto second = jobs(client);
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_EQ(*second, *first);
+  EXPECT_EQ(server.last().query.find("update_time")->second, "1700000000");
+}
+
+TEST_F(RestClientTest, AnEmptyAnswerAboutChangesIsNotTakenForAnEmptyQueue) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.41"});
+  const std::string listing = R"({"last_update":{"set":true,"number":5},
+      "jobs":[{"job_id":7,"user_id":1000,"job_state":["RUNNING"]}]})";
+  server.answer("GET /slurm/v0.0.41/jobs/", [listing](const Asked& asked) {
+    const bool is_about_changes = asked.query.contains("update_time");
+    return response(is_about_changes ? R"({"jobs":[],"warnings":[]})" : listing);
+  });
+  RestClient client(loop(), options(server.socket()));
+  ASSERT_TRUE(jobs(client));
+  const auto second = jobs(client);
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_EQ(second->size(), 1U);
+  EXPECT_EQ(server.count("GET /slurm/v0.0.41/jobs/"), 3U);
+}
+
+TEST_F(RestClientTest, AnAnswerOfMegabytesIsReadElsewhere) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  json listing{{"jobs", json::array()}};
+  constexpr int kJobs = 2000;
+  for (int i = 1; i <= kJobs; ++i) {
+    listing["jobs"].push_back({{"job_id", i},
+                               {"user_id", i % 2 == 0 ? 1000 : 1001},
+                               {"job_state", {"PENDING"}},
+                               {"job_resources", std::string(1000, 'x')}});
+  }
+  server.answer("GET /slurm/v0.0.40/jobs/", listing.dump());
+  RestClient client(loop(), options(server.socket()));
+  const auto listed = jobs(client);
+  ASSERT_TRUE(listed) << listed.error().to_string();
+  EXPECT_EQ(listed->size(), kJobs / 2);
+}
+
+TEST_F(RestClientTest, AnAnswerThatIsTooLargeIsNone) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurm/v0.0.40/jobs/", R"({"jobs":[]})" + std::string(100'000, ' '));
+  RestOptions small = options(server.socket());
+  small.most_bytes = 50'000;
+  RestClient client(loop(), small);
+  const auto listed = jobs(client);
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::kExhausted) << listed.error().to_string();
+}
+
+TEST_F(RestClientTest, WhatIsNoAnswerIsNotUnderstood) {
+  for (const std::string body :
+       {"", "<html>", "[]", "null", R"({"jobs":{}})", R"({"jobs":)", R"({"errors":[]})"}) {
+    ScriptedSlurmrestd server;
+    server.serve({"v0.0.40"});
+    server.answer("GET /slurm/v0.0.40/jobs/", body);
+    RestClient client(loop(), options(server.socket()));
+    const auto listed = jobs(client);
+    ASSERT_FALSE(listed) << body;
+    EXPECT_EQ(listed.error().code, ErrorCode::kInternal) << listed.error().to_string();
+    EXPECT_NE(listed.error().what.find(server.socket().string()), std::string::npos);
+  }
+}
+
+// --- submitting ---
+
+TEST_F(RestClientTest, AnIdIsAnIdWhateverElseIsSaid) {
+  for (const std::string body :
+       {R"({"job_id":17,"errors":[{"error_number":2067,"error":"Job is held"}]})",
+        R"({"job_id":{"set":true,"infinite":false,"number":17},"errors":[]})"}) {
+    ScriptedSlurmrestd server;
+    server.serve({"v0.0.40"});
+    server.answer("POST /slurm/v0.0.40/job/submit", body, 500);
+    RestClient client(loop(), options(server.socket()));
+    const auto id = submit(client);
+    ASSERT_TRUE(id) << id.error().to_string();
+    EXPECT_EQ(*id, 17U);
+  }
+}
+
+TEST_F(RestClientTest, WhatBecameOfASubmissionIsToldApart) {
+  struct Case {
+    std::string body;
+    int status;
+    ErrorCode code;
+  };
+  const auto fault = [](const std::string& number, const std::string& words) {
+    return R"({"errors":[{)" + number + R"(,"error":")" + words + R"("}]})";
+  };
+  const std::string no_contact = "Unable to contact slurm controller ";
+  for (const Case& one : std::vector<Case>{
+           {fault(R"("error_number":2000)", "Invalid partition name specified"), 500,
+            ErrorCode::kRefused},
+           {fault(R"("error_code":1800)", no_contact + "(connect failure)"), 500,
+            ErrorCode::kUnavailable},
+           {fault(R"("error_number":1802)", no_contact + "(receive failure)"), 500,
+            ErrorCode::kTimeout},
+           {fault(R"("error_number":5004)", "Socket timed out on send/recv operation"), 500,
+            ErrorCode::kTimeout},
+           {fault(R"("error_number":-1)", "Unspecified error"), 500, ErrorCode::kTimeout},
+           {R"({"errors":[],"job_id":0})", 200, ErrorCode::kTimeout},
+           {"", 200, ErrorCode::kTimeout},
+           {"<html>bad gateway</html>", 502, ErrorCode::kTimeout}}) {
+    ScriptedSlurmrestd server;
+    server.serve({"v0.0.40"});
+    server.answer("POST /slurm/v0.0.40/job/submit", one.body, one.status);
+    RestClient client(loop(), options(server.socket()));
+    const auto id = submit(client);
+    ASSERT_FALSE(id) << one.body;
+    EXPECT_EQ(id.error().code, one.code) << one.body << id.error().to_string();
+    EXPECT_EQ(server.count("POST /slurm/v0.0.40/job/submit"), 1U) << "it was sent again";
+  }
+}
+
+TEST_F(RestClientTest, OptionsOfSbatchAreRefused) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  RestClient client(loop(), options(server.socket()));
+  Submission submission = one_task();
+  submission.options = {"--nice=100"};
+  const auto id = submit(client, submission);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(id.error().what, "slurmrestd takes no options of sbatch: '--nice=100'");
+  EXPECT_TRUE(server.asked().empty());
+}
+
+/// A server that describes itself, and then does something else with the next connection.
+http::RawServer::Script describes_itself() {
+  return [](http::RawConnection& connection) {
+    connection.read_head();
+    const std::string body = R"({"paths":{"/slurm/v0.0.40/job/submit":{"post":{}},
+        "/slurm/v0.0.40/jobs/":{"get":{}}}})";
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) +
+                    "\r\n\r\n" + body);
+  };
+}
+
+TEST_F(RestClientTest, AConnectionThatBreaksAfterTheRequestHasLostTheAnswer) {
+  http::RawServer server(
+      {describes_itself(), [](http::RawConnection& connection) { connection.read_to("}"); }});
+  RestClient client(loop(), options(server.path()));
+  const auto id = submit(client);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code, ErrorCode::kTimeout) << id.error().to_string();
+  EXPECT_TRUE(id.error().what.starts_with(
+      "Slurm was asked for a job, and its answer was lost: slurmrestd at unix://"))
+      << id.error().what;
+}
+
+TEST_F(RestClientTest, ASlurmrestdThatDoesNotAnswerInTimeHasLostTheAnswer) {
+  http::RawServer server(
+      {describes_itself(), [](http::RawConnection& connection) { connection.read_to_the_end(); }});
+  RestOptions hasty = options(server.path());
+  hasty.answer_patience = kSoon;
+  RestClient client(loop(), hasty);
+  // Asked before, so that the limit is passed by the submission alone.
+  const auto id = submit(client);
+  ASSERT_FALSE(id);
+  if (id.error().code != ErrorCode::kTimeout) {
+    // A machine so loaded that the first answer came late, too: nothing was submitted then.
+    EXPECT_EQ(id.error().code, ErrorCode::kUnavailable) << id.error().to_string();
+  }
+}
+
+TEST_F(RestClientTest, NobodyThereIsUnavailable) {
+  RestClient client(loop(), options("/nonexistent/slurmrestd.sock"));
+  const auto id = submit(client);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(id.error().code, ErrorCode::kUnavailable) << id.error().to_string();
+  const auto listed = jobs(client);
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::kUnavailable);
+}
+
+// --- ending ---
+
+TEST_F(RestClientTest, ManyJobsAreEndedByOneRequestWhereThatIsServed) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.41"}, true);
+  server.answer("DELETE /slurm/v0.0.41/jobs/",
+                R"({"status":[{"step_id":"9","error":{"code":2017}}],"errors":[]})");
+  RestClient client(loop(), options(server.socket()));
+  ASSERT_TRUE(cancel(client, {7, 8, 9}));
+  EXPECT_EQ(json::parse(server.last().body)["jobs"], json({"7", "8", "9"}));
+  EXPECT_EQ(server.asked().size(), 2U);
+}
+
+TEST_F(RestClientTest, OneThatCannotBeEndedDoesNotKeepTheOthersFromIt) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.38"});
+  server.answer("DELETE /slurm/v0.0.38/job/7",
+                R"({"errors":[{"error_number":2002,"error":"Access/permission denied"}]})", 500);
+  server.answer("DELETE /slurm/v0.0.38/job/8",
+                R"({"errors":[{"error_number":2017,"error":"Invalid job id specified"}]})", 500);
+  server.answer("DELETE /slurm/v0.0.38/job/9", R"({"errors":[]})");
+  RestClient client(loop(), options(server.socket()));
+  const auto cancelled = cancel(client, {7, 8, 9});
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().code, ErrorCode::kRefused) << cancelled.error().to_string();
+  EXPECT_EQ(server.count("DELETE /slurm/v0.0.38/job/9"), 1U);
+}
+
+// --- the past ---
+
+TEST_F(RestClientTest, PastJobsAreThoseOfTheDatabaseAndNoneWithoutOne) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurmdb/v0.0.40/job/7", R"({"jobs":[
+      {"job_id":7,"comment":{"job":"muster:x"},"state":{"current":["CANCELLED"],"reason":"None"},
+       "exit_code":{"return_code":{"set":true,"number":0},"signal":{"id":{"set":true,"number":15}}},
+       "kill_request_user":"bob","nodes":"n[1-2]"}]})");
+  server.answer("GET /slurmdb/v0.0.40/job/8",
+                R"({"errors":[{"error_number":7000,"error":"Unable to connect to database"}]})",
+                500);
+  RestClient client(loop(), options(server.socket()));
+  const auto past =
+      answer<std::vector<ListedJob>>([&](auto then) { client.past_jobs({7, 8}, std::move(then)); });
+  ASSERT_TRUE(past) << past.error().to_string();
+  ASSERT_EQ(past->size(), 1U);
+  EXPECT_EQ(past->front().state, JobState::kCancelled);
+  EXPECT_EQ(past->front().state_text, "CANCELLED by bob");
+  EXPECT_EQ(past->front().exit_signal, 15);
+  EXPECT_EQ(past->front().comment, "muster:x");
+}
+
+// --- tokens ---
+
+/// A program that prints tokens, each with a number of its own, and counts them.
+class TokenProgram {
+ public:
+  explicit TokenProgram(std::chrono::seconds life = std::chrono::hours(1)) {
+    const auto end = std::chrono::system_clock::now() + life;
+    std::string claims = base::to_base64_for_urls(
+        R"({"exp":)" + std::to_string(std::chrono::system_clock::to_time_t(end)) + "}");
+    while (claims.ends_with('=')) claims.pop_back();
+    script_ = "echo x >> \"$0\"; echo SLURM_JWT=head." + claims + ".$(wc -l < \"$0\")";
+  }
+  std::vector<std::string> command() const {
+    return {"/bin/sh", "-c", script_, (folder_ / "count").string()};
+  }
+  size_t made() const {
+    const auto lines = base::read_file(folder_ / "count", 1 << 20);
+    return lines ? lines->size() / 2 : 0;
+  }
+
+ private:
+  base::TestFolder folder_;
+  std::string script_;
+};
+
+http::Response unauthorized() {
+  http::Response answer{.status = 401, .content_type = "text/plain"};
+  answer.body = "Authentication failure";
+  return answer;
+}
+
+TEST_F(RestClientTest, ATokenIsMadeWhereOneIsAskedForAndKeptWhileItLasts) {
+  const TokenProgram program;
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked& asked) {
+    return asked.headers.contains("x-slurm-user-token") ? response(R"({"jobs":[]})")
+                                                        : unauthorized();
+  });
+  RestOptions with_token = options(server.socket());
+  with_token.token_command = program.command();
+  RestClient client(loop(), with_token);
+  ASSERT_TRUE(jobs(client));
+  ASSERT_TRUE(jobs(client));
+  EXPECT_EQ(program.made(), 1U);
+  EXPECT_EQ(server.last().headers.at("x-slurm-user-name"), "ann");
+  EXPECT_TRUE(server.last().headers.at("x-slurm-user-token").starts_with("head."));
+}
+
+TEST_F(RestClientTest, ATokenThatIsRefusedIsReplacedOnceAndTheRequestSentAgain) {
+  const TokenProgram program;
+  for (const bool is_by_controller : {false, true}) {
+    ScriptedSlurmrestd server;
+    server.serve({"v0.0.40"});
+    std::string good;  // the first that comes is not
+    server.answer("GET /slurm/v0.0.40/jobs/", [&](const Asked& asked) {
+      const auto found = asked.headers.find("x-slurm-user-token");
+      if (found == asked.headers.end()) return unauthorized();
+      if (good.empty()) good = found->second;
+      if (found->second != good) return response(R"({"jobs":[]})");
+      // The controller says no word of why.
+      return is_by_controller
+                 ? response(R"({"errors":[{"error_number":-1,"error":"Unspecified error"}]})", 500)
+                 : unauthorized();
+    });
+    RestOptions with_token = options(server.socket());
+    with_token.token_command = program.command();
+    RestClient client(loop(), with_token);
+    const auto first = jobs(client);
+    // The first answer of all asks for a token: one more is not made within the same request.
+    const auto second = first ? first : jobs(client);
+    ASSERT_TRUE(second) << second.error().to_string();
+  }
+}
+
+TEST_F(RestClientTest, ATokenThatEndsSoonIsReplacedBeforeItDoes) {
+  const TokenProgram program(std::chrono::seconds(0));
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked& asked) {
+    return asked.headers.contains("x-slurm-user-token") ? response(R"({"jobs":[]})")
+                                                        : unauthorized();
+  });
+  RestOptions with_token = options(server.socket());
+  with_token.token_command = program.command();
+  RestClient client(loop(), with_token);
+  ASSERT_TRUE(jobs(client));
+  ASSERT_TRUE(jobs(client));
+  EXPECT_GE(program.made(), 2U);
+}
+
+TEST_F(RestClientTest, WhoTakesNoTokenAtAllIsRefusedAndNoTokenStandsInTheError) {
+  const TokenProgram program;
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked&) { return unauthorized(); });
+  RestOptions with_token = options(server.socket());
+  with_token.token_command = program.command();
+  RestClient client(loop(), with_token);
+  const auto listed = jobs(client);
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::kRefused);
+  EXPECT_EQ(listed.error().to_string().find("head."), std::string::npos);
+  EXPECT_LE(server.count("GET /slurm/v0.0.40/jobs/"), 2U);
+}
+
+TEST_F(RestClientTest, ATokenCommandThatFailsIsQuoted) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked&) { return unauthorized(); });
+  for (const auto& [command, what] : std::vector<std::pair<std::string, std::string>>{
+           {"echo 'no key' >&2; exit 3", "no key"},
+           {"exit 3", "it ends with code 3"},
+           {"echo", "the token command prints no token"},
+           {"echo 'SLURM_JWT=a b'", "the token command prints no token"}}) {
+    RestOptions with_token = options(server.socket());
+    with_token.token_command = {"/bin/sh", "-c", command};
+    RestClient client(loop(), with_token);
+    const auto listed = jobs(client);
+    ASSERT_FALSE(listed);
+    EXPECT_NE(listed.error().what.find(what), std::string::npos) << listed.error().to_string();
+  }
+}
+
+TEST_F(RestClientTest, NoTokenIsSentWhereOthersListen) {
+  const TokenProgram program;
+  RestOptions far = options("/unused");
+  far.endpoint.where = RestHost{.host = "192.0.2.1", .port = 6820, .has_tls = false};
+  far.token_command = program.command();
+  RestClient client(loop(), far);
+  const auto listed = jobs(client);
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::kRefused);
+  EXPECT_FALSE(listed.error().advice.empty());
+  EXPECT_EQ(program.made(), 0U) << "a token was made that nobody may have";
+}
+
+// --- endings ---
+
+TEST_F(RestClientTest, AnAnswerMayEndTheClientAndNoOtherIsHeardThen) {
+  ScriptedSlurmrestd server;
+  server.serve({"v0.0.40"});
+  server.answer("GET /slurm/v0.0.40/jobs/", R"({"jobs":[]})");
+  auto client = std::make_unique<RestClient>(loop(), options(server.socket()));
+  ASSERT_TRUE(jobs(*client));
+  client->jobs([&](const Result<std::vector<ListedJob>>&) {
+    client.reset();
+    look();
+  });
+  client->nodes([](const Result<std::vector<ListedNode>>&) { ADD_FAILURE(); });
+  client->cancel({}, [](const Result<void>&) {});
+  ASSERT_TRUE(run_until([&] { return client == nullptr; }));
+}
+
+TEST_F(RestClientTest, OfThoseWhoWaitToMeetItOneMayEndTheClient) {
+  auto client = std::make_unique<RestClient>(loop(), options("/nonexistent/socket"));
+  client->jobs([&](const Result<std::vector<ListedJob>>&) {
+    client.reset();
+    look();
+  });
+  client->jobs([](const Result<std::vector<ListedJob>>&) { ADD_FAILURE(); });
+  ASSERT_TRUE(run_until([&] { return client == nullptr; }));
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm
