@@ -94,6 +94,8 @@ launch::Site Controller::site_of(const Job& job, const Run& run) const {
                     .reach = run.reach ? *run.reach : engine.reach(nodes_of(job)),
                     .image_facts = run.images,
                     .remote_shell = seen(programs.remote_shell, site_.remote_shell),
+                    .srun = engine.srun_in_tasks(),
+                    .joiner = programs.joiner,
                     .launch = job.launch ? job.launch->by : job::LaunchBy::kSsh};
   site.generated_folder = [&engine, &job](std::string_view task) {
     return engine.generated_folder(engine_gang(job), task, job.spec.sandbox);

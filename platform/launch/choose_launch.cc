@@ -6,6 +6,8 @@
 
 #include "launch/gang.h"
 #include "launch/plan.h"
+#include "launch/program.h"
+#include "launch/srun_command.h"
 
 namespace muster::launch {
 
@@ -68,10 +70,22 @@ Result<LaunchFacts> by_ssh_on_request(const std::string& lacks) {
                    "openssh-server and openssh-client to it"};
 }
 
+Result<LaunchFacts> by_srun(const Job& job, const Site& site) {
+  if (site.srun.empty() || site.joiner.empty()) {
+    return Error{
+        .code = ErrorCode::kRefused,
+        .what = "--launch srun was asked for, and there is no Slurm whose srun starts ranks",
+        .advice = "use --launch agent, or a server with --engine slurm"};
+  }
+  MUSTER_CHECK(check_srun_program(program_of(job.spec, Role::kLauncher, site.images)));
+  return LaunchFacts{.by = LaunchBy::kSrun, .why = kAsked};
+}
+
 }  // namespace
 
 Result<LaunchFacts> choose_launch(const Job& job, const Site& site) {
   if (job.spec.kind != job::Kind::kMpi) return LaunchFacts{};
+  if (job.spec.launch == LaunchBy::kSrun) return by_srun(job, site);
   if (job.spec.launch == LaunchBy::kAgent) return by_agent(site, kAsked);
   const std::string lacks = lacks_for_ssh(job, site);
   if (job.spec.launch == LaunchBy::kSsh) return by_ssh_on_request(lacks);

@@ -34,6 +34,7 @@ struct Gang {
   bool own_rank_output = false;
 
   bool is_by_agent() const { return site.launch == job::LaunchBy::kAgent; }
+  bool is_by_srun() const { return site.launch == job::LaunchBy::kSrun; }
 };
 
 /// Of the image that a task runs in; nullptr: the engine runs none.

@@ -3,6 +3,7 @@
 #include "launch/mpi_plan.h"
 #include "launch/mpirun_command.h"
 #include "launch/secrets.h"
+#include "launch/srun_command.h"
 
 namespace muster::launch {
 
@@ -71,13 +72,14 @@ Result<Gang> gather_gang(const Job& job, const GangSeed& seed, const Site& site)
             .rendezvous_key = base::to_hex(seed.rendezvous_key)};
   add_members(gang);
   if (job.spec.kind == job::Kind::kMpi) {
-    if (!gang.is_by_agent()) {  // these cost more than the rest of the plan
+    if (!gang.is_by_agent() && !gang.is_by_srun()) {  // these cost more than the rest of the plan
       MUSTER_TRY(gang.client_key, ssh_key_from_seed(seed.client_key));
       MUSTER_TRY(gang.host_key, ssh_key_from_seed(seed.host_key));
     }
     list_mpi_hosts(gang);
-    gang.own_rank_output =
-        !site.rank_agent.empty() && is_plain_mpirun(argv_of(gang, *gang.tasks.front()));
+    const std::vector<std::string> command = argv_of(gang, *gang.tasks.front());
+    gang.own_rank_output = !site.rank_agent.empty() &&
+                           (gang.is_by_srun() ? !is_own_srun(command) : is_plain_mpirun(command));
   }
   return gang;
 }

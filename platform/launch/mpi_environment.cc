@@ -65,6 +65,14 @@ Variables open_mpi_environment(const MpiSite& site) {
   return variables;
 }
 
+Variables rank_environment(const MpiSite& site, bool apart) {
+  Variables variables;
+  if (!site.interfaces.empty()) variables["OMPI_MCA_btl_tcp_if_include"] = site.interfaces;
+  // Its names in Open MPI 4 and 5; a name that is not known does no harm.
+  if (apart) variables["OMPI_MCA_btl"] = "^vader,sm";
+  return variables;
+}
+
 Variables hydra_environment(const MpiSite& site) {
   const std::string file = site.folder + "/" + kHydraHostfile;
   Variables variables{{"I_MPI_HYDRA_HOST_FILE", file},

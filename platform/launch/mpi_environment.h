@@ -26,6 +26,10 @@ struct MpiSite {
 
 std::map<std::string, std::string> open_mpi_environment(const MpiSite& site);
 
+/// Of ranks that a cluster starts, whatever MPI they belong to. `apart`: some on one node are in
+/// tasks of their own.
+std::map<std::string, std::string> rank_environment(const MpiSite& site, bool apart);
+
 /// Of Intel MPI and MPICH, whose launcher is Hydra.
 std::map<std::string, std::string> hydra_environment(const MpiSite& site);
 

@@ -1,9 +1,12 @@
 #include "launch/mpi_plan.h"
 
+#include <set>
+
 #include "launch/mpi_environment.h"
 #include "launch/mpi_hosts.h"
 #include "launch/rsh_files.h"
 #include "launch/scripts.h"
+#include "launch/srun_command.h"
 
 namespace muster::launch {
 
@@ -67,6 +70,40 @@ std::vector<std::string> add_ssh_server(const Gang& gang, const Task& task,
   return {image != nullptr ? image->sshd : gang.site.sshd, "-i", "-e", "-f", config};
 }
 
+std::vector<SrunHost> srun_hosts(const Gang& gang) {
+  std::vector<SrunHost> hosts;
+  for (const Role role : {Role::kWorker, Role::kLauncher}) {
+    for (const Task* const task : gang.tasks) {
+      if (task->role != role || !takes_ranks(gang.job.spec, role)) continue;
+      const bool is_worker = role == Role::kWorker;
+      hosts.push_back(
+          {.task = task->name,
+           .node = task->node,
+           .slots = is_worker ? gang.job.spec.slots_per_worker : gang.job.spec.leader_slots});
+    }
+  }
+  return hosts;
+}
+
+/// Ranks on one node take each other for neighbours, and in two tasks they share no memory.
+bool shares_a_node(const Gang& gang) {
+  std::set<std::string> nodes;
+  for (const SrunHost& host : srun_hosts(gang)) {
+    if (!nodes.insert(host.node).second) return true;
+  }
+  return false;
+}
+
+/// Nobody answers a remote shell: Slurm is on every node.
+void add_srun_parts(const Gang& gang, const Task& task, const std::string& folder, TaskPlan& plan) {
+  plan.takes_ranks = takes_ranks(gang.job.spec, plan.role);
+  if (task.role != Role::kLauncher || is_own_srun(plan.argv)) return;
+  const std::vector<SrunHost> hosts = srun_hosts(gang);
+  add_files(plan, {srun_nodes_file(hosts)});
+  plan.argv = srun_command({.srun = gang.site.srun, .joiner = gang.site.joiner, .folder = folder},
+                           hosts, plan.argv);
+}
+
 }  // namespace
 
 void list_mpi_hosts(Gang& gang) {
@@ -75,14 +112,16 @@ void list_mpi_hosts(Gang& gang) {
     gang.shell_hosts.push_back(shell_host(gang, i, gang.tasks[i]->hostname));
   }
   gang.workers = gang.shell_hosts.size();
-  if (const std::string alias = launcher_alias(gang.job); !alias.empty()) {
+  gang.slot_hosts = slot_hosts_of(gang.job, gang.tasks);
+  if (gang.is_by_srun()) gang.shell_hosts.clear();  // nobody answers a remote shell
+  const std::string alias = launcher_alias(gang.job);
+  if (!alias.empty() && !gang.is_by_srun()) {
     gang.shell_hosts.push_back(shell_host(gang, 0, alias));
   }
-  gang.slot_hosts = slot_hosts_of(gang.job, gang.tasks);
 }
 
 std::vector<PlannedFile> mpi_reach_files(const Gang& gang, const std::string& folder) {
-  if (gang.job.spec.kind != job::Kind::kMpi) return {};
+  if (gang.job.spec.kind != job::Kind::kMpi || gang.is_by_srun()) return {};
   if (gang.is_by_agent()) {
     return {{.path = std::string(kRshFolder) + "/hosts", .content = rsh_hosts(gang.shell_hosts)}};
   }
@@ -95,8 +134,9 @@ Variables mpi_variables(const Gang& gang, const std::string& folder) {
   const MpiSite site{.folder = folder,
                      .remote_shell = gang.is_by_agent() ? gang.site.remote_shell : "",
                      .interfaces = interfaces_of(gang)};
-  Variables variables = open_mpi_environment(site);
-  variables.merge(hydra_environment(site));
+  Variables variables =
+      gang.is_by_srun() ? rank_environment(site, shares_a_node(gang)) : open_mpi_environment(site);
+  if (!gang.is_by_srun()) variables.merge(hydra_environment(site));
   variables["MUSTER_HOSTFILE"] = folder + "/hostfile";
   variables["MUSTER_WORKERS"] = std::to_string(gang.workers);
   variables["RUNAI_MPI_NUM_WORKERS"] = std::to_string(gang.workers);
@@ -117,6 +157,7 @@ void add_mpi_parts(const Gang& gang, size_t index, TaskPlan& plan) {
     plan.also_at = {{kHostfile, "/etc/mpi/hostfile"},
                     {kDiscoverHosts, "/etc/mpi/discover_hosts.sh"}};
   }
+  if (gang.is_by_srun()) return add_srun_parts(gang, task, folder, plan);
   if (task.role == Role::kLauncher) {
     plan.mpi = mpi_choice({.command = plan.argv,
                            .set = set_variables_of(gang, task),

@@ -60,13 +60,18 @@ struct Site {
   /// `REMOTE_SHELL HOST COMMAND...` is Muster's own remote shell (engine/rsh/), as the tasks see
   /// it; empty: there is none.
   std::string remote_shell;
+  /// Where a cluster starts ranks (job::LaunchBy::kSrun): its srun, as a launcher sees it, and
+  /// `JOINER --join TASKS PROGRAM...`, as the nodes have it, which brings such a rank into its task.
+  /// Empty: there is none.
+  std::string srun;
+  std::string joiner;
   job::LaunchBy launch = job::LaunchBy::kSsh;  ///< what choose_launch() came to
   std::map<std::string, std::string> secrets;  ///< name -> value, of those that the job uses
 };
 
 /// How the ranks of a job are to be started, and why, for people: by what the spec asks for, and by
 /// what the images have; an engine that runs none has what the machine has. kRefused: what is asked
-/// for cannot be had ("--launch ssh" of an image without sshd).
+/// for cannot be had ("--launch ssh" of an image without sshd, "--launch srun" without Slurm).
 base::Result<job::LaunchFacts> choose_launch(const job::Job& job, const Site& site);
 
 /// (What each task runs: launch/program.h.)

@@ -171,7 +171,7 @@ Variables image_environment(const ImageFacts& image) {
 /// horovodrun calls "ssh" and knows no variable that would say how: it is to find the one that
 /// knows the job's tasks by name (shell_files.h).
 bool calls_plain_ssh(const Gang& gang, const Task& task) {
-  if (task.role != Role::kLauncher || gang.is_by_agent()) return false;
+  if (task.role != Role::kLauncher || gang.is_by_agent() || gang.is_by_srun()) return false;
   const std::vector<std::string> command = argv_of(gang, task);
   const std::vector<std::string_view> words = words_of(command);
   return std::any_of(words.begin(), words.end(),

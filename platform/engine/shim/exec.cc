@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +17,7 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "engine/shim/enter_task.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
 
@@ -45,42 +44,8 @@ job::ExitStatus not_started(const base::Error& error) {
   return {.code = missing ? kNotFound : kNotExecutable, .error = error.what};
 }
 
-/// Whether a namespace of the task is another than this process's own. One cannot enter the user
-/// namespace in which one is already.
-bool differs(pid_t task, const std::string& name) {
-  struct stat ours{};
-  struct stat theirs{};
-  return ::stat(("/proc/self/ns/" + name).c_str(), &ours) == 0 &&
-         ::stat(("/proc/" + std::to_string(task) + "/ns/" + name).c_str(), &theirs) == 0 &&
-         ours.st_ino != theirs.st_ino;
-}
-
-/// "Pid:" of a pidfd, in this process's numbers.
-pid_t pid_of(int pidfd) {
-  const auto text = base::read_file("/proc/self/fdinfo/" + std::to_string(pidfd));
-  const size_t at = text ? text->find("\nPid:") : std::string::npos;
-  return at == std::string::npos ? 0 : std::atoi(text->c_str() + at + 5);
-}
-
-Result<void> enter_task() {
-  const pid_t task = pid_of(kExecTask);
-  int namespaces = 0;
-  for (const auto& [name, flag] : {std::pair("user", CLONE_NEWUSER), std::pair("mnt", CLONE_NEWNS),
-                                   std::pair("uts", CLONE_NEWUTS), std::pair("ipc", CLONE_NEWIPC),
-                                   std::pair("pid", CLONE_NEWPID)}) {
-    if (differs(task, name)) namespaces |= flag;
-  }
-  // All at once: the right to enter the others comes with the user namespace.
-  if (namespaces != 0 && ::setns(kExecTask, namespaces) != 0) {
-    return base::system_error("cannot enter the task's sandbox", errno);
-  }
-  // As bubblewrap has it for the task itself.
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return {};
-}
-
 Result<base::Child> start_program(const InnerPlan& plan) {
-  if (plan.own_process_tree) MUSTER_CHECK(enter_task());
+  if (plan.own_process_tree) MUSTER_CHECK(enter_task(kExecTask));
   if (::chdir(plan.folder.c_str()) != 0) {
     return base::system_error("cannot enter the working folder '" + plan.folder + "'", errno);
   }

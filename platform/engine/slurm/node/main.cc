@@ -1,5 +1,6 @@
 // muster-node [--component N]: started by srun for each task of a gang that runs on Slurm; reads on
 // its standard input whom to call (engine/slurm/node_brief.h). See engine/slurm/node/agent.h.
+// muster-node --join TASKS PROGRAM...: engine/slurm/node/join.h.
 //
 // What it prints lands in the output of the Slurm job. The program is linked to no library, as the
 // others that run where nothing is known of the machine.
@@ -22,6 +23,7 @@
 #include "base/subprocess.h"
 #include "base/unique_fd.h"
 #include "engine/slurm/node/agent.h"
+#include "engine/slurm/node/join.h"
 #include "engine/slurm/node/shared_folder.h"
 #include "engine/slurm/node/step_facts.h"
 #include "engine/slurm/node_brief.h"
@@ -123,6 +125,7 @@ int run(int component) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--join") return run_join({argv + 2, argv + argc});
   // The key is in its memory: neither a core dump nor another process of the user is to have it.
   ::prctl(PR_SET_DUMPABLE, 0);
   use_own_name_services();

@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/subprocess.h"
 #include "engine/slurm/node/attempt_folder.h"
+#include "engine/slurm/node/launcher_here.h"
 #include "engine/slurm/node/plan_here.h"
 
 namespace muster::engine::slurm {
@@ -97,7 +99,10 @@ Result<void> NodeTask::prepare() {
 }
 
 void NodeTask::launch() {
-  engine_->start(gang_, {plan_here(order_.plan, facts_)}, [this](Result<void> started) {
+  const Variables variables = variables_of(base::current_environment());
+  auto plan = launcher_here(plan_here(order_.plan, facts_), variables,
+                            folder_.path.parent_path().string());
+  engine_->start(gang_, {std::move(plan)}, [this](Result<void> started) {
     answered(started ? std::nullopt : std::optional(std::move(started).error()));
   });
   order_.plan = {};  // there are secrets in it

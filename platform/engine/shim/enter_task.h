@@ -1,0 +1,14 @@
+// Enters the sandbox of a task that runs, to run a program beside the task's own.
+//
+// Changes the calling process, which must have one thread; its children, not itself, are in the
+// task's process tree.
+#pragma once
+
+#include "base/result.h"
+
+namespace muster::engine {
+
+/// `task`: a pidfd of the task's inner half. What this process shares with the task already stays.
+base::Result<void> enter_task(int task);
+
+}  // namespace muster::engine

@@ -1,0 +1,89 @@
+#include "launch/srun_command.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+#include "launch/command_words.h"
+#include "launch/mpirun_command.h"
+
+namespace muster::launch {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+int ranks_of(const std::vector<SrunHost>& hosts) {
+  int ranks = 0;
+  for (const SrunHost& host : hosts) ranks += host.slots;
+  return ranks;
+}
+
+size_t nodes_of(const std::vector<SrunHost>& hosts) {
+  std::set<std::string_view> nodes;
+  for (const SrunHost& host : hosts) nodes.insert(host.node);
+  return nodes.size();
+}
+
+/// "worker-0=2,worker-1=2".
+std::string tasks_of(const std::vector<SrunHost>& hosts) {
+  std::string text;
+  for (const SrunHost& host : hosts) {
+    text += (text.empty() ? "" : ",") + host.task + "=" + std::to_string(host.slots);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_own_srun(const std::vector<std::string>& program) {
+  return !program.empty() && is_file_named(program.front(), "srun");
+}
+
+Result<void> check_srun_program(const std::vector<std::string>& program) {
+  if (program.empty()) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "--launch srun needs the program that each rank runs, and none is given"};
+  }
+  const auto launcher = launcher_of(program);
+  if (!launcher || is_own_srun(program)) return {};
+  return Error{.code = ErrorCode::kRefused,
+               .what = "with --launch srun the command is what each rank runs, and '" +
+                       base::shell_joined(program) + "' calls " + *launcher +
+                       ", which starts ranks itself",
+               .advice = "leave " + *launcher +
+                         " and its options out (--workers and --slots say how many ranks there "
+                         "are), or use --launch agent"};
+}
+
+std::vector<std::string> srun_command(const SrunSite& site, const std::vector<SrunHost>& hosts,
+                                      const std::vector<std::string>& program) {
+  std::vector<std::string> command{
+      site.srun, "--mpi=pmix",
+      // Beside the step in which the tasks themselves run, with all that they have.
+      "--overlap",
+      // Ranks are counted by slots, whatever CPUs Slurm counts.
+      "--overcommit", "--cpu-bind=none", "--nodes=" + std::to_string(nodes_of(hosts)),
+      "--ntasks=" + std::to_string(ranks_of(hosts)), "--distribution=arbitrary",
+      "--nodelist=" + site.folder + "/" + kSrunNodesFile,
+      // As mpirun: one that fails ends all, one that has ended waits for the others, and the first
+      // reads what is typed.
+      "--kill-on-bad-exit=1", "--wait=0", "--input=0",
+      // Of the launcher, which the nodes need not have.
+      "--chdir=/", site.joiner, "--join", tasks_of(hosts)};
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
+PlannedFile srun_nodes_file(const std::vector<SrunHost>& hosts) {
+  std::string lines;
+  for (const SrunHost& host : hosts) {
+    for (int slot = 0; slot < host.slots; ++slot) lines += host.node + "\n";
+  }
+  return {.path = kSrunNodesFile, .content = std::move(lines)};
+}
+
+}  // namespace muster::launch
