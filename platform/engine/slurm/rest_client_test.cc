@@ -1,5 +1,5 @@
 // The client against a slurmrestd that answers as it is told: for newer versions than the one at
-// hand, for tokens, and for what a real one does not do on request. Answers of versions from 39 on
+// hand, and for what a real one does not do on request. Answers of versions from 39 on
 // are written to the descriptions that Slurm publishes (OpenAPI), not taken from a running one.
 // That it and real ones of 36 to 38 understand each other is the part of
 // slurm_client_contract_test.cc.
@@ -10,12 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
-#include "base/files.h"
-#include "base/test_folder.h"
-#include "base/test_loop.h"
-#include "engine/slurm/scripted_slurmrestd.h"
-#include "http/tcp_socket.h"
+#include "engine/slurm/test_rest_client.h"
 #include "http/test_raw_server.h"
 
 namespace muster::engine::slurm {
@@ -27,39 +22,6 @@ using base::Result;
 using nlohmann::json;
 
 constexpr std::chrono::milliseconds kSoon{50};  ///< a limit that is to be passed
-
-http::Response response(std::string body, int status = 200) {
-  http::Response answer{.status = status};
-  answer.body = std::move(body);
-  return answer;
-}
-
-class RestClientTest : public testing::Test, protected base::TestLoop {
- protected:
-  RestOptions options(const std::filesystem::path& socket) {
-    return {.endpoint = {.where = RestSocket{.socket = socket}, .prefix = {}},
-            .user = "ann",
-            .user_id = 1000,
-            .token_command = {},
-            .token_trust = std::chrono::milliseconds(0)};
-  }
-  Result<uint64_t> submit(RestClient& client, Submission submission = one_task()) {
-    return answer<uint64_t>([&](auto then) { client.submit(submission, std::move(then)); });
-  }
-  Result<std::vector<ListedJob>> jobs(RestClient& client) {
-    return answer<std::vector<ListedJob>>([&](auto then) { client.jobs(std::move(then)); });
-  }
-  Result<void> cancel(RestClient& client, std::vector<uint64_t> ids) {
-    return answer<void>([&](auto then) { client.cancel(ids, std::move(then)); });
-  }
-  static Submission one_task() {
-    return {.name = "job",
-            .comment = "muster:x",
-            .script = "#!/bin/sh\n",
-            .components = {{.tasks = 1}},
-            .environment = {{"PATH", "/bin"}}};
-  }
-};
 
 // --- versions ---
 
@@ -388,143 +350,6 @@ TEST_F(RestClientTest, PastJobsAreThoseOfTheDatabaseAndNoneWithoutOne) {
   EXPECT_EQ(past->front().state_text, "CANCELLED by bob");
   EXPECT_EQ(past->front().exit_signal, 15);
   EXPECT_EQ(past->front().comment, "muster:x");
-}
-
-// --- tokens ---
-
-/// A program that prints tokens, each with a number of its own, and counts them.
-class TokenProgram {
- public:
-  explicit TokenProgram(std::chrono::seconds life = std::chrono::hours(1)) {
-    const auto end = std::chrono::system_clock::now() + life;
-    std::string claims = base::to_base64_for_urls(
-        R"({"exp":)" + std::to_string(std::chrono::system_clock::to_time_t(end)) + "}");
-    while (claims.ends_with('=')) claims.pop_back();
-    script_ = "echo x >> \"$0\"; echo SLURM_JWT=head." + claims + ".$(wc -l < \"$0\")";
-  }
-  std::vector<std::string> command() const {
-    return {"/bin/sh", "-c", script_, (folder_ / "count").string()};
-  }
-  size_t made() const {
-    const auto lines = base::read_file(folder_ / "count", 1 << 20);
-    return lines ? lines->size() / 2 : 0;
-  }
-
- private:
-  base::TestFolder folder_;
-  std::string script_;
-};
-
-http::Response unauthorized() {
-  http::Response answer{.status = 401, .content_type = "text/plain"};
-  answer.body = "Authentication failure";
-  return answer;
-}
-
-TEST_F(RestClientTest, ATokenIsMadeWhereOneIsAskedForAndKeptWhileItLasts) {
-  const TokenProgram program;
-  ScriptedSlurmrestd server;
-  server.serve({"v0.0.40"});
-  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked& asked) {
-    return asked.headers.contains("x-slurm-user-token") ? response(R"({"jobs":[]})")
-                                                        : unauthorized();
-  });
-  RestOptions with_token = options(server.socket());
-  with_token.token_command = program.command();
-  RestClient client(loop(), with_token);
-  ASSERT_TRUE(jobs(client));
-  ASSERT_TRUE(jobs(client));
-  EXPECT_EQ(program.made(), 1U);
-  EXPECT_EQ(server.last().headers.at("x-slurm-user-name"), "ann");
-  EXPECT_TRUE(server.last().headers.at("x-slurm-user-token").starts_with("head."));
-}
-
-TEST_F(RestClientTest, ATokenThatIsRefusedIsReplacedOnceAndTheRequestSentAgain) {
-  const TokenProgram program;
-  for (const bool is_by_controller : {false, true}) {
-    ScriptedSlurmrestd server;
-    server.serve({"v0.0.40"});
-    std::string good;  // the first that comes is not
-    server.answer("GET /slurm/v0.0.40/jobs/", [&](const Asked& asked) {
-      const auto found = asked.headers.find("x-slurm-user-token");
-      if (found == asked.headers.end()) return unauthorized();
-      if (good.empty()) good = found->second;
-      if (found->second != good) return response(R"({"jobs":[]})");
-      // The controller says no word of why.
-      return is_by_controller
-                 ? response(R"({"errors":[{"error_number":-1,"error":"Unspecified error"}]})", 500)
-                 : unauthorized();
-    });
-    RestOptions with_token = options(server.socket());
-    with_token.token_command = program.command();
-    RestClient client(loop(), with_token);
-    const auto first = jobs(client);
-    // The first answer of all asks for a token: one more is not made within the same request.
-    const auto second = first ? first : jobs(client);
-    ASSERT_TRUE(second) << second.error().to_string();
-  }
-}
-
-TEST_F(RestClientTest, ATokenThatEndsSoonIsReplacedBeforeItDoes) {
-  const TokenProgram program(std::chrono::seconds(0));
-  ScriptedSlurmrestd server;
-  server.serve({"v0.0.40"});
-  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked& asked) {
-    return asked.headers.contains("x-slurm-user-token") ? response(R"({"jobs":[]})")
-                                                        : unauthorized();
-  });
-  RestOptions with_token = options(server.socket());
-  with_token.token_command = program.command();
-  RestClient client(loop(), with_token);
-  ASSERT_TRUE(jobs(client));
-  ASSERT_TRUE(jobs(client));
-  EXPECT_GE(program.made(), 2U);
-}
-
-TEST_F(RestClientTest, WhoTakesNoTokenAtAllIsRefusedAndNoTokenStandsInTheError) {
-  const TokenProgram program;
-  ScriptedSlurmrestd server;
-  server.serve({"v0.0.40"});
-  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked&) { return unauthorized(); });
-  RestOptions with_token = options(server.socket());
-  with_token.token_command = program.command();
-  RestClient client(loop(), with_token);
-  const auto listed = jobs(client);
-  ASSERT_FALSE(listed);
-  EXPECT_EQ(listed.error().code, ErrorCode::kRefused);
-  EXPECT_EQ(listed.error().to_string().find("head."), std::string::npos);
-  EXPECT_LE(server.count("GET /slurm/v0.0.40/jobs/"), 2U);
-}
-
-TEST_F(RestClientTest, ATokenCommandThatFailsIsQuoted) {
-  ScriptedSlurmrestd server;
-  server.serve({"v0.0.40"});
-  server.answer("GET /slurm/v0.0.40/jobs/", [](const Asked&) { return unauthorized(); });
-  for (const auto& [command, what] : std::vector<std::pair<std::string, std::string>>{
-           {"echo 'no key' >&2; exit 3", "no key"},
-           {"exit 3", "it ends with code 3"},
-           {"echo", "the token command prints no token"},
-           {"echo 'SLURM_JWT=a b'", "the token command prints no token"}}) {
-    RestOptions with_token = options(server.socket());
-    with_token.token_command = {"/bin/sh", "-c", command};
-    RestClient client(loop(), with_token);
-    const auto listed = jobs(client);
-    ASSERT_FALSE(listed);
-    EXPECT_NE(listed.error().what.find(what), std::string::npos) << listed.error().to_string();
-  }
-}
-
-TEST_F(RestClientTest, NoTokenIsSentWhereOthersListen) {
-  const TokenProgram program;
-  RestOptions far = options("/unused");
-  far.endpoint.where = RestHost{.host = "192.0.2.1", .port = 6820, .has_tls = false};
-  far.token_command = program.command();
-  RestClient client(loop(), far);
-  const auto listed = jobs(client);
-  ASSERT_FALSE(listed);
-  EXPECT_EQ(listed.error().code, ErrorCode::kRefused);
-  EXPECT_FALSE(listed.error().advice.empty());
-  EXPECT_EQ(program.made(), 0U) << "a token was made that nobody may have";
 }
 
 // --- endings ---

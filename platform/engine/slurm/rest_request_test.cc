@@ -7,7 +7,6 @@
 
 #include "engine/slurm/open_client.h"
 #include "engine/slurm/rest_endpoint.h"
-#include "engine/slurm/rest_token.h"
 
 namespace muster::engine::slurm {
 namespace {
@@ -203,29 +202,6 @@ TEST(OpenClient, LooksWhereSocketsUsuallyAre) {
   EXPECT_EQ(named.front(), "/tmp/x");
   const auto usual = usual_rest_sockets([](const std::string&) { return std::nullopt; });
   EXPECT_EQ(usual.size() + 1, named.size());
-}
-
-// --- tokens ---
-
-TEST(RestTokenText, IsWhatTheCommandPrints) {
-  EXPECT_EQ(*token_of("SLURM_JWT=a.b.c\n"), "a.b.c");
-  EXPECT_EQ(*token_of("a.b-_c\r\n"), "a.b-_c");
-  EXPECT_EQ(*token_of("some words\nSLURM_JWT=a.b.c\n"), "a.b.c");
-  for (const std::string printed : {"", "\n", "SLURM_JWT=", "SLURM_JWT=a b", "a\nb", "a\x01z"}) {
-    const auto token = token_of(printed);
-    ASSERT_FALSE(token) << printed;
-    EXPECT_EQ(token.error().code, ErrorCode::kInternal);
-  }
-  EXPECT_FALSE(token_of(std::string(20'000, 'x')));
-}
-
-TEST(RestTokenText, SaysWhenItEnds) {
-  // {"exp":1700000000,"iat":1,"sun":"root"}: of Slurm 22.05.8, with another time.
-  EXPECT_EQ(end_of_token("x.eyJleHAiOjE3MDAwMDAwMDAsImlhdCI6MSwic3VuIjoicm9vdCJ9.y"),
-            base::Time(std::chrono::seconds(1700000000)));
-  for (const std::string token : {"", "a", "a.b", "a.b.c", "a..c", "x.e30.y", "x.bnVsbA.y"}) {
-    EXPECT_EQ(end_of_token(token), std::nullopt) << token;
-  }
 }
 
 }  // namespace
