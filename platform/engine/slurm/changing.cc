@@ -43,15 +43,9 @@ void SlurmEngine::change_files(const Gang& name, std::vector<launch::FileChange>
       impl_->soon([answered, how] { answered(how); });
       continue;
     }
-    if (task->line == nullptr) {
-      impl_->soon([answered] {
-        answered(Error{.code = ErrorCode::kUnavailable, .what = "its node does not answer"});
-      });
-      continue;
-    }
     const uint64_t number = ++impl_->last_number;
     task->changes[number] = answered;
-    task->line->send(slurm::ChangeOrder{.number = number, .change = std::move(change)});
+    impl_->order(task, slurm::ChangeOrder{.number = number, .change = std::move(change)});
   }
   impl_->soon([call] { call->answered("", {}); });
 }

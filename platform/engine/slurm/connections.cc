@@ -132,6 +132,7 @@ void SlurmEngine::Impl::greeted(const GangPointer& gang, const TaskPointer& task
     }
     if (gang->record.given_back) line->send(slurm::StopOrder{StopMode::kNow});
     if (task->stop_wish) line->send(slurm::StopOrder{*task->stop_wish});
+    for (slurm::NodeOrder& waiting : std::exchange(task->orders, {})) line->send(waiting);
     return;
   }
   if (is_new && gang->stage == Stage::kThere) save_soon(gang);
@@ -143,9 +144,16 @@ void SlurmEngine::Impl::line_is_gone(const GangPointer& gang, const TaskPointer&
   task->line = nullptr;
   loop.post([line] {});  // it may be in the midst of calling
   fail_changes(task);
+  fail_streams(task);
   if (gang->seat_of(*task).left || gang->stage == Stage::kOver) return poll_soon();
   if (gang->seat_of(*task).started) watch_silence(gang, task);
   poll_soon();
+}
+
+/// Now, or when its muster-node has called again: after a restart of the server it takes a moment.
+void SlurmEngine::Impl::order(const TaskPointer& task, slurm::NodeOrder order) {
+  if (task->line != nullptr) return task->line->send(order);
+  task->orders.push_back(std::move(order));
 }
 
 void SlurmEngine::Impl::watch_silence(const GangPointer& gang, const TaskPointer& task) {

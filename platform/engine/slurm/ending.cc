@@ -61,7 +61,9 @@ void SlurmEngine::Impl::ended(const GangPointer& gang, const TaskPointer& task, 
 }
 
 void SlurmEngine::Impl::nothing_more_of(const TaskPointer& task) {
+  task->orders.clear();
   fail_changes(task);
+  fail_streams(task);
   log_has_grown(task);
   for (auto& over : std::exchange(task->when_over, {})) soon(std::move(over));
 }

@@ -56,27 +56,40 @@ Error not_running(const std::string& task) {
 }  // namespace
 
 /// The stream by which a task's muster-node is to come for this conversation.
-uint64_t SlurmEngine::Impl::stream_for(const std::shared_ptr<RunConversation>& conversation) {
+uint64_t SlurmEngine::Impl::stream_for(const TaskPointer& task,
+                                       const std::shared_ptr<RunConversation>& conversation) {
   const uint64_t stream = ++last_number;
-  streams[stream] = [conversation](Result<std::shared_ptr<NodeConnection>> line) {
+  task->streams.insert(stream);
+  streams[stream] = [conversation, stream,
+                     weak = std::weak_ptr(task)](Result<std::shared_ptr<NodeConnection>> line) {
+    if (const auto still = weak.lock()) still->streams.erase(stream);
     if (!line) return conversation->refused(line.error());
     conversation->connected(std::make_unique<NodeLink>(*std::move(line), conversation));
   };
   return stream;
 }
 
+/// Those that were asked for and never came.
+void SlurmEngine::Impl::fail_streams(const TaskPointer& task) {
+  for (const uint64_t stream : std::exchange(task->streams, {})) {
+    const auto waiting = streams.extract(stream);
+    if (waiting.empty()) continue;
+    soon([arrived = waiting.mapped(), name = task->name] {
+      arrived(Error{.code = ErrorCode::kUnavailable,
+                    .what = "the connection to the node of task " + name + " broke"});
+    });
+  }
+}
+
 Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::string& name,
                                                 const ExecPlan& plan, ExecHandlers handlers) {
   const auto task = impl_->find(gang, name);
   if (task == nullptr || !task->runs() || task->start) return not_running(name);
-  if (task->line == nullptr) {
-    return Error{.code = ErrorCode::kUnavailable,
-                 .what = "the node of task " + name + " does not answer right now"};
-  }
   // Without a word: its task has ended and took it along.
   const auto conversation = std::make_shared<RunConversation>(
       impl_->loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
-  task->line->send(slurm::ExecOrder{.stream = impl_->stream_for(conversation), .plan = plan});
+  impl_->order(task,
+               slurm::ExecOrder{.stream = impl_->stream_for(task, conversation), .plan = plan});
   return near_end_of(conversation);
 }
 
@@ -84,10 +97,6 @@ Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::s
                                                   ExecHandlers handlers) {
   const auto task = impl_->find(gang, name);
   if (task == nullptr || !task->runs() || task->start) return not_running(name);
-  if (task->line == nullptr) {
-    return Error{.code = ErrorCode::kUnavailable,
-                 .what = "the node of task " + name + " does not answer right now"};
-  }
   const auto conversation = std::make_shared<RunConversation>(
       impl_->loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
       std::move(handlers));
@@ -103,7 +112,7 @@ Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::s
              if (!still || still->end) return impl->soon(std::move(over));
              still->when_over.push_back(std::move(over));
            }});
-  task->line->send(slurm::AttachOrder{.stream = impl_->stream_for(conversation)});
+  impl_->order(task, slurm::AttachOrder{.stream = impl_->stream_for(task, conversation)});
   return near_end_of(conversation);
 }
 

@@ -80,6 +80,8 @@ struct HeldTask {
   std::optional<TaskEnded> end;       ///< known
   bool is_reported = false;           ///< and told
   std::map<uint64_t, Engine::Done> changes;
+  std::set<uint64_t> streams;     ///< that it was told to make, and has not
+  std::vector<NodeOrder> orders;  ///< for its muster-node, when that calls again
   std::vector<std::weak_ptr<std::function<void()>>> log_watchers;
   std::vector<std::function<void()>> when_over;  ///< called when nothing more is heard of it
   base::EventLoop::Interest timer;  ///< of a line that is gone, or an end that waits for its reason
@@ -204,6 +206,8 @@ struct SlurmEngine::Impl {
   void give_if_all_there(const GangPointer& gang);
   std::vector<RoomPlace> places_of(const slurm::HeldGang& gang) const;
 
+  void order(const TaskPointer& task, slurm::NodeOrder order);
+
   // --- starting (starting.cc)
   void start(const Gang& gang, std::vector<launch::TaskPlan> plans, Done done);
   Result<void> check(const GangPointer& gang, const std::vector<launch::TaskPlan>& plans) const;
@@ -239,7 +243,9 @@ struct SlurmEngine::Impl {
   void fail_changes(const TaskPointer& task);
 
   // --- programs in it (programs.cc)
-  uint64_t stream_for(const std::shared_ptr<RunConversation>& conversation);
+  uint64_t stream_for(const TaskPointer& task,
+                      const std::shared_ptr<RunConversation>& conversation);
+  void fail_streams(const TaskPointer& task);
 
   // --- what an earlier server left (adoption.cc)
   void load_records();

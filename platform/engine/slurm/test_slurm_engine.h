@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/random.h"
 #include "base/test_folder.h"
 #include "base/test_loop.h"
+#include "engine/shim/plan.h"
 #include "engine/slurm/fake_slurm_client.h"
 #include "engine/slurm/gang_record.h"
 #include "engine/slurm/node_brief.h"
@@ -34,17 +36,22 @@ inline NodeBrief brief_in(const std::string& script) {
   return brief ? *brief : NodeBrief{};
 }
 
+inline base::UniqueFd connected_to(uint16_t port) {
+  base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            0);
+  return socket;
+}
+
 /// One muster-node: it says hello, and then what it is told to say.
 class FakeNode {
  public:
   FakeNode(base::TestLoop& loop, const NodeBrief& brief, Hello hello) : loop_(loop) {
-    base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(brief.port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
-              0);
+    base::UniqueFd socket = connected_to(brief.port);
     socket_ =
         std::make_shared<NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear, brief.key);
     socket_->begin({.on_established = [this, hello] { socket_->send(hello); },
@@ -85,6 +92,37 @@ class FakeNode {
 
  private:
   base::TestLoop& loop_;
+  std::shared_ptr<NodeSocket> socket_;
+};
+
+/// What comes by a stream's connection.
+class StreamCatch {
+ public:
+  StreamCatch(base::TestLoop& loop, const NodeBrief& brief, const Hello& hello) {
+    base::UniqueFd socket = connected_to(brief.port);
+    socket_ =
+        std::make_shared<NodeSocket>(loop.loop(), std::move(socket), rsh::End::kNear, brief.key);
+    socket_->begin({.on_established = [this, hello] { socket_->send(hello); },
+                    .on_message =
+                        [this, &loop](const NodeMessage& message) {
+                          if (const auto* piece = std::get_if<StreamBytes>(&message)) {
+                            bytes += piece->bytes;
+                          }
+                          is_over = is_over || std::holds_alternative<StreamEnd>(message);
+                          loop.look();
+                        },
+                    .on_end = [](const std::string&) {},
+                    .on_drain = nullptr},
+                   encode(brief.caller));
+  }
+  ~StreamCatch() { socket_->hang_up(); }
+  StreamCatch(const StreamCatch&) = delete;
+  StreamCatch& operator=(const StreamCatch&) = delete;
+
+  std::string bytes;
+  bool is_over = false;
+
+ private:
   std::shared_ptr<NodeSocket> socket_;
 };
 

@@ -1,0 +1,182 @@
+// What a server finds of one that died, at whatever point that did.
+#include "engine/slurm/test_slurm_engine.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+/// How far it had come.
+enum class Point { kKept, kSentAndLost, kQueued, kAllThere };
+
+struct Stop {
+  const char* name;
+  Point point;
+};
+
+class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<Stop> {
+ protected:
+  void come_to(Point point) {
+    if (point == Point::kKept) cluster_.is_away = true;
+    if (point == Point::kSentAndLost) {
+      cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
+      cluster_.takes_it_all_the_same = true;
+    }
+    if (point == Point::kAllThere) {
+      its_node_ = gang_with_room();
+      return;
+    }
+    ask(gang_, wish({"main"}));
+    switch (point) {
+      case Point::kKept:
+        return wait_until([&] { return has_record(gang_); });
+      case Point::kSentAndLost:
+        return wait_until([&] { return cluster_.submitted.size() == 1; });
+      default:
+        return wait_until([&] { return record(gang_).slurm_job == 17; });
+    }
+  }
+
+  std::unique_ptr<FakeNode> its_node_;
+};
+
+TEST_P(AskedBefore, IsTakenUpAndNeverAskedTwice) {
+  come_to(GetParam().point);
+  open();
+  its_node_.reset();
+  cluster_.is_away = false;
+
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+  cluster_.run(17, {"n1"});
+  const auto its_node = node(hello());
+
+  wait_for<RoomGiven>(gang_);
+  wait_for_polls();
+  EXPECT_EQ(cluster_.jobs.size(), 1U);
+  EXPECT_EQ(cluster_.submitted.size(), 1U);
+  EXPECT_TRUE(cluster_.cancelled.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, AskedBefore,
+                         testing::Values(Stop{"Kept", Point::kKept},
+                                         Stop{"SentAndLost", Point::kSentAndLost},
+                                         Stop{"Queued", Point::kQueued},
+                                         Stop{"AllThere", Point::kAllThere}),
+                         [](const auto& each) { return each.param.name; });
+
+TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHaveCalledAgain) {
+  gang_with_room();
+  open();
+  std::optional<base::Result<void>> started;
+  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kNothing);
+  call([&] { engine_->start(gang_, {plan()}, loop_.into(started)); });
+  const auto its_node = node(hello());
+  wait_until([&] { return its_node->last<StartOrder>() != nullptr; });
+  its_node->say(StartAnswer{});
+
+  wait_until([&] { return started.has_value(); });
+
+  EXPECT_TRUE(*started);
+}
+
+struct Sharing {
+  const char* name;
+  bool is_shared;
+};
+
+class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Sharing> {
+ protected:
+  Adopted() { is_shared_ = GetParam().is_shared; }
+};
+
+TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
+  auto its_node = gang_that_runs();
+  open();
+  its_node.reset();
+  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+  Hello again = hello();
+  again.holds_task = true;
+  its_node = node(again);
+  wait_until([&] { return its_node->last<Welcome>() != nullptr; });
+  its_node->say(StartAnswer{});
+  its_node->say(AnsweredNews{});
+  its_node->say(EndedNews{{.status = {.code = 6}, .time = {}}});
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_EQ(end_of("main")->status.code, 6);
+  EXPECT_EQ(reports_.size(), 1U) << "that it answers was told to the server before";
+}
+
+TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
+  auto its_node = gang_that_runs();
+  cluster_.end(17, JobState::kNodeFailed, "NODE_FAIL");
+  open();
+  its_node.reset();
+  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kNodeLost);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
+  auto its_node = gang_that_runs();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::make_private_folder(folder.path));
+  ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = {.code = 5}})));
+  open();
+  its_node.reset();
+
+  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.code, 5);
+  EXPECT_EQ(engine_->adopt(gang_, "never-started"), Found::kNothing);
+}
+
+TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
+  auto its_node = gang_that_runs();
+  open();
+  its_node.reset();
+  ASSERT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+
+  its_node = node(hello());
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, Adopted,
+                         testing::Values(Sharing{"Shared", true}, Sharing{"NotShared", false}),
+                         [](const auto& each) { return each.param.name; });
+
+TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 1; });
+  const NodeBrief brief = brief_in(cluster_.submitted[0].script);
+  open();
+
+  const auto kept = decode_callback(*base::read_file(folder_ / "jobs" / kCallbackFile));
+
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->port, brief.port);
+  EXPECT_EQ(*base::read_file(folder_ / "jobs" / brief.mark), brief.nonce + "\n");
+}
+
+TEST_F(SlurmEngineTest, ARecordThatCannotBeReadIsSaidAndTheOthersAreTakenUp) {
+  ask(gang_, wish({"main"}));
+  wait_until([&] { return record(gang_).slurm_job == 17; });
+  const auto other = gang_record_in(folder_ / "jobs/job2/1");
+  ASSERT_TRUE(base::make_private_folder(other.parent_path()));
+  ASSERT_TRUE(base::write_file(other, "half a rec"));
+  open();
+
+  give_back(gang_);
+
+  wait_until([&] { return !has_record(gang_); });
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm
