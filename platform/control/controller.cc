@@ -7,7 +7,6 @@
 #include "control/log_follower.h"
 #include "control/metric_book.h"
 #include "control/progress_book.h"
-#include "control/room_wish.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
@@ -92,8 +91,7 @@ base::EventLoop::Interest Controller::later(std::chrono::milliseconds delay,
 Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence) const {
   schedule::Gang gang = to_schedule(job, sequence, pools_);
   if (asks_a_cluster()) {
-    MUSTER_CHECK(check_places_wished(job.spec, parts_.engine.cluster_name()));
-    MUSTER_CHECK(parts_.engine.check_room(wish_of(job, {})));
+    MUSTER_CHECK(check_wish(job));
     return gang;
   }
   // Where no machine has come yet, nobody knows what there will be.

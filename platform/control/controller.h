@@ -27,6 +27,7 @@
 #include "control/metrics.h"
 #include "control/projects.h"
 #include "control/retention.h"
+#include "control/seeking.h"
 #include "engine/engine.h"
 #include "job/forecast.h"
 #include "job/job.h"
@@ -196,13 +197,6 @@ class Controller {
 
  private:
   struct Run;
-  /// How a job that waits stands with the cluster that the engine asks for room (rooms.cc).
-  struct Seeking {
-    bool asked = false;      ///< for its next attempt, and not answered yet
-    bool was_taken = false;  ///< the room of its last attempt: the cluster may give it again
-    std::string constraint;  ///< the cluster's word for why it waits
-    std::optional<base::Time> rests_until;  ///< before that, nothing is asked for
-  };
   using Places = std::vector<std::optional<schedule::TaskPlace>>;  ///< by seat
   /// A job and what of it is not stored.
   struct Entry {
@@ -281,8 +275,9 @@ class Controller {
   bool knows_by_placed(const Entry& entry) const;
   void plan_again_at(std::optional<base::Time> time);
 
-  // rooms.cc: jobs of an engine that asks a cluster for room
+  // rooms.cc, rooms_taken.cc: jobs of an engine that asks a cluster for room
   bool asks_a_cluster() const;
+  Result<void> check_wish(const job::Job& job) const;
   std::string asking_reason() const;
   void line_up_for_room(Entry& entry, std::chrono::milliseconds delay);
   void ask_once_committed(Entry& entry);

@@ -29,8 +29,12 @@ std::vector<job::Project> some_projects() {
 
 }  // namespace
 
-RandomWorld::RandomWorld(uint64_t seed, bool in_images)
-    : dice_(seed), in_images_(in_images), keeps_seeds_(seed % 4 > 1), random_(seed) {
+RandomWorld::RandomWorld(uint64_t seed, Machines machines)
+    : dice_(seed),
+      in_images_(machines == Machines::kInImages),
+      at_cluster_(machines == Machines::kAtCluster),
+      keeps_seeds_(seed % 4 > 1),
+      random_(seed) {
   const int count = 1 + dice_.below(3);
   for (int i = 0; i < count; ++i) {
     all_nodes_.push_back(engine::fake_node("n" + std::to_string(i), 1 + dice_.below(4)));
@@ -59,6 +63,7 @@ void RandomWorld::be_born() {
     engine->take_over(*engine_);
     engine->told_to_stop = engine_->told_to_stop;
     engine->hostfiles = engine_->hostfiles;
+    engine->given = engine_->given;
   }
   controller_ = nullptr;
   accounts_ = nullptr;
@@ -66,6 +71,9 @@ void RandomWorld::be_born() {
   loop_ = std::move(loop);
   engine_->stops_obey = false;
   engine_->images = in_images_;
+  engine_->asks = at_cluster_;
+  engine_->on_ask = [this](const Gang& gang) { look_at_what_is_asked(gang); };
+  engine_->on_give_back = [this](const Gang& gang) { look_at_what_is_given_back(gang); };
   engine_->on_start = [this](const Gang& gang, const std::vector<launch::TaskPlan>& tasks) {
     look_at_start(gang, tasks);
   };
@@ -121,6 +129,7 @@ void RandomWorld::live(int steps) {
       turn(is_settled ? kEnoughRounds : dice_.below(4));
       look();
       if (!is_settled) return;
+      if (at_cluster_) look_at_rooms();
       look_at_standing();
       for (const Job* job : controller_->list()) look_at_what_was_told(*job);
     });
@@ -128,6 +137,7 @@ void RandomWorld::live(int steps) {
 }
 
 void RandomWorld::step() {
+  if (at_cluster_ && dice_.one_in(3)) return the_cluster_acts();
   const int what = dice_.below(100);
   if (what < 24) return submit();
   if (what < 38) return workers_answer(1 + dice_.below(2));
@@ -283,6 +293,7 @@ void RandomWorld::drain_and_look() {
 
 void RandomWorld::lose(const std::string& node, bool tasks_are_reported) {
   nodes_are_steady_ = false;
+  if (at_cluster_) return the_cluster_loses(node);
   if (tasks_are_reported) return engine_->lose_node(node);
   const std::set<TaskKey> before = engine_->running;
   for (const TaskKey& task : before) {
@@ -385,6 +396,8 @@ void RandomWorld::come_to_rest() {
   for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
     turn(kEnoughRounds);
     look();
+    the_cluster_serves_all();
+    turn(kEnoughRounds);
     workers_answer(1);
     stops_are_obeyed(1);
     turn(kEnoughRounds);
@@ -394,6 +407,7 @@ void RandomWorld::come_to_rest() {
     engine_->set_nodes(all_nodes_);
   }
   turn(kEnoughRounds);
+  EXPECT_TRUE(engine_->rooms.empty() && engine_->given.empty());
   for (const Job* job : controller_->list()) {
     EXPECT_TRUE(is_at_rest(job)) << job->spec.name << " " << job::to_string(job->phase) << ": "
                                  << job->reason;

@@ -69,7 +69,30 @@ class WatchedEngine : public LastingEngine {
     return interest;
   }
 
+  // As an engine that asks a cluster for room: the test is the cluster.
+  std::map<engine::Gang, engine::RoomGiven> given;  ///< what gangs have now
+  std::function<void(const engine::Gang&)> on_ask;
+  std::function<void(const engine::Gang&)> on_give_back;
+
+  void ask_for_room(const engine::Gang& gang, engine::RoomWish wish) override {
+    on_ask(gang);
+    FakeEngine::ask_for_room(gang, std::move(wish));
+    const auto has = given.find(gang);
+    if (has == given.end()) return;
+    loop().post([this, gang, room = has->second] { tell(gang, room); });
+  }
+  void give_back_room(const engine::Gang& gang) override {
+    on_give_back(gang);
+    given.erase(gang);
+    FakeEngine::give_back_room(gang);
+  }
+
   void start(const engine::Gang& gang, std::vector<launch::TaskPlan> tasks, Done done) override {
+    if (asks && !given.contains(gang)) {
+      return loop().post([done = std::move(done)] {
+        done(base::Error{.code = base::ErrorCode::kUnavailable, .what = "it has no room"});
+      });
+    }
     on_start(gang, tasks);
     LastingEngine::start(gang, std::move(tasks), std::move(done));
   }
@@ -92,8 +115,12 @@ class WatchedEngine : public LastingEngine {
 
 class RandomWorld {
  public:
-  /// `in_images`: of an engine that runs images, and whose nodes fall silent.
-  RandomWorld(uint64_t seed, bool in_images);
+  enum class Machines {
+    kPlain,
+    kInImages,   ///< of an engine that runs images, and whose nodes fall silent
+    kAtCluster,  ///< of an engine that asks a cluster for room
+  };
+  RandomWorld(uint64_t seed, Machines machines);
   ~RandomWorld();
 
   void live(int steps);
@@ -123,6 +150,14 @@ class RandomWorld {
   void workers_answer(int one_in);
   void stops_are_obeyed(int one_in);
   void break_something();
+  // What a cluster does (random_world_rooms.cc).
+  void the_cluster_acts();
+  void the_cluster_answers(const engine::Gang& gang);
+  void the_cluster_gives(const engine::Gang& gang);
+  void the_cluster_takes(const engine::Gang& gang, engine::RoomTaken taken);
+  void the_cluster_loses(const std::string& node);
+  void the_cluster_serves_all();
+  std::vector<int> free_devices(const std::string& node) const;
 
   // What must hold.
   void look_at_start(const engine::Gang& gang, const std::vector<launch::TaskPlan>& tasks);
@@ -134,6 +169,10 @@ class RandomWorld {
   void look_at_what_was_told(const job::Job& job);
   void look_at_devices();
   void look_at_standing();
+  void look_at_what_is_asked(const engine::Gang& gang);
+  void look_at_what_is_given_back(const engine::Gang& gang);
+  void look_at_given(const job::Job& job, const job::Task& task);
+  void look_at_rooms();
 
   const job::Job* job_of(const std::string& id) const;
   const engine::Node* node_named(const std::string& name) const;
@@ -142,6 +181,7 @@ class RandomWorld {
 
   Dice dice_;
   bool in_images_;
+  bool at_cluster_;
   bool keeps_seeds_;  ///< of its servers' live gangs, or a new server does without
   access::SecretBox box_{access::SecretBox::Key{}};
   std::unique_ptr<base::EventLoop> loop_;

@@ -47,9 +47,9 @@ void RandomWorld::look_at_start(const Gang& gang, const std::vector<launch::Task
                                    [&](const job::Task& one) { return one.name == plan.task; });
     ASSERT_NE(task, job->tasks.end());
     EXPECT_EQ(task->node, plan.node);
-    look_at_room(*job, *task);
+    at_cluster_ ? look_at_given(*job, *task) : look_at_room(*job, *task);
   }
-  look_at_limit(*job);
+  if (!at_cluster_) look_at_limit(*job);
 }
 
 void RandomWorld::look_at_room(const Job& job, const job::Task& task) {
@@ -103,7 +103,7 @@ void RandomWorld::look() {
                             << job::to_string(job->phase);
   }
   for (const Job* job : controller_->list()) look_at_gang(*job);
-  look_at_devices();
+  if (!at_cluster_) look_at_devices();
 }
 
 void RandomWorld::look_at_gang(const Job& job) {

@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "control/controller.h"
-#include "control/failure.h"
 #include "control/room_wish.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
@@ -27,8 +26,6 @@ using engine::RoomTaken;
 using engine::RoomWaits;
 using job::Job;
 using job::Phase;
-using job::Task;
-using job::TaskPhase;
 
 namespace {
 
@@ -44,27 +41,6 @@ std::string text_of(const Error& error) {
   return text;
 }
 
-/// With the node that was lost, where its words do not name it.
-std::string cause_of(const RoomTaken& taken) {
-  const bool names_it = taken.node.empty() || taken.what.find(taken.node) != std::string::npos;
-  return names_it ? taken.what : taken.what + " (node " + taken.node + ")";
-}
-
-bool was_begun(const Job& job) {
-  return std::any_of(job.tasks.begin(), job.tasks.end(),
-                     [](const Task& task) { return task.started.has_value(); });
-}
-
-/// Whom the loss of the room is put down to: who was on the node that failed, else who decides.
-Task culprit_of(const Job& job, const RoomTaken& taken) {
-  const auto there = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
-    return !taken.node.empty() && task.node == taken.node;
-  });
-  Task culprit = there == job.tasks.end() ? job::deciding_task(job) : *there;
-  culprit.exit = {.lost = true, .error = taken.what};
-  return culprit;
-}
-
 }  // namespace
 
 // --- asking, and giving back
@@ -73,11 +49,17 @@ bool Controller::asks_a_cluster() const {
   return parts_.engine.asks_for_room();
 }
 
+/// Kept to what can be asked for at all; how much the cluster has is its own to say.
+Result<void> Controller::check_wish(const Job& job) const {
+  MUSTER_CHECK(check_places_wished(job.spec, parts_.engine.cluster_name()));
+  return parts_.engine.check_room(wish_of(job, {}));
+}
+
 /// Its next attempt is asked for after `delay`.
 void Controller::line_up_for_room(Entry& entry, std::chrono::milliseconds delay) {
   Seeking& seeking = entry.seeking;
   const bool was_taken = seeking.was_taken;
-  seeking = {};
+  seeking = {.turn = seeking.turn + 1};
   if (delay <= std::chrono::milliseconds(0)) return ask_once_committed(entry);
   // What the cluster took may be what it gives again; any other room is held for nothing.
   if (!was_taken && entry.job.attempt > 0) {
@@ -109,9 +91,12 @@ void Controller::ask_for_the_rested() {
   plan_again_at(next);
 }
 
+/// Unless it was made to give up its place meanwhile: that comes first, also where it wants one
+/// again.
 void Controller::ask_once_committed(Entry& entry) {
-  journal_.once_committed([this, id = entry.job.id] {
-    if (Entry* const waiting = by_id(id)) ask_for_room(*waiting);
+  journal_.once_committed([this, id = entry.job.id, turn = entry.seeking.turn] {
+    Entry* const waiting = by_id(id);
+    if (waiting != nullptr && waiting->seeking.turn == turn) ask_for_room(*waiting);
   });
 }
 
@@ -128,7 +113,7 @@ void Controller::ask_for_room(Entry& entry) {
 
 /// Of a job that neither runs nor waits for room any more.
 void Controller::give_back_rooms(Entry& entry) {
-  entry.seeking = {};
+  entry.seeking = {.turn = entry.seeking.turn + 1};
   journal_.once_committed([this, last = engine_gang(entry.job), next = next_gang(entry.job)] {
     if (last.attempt > 0) parts_.engine.give_back_room(last);
     parts_.engine.give_back_room(next);
@@ -195,117 +180,8 @@ void Controller::room_refused(Entry& entry, const Error& error) {
   finish(entry, Phase::kFailed);
 }
 
-/// Nothing of the attempt has been started, and it is not asked for any more: the next one is.
-void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& taken) {
-  Job& job = entry.job;
-  ++job.attempt;
-  entry.seeking.was_taken = true;
-  const std::string cause = cause_of(taken);
-  switch (taken.why) {
-    case RoomTaken::Why::kEvicted:
-      return wait_for_another_room(entry, cause, {});
-    case RoomTaken::Why::kNodeLost:
-      if (const auto pause = pause_before_another_try(entry)) {
-        return wait_for_another_room(entry, cause, *pause);
-      }
-      break;
-    case RoomTaken::Why::kCancelled:
-      job.stop_requested = true;
-      entry.ended_by = cause;
-      note(job, cause);
-      return finish(entry, Phase::kStopped);
-    case RoomTaken::Why::kFailed:
-      break;
-  }
-  fail(entry, {.cause = cause, .advice = taken.advice});
-  finish(entry, Phase::kFailed);
-}
-
-void Controller::wait_for_another_room(Entry& entry, const std::string& why,
-                                       std::chrono::milliseconds delay) {
-  Job& job = entry.job;
-  job.reason = why + "; " + asking_reason();
-  job.reason_details.clear();
-  job.may_start.reset();
-  note(job, job.reason);
-  change(entry);
-  line_up_for_room(entry, delay);
-}
-
 std::string Controller::asking_reason() const {
   return "asks " + parts_.engine.cluster_name() + " for room";
-}
-
-// --- news of a job that has room
-
-void Controller::cluster_says(Entry& entry, const RoomSays& says) {
-  Job& job = entry.job;
-  Run& run = *entry.run;
-  const std::string before = std::exchange(run.room_says, says.text);
-  if (before == says.text) return;
-  if (job.phase == Phase::kRunning && !run.ending && !job.eviction && !job.stop_requested) {
-    job.reason = running_reason(job);
-  }
-  if (says.text.empty()) {
-    note(job, "no more: " + before);
-  } else if (!says_the_same(before, says.text)) {
-    note(job, says.text);
-  }
-  change(entry);
-}
-
-/// Its tasks are lost with it, and that says nothing more of why.
-void Controller::room_taken(Entry& entry, const RoomTaken& taken) {
-  Job& job = entry.job;
-  Run& run = *entry.run;
-  const Task& deciding = job::deciding_task(job);
-  const bool is_decided = run.ending || run.requeue || job.failure || job.eviction ||
-                          job.stop_requested || deciding.phase == TaskPhase::kEnded;
-  entry.seeking.was_taken = run.room_is_taken = true;
-  if (!is_decided) decide_without_room(entry, taken);
-  run.ending = true;
-  give_up_fetching(entry);
-  give_up_newcomers(entry);
-  change(entry);
-  journal_.once_committed([this, id = job.id, attempt = job.attempt] {
-    if (Entry* const late = run_of(id, attempt)) finish_if_over(*late);
-  });
-}
-
-void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
-  Job& job = entry.job;
-  Run& run = *entry.run;
-  const std::string cause = cause_of(taken);
-  switch (taken.why) {
-    case RoomTaken::Why::kEvicted:
-      run.goes_whole = true;
-      job.eviction = cause;
-      job.reason = "is being ended: " + cause;
-      return note(job, cause);
-    case RoomTaken::Why::kCancelled:
-      job.stop_requested = true;
-      entry.ended_by = cause;
-      job.reason = cause;
-      return note(job, cause);
-    case RoomTaken::Why::kNodeLost:
-      if (!was_begun(job)) {
-        if (const auto pause = pause_before_another_try(entry)) {
-          run.requeue = cause + "; " + asking_reason();
-          run.requeue_delay = *pause;
-          return;
-        }
-      }
-      break;
-    case RoomTaken::Why::kFailed:
-      run.retries_by_rules_alone = true;
-      break;
-  }
-  run.culprit = culprit_of(job, taken);
-  run.culprit_lines = last_lines(parts_.engine, engine_gang(job), *run.culprit);
-  fail(entry, {.task = run.culprit->name,
-               .cause = cause,
-               .advice = taken.advice,
-               .last_lines = run.culprit_lines});
 }
 
 // --- questions

@@ -207,7 +207,7 @@ void Controller::place(Entry& entry, Places places, const std::string& room) {
   entry.run->placed = parts_.clock.now();
   const bool had_kept = !entry.kept.empty();
   entry.kept.clear();
-  entry.seeking = {};
+  entry.seeking = {.turn = entry.seeking.turn + 1};
   parted_.erase(entry.sequence);
   if (is_given || (!is_live && (launch::is_elastic(job.spec) || had_kept))) hold_as_placed(entry);
   std::string text = "placed on " + where(job) + (room.empty() ? "" : " (" + room + ")") +

@@ -11,6 +11,11 @@
 
 namespace muster::control {
 
+inline job::JobSpec with_retries(job::JobSpec spec, int retries) {
+  spec.scheduling.retries = retries;
+  return spec;
+}
+
 class Rooms : public Scheduling {
  protected:
   using Why = engine::RoomTaken::Why;
