@@ -130,6 +130,8 @@ def target_of(path, include, quoted, files):
     if path.startswith("platform/"):
         if first in PLATFORM and "/" in include and (quoted or f"platform/{include}" in files):
             return first, None
+        if quoted and layer_of(path) == "main" and f"{folder}/{include}" in files:
+            return "main", None
         if quoted and f"{folder}/{include}" in files:
             return None, f"names a neighbour; write \"{folder.removeprefix('platform/')}/{include}\""
     else:
@@ -243,6 +245,8 @@ EXAMPLES = (
     ("platform/store/a.cc", '#include "control/loop.h"', "must not include control"),
     ("platform/main.cc", '#include "engine/process.h"', None),
     ("platform/main.cc", '#include "launch/plan.h"', "must not include launch"),
+    ("platform/main.cc", '#include "make_engine.h"', None),
+    ("platform/cli/a.cc", '#include "make_engine.h"', "names no file"),
     ("platform/cli/a.cc", '#include "neighbour.h"', "names a neighbour"),
     ("platform/cli/a.cc", '#include "../store/store.h"', "relative path"),
     ("platform/cli/a.cc", '#include "yaml.h"', "names no file"),
@@ -322,6 +326,7 @@ EXAMPLES = (
 EXAMPLE_TREE = {
     "platform/engine/shim.h": "",
     "platform/cli/neighbour.h": "",
+    "platform/make_engine.h": "",
     "platform/http/server.h": "// boost/asio stays away\n#include <string>\n",
     "platform/http/connection.h": "#include <boost/asio/steady_timer.hpp>\n",
     "platform/http/indirect.h": '#include "http/connection.h"\n',

@@ -1,6 +1,7 @@
 """A server that is to run containers where no engine answers: what it says, and that it does not wait
 for ever. No engine is needed here; what one does is tested by e2e_containers.py."""
 
+import json
 import shutil
 import socket
 
@@ -67,6 +68,70 @@ class HostsThatDoNotAnswer(MusterTest):
         ran = self.muster.run("server", "--host", "a=ssh://a", code=2)
 
         self.assertIn("container_hosts: is for containers", ran.stderr)
+
+
+class ChosenByACommand(MusterTest):
+    """`--engine` of the commands that start the server."""
+
+    def test_the_server_that_a_command_starts_has_the_engine_that_it_names(self):
+        self.muster.run("run", "--engine", "process", "--", "true")
+
+        ran = self.muster.run("run", "--engine", "container", "--", "true", code=4)
+
+        self.assertIn("runs jobs on the engine 'process', and not on 'container'", ran.stderr)
+        self.assertIn("muster server --stop", ran.stderr)
+        self.muster.run("run", "--", "true")
+
+    def test_a_flag_sets_aside_what_the_file_says_of_another_engine(self):
+        self.muster.configure("engine: slurm\nslurm: {callback: head, shared: no}\n")
+        self.muster.run("run", "--engine", "process", "--", "true")
+
+    def test_what_runs_is_not_left_to_another_engine(self):
+        self.muster.run("submit", "single", "stays", "--", "sh", "-c", "echo up; exec sleep infinity")
+        logs = self.muster.stream("logs", "-f", "stays")
+        logs.until("up")
+        logs.close()  # or it would start the next server
+        self.muster.kill_server()
+
+        ran = self.muster.run("server", "--engine", "container", "--host", "a=/none.sock", code=1)
+
+        self.assertIn("job 'stays' runs on the engine 'process'", ran.stderr)
+        self.assertIn("--engine process", ran.stderr)
+        # A command that says nothing goes on with the engine of what runs, whatever the usual one is.
+        self.muster.run("stop", "stays", "--now")
+
+
+class Doctor(MusterTest):
+
+    def test_it_looks_at_each_engine_and_says_whether_the_chosen_one_runs_jobs(self):
+        ran = self.muster.run("doctor", "--output", "json")
+
+        told = json.loads(ran.stdout)
+        self.assertEqual(told["chosen"], "process")
+        self.assertEqual([each["engine"] for each in told["engines"]], ["process", "container", "slurm"])
+        process = told["engines"][0]
+        self.assertTrue(process["can_run"])
+        found = {each["subject"]: each["verdict"] for each in process["findings"]}
+        self.assertEqual(found["bubblewrap"], "fine")
+        self.assertEqual(found["sandboxes"], "fine")
+
+    def test_what_is_missing_comes_with_how_to_get_it(self):
+        tools = self.muster.work / "tools"
+        tools.mkdir()
+
+        ran = self.muster.run("doctor", "--engine", "process", code=1, environment={"PATH": str(tools)})
+
+        self.assertIn("process (chosen): cannot run jobs", ran.stdout)
+        self.assertIn("apt install bubblewrap", ran.stdout)
+        self.assertNotIn("slurm", ran.stdout)
+        self.assertEqual(ran.stderr, "")
+
+        ran = self.muster.run("doctor", "--engine", "slurm", code=1, environment={"PATH": str(tools)})
+        self.assertIn("sbatch, squeue, scancel, sinfo, scontrol, srun not found on the PATH", ran.stdout)
+
+    def test_it_starts_no_server(self):
+        self.muster.run("doctor", "--engine", "process")
+        self.assertIn("no server runs", self.muster.run("version").stdout)
 
 
 if __name__ == "__main__":

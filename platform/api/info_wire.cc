@@ -11,6 +11,7 @@ std::string info_to_json(const ServerInfo& info) {
   json.key("version").text(info.version);
   json.key("pid").number(info.pid);
   json.key("state_folder").text(info.state_folder);
+  if (!info.engine.empty()) json.key("engine").text(info.engine);
   json.close('}');
   return text;
 }
@@ -24,6 +25,7 @@ Result<ServerInfo> info_from_json(std::string_view text) {
         fields.read("version", info.version, Need::kRequired);
         fields.read("pid", info.pid, Need::kRequired);
         fields.read("state_folder", info.state_folder);
+        fields.read("engine", info.engine);
       },
       Unknown::kIgnored));
   return info;

@@ -25,6 +25,7 @@ struct ServerInfo {
   std::string version;
   int pid = 0;
   std::string state_folder;
+  std::string engine = {};  ///< where its tasks run: "process", "slurm"; empty: it does not say
 
   bool operator==(const ServerInfo&) const = default;
 };

@@ -264,7 +264,8 @@ TEST(JobsWire, IsReadBackAsItWasWritten) {
 }
 
 TEST(InfoWire, IsReadBackAndMayHoldMore) {
-  const ServerInfo info{.version = "0.1.0", .pid = 7, .state_folder = "/home/ada/" + kBinary};
+  const ServerInfo info{
+      .version = "0.1.0", .pid = 7, .state_folder = "/home/ada/" + kBinary, .engine = "slurm"};
 
   EXPECT_EQ(*info_from_json(info_to_json(info)), info);
   EXPECT_TRUE(info_from_json(R"({"version":"9","pid":1,"state_folder":"/","newer":[]})"));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "base/result.h"
 #include "cli/serve_options.h"
+#include "job/diagnosis.h"
 
 namespace muster::cli {
 
@@ -26,6 +28,14 @@ struct StoreReport {
   std::vector<std::string> faults;                       ///< of `check`: sentences
 };
 
+/// What `muster doctor` looks at.
+struct DoctorWish {
+  std::vector<std::string> engines;  ///< "process" ...
+  ServeOptions options;              ///< of the server that would run here
+  std::filesystem::path jobs_folder;
+  bool server_runs = false;  ///< with this folder
+};
+
 /// What the command line cannot do by itself, for it sees neither the server nor its engines.
 struct Hooks {
   /// Reads the options again, from where they came; told the reason where they cannot be used.
@@ -34,6 +44,7 @@ struct Hooks {
   std::function<int(const ServeOptions&, const ReadAgain&)> serve;
   std::string version;
   std::string context = {};  ///< what --context says; filled in by run()
+  std::string engine = {};   ///< what --engine says, of commands that start jobs; empty: nothing
 
   // Of the store that a server with these options would use.
   using StoreTool =
@@ -41,6 +52,8 @@ struct Hooks {
   StoreTool backup_store = {};
   StoreTool restore_store = {};
   std::function<base::Result<StoreReport>(const ServeOptions&)> check_store = {};
+  /// What was found of each of the engines, in their order, within some seconds.
+  std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
 };
 
 /// Runs one command; `args` is without the program's own name. Returns the exit code: 0 done, 1 the

@@ -203,6 +203,35 @@ TEST_F(Cli, WarnsOfAServerOfAnotherVersion) {
   EXPECT_NE(muster({"version"}).out.find("server 0.9, process "), std::string::npos);
 }
 
+TEST_F(Cli, JobsThatAreToRunOnAnEngineAreNotGivenToAnother) {
+  serve({.engine = "slurm"});
+  EXPECT_EQ(muster({"run", "--engine", "slurm", "--", "true"}).code, 0);
+  EXPECT_EQ(muster({"run", "--", "true"}).code, 0);
+  const int runs = count_of("POST /v1/jobs");
+
+  for (const Words& words :
+       {Words{"run", "--engine", "process", "--", "true"},
+        Words{"submit", "single", "a", "--engine", "process", "--", "true"},
+        Words{"submit", "single", "a", "--engine", "process", "--dry-run", "--", "true"}}) {
+    const Outcome refused = muster(words);
+    EXPECT_EQ(refused.code, 4);
+    EXPECT_NE(refused.err.find("the server that runs here runs jobs on the engine 'slurm', and not "
+                               "on 'process'"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_NE(refused.err.find("muster server --stop"), std::string::npos) << refused.err;
+  }
+  EXPECT_EQ(count_of("POST /v1/jobs"), runs);
+}
+
+TEST_F(Cli, AServerThatDoesNotSayItsEngineIsNotTakenForTheOneThatIsWanted) {
+  serve({.engine = ""});
+  const Outcome refused = muster({"run", "--engine", "process", "--", "true"});
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_NE(refused.err.find("does not say what it runs jobs on"), std::string::npos);
+  EXPECT_EQ(muster({"run", "--engine", "slrm", "--", "true"}).code, 2);
+}
+
 TEST_F(Cli, VersionStartsNoServer) {
   EXPECT_EQ(muster({"version", "-o", "json"}).out,
             "{\"version\":\"1\",\"context\":\"local\",\"server\":null}\n");

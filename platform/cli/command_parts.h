@@ -32,6 +32,8 @@ Flags elastic_flags();
 
 /// Its image, and how far the containers that run it are set apart (command_tree_container.cc).
 Flags container_flags();
+/// What is said of it to Slurm.
+Flags slurm_flags();
 /// --launch.
 Flags launch_flag();
 
@@ -59,6 +61,7 @@ void add_context_flag(Command& command);
 Flags whose_job_flag();
 Command simulate();
 Command server();
+Command doctor();
 /// muster store backup|restore|check.
 Command store();
 

@@ -98,6 +98,7 @@ std::vector<Command> commands_on_muster() {
   return {
       server(),
       store(),
+      doctor(),
       simulate(),
       {.name = "version", .help = "versions of muster and its server", .flags = output_flag()},
       {.name = "completion",

@@ -1,4 +1,5 @@
-// The flags that say what image a job runs in, and how far its containers are set apart.
+// The flags that say what image a job runs in, how far its containers are set apart, and what is
+// said of it to the cluster that it runs on.
 #include "cli/command_parts.h"
 #include "job/capability.h"
 
@@ -39,11 +40,28 @@ Flags container_flags() {
   };
 }
 
+Flags slurm_flags() {
+  return {
+      {.name = "--slurm-partition",
+       .value = "NAMES",
+       .help = "on Slurm: the partitions it may wait in, as in gpu,long"},
+      {.name = "--slurm-account",
+       .value = "NAME",
+       .help = "on Slurm: the account it is charged to (default: its project's)"},
+      {.name = "--slurm-qos", .value = "NAME", .help = "on Slurm: its quality of service"},
+      {.name = "--slurm-reservation", .value = "NAME", .help = "on Slurm: run within this one"},
+      {.name = "--slurm-constraint",
+       .value = "FEATURES",
+       .help = "on Slurm: what its nodes have, as in 'a100&nvlink'"},
+  };
+}
+
 Flags launch_flag() {
   return {{.name = "--launch",
            .value = "HOW",
-           .help = "start ranks by ssh, or by agent, which needs no sshd (default: auto)",
-           .choices = {"auto", "ssh", "agent"},
+           .help = "start ranks by ssh, by agent, which needs no sshd, or on Slurm by srun "
+                   "(default: auto)",
+           .choices = {"auto", "ssh", "agent", "srun"},
            .offer = Offer::kChoices}};
 }
 

@@ -1,4 +1,4 @@
-// server and store.
+// server, store and doctor.
 #include "cli/command_parts.h"
 #include "cli/server_keys.h"
 
@@ -50,6 +50,20 @@ Command server() {
                      {.name = "--stop", .help = "tell the server that runs to leave; jobs go on"},
                      {.name = "--ready-fd", .value = "N", .hidden = true}},
       .example = "muster server --listen 0.0.0.0:7443"};
+}
+
+Command doctor() {
+  Flags flags = {{.name = "--config",
+                  .value = "FILE",
+                  .help = "the configuration of the server that would run here",
+                  .offer = Offer::kFiles}};
+  for (const ServerKey& key : server_keys()) {
+    if (key.name == "engine" || key.name == "state_dir") flags.push_back(flag_of(key));
+  }
+  return {.name = "doctor",
+          .help = "what engines find on this machine, what is missing, and how to get it",
+          .flags = flags + output_flag(),
+          .example = "muster doctor --engine slurm"};
 }
 
 Command store() {

@@ -47,11 +47,23 @@ Flags job_flags() {
        .value = "KEY",
        .help = "submitting again with the same key makes no second job"},
   };
-  return container_flags() + resource_flags() + importance_flags() + content_flags() + shared;
+  return container_flags() + resource_flags() + importance_flags() + slurm_flags() +
+         content_flags() + shared;
+}
+
+/// Of commands that may start the server.
+Flags engine_flag() {
+  return {{.name = "--engine",
+           .value = "HOW",
+           .help = "what jobs run on, where this starts the server: process, container or slurm; "
+                   "a server with another is refused",
+           .choices = {"process", "container", "slurm"},
+           .offer = Offer::kChoices}};
 }
 
 Flags submit_flags() {
-  return Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
+  return engine_flag() +
+         Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
                {.name = "--dry-run",
                 .help = "say where it would start, or why it would wait; submit nothing"}} +
          look_flags() + output_flag();
@@ -143,7 +155,7 @@ Command run_in_foreground() {
   return {.name = "run",
           .help = "run a command as a job in the foreground; Ctrl-C stops it",
           .takes_program = true,
-          .flags = shape + launch_flag() + job_flags() + look_flags(),
+          .flags = shape + engine_flag() + launch_flag() + job_flags() + look_flags(),
           .example = "muster run -n 4 -- python3 train.py"};
 }
 

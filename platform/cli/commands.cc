@@ -59,7 +59,7 @@ Result<api::ServerInfo> ask_for_info(const Context& context) {
 
 Result<Connection> connect(const Hooks& hooks, const std::string& project) {
   MUSTER_TRY(const Context context, chosen_context(hooks.context));
-  return Connection::open(context, hooks.version, project);
+  return Connection::open(context, hooks.version, project, hooks.engine);
 }
 
 int for_each_name(const std::vector<std::string>& names,

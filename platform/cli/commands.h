@@ -45,6 +45,7 @@ Result<int> execute(const NodeGetCommand& command, const Hooks& hooks);
 Result<int> execute(const NodeChangeCommand& command, const Hooks& hooks);
 Result<int> execute(const ServerCommand& command, const Hooks& hooks);
 Result<int> execute(const StoreCommand& command, const Hooks& hooks);
+Result<int> execute(const DoctorCommand& command, const Hooks& hooks);
 Result<int> execute(const SimulateCommand& command, const Hooks& hooks);
 Result<int> execute(const VersionCommand& command, const Hooks& hooks);
 Result<int> execute(const CompletionCommand& command, const Hooks& hooks);

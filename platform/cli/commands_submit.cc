@@ -123,6 +123,11 @@ Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& 
   return kExitDone;
 }
 
+Hooks with_engine(Hooks hooks, const std::string& engine) {
+  hooks.engine = engine;
+  return hooks;
+}
+
 /// What whoever submitted it will want to do, but for its name.
 std::string next_step(const job::Job& job) {
   if (job.suspended) return "start it: muster resume ";
@@ -133,7 +138,8 @@ std::string next_step(const job::Job& job) {
 
 }  // namespace
 
-Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
+Result<int> execute(const SubmitCommand& command, const Hooks& given) {
+  const Hooks hooks = with_engine(given, command.engine);
   job::JobSpec spec = command.spec;
   if (command.file) {
     MUSTER_TRY(spec, read_spec_file(*command.file, hooks));
@@ -153,7 +159,8 @@ Result<int> execute(const SubmitCommand& command, const Hooks& hooks) {
   return kExitDone;
 }
 
-Result<int> execute(const RunCommand& command, const Hooks& hooks) {
+Result<int> execute(const RunCommand& command, const Hooks& given) {
+  const Hooks hooks = with_engine(given, command.engine);
   job::JobSpec spec = command.spec;
   MUSTER_CHECK(send_files(command.workspace, spec, hooks));
   return submit_and_follow(spec, command.idempotency_key, command.look, OnInterrupt::kStop, hooks);

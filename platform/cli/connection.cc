@@ -21,11 +21,27 @@ void warn_of_other_version(const api::ServerInfo& server, const std::string& ver
             << "jobs go on meanwhile\n";
 }
 
+base::Error runs_another_engine(const api::ServerInfo& server, const std::string& wanted,
+                                bool is_shared) {
+  const std::string whose = is_shared ? "the server" : "the server that runs here";
+  return {
+      .code = base::ErrorCode::kConflict,
+      .what = server.engine.empty()
+                  ? whose + " does not say what it runs jobs on, as --engine " + wanted + " asks"
+                  : whose + " runs jobs on the engine '" + server.engine + "', and not on '" +
+                        wanted + "'",
+      .advice = is_shared
+                    ? "leave --engine out; or choose another server: --context NAME"
+                    : "leave --engine out; or, once its jobs have ended, muster server --stop "
+                      "and then this again; or use a second state folder: MUSTER_STATE_DIR"};
+}
+
 }  // namespace
 
 Result<Connection> Connection::open(const Context& context, const std::string& version,
-                                    std::string project) {
+                                    std::string project, std::string engine) {
   Connection connection;
+  connection.engine_ = std::move(engine);
   connection.project_ = std::move(project);
   if (context.is_local()) {
     MUSTER_TRY(connection.paths_, paths_here());
@@ -36,12 +52,15 @@ Result<Connection> Connection::open(const Context& context, const std::string& v
   connection.client_ = connection.second_client();
   MUSTER_TRY(const api::ServerInfo server,
              connection.call([](api::Client& client) { return client.info(); }));
+  if (!connection.engine_.empty() && server.engine != connection.engine_) {
+    return runs_another_engine(server, connection.engine_, connection.is_shared());
+  }
   if (server.version != version) warn_of_other_version(server, version, connection.is_shared());
   return connection;
 }
 
 Result<void> Connection::reopen() {
-  if (!is_shared()) MUSTER_CHECK(ensure_server(paths_));
+  if (!is_shared()) MUSTER_CHECK(ensure_server(paths_, engine_));
   client_ = second_client();
   return {};
 }

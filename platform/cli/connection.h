@@ -20,9 +20,12 @@ class Connection {
   /// Reaches a server, which then answers. One of another version than `version` is used all the
   /// same, with a warning on standard error. `project`: as in api::Client::set_project().
   ///
+  /// `engine`: what the server is to run jobs on; one that is started here is told so, and another
+  /// that answers is refused with kConflict. Empty: any will do.
+  ///
   /// For a server that others share, no folder is looked for or made.
   static Result<Connection> open(const Context& context, const std::string& version,
-                                 std::string project = {});
+                                 std::string project = {}, std::string engine = {});
 
   /// Finds or starts a server anew. Of a shared one nothing is asked yet.
   Result<void> reopen();
@@ -64,6 +67,7 @@ class Connection {
   std::optional<http::TlsEndpoint> endpoint_;  ///< of a shared one
   std::string token_;
   std::string project_;
+  std::string engine_;
   std::unique_ptr<api::Client> client_;
   int failures_ = 0;  ///< of the server, since a stream of it brought something
 };

@@ -99,7 +99,7 @@ TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
         "--image-pull-policy: 'alway' is none of if-missing always never; did you mean 'always'?",
         "--cap-add: 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?",
         "--shm-size: 1024 bytes are out of range; give 64Ki to 16Ti",
-        "--launch: 'shh' is none of auto ssh agent; did you mean 'ssh'?"}) {
+        "--launch: 'shh' is none of auto ssh agent srun; did you mean 'ssh'?"}) {
     EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
   }
 }
@@ -197,7 +197,7 @@ TEST(ContainersOfAJobFile, EachFaultIsToldOnceWithItsLine) {
                    "9 container.capabilities[0] 'KIL' is no capability of Linux; did you "
                    "mean 'KILL'?",
                    "10 container.shm 'much' is not a size such as 512M or 16G",
-                   "11 launch 'shh' is neither auto, ssh nor agent; did you mean 'ssh'?",
+                   "11 launch 'shh' is neither auto, ssh, agent nor srun; did you mean 'ssh'?",
                    "12 replaces_entrypoint 'perhaps' is neither true nor false"}));
 }
 

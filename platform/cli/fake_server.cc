@@ -76,8 +76,10 @@ struct FakeServer::State {
     const std::string what = request.method + " " + request.path;
     if (auto refused = accounts.refuse(request)) return *std::move(refused);
     if (request.path == api::kInfoPath) {
-      return {.body = api::info_to_json(
-                  {.version = script.version, .pid = ::getpid(), .state_folder = "/state"})};
+      return {.body = api::info_to_json({.version = script.version,
+                                         .pid = ::getpid(),
+                                         .state_folder = "/state",
+                                         .engine = script.engine})};
     }
     const auto project = request.query.find("project");
     requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));

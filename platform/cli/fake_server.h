@@ -25,6 +25,7 @@ struct Script {
   job::Phase end = job::Phase::kSucceeded;
   int exit_code = 0;
   std::string version = "1";
+  std::string engine = "process";   ///< that it says it has
   bool tls = false;                 ///< listens on TLS, too
   std::vector<job::Job> jobs = {};  ///< that it has from the beginning
   bool unique_names = false;        ///< a name that is taken is refused

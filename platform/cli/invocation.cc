@@ -15,10 +15,16 @@ namespace muster::cli {
 
 namespace {
 
+std::string read_engine(Reading& in) {
+  if (!in.reader.has("--engine")) return "";
+  return in.reader.choice("--engine", {"process", "container", "slurm"});
+}
+
 Invocation read_submit(Reading& in, SubmitCommand command) {
   command.idempotency_key = in.idempotency_key();
   command.follow = in.reader.has("--follow");
   command.dry_run = in.reader.has("--dry-run");
+  command.engine = read_engine(in);
   command.look = in.look();
   command.output = in.output();
   if (command.follow && command.dry_run) {
@@ -57,6 +63,7 @@ Invocation read_run(Reading& in) {
   command.spec = read_run_spec(in.arguments, in.caller, name, in.reader);
   command.workspace = read_workspace_flags(in.reader);
   command.idempotency_key = in.idempotency_key();
+  command.engine = read_engine(in);
   command.look = in.look();
   return command;
 }
@@ -153,6 +160,14 @@ Invocation read_store(Reading& in, StoreCommand::What what) {
   return command;
 }
 
+Invocation read_doctor(Reading& in) {
+  DoctorCommand command{.source = read_server_source(in.caller, in.reader),
+                        .only_chosen = in.reader.has("--engine"),
+                        .output = in.output()};
+  read_server_flags(command.source, in.reader);
+  return command;
+}
+
 Invocation read_simulate(Reading& in) {
   Simulation what = read_simulate_flags(in.reader, in.arguments.names);
   return SimulateCommand{.what = std::move(what), .output = in.output()};
@@ -179,7 +194,7 @@ Invocation read_help(Reading& in) {
   return HelpCommand{.path = in.arguments.names};
 }
 
-constexpr std::array<InvocationReader, 20> kReaders{{
+constexpr std::array<InvocationReader, 21> kReaders{{
     {"run", read_run},
     {"submit", read_submit_file},
     {"submit mpi", [](Reading& in) { return read_submit_kind(in, job::Kind::kMpi); }},
@@ -211,6 +226,7 @@ constexpr std::array<InvocationReader, 20> kReaders{{
     {"store backup", [](Reading& in) { return read_store(in, StoreCommand::What::kBackup); }},
     {"store restore", [](Reading& in) { return read_store(in, StoreCommand::What::kRestore); }},
     {"store check", [](Reading& in) { return read_store(in, StoreCommand::What::kCheck); }},
+    {"doctor", read_doctor},
     {"simulate", read_simulate},
     {"version", [](Reading& in) -> Invocation { return VersionCommand{in.output()}; }},
     {"completion", read_completion},

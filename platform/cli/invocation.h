@@ -49,6 +49,7 @@ struct SubmitCommand {
   std::string idempotency_key;
   bool follow = false;
   bool dry_run = false;  ///< only ask what would become of it
+  std::string engine;    ///< what the server is to run it on; empty: whatever it does
   LogLook look;
   Output output = Output::kTable;
 };
@@ -57,6 +58,7 @@ struct RunCommand {
   job::JobSpec spec;  ///< valid
   std::optional<WorkspaceWish> workspace;
   std::string idempotency_key;
+  std::string engine;  ///< as of SubmitCommand
   LogLook look;
 };
 
@@ -204,6 +206,12 @@ struct StoreCommand {
   Output output = Output::kTable;
 };
 
+struct DoctorCommand {
+  ServerSource source;       ///< of the options of the server that would run here
+  bool only_chosen = false;  ///< look at the engine alone that it would have
+  Output output = Output::kTable;
+};
+
 struct SimulateCommand {
   Simulation what;
   Output output = Output::kTable;
@@ -227,10 +235,10 @@ using Invocation = std::variant<
     SuspendCommand, ResumeCommand, ExplainCommand, EventsCommand, DeleteCommand, QueueCommand,
     TopCommand, ProjectChangeCommand, ProjectListCommand, ProjectGetCommand, ProjectDeleteCommand,
     ProjectUseCommand, NodeListCommand, NodeGetCommand, NodeChangeCommand, ServerCommand,
-    StoreCommand, SimulateCommand, VersionCommand, CompletionCommand, HelpCommand, LoginCommand,
-    LogoutCommand, WhoAmICommand, ContextShowCommand, ContextListCommand, ContextUseCommand,
-    ContextRemoveCommand, UserCreateCommand, UserListCommand, UserGetCommand, UserSetCommand,
-    UserDeleteCommand, UserInviteCommand, MemberListCommand, MemberGrantCommand,
+    StoreCommand, DoctorCommand, SimulateCommand, VersionCommand, CompletionCommand, HelpCommand,
+    LoginCommand, LogoutCommand, WhoAmICommand, ContextShowCommand, ContextListCommand,
+    ContextUseCommand, ContextRemoveCommand, UserCreateCommand, UserListCommand, UserGetCommand,
+    UserSetCommand, UserDeleteCommand, UserInviteCommand, MemberListCommand, MemberGrantCommand,
     MemberRevokeCommand, TokenCreateCommand, TokenListCommand, TokenRevokeCommand, SecretSetCommand,
     SecretListCommand, SecretDeleteCommand, AuditCommand, NotifyAddCommand, NotifyListCommand,
     NotifyRemoveCommand, NotifyRotateCommand, NotifyTestCommand, NotifyDeadCommand,

@@ -128,6 +128,12 @@ TEST(Run, ALauncherThatIsThereStaysAsItIs) {
   }
 }
 
+TEST(Run, WhatSrunStartsComesUnderNoMpirun) {
+  const auto command = parsed<RunCommand>({"run", "-n", "2", "--launch", "srun", "--", "./train"});
+  EXPECT_EQ(command.spec.kind, job::Kind::kMpi);
+  EXPECT_EQ(command.spec.command, (Words{"./train"}));
+}
+
 TEST(Run, RootIsLetThroughByOpenMpisVariables) {
   Caller root = caller();
   root.is_root = true;

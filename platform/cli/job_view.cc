@@ -10,6 +10,7 @@
 #include "cli/fields.h"
 #include "cli/metric_words.h"
 #include "cli/report.h"
+#include "cli/slurm_flags.h"
 #include "cli/table.h"
 #include "cli/time_words.h"
 #include "job/elastic.h"
@@ -195,6 +196,7 @@ std::string job_page(const job::Job& job, Time now) {
       {"IMAGE", job.spec.image},
       {"RUNS AS", job.spec.user},
       {"CONTAINER", container_words(job.spec.container)},
+      {"SLURM", slurm_words(job.spec.slurm)},
       {"LAUNCH", launch_words(job)},
       {"COMMAND", command_of(job.spec)},
       {"FOLDER", job.spec.folder},

@@ -96,6 +96,12 @@ fs::path config_folder_here() {
   return find_config_folder(inputs_here(std::nullopt));
 }
 
+std::string recorded_engine(const fs::path& jobs_folder) {
+  constexpr size_t kMost = 64;
+  const auto text = base::read_file(engine_record(jobs_folder), kMost);
+  return text ? text->substr(0, text->find('\n')) : "";
+}
+
 Result<void> make_folders(const Paths& paths) {
   MUSTER_CHECK(base::make_private_folder(paths.state_folder));
   return base::make_private_folder(paths.socket.parent_path());

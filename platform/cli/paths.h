@@ -50,6 +50,13 @@ inline std::filesystem::path storage_folder(const std::filesystem::path& jobs_fo
   return jobs_folder / "storage";
 }
 
+/// Holds the name of the engine that the jobs of the folder run on, as long as any may.
+inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "engine";
+}
+/// What it says; empty: nothing. I/O.
+std::string recorded_engine(const std::filesystem::path& jobs_folder);
+
 /// The state folder, first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,
 /// ~/.local/state/muster. The socket is in it, but for the last two, where it goes to
 /// $XDG_RUNTIME_DIR/muster if that folder exists and is the user's. Relative paths in XDG's

@@ -16,6 +16,14 @@
 
 namespace muster::cli {
 
+/// Where the nodes of a cluster reach the server.
+struct CallbackAddress {
+  std::vector<std::string> hosts;  ///< names or addresses, without brackets; empty: its own
+  uint16_t port = 0;               ///< 0: any, which is kept
+
+  bool operator==(const CallbackAddress&) const = default;
+};
+
 /// Where a server is reached and what it keeps, then how it behaves. Paths are absolute.
 struct ServeOptions {
   std::optional<std::filesystem::path> state_folder;  ///< unset: paths.h decides
@@ -56,7 +64,7 @@ struct ServeOptions {
   std::optional<int> keep_jobs;       ///< of each project
   std::optional<int64_t> keep_bytes;  ///< of the disk
 
-  std::string engine = "process";  ///< or "container"
+  std::string engine = "process";  ///< or "container", "slurm"
   /// Where its containers run: name -> "unix:///run/docker.sock", "tcp://host:2376", "ssh://user@
   /// host/run/podman/podman.sock", unread. Empty: DOCKER_HOST, or the usual sockets of this
   /// machine.
@@ -68,6 +76,21 @@ struct ServeOptions {
   std::vector<std::string> allowed_host_paths;
   std::vector<std::string> allowed_capabilities;
   std::optional<std::filesystem::path> docker_cert_path;  ///< ca.pem, cert.pem, key.pem
+
+  // How jobs run on Slurm.
+  std::string slurm_rest;  ///< of slurmrestd: "unix:///SOCKET", "http://HOST:PORT"; empty: none
+  std::string slurm_rest_user;  ///< whom it is asked as; empty: who the server runs as
+  std::vector<std::string> slurm_token_command;  ///< prints a token; empty: `scontrol token`
+  CallbackAddress slurm_callback;
+  std::string slurm_callback_bind = "0.0.0.0";
+  std::string slurm_shared = "auto";  ///< or "yes", "no": nodes see the folder of the jobs
+  std::string slurm_node_folder;      ///< of the nodes; empty: one in their /tmp
+  std::string slurm_programs;         ///< where nodes find Muster's programs; empty: as here
+  int slurm_tasks_per_node = 1;
+  std::map<std::string, std::string> slurm_accounts;  ///< project -> account
+  std::string slurm_default_account;                  ///< of the others; "%p": the project's name
+  std::string slurm_qos;
+  std::vector<std::string> slurm_options;  ///< further ones of sbatch: "--exclude=n7"
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], unread; empty: those that are there
   std::string node_pool = "default";  ///< that the server's node belongs to

@@ -96,12 +96,36 @@ void add_strangers(const std::string& field, const std::map<std::string, std::st
   }
 }
 
+/// "containers" of "container".
+std::string tasks_of(const std::string& engine) {
+  return engine == "slurm" ? "Slurm" : engine + "s";
+}
+
+/// What is said to an engine that is not there.
+std::vector<Fault> faults_of_engines(const ServeOptions& options) {
+  std::vector<Fault> faults;
+  for (const ServerKey& key : server_keys()) {
+    if (key.engine.empty() || key.engine == options.engine || key.same(options, {})) continue;
+    faults.push_back({.field = key.name,
+                      .what = "is for " + tasks_of(key.engine) + ": engine: " + key.engine +
+                              " (--engine " + key.engine + ")"});
+  }
+  return faults;
+}
+
+std::vector<Fault> faults_of_slurm(const ServeOptions& options) {
+  if (!options.slurm_rest.empty() || options.engine != "slurm") return {};
+  std::vector<Fault> faults;
+  const auto need_rest = [&](bool is_said, const std::string& key) {
+    if (is_said) faults.push_back({.field = key, .what = "is for slurmrestd: slurm.rest"});
+  };
+  need_rest(!options.slurm_rest_user.empty(), "slurm.rest_user");
+  need_rest(!options.slurm_token_command.empty(), "slurm.token_command");
+  return faults;
+}
+
 std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
   std::vector<Fault> faults;
-  if (!options.container_hosts.empty() && options.engine != "container") {
-    faults.push_back({.field = "container_hosts",
-                      .what = "is for containers: engine: container (--engine container)"});
-  }
   add_strangers("host_addresses", options.host_addresses, options, faults);
   add_strangers("host_gpus", options.host_gpus, options, faults);
   return faults;
@@ -111,6 +135,18 @@ const ServerKey& key_named(const std::string& name) {
   const auto found = std::find_if(server_keys().begin(), server_keys().end(),
                                   [&](const ServerKey& key) { return key.name == name; });
   return *found;
+}
+
+/// Whoever chooses an engine for once, with a flag or a variable, need not take out of the file
+/// what it says of another.
+void forget_other_engines(const ServerSource& source, ServeOptions& options) {
+  const auto is_engine = [](const ServerSetting& setting) { return setting.key == "engine"; };
+  const auto chosen = std::find_if(source.settings.rbegin(), source.settings.rend(), is_engine);
+  if (chosen == source.settings.rend() || chosen->text == options.engine) return;
+  for (const ServerKey& key : server_keys()) {
+    if (!key.engine.empty() && key.engine != chosen->text) key.copy({}, options);
+  }
+  if (chosen->text != "container") options.host_addresses = options.host_gpus = {};
 }
 
 Result<ServeOptions> read_file_of(const ServerSource& source) {
@@ -157,7 +193,10 @@ std::vector<Fault> contradictions(const ServeOptions& options) {
     faults.push_back({.field = "store_password_file",
                       .what = "is for a store of the kind postgres://USER@HOST/DATABASE"});
   }
-  for (Fault& fault : faults_of_hosts(options)) faults.push_back(std::move(fault));
+  for (std::vector<Fault> more :
+       {faults_of_engines(options), faults_of_hosts(options), faults_of_slurm(options)}) {
+    for (Fault& fault : more) faults.push_back(std::move(fault));
+  }
   return faults;
 }
 
@@ -169,6 +208,7 @@ ServerSource with_usual_file(ServerSource source) {
 
 Result<ServeOptions> read_server_options(const ServerSource& source) {
   MUSTER_TRY(ServeOptions options, read_file_of(source));
+  forget_other_engines(source, options);
   std::vector<Fault> faults = apply_settings(source, options);
   for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
   if (faults.empty()) return options;

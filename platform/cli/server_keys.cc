@@ -1,8 +1,8 @@
 #include "cli/server_keys.h"
 
-#include <type_traits>
 #include <utility>
 
+#include "cli/server_key_of.h"
 #include "cli/server_tables.h"
 #include "cli/server_values.h"
 
@@ -10,21 +10,7 @@ namespace muster::cli {
 
 namespace {
 
-/// Ties a key to the member that it sets.
-template <class Value>
-ServerKey key(ServerKey about, Value ServeOptions::* member,
-              void (*read)(const KeyValue&, std::type_identity_t<Value>&)) {
-  about.read = [member, read](const KeyValue& value, ServeOptions& options) {
-    read(value, options.*member);
-  };
-  about.same = [member](const ServeOptions& a, const ServeOptions& b) {
-    return a.*member == b.*member;
-  };
-  about.copy = [member](const ServeOptions& from, ServeOptions& to) { to.*member = from.*member; };
-  return about;
-}
-
-using Keys = std::vector<ServerKey>;
+using Keys = ServerKeys;
 
 Keys places() {
   return {
@@ -284,8 +270,9 @@ Keys engines() {
            .variable = "MUSTER_ENGINE",
            .type = "how",
            .fallback = "process",
-           .help = "what tasks are: processes of this machine, or containers of Docker or Podman",
-           .choices = {"process", "container"},
+           .help = "what tasks are: processes of this machine, containers of Docker or Podman, or "
+                   "tasks of Slurm's jobs",
+           .choices = {"process", "container", "slurm"},
            .offer = Offer::kChoices},
           &ServeOptions::engine, read_engine),
       key({.name = "container_hosts",
@@ -294,7 +281,8 @@ Keys engines() {
            .fallback = "the Docker or Podman of this machine",
            .help = "where containers run: unix:///SOCKET, tcp://HOST:PORT or ssh://USER@HOST; one "
                    "node each",
-           .repeats = true},
+           .repeats = true,
+           .engine = "container"},
           &ServeOptions::container_hosts, read_container_hosts),
       key({.name = "host_addresses",
            .type = "table",
@@ -458,8 +446,8 @@ std::string upper(std::string text) {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), engines(), retention(), notifying(),
-                      scheduling()}) {
+    for (Keys part : {places(), network(), limits(), habits(), engines(), slurm_server_keys(), retention(),
+                      notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

@@ -36,6 +36,7 @@ struct ServerKey {
   Offer offer = Offer::kNothing;
   bool only_named_files = false;  ///< not in the file that is read without being named
   bool repeats = false;           ///< its flag: the values are read as one text, with commas
+  std::string engine;             ///< "slurm": nothing else makes use of it; empty: any may
 
   std::function<void(const KeyValue&, ServeOptions&)> read;
   std::function<bool(const ServeOptions&, const ServeOptions&)> same;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -78,7 +79,21 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
   }
 }
 
-Result<void> spawn_server(const Paths& paths, const UniqueFd& log, UniqueFd ready) {
+void set_variable(std::vector<std::string>& environment, const std::string& name,
+                  const std::string& value) {
+  std::erase_if(environment, [&](const std::string& line) { return line.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+}
+
+/// What the server is to be told of its engine; empty: nothing.
+std::string engine_to_tell(const Paths& paths, const std::string& asked) {
+  const char* said = ::getenv("MUSTER_ENGINE");
+  if (!asked.empty() || (said != nullptr && *said != '\0')) return asked;
+  return recorded_engine(paths.state_folder / "jobs");
+}
+
+Result<void> spawn_server(const Paths& paths, const std::string& engine, const UniqueFd& log,
+                          UniqueFd ready) {
   base::SpawnOptions options;
   options.argv = {this_program(), "server",     "--idle-exit",
                   kIdleExit,      "--ready-fd", std::to_string(kReadyFd)};
@@ -93,18 +108,20 @@ Result<void> spawn_server(const Paths& paths, const UniqueFd& log, UniqueFd read
   if (paths.socket.parent_path() == paths.state_folder) {
     options.environment.push_back("MUSTER_STATE_DIR=" + paths.state_folder.string());
   }
+  const std::string told = engine_to_tell(paths, engine);
+  if (!told.empty()) set_variable(options.environment, "MUSTER_ENGINE", told);
   auto child = base::spawn(options);
   if (!child) return std::move(child).error();
   return {};
 }
 
-Result<void> start(const Paths& paths) {
+Result<void> start(const Paths& paths, const std::string& engine) {
   MUSTER_TRY(const UniqueFd log, open_log(paths.server_log()));
   const off_t log_begin = ::lseek(log.get(), 0, SEEK_END);
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
   const UniqueFd read_end(ends[0]);
-  MUSTER_CHECK(spawn_server(paths, log, UniqueFd(ends[1])));
+  MUSTER_CHECK(spawn_server(paths, engine, log, UniqueFd(ends[1])));
 
   const Readiness readiness = wait_until_ready(read_end);
   if (readiness == Readiness::kReady) return {};
@@ -126,18 +143,18 @@ Result<bool> server_answers(const Paths& paths) {
   return info.error();
 }
 
-Result<void> ensure_server(const Paths& paths) {
+Result<void> ensure_server(const Paths& paths, const std::string& engine) {
   MUSTER_CHECK(make_folders(paths));
   MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
   MUSTER_TRY(const bool answers, server_answers(paths));
   if (answers) return {};
-  Result<void> started = start(paths);
+  Result<void> started = start(paths, engine);
   for (int again = 0; !started && again < kMoreAttempts; ++again) {
     std::this_thread::sleep_for(kPause);
     // `muster server`, typed by hand, takes no lock of ours and may have come first.
     const auto answers_now = server_answers(paths);
     if (answers_now && *answers_now) return {};
-    started = start(paths);
+    started = start(paths, engine);
   }
   return started;
 }

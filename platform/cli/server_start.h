@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "cli/paths.h"
 
@@ -17,8 +18,11 @@ inline constexpr std::chrono::seconds kServerStartBound{30};
 /// meanwhile, or this program was started again as `muster server`, in a session of its own, its
 /// standard error in paths.server_log().
 ///
+/// `engine`: what a server that is started is told to run jobs on. Empty: what its configuration
+/// says; but what the jobs run on that an earlier server left, where that has ended without them.
+///
 /// Errors: kUnavailable with the last lines of the server's log; kTimeout; those of the folders.
-Result<void> ensure_server(const Paths& paths);
+Result<void> ensure_server(const Paths& paths, const std::string& engine = {});
 
 /// Whether a server answers. Errors other than "nobody there" are errors: a socket that belongs to
 /// somebody else is no reason to start a second server.

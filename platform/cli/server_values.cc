@@ -324,7 +324,7 @@ void read_packing(const KeyValue& value, std::string& target) {
 }
 
 void read_engine(const KeyValue& value, std::string& target) {
-  read_word(value, {"process", "container"}, target);
+  read_word(value, {"process", "container", "slurm"}, target);
 }
 
 void read_topology(const KeyValue& value, std::map<std::string, std::string>& target) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/slurm_flags.h"
 #include "cli/spec_file_container.h"
 #include "cli/spec_file_roles.h"
 #include "cli/spec_file_scheduling.h"
@@ -52,6 +53,7 @@ class SpecReader {
   YamlFields::Keys keys() {
     YamlFields::Keys keys = role_keys(fields_, spec_, spec_.folder);
     for (auto& key : container_keys(fields_, spec_)) keys.push_back(std::move(key));
+    for (auto& key : slurm_keys(fields_, spec_.slurm)) keys.push_back(std::move(key));
     for (auto& key : own_keys()) keys.push_back(std::move(key));
     return keys;
   }

@@ -9,6 +9,7 @@
 #include "cli/container_flags.h"
 #include "cli/content_flags.h"
 #include "cli/scheduling_flags.h"
+#include "cli/slurm_flags.h"
 #include "job/inherited.h"
 #include "job/validate.h"
 
@@ -17,7 +18,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 44> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 49> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -51,6 +52,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 44> kFlagOfF
      {"container.shm", "--shm-size"},
      {"replaces_entrypoint", "--keep-entrypoint"},
      {"launch", "--launch"},
+     {"slurm.partition", "--slurm-partition"},
+     {"slurm.account", "--slurm-account"},
+     {"slurm.qos", "--slurm-qos"},
+     {"slurm.reservation", "--slurm-reservation"},
+     {"slurm.constraint", "--slurm-constraint"},
      {"labels", "--label"},
      {"volumes", "--volume"},
      {"parameter_servers", "--parameter-servers"},
@@ -132,6 +138,7 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   read_environment(caller, reader, spec);
   read_secrets(reader, spec);
   read_container_flags(reader, spec);
+  spec.slurm = read_slurm_flags(reader);
   read_content_flags(caller, reader, spec);
   note_inherited(reader, spec);
   return spec;
@@ -183,6 +190,7 @@ bool is_launcher(const std::string& program) {
 
 void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
   if (spec.command.empty() || is_launcher(spec.command.front())) return;
+  if (spec.launch == job::LaunchBy::kSrun) return;  // Slurm starts the program itself
   std::vector<std::string> command{"mpirun", "-np", std::to_string(spec.workers)};
   command.insert(command.end(), spec.command.begin(), spec.command.end());
   spec.command = std::move(command);

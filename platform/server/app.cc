@@ -132,7 +132,7 @@ Respond App::answering(const Call& call, std::string route, Respond respond) {
 
 void App::add_routes() {
   router_.add("GET", "/v1/info", Permission::kSignedIn, at_once([this](const Call& call) -> Answer {
-                api::ServerInfo info{.version = options_.version};
+                api::ServerInfo info{.version = options_.version, .engine = options_.engine};
                 if (call.who.over_server() >= access::Role::kAdmin) {
                   info.pid = ::getpid();
                   info.state_folder = options_.state_folder;

@@ -30,6 +30,7 @@ namespace muster::server {
 struct AppOptions {
   std::string version;
   std::string state_folder;
+  std::string engine;  ///< "process", "slurm"
   /// Leave when nothing runs and nobody has asked for this long; never when absent.
   std::optional<std::chrono::milliseconds> idle_exit;
   /// Requests of one token: so many a second, so many at once. The unix socket has no limit.

@@ -58,6 +58,8 @@ class Leader {
   void set_options(const NotifySettings& settings);
   /// From now on; it may be told before it takes up the jobs.
   void set_retention(const control::RetentionRules& rules) { controller_.set_retention(rules); }
+  /// Whether nothing runs and nothing waits.
+  bool idle() const { return controller_.idle(); }
   /// Whether it still leads: calls Parts::lost where not.
   void look() { store_.look(); }
 

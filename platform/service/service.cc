@@ -17,6 +17,7 @@
 #include "http/server.h"
 #include "schedule/scheduler.h"
 #include "server/app.h"
+#include "service/engine_record.h"
 #include "service/front_door.h"
 #include "service/leader.h"
 #include "service/notify.h"
@@ -73,6 +74,7 @@ class Service {
     notify(notify_socket_, std::string("READY=1\nSTATUS=") + (leader_ ? "leads" : "waits"));
     loop_.run();
     server_->close();
+    if (leader_ && leader_->idle()) forget_engine(jobs_folder_);
     base::log_info("leaves; what runs goes on without it");
     return outcome_;
   }
@@ -164,6 +166,7 @@ class Service {
       tried ? base::log_info(state) : base::log_warning(state);
       door_.let_answer(standby_handler({.version = makers_.version,
                                         .state_folder = paths_.state_folder.string(),
+                                        .engine = options_.engine,
                                         .leader = [this] { return known_leader_; },
                                         .leave = [this] { leave(); }}));
     }
@@ -193,7 +196,9 @@ class Service {
   Result<void> start_leading() {
     MUSTER_TRY(const auto scheduling, scheduler_options(options_));
     MUSTER_TRY(const NotifySettings notifying, notify_settings(options_));
+    MUSTER_CHECK(check_engine(jobs_folder_, options_.engine, *store_.store));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
+    MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
     trees_ = std::make_unique<workspace::TreeStore>(cli::trees_folder(jobs_folder_),
                                                     options_.workspace_bytes);
     control::SiteFacts site = makers_.site;

@@ -45,6 +45,7 @@ server::AppOptions app_options(const cli::ServeOptions& options, const cli::Path
   server::AppOptions result;
   result.version = version;
   result.state_folder = paths.state_folder.string();
+  result.engine = options.engine;
   result.idle_exit = options.idle_exit;
   result.request_rate = options.request_rate;
   result.request_burst = options.request_burst;

@@ -23,28 +23,33 @@ base::Error waits(const std::optional<std::string>& leader) {
           .advice = "ask again: one of them takes over within seconds"};
 }
 
+std::string info_of(const Standby& standby) {
+  return api::info_to_json({.version = standby.version,
+                            .pid = ::getpid(),
+                            .state_folder = standby.state_folder,
+                            .engine = standby.engine});
+}
+
 }  // namespace
 
 http::Handler standby_handler(Standby standby) {
-  return [standby = std::move(standby)](const http::Request& request,
-                                        const http::Respond& respond) {
-    const bool is_owner = request.peer.user.has_value();
-    const bool asks = request.method == "GET";
-    if (asks && request.path == api::kHealthPath) {
-      respond(server::json_answer(200, "{\"status\":\"waits\"}"));
-    } else if (is_owner && asks && request.path == api::kInfoPath) {
-      respond(server::json_answer(200, api::info_to_json({.version = standby.version,
-                                                          .pid = ::getpid(),
-                                                          .state_folder = standby.state_folder})));
-    } else if (is_owner && request.method == "POST" && request.path == api::kShutdownPath) {
-      respond({.status = 202});
-      standby.leave();
-    } else {
-      http::Response response = server::problem(waits(standby.leader()));
-      response.headers["retry-after"] = "1";
-      respond(std::move(response));
-    }
-  };
+  return
+      [standby = std::move(standby)](const http::Request& request, const http::Respond& respond) {
+        const bool is_owner = request.peer.user.has_value();
+        const bool asks = request.method == "GET";
+        if (asks && request.path == api::kHealthPath) {
+          respond(server::json_answer(200, "{\"status\":\"waits\"}"));
+        } else if (is_owner && asks && request.path == api::kInfoPath) {
+          respond(server::json_answer(200, info_of(standby)));
+        } else if (is_owner && request.method == "POST" && request.path == api::kShutdownPath) {
+          respond({.status = 202});
+          standby.leave();
+        } else {
+          http::Response response = server::problem(waits(standby.leader()));
+          response.headers["retry-after"] = "1";
+          respond(std::move(response));
+        }
+      };
 }
 
 }  // namespace muster::service

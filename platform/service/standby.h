@@ -14,6 +14,7 @@ namespace muster::service {
 struct Standby {
   std::string version;
   std::string state_folder;
+  std::string engine;
   /// The address of the server that leads, as far as is known.
   std::function<std::optional<std::string>()> leader;
   std::function<void()> leave;  ///< told by the server's own user

@@ -98,6 +98,8 @@ class ServerInfo(Record):
     pid: int
     #: Empty for the same.
     state_folder: str
+    #: Where its tasks run: `process`, `container` or `slurm`. Absent: it does not say.
+    engine: Optional[str] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "ServerInfo":
@@ -105,6 +107,7 @@ class ServerInfo(Record):
             version=wire["version"],
             pid=wire["pid"],
             state_folder=wire["state_folder"],
+            engine=wire.get("engine"),
         )
 
 

@@ -120,8 +120,12 @@ Diagnosis diagnose(const ContainerFacts& facts) {
                                   .text = facts.hosts.error().what,
                                   .advice = facts.hosts.error().advice});
     for (const base::Fault& fault : facts.hosts.error().faults) {
-      diagnosis.findings.push_back(
-          {.subject = fault.field, .verdict = Verdict::kFails, .text = fault.what, .advice = {}});
+      // A place that was tried is no fault of anybody's; a text of the configuration is.
+      const bool was_tried = fault.field.starts_with('/');
+      diagnosis.findings.push_back({.subject = was_tried ? "tried" : fault.field,
+                                    .verdict = was_tried ? Verdict::kNote : Verdict::kFails,
+                                    .text = was_tried ? fault.field : fault.what,
+                                    .advice = {}});
     }
     return diagnosis;
   }

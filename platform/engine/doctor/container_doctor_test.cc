@@ -74,10 +74,12 @@ TEST(ContainerDoctor, TellsWhyThereIsNoHost) {
        .programs = "/opt",
        .hosts = base::Error{.what = "no Docker or Podman was found",
                             .advice = "start one",
-                            .faults = {{.field = "container_hosts.a", .what = "is odd"}}}});
+                            .faults = {{.field = "container_hosts.a", .what = "is odd"},
+                                       {.field = "/run/docker.sock", .what = "is none"}}}});
   EXPECT_FALSE(can_run(diagnosis));
-  ASSERT_EQ(diagnosis.findings.size(), 3U);
+  ASSERT_EQ(diagnosis.findings.size(), 4U);
   EXPECT_EQ(diagnosis.findings[0].verdict, Verdict::kFails);
+  EXPECT_EQ(diagnosis.findings[3], (Finding{"tried", Verdict::kNote, "/run/docker.sock", ""}));
   EXPECT_EQ(diagnosis.findings[1].advice, "start one");
   EXPECT_EQ(diagnosis.findings[2].subject, "container_hosts.a");
 }

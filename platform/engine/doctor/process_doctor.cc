@@ -150,7 +150,9 @@ Finding gpus(const ProcessFacts& facts) {
 Finding control_group(const ProcessFacts& facts) {
   std::string text;
   if (facts.limits.cpu_milli) text = job::format_milli(*facts.limits.cpu_milli) + " CPUs";
-  if (facts.limits.memory_bytes) {
+  // Groups of version 1 without a bound have one that no machine reaches.
+  constexpr int64_t kBeyondAll = int64_t{1} << 50;
+  if (facts.limits.memory_bytes.value_or(kBeyondAll) < kBeyondAll) {
     text +=
         (text.empty() ? "" : ", ") + job::format_bytes(*facts.limits.memory_bytes) + " of memory";
   }

@@ -93,6 +93,8 @@ TEST(ProcessDoctor, SomeJobsDoWithoutShellsMpiAndGpus) {
   EXPECT_EQ(finding_on(diagnosis, "GPUs").verdict, Verdict::kNote);
   EXPECT_EQ(finding_on(diagnosis, "GPUs").text, "none: there is no NVIDIA driver");
   EXPECT_EQ(finding_on(diagnosis, "control group").text, "bounds nothing here");
+  facts.limits.memory_bytes = int64_t{0x7FFFFFFFFFFFF000};
+  EXPECT_EQ(finding_on(diagnose(facts), "control group").text, "bounds nothing here");
 }
 
 TEST(ProcessDoctor, TellsOfAnMpirunThatItDoesNotKnowAndOfDriversThatFail) {

@@ -41,6 +41,10 @@ bool is_too_old(const std::string& version) {
   return year && month && *year * 100 + *month < 2108;
 }
 
+bool controller_answers(const SlurmFacts& facts) {
+  return answer_in(facts.answers, "ping").output.find(" is UP") != std::string::npos;
+}
+
 Finding programs(const SlurmFacts& facts) {
   const std::string subject = "Slurm's programs";
   const Verdict bad = asks_by_programs(facts) ? Verdict::kFails : Verdict::kNote;
@@ -57,6 +61,10 @@ Finding programs(const SlurmFacts& facts) {
             .advice = "apt install slurm-client; or name a slurmrestd: slurm.rest (--slurm-rest)"};
   }
   const Answer& sbatch = answer_in(facts.answers, "sbatch");
+  // Without a configuration they do not even tell their version.
+  if (!sbatch.is_good() && !controller_answers(facts)) {
+    return {.subject = subject, .text = "are there, " + sbatch.path, .advice = {}};
+  }
   if (!sbatch.is_good()) {
     return {.subject = subject,
             .verdict = bad,
@@ -81,10 +89,6 @@ std::string configured(const SlurmFacts& facts, const std::string& key) {
     return first_line(line.substr(equals + 1));
   }
   return "";
-}
-
-bool controller_answers(const SlurmFacts& facts) {
-  return answer_in(facts.answers, "ping").output.find(" is UP") != std::string::npos;
 }
 
 Finding config_file(const SlurmFacts& facts) {
@@ -257,7 +261,8 @@ std::optional<Finding> accounting(const SlurmFacts& facts) {
 
 std::optional<Finding> pmix(const SlurmFacts& facts) {
   const Answer& answer = answer_in(facts.answers, "mpi");
-  if (!answer.is_there()) return std::nullopt;
+  // Without a configuration srun lists nothing.
+  if (!answer.is_there() || (!answer.is_good() && !controller_answers(facts))) return std::nullopt;
   // Some versions list them on standard error.
   const std::string listed = answer.output + "\n" + answer.errors;
   if (listed.find("pmix") != std::string::npos) {

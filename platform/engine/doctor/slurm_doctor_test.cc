@@ -111,6 +111,11 @@ TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
   expect(facts, "munge", Verdict::kLacks, "munge: no socket");
   EXPECT_EQ(finding_on(facts, "accounting").subject, "none");
 
+  facts.answers["sbatch"] =
+      facts.answers["mpi"] = {.path = "/usr/bin/sbatch", .code = 1, .errors = "no configuration\n"};
+  expect(facts, "Slurm's programs", Verdict::kFine, "are there, /usr/bin/sbatch");
+  EXPECT_EQ(finding_on(facts, "PMIx").subject, "none");
+
   facts.answers["ping"] = {.path = "/usr/bin/scontrol", .was_late = true};
   facts.config_file.clear();
   expect(facts, "the controller", Verdict::kFails, "it did not answer in time");

@@ -16,8 +16,8 @@
 #include "base/unique_fd.h"
 #include "engine/doctor/slurm_doctor.h"
 #include "engine/slurm/callback_site.h"
-#include "engine/slurm/open_client.h"
 #include "engine/slurm/node_brief.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/slurm_environment.h"
 #include "engine/slurm/slurm_listing.h"
 

@@ -1,0 +1,166 @@
+#include "make_engine.h"
+
+#include <utility>
+
+#include "cli/paths.h"
+#include "engine/container/container_engine.h"
+#include "engine/container/host_texts.h"
+#include "engine/process/declared_gpus.h"
+#include "engine/process/host_facts.h"
+#include "engine/process/process_engine.h"
+#include "engine/slurm/slurm_engine.h"
+#include "store/postgres_store.h"
+#include "workspace/tree_store.h"
+
+namespace muster {
+
+using base::Result;
+using cli::Paths;
+using cli::ServeOptions;
+
+namespace {
+
+/// What the jobs of a server that is shared must not get at: with the unix socket, the key or the
+/// database they could do all that the server can. Who has a server alone could do that anyway, and
+/// their jobs may well submit others.
+Result<std::vector<std::filesystem::path>> hidden_from_jobs(
+    const std::filesystem::path& jobs_folder, const ServeOptions& options) {
+  if (options.listen.empty()) return std::vector<std::filesystem::path>();
+  MUSTER_TRY(const Paths paths, cli::paths_here(options.state_folder));
+  std::vector<std::filesystem::path> hidden{paths.socket.parent_path(), paths.state_folder,
+                                            jobs_folder};
+  for (const auto& file : {options.secret_key_file, options.tls_key, options.store_password_file}) {
+    if (file) hidden.push_back(*file);
+  }
+  if (!options.store.empty() && !store::is_postgres_url(options.store)) {
+    for (const char* ending : {"", "-wal", "-shm"}) hidden.emplace_back(options.store + ending);
+  }
+  return hidden;
+}
+
+auto tree_unpacker(const std::filesystem::path& jobs_folder) {
+  return [trees = workspace::TreeStore(cli::trees_folder(jobs_folder))](
+             const std::string& project, const std::string& tree,
+             const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
+}
+
+Result<std::unique_ptr<engine::Engine>> make_container_engine(
+    base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
+  engine::ContainerEngineOptions how{.folder = jobs_folder,
+                                     .programs = shim_path().parent_path(),
+                                     .log_quota = static_cast<uint64_t>(options.log_quota),
+                                     .unpack_tree = tree_unpacker(jobs_folder)};
+  MUSTER_TRY(how.hosts, container_hosts(options));
+  MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
+  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  if (!how.hidden.empty()) {
+    for (auto& way : engine::ways_in(how.hosts)) how.hidden.push_back(std::move(way));
+  }
+  MUSTER_TRY(auto engine, engine::ContainerEngine::open(loop, std::move(how)));
+  return std::unique_ptr<engine::Engine>(std::move(engine));
+}
+
+engine::slurm::Sharing sharing_of(const std::string& word) {
+  if (word == "yes") return engine::slurm::Sharing::kYes;
+  return word == "no" ? engine::slurm::Sharing::kNo : engine::slurm::Sharing::kAuto;
+}
+
+Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
+                                                          const std::filesystem::path& jobs_folder,
+                                                          const ServeOptions& options) {
+  engine::slurm::SlurmEngineOptions how = slurm_options(options);
+  how.folder = jobs_folder;
+  MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
+  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  how.storage_folder = options.storage_folder.value_or(cli::storage_folder(jobs_folder));
+  how.unpack_tree = tree_unpacker(jobs_folder);
+  MUSTER_TRY(auto engine, engine::SlurmEngine::open(loop, std::move(how)));
+  return std::unique_ptr<engine::Engine>(std::move(engine));
+}
+
+Result<std::unique_ptr<engine::Engine>> make_process_engine(
+    base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
+  engine::ProcessEngineOptions how{.folder = jobs_folder,
+                                   .shim = shim_path(),
+                                   .task_slots = options.task_slots,
+                                   .node_pool = options.node_pool,
+                                   .topology = options.topology};
+  how.log_quota = static_cast<uint64_t>(options.log_quota);
+  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
+  how.storage_folder = options.storage_folder.value_or(cli::storage_folder(jobs_folder));
+  how.unpack_tree = tree_unpacker(jobs_folder);
+  if (!options.declared_gpus.empty()) {
+    MUSTER_TRY(how.declared_gpus, engine::parse_declared_gpus(options.declared_gpus));
+  }
+  return std::make_unique<engine::ProcessEngine>(loop, std::move(how));
+}
+
+}  // namespace
+
+/// The shim stands beside this program where it was built, and in ../libexec where it is installed.
+std::filesystem::path shim_path() {
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path installed = folder.parent_path() / "libexec/muster/muster-shim";
+  return std::filesystem::exists(installed) ? installed : folder / "muster-shim";
+}
+
+/// Muster's own remote shell; empty: it was left out.
+std::string remote_shell_path() {
+  const std::filesystem::path path = shim_path().parent_path() / "muster-rsh";
+  return std::filesystem::exists(path) ? path.string() : "";
+}
+
+Result<std::vector<engine::ContainerHostOptions>> container_hosts(const ServeOptions& options) {
+  engine::Surroundings here = engine::surroundings_here();
+  if (options.docker_cert_path) {
+    here.variable = [variable = here.variable,
+                     folder = options.docker_cert_path->string()](const std::string& name) {
+      return name == "DOCKER_CERT_PATH" ? folder : variable(name);
+    };
+  }
+  const engine::HostTexts texts{
+      .endpoints = options.container_hosts,
+      .addresses = options.host_addresses,
+      .gpus = options.host_gpus,
+      .certificates = options.docker_cert_path.value_or(std::filesystem::path()),
+      .own_name = engine::host_name(),
+      .own_gpus = options.declared_gpus};
+  MUSTER_TRY(auto hosts, engine::read_hosts(texts, here));
+  for (engine::ContainerHostOptions& host : hosts) {
+    host.pool = options.node_pool;
+    host.task_slots = options.task_slots;
+    host.topology = options.topology;
+  }
+  return hosts;
+}
+
+engine::slurm::SlurmEngineOptions slurm_options(const ServeOptions& options) {
+  return {.programs = shim_path().parent_path(),
+          .programs_on_nodes = options.slurm_programs,
+          .version = MUSTER_VERSION,
+          .rest = options.slurm_rest,
+          .rest_user = options.slurm_rest_user,
+          .token_command = options.slurm_token_command,
+          .callback_bind = options.slurm_callback_bind,
+          .callback_port = options.slurm_callback.port,
+          .callback_hosts = options.slurm_callback.hosts,
+          .sharing = sharing_of(options.slurm_shared),
+          .node_folder = options.slurm_node_folder,
+          .tasks_per_node = options.slurm_tasks_per_node,
+          .accounts = options.slurm_accounts,
+          .default_account = options.slurm_default_account,
+          .qos = options.slurm_qos,
+          .sbatch_options = options.slurm_options,
+          .log_quota = static_cast<uint64_t>(options.log_quota)};
+}
+
+Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
+                                                    const std::filesystem::path& jobs_folder,
+                                                    const ServeOptions& options) {
+  if (options.engine == "container") return make_container_engine(loop, jobs_folder, options);
+  if (options.engine == "slurm") return make_slurm_engine(loop, jobs_folder, options);
+  return make_process_engine(loop, jobs_folder, options);
+}
+
+}  // namespace muster

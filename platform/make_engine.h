@@ -1,0 +1,40 @@
+// How main.cc makes engines of what a server was told, and where Muster's own programs are.
+//
+// Blocking: files of the configuration are read, hosts and clusters are met.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "cli/serve_options.h"
+#include "engine/container/options.h"
+#include "engine/engine.h"
+#include "engine/slurm/options.h"
+
+namespace muster {
+
+/// The shim stands beside this program where it was built, and in ../libexec where it is installed.
+std::filesystem::path shim_path();
+
+/// Muster's own remote shell; empty: it was left out.
+std::string remote_shell_path();
+
+/// The engine that the options name.
+///
+/// Errors: kInvalid: a text of the options cannot be read; those of the engine.
+base::Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
+                                                          const std::filesystem::path& jobs_folder,
+                                                          const cli::ServeOptions& options);
+
+/// The hosts that containers run on.
+base::Result<std::vector<engine::ContainerHostOptions>> container_hosts(
+    const cli::ServeOptions& options);
+
+/// How Slurm is asked and where nodes call back; nothing of the folder of the jobs.
+engine::slurm::SlurmEngineOptions slurm_options(const cli::ServeOptions& options);
+
+}  // namespace muster
