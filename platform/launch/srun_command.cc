@@ -50,13 +50,13 @@ Result<void> check_srun_program(const std::vector<std::string>& program) {
   }
   const auto launcher = launcher_of(program);
   if (!launcher || is_own_srun(program)) return {};
-  return Error{.code = ErrorCode::kRefused,
-               .what = "with --launch srun the command is what each rank runs, and '" +
-                       base::shell_joined(program) + "' calls " + *launcher +
-                       ", which starts ranks itself",
-               .advice = "leave " + *launcher +
-                         " and its options out (--workers and --slots say how many ranks there "
-                         "are), or use --launch agent"};
+  return Error{
+      .code = ErrorCode::kRefused,
+      .what = "with --launch srun the command is what each rank runs, and '" +
+              base::shell_joined(program) + "' calls " + *launcher + ", which starts ranks itself",
+      .advice = "leave " + *launcher +
+                " and its options out (--workers and --slots-per-worker say how many ranks there "
+                "are), or use --launch agent"};
 }
 
 std::vector<std::string> srun_command(const SrunSite& site, const std::vector<SrunHost>& hosts,
@@ -66,14 +66,15 @@ std::vector<std::string> srun_command(const SrunSite& site, const std::vector<Sr
       // Beside the step in which the tasks themselves run, with all that they have.
       "--overlap",
       // Ranks are counted by slots, whatever CPUs Slurm counts.
-      "--overcommit", "--cpu-bind=none", "--nodes=" + std::to_string(nodes_of(hosts)),
+      "--overcommit", "--nodes=" + std::to_string(nodes_of(hosts)),
       "--ntasks=" + std::to_string(ranks_of(hosts)), "--distribution=arbitrary",
       "--nodelist=" + site.folder + "/" + kSrunNodesFile,
       // As mpirun: one that fails ends all, one that has ended waits for the others, and the first
       // reads what is typed.
       "--kill-on-bad-exit=1", "--wait=0", "--input=0",
-      // Of the launcher, which the nodes need not have.
-      "--chdir=/", site.joiner, "--join", tasks_of(hosts)};
+      // Folder and variables of the launcher are nothing to a rank, which has those of its task.
+      "--chdir=/", "--export=" + std::string(kAttemptFolder), site.joiner, "--join",
+      tasks_of(hosts)};
   command.insert(command.end(), program.begin(), program.end());
   return command;
 }

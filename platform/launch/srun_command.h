@@ -29,6 +29,10 @@ struct SrunSite {
 /// In the generated folder of the launcher: the node of each rank, a line each.
 inline constexpr const char* kSrunNodesFile = "srun_nodes";
 
+/// The variable that says to JOINER where the folders of the gang's tasks lie on the node: the
+/// engine sets it for the launcher.
+inline constexpr const char* kAttemptFolder = "MUSTER_ATTEMPT_FOLDER";
+
 /// Whether the command is an srun of the user's own, which is run as it is.
 bool is_own_srun(const std::vector<std::string>& program);
 

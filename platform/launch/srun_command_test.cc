@@ -21,9 +21,9 @@ TEST(SrunCommand, NamesTheNodesTheTasksAndTheProgramOfARank) {
       kHere, {{.task = "worker-0", .node = "n1", .slots = 2}, {.task = "worker-1", .node = "n2"}},
       {"./train", "--rate", "1"});
   EXPECT_EQ(command.front(), "/usr/bin/srun");
-  for (const char* word :
-       {"--mpi=pmix", "--overlap", "--nodes=2", "--ntasks=3", "--distribution=arbitrary",
-        "--nodelist=/generated/srun_nodes", "--kill-on-bad-exit=1", "--input=0"}) {
+  for (const char* word : {"--mpi=pmix", "--overlap", "--nodes=2", "--ntasks=3",
+                           "--distribution=arbitrary", "--nodelist=/generated/srun_nodes",
+                           "--kill-on-bad-exit=1", "--input=0", "--export=MUSTER_ATTEMPT_FOLDER"}) {
     EXPECT_NE(std::find(command.begin(), command.end(), word), command.end()) << word;
   }
   EXPECT_EQ(Words(command.end() - 6, command.end()),

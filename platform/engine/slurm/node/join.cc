@@ -23,6 +23,7 @@
 #include "engine/shim/inner.h"
 #include "engine/shim/plan.h"
 #include "engine/slurm/node/join_plan.h"
+#include "launch/srun_command.h"
 
 namespace muster::engine::slurm {
 
@@ -62,7 +63,7 @@ Error not_there(const JoiningRank& rank, const Variables& step) {
 Result<Place> find_place(const std::string& tasks, const Variables& step) {
   Place place;
   MUSTER_TRY(place.rank, joining_rank(tasks, step));
-  const auto attempt = step.find(kAttemptFolder);
+  const auto attempt = step.find(launch::kAttemptFolder);
   if (attempt == step.end()) return not_there(place.rank, step);
   const TaskFolder folder{std::filesystem::path(attempt->second) / place.rank.task};
   const auto text = base::read_file(folder.running(), 4096);

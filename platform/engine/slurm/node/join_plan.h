@@ -30,8 +30,4 @@ base::Result<JoiningRank> joining_rank(std::string_view tasks, const Variables& 
 std::vector<std::string> environment_of_rank(const std::vector<std::string>& task,
                                              const Variables& step, const JoiningRank& rank);
 
-/// Where the folders of the gang's tasks lie on the node, for the ranks that its launcher has
-/// started.
-inline constexpr const char* kAttemptFolder = "MUSTER_ATTEMPT_FOLDER";
-
 }  // namespace muster::engine::slurm

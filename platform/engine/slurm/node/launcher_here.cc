@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/number.h"
-#include "engine/slurm/node/join_plan.h"
 #include "engine/slurm/node_list.h"
 #include "launch/srun_command.h"
 
@@ -64,7 +63,7 @@ launch::TaskPlan launcher_here(launch::TaskPlan plan, const Variables& variables
   for (const auto& [name, value] : variables) {
     if (is_of_the_job(name)) plan.environment[name] = value;
   }
-  plan.environment[kAttemptFolder] = attempt_folder;
+  plan.environment[launch::kAttemptFolder] = attempt_folder;
   const int component = component_with(nodes_in(plan), variables);
   if (component >= 0) {
     plan.argv.insert(plan.argv.begin() + 1, "--het-group=" + std::to_string(component));
