@@ -15,6 +15,12 @@ constexpr int kFirstFault = 400;
 constexpr const char* kDescription = "/openapi/v3";
 constexpr const char* kOldDescription = "/openapi";
 
+/// With an id it was taken, whatever else is said (that it is held, for one).
+bool is_taken(const std::string& body) {
+  const auto id = read_rest_submitted(body);
+  return id && *id != 0;
+}
+
 std::string no_common_version(const RestPaths& paths) {
   std::string theirs;
   for (const int version : paths.versions) {
@@ -130,11 +136,11 @@ void RestClient::Impl::has_answered(const std::shared_ptr<RestAsk>& ask, const A
     }
     return answered(std::move(error));
   }
-  const auto faults = read_rest_faults(answer->body);
-  // With an id it was taken, whatever else is said (that it is held, for one).
-  const auto id = read_rest_submitted(answer->body);
-  const bool is_taken = ask->submission != nullptr && id && *id != 0;
-  const bool is_done = is_taken || (answer->status < kFirstFault && faults.empty());
+  // What is large is no fault, and is not read here.
+  const bool is_small = answer->body.size() <= kReadAtOnce;
+  const auto faults = is_small ? read_rest_faults(answer->body) : std::vector<RestFault>();
+  const bool is_done = (ask->submission != nullptr && is_taken(answer->body)) ||
+                       (answer->status < kFirstFault && faults.empty());
   if (is_done) {
     return answered(std::make_shared<const std::string>(std::move(answer->body)));
   }
