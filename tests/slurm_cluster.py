@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from pathlib import Path
 
 from engine_machine import children_of
@@ -45,7 +46,7 @@ class SlurmCluster(SlurmCommands):
                  apart=False, settings=""):
         super().__init__(Path(tempfile.mkdtemp(prefix="slurm-")), [f"n{number + 1}" for number in range(nodes)])
         self.folder.chmod(0o755)
-        self._apart = apart
+        self.is_apart = apart
         self._controller = None
         self._munged = None
         self._slurmds = {}
@@ -114,7 +115,7 @@ class SlurmCluster(SlurmCommands):
     def left_on_nodes(self):
         """Files and processes that jobs have left on nodes that are `apart`, in words."""
         left = []
-        for node in self._slurmds if self._apart else []:
+        for node in self._slurmds if self.is_apart else []:
             left += [str(path) for path in self.tmp_of(node).iterdir() if path.name != self.folder.name]
             left += [f"{node}: process {describe(pid)}" for pid in _descendants_but_slurm(self._slurmds[node].pid)]
         return left
@@ -188,7 +189,7 @@ class SlurmCluster(SlurmCommands):
 
     def _spawn_slurmd(self, node):
         place = []
-        if self._apart:
+        if self.is_apart:
             own = self.tmp_of(node)
             (own / self.folder.name).mkdir(exist_ok=True)
             place = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
@@ -200,7 +201,7 @@ class SlurmCluster(SlurmCommands):
 
     def _end_slurmd(self, node, number):
         slurmd = self._slurmds.pop(node)
-        if not self._apart:
+        if not self.is_apart:
             return slurmd.end(number)
         inside = children_of(slurmd.pid)
         slurmd.end(signal.SIGKILL)
@@ -227,7 +228,7 @@ class SlurmCluster(SlurmCommands):
 
     def _processes_on(self, node):
         """Of a node that is `apart` all end with its slurmd's namespace."""
-        if self._apart:
+        if self.is_apart:
             return []
         return steps_of(self.folder / "log" / f"{node}.log")
 

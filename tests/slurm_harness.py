@@ -14,6 +14,7 @@ A test class of another engine, which inherits from MusterTest, runs on Slurm by
 
 import json
 import re
+import tempfile
 from pathlib import Path
 
 from muster_harness import Muster, MusterTest
@@ -32,6 +33,12 @@ class SlurmMuster(Muster):
         super().__init__()
         self.cluster = cluster
         self._node_folders_before = _node_folders()
+        if cluster.is_apart:
+            # Its state stays where no node sees it; what a user works on lies in a home that all see.
+            self.work = Path(tempfile.mkdtemp(prefix="work-", dir=cluster.folder))
+            self.home = self.work / "home"
+            self.home.mkdir()
+            self.environment["HOME"] = str(self.home)
         self.environment |= {"MUSTER_ENGINE": "slurm"} | cluster.environment
         lines = [f"  {key}: {json.dumps(value)}" for key, value in (settings or {}).items()]
         if lines or more:
@@ -78,8 +85,8 @@ class SlurmMuster(Muster):
 class SlurmTest(MusterTest):
     """One server for each test, one cluster for all."""
 
-    CLUSTER = {}
-    SETTINGS = {}
+    CLUSTER: dict = {}
+    SETTINGS: dict = {}
     MORE = ""
 
     @classmethod

@@ -33,6 +33,7 @@ SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=256
 GresTypes=gpu
 SlurmdParameters=config_overrides
 ReturnToService=2

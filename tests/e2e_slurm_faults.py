@@ -1,0 +1,303 @@
+"""What goes wrong around a job on Slurm: daemons that die, a controller that is away or forgets, replies that
+are lost, a server that is killed at every stage. No job is lost, none runs twice, and what was the matter is
+said."""
+
+import json
+
+from muster_harness import main, processes_naming, read_bytes
+from slurm_harness import SlurmTest
+
+# An sbatch that hands the job in and loses the reply, once: as when the connection breaks.
+LOSING_SBATCH = """#!/bin/sh
+if mkdir {once} 2>/dev/null; then
+  /usr/bin/sbatch "$@" >/dev/null
+  echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+  exit 1
+fi
+exec /usr/bin/sbatch "$@"
+"""
+
+# One that does not come back before it is told to.
+SLOW_SBATCH = """#!/bin/sh
+echo $$ >> {pids}
+head -c 1 {gate} >/dev/null
+exec /usr/bin/sbatch "$@"
+"""
+
+
+class Faults(SlurmTest):
+
+    def counted(self, name="job", *flags):
+        """A job that writes down each of its starts and runs until its gate opens: (starts, gate)."""
+        starts = self.muster.work / f"{name}.starts"
+        gate = self.muster.gate(f"{name}.gate")
+        self.submit(name, f"echo $MUSTER_RESTART_COUNT >> {starts}; {gate.wait}; echo over", *flags)
+        return starts, gate
+
+    def await_starts(self, starts, count):
+        self.cluster.until(lambda: starts.exists() and len(starts.read_text().split()) == count,
+                           f"it has started {count} times")
+
+
+class TheController(Faults):
+
+    def test_killed_and_started_again_it_finds_jobs_that_have_gone_on(self):
+        starts, gate = self.counted()
+        self.await_starts(starts, 1)
+
+        self.cluster.kill_controller()
+        self.cluster.until(lambda: "does not answer" in self.muster.run("get", "job").stdout,
+                           "Muster says that it does not answer")
+        self.assertEqual(self.muster.job("job")["phase"], "Running")
+        self.cluster.start_controller()
+
+        self.cluster.until(lambda: "does not answer" not in self.muster.run("get", "job").stdout,
+                           "Muster says so no more")
+        gate.open()
+        job = self.ends_well("job")
+        self.assertEqual(job["attempt"], 1)
+        self.assertEqual(len(starts.read_text().split()), 1)
+
+    def test_while_it_is_away_jobs_are_taken_ended_and_stopped(self):
+        running, gate = self.counted("running")
+        self.await_starts(running, 1)
+        self.submit("stopped", "sleep infinity")
+        self.muster.await_phase("stopped", "Running")
+
+        self.cluster.kill_controller()
+        self.submit("later", "echo later")
+        self.muster.run("stop", "stopped")
+        gate.open()
+        self.ends_well("running")
+        self.cluster.until(lambda: "does not answer" in self.muster.run("explain", "later").stdout,
+                           "who waits is told why")
+        self.cluster.start_controller()
+
+        self.ends_well("later")
+        self.assertEqual(self.muster.ended("stopped")["phase"], "Stopped")
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is left of them")
+        self.assertEqual(len(self.muster.slurm_jobs("later")), 1)
+
+    def test_one_that_hangs_holds_nobody_up(self):
+        starts, gate = self.counted()
+        self.await_starts(starts, 1)
+
+        self.cluster.freeze_controller()
+        try:
+            self.muster.run("list", bound=10)
+            self.submit("later", "echo later")
+            gate.open()
+            self.ends_well("job")
+            # Long enough for an answer that was not in time: what it has submitted comes to light later.
+            self.cluster.until(lambda: "Slurm" in self.muster.run("explain", "later").stdout
+                               and "answer" in self.muster.run("explain", "later").stdout, "it is said")
+        finally:
+            self.cluster.thaw_controller()
+
+        self.ends_well("later")
+        self.assertEqual(len(self.muster.slurm_jobs("later")), 1, "it was submitted once")
+
+    def test_one_that_has_forgotten_a_job_gets_it_again(self):
+        holder = self.fill()
+        self.cluster.kill_controller()  # and all that is known so far is saved
+        self.cluster.start_controller()
+        self.submit("job", "echo here")
+        self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")
+
+        self.cluster.kill_controller(saved=False)
+        self.cluster.start_controller()
+
+        self.let_go(holder)
+        self.ends_well("job")
+
+
+class Nodes(Faults):
+
+    def test_a_node_that_dies_ends_the_attempt_and_another_runs_elsewhere(self):
+        starts, gate = self.counted()
+        self.await_starts(starts, 1)
+        node = self.muster.job("job")["tasks"][0]["node"]
+
+        self.cluster.kill_node(node)
+        try:
+            self.await_starts(starts, 2)
+            after = self.muster.job("job")
+            self.assertNotEqual(after["tasks"][0]["node"], node)
+            self.assertEqual(after["attempt"], 2)
+        finally:
+            self.cluster.start_node(node)
+        gate.open(2)
+        self.ends_well("job")
+        self.assertEqual(self.muster.job("job")["attempt"], 2)
+
+    def test_a_slurmd_that_dies_alone_leaves_no_second_copy_running(self):
+        starts, gate = self.counted()
+        self.await_starts(starts, 1)
+        node = self.muster.job("job")["tasks"][0]["node"]
+
+        # The task goes on where nobody looks after it any more, until its server tells it to end.
+        self.cluster.kill_node(node, with_tasks=False)
+        try:
+            self.await_starts(starts, 2)
+            self.cluster.until(lambda: len(self.waiting_at_gates()) == 1, "one copy is left")
+        finally:
+            self.cluster.start_node(node)
+        gate.open(2)
+        self.ends_well("job")
+
+    def test_a_drained_node_is_shown_and_taken_no_more(self):
+        gate, follow = self.at_the_gate("job")
+        node = self.muster.job("job")["tasks"][0]["node"]
+        for name in self.cluster.nodes:
+            if name != node:
+                self.cluster.drain(name, "its fan is loud")
+                self.addCleanup(self.cluster.undrain, name)
+
+        # Only the node of the first is left, and it has room: what runs there goes on.
+        self.submit("two", "echo two")
+        self.ends_well("two")
+        self.assertEqual(self.muster.job("two")["tasks"][0]["node"], node)
+        other = next(name for name in self.cluster.nodes if name != node)
+        self.cluster.until(lambda: "its fan is loud" in self.muster.run("nodes", code=None).stdout
+                           or "its fan is loud" in self.muster.run("node", "list", code=None).stdout,
+                           f"{other} is shown with its reason", bound=90)
+        gate.open()
+        self.assertEqual(follow.finish(), 0, follow.errors)
+
+    def waiting_at_gates(self):
+        return [pid for pid in processes_naming(str(self.muster.work / "job.gate"))
+                if read_bytes(f"/proc/{pid}/comm").strip() == b"head"]
+
+
+class Replies(Faults):
+
+    def shadow(self, program, text):
+        """Puts `text` before Slurm's own in the server's PATH."""
+        folder = self.muster.work / "bin"
+        folder.mkdir(exist_ok=True)
+        path = folder / program
+        path.write_text(text)
+        path.chmod(0o755)
+        self.muster.environment["PATH"] = f"{folder}:{self.muster.environment['PATH']}"
+
+    def test_a_lost_reply_is_looked_up_before_anything_is_sent_again(self):
+        self.shadow("sbatch", LOSING_SBATCH.format(once=self.muster.work / "once"))
+        starts, gate = self.counted()
+
+        self.await_starts(starts, 1)
+
+        self.assertEqual(len(self.muster.slurm_jobs("job")), 1)
+        gate.open()
+        self.ends_well("job")
+        self.assertTrue((self.muster.work / "once").exists(), "the first sbatch was not the one that loses replies")
+        self.assertEqual(len(starts.read_text().split()), 1)
+
+    def test_a_server_killed_while_it_submits_submits_once(self):
+        pids = self.muster.work / "pids"
+        submitting = self.muster.gate("submitting")
+        self.shadow("sbatch", SLOW_SBATCH.format(pids=pids, gate=self.muster.work / "submitting"))
+        starts, gate = self.counted()
+        self.cluster.until(pids.exists, "sbatch runs")
+
+        self.muster.kill_server()
+        submitting.open(8)  # what was under way goes on without it, and what comes after is not held
+        self.muster.jobs()
+
+        self.await_starts(starts, 1)
+        gate.open()
+        self.ends_well("job")
+        self.assertEqual(len(starts.read_text().split()), 1)
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing else of it is in the queue")
+
+
+class TheServer(Faults):
+
+    def test_killed_while_a_job_waits_it_finds_it_again(self):
+        holder = self.fill()
+        starts, gate = self.counted()
+        identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
+
+        self.muster.kill_server()
+        self.assertEqual(self.muster.job("job")["phase"], "Queued")
+
+        self.let_go(holder)
+        self.await_starts(starts, 1)
+        self.assertEqual(self.muster.slurm_job("job")["id"], identity)
+        gate.open()
+        self.ends_well("job")
+        self.assertEqual(len(self.muster.slurm_jobs("job")), 1)
+
+    def test_down_while_slurm_starts_a_job_it_starts_it_when_it_is_back(self):
+        holder = self.fill()
+        starts, gate = self.counted()
+        identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
+
+        self.muster.kill_server()
+        self.let_go(holder)
+        self.cluster.await_state(identity, "RUNNING")
+        self.muster.jobs()
+
+        self.await_starts(starts, 1)
+        gate.open()
+        job = self.ends_well("job")
+        self.assertEqual(job["attempt"], 1)
+
+    def test_killed_while_jobs_run_it_takes_them_up_with_every_line(self):
+        gate, follow = self.at_the_gate("job")
+        self.muster.kill_server()
+        self.assertEqual(self.muster.job("job")["phase"], "Running")
+
+        gate.open()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertEqual(self.muster.job("job")["attempt"], 1)
+        self.assertEqual(self.muster.logs("job").splitlines(), ["[main] begun", "[main] over"])
+
+    def test_down_while_a_job_ends_it_hears_of_the_end(self):
+        starts, gate = self.counted()
+        self.await_starts(starts, 1)
+        self.muster.kill_server()
+        gate.open()
+        self.cluster.until(lambda: not self.task_processes(), "the task has ended")
+
+        self.ends_well("job")
+        self.assertEqual(self.muster.logs("job").splitlines(), ["[main] over"])
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over")
+
+    def test_cancelled_in_slurm_while_it_is_down_is_found_out(self):
+        starts, _ = self.counted()
+        self.await_starts(starts, 1)
+        identity = self.muster.slurm_job("job")["id"]
+        self.muster.kill_server()
+        self.cluster.run("scancel", identity)
+        self.cluster.await_state(identity, "CANCELLED")
+
+        job = self.muster.ended("job")
+
+        self.assertIn("cancelled in Slurm", json.dumps(job))
+        self.assertEqual(len(starts.read_text().split()), 1)
+
+    def test_killed_again_and_again_it_doubles_nothing(self):
+        starts, gate = self.counted()
+        for _ in range(6):
+            self.muster.kill_server()
+            self.muster.jobs()
+        self.await_starts(starts, 1)
+
+        gate.open()
+        self.ends_well("job")
+        self.assertEqual(len(starts.read_text().split()), 1)
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is in the queue")
+
+    def task_processes(self):
+        return [pid for pid in processes_naming(str(self.muster.work / "job.gate"))
+                if read_bytes(f"/proc/{pid}/comm").strip() in (b"head", b"sh")]
+
+
+class NodesWithFilesOfTheirOwn(TheServer):
+    """What nobody but the node sees is not lost with the server either."""
+    CLUSTER = {"apart": True}
+
+
+if __name__ == "__main__":
+    main()
