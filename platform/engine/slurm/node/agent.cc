@@ -128,8 +128,8 @@ void Agent::heed(const StartOrder& order) {
       });
   task_->on_end([this] { leave_if_done(); });
   task_->tell_anew(welcome_);
-  if (signal_) task_->stop(StopMode::kGraceful);
   task_->start();
+  if (signal_) task_->stop(StopMode::kGraceful);
 }
 
 void Agent::heed(const StopOrder& order) {

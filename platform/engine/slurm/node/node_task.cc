@@ -71,12 +71,10 @@ NodeTask::~NodeTask() = default;
 void NodeTask::start() {
   if (auto prepared = prepare(); !prepared) return answered(std::move(prepared).error());
   if (order_.is_shared) return launch();
+  is_fetching_ = true;
   trees_.fetch(folder_.path.parent_path().parent_path(), order_.trees, [this](Result<void> here) {
+    if (!std::exchange(is_fetching_, false)) return;  // stopped meanwhile
     if (!here) return answered(std::move(here).error());
-    if (was_stopped_) {
-      return answered(Error{.code = ErrorCode::kUnavailable,
-                            .what = "was stopped while its files were being brought"});
-    }
     launch();
   });
 }
@@ -100,8 +98,8 @@ Result<void> NodeTask::prepare() {
 
 void NodeTask::launch() {
   const Variables variables = variables_of(base::current_environment());
-  auto plan = launcher_here(plan_here(order_.plan, facts_), variables,
-                            folder_.path.parent_path().string());
+  auto plan =
+      launcher_here(plan_here(order_.plan, facts_), variables, folder_.path.parent_path().string());
   engine_->start(gang_, {std::move(plan)}, [this](Result<void> started) {
     answered(started ? std::nullopt : std::optional(std::move(started).error()));
   });
@@ -215,7 +213,10 @@ void NodeTask::grown(bool log, bool ranks) {
 // --- orders
 
 void NodeTask::stop(StopMode mode) {
-  was_stopped_ = true;
+  if (std::exchange(is_fetching_, false)) {
+    return answered(Error{.code = ErrorCode::kUnavailable,
+                          .what = "was stopped while its files were being brought"});
+  }
   if (engine_) engine_->stop(gang_, {name_}, mode);
 }
 

@@ -83,7 +83,7 @@ class NodeTask {
   TreeFetch trees_;
   FolderSender artifacts_;
   std::optional<StartAnswer> answer_;
-  bool was_stopped_ = false;
+  bool is_fetching_ = false;
   bool has_answered_ = false;
   std::optional<TaskEnded> end_;
   std::optional<Welcome> welcome_;  ///< while the server hears
