@@ -63,7 +63,7 @@ TEST(SlurmDoctor, OfAClusterThatHasAllSaysWhatItHas) {
   expect(facts, "slurm.conf", Verdict::kFine, "/etc/slurm/slurm.conf");
   expect(facts, "the controller", Verdict::kFine,
          "atlas: Slurmctld(primary) at head is UP; Slurmctld(backup) at spare is DOWN");
-  expect(facts, "munge", Verdict::kFine, "answers");
+  expect(facts, "credentials", Verdict::kFine, "the controller trusts them (auth/munge)");
   expect(facts, "slurmrestd", Verdict::kNote, "none was found");
   expect(facts, "accounting", Verdict::kFine, "slurmdbd answers");
   expect(facts, "PMIx", Verdict::kFine, "srun starts MPI's ranks, pmix_v4");
@@ -122,12 +122,14 @@ TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
   expect(facts, "slurm.conf", Verdict::kLacks, "none was found");
 }
 
-TEST(SlurmDoctor, MungeIsAskedForWhereTheClusterUsesIt) {
+TEST(SlurmDoctor, MungeIsLookedAtWhereTheControllerDoesNotShowItsTrust) {
   SlurmFacts facts = well();
   facts.answers["munge"] = {};
-  expect(facts, "munge", Verdict::kFails, "is not installed");
-  facts.answers["config"].output = "AuthType = auth/slurm\n";
   EXPECT_EQ(finding_on(facts, "munge").subject, "none");
+  facts.answers["config"] = {.path = "/usr/bin/scontrol", .code = 1, .errors = "denied\n"};
+  expect(facts, "munge", Verdict::kLacks, "is not installed");
+  facts.answers["munge"] = good("munge", "");
+  expect(facts, "munge", Verdict::kFine, "answers");
 }
 
 TEST(SlurmDoctor, ASlurmrestdThatIsConfiguredCountsInThePlaceOfPrograms) {
