@@ -290,7 +290,8 @@ class Controller {
   void room_given(Entry& entry, const engine::RoomGiven& given);
   void room_refused(Entry& entry, const base::Error& error);
   void room_taken_before_it_was_given(Entry& entry, const engine::RoomTaken& taken);
-  void wait_for_another_room(Entry& entry, const std::string& why, std::chrono::milliseconds delay);
+  void wait_for_another_room(Entry& entry, const engine::RoomTaken& taken,
+                             std::chrono::milliseconds delay);
   void cluster_says(Entry& entry, const engine::RoomSays& says);
   void room_taken(Entry& entry, const engine::RoomTaken& taken);
   void decide_without_room(Entry& entry, const engine::RoomTaken& taken);

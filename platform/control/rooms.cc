@@ -158,7 +158,9 @@ void Controller::room_waits(Entry& entry, const RoomWaits& waits) {
                            job.may_start == waits.may_start &&
                            entry.seeking.constraint == waits.constraint;
   if (is_the_same) return;
-  const bool is_of_a_kind = says_the_same(job.reason, waits.reason);
+  const bool has_the_same_word =
+      !waits.constraint.empty() && entry.seeking.constraint == waits.constraint;
+  const bool is_of_a_kind = has_the_same_word || says_the_same(job.reason, waits.reason);
   job.reason = waits.reason;
   job.reason_details = waits.details;
   job.may_start = waits.may_start;

@@ -2,6 +2,7 @@
 // takes its room away: as elsewhere of one that is evicted, whose node is lost, that is stopped or
 // fails by itself.
 #include <algorithm>
+#include <sstream>
 
 #include "control/controller.h"
 #include "control/failure.h"
@@ -19,10 +20,20 @@ using job::TaskPhase;
 
 namespace {
 
-/// With the node that was lost, where its words do not name it.
+/// Its first line, with the node that was lost where that does not name it.
 std::string cause_of(const RoomTaken& taken) {
-  const bool names_it = taken.node.empty() || taken.what.find(taken.node) != std::string::npos;
-  return names_it ? taken.what : taken.what + " (node " + taken.node + ")";
+  const std::string what = taken.what.substr(0, taken.what.find('\n'));
+  const bool names_it = taken.node.empty() || what.find(taken.node) != std::string::npos;
+  return names_it ? what : what + " (node " + taken.node + ")";
+}
+
+/// The lines behind it: what was printed on the node.
+std::vector<std::string> lines_of(const RoomTaken& taken) {
+  std::vector<std::string> lines;
+  std::istringstream text(taken.what);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  if (!lines.empty()) lines.erase(lines.begin());
+  return lines;
 }
 
 bool was_begun(const Job& job) {
@@ -106,10 +117,12 @@ void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
   }
   run.culprit = culprit_of(job, taken);
   run.culprit_lines = last_lines(parts_.engine, engine_gang(job), *run.culprit);
+  std::vector<std::string> lines = lines_of(taken);
+  if (lines.empty()) lines = failure_of(*run.culprit, run.culprit_lines).last_lines;
   fail(entry, {.task = run.culprit->name,
                .cause = cause,
                .advice = taken.advice,
-               .last_lines = run.culprit_lines});
+               .last_lines = std::move(lines)});
 }
 
 /// Nothing of the attempt has been started, and it is not asked for any more: the next one is.
@@ -120,10 +133,10 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
   const std::string cause = cause_of(taken);
   switch (taken.why) {
     case RoomTaken::Why::kEvicted:
-      return wait_for_another_room(entry, cause, {});
+      return wait_for_another_room(entry, taken, {});
     case RoomTaken::Why::kNodeLost:
       if (const auto pause = pause_before_another_try(entry)) {
-        return wait_for_another_room(entry, cause, *pause);
+        return wait_for_another_room(entry, taken, *pause);
       }
       break;
     case RoomTaken::Why::kCancelled:
@@ -134,15 +147,16 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
     case RoomTaken::Why::kFailed:
       break;
   }
-  fail(entry, {.cause = cause, .advice = taken.advice});
+  fail(entry, {.cause = cause, .advice = taken.advice, .last_lines = lines_of(taken)});
   finish(entry, Phase::kFailed);
 }
 
-void Controller::wait_for_another_room(Entry& entry, const std::string& why,
+void Controller::wait_for_another_room(Entry& entry, const RoomTaken& taken,
                                        std::chrono::milliseconds delay) {
   Job& job = entry.job;
-  job.reason = why + "; " + asking_reason();
-  job.reason_details.clear();
+  job.reason = cause_of(taken) + "; " + asking_reason();
+  job.reason_details = lines_of(taken);
+  if (!taken.advice.empty()) job.reason_details.push_back(taken.advice);
   job.may_start.reset();
   note(job, job.reason);
   change(entry);

@@ -200,12 +200,18 @@ TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
 
 TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
   submit(single("one", "default", 1));
-  const RoomTaken lost{.why = Why::kNodeLost, .what = "node n1 did not call back", .node = "n1"};
+  const RoomTaken lost{.why = Why::kNodeLost,
+                       .what = "node n1 did not call back\n  srun: error: no such file",
+                       .advice = "see that it reaches this machine",
+                       .node = "n1"};
   for (int attempt = 1; attempt <= 3; ++attempt) {
     ASSERT_TRUE(engine_.rooms.contains({job("one").id, attempt}));
     tell({job("one").id, attempt}, lost);
     EXPECT_EQ(job("one").phase, Phase::kQueued);
     EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for room");
+    EXPECT_EQ(job("one").reason_details,
+              (std::vector<std::string>{"  srun: error: no such file",
+                                        "see that it reaches this machine"}));
     EXPECT_FALSE(has_asked("one"));  // after a rest
 
     clock_.advance(std::chrono::seconds(10));
@@ -216,6 +222,8 @@ TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
 
   EXPECT_EQ(job("one").phase, Phase::kFailed);
   EXPECT_EQ(job("one").failure->cause, "node n1 did not call back");
+  EXPECT_EQ(job("one").failure->last_lines,
+            std::vector<std::string>{"  srun: error: no such file"});
   EXPECT_TRUE(engine_.plans.empty());
 }
 

@@ -88,6 +88,12 @@ TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
 
   tell(next("one"), waits("QOSMaxGRESPerUser", 13));
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
+  RoomWaits without_estimate = waits("QOSMaxGRESPerUser", 13);
+  without_estimate.reason = "waits in Slurm as job 17: QOSMaxGRESPerUser";
+  tell(next("one"), without_estimate);
+  EXPECT_EQ(job("one").reason, without_estimate.reason);
+  EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
+  tell(next("one"), waits("QOSMaxGRESPerUser", 13));
 
   come_back();
   tell(next("one"), waits("QOSMaxGRESPerUser", 14));
