@@ -5,6 +5,7 @@
 #include "control/controller.h"
 #include "job/role_specs.h"
 #include "job/validate.h"
+#include "launch/plan.h"
 #include "launch/program.h"
 
 namespace muster::control {
@@ -35,6 +36,18 @@ std::vector<job::Task> one_of_each_role(const job::JobSpec& spec) {
   return tasks;
 }
 
+/// What would be refused when it starts, which may be a long time from now.
+Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& images,
+                        const engine::Engine& engine) {
+  if (spec.launch != job::LaunchBy::kSrun) return {};
+  launch::Site site;
+  site.images = images;
+  site.srun = engine.srun_in_tasks();
+  MUSTER_TRY([[maybe_unused]] const job::LaunchFacts chosen,
+             launch::choose_launch({.spec = spec}, site));
+  return {};
+}
+
 }  // namespace
 
 Result<void> Controller::check_submission(const job::JobSpec& spec) const {
@@ -52,6 +65,7 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
                  .advice = "muster project list shows them"};
   }
   MUSTER_CHECK(check_programs(spec));
+  MUSTER_CHECK(check_srun(spec, site_.images, parts_.engine));
   MUSTER_CHECK(check_secrets(spec));
   MUSTER_CHECK(check_trees(spec));
   if (by_name(name_of(spec)) != nullptr) return name_taken(spec.name);

@@ -71,7 +71,7 @@ Result<LaunchFacts> by_ssh_on_request(const std::string& lacks) {
 }
 
 Result<LaunchFacts> by_srun(const Job& job, const Site& site) {
-  if (site.srun.empty() || site.joiner.empty()) {
+  if (site.srun.empty()) {
     return Error{
         .code = ErrorCode::kRefused,
         .what = "--launch srun was asked for, and there is no Slurm whose srun starts ranks",
