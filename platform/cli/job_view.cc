@@ -196,7 +196,7 @@ std::string job_page(const job::Job& job, Time now) {
       {"IMAGE", job.spec.image},
       {"RUNS AS", job.spec.user},
       {"CONTAINER", container_words(job.spec.container)},
-      {"SLURM", slurm_words(job.spec.slurm)},
+      {"SLURM", slurm_words(job)},
       {"LAUNCH", launch_words(job)},
       {"COMMAND", command_of(job.spec)},
       {"FOLDER", job.spec.folder},

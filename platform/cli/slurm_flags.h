@@ -7,7 +7,7 @@
 
 #include "cli/flag_reader.h"
 #include "cli/yaml_fields.h"
-#include "job/spec.h"
+#include "job/job.h"
 
 namespace muster::cli {
 
@@ -17,7 +17,8 @@ job::SlurmSpec read_slurm_flags(FlagReader& reader);
 /// `slurm`, a map with the same names.
 YamlFields::Keys slurm_keys(YamlFields& fields, job::SlurmSpec& slurm);
 
-/// "partition gpu, account vision". Empty where nothing is said.
-std::string slurm_words(const job::SlurmSpec& slurm);
+/// "job 17, partition gpu, account vision": its last job there, as its events tell, and what was
+/// said of it. Empty where there is nothing of either.
+std::string slurm_words(const job::Job& job);
 
 }  // namespace muster::cli

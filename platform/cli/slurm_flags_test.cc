@@ -88,11 +88,20 @@ TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
 }
 
 TEST(SlurmWords, SayWhatWasSaid) {
-  EXPECT_EQ(slurm_words(kAll),
+  EXPECT_EQ(slurm_words({.spec = {.slurm = kAll}}),
             "partition gpu,long, account vision, qos high, reservation spring, "
             "constraint a100&nvlink");
-  EXPECT_EQ(slurm_words({.qos = "high"}), "qos high");
+  EXPECT_EQ(slurm_words({.spec = {.slurm = {.qos = "high"}}}), "qos high");
   EXPECT_EQ(slurm_words({}), "");
+}
+
+TEST(SlurmWords, NameItsLastJobThere) {
+  job::Job job{.events = {{.text = "submitted"}, {.text = "waits in Slurm as job 7: Priority"}}};
+  EXPECT_EQ(slurm_words(job), "job 7");
+  job.events.push_back({.text = "placed on n1, n2 (Slurm job 17), attempt 2"});
+  job.events.push_back({.text = "placed on nowhere (Slurm job ?)"});
+  job.spec.slurm.partition = "gpu";
+  EXPECT_EQ(slurm_words(job), "job 17, partition gpu");
 }
 
 }  // namespace
