@@ -84,7 +84,7 @@ void NodeSocket::take(std::string_view bytes) {
   const auto received = channel_.receive(bytes);
   reader_.add(channel_.take_plain());
   out_.add(channel_.take_encrypted());
-  write();
+  if (!writable_) write();  // else whoever waits for room would not hear of it
   if (!received) return end(received.error().what);
   if (!socket_) return;
   if (!channel_.established()) {

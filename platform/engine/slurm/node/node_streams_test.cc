@@ -162,7 +162,8 @@ TEST_F(NodeStreams, AProgramThatIsHungUpOnEnds) {
   start_sleeper();
   Heard heard;
   exec({.argv = {"sh", "-c",
-                 "trap 'echo hung up >>/generated/hup; exit' HUP; echo in; while :; do sleep 0.05; "
+                 "exec 2>/dev/null; trap 'echo hung up >>/generated/hup; exit' HUP; echo in; while "
+                 ":; do sleep 0.05; "
                  "done"},
         .environment = {}},
        heard);
