@@ -446,8 +446,8 @@ std::string upper(std::string text) {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), engines(), slurm_server_keys(), retention(),
-                      notifying(), scheduling()}) {
+    for (Keys part : {places(), network(), limits(), habits(), engines(), slurm_server_keys(),
+                      retention(), notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

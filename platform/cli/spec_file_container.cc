@@ -76,7 +76,8 @@ YamlFields::Keys container_keys(YamlFields& fields, job::JobSpec& spec) {
            [&](Value value) { read_container(fields, "container", value, spec.container); }},
           {"launch",
            [&](Value value) {
-             fields.word("launch", value, {"auto", "ssh", "agent", "srun"}, job::launch_by_of, spec.launch);
+             fields.word("launch", value, {"auto", "ssh", "agent", "srun"}, job::launch_by_of,
+                         spec.launch);
            }},
           {"replaces_entrypoint", [&](Value value) {
              read_flag(fields, "replaces_entrypoint", value, spec.replaces_entrypoint);
