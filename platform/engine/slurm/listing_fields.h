@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/result.h"
+#include "base/utf8.h"
 
 namespace muster::engine::slurm {
 
@@ -70,8 +71,9 @@ inline std::string value_of(std::string_view field) {
   return field == "(null)" || field == "N/A" ? std::string() : std::string(field);
 }
 
+/// A sentence, which anybody may have typed.
 inline std::string reason_of(std::string_view field) {
-  return field == "None" || field == "none" ? std::string() : value_of(field);
+  return field == "None" || field == "none" ? std::string() : base::as_utf8(value_of(field));
 }
 
 template <typename Number>

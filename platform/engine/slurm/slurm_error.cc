@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace muster::engine::slurm {
 
@@ -182,8 +183,7 @@ std::string sentence_of(std::string_view said) {
   if (sentences.empty()) sentences = std::move(warnings);
   std::string text;
   for (const std::string& each : sentences) text += (text.empty() ? "" : "; ") + each;
-  if (text.size() > kLongestSentence) text = text.substr(0, kLongestSentence) + "...";
-  return text;
+  return base::shortened(base::as_utf8(text), kLongestSentence);
 }
 
 Error refusal_of(std::string_view said, const Submission& submission) {

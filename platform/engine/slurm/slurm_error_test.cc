@@ -120,6 +120,7 @@ TEST(SentenceOf, DropsProgramsWarningsAndWhatIsSaidTwice) {
   EXPECT_EQ(sentence_of("a sentence: error: within"), "a sentence: error: within");
   EXPECT_EQ(sentence_of(""), "");
   EXPECT_LT(sentence_of(std::string(100'000, 'x')).size(), 2000u);
+  EXPECT_EQ(sentence_of("caf\xe9"), "caf\uFFFD");
 }
 
 }  // namespace
