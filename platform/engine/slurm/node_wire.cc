@@ -108,9 +108,10 @@ json to_json(const TaskEnded& end) {
 }
 
 json to_json(const StartOrder& order) {
-  const auto& [plan, programs, folder, storage, is_shared, log_quota, first_sample_ms,
+  const auto& [attempt, plan, programs, folder, storage, is_shared, log_quota, first_sample_ms,
                sample_interval_ms, hidden, trees] = order;
-  return {{"plan", slurm::to_json(plan)},
+  return {{"attempt", attempt},
+          {"plan", slurm::to_json(plan)},
           {"programs", binary(programs)},
           {"folder", binary(folder)},
           {"storage", binary(storage)},
@@ -209,7 +210,8 @@ EndedNews ended_of(const Fields& fields) {
 }
 
 StartOrder start_of(const Fields& fields) {
-  StartOrder order{.plan = task_plan_of(fields.at("plan")),
+  StartOrder order{.attempt = fields.number<int>("attempt", 1),
+                   .plan = task_plan_of(fields.at("plan")),
                    .programs = fields.text("programs", kLongestPath),
                    .folder = fields.text("folder", kLongestPath),
                    .storage = fields.text("storage", kLongestPath),

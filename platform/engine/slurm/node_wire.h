@@ -107,6 +107,9 @@ struct Welcome {
   bool operator==(const Welcome&) const = default;
 };
 struct StartOrder {
+  /// Of the job: the script names the one that was submitted, and Slurm may run that again as a
+  /// later one.
+  int attempt = 1;
   launch::TaskPlan plan;
   std::string programs;  ///< the folder of muster-shim and its like, on the node
   std::string folder;    ///< of jobs: the server's where it is shared, else one of the node's own

@@ -144,7 +144,8 @@ void SlurmEngine::Impl::send_order(const GangPointer& gang, const TaskPointer& t
   if (found == start->plans.end() || start->error || start->waits_for_trees) return;
   const TaskPlan& plan = found->second;
   const Seat& seat = gang->seat_of(*task);
-  StartOrder order{.plan = plan,
+  StartOrder order{.attempt = gang->gang.attempt,
+                   .plan = plan,
                    .programs = programs_on_nodes(),
                    .folder = folder_on_node(seat.shares_folder),
                    .storage = seat.shares_folder ? options.storage_folder.string() : "",

@@ -121,7 +121,7 @@ void Agent::heed(const StartOrder& order) {
   }
   if (task_) task_->remove_what_is_left();
   task_ = std::make_unique<NodeTask>(
-      loop_, options_.brief.caller.gang, options_.facts, order,
+      loop_, Gang{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
       [this](const NodeNews& news) { say(news); },
       [this](uint64_t stream, std::function<void(Line)> then) {
         return open_stream(stream, std::move(then));
