@@ -151,6 +151,7 @@ Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions
   submission.reservation = wish.slurm.reservation;
   submission.constraint = wish.slurm.constraint;
   submission.excluded_nodes = wish.avoided_nodes;
+  submission.options = options.sbatch_options;
   if (wish.time_limit) {
     submission.time_limit =
         std::chrono::ceil<std::chrono::minutes>(*wish.time_limit + wish.grace) + kSpareTime;
