@@ -59,14 +59,21 @@ int component_with(const std::set<std::string>& nodes, const Variables& variable
 
 launch::TaskPlan launcher_here(launch::TaskPlan plan, const Variables& variables,
                                const std::string& attempt_folder) {
-  if (plan.role != job::Role::kLauncher || !launch::is_own_srun(plan.argv)) return plan;
+  const std::set<std::string> nodes = nodes_in(plan);
+  // Of Muster's making, or of the user's own.
+  const bool runs_srun = !nodes.empty() || launch::is_own_srun(plan.argv);
+  if (plan.role != job::Role::kLauncher || !runs_srun) return plan;
   for (const auto& [name, value] : variables) {
     if (is_of_the_job(name)) plan.environment[name] = value;
   }
   plan.environment[launch::kAttemptFolder] = attempt_folder;
-  const int component = component_with(nodes_in(plan), variables);
+  const int component = component_with(nodes, variables);
   if (component >= 0) {
-    plan.argv.insert(plan.argv.begin() + 1, "--het-group=" + std::to_string(component));
+    const auto srun = std::find_if(plan.argv.begin(), plan.argv.end(), [](const std::string& word) {
+      return launch::is_own_srun({word});
+    });
+    if (srun == plan.argv.end()) return plan;
+    plan.argv.insert(srun + 1, "--het-group=" + std::to_string(component));
   }
   return plan;
 }

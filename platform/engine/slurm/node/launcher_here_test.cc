@@ -36,7 +36,8 @@ TEST(LauncherHere, KnowsTheJobAndNothingOfMusterNodesStep) {
 }
 
 TEST(LauncherHere, AnMpirunIsToSeeNothingOfSlurm) {
-  const launch::TaskPlan plan = launcher({"mpirun", "srun"});
+  launch::TaskPlan plan = launcher({"mpirun", "srun"});
+  plan.files.clear();
   EXPECT_EQ(launcher_here(plan, kStep, "/jobs/j/1"), plan);
   launch::TaskPlan worker = launcher({"srun", "x"});
   worker.role = job::Role::kWorker;

@@ -177,6 +177,7 @@ class TestServer : public ::testing::Test {
 
   StartOrder order(const std::string& script) const {
     StartOrder order;
+    order.attempt = gang_.attempt;
     order.plan.task = "main";
     order.plan.node = "n1";
     order.plan.hostname = "job-main";
