@@ -6,6 +6,7 @@
 
 #include "control/schedule_view.h"
 #include "job/units.h"
+#include "launch/gang.h"
 #include "schedule/amount_text.h"
 
 namespace muster::control {
@@ -83,10 +84,12 @@ RoomWish wish_of(const Job& job, const std::set<std::string>& closed) {
   int workers = 0;
   for (const job::Task& task : job::tasks_of(spec)) {
     const bool is_worker = task.role == Role::kWorker;
-    wish.tasks.push_back({.task = task.name,
-                          .role = task.role,
-                          .resources = job::resources_of(spec, task.role),
-                          .may_be_missing = is_worker && workers >= least});
+    wish.tasks.push_back(
+        {.task = task.name,
+         .role = task.role,
+         .resources = job::resources_of(spec, task.role),
+         .may_be_missing = is_worker && workers >= least,
+         .only_launches = task.role == Role::kLauncher && !launch::takes_ranks(spec, task.role)});
     workers += is_worker;
   }
   std::set<std::string> avoided = closed;

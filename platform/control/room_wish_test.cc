@@ -35,7 +35,7 @@ TEST(RoomWish, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
   const job::Resources leader{.cpu_milli = 2'000};
   const job::Resources worker{.gpus = 1, .cpu_milli = 8'000};
   const std::vector<engine::TaskWish> tasks{
-      {.task = "launcher", .role = Role::kLauncher, .resources = leader},
+      {.task = "launcher", .role = Role::kLauncher, .resources = leader, .only_launches = true},
       {.task = "worker-0", .role = Role::kWorker, .resources = worker},
       {.task = "worker-1", .role = Role::kWorker, .resources = worker},
       {.task = "worker-2", .role = Role::kWorker, .resources = worker, .may_be_missing = true}};

@@ -30,6 +30,7 @@ struct TaskWish {
   job::Role role = job::Role::kSingle;
   job::Resources resources;     ///< of the node
   bool may_be_missing = false;  ///< a worker beyond the least that its elastic job starts with
+  bool only_launches = false;   ///< a launcher that takes no ranks itself
 
   bool operator==(const TaskWish&) const = default;
 };

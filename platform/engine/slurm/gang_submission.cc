@@ -44,10 +44,13 @@ void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
        .what = "asks for a part of a GPU, and Slurm gives whole ones: ask for --gpus 1"});
 }
 
+/// Beside those that claim something; of tasks that all claim nothing, one that only launches.
 bool is_guest(const RoomWish& wish, const TaskWish& task) {
-  return task.resources == job::Resources{} &&
-         std::any_of(wish.tasks.begin(), wish.tasks.end(),
-                     [](const TaskWish& other) { return other.resources != job::Resources{}; });
+  const job::Resources nothing;
+  if (task.resources != nothing) return false;
+  return std::any_of(wish.tasks.begin(), wish.tasks.end(), [&](const TaskWish& other) {
+    return other.resources != nothing || (task.only_launches && !other.only_launches);
+  });
 }
 
 Component component_of(const job::Resources& needs, int tasks_per_node, const std::string& model) {
@@ -136,7 +139,7 @@ Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions
                               ": name one, or the nodes' features by --slurm-constraint"});
   }
   if (!faults.empty()) {
-    return Error{.code = ErrorCode::kInvalid,
+    return Error{.code = ErrorCode::kRefused,
                  .what = "Slurm cannot give what the job asks for",
                  .faults = std::move(faults)};
   }

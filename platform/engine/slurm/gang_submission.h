@@ -20,8 +20,9 @@ namespace muster::engine::slurm {
 base::Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions& options);
 
 /// Where each task sits: consecutive tasks that need the same are one component. Those that claim
-/// nothing, beside others that do, are guests on the first node of component 0: components of a
-/// heterogeneous job never share a node, and a launcher is not worth one of its own.
+/// nothing, beside others that do, and a launcher that claims nothing and takes no ranks, are
+/// guests on the first node of component 0: components of a heterogeneous job never share a node,
+/// and a launcher is not worth one of its own.
 std::vector<Seat> seats_for(const RoomWish& wish);
 
 /// How many tasks are guests. Their number as a component is the one behind all components.
