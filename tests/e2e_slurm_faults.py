@@ -1,11 +1,8 @@
 """What goes wrong around a job on Slurm: daemons that die, a controller that is away or forgets, replies that
-are lost, a server that is killed at every stage. No job is lost, none runs twice, and what was the matter is
-said."""
-
-import json
+are lost. No job is lost, none runs twice, and what was the matter is said."""
 
 from muster_harness import main, processes_naming, read_bytes
-from slurm_harness import SlurmTest
+from slurm_harness import CountedTest
 
 # An sbatch that hands the job in and loses the reply, once: as when the connection breaks.
 LOSING_SBATCH = """#!/bin/sh
@@ -25,21 +22,7 @@ exec /usr/bin/sbatch "$@"
 """
 
 
-class Faults(SlurmTest):
-
-    def counted(self, name="job", *flags):
-        """A job that writes down each of its starts and runs until its gate opens: (starts, gate)."""
-        starts = self.muster.work / f"{name}.starts"
-        gate = self.muster.gate(f"{name}.gate")
-        self.submit(name, f"echo $MUSTER_RESTART_COUNT >> {starts}; {gate.wait}; echo over", *flags)
-        return starts, gate
-
-    def await_starts(self, starts, count):
-        self.cluster.until(lambda: starts.exists() and len(starts.read_text().split()) == count,
-                           f"it has started {count} times")
-
-
-class TheController(Faults):
+class TheController(CountedTest):
 
     def test_killed_and_started_again_it_finds_jobs_that_have_gone_on(self):
         starts, gate = self.counted()
@@ -111,7 +94,7 @@ class TheController(Faults):
         self.ends_well("job")
 
 
-class Nodes(Faults):
+class Nodes(CountedTest):
 
     def test_a_node_that_dies_ends_the_attempt_and_another_runs_elsewhere(self):
         starts, gate = self.counted()
@@ -169,7 +152,7 @@ class Nodes(Faults):
                 if read_bytes(f"/proc/{pid}/comm").strip() == b"head"]
 
 
-class Replies(Faults):
+class Replies(CountedTest):
 
     def shadow(self, program, text):
         """Puts `text` before Slurm's own in the server's PATH."""
@@ -208,95 +191,6 @@ class Replies(Faults):
         self.ends_well("job")
         self.assertEqual(len(starts.read_text().split()), 1)
         self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing else of it is in the queue")
-
-
-class TheServer(Faults):
-
-    def test_killed_while_a_job_waits_it_finds_it_again(self):
-        holder = self.fill()
-        starts, gate = self.counted()
-        identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
-
-        self.muster.kill_server()
-        self.assertEqual(self.muster.job("job")["phase"], "Queued")
-
-        self.let_go(holder)
-        self.await_starts(starts, 1)
-        self.assertEqual(self.muster.slurm_job("job")["id"], identity)
-        gate.open()
-        self.ends_well("job")
-        self.assertEqual(len(self.muster.slurm_jobs("job")), 1)
-
-    def test_down_while_slurm_starts_a_job_it_starts_it_when_it_is_back(self):
-        holder = self.fill()
-        starts, gate = self.counted()
-        identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
-
-        self.muster.kill_server()
-        self.let_go(holder)
-        self.cluster.await_state(identity, "RUNNING")
-        self.muster.jobs()
-
-        self.await_starts(starts, 1)
-        gate.open()
-        job = self.ends_well("job")
-        self.assertEqual(job["attempt"], 1)
-
-    def test_killed_while_jobs_run_it_takes_them_up_with_every_line(self):
-        gate, follow = self.at_the_gate("job")
-        self.muster.kill_server()
-        self.assertEqual(self.muster.job("job")["phase"], "Running")
-
-        gate.open()
-
-        self.assertEqual(follow.finish(), 0, follow.errors)
-        self.assertEqual(self.muster.job("job")["attempt"], 1)
-        self.assertEqual(self.muster.logs("job").splitlines(), ["[main] begun", "[main] over"])
-
-    def test_down_while_a_job_ends_it_hears_of_the_end(self):
-        starts, gate = self.counted()
-        self.await_starts(starts, 1)
-        self.muster.kill_server()
-        gate.open()
-        self.cluster.until(lambda: not self.task_processes(), "the task has ended")
-
-        self.ends_well("job")
-        self.assertEqual(self.muster.logs("job").splitlines(), ["[main] over"])
-        self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over")
-
-    def test_cancelled_in_slurm_while_it_is_down_is_found_out(self):
-        starts, _ = self.counted()
-        self.await_starts(starts, 1)
-        identity = self.muster.slurm_job("job")["id"]
-        self.muster.kill_server()
-        self.cluster.run("scancel", identity)
-        self.cluster.await_state(identity, "CANCELLED")
-
-        job = self.muster.ended("job")
-
-        self.assertIn("cancelled in Slurm", json.dumps(job))
-        self.assertEqual(len(starts.read_text().split()), 1)
-
-    def test_killed_again_and_again_it_doubles_nothing(self):
-        starts, gate = self.counted()
-        for _ in range(6):
-            self.muster.kill_server()
-            self.muster.jobs()
-        self.await_starts(starts, 1)
-
-        gate.open()
-        self.ends_well("job")
-        self.assertEqual(len(starts.read_text().split()), 1)
-        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is in the queue")
-
-    def task_processes(self):
-        return [pid for pid in processes_naming(str(self.muster.work / "job.gate"))
-                if read_bytes(f"/proc/{pid}/comm").strip() in (b"head", b"sh")]
-
-
-class NodesWithFilesOfTheirOwn(TheServer):
-    """What nobody but the node sees is not lost with the server either."""
-    CLUSTER = {"apart": True}
 
 
 if __name__ == "__main__":

@@ -129,3 +129,19 @@ class SlurmTest(MusterTest):
 
     def let_go(self, identity):
         self.cluster.run("scancel", identity)
+
+
+class CountedTest(SlurmTest):
+    """Of jobs that must not run twice."""
+
+
+    def counted(self, name="job", *flags):
+        """A job that writes down each of its starts and runs until its gate opens: (starts, gate)."""
+        starts = self.muster.work / f"{name}.starts"
+        gate = self.muster.gate(f"{name}.gate")
+        self.submit(name, f"echo $MUSTER_RESTART_COUNT >> {starts}; {gate.wait}; echo over", *flags)
+        return starts, gate
+
+    def await_starts(self, starts, count):
+        self.cluster.until(lambda: starts.exists() and len(starts.read_text().split()) == count,
+                           f"it has started {count} times")

@@ -1,0 +1,100 @@
+"""A server that is killed at every stage of a job on Slurm: the job goes on or waits on without it, the next
+one finds it, and nothing of it is doubled or lost."""
+
+import json
+
+from muster_harness import main, processes_naming, read_bytes
+from slurm_harness import CountedTest
+
+
+class TheServer(CountedTest):
+
+    def test_killed_while_a_job_waits_it_finds_it_again(self):
+        holder = self.fill()
+        starts, gate = self.counted()
+        identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
+
+        self.muster.kill_server()
+        self.assertEqual(self.muster.job("job")["phase"], "Queued")
+
+        self.let_go(holder)
+        self.await_starts(starts, 1)
+        self.assertEqual(self.muster.slurm_job("job")["id"], identity)
+        gate.open()
+        self.ends_well("job")
+        self.assertEqual(len(self.muster.slurm_jobs("job")), 1)
+
+    def test_down_while_slurm_starts_a_job_it_starts_it_when_it_is_back(self):
+        holder = self.fill()
+        starts, gate = self.counted()
+        identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
+
+        self.muster.kill_server()
+        self.let_go(holder)
+        self.cluster.await_state(identity, "RUNNING")
+        self.muster.jobs()
+
+        self.await_starts(starts, 1)
+        gate.open()
+        job = self.ends_well("job")
+        self.assertEqual(job["attempt"], 1)
+
+    def test_killed_while_jobs_run_it_takes_them_up_with_every_line(self):
+        gate, follow = self.at_the_gate("job")
+        self.muster.kill_server()
+        self.assertEqual(self.muster.job("job")["phase"], "Running")
+
+        gate.open()
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        self.assertEqual(self.muster.job("job")["attempt"], 1)
+        self.assertEqual(self.muster.logs("job").splitlines(), ["[main] begun", "[main] over"])
+
+    def test_down_while_a_job_ends_it_hears_of_the_end(self):
+        starts, gate = self.counted()
+        self.await_starts(starts, 1)
+        self.muster.kill_server()
+        gate.open()
+        self.cluster.until(lambda: not self.task_processes(), "the task has ended")
+
+        self.ends_well("job")
+        self.assertEqual(self.muster.logs("job").splitlines(), ["[main] over"])
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over")
+
+    def test_cancelled_in_slurm_while_it_is_down_is_found_out(self):
+        starts, _ = self.counted()
+        self.await_starts(starts, 1)
+        identity = self.muster.slurm_job("job")["id"]
+        self.muster.kill_server()
+        self.cluster.run("scancel", identity)
+        self.cluster.await_state(identity, "CANCELLED")
+
+        job = self.muster.ended("job")
+
+        self.assertIn("cancelled in Slurm", json.dumps(job))
+        self.assertEqual(len(starts.read_text().split()), 1)
+
+    def test_killed_again_and_again_it_doubles_nothing(self):
+        starts, gate = self.counted()
+        for _ in range(6):
+            self.muster.kill_server()
+            self.muster.jobs()
+        self.await_starts(starts, 1)
+
+        gate.open()
+        self.ends_well("job")
+        self.assertEqual(len(starts.read_text().split()), 1)
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is in the queue")
+
+    def task_processes(self):
+        return [pid for pid in processes_naming(str(self.muster.work / "job.gate"))
+                if read_bytes(f"/proc/{pid}/comm").strip() in (b"head", b"sh")]
+
+
+class NodesWithFilesOfTheirOwn(TheServer):
+    """What nobody but the node sees is not lost with the server either."""
+    CLUSTER = {"apart": True}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What people do with jobs is on Slurm what it is elsewhere: the tests of the dialects, of shells, of programs
+beside a task, of copies and of ports, as they stand, with nodes that see the jobs' folder and, for those that
+go over the network, with nodes that do not."""
+
+import e2e_copy
+import e2e_exec
+import e2e_gradient
+import e2e_mpi_job
+import e2e_port_forward
+import e2e_runai
+import e2e_sessions
+from muster_harness import main
+from slurm_harness import SlurmTest
+
+
+class TheDocumentsMpiJob(SlurmTest, e2e_mpi_job.TheDocumentsCommand):
+    pass
+
+
+class WhatTasksSee(SlurmTest, e2e_mpi_job.WhatTasksSee):
+    pass
+
+
+class Gradient(SlurmTest, e2e_gradient.Flows):
+    pass
+
+
+class RunAi(SlurmTest, e2e_runai.Inside):
+    pass
+
+
+class Shells(SlurmTest, e2e_sessions.AShell):
+    pass
+
+
+class ShellsOfMpiJobs(SlurmTest, e2e_sessions.AShellOfAnMpiJob):
+    pass
+
+
+class Attaching(SlurmTest, e2e_sessions.Attaching):
+    pass
+
+
+class Programs(SlurmTest, e2e_exec.RunningProgramsInTasks):
+    pass
+
+
+class Copies(SlurmTest, e2e_copy.CopyingFiles):
+    pass
+
+
+class Ports(SlurmTest, e2e_port_forward.ForwardingPorts):
+    pass
+
+
+class ShellsElsewhere(SlurmTest, e2e_sessions.AShell):
+    CLUSTER = {"apart": True}
+
+
+class ProgramsElsewhere(SlurmTest, e2e_exec.RunningProgramsInTasks):
+    CLUSTER = {"apart": True}
+
+
+class PortsElsewhere(SlurmTest, e2e_port_forward.ForwardingPorts):
+    CLUSTER = {"apart": True}
+
+
+if __name__ == "__main__":
+    main()
