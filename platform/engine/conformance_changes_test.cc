@@ -154,7 +154,7 @@ TEST_P(Changes, TasksThatHaveEndedOrThatNobodyKnowsAreNoError) {
 
 TEST_P(Changes, OfATaskWhoseStartIsNotDoneYetIsRefused) {
   std::optional<Result<void>> started;
-  bench_->engine().start(gang_, {plan("true")}, [&](const Result<void>& how) { started = how; });
+  bench_->begin_start(gang_, {plan("true")}, started);
 
   const auto changed = change_file("hostfile", "new\n");
 

@@ -60,6 +60,8 @@ class Metrics : public Conformance {
 
 /// Tasks that burn, take and send are Python's, which images need not have.
 class MetricsOfPython : public Metrics {};
+class MetricsOfGpus : public Metrics {};
+class MetricsWithoutEngine : public Metrics {};
 
 // What it burns is counted, not how fast: that is up to who else is on the machine.
 TEST_P(MetricsOfPython, SeeTheCpuTimeOfAProgramAndOfChildrenThatCameAndWent) {
@@ -149,7 +151,7 @@ TEST_P(MetricsOfPython, SeeWhatOneTaskSendsToAnother) {
   bench_->wait_for_end("sink");
 }
 
-TEST_P(MetricsOfPython, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
+TEST_P(MetricsOfGpus, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
   ::setenv("FAKE_NVML", "A100|1000|GPU-a|400|97|250500|61\nA100|1000|GPU-b|100|50|100250|70", 1);
   TaskPlan with = task("exec sleep " + marker_, "with");
   with.gpus = {"1"};
@@ -195,7 +197,7 @@ TEST_P(Metrics, TakeReportsThatArePrintedAndLeaveThemInTheLog) {
   EXPECT_EQ(log_of("main"), "::metrics loss=0.5\n::metrics loss=0.125");
 }
 
-TEST_P(MetricsOfPython, GoOnWhileThereIsNoEngine) {
+TEST_P(MetricsWithoutEngine, GoOnWhileThereIsNoEngine) {
   ASSERT_TRUE(bench_->start(gang_, {task("until [ -e go ]; do sleep 0.01; done; " +
                                          report("loss=1") + "exec sleep " + marker_)}));
   const std::filesystem::path metrics = folder_ / "jobs" / kJob / "1" / "main" / "metrics";
@@ -252,6 +254,12 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MetricsOfPython);
 INSTANTIATE_TEST_SUITE_P(Engines, MetricsOfPython,
                          testing::ValuesIn(grounds_where(&Ground::is_container, false)),
                          ground_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MetricsOfGpus);
+INSTANTIATE_TEST_SUITE_P(Engines, MetricsOfGpus,
+                         testing::ValuesIn(grounds_where(&Ground::has_fake_gpus)), ground_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MetricsWithoutEngine);
+INSTANTIATE_TEST_SUITE_P(Engines, MetricsWithoutEngine,
+                         testing::ValuesIn(grounds_where(&Ground::has_folders)), ground_name);
 
 }  // namespace
 }  // namespace muster::engine

@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 #include "base/unique_fd.h"
-#include "engine/slurm/meet_slurm.h"
+#include "engine/slurm/open_client.h"
 #include "engine/slurm/slurm_engine.h"
 
 namespace muster::engine {
@@ -37,6 +37,8 @@ std::vector<std::string> tasks_to_seat(const std::vector<TaskPlan>& first) {
     names.insert(plan.task);
     if (plan.task.starts_with("worker-")) names.insert("launcher");
     if (plan.task == "a") names.insert({"b", "c"});
+    if (plan.task == "sink") names.insert("source");
+    if (plan.task == "main") names.insert({"good", "late", "other"});
     for (const job::Volume& volume : plan.volumes) {
       if (volume.kind == job::Volume::Kind::kStorage) names.insert({"next", "other"});
     }
@@ -66,8 +68,9 @@ Ground ground(std::string name, Sharing sharing) {
   made.clear = clear_slurm;
   made.tasks_to_seat = tasks_to_seat;
   made.is_sandbox = true;
-  made.knows_programs = false;
-  made.keeps_volumes = made.has_storage = sharing != Sharing::kNo;
+  made.has_fake_gpus = made.knows_programs = false;
+  made.has_folders = sharing != Sharing::kNo;
+  made.keeps_volumes = made.keeps_trees = made.has_storage = sharing != Sharing::kNo;
   return made;
 }
 
@@ -108,7 +111,7 @@ void clear_slurm(const fs::path& jobs_folder) {
   base::EventLoop loop;
   SlurmEngineOptions how;
   how.rest = variable("MUSTER_SLURM_REST");
-  auto client = slurm::meet_slurm(loop, how);
+  auto client = slurm::open_client(loop, how);
   ASSERT_TRUE(client) << client.error().to_string();
   const std::string owner = test_owner(jobs_folder);
   const auto deadline = std::chrono::steady_clock::now() + kBound;

@@ -214,7 +214,9 @@ TEST_P(Volumes, ATreeOfNothingIsAnEmptyFolder) {
   EXPECT_EQ(output_of("ls -A /x; touch /x/made && ls /x", {tree("/x", "")}), "made\n");
 }
 
-TEST_P(Volumes, TheNextAttemptFindsTheTreeAsTheOneBeforeLeftIt) {
+class KeptTrees : public Volumes {};
+
+TEST_P(KeptTrees, TheNextAttemptFindsTheTreeAsTheOneBeforeLeftIt) {
   run(with(script("echo kept > /x/made"), {tree("/x")}));
   bench_->engine().scrub(gang_);
   bench_->unpack = [](const auto&...) { return Result<void>(base::Error{.what = "again"}); };
@@ -230,7 +232,9 @@ TEST_P(Volumes, TheNextAttemptFindsTheTreeAsTheOneBeforeLeftIt) {
   EXPECT_EQ(*base::read_file(scratch_ / "seen"), "kept\n");
 }
 
-TEST_P(Volumes, AProjectsStorageOutlivesTheJobAndAnotherProjectHasItsOwn) {
+class StorageVolumes : public Volumes {};
+
+TEST_P(StorageVolumes, AProjectsStorageOutlivesTheJobAndAnotherProjectHasItsOwn) {
   run(with(script("echo kept > /storage/x"), {storage("/storage")}));
   ASSERT_TRUE(bench_->engine().remove(kJob));
 
@@ -423,6 +427,19 @@ TEST_P(Volumes, AVolumeOfTheUsersWinsOverAFileOfGenerated) {
   EXPECT_EQ(log_of("main"), "mine\n");
 }
 
+/// Of those with volumes at all.
+std::vector<Ground> volume_grounds_where(bool Ground::* trait) {
+  std::vector<Ground> all = grounds_where(&Ground::is_set_apart);
+  std::erase_if(all, [&](const Ground& ground) { return !(ground.*trait); });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, StorageVolumes,
+                         testing::ValuesIn(volume_grounds_where(&Ground::has_storage)),
+                         ground_name);
+INSTANTIATE_TEST_SUITE_P(Engines, KeptTrees,
+                         testing::ValuesIn(volume_grounds_where(&Ground::keeps_trees)),
+                         ground_name);
 INSTANTIATE_TEST_SUITE_P(Engines, Volumes, testing::ValuesIn(grounds_where(&Ground::is_set_apart)),
                          ground_name);
 

@@ -18,8 +18,7 @@ void SlurmEngine::Impl::load_records() {
     Stage stage = Stage::kQueued;
     if (record.slurm_job == 0) stage = Stage::kUnsure;
     if (record.given) stage = Stage::kThere;
-    const GangPointer gang = hold(name, std::move(record), stage);
-    gang->was_requeued = gang->record.taken && !gang->record.given_back && stage == Stage::kThere;
+    hold(name, std::move(record), stage);
   }
 }
 
@@ -32,6 +31,11 @@ Found SlurmEngine::Impl::adopt(const Gang& name, const std::string& task_name) {
     soon([this, name, task_name, folder] { report(name, task_name, end_left_in(folder)); });
     return Found::kEnded;
   };
+  // Whoever was told may not have got further.
+  if (gang != nullptr && gang->record.taken && !gang->record.given_back && !gang->is_told) {
+    gang->is_told = true;
+    tell(gang, *gang->record.taken);
+  }
   std::error_code ignored;
   if (task == nullptr || gang->record.taken) {
     const bool was_started = fs::exists(folder.running(), ignored) ||

@@ -103,6 +103,8 @@ TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
   its_node->say(StartAnswer{});
   its_node->say(AnsweredNews{});
   its_node->say(EndedNews{{.status = {.code = 6}, .time = {}}});
+  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  its_node.reset();  // it has removed what was there
 
   wait_until([&] { return end_of("main") != nullptr; });
 
@@ -151,6 +153,21 @@ TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
 INSTANTIATE_TEST_SUITE_P(Folders, Adopted,
                          testing::Values(Sharing{"Shared", true}, Sharing{"NotShared", false}),
                          [](const auto& each) { return each.param.name; });
+
+TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {
+  auto its_node = gang_that_runs();
+  cluster_.end(17, JobState::kPreempted, "PREEMPTED");
+  its_node.reset();
+  wait_until([&] { return end_of("main") != nullptr; });
+  open();
+
+  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kEnded);
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  ASSERT_NE(last_news<RoomTaken>(gang_), nullptr);
+  EXPECT_EQ(last_news<RoomTaken>(gang_)->why, RoomTaken::Why::kEvicted);
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
 
 TEST_F(SlurmEngineTest, TheNextServerListensWhereTheOneBeforeDid) {
   ask(gang_, wish({"main"}));

@@ -89,18 +89,22 @@ bool SlurmEngine::Impl::take_over(const Gang& gang, const RoomWish& wish,
   GangPointer before;
   for (auto each = gangs.lower_bound({gang.job_id, 0}); each != gangs.end() && each->first < gang;
        ++each) {
-    if (each->second->was_requeued && !each->second->record.given_back) before = each->second;
+    const HeldGang& held = *each->second;
+    const bool is_to_be_had =
+        held.record.queued_again && !held.record.given_back && held.stage != Stage::kOver;
+    if (is_to_be_had) before = each->second;
   }
   if (before == nullptr || before->record.shape != slurm::shape_of(submission)) return false;
   GangRecord record = before->record;
   record.seats = slurm::seats_for(wish);
   record.restarts = before->listed ? before->listed->restarts : record.restarts + 1;
-  record.given = record.taken = false;
+  record.given = record.queued_again = false;
+  record.taken.reset();
   const GangPointer held = hold(gang, std::move(record), Stage::kQueued);
   held->wish = wish;
   held->wants_news = true;
   held->listed = before->listed;
-  before->was_requeued = false;
+  before->record.queued_again = false;
   before->stage = Stage::kOver;
   if (auto made = base::make_private_folder(attempt_folder(gang)); !made) {
     base::log_error(made.error().what);
@@ -121,15 +125,12 @@ void SlurmEngine::Impl::keep_and_send(const GangPointer& gang) {
     return refuse(gang, std::move(made).error());
   }
   gang->stage = Stage::kToKeep;
-  const auto kept = std::make_shared<Result<void>>();
-  keeping.run([kept, path = slurm::gang_record_in(folder),
-               record = gang->record] { *kept = slurm::keep_for_good(path, record); },
-              [this, gang, kept] {
-                if (!*kept) return refuse(gang, std::move(*kept).error());
-                gang->stage = Stage::kToSend;
-                if (gang->record.given_back) return forget(gang);
-                send(gang);
-              });
+  keeper.keep(slurm::gang_record_in(folder), gang->record, [this, gang](Result<void> kept) {
+    if (!kept) return refuse(gang, std::move(kept).error());
+    gang->stage = Stage::kToSend;
+    if (gang->record.given_back) return forget(gang);
+    send(gang);
+  });
 }
 
 Submission SlurmEngine::Impl::full_submission(const HeldGang& gang, Submission submission) const {

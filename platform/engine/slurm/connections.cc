@@ -122,7 +122,7 @@ void SlurmEngine::Impl::greeted(const GangPointer& gang, const TaskPointer& task
                                            .metrics_offset = task->mirror->metrics_offset()}
                           : slurm::Welcome{});
   if (seat.left || (gang->record.given_back && !seat.started) ||
-      (gang->record.taken && !gang->was_requeued)) {
+      (gang->record.taken && !gang->record.queued_again)) {
     return farewell(gang, task);
   }
   if (seat.started) {
@@ -145,7 +145,8 @@ void SlurmEngine::Impl::line_is_gone(const GangPointer& gang, const TaskPointer&
   loop.post([line] {});  // it may be in the midst of calling
   fail_changes(task);
   fail_streams(task);
-  if (gang->seat_of(*task).left || gang->stage == Stage::kOver) return poll_soon();
+  if (task->is_leaving) tell_end(gang, task);
+  if (gang->seat_of(*task).left || gang->stage == Stage::kOver) return schedule_poll();
   if (gang->seat_of(*task).started) watch_silence(gang, task);
   poll_soon();
 }

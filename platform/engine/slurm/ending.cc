@@ -21,6 +21,8 @@ namespace {
 
 /// Slurm ends a job within its KillWait (30 s) and some seconds, and says so then.
 constexpr std::chrono::seconds kReason{60};
+/// For a muster-node to remove what is on its node.
+constexpr std::chrono::seconds kRemoval{10};
 constexpr int64_t kMostArtifacts = int64_t{64} << 30;
 
 /// For Slurm's books: a task that was stopped, or is lost, has not failed by itself.
@@ -79,8 +81,21 @@ void SlurmEngine::Impl::finish(const GangPointer& gang, const TaskPointer& task)
   const bool fetches =
       seat.has_artifacts && !seat.shares_folder && !others && task->line != nullptr && !seat.left;
   if (fetches) return fetch_artifacts(gang, task);
+  leave(gang, task);
+}
+
+/// Where the folder is the node's own there are secrets in it until its muster-node has removed it,
+/// which hangs up then; and the end of a task says that nothing is left.
+void SlurmEngine::Impl::leave(const GangPointer& gang, const TaskPointer& task) {
   farewell(gang, task);
-  tell_end(gang, task);
+  if (gang->seat_of(*task).shares_folder || task->line == nullptr) return tell_end(gang, task);
+  task->is_leaving = true;
+  task->timer =
+      loop.after(kRemoval, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (its_gang && still) tell_end(its_gang, still);
+      });
 }
 
 void SlurmEngine::Impl::fetch_artifacts(const GangPointer& gang, const TaskPointer& task) {
@@ -94,8 +109,7 @@ void SlurmEngine::Impl::fetch_artifacts(const GangPointer& gang, const TaskPoint
       std::string& said = still->end->status.error;
       said += (said.empty() ? "" : "; ") + what;
     }
-    farewell(gang, still);
-    tell_end(gang, still);
+    leave(gang, still);
   };
   const auto folder = job_folder(gang->gang.job_id) / "artifacts";
   streams[stream] = [this, weak = std::weak_ptr(task), folder,

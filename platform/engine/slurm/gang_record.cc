@@ -1,10 +1,6 @@
 #include "engine/slurm/gang_record.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -13,7 +9,6 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/random.h"
-#include "base/unique_fd.h"
 
 namespace muster::engine::slurm {
 
@@ -56,12 +51,23 @@ Seat seat_of(const json& text) {
           .left = text.at("left")};
 }
 
-Result<void> sync(const fs::path& path, int flags) {
-  const base::UniqueFd file(::open(path.c_str(), flags | O_CLOEXEC));
-  if (!file || ::fsync(file.get()) != 0) {
-    return base::system_error("cannot keep '" + path.string() + "'", errno);
+json as_json(const std::optional<RoomTaken>& taken) {
+  if (!taken) return nullptr;
+  return {{"why", static_cast<int>(taken->why)},
+          {"what", taken->what},
+          {"advice", taken->advice},
+          {"node", taken->node}};
+}
+
+std::optional<RoomTaken> taken_of(const json& text) {
+  if (text.is_null()) return std::nullopt;
+  RoomTaken taken{.what = text.at("what"), .advice = text.at("advice"), .node = text.at("node")};
+  const int why = text.at("why");
+  for (const auto each : {RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
+                          RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed}) {
+    if (why == static_cast<int>(each)) taken.why = each;
   }
-  return {};
+  return taken;
 }
 
 /// Names of folders that are whole numbers: those of attempts.
@@ -85,11 +91,17 @@ fs::path gang_record_in(const fs::path& attempt_folder) {
 std::string encode(const GangRecord& record) {
   json seats = json::array();
   for (const Seat& seat : record.seats) seats.push_back(as_json(seat));
-  return json{{"key", base::to_hex(record.key)}, {"submitted_attempt", record.submitted_attempt},
-              {"comment", record.comment},       {"shape", record.shape},
-              {"slurm_job", record.slurm_job},   {"former", record.former},
-              {"restarts", record.restarts},     {"seats", std::move(seats)},
-              {"given", record.given},           {"taken", record.taken},
+  return json{{"key", base::to_hex(record.key)},
+              {"submitted_attempt", record.submitted_attempt},
+              {"comment", record.comment},
+              {"shape", record.shape},
+              {"slurm_job", record.slurm_job},
+              {"former", record.former},
+              {"restarts", record.restarts},
+              {"seats", std::move(seats)},
+              {"given", record.given},
+              {"taken", as_json(record.taken)},
+              {"queued_again", record.queued_again},
               {"given_back", record.given_back}}
              .dump() +
          "\n";
@@ -107,7 +119,8 @@ Result<GangRecord> decode_gang_record(std::string_view text) {
                       .former = read.at("former").get<std::vector<uint64_t>>(),
                       .restarts = read.at("restarts"),
                       .given = read.at("given"),
-                      .taken = read.at("taken"),
+                      .taken = taken_of(read.at("taken")),
+                      .queued_again = read.at("queued_again"),
                       .given_back = read.at("given_back")};
     for (const json& seat : read.at("seats")) record.seats.push_back(seat_of(seat));
     const auto key = rsh::read_key(read.at("key").get<std::string>() + "\n");
@@ -117,17 +130,6 @@ Result<GangRecord> decode_gang_record(std::string_view text) {
   } catch (const json::exception&) {
     return unreadable;
   }
-}
-
-Result<void> keep_for_good(const fs::path& path, const GangRecord& record) {
-  const std::string draft = path.string() + ".draft";
-  MUSTER_CHECK(base::write_file(draft, encode(record)));
-  MUSTER_CHECK(sync(draft, O_WRONLY));
-  std::error_code error;
-  fs::rename(draft, path, error);
-  if (error) return base::system_error("cannot keep '" + path.string() + "'", error.value());
-  MUSTER_CHECK(sync(path.parent_path(), O_RDONLY | O_DIRECTORY));
-  return sync(path.parent_path().parent_path(), O_RDONLY | O_DIRECTORY);
 }
 
 std::vector<std::pair<Gang, GangRecord>> gang_records_in(const fs::path& jobs_folder) {

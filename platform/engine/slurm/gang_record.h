@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,13 +45,14 @@ struct GangRecord {
   int submitted_attempt = 0;
   std::string comment;  ///< of the Slurm job
   std::string shape;    ///< what was asked for, to tell whether another attempt asks for the same
-  uint64_t slurm_job = 0;        ///< 0: it was not sent, or its answer never came
-  std::vector<uint64_t> former;  ///< Slurm jobs of the same attempt that are over or cancelled
-  int restarts = 0;              ///< of the Slurm job, when this attempt began to wait for it
-  std::vector<Seat> seats;       ///< in the order of the job's tasks
-  bool given = false;            ///< the room was given
-  bool taken = false;            ///< and taken away again
-  bool given_back = false;       ///< nothing of it is wanted any more
+  uint64_t slurm_job = 0;          ///< 0: it was not sent, or its answer never came
+  std::vector<uint64_t> former;    ///< Slurm jobs of the same attempt that are over or cancelled
+  int restarts = 0;                ///< of the Slurm job, when this attempt began to wait for it
+  std::vector<Seat> seats;         ///< in the order of the job's tasks
+  bool given = false;              ///< the room was given
+  std::optional<RoomTaken> taken;  ///< and taken away again: as it was told
+  bool queued_again = false;  ///< by Slurm, which took it: for the next attempt, if there is one
+  bool given_back = false;    ///< nothing of it is wanted any more
 
   bool operator==(const GangRecord&) const = default;
 };
@@ -61,9 +63,6 @@ std::filesystem::path gang_record_in(const std::filesystem::path& attempt_folder
 std::string encode(const GangRecord& record);
 /// kInvalid, which never shows what was there instead.
 base::Result<GangRecord> decode_gang_record(std::string_view json);
-
-/// Writes it so that it is there after a power failure, too. Blocking: for another thread.
-base::Result<void> keep_for_good(const std::filesystem::path& path, const GangRecord& record);
 
 /// Those of all gangs in a folder of jobs. What cannot be read is said in the server's log.
 std::vector<std::pair<Gang, GangRecord>> gang_records_in(const std::filesystem::path& jobs_folder);

@@ -64,7 +64,7 @@ void SlurmEngine::Impl::give_back(const Gang& name) {
 }
 
 void SlurmEngine::Impl::end_in_slurm(const GangPointer& gang) {
-  bool ends_by_itself = gang->stage == Stage::kThere && !gang->was_requeued;
+  bool ends_by_itself = gang->stage == Stage::kThere && !gang->record.queued_again;
   for (const auto& [name, task] : gang->tasks) {
     const slurm::Seat& seat = gang->seat_of(*task);
     if (seat.left || seat.node.empty()) continue;

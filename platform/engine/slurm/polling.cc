@@ -21,9 +21,11 @@ namespace {
 
 /// After a change more of them are likely.
 constexpr std::chrono::seconds kUnrest{30};
-/// Polls that follow each other while Slurm is about to say what it has done.
+/// Polls that follow each other while Slurm is about to say what it has done; and, so that many
+/// gangs together do not ask without end, after how long one more may be had.
 constexpr int kHurries = 8;
 constexpr std::chrono::milliseconds kHurry{400};
+constexpr std::chrono::seconds kNextHurry{10};
 /// Slurm was told to end it, and is still at it.
 constexpr std::chrono::seconds kCancelAgain{60};
 /// Polls in a row that must miss a job: a controller that has just come back may not have read all.
@@ -46,13 +48,21 @@ void SlurmEngine::Impl::poll_soon() {
   schedule_poll();
 }
 
+/// A poll that comes earlier than at the quick pace takes one; each comes back after a while.
+int SlurmEngine::Impl::hurries_left() {
+  const auto now = Steady::now();
+  hurries_from = std::max(hurries_from, now - kHurries * kNextHurry);
+  return static_cast<int>((now - hurries_from) / kNextHurry);
+}
+
 void SlurmEngine::Impl::schedule_poll() {
   if (is_polling || !has_begun) return;
   poll_timer.reset();
   if (gangs.empty() && to_cancel.empty() && has_swept) return;
   const bool restless = Steady::now() - last_change < kUnrest;
   std::chrono::milliseconds pause = restless ? options.quick_poll : options.slow_poll;
-  if (hurry > 0 && !away_since) pause = std::min(pause, kHurry);
+  is_hurrying = hurry > 0 && hurries_left() > 0 && !away_since && pause > kHurry;
+  if (is_hurrying) pause = kHurry;
   if (polls == 0) pause = std::chrono::milliseconds(0);
   poll_timer = loop.after(pause, [this] { poll(); });
 }
@@ -63,6 +73,7 @@ void SlurmEngine::Impl::poll() {
   is_polling = true;
   polls_again = false;
   if (hurry > 0) --hurry;
+  if (is_hurrying) hurries_from += kNextHurry;
   client->jobs([this, number = ++polls](Result<std::vector<ListedJob>> jobs) {
     is_polling = false;
     if (jobs) {
@@ -127,14 +138,14 @@ void SlurmEngine::Impl::heed(const GangPointer& gang, const ListedJob* listed) {
   if (!gang->listed || gang->listed->state != listed->state) something_changed();
   gang->listed = *listed;
   if (is_over(listed->state)) return over_in_slurm(gang, *listed);
-  if (gang->record.given_back || (gang->record.taken && !gang->was_requeued)) {
+  if (gang->record.given_back || (gang->record.taken && !gang->record.queued_again)) {
     const bool is_late = gang->back_since && Steady::now() - *gang->back_since > kCancelAgain;
     const bool is_asked = to_cancel.count(listed->id) > 0;
     if (is_asked || (!is_late && (gang->back_since || gang->is_cancelled))) return;
     gang->back_since = Steady::now();
     return cancel(gang);
   }
-  if (gang->was_requeued) return;
+  if (gang->record.queued_again) return;
   if (listed->restarts > gang->record.restarts ||
       (listed->state == slurm::JobState::kPending && gang->stage == Stage::kThere)) {
     queued_again(gang, *listed);

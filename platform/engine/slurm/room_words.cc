@@ -194,7 +194,8 @@ RoomTaken over_words(const ListedJob& job, bool was_there) {
     }
     case JobState::kUnknown:
       if (job.state_text.empty()) {
-        return taken(Why::kNodeLost, "Slurm knows nothing of " + its + " any more");
+        return taken(Why::kNodeLost,
+                     "Slurm knows nothing of job " + std::to_string(job.id) + " any more");
       }
       break;
     default:

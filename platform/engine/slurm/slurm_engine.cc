@@ -27,8 +27,7 @@ SlurmEngine::Impl::Impl(base::EventLoop& its_loop, slurm::SlurmEngineOptions its
     : loop(its_loop),
       options(std::move(its_options)),
       trees(loop, options.folder, options.unpack_tree),
-      files(loop),
-      keeping(loop),
+      keeper(loop),
       folder_receiver(loop),
       client(std::move(its_client)) {
   poll_nodes();

@@ -20,11 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/background.h"
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "engine/container/mirror.h"
-#include "engine/process/file_watch.h"
 #include "engine/process/trees.h"
 #include "engine/run_conversation.h"
 #include "engine/shim/plan.h"
@@ -32,6 +30,7 @@
 #include "engine/slurm/folder_streams.h"
 #include "engine/slurm/gang_record.h"
 #include "engine/slurm/node_hub.h"
+#include "engine/slurm/record_keeper.h"
 #include "engine/slurm/slurm_client.h"
 #include "engine/slurm/slurm_engine.h"
 
@@ -78,6 +77,7 @@ struct HeldTask {
   std::optional<StopMode> stop_wish;  ///< told again to each muster-node that calls for it
   int signal = 0;                     ///< that Slurm sent it
   std::optional<TaskEnded> end;       ///< known
+  bool is_leaving = false;            ///< its muster-node removes what is on its node
   bool is_reported = false;           ///< and told
   std::map<uint64_t, Engine::Done> changes;
   std::set<uint64_t> streams;     ///< that it was told to make, and has not
@@ -104,7 +104,6 @@ struct HeldGang {
   bool is_saved = true;
   std::optional<RoomWaits> waits;  ///< told last
   std::string says;                ///< told last
-  bool was_requeued = false;       ///< Slurm runs it again: for the next attempt, if there is one
   bool is_cancelled = false;       ///< Slurm was told so
   std::optional<Steady::time_point> over_since;
   std::optional<Steady::time_point> back_since;  ///< given back, and left to end by itself
@@ -168,6 +167,7 @@ struct SlurmEngine::Impl {
   void schedule_poll();
   void poll();
   void poll_soon();
+  int hurries_left();
   void something_changed();
   void heed(uint64_t number, const std::vector<slurm::ListedJob>& jobs);
   void heed(const GangPointer& gang, const slurm::ListedJob* listed);
@@ -235,6 +235,7 @@ struct SlurmEngine::Impl {
   void stop(const Gang& gang, const std::vector<std::string>& names, StopMode mode);
   void ended(const GangPointer& gang, const TaskPointer& task, TaskEnded end);
   void finish(const GangPointer& gang, const TaskPointer& task);
+  void leave(const GangPointer& gang, const TaskPointer& task);
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
   void farewell(const GangPointer& gang, const TaskPointer& task);
   void tell_end(const GangPointer& gang, const TaskPointer& task);
@@ -280,8 +281,7 @@ struct SlurmEngine::Impl {
   std::optional<base::Error> site_fault;  ///< why nobody can call back
   bool has_begun = false;
   JobTrees trees;
-  FileWatch files;
-  base::Background keeping;  ///< records, for good
+  slurm::RecordKeeper keeper;
   std::map<Gang, GangPointer> gangs;
   /// Who waits for a connection that a muster-node was told to make.
   std::map<uint64_t, std::function<void(Result<std::shared_ptr<slurm::NodeConnection>>)>> streams;
@@ -295,6 +295,8 @@ struct SlurmEngine::Impl {
   bool polls_again = false;  ///< as soon as that answer is there
   bool has_swept = false;
   int hurry = 0;  ///< polls that follow each other at once
+  bool is_hurrying = false;
+  slurm::Steady::time_point hurries_from{};
   slurm::Steady::time_point last_change{};
   std::optional<base::Time> away_since;
   std::string away_why;

@@ -241,10 +241,12 @@ TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsTold) {
   its_node->say(StreamRefused{its_node->last<ArtifactsOrder>()->stream,
                               {.code = ErrorCode::kInternal, .what = "its disk broke"}});
 
+  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  EXPECT_EQ(end_of("main"), nullptr) << "what is on the node is yet to be removed";
+  its_node->hang_up();
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.error, "its artifacts could not be fetched: its disk broke");
   EXPECT_EQ(end_of("main")->status.code, 0);
-  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
 }
 
 // --- while it runs

@@ -104,7 +104,7 @@ void SlurmEngine::Impl::nodes_are_late(const GangPointer& gang) {
 /// The same job of Slurm's, with the same key, for another attempt of ours.
 void SlurmEngine::Impl::queued_again(const GangPointer& gang, const ListedJob& listed) {
   if (gang->stage == Stage::kThere) {
-    gang->was_requeued = true;
+    gang->record.queued_again = true;
     client->nodes([this, gang](const Result<std::vector<ListedNode>>& nodes) {
       tell_queued_again(gang, nodes ? *nodes : std::vector<ListedNode>{});
     });
@@ -122,7 +122,7 @@ void SlurmEngine::Impl::queued_again(const GangPointer& gang, const ListedJob& l
 
 void SlurmEngine::Impl::tell_queued_again(const GangPointer& gang,
                                           const std::vector<ListedNode>& nodes) {
-  if (!gang->was_requeued || gang->stage != Stage::kThere) return;
+  if (!gang->record.queued_again || gang->stage != Stage::kThere) return;
   find_ends_in_folders(gang);
   take_away(gang, slurm::queued_again_words(gang->record.slurm_job, broken_node(*gang, nodes)));
 }
@@ -233,7 +233,8 @@ void SlurmEngine::Impl::vanished(const GangPointer& gang) {
 
 /// Tells so, and of each task that had not ended that it is lost.
 void SlurmEngine::Impl::take_away(const GangPointer& gang, RoomTaken taken) {
-  if (std::exchange(gang->record.taken, true)) return;
+  if (gang->record.taken) return;
+  gang->record.taken = taken;
   gang->call_back.reset();
   save(gang);
   something_changed();

@@ -1,0 +1,100 @@
+#include "engine/slurm/room_words.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace muster::engine::slurm {
+namespace {
+
+ListedJob pending(const std::string& reason) {
+  return {.id = 17,
+          .comment = {},
+          .state = JobState::kPending,
+          .state_text = "PENDING",
+          .reason = reason,
+          .nodes = {},
+          .partition = "gpu",
+          .account = "vision",
+          .qos = "normal"};
+}
+
+TEST(WaitingWords, SayWhereItWaitsAndWhy) {
+  const RoomWaits waits = waiting_words(pending("Resources"));
+  EXPECT_TRUE(waits.reason.starts_with("waits in Slurm as job 17: ")) << waits.reason;
+  EXPECT_TRUE(waits.reason.ends_with("(Resources)")) << waits.reason;
+  EXPECT_EQ(waits.constraint, "Resources");
+  ASSERT_FALSE(waits.details.empty());
+  EXPECT_EQ(waits.details[0], "in Slurm: partition gpu, account vision, QOS normal");
+}
+
+TEST(WaitingWords, WithoutAReasonThereIsNone) {
+  EXPECT_EQ(waiting_words(pending("")).reason, "waits in Slurm as job 17");
+}
+
+TEST(WaitingWords, OfAReasonWithDetailsTheWordIsTheConstraint) {
+  EXPECT_EQ(waiting_words(pending("ReqNodeNotAvail, UnavailableNodes:n1")).constraint,
+            "ReqNodeNotAvail");
+}
+
+struct Estimate {
+  std::chrono::hours from_now;
+  bool is_said;
+};
+
+TEST(WaitingWords, AnEstimateThatSaysNothingIsNotTold) {
+  for (const Estimate& each :
+       {Estimate{std::chrono::hours(1), true}, Estimate{std::chrono::hours(48), true},
+        Estimate{std::chrono::hours(-1), false}, Estimate{std::chrono::hours(24 * 365), false}}) {
+    ListedJob job = pending("Priority");
+    job.may_start = base::SystemClock().now() + each.from_now;
+    const RoomWaits waits = waiting_words(job);
+    EXPECT_EQ(waits.may_start.has_value(), each.is_said) << each.from_now.count();
+    EXPECT_EQ(waits.reason.find("expects it to start at") != std::string::npos, each.is_said);
+  }
+}
+
+TEST(StartingWords, NameTheNodesThatAreMissing) {
+  ListedJob job = pending("");
+  job.state = JobState::kRunning;
+  job.nodes = {"n1", "n2", "n3"};
+  EXPECT_EQ(starting_words(job, {"n2"}).reason,
+            "its Slurm job 17 starts: n2 has not called back yet");
+  EXPECT_EQ(starting_words(job, {"n2", "n3"}).reason,
+            "its Slurm job 17 starts: n2, n3 have not called back yet");
+  EXPECT_EQ(starting_words(job, {}).reason, "its Slurm job 17 starts on n1, n2, n3");
+}
+
+TEST(OverWords, SayWhoCancelledIt) {
+  ListedJob job = pending("");
+  job.state = JobState::kCancelled;
+  job.state_text = "CANCELLED by 0";
+  EXPECT_EQ(over_words(job, true).what, "its Slurm job 17 was cancelled in Slurm by root");
+  job.state_text = "CANCELLED by 4294967290";
+  EXPECT_EQ(over_words(job, true).what, "its Slurm job 17 was cancelled in Slurm by 4294967290");
+  job.state_text = "CANCELLED";
+  EXPECT_EQ(over_words(job, true).what, "its Slurm job 17 was cancelled in Slurm");
+}
+
+TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
+  ListedJob job = pending("");
+  job.state = JobState::kUnknown;
+  job.state_text.clear();
+  EXPECT_EQ(over_words(job, true).what, "Slurm knows nothing of job 17 any more");
+  EXPECT_EQ(over_words(job, true).why, RoomTaken::Why::kNodeLost);
+}
+
+TEST(AwayWords, SaySinceWhen) {
+  EXPECT_EQ(away_words(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
+            "Slurm's controller does not answer since 20:31:00 UTC");
+}
+
+TEST(LateWords, NameTheNodesAndHowLongTheyWereWaitedFor) {
+  EXPECT_EQ(late_words(17, {"n2"}, std::chrono::milliseconds(60'000)).what,
+            "node n2 of its Slurm job 17 did not call back within 60 s");
+  EXPECT_EQ(late_words(17, {}, std::chrono::milliseconds(500)).what,
+            "nodes of its Slurm job 17 did not call back within 1 s");
+}
+
+}  // namespace
+}  // namespace muster::engine::slurm

@@ -1,0 +1,197 @@
+// What only Slurm does, on a real cluster (conformance_slurm.h): it loses its controller or a node,
+// queues a job again, suspends it; somebody cancels what is Muster's.
+#include "engine/conformance_slurm.h"
+#include "engine/silent_node.h"
+
+namespace muster::engine {
+namespace {
+
+using Why = RoomTaken::Why;
+
+class OnCluster : public Conformance {
+ protected:
+  /// A task that runs until it is told to end.
+  void start_task() {
+    ASSERT_TRUE(bench_->start(
+        gang_, {script("echo up; until [ -e \"$SCRATCH/go\" ]; do sleep 0.01; done; exit 7")}));
+    wait_for_output("main");
+  }
+  void let_it_end() { ASSERT_TRUE(base::write_file(scratch_ / "go", "")); }
+
+  std::string slurm_job(const Gang& gang) {
+    const auto* const given = bench_->last_room_news<RoomGiven>(gang);
+    EXPECT_NE(given, nullptr);
+    return given == nullptr ? "" : given->text.substr(given->text.rfind(' ') + 1);
+  }
+  std::string node_of_task() {
+    const auto* const given = bench_->last_room_news<RoomGiven>(gang_);
+    return given == nullptr ? "" : given->places.front().node;
+  }
+
+  template <class News>
+  const News* wait_for(const Gang& gang, const std::function<bool(const News&)>& is_it = {}) {
+    bench_->wait_until([&] {
+      const News* const last = bench_->last_room_news<News>(gang);
+      return last != nullptr && (!is_it || is_it(*last));
+    });
+    const News* const last = bench_->last_room_news<News>(gang);
+    const bool is_there = last != nullptr && (!is_it || is_it(*last));
+    return is_there ? last : nullptr;
+  }
+  bool waits_with(const Gang& gang, const std::string& words) {
+    return wait_for<RoomWaits>(gang, [&](const RoomWaits& waits) {
+             return waits.reason.find(words) != std::string::npos;
+           }) != nullptr;
+  }
+  void ask(const Gang& gang, const std::function<void(RoomWish&)>& change = {}) {
+    RoomWish wish{.job = gang.job_id, .project = "default", .tasks = {{.task = "main"}}};
+    if (change) change(wish);
+    bench_->engine().ask_for_room(gang, std::move(wish));
+  }
+
+  const Gang next_{kJob, 2};
+  const Gang other_{"job2", 1};
+};
+
+TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
+  start_task();
+  tell_cluster("kill_controller");
+  const auto* const says = wait_for<RoomSays>(gang_);
+  ASSERT_NE(says, nullptr);
+  EXPECT_NE(says->text.find("Slurm's controller does not answer since"), std::string::npos);
+
+  ask(other_);
+  EXPECT_TRUE(waits_with(other_, "does not answer since"));
+  let_it_end();
+  EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
+
+  tell_cluster("start_controller");
+  EXPECT_NE(wait_for<RoomGiven>(other_), nullptr);
+  EXPECT_EQ(bench_->last_room_news<RoomTaken>(gang_), nullptr);
+  bench_->engine().give_back_room(other_);
+}
+
+TEST_P(OnCluster, ANodeThatDiesIsNamedAndItsTaskWithIt) {
+  start_task();
+  const std::string node = node_of_task();
+  tell_cluster("kill_node " + node);
+
+  const auto* const taken = wait_for<RoomTaken>(gang_);
+  tell_cluster("start_node " + node);
+
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->why, Why::kNodeLost) << taken->what;
+  EXPECT_EQ(taken->node, node);
+  // Its processes are killed one after the other: the last of them may have told of the first.
+  EXPECT_FALSE(bench_->wait_for_end("main").status.succeeded());
+}
+
+TEST_P(OnCluster, AJobThatSomebodyCancelsInSlurmIsSaidToBe) {
+  start_task();
+  tell_cluster("cancel " + slurm_job(gang_));
+
+  const auto* const taken = wait_for<RoomTaken>(gang_);
+
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->why, Why::kCancelled) << taken->what;
+  EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
+}
+
+TEST_P(OnCluster, AJobThatIsQueuedAgainKeepsItsNumberForTheNextAttempt) {
+  start_task();
+  const std::string job = slurm_job(gang_);
+  tell_cluster("requeue " + job);
+  const auto* const taken = wait_for<RoomTaken>(gang_);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->why, Why::kEvicted) << taken->what;
+  EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
+
+  RoomWish wish{.job = kJob, .project = "default"};
+  for (const std::string& task : GetParam().tasks_to_seat({script("true")})) {
+    wish.tasks.push_back({.task = task});
+  }
+  bench_->engine().ask_for_room(next_, wish);
+  bench_->engine().give_back_room(gang_);
+
+  EXPECT_TRUE(waits_with(next_, "waits in Slurm as job " + job));
+}
+
+TEST_P(OnCluster, SuspensionIsSaidUntilItIsOver) {
+  start_task();
+  const std::string job = slurm_job(gang_);
+  tell_cluster("suspend " + job);
+  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return !says.text.empty(); }),
+            nullptr);
+
+  tell_cluster("resume " + job);
+
+  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return says.text.empty(); }),
+            nullptr);
+  let_it_end();
+  EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
+}
+
+TEST_P(OnCluster, ADrainedNodeIsSilentAndGetsNoTask) {
+  tell_cluster("drain n1 its fan is loud");
+  bench_->wait_until([&] {
+    for (const Node& node : bench_->engine().nodes()) {
+      if (node.name == "n1") return is_silent(node);
+    }
+    return false;
+  });
+  ask(gang_);
+  const auto* const given = wait_for<RoomGiven>(gang_);
+  tell_cluster("undrain n1");
+
+  ASSERT_NE(given, nullptr);
+  EXPECT_NE(given->places[0].node, "n1");
+}
+
+TEST_P(OnCluster, GpusAreThoseThatSlurmHasCounted) {
+  ask(gang_, [](RoomWish& wish) { wish.tasks[0].resources.gpus = 2; });
+
+  const auto* const given = wait_for<RoomGiven>(gang_);
+
+  ASSERT_NE(given, nullptr);
+  EXPECT_EQ(given->places[0].devices.size(), 2U);
+}
+
+TEST_P(OnCluster, MoreThanThereIsWaitsWithSlurmsReason) {
+  const auto whole_node = [this](RoomWish& wish) {
+    wish.tasks[0].resources.cpu_milli = bench_->engine().nodes().front().cpu_milli;
+  };
+  const size_t nodes = bench_->engine().nodes().size();
+  std::vector<Gang> first;
+  for (size_t i = 0; i < nodes; ++i) {
+    first.push_back({"whole" + std::to_string(i), 1});
+    ask(first.back(), whole_node);
+  }
+  for (const Gang& gang : first) ASSERT_NE(wait_for<RoomGiven>(gang), nullptr);
+  ask(other_, whole_node);
+  const auto* const waits =
+      wait_for<RoomWaits>(other_, [](const RoomWaits& each) { return !each.constraint.empty(); });
+  ASSERT_NE(waits, nullptr);
+  EXPECT_NE(waits->reason.find("waits in Slurm as job "), std::string::npos) << waits->reason;
+  EXPECT_NE(waits->reason.find("(" + waits->constraint + ")"), std::string::npos) << waits->reason;
+
+  bench_->engine().give_back_room(first[0]);
+
+  EXPECT_NE(wait_for<RoomGiven>(other_), nullptr);
+}
+
+TEST_P(OnCluster, WhatAskedForNothingSharesANodeWithThoseThatDo) {
+  ask(gang_, [](RoomWish& wish) {
+    wish.tasks[0].task = "launcher";
+    wish.tasks.push_back({.task = "worker-0", .resources = {.cpu_milli = 1'000}});
+  });
+
+  const auto* const given = wait_for<RoomGiven>(gang_);
+
+  ASSERT_NE(given, nullptr);
+  EXPECT_EQ(given->places[0].node, given->places[1].node);
+}
+
+INSTANTIATE_TEST_SUITE_P(Slurm, OnCluster, testing::ValuesIn(grounds()), ground_name);
+
+}  // namespace
+}  // namespace muster::engine
