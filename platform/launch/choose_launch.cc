@@ -90,6 +90,11 @@ Result<LaunchFacts> choose_launch(const Job& job, const Site& site) {
   const std::string lacks = lacks_for_ssh(job, site);
   if (job.spec.launch == LaunchBy::kSsh) return by_ssh_on_request(lacks);
   if (!lacks.empty()) return by_agent(site, lacks);
+  // Whether the nodes of a cluster have an sshd, nobody has looked.
+  const bool is_cluster = !site.joiner.empty();
+  if (is_cluster && !site.remote_shell.empty()) {
+    return by_agent(site, "the cluster's nodes need nothing for that but Muster's own programs");
+  }
   return LaunchFacts{.by = LaunchBy::kSsh,
                      .why = site.image_facts.empty() ? "the machine has its own sshd"
                                                      : "the images have sshd and ssh"};

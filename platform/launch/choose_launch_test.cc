@@ -148,6 +148,15 @@ TEST(ChooseLaunch, TakesTheMachinesOwnSshdWhereNoImagesAreRun) {
             LaunchBy::kAgent);
 }
 
+TEST(ChooseLaunch, CountsOnNoSshdOfTheNodesOfACluster) {
+  const Job job{.spec = {.name = "dist", .kind = job::Kind::kMpi, .workers = 2}};
+  Site site{.srun = "/usr/bin/srun", .joiner = "/opt/muster-node"};
+
+  EXPECT_EQ(choose_launch(job, site)->by, LaunchBy::kSsh);
+  site.remote_shell = "/opt/muster-rsh";
+  EXPECT_EQ(choose_launch(job, site)->by, LaunchBy::kAgent);
+}
+
 TEST(ChooseLaunch, HasNothingToSayOfJobsWithoutALauncher) {
   const Job job{.spec = {.name = "one", .launch = LaunchBy::kSsh}};
 

@@ -99,7 +99,7 @@ void add_srun_parts(const Gang& gang, const Task& task, const std::string& folde
   plan.takes_ranks = takes_ranks(gang.job.spec, plan.role);
   if (task.role != Role::kLauncher || is_own_srun(plan.argv)) return;
   const std::vector<SrunHost> hosts = srun_hosts(gang);
-  add_files(plan, {srun_nodes_file(hosts)});
+  add_files(plan, {srun_nodes_file(hosts), srun_script()});
   plan.argv = srun_command({.srun = gang.site.srun, .joiner = gang.site.joiner, .folder = folder},
                            hosts, plan.argv);
 }

@@ -16,6 +16,9 @@ using base::Result;
 
 namespace {
 
+/// Of the step, by which it is found among those of the Slurm job.
+constexpr const char* kStepName = "muster-ranks";
+
 int ranks_of(const std::vector<SrunHost>& hosts) {
   int ranks = 0;
   for (const SrunHost& host : hosts) ranks += host.slots;
@@ -62,7 +65,8 @@ Result<void> check_srun_program(const std::vector<std::string>& program) {
 std::vector<std::string> srun_command(const SrunSite& site, const std::vector<SrunHost>& hosts,
                                       const std::vector<std::string>& program) {
   std::vector<std::string> command{
-      site.srun, "--mpi=pmix",
+      site.folder + "/" + kSrunScript, site.srun, "--mpi=pmix",
+      "--job-name=" + std::string(kStepName),
       // Beside the step in which the tasks themselves run, with all that they have.
       "--overlap",
       // Ranks are counted by slots, whatever CPUs Slurm counts.
@@ -77,6 +81,33 @@ std::vector<std::string> srun_command(const SrunSite& site, const std::vector<Sr
       tasks_of(hosts)};
   command.insert(command.end(), program.begin(), program.end());
   return command;
+}
+
+PlannedFile srun_script() {
+  std::string script =
+      "#!/bin/sh\n"
+      "# srun ends its step at once when it is told to end: the ranks are told themselves, and "
+      "have "
+      "the time that is theirs.\n"
+      "slurm=${1%/*}\n"
+      "tell() {\n"
+      "  \"$slurm/squeue\" --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' |\n"
+      "    while read -r step name; do\n"
+      "      [ \"$name\" != ";
+  script += kStepName;
+  script +=
+      " ] || \"$slurm/scancel\" --signal=TERM \"$step\"\n"
+      "    done\n"
+      "}\n"
+      "trap tell TERM\n"
+      "setsid \"$@\" <&0 &\n"
+      "srun=$!\n"
+      "while :; do\n"
+      "  wait \"$srun\"\n"
+      "  code=$?\n"
+      "  kill -0 \"$srun\" 2>/dev/null || exit \"$code\"\n"
+      "done\n";
+  return {.path = kSrunScript, .content = std::move(script), .mode = 0700};
 }
 
 PlannedFile srun_nodes_file(const std::vector<SrunHost>& hosts) {

@@ -29,6 +29,9 @@ struct SrunSite {
 /// In the generated folder of the launcher: the node of each rank, a line each.
 inline constexpr const char* kSrunNodesFile = "srun_nodes";
 
+/// What runs srun, and tells the ranks where it is told to end.
+inline constexpr const char* kSrunScript = "srun_ranks";
+
 /// The variable that says to JOINER where the folders of the gang's tasks lie on the node: the
 /// engine sets it for the launcher.
 inline constexpr const char* kAttemptFolder = "MUSTER_ATTEMPT_FOLDER";
@@ -44,6 +47,7 @@ base::Result<void> check_srun_program(const std::vector<std::string>& program);
 std::vector<std::string> srun_command(const SrunSite& site, const std::vector<SrunHost>& hosts,
                                       const std::vector<std::string>& program);
 
+PlannedFile srun_script();
 PlannedFile srun_nodes_file(const std::vector<SrunHost>& hosts);
 
 }  // namespace muster::launch

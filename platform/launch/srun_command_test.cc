@@ -20,7 +20,8 @@ TEST(SrunCommand, NamesTheNodesTheTasksAndTheProgramOfARank) {
   const Words command = srun_command(
       kHere, {{.task = "worker-0", .node = "n1", .slots = 2}, {.task = "worker-1", .node = "n2"}},
       {"./train", "--rate", "1"});
-  EXPECT_EQ(command.front(), "/usr/bin/srun");
+  EXPECT_EQ(command[0], "/generated/srun_ranks");
+  EXPECT_EQ(command[1], "/usr/bin/srun");
   for (const char* word : {"--mpi=pmix", "--overlap", "--nodes=2", "--ntasks=3",
                            "--distribution=arbitrary", "--nodelist=/generated/srun_nodes",
                            "--kill-on-bad-exit=1", "--input=0", "--export=MUSTER_ATTEMPT_FOLDER"}) {
@@ -108,7 +109,8 @@ TEST(PlanGang, RanksOfSrunNeedNoRemoteShell) {
     EXPECT_FALSE(worker.environment.contains("OMPI_MCA_btl"));
   }
   const TaskPlan& launcher = plan->then.front();
-  EXPECT_EQ(launcher.argv.front(), "/usr/bin/srun");
+  EXPECT_EQ(launcher.argv[1], "/usr/bin/srun");
+  ASSERT_NE(find_file(launcher, kSrunScript), nullptr);
   EXPECT_EQ(launcher.argv.back(), "./a");
   EXPECT_FALSE(launcher.mpi);
   EXPECT_FALSE(launcher.takes_ranks);
