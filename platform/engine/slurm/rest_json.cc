@@ -1,6 +1,7 @@
 #include "engine/slurm/rest_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/number.h"

@@ -1,6 +1,7 @@
 // Jobs as slurmrestd lists them.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/slurm/job_parts.h"

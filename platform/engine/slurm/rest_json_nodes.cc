@@ -1,5 +1,6 @@
 // Nodes as slurmrestd lists them.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/slurm/rest_json.h"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/slurm/wire_fields.h"

@@ -4,7 +4,7 @@
 // Reading throws BadField (wire_fields.h) where something is not as it is written. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/engine.h"
 #include "launch/task_plan.h"

@@ -1,10 +1,23 @@
 #include "engine/slurm/wire_fields.h"
 
+#include <nlohmann/json.hpp>
+
 #include "engine/plain_cbor.h"
 
 namespace muster::engine::slurm {
 
 using nlohmann::json;
+
+namespace {
+
+template <class Pairs>
+json list_of(const Pairs& pairs) {
+  json list = json::array();
+  for (const auto& [name, text] : pairs) list.push_back(json::array({binary(name), binary(text)}));
+  return list;
+}
+
+}  // namespace
 
 json binary(const std::string& text) {
   return json(json::binary_t({text.begin(), text.end()}));
@@ -14,6 +27,14 @@ json binaries(const std::vector<std::string>& texts) {
   json list = json::array();
   for (const std::string& text : texts) list.push_back(binary(text));
   return list;
+}
+
+json binary_pairs(const std::map<std::string, std::string>& pairs) {
+  return list_of(pairs);
+}
+
+json binary_pairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  return list_of(pairs);
 }
 
 json error_json(const base::Error& error) {
@@ -52,6 +73,10 @@ const json& Fields::at(const char* name) const {
   const auto found = object_.find(name);
   if (found == object_.end()) throw BadField();
   return *found;
+}
+
+bool Fields::has(const char* name) const {
+  return object_.contains(name);
 }
 
 const json& Fields::list(const char* name) const {

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,15 +31,8 @@ struct BadField : std::exception {
 
 nlohmann::json binary(const std::string& text);
 nlohmann::json binaries(const std::vector<std::string>& texts);
-/// Of maps and of lists of pairs.
-template <class Pairs>
-nlohmann::json binary_pairs(const Pairs& pairs) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& [name, text] : pairs) {
-    list.push_back(nlohmann::json::array({binary(name), binary(text)}));
-  }
-  return list;
-}
+nlohmann::json binary_pairs(const std::map<std::string, std::string>& pairs);
+nlohmann::json binary_pairs(const std::vector<std::pair<std::string, std::string>>& pairs);
 /// Cut where it is too long to be read back.
 nlohmann::json error_json(const base::Error& error);
 
@@ -54,7 +48,7 @@ class Fields {
   explicit Fields(const nlohmann::json& object);
 
   const nlohmann::json& at(const char* name) const;
-  bool has(const char* name) const { return object_.contains(name); }
+  bool has(const char* name) const;
   /// Of an array.
   const nlohmann::json& list(const char* name) const;
 
