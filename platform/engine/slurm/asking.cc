@@ -61,6 +61,7 @@ SlurmEngine::Impl::GangPointer SlurmEngine::Impl::hold(const Gang& gang, GangRec
     held->tasks[task->name] = std::move(task);
   }
   gangs[gang] = held;
+  something_changed();
   return held;
 }
 

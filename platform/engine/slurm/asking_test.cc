@@ -261,6 +261,18 @@ TEST_F(SlurmEngineTest, NothingIsAskedOfSlurmWhileThereIsNothingToLearn) {
   EXPECT_EQ(cluster_.listings, 1);
 }
 
+TEST_F(SlurmEngineTest, WhatIsAskedForAfterARestIsFollowed) {
+  wait_until([&] { return cluster_.listings == 1; });
+  const auto rested = std::make_shared<bool>(false);
+  const auto later =
+      loop_.loop().after(std::chrono::milliseconds(50), [rested] { *rested = true; });
+  wait_until([&] { return *rested; });
+
+  ask(gang_, wish({"main"}));
+
+  wait_for_reason(gang_, "(Priority)");
+}
+
 TEST_F(SlurmEngineTest, AThousandThatWaitCostOneListingEach) {
   for (int i = 0; i < 1000; ++i) ask({"job" + std::to_string(i), 1}, wish({"main"}));
   wait_until([&] { return cluster_.jobs.size() == 1000; });

@@ -35,6 +35,7 @@ constexpr int kMissing = 2;
 
 void SlurmEngine::Impl::something_changed() {
   last_change = Steady::now();
+  schedule_poll();
 }
 
 /// When a line broke or a signal came, Slurm knows why, or will in a moment.
@@ -55,15 +56,19 @@ int SlurmEngine::Impl::hurries_left() {
   return static_cast<int>((now - hurries_from) / kNextHurry);
 }
 
+/// The next one, where there is something to learn: as early as anybody needs it.
 void SlurmEngine::Impl::schedule_poll() {
   if (is_polling || !has_begun) return;
-  poll_timer.reset();
-  if (gangs.empty() && to_cancel.empty() && has_swept) return;
+  if (gangs.empty() && to_cancel.empty() && has_swept) return poll_timer.reset();
   const bool restless = Steady::now() - last_change < kUnrest;
   std::chrono::milliseconds pause = restless ? options.quick_poll : options.slow_poll;
-  is_hurrying = hurry > 0 && hurries_left() > 0 && !away_since && pause > kHurry;
-  if (is_hurrying) pause = kHurry;
+  const bool hurries = hurry > 0 && hurries_left() > 0 && !away_since && pause > kHurry;
+  if (hurries) pause = kHurry;
   if (polls == 0) pause = std::chrono::milliseconds(0);
+  const auto due = Steady::now() + pause;
+  if (poll_timer && poll_due <= due) return;
+  is_hurrying = hurries;
+  poll_due = due;
   poll_timer = loop.after(pause, [this] { poll(); });
 }
 

@@ -297,6 +297,7 @@ struct SlurmEngine::Impl {
   int hurry = 0;  ///< polls that follow each other at once
   bool is_hurrying = false;
   slurm::Steady::time_point hurries_from{};
+  slurm::Steady::time_point poll_due{};
   slurm::Steady::time_point last_change{};
   std::optional<base::Time> away_since;
   std::string away_why;
