@@ -229,6 +229,17 @@ class Foreground(MusterTest):
         self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
 
 
+    def test_who_follows_a_job_that_waits_is_told_why(self):
+        follow = self.muster.stream_of(
+            ["sh", "-c", '"$@" 2>&1', "sh",
+             *self.muster.argv("submit", "single", "job", "--hold", "--follow", "--", "echo", "on")])
+        follow.until("muster: job 'job': ")
+
+        self.muster.run("resume", "job")
+
+        self.assertEqual(follow.finish(), 0)
+
+
 class ManyJobs(MusterTest):
 
     def test_twenty_jobs_at_once_all_succeed_and_keep_their_logs_apart(self):

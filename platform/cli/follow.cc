@@ -16,6 +16,7 @@
 #include "cli/log_printer.h"
 #include "cli/paced_output.h"
 #include "cli/report.h"
+#include "cli/waiting_word.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -71,9 +72,10 @@ class Follower {
         printer_(request.look, terminal_, request.head),
         output_(STDOUT_FILENO),
         fold_timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-        wake_fd_(any_of({interrupts.fd(), output_.timer_fd(), fold_timer_.get()})) {}
+        wake_fd_(any_of({interrupts.fd(), output_.timer_fd(), fold_timer_.get(), waiting_.fd()})) {}
 
   Result<FollowEnd> run() {
+    if (!request_.query.follow) waiting_.done();
     while (true) {
       auto job = read();
       if (left_ || (job && is_whole(*job))) return end(std::move(job));
@@ -102,6 +104,7 @@ class Follower {
     const job::LogRecord* const unseen = cursor_.unseen(record);
     if (unseen == nullptr) return true;
     connection_.is_well();
+    waiting_.done();
     if (output_error_) return true;
     print(*unseen);
     return check_output(output_.commit());
@@ -134,6 +137,7 @@ class Follower {
 
   bool on_wake() {
     tell_what_was_folded();
+    waiting_.look(connection_, request_.name);
     if (!check_output(output_.flush())) return false;
     while (interrupts_.take()) {
       if (!on_interrupt()) return false;
@@ -221,6 +225,7 @@ class Follower {
   PacedOutput output_;
   base::UniqueFd fold_timer_;
   bool fold_timer_set_ = false;
+  WaitingWord waiting_;
   base::UniqueFd wake_fd_;
   LogCursor cursor_;
   std::optional<base::Error> output_error_;  ///< once set, nothing more is printed

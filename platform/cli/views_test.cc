@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/time_words.h"
+#include "cli/waiting_word.h"
 #include "cli/yaml_output.h"
 
 namespace muster::cli {
@@ -265,6 +266,14 @@ TEST(JobPage, OfAJobThatWaitsSaysWhatForAndOfOneThatRunsWhichGpusItHas) {
 TEST(JobRow, IsWhatEndsAFollow) {
   EXPECT_EQ(job_row(failed_job(), kNow),
             "NAME  PHASE   EXIT  DURATION\ndist  Failed   137        1m\n");
+}
+
+TEST(WaitingWord, IsWhyAJobThatIsFollowedPrintsNothing) {
+  job::Job job = failed_job();
+  EXPECT_EQ(waiting_word(job), "");
+  job.phase = job::Phase::kQueued;
+  job.reason = "needs 1 GPU; none is free";
+  EXPECT_EQ(waiting_word(job), "job 'dist': needs 1 GPU; none is free");
 }
 
 TEST(Failure, IsToldAsCauseEvidenceAdvice) {
