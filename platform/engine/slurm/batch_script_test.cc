@@ -58,8 +58,8 @@ TEST(BatchScript, SaysAllThatIsAskedFor) {
   submission.excluded_nodes = {"n1", "n7"};
   submission.time_limit = 90min;
   submission.options = {"--nice=100"};
-  submission.folder = "/work/jobs";
-  submission.output = "/work/50%/slurm.out";
+  submission.folder = "/srv/jobs";
+  submission.output = "/srv/50%/slurm.out";
   submission.components = {{.tasks = 3,
                             .tasks_per_node = 2,
                             .cpus_per_task = 4,
@@ -71,7 +71,7 @@ TEST(BatchScript, SaysAllThatIsAskedFor) {
        {"#SBATCH --partition=\"gpu,long\"", "#SBATCH --account=\"team\"", "#SBATCH --qos=\"high\"",
         "#SBATCH --reservation=\"course\"", "#SBATCH --constraint=\"a100&nvlink\"",
         "#SBATCH --exclude=\"n1,n7\"", "#SBATCH --time=90", "#SBATCH --nice=100",
-        "#SBATCH --chdir=\"/work/jobs\"", "#SBATCH --output=\"/work/50%%/slurm.out\"",
+        "#SBATCH --chdir=\"/srv/jobs\"", "#SBATCH --output=\"/srv/50%%/slurm.out\"",
         "#SBATCH --nodes=2", "#SBATCH --ntasks=3", "#SBATCH --ntasks-per-node=2",
         "#SBATCH --cpus-per-task=4", "#SBATCH --mem=1025M", "#SBATCH --gpus-per-node=\"a100:8\""}) {
     EXPECT_TRUE(has_line(text, line)) << line << "\n" << text;
