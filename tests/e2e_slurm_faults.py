@@ -29,12 +29,12 @@ class TheController(CountedTest):
         self.await_starts(starts, 1)
 
         self.cluster.kill_controller()
-        self.cluster.until(lambda: "does not answer" in self.muster.run("get", "job").stdout,
+        self.cluster.until(lambda: "does not answer" in self.muster.job("job")["reason"],
                            "Muster says that it does not answer")
         self.assertEqual(self.muster.job("job")["phase"], "Running")
         self.cluster.start_controller()
 
-        self.cluster.until(lambda: "does not answer" not in self.muster.run("get", "job").stdout,
+        self.cluster.until(lambda: "does not answer" not in self.muster.job("job")["reason"],
                            "Muster says so no more")
         gate.open()
         job = self.ends_well("job")
