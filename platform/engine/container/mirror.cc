@@ -177,10 +177,12 @@ Result<void> Mirror::take_rank(const FollowRecord& record) {
   if (!rank || *rank < 0 || !size) {
     return Error{.code = ErrorCode::kInternal, .what = "a rank was told that is none"};
   }
-  if (ranks_.size() >= kMostRanks || !ranks_.insert(*rank).second) return {};
+  if (ranks_.size() >= kMostRanks || ranks_.count(*rank) > 0) return {};
   const fs::path ranks = folder_.path / "ranks";
   MUSTER_CHECK(base::make_private_folder(ranks));
-  return base::write_file(ranks / std::to_string(*rank), std::to_string(*size) + "\n");
+  MUSTER_CHECK(base::write_file(ranks / std::to_string(*rank), std::to_string(*size) + "\n"));
+  ranks_.insert(*rank);
+  return {};
 }
 
 }  // namespace muster::engine

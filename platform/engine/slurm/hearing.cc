@@ -1,5 +1,6 @@
 // What a muster-node says of its task. Where the folder is not shared, its records go into a copy
 // here; where it is, the files are here already, and what is said is that there is more in them.
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -14,6 +15,9 @@ using slurm::NodeNews;
 using slurm::RecordNews;
 
 namespace {
+
+/// A disk that is full is looked at again.
+constexpr std::chrono::seconds kKeepAgain{1};
 
 template <class... Cases>
 struct Overloaded : Cases... {
@@ -60,12 +64,32 @@ void SlurmEngine::Impl::heard(const GangPointer& gang, const TaskPointer& task,
              *news);
 }
 
+/// Where the disk is full it is kept when there is room again, and nothing that follows is read
+/// before: its muster-node has more room, and who is told of an end has the whole log.
 void SlurmEngine::Impl::heard(const GangPointer& gang, const TaskPointer& task,
                               const RecordNews& news) {
   if (!task->mirror) return;
-  if (const auto taken = task->mirror->take(news.record); !taken) {
+  const auto taken = task->mirror->take(news.record);
+  const bool is_later = !taken && taken.error().code == base::ErrorCode::kExhausted;
+  const bool is_known = task->timer && !task->end;  // it waits for room already
+  if (!taken && !is_known) {
     base::log_error("task " + task->name + " of job " + gang->gang.job_id + ": " +
-                    taken.error().what);
+                    taken.error().what + (is_later ? "; it is tried until there is room" : ""));
+  }
+  if (is_later && task->line != nullptr) {
+    task->line->pause(true);
+    task->timer = loop.after(
+        kKeepAgain, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task), news] {
+          const auto its_gang = weak_gang.lock();
+          const auto still = weak.lock();
+          const RecordNews again = news;  // the timer goes with what it holds
+          if (its_gang && still) heard(its_gang, still, again);
+        });
+    return;
+  }
+  if (is_known) {
+    task->timer.reset();
+    if (task->line != nullptr) task->line->pause(false);
   }
   switch (news.record.kind) {
     case FollowKind::kLog:

@@ -1,4 +1,6 @@
 // Tasks of a gang that has its room: how they are started, changed, stopped and heard of.
+#include <sys/resource.h>
+
 #include "engine/log_frame.h"
 #include "engine/slurm/test_slurm_engine.h"
 
@@ -204,6 +206,26 @@ TEST_F(Starting, WhatATaskTellsIsKeptHereAndGoneOnWithAfterABreak) {
   wait_until([&] { return its_node->last<Welcome>() != nullptr; });
 
   EXPECT_EQ(its_node->last<Welcome>()->log_offset, frame.size());
+}
+
+TEST_F(Starting, WhatCannotBeKeptIsKeptLaterAndNoEndIsToldBefore) {
+  is_shared_ = false;
+  auto its_node = gang_that_runs();
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // no file can be opened, as on a full disk
+
+  its_node->say(RecordNews{{.kind = FollowKind::kRank, .offset = 0, .bytes = "3 8"}});
+  its_node->say(EndedNews{});
+  wait_for_polls(20);
+  EXPECT_EQ(its_node->last<Farewell>(), nullptr);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+
+  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  its_node.reset();
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "jobs/job1/1/main/ranks/3"));
 }
 
 TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
