@@ -81,7 +81,7 @@ test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in s
 
 # Clusters of Debian's Slurm that the tests start for themselves.
 test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
-	@cmake --build --preset release --target slurm_conformance_test
+	@cmake --build --preset release --target slurm_client_test slurm_conformance_test
 	@scripts/run_tests.sh release -L '^slurm$$'
 
 # And the tests of our own parameter server, whose jobs are the same clusters.
