@@ -93,7 +93,8 @@ class Jobs:
     def test_two_jobs_share_the_gpus_of_a_node(self):
         one_gate, one = self.at_the_gate("one", "--gpus", 3)
         script = "echo sees $CUDA_VISIBLE_DEVICES"
-        self.cluster.run("scontrol", "update", "PartitionName=main", f"Nodes={self.muster.job('one')['tasks'][0]['node']}")
+        node = self.muster.job("one")["tasks"][0]["node"]
+        self.cluster.run("scontrol", "update", "PartitionName=main", f"Nodes={node}")
         self.addCleanup(self.cluster.run, "scontrol", "update", "PartitionName=main", "Nodes=ALL")
 
         two = self.muster.run("submit", "single", "two", "--gpus", 1, "--follow", "--", "sh", "-c", script)
