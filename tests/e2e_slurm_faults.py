@@ -94,7 +94,9 @@ class TheController(CountedTest):
         self.ends_well("job")
 
 
-class Nodes(CountedTest):
+class NodesThatDie(CountedTest):
+    """With all that runs there, at once: nothing is left that could write down how it ended."""
+    CLUSTER = {"apart": True}
 
     def test_a_node_that_dies_ends_the_attempt_and_another_runs_elsewhere(self):
         starts, gate = self.counted()
@@ -113,13 +115,16 @@ class Nodes(CountedTest):
         self.ends_well("job")
         self.assertEqual(self.muster.job("job")["attempt"], 2)
 
+
+class Nodes(CountedTest):
+
     def test_a_slurmd_that_dies_alone_leaves_no_second_copy_running(self):
         starts, gate = self.counted()
         self.await_starts(starts, 1)
         node = self.muster.job("job")["tasks"][0]["node"]
 
         # The task goes on where nobody looks after it any more, until its server tells it to end.
-        self.cluster.kill_node(node, with_tasks=False)
+        self.cluster.kill_node(node)
         try:
             self.await_starts(starts, 2)
             self.cluster.until(lambda: len(self.waiting_at_gates()) == 1, "one copy is left")

@@ -96,13 +96,10 @@ class SlurmCluster(SlurmCommands):
     def thaw_controller(self):
         self._controller.thaw()
 
-    def kill_node(self, node, with_tasks=True):
-        """Its slurmd and what it ran, which of a node that is `apart` is all that is there; the
-        controller finds out by itself. Without its tasks: these go on."""
-        tasks = self._processes_on(node) if with_tasks else []
+    def kill_node(self, node):
+        """Of a node that is `apart` all that runs there, as when it loses its power; else its slurmd
+        alone, and its tasks go on. The controller finds out by itself."""
         self._end_slurmd(node, signal.SIGKILL)
-        for pid in tasks:
-            _kill(pid)
 
     def start_node(self, node):
         self._spawn_slurmd(node)
