@@ -89,6 +89,9 @@ struct ServeOptions {
   int slurm_tasks_per_node = 1;
   std::map<std::string, std::string> slurm_accounts;  ///< project -> account
   std::string slurm_default_account;                  ///< of the others; "%p": the project's name
+  // What jobs may name of Slurm's beside their project's account, where the server is shared.
+  std::vector<std::string> slurm_job_accounts;
+  std::vector<std::string> slurm_job_reservations;
   std::string slurm_qos;
   std::vector<std::string> slurm_options;  ///< further ones of sbatch: "--exclude=n7"
 

@@ -48,6 +48,8 @@ slurm:
   tasks_per_node: 2
   accounts: {vision: lab1, speech: lab_2}
   default_account: proj-%p
+  job_accounts: [lab1, shared_lab]
+  job_reservations: course,maint:1
   qos: normal
   options: [--exclude=n7, "-x n8", --mail-type=FAIL]
 )");
@@ -64,6 +66,8 @@ slurm:
   EXPECT_EQ(options.slurm_accounts,
             (std::map<std::string, std::string>{{"vision", "lab1"}, {"speech", "lab_2"}}));
   EXPECT_EQ(options.slurm_default_account, "proj-%p");
+  EXPECT_EQ(options.slurm_job_accounts, (Texts{"lab1", "shared_lab"}));
+  EXPECT_EQ(options.slurm_job_reservations, (Texts{"course", "maint:1"}));
   EXPECT_EQ(options.slurm_qos, "normal");
   EXPECT_EQ(options.slurm_options, (Texts{"--exclude=n7", "-x n8", "--mail-type=FAIL"}));
   EXPECT_TRUE(contradictions(options).empty());
@@ -75,13 +79,30 @@ TEST(SlurmOfAServer, IsToldByFlagsToo) {
                                      {"--slurm-callback", {":7445"}},
                                      {"--slurm-shared", {"no"}},
                                      {"--slurm-accounts", {"vision=lab1", "speech=lab2"}},
-                                     {"--slurm-default-account", {"rest"}}});
+                                     {"--slurm-default-account", {"rest"}},
+                                     {"--slurm-job-accounts", {"lab1,lab2"}},
+                                     {"--slurm-job-reservations", {"course"}}});
   EXPECT_EQ(options.engine, "slurm");
   EXPECT_EQ(options.slurm_rest, "http://[fd00::1]:6820");
   EXPECT_EQ(options.slurm_callback, (CallbackAddress{.port = 7445}));
   EXPECT_EQ(options.slurm_shared, "no");
   EXPECT_EQ(options.slurm_accounts.at("speech"), "lab2");
   EXPECT_EQ(options.slurm_default_account, "rest");
+  EXPECT_EQ(options.slurm_job_accounts, (Texts{"lab1", "lab2"}));
+  EXPECT_EQ(options.slurm_job_reservations, Texts{"course"});
+}
+
+TEST(SlurmOfAServer, SlurmrestdIsLookedForWhereItSaysAuto) {
+  const ServeOptions options = read("engine: slurm\nslurm: {rest: auto, rest_user: muster}\n");
+  EXPECT_EQ(options.slurm_rest, "auto");
+  EXPECT_TRUE(contradictions(options).empty());
+  EXPECT_EQ(told({{"--slurm-rest", {"auto"}}}).slurm_rest, "auto");
+
+  Texts faults;
+  EXPECT_EQ(told({{"--slurm-rest", {"Auto"}}}, &faults).slurm_rest, "");
+  EXPECT_EQ(faults, Texts{"--slurm-rest 'Auto' is neither unix:///SOCKET nor "
+                          "http[s]://HOST:PORT, as in unix:///run/slurmrestd/slurmrestd.socket, "
+                          "nor auto"});
 }
 
 TEST(SlurmOfAServer, IsCalledBackAtHostsAndAPort) {
@@ -120,6 +141,8 @@ slurm:
   default_account: "%q"
   qos: "-q"
   options: [exclude=n7, --wrap=id, "-o out", "--mail-user=a\nb", "--comment x"]
+  job_accounts: [lab1, "a b", -lab]
+  job_reservations: "course,a;b"
   colour: red
 )");
   for (const char* line :
@@ -142,7 +165,10 @@ slurm:
         "line 16: slurm.options: '-o out' is what Muster says itself of each job",
         "line 16: slurm.options: '--mail-user=a\nb' is not an option of sbatch",
         "line 16: slurm.options: '--comment x' is what Muster says itself of each job",
-        "line 17: slurm.colour: unknown key"}) {
+        "line 17: slurm.job_accounts: 'a b' is not a name; one has letters, digits and _-.+:@",
+        "line 17: slurm.job_accounts: '-lab' is not a name",
+        "line 18: slurm.job_reservations: 'a;b' is not a name",
+        "line 19: slurm.colour: unknown key"}) {
     EXPECT_NE(faults.find(line), std::string::npos) << line << "\n" << faults;
   }
 }

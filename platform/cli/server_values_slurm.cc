@@ -8,11 +8,15 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "cli/server_values.h"
 #include "job/validate_slurm.h"
 
 namespace muster::cli {
 
 namespace {
+
+/// The engine then looks where slurmrestd's socket usually is (engine/slurm/open_client.h).
+constexpr std::string_view kFindRest = "auto";
 
 void fault(const KeyValue& value, std::string what) {
   value.fields.fault(value.field, std::move(what), value.value.line);
@@ -131,10 +135,10 @@ void read_rest_url(const KeyValue& value, std::string& target) {
                  "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
                  "as, and slurm.token_command gets the token");
   }
-  if (!is_socket(*text) && !is_http_url(*text)) {
+  if (*text != kFindRest && !is_socket(*text) && !is_http_url(*text)) {
     return fault(value, "'" + *text +
                             "' is neither unix:///SOCKET nor http[s]://HOST:PORT, as in "
-                            "unix:///run/slurmrestd/slurmrestd.socket");
+                            "unix:///run/slurmrestd/slurmrestd.socket, nor auto");
   }
   target = *text;
 }
@@ -146,6 +150,16 @@ void read_slurm_name(const KeyValue& value, std::string& target) {
     return fault(value, "'" + *text + "' is not a name; one has letters, digits and _-.+:@");
   }
   target = *text;
+}
+
+void read_slurm_names(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> names;
+  read_names(value, names);
+  for (const std::string& name : names) {
+    if (job::is_slurm_name(name)) continue;
+    fault(value, "'" + name + "' is not a name; one has letters, digits and _-.+:@");
+  }
+  target = std::move(names);
 }
 
 void read_default_account(const KeyValue& value, std::string& target) {

@@ -12,12 +12,14 @@
 
 namespace muster::cli {
 
-/// unix:///SOCKET or http[s]://HOST[:PORT][/PREFIX], without anything that is secret in it. The
-/// rest is the engine's to judge.
+/// unix:///SOCKET, http[s]://HOST[:PORT][/PREFIX] without anything that is secret in it, or "auto".
+/// The rest is the engine's to judge.
 void read_rest_url(const KeyValue& value, std::string& target);
 /// The name of an account, a QOS, a user.
 void read_slurm_name(const KeyValue& value, std::string& target);
-/// The same, with "%p" in it.
+/// Several, as a list or with commas.
+void read_slurm_names(const KeyValue& value, std::vector<std::string>& target);
+/// One name, with "%p" in it.
 void read_default_account(const KeyValue& value, std::string& target);
 /// HOST[,HOST...][:PORT], or a list of hosts with perhaps ":PORT" as the last.
 void read_callback(const KeyValue& value, CallbackAddress& target);

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "control/accounts.h"
 #include "control/container_policy.h"
+#include "control/slurm_policy.h"
 #include "engine/engine.h"
 #include "job/machine_type.h"
 #include "store/store.h"
@@ -34,6 +35,7 @@ struct SiteFacts {
   std::string remote_shell;    ///< path of muster-rsh; empty: there is none
   job::ImageStandIns images;   ///< where the engine runs none
   ContainerPolicy containers;  ///< where it does
+  SlurmPolicy slurm;           ///< where jobs are jobs of Slurm
   /// Whether these files were sent for the project. Not set: none ever were.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
   /// Told of each project that is no more: what was its own must not become another's of that name.

@@ -65,6 +65,7 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
                  .advice = "muster project list shows them"};
   }
   MUSTER_CHECK(check_programs(spec));
+  MUSTER_CHECK(check_slurm_policy(spec, site_.slurm));
   MUSTER_CHECK(check_srun(spec, site_.images, parts_.engine));
   MUSTER_CHECK(check_secrets(spec));
   MUSTER_CHECK(check_trees(spec));

@@ -206,6 +206,11 @@ class Service {
     site.containers = {.is_shared = !options_.listen.empty(),
                        .host_paths = options_.allowed_host_paths,
                        .capabilities = options_.allowed_capabilities};
+    site.slurm = {.is_shared = !options_.listen.empty() && options_.engine == "slurm",
+                  .accounts = options_.slurm_accounts,
+                  .default_account = options_.slurm_default_account,
+                  .job_accounts = options_.slurm_job_accounts,
+                  .job_reservations = options_.slurm_job_reservations};
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };

@@ -4,6 +4,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "job/checker.h"
+#include "job/slurm_account.h"
+#include "job/validate_slurm.h"
+
 namespace muster::engine::slurm {
 
 using base::Error;
@@ -25,15 +29,24 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string account_for(const RoomWish& wish, const SlurmEngineOptions& options) {
   if (!wish.slurm.account.empty()) return wish.slurm.account;
-  const auto named = options.accounts.find(wish.project);
-  if (named != options.accounts.end()) return named->second;
-  std::string account = options.default_account;
-  constexpr std::string_view kProject = "%p";
-  for (size_t at = account.find(kProject); at != std::string::npos;
-       at = account.find(kProject, at + wish.project.size())) {
-    account.replace(at, kProject.size(), wish.project);
-  }
-  return account;
+  return job::slurm_account_of(wish.project, options.accounts, options.default_account);
+}
+
+/// A job names pools and models more freely than Slurm does: a comma or a colon in one would ask
+/// for another partition, or for more GPUs.
+void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
+  const auto look = [&](const std::vector<std::string>& names, const char* field,
+                        const char* noun) {
+    for (const std::string& name : names) {
+      const bool is_plain = job::is_slurm_name(name) && name.find(':') == std::string::npos;
+      if (is_plain) continue;
+      faults.push_back({.field = field,
+                        .what = job::in_quotes(name) + " cannot be the name of a " + noun +
+                                " in Slurm; one has letters, digits and _-.+@"});
+    }
+  };
+  if (wish.slurm.partition.empty()) look(wish.node_pools, "node pools", "partition");
+  look(wish.gpu_models, "gpu models", "type of GPUs");
 }
 
 void find_faults(const TaskWish& task, std::vector<Fault>& faults) {
@@ -127,6 +140,7 @@ int guests_of(const RoomWish& wish) {
 
 Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions& options) {
   std::vector<Fault> faults;
+  find_strange_names(wish, faults);
   bool wants_gpus = false;
   for (const TaskWish& task : wish.tasks) {
     find_faults(task, faults);

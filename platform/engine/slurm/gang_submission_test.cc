@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "job/validate.h"
+
 namespace muster::engine::slurm {
 namespace {
 
@@ -152,6 +154,35 @@ TEST(Submissions, AllThatCannotBeHadIsSaidAtOnce) {
   ASSERT_FALSE(submission);
   EXPECT_EQ(submission.error().code, base::ErrorCode::kRefused);
   EXPECT_EQ(submission.error().faults.size(), 3U);
+}
+
+// Neither is a list, nor a number, nor an option of its own.
+TEST(Submissions, APoolAndAModelOfGpusAreOneNameEach) {
+  for (const std::string& bad :
+       {std::string("a,b"), std::string("a100:8"), std::string("a b"), std::string("-p"),
+        std::string("a\n#SBATCH --uid=0"), std::string("a\"b"), std::string("a\\b"),
+        std::string("a(b)"), std::string("a;b"), std::string("$(id)")}) {
+    RoomWish gang = wish({task("a", {.gpus = 1})});
+    gang.node_pools = {"main", bad};
+    gang.gpu_models = {bad};
+
+    const auto submission = submission_for(gang, {});
+
+    ASSERT_FALSE(submission) << bad;
+    ASSERT_EQ(submission.error().faults.size(), 2U) << bad;
+    EXPECT_EQ(submission.error().faults[0].field, "node pools");
+    EXPECT_EQ(submission.error().faults[1].field, "gpu models");
+  }
+}
+
+// The name and the project stand in the submission as they are: what they may be is settled before.
+TEST(Submissions, NamesOfJobsAndProjectsThatWouldBeMoreAreNoneAtAll) {
+  for (const char* bad : {"a b", "a\n#SBATCH --uid=0", "a\"b", "-p", "a,b", "%p", "$(id)", "a;b"}) {
+    job::JobSpec spec{.name = bad, .project = bad, .command = {"true"}, .folder = "/"};
+    std::vector<std::string> fields;
+    for (const base::Fault& fault : job::validate(spec)) fields.push_back(fault.field);
+    EXPECT_EQ(fields, (std::vector<std::string>{"name", "project"})) << bad;
+  }
 }
 
 TEST(Submissions, TheirShapeTellsWhetherTheSameIsAskedFor) {
