@@ -71,7 +71,9 @@ Answers ask_programs(const SlurmPlaces& places) {
 
 /// The slurmrestd that the configuration names, or the first socket of one that is there.
 std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
-  RestFacts facts{.place = places.options.rest, .is_configured = !places.options.rest.empty()};
+  const bool is_sought = places.options.rest == slurm::kFindRest;
+  RestFacts facts{.place = is_sought ? "" : places.options.rest,
+                  .is_configured = !is_sought && !places.options.rest.empty()};
   for (const char* path : {"run/slurmrestd.socket", "run/slurmrestd/slurmrestd.socket",
                            "run/slurmrestd.sock", "var/run/slurmrestd/slurmrestd.socket"}) {
     if (facts.place.empty() && is_there(places.root / path)) {
@@ -95,6 +97,8 @@ std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   const auto timer = loop.after(kPatience, [&loop] { loop.stop(); });
   loop.run();
   client->reset();
+  // As open_client() has it: one that answers is taken, but for options that sbatch alone takes.
+  if (is_sought && facts.answer) facts.is_configured = places.options.sbatch_options.empty();
   return facts;
 }
 

@@ -103,5 +103,20 @@ TEST_F(SlurmLook, ASlurmrestdThatNobodyAnswersForIsTold) {
   EXPECT_FALSE(can_run(diagnose(facts)));
 }
 
+TEST_F(SlurmLook, WhereSlurmrestdIsSoughtAndNoneAnswersSlurmsProgramsWillDo) {
+  programs_.add("muster-node", "exit 0");
+  SlurmPlaces there = places();
+  there.options.rest = "auto";
+  EXPECT_FALSE(look_at_slurm(there).rest);
+
+  std::filesystem::create_directories(folder_ / "run");
+  std::ofstream(folder_ / "run/slurmrestd.socket") << "";
+  const SlurmFacts facts = look_at_slurm(there);
+  ASSERT_TRUE(facts.rest);
+  EXPECT_EQ(facts.rest->place, "unix://" + (folder_ / "run/slurmrestd.socket").string());
+  EXPECT_FALSE(facts.rest->is_configured);
+  EXPECT_FALSE(facts.rest->answer);
+}
+
 }  // namespace
 }  // namespace muster::engine::doctor
