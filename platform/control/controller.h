@@ -339,6 +339,7 @@ class Controller {
   void stop_leaving(const std::string& id, int attempt, const std::vector<std::string>& leaving);
   void has_left(Entry& entry, const job::Task& task);
   void give_back(Entry& entry, const std::vector<int>& seats);
+  bool wants_no_more(const Entry& entry) const;
   void ask_for_less(Entry& entry);
   void give_back_room_on(Entry& entry, const std::string& node);
   bool goes_on_without(const Entry& entry, const job::Task& lost) const;
@@ -391,6 +392,7 @@ class Controller {
   void fail(Entry& entry, job::Failure failure);
   void fail_by(Entry& entry, const job::Task& culprit, const std::string& more = {});
   void end_what_was_led(Entry& entry);
+  void begin_to_end(Entry& entry);
   void end_gang(Entry& entry, engine::StopMode mode);
   void end_gang_gently(Entry& entry);
   void finish_if_over(Entry& entry);

@@ -122,7 +122,7 @@ void Controller::end_what_was_led(Entry& entry) {
   if (run.ending || !others_come_to_their_end(entry.job)) {
     return end_gang(entry, StopMode::kGraceful);
   }
-  run.ending = true;
+  begin_to_end(entry);
   run.led_to_the_end = true;
   run.last_words_timer = parts_.loop.after(kFarewell, [this, id = entry.job.id] {
     Entry* const late = by_id(id);
@@ -149,10 +149,17 @@ void Controller::fail_by(Entry& entry, const Task& culprit, const std::string& m
   fail(entry, std::move(failure));
 }
 
-void Controller::end_gang(Entry& entry, StopMode mode) {
+/// Nobody joins it any more, and the room that was kept for those who would is for others.
+void Controller::begin_to_end(Entry& entry) {
   entry.run->ending = true;
-  give_up_fetching(entry);
   give_up_newcomers(entry);
+  ask_for_less(entry);
+  wake();
+}
+
+void Controller::end_gang(Entry& entry, StopMode mode) {
+  give_up_fetching(entry);
+  begin_to_end(entry);
   parts_.engine.stop(engine_gang(entry.job), live_tasks(entry.job), mode);
 }
 
@@ -164,7 +171,7 @@ void Controller::end_gang_gently(Entry& entry) {
   const Task& deciding = job::deciding_task(entry.job);
   const bool up = deciding.phase == TaskPhase::kStarting || deciding.phase == TaskPhase::kRunning;
   if (!up) return end_gang(entry, StopMode::kNow);
-  entry.run->ending = true;
+  begin_to_end(entry);
   parts_.engine.stop(engine_gang(entry.job), {deciding.name}, StopMode::kGraceful);
 }
 

@@ -35,6 +35,8 @@ TEST_P(AnyLife, AtAClusterHoldsWhatWasPromisedAndComesToRest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AnyLife, testing::Range(0, 30));
+INSTANTIATE_TEST_SUITE_P(SeedsThatFailedOnce, AnyLife,
+                         testing::Values(64, 100, 136, 138, 193, 237, 263, 307));
 
 }  // namespace
 }  // namespace muster::control

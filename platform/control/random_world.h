@@ -47,8 +47,22 @@ class WatchedEngine : public LastingEngine {
   using LastingEngine::LastingEngine;
   std::function<void(const engine::Gang&, const std::vector<launch::TaskPlan>&)> on_start;
   std::set<TaskKey> told_to_stop;
+  std::set<TaskKey> news;                    ///< of tasks that ended, on its way to the server
   std::map<TaskKey, std::string> hostfiles;  ///< that tasks were told of last
   std::optional<base::Error> prepare_error;  ///< once
+
+  /// Whether something of it ended under an earlier server, and this one has not been told yet.
+  bool has_news_of(const engine::Gang& gang) const {
+    return std::any_of(news.begin(), news.end(),
+                       [&](const TaskKey& task) { return task.first == gang; });
+  }
+  engine::Found adopt(const engine::Gang& gang, const std::string& task) override {
+    const engine::Found found = LastingEngine::adopt(gang, task);
+    if (found != engine::Found::kEnded) return found;
+    news.insert({gang, task});
+    loop().post([this, gang, task] { news.erase({gang, task}); });
+    return found;
+  }
 
   /// Later, in a turn of its own, unless nobody waits for it any more.
   std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageWish> asked,

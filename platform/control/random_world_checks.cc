@@ -88,7 +88,7 @@ void RandomWorld::look_at_limit(const Job& job) {
       if (!counts || job::is_final(other->phase)) continue;
       for (const job::Task& task : other->tasks) {
         const engine::Node* const node = node_named(task.node);
-        if (node == nullptr) continue;
+        if (node == nullptr || task.left) continue;  // as the evicted, or gone already
         by_pool[node->pool] += static_cast<int64_t>(task.devices.size()) * task.gpu_share_milli;
       }
     }
@@ -122,6 +122,7 @@ void RandomWorld::look_at_gang(const Job& job) {
   const Gang gang{job.id, job.attempt};
   const bool launcher_runs = engine_->running.count({gang, "launcher"}) > 0;
   if (!launcher_runs || engine_->told_to_stop.count({gang, "launcher"}) > 0) return;
+  if (engine_->has_news_of(gang)) return;
   // For a moment one may have fewer: another comes instead.
   if (launch::resizes_live(job.spec)) return;
   const auto workers = std::count_if(

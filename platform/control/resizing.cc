@@ -156,6 +156,14 @@ void Controller::give_back(Entry& entry, const std::vector<int>& seats) {
   wake();
 }
 
+/// Whether it ends, and nothing that it was given for later is of use to what comes after: an
+/// attempt that the scheduler has evicted may start again on what is left to it.
+bool Controller::wants_no_more(const Entry& entry) const {
+  const Run& run = *entry.run;
+  const bool goes_whole = run.evicted.empty() && (!entry.job.eviction || run.goes_whole);
+  return run.ending && goes_whole && launch::resizes_live(entry.job.spec) && !asks_a_cluster();
+}
+
 /// Tells the scheduler that it gives room in vain. Not while some of its room comes back: it would
 /// forget for whom.
 void Controller::ask_for_less(Entry& entry) {
@@ -164,7 +172,12 @@ void Controller::ask_for_less(Entry& entry) {
   const bool some_leave = std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
     return task.left && holds_room(task);
   });
-  if (some_leave || !may_resize(entry)) return;
+  if (some_leave) return;
+  if (wants_no_more(entry)) {
+    run.can_grow = false;
+  } else if (!may_resize(entry)) {
+    return;
+  }
   if (!std::exchange(run.asks_for_less, false) && run.can_grow) return;
   run.given.clear();
   if (!run.can_grow) close_up_seats(job);

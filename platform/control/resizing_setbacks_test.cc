@@ -145,6 +145,51 @@ TEST_F(Setbacks, ADrainedNodeHasNoRoomThatIsMeantForARestingJob) {
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
+TEST_F(Setbacks, RoomThatComesWhileAJobEndsIsForOthers) {
+  begin_on_one_machine(live("dist", "default", 1, 3));
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->stop("dist", false));
+  settle();
+
+  set_machines({machine("n1", 2), machine("n2", 1)});
+  submit(single("next", "default", 1));
+
+  EXPECT_EQ(job("next").phase, Phase::kRunning) << text_of(job("next"));
+  EXPECT_EQ(job("dist").phase, Phase::kRunning) << "it takes its time to end";
+}
+
+TEST_F(Setbacks, RoomThatWasMeantForARestingJobIsForOthersOnceItEnds) {
+  pace_.rest = std::chrono::hours(1);
+  controller_->set_resize_pace(pace_);
+  begin_on_one_machine(live("dist", "default", 1, 2));
+  lose("dist", "worker-1", kKilled);
+  ASSERT_EQ(free_gpus("n1"), 0) << "kept for whoever joins next";
+  engine_.stops_obey = false;
+
+  lose("dist", "launcher", {});
+
+  EXPECT_EQ(free_gpus("n1"), 1);
+  EXPECT_EQ(job("dist").phase, Phase::kRunning) << "its last worker takes its time to end";
+}
+
+TEST_F(Setbacks, NobodyIsEvictedForAJobThatEnds) {
+  add(project_of("team-a", 2));
+  add(project_of("team-b", 1));
+  begin_on_one_machine(live("dist", "team-a", 1, 3));
+  engine_.stops_obey = false;
+  ASSERT_TRUE(controller_->stop("dist", false));
+  submit(single("guest", "team-b", 1));
+  set_machines({machine("n1", 2), machine("n2", 1)});
+  ASSERT_EQ(job("guest").phase, Phase::kRunning);
+
+  ASSERT_TRUE(controller_->set_project(project_of("team-b", 0)));
+  ASSERT_TRUE(controller_->set_project(project_of("team-a", 3)));
+  settle();
+
+  EXPECT_EQ(job("guest").phase, Phase::kRunning) << text_of(job("guest"));
+  EXPECT_EQ(job("guest").eviction, std::nullopt);
+}
+
 TEST_F(Setbacks, AnAttemptTakesInNoMoreThanSoManyAndGivesTheirRoomBack) {
   pace_.most_joiners = 3;
   controller_->set_resize_pace(pace_);
