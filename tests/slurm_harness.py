@@ -13,17 +13,11 @@ A test class of another engine, which inherits from MusterTest, runs on Slurm by
 """
 
 import json
-import re
 import tempfile
 from pathlib import Path
 
 from muster_harness import Muster, MusterTest
 from slurm_cluster import SlurmCluster
-
-
-def _node_folders():
-    """What nodes that share this machine's /tmp keep there for tasks."""
-    return {path for path in Path("/tmp").iterdir() if re.fullmatch("muster-[0-9a-f]{16}", path.name)}
 
 
 class SlurmMuster(Muster):
@@ -32,7 +26,7 @@ class SlurmMuster(Muster):
     def __init__(self, cluster, settings=None, more=""):
         super().__init__()
         self.cluster = cluster
-        self._node_folders_before = _node_folders()
+        self._left_before = set(cluster.left_on_nodes())  # whoever left it has been told
         if cluster.is_apart:
             # Its state stays where no node sees it; what a user works on lies in a home that all see.
             self.work = Path(tempfile.mkdtemp(prefix="work-", dir=cluster.folder))
@@ -57,10 +51,17 @@ class SlurmMuster(Muster):
         cluster = self.cluster
         cluster.until(lambda: not [job for job in cluster.jobs_of_muster() if job in cluster.active_jobs()],
                       "no job of Muster's is in the queue")
-        left = cluster.left_on_nodes()
-        left += [str(path) for path in _node_folders() - self._node_folders_before]
+        left = [each for each in cluster.left_on_nodes() if each not in self._left_before]
+        if self.node_folder and self.node_folder.exists():
+            left.append(str(self.node_folder))
         if left:
             raise AssertionError("left on the nodes:\n  " + "\n  ".join(left))
+
+    @property
+    def node_folder(self):
+        """Where nodes that share this machine's /tmp keep what tasks need; None: no server has run."""
+        owner = self.state / "jobs" / "container-owner"
+        return Path("/tmp") / f"muster-{owner.read_text()}" if owner.exists() else None
 
     def slurm_job(self, name):
         """The newest of a job's own in Slurm, as the cluster lists it; None where there is none."""
