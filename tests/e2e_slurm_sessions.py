@@ -26,7 +26,7 @@ class Gradient(SlurmTest, e2e_gradient.Flows):
 
 
 class RunAi(SlurmTest, e2e_runai.Inside):
-    pass
+    submit = e2e_runai.Inside.submit
 
 
 class Shells(SlurmTest, e2e_sessions.AShell):
@@ -38,11 +38,21 @@ class ShellsOfMpiJobs(SlurmTest, e2e_sessions.AShellOfAnMpiJob):
 
 
 class Attaching(SlurmTest, e2e_sessions.Attaching):
-    pass
+    submit = e2e_sessions.Attaching.submit
 
 
 class Programs(SlurmTest, e2e_exec.RunningProgramsInTasks):
-    pass
+
+    def test_what_cannot_be_run_is_told(self):
+        """That there is no such program its node finds out, when the conversation has begun."""
+        self.assertIn("the task has no program 'no-such-program'",
+                      self.exec("--", "no-such-program", code=127).stderr)
+        self.assertIn("has no task 'worker-9'",
+                      self.exec("--task", "worker-9", "--", "true", code=3).stderr)
+        self.assertIn("say which program to run", self.exec(code=2).stderr)
+        self.gate.open()
+        self.muster.ended("job")
+        self.assertIn("does not run", self.exec("--", "true", code=4).stderr)
 
 
 class Copies(SlurmTest, e2e_copy.CopyingFiles):
@@ -57,7 +67,7 @@ class ShellsElsewhere(SlurmTest, e2e_sessions.AShell):
     CLUSTER = {"apart": True}
 
 
-class ProgramsElsewhere(SlurmTest, e2e_exec.RunningProgramsInTasks):
+class ProgramsElsewhere(Programs):
     CLUSTER = {"apart": True}
 
 
