@@ -44,7 +44,7 @@ class Attaching(SlurmTest, e2e_sessions.Attaching):
 class Programs(SlurmTest, e2e_exec.RunningProgramsInTasks):
 
     def test_what_cannot_be_run_is_told(self):
-        """That there is no such program its node finds out, when the conversation has begun."""
+        # That there is no such program its node finds out, when the conversation has begun.
         self.assertIn("the task has no program 'no-such-program'",
                       self.exec("--", "no-such-program", code=127).stderr)
         self.assertIn("has no task 'worker-9'",
