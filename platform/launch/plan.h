@@ -61,8 +61,8 @@ struct Site {
   /// it; empty: there is none.
   std::string remote_shell;
   /// Where a cluster starts ranks (job::LaunchBy::kSrun): its srun, as a launcher sees it, and
-  /// `JOINER --join TASKS PROGRAM...`, as the nodes have it, which brings such a rank into its task.
-  /// Empty: there is none.
+  /// `JOINER --join TASKS PROGRAM...`, as the nodes have it, which brings such a rank into its
+  /// task. Empty: there is none.
   std::string srun;
   std::string joiner;
   job::LaunchBy launch = job::LaunchBy::kSsh;  ///< what choose_launch() came to

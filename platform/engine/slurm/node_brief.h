@@ -23,9 +23,9 @@ struct NodeBrief {
   std::vector<std::string> hosts;  ///< of the server, each tried in turn
   uint16_t port = 0;
   Sharing sharing = Sharing::kAuto;
-  std::string folder;  ///< the server's folder of jobs
-  std::string mark;    ///< the name of a file in it...
-  std::string nonce;   ///< ...and what it holds, where the folder is the same
+  std::string folder;                   ///< the server's folder of jobs
+  std::string mark;                     ///< the name of a file in it...
+  std::string nonce;                    ///< ...and what it holds, where the folder is the same
   std::chrono::milliseconds linger{0};  ///< as SlurmEngineOptions has it
 
   bool operator==(const NodeBrief&) const = default;

@@ -92,8 +92,7 @@ void SlurmEngine::Impl::nodes_are_late(const GangPointer& gang) {
   taken.node = late;
   taken.advice = "see that " + programs_on_nodes() +
                  "/muster-node is there, and that the node reaches " + joined(site.hosts, " or ") +
-                 " at port " + std::to_string(site.hub->port()) +
-                 " (a firewall; --slurm-callback)";
+                 " at port " + std::to_string(site.hub->port()) + " (a firewall; --slurm-callback)";
   for (const std::string& line : output_of(*gang)) taken.what += "\n  " + line;
   take_away(gang, std::move(taken));
   cancel(gang);
