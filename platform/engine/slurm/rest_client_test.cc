@@ -364,7 +364,8 @@ TEST_F(RestClientTest, AnAnswerMayEndTheClientAndNoOtherIsHeardThen) {
     client.reset();
     look();
   });
-  client->nodes([](const Result<std::vector<ListedNode>>&) { ADD_FAILURE(); });
+  // Whichever comes first.
+  client->nodes([&](const Result<std::vector<ListedNode>>&) { EXPECT_NE(client, nullptr); });
   client->cancel({}, [](const Result<void>&) {});
   ASSERT_TRUE(run_until([&] { return client == nullptr; }));
 }
