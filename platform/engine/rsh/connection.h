@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "engine/rsh/byte_queue.h"
+#include "engine/byte_queue.h"
 #include "engine/rsh/secure_channel.h"
 #include "engine/rsh/wire.h"
 

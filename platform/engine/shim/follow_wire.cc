@@ -1,7 +1,5 @@
 #include "engine/shim/follow_wire.h"
 
-#include <utility>
-
 #include "engine/little_endian.h"
 
 namespace muster::engine {
@@ -44,21 +42,18 @@ std::string encode(const FollowRecord& record) {
 }
 
 std::optional<FollowRecord> FollowReader::next() {
-  const std::string_view rest = std::string_view(waiting_).substr(taken_);
+  const std::string_view rest = waiting_.front();
   if (broken_ || rest.size() < kFollowHeader) return std::nullopt;
   if (!is_header(rest.substr(0, kFollowHeader))) {
     broken_ = true;
     return std::nullopt;
   }
   const size_t length = little_endian<4>(rest.data() + kLengthAt);
-  if (rest.size() < kFollowHeader + length) {
-    waiting_.erase(0, std::exchange(taken_, 0));
-    return std::nullopt;
-  }
+  if (rest.size() < kFollowHeader + length) return std::nullopt;
   FollowRecord record{.kind = static_cast<FollowKind>(rest[0]),
                       .offset = little_endian<8>(rest.data() + kOffsetAt),
                       .bytes = std::string(rest.substr(kFollowHeader, length))};
-  taken_ += kFollowHeader + length;
+  waiting_.take(kFollowHeader + length);
   return record;
 }
 

@@ -25,6 +25,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/byte_queue.h"
+
 namespace muster::engine {
 
 inline constexpr size_t kMaxFollowRecord = 64 << 10;
@@ -60,15 +62,15 @@ std::string encode(const FollowRecord& record);
 /// Not thread-safe.
 class FollowReader {
  public:
-  void add(std::string_view bytes) { waiting_ += bytes; }
+  void add(std::string_view bytes) { waiting_.add(bytes); }
   /// The next whole record; nullopt: more has to come. A stream that is none ends for good: see
   /// is_broken().
   std::optional<FollowRecord> next();
   bool is_broken() const { return broken_; }
+  size_t kept() const { return waiting_.kept(); }  ///< in memory, with what was handed out
 
  private:
-  std::string waiting_;
-  size_t taken_ = 0;
+  ByteQueue waiting_;
   bool broken_ = false;
 };
 

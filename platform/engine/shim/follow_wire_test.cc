@@ -57,6 +57,17 @@ TEST(FollowWire, AStreamThatEndsInARecordHasThoseBeforeIt) {
   EXPECT_FALSE(reader.is_broken());
 }
 
+TEST(FollowWire, WhatWasHandedOutIsNotKept) {
+  FollowReader reader;
+  for (int i = 0; i < 100; ++i) {
+    for (const FollowRecord& record : kTold) {
+      reader.add(encode(record));
+      EXPECT_EQ(read_all(reader).size(), 1U);
+      EXPECT_EQ(reader.kept(), 0U);
+    }
+  }
+}
+
 TEST(FollowWire, WhatIsNoRecordEndsTheStreamForGood) {
   std::string too_long = encode(kTold[0]);
   too_long[6] = 1;

@@ -127,17 +127,14 @@ Result<RunMessage> decode_run(std::string_view packet) {
 }
 
 std::optional<RunMessage> RunReader::next() {
-  const std::string_view rest = std::string_view(waiting_).substr(taken_);
+  const std::string_view rest = waiting_.front();
   if (broken_ || rest.size() < kLength) return std::nullopt;
   const size_t length = little_endian<kLength>(rest.data());
   broken_ = length > kMaxRunPacket;
   if (broken_) return std::nullopt;
-  if (rest.size() < kLength + length) {
-    waiting_.erase(0, std::exchange(taken_, 0));
-    return std::nullopt;
-  }
+  if (rest.size() < kLength + length) return std::nullopt;
   auto message = decode_run(rest.substr(kLength, length));
-  taken_ += kLength + length;
+  waiting_.take(kLength + length);
   broken_ = !message;
   return message ? std::optional(*std::move(message)) : std::nullopt;
 }

@@ -36,6 +36,7 @@
 
 #include "base/error.h"
 #include "base/result.h"
+#include "engine/byte_queue.h"
 #include "engine/shim/attach_wire.h"
 #include "engine/shim/plan.h"
 
@@ -83,17 +84,17 @@ base::Result<RunMessage> decode_run(std::string_view packet);
 /// Cuts a stream that comes in pieces into messages.
 class RunReader {
  public:
-  void add(std::string_view bytes) { waiting_ += bytes; }
+  void add(std::string_view bytes) { waiting_.add(bytes); }
   /// The next whole message; nullopt: more has to come. A stream that is none of these ends for
   /// good: see is_broken().
   std::optional<RunMessage> next();
   bool is_broken() const { return broken_; }
   /// Bytes that are no whole message yet.
-  size_t waiting() const { return waiting_.size() - taken_; }
+  size_t waiting() const { return waiting_.size(); }
+  size_t kept() const { return waiting_.kept(); }  ///< in memory, with what was handed out
 
  private:
-  std::string waiting_;
-  size_t taken_ = 0;
+  ByteQueue waiting_;
   bool broken_ = false;
 };
 

@@ -82,6 +82,17 @@ TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
   }
 }
 
+TEST(RunWire, WhatWasHandedOutIsNotKept) {
+  const std::string packet = encode_run(AttachOutput{.bytes = std::string(1000, 'o')});
+  RunReader reader;
+  for (int i = 0; i < 100; ++i) {
+    // Whole messages, taken one by one: nobody looks for a second one.
+    reader.add(packet);
+    ASSERT_TRUE(reader.next());
+    EXPECT_EQ(reader.kept(), 0U);
+  }
+}
+
 TEST(RunWire, WhatIsNoMessageEndsTheStreamForGood) {
   const std::vector<std::string> bad{std::string("\0\0\0\0", 4),       // empty
                                      std::string("\1\0\0\0z", 5),      // of no kind

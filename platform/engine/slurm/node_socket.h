@@ -10,7 +10,7 @@
 
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
-#include "engine/rsh/byte_queue.h"
+#include "engine/byte_queue.h"
 #include "engine/rsh/secure_channel.h"
 #include "engine/slurm/node_wire.h"
 
@@ -67,7 +67,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   rsh::SecureChannel channel_;
   Handlers handlers_;
   NodeReader reader_;
-  rsh::ByteQueue out_;
+  ByteQueue out_;
   size_t before_key_ = 0;  ///< bytes that came before the other end had shown the key
   bool was_established_ = false;
   bool paused_ = false;

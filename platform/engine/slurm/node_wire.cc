@@ -333,16 +333,16 @@ Result<NodeMessage> decode_node(std::string_view message) {
 }
 
 Result<std::optional<NodeMessage>> NodeReader::next() {
-  const std::string_view rest = std::string_view(waiting_).substr(taken_);
+  const std::string_view rest = waiting_.front();
   const size_t length = rest.size() < kLength ? 0 : little_endian<kLength>(rest.data());
   if (length > kMaxNodeMessage || (rest.size() >= kLength && length == 0)) return none();
   if (rest.size() < kLength || rest.size() < kLength + length) {
-    waiting_.erase(0, std::exchange(taken_, 0));
     return std::optional<NodeMessage>();
   }
-  taken_ += kLength + length;
-  MUSTER_TRY(NodeMessage message, decode_node(rest.substr(kLength, length)));
-  return std::optional(std::move(message));
+  auto message = decode_node(rest.substr(kLength, length));
+  waiting_.take(kLength + length);
+  if (!message) return std::move(message).error();
+  return std::optional(*std::move(message));
 }
 
 }  // namespace muster::engine::slurm

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/byte_queue.h"
 #include "engine/engine.h"
 #include "engine/shim/follow_wire.h"
 
@@ -172,15 +173,15 @@ base::Result<NodeMessage> decode_node(std::string_view message);
 /// Cuts a stream that comes in pieces into messages.
 class NodeReader {
  public:
-  void add(std::string_view bytes) { waiting_ += bytes; }
+  void add(std::string_view bytes) { waiting_.add(bytes); }
   /// The next whole one; nullopt: more has to come. kInvalid: these are none, and nothing that
   /// follows can be read.
   base::Result<std::optional<NodeMessage>> next();
-  size_t waiting() const { return waiting_.size() - taken_; }
+  size_t waiting() const { return waiting_.size(); }
+  size_t kept() const { return waiting_.kept(); }  ///< in memory, with what was handed out
 
  private:
-  std::string waiting_;
-  size_t taken_ = 0;
+  ByteQueue waiting_;
 };
 
 }  // namespace muster::engine::slurm

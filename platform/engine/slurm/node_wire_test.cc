@@ -174,6 +174,20 @@ TEST(NodeWire, MessagesAreCutFromAStreamHoweverItComes) {
   }
 }
 
+TEST(NodeWire, WhatWasHandedOutIsNotKept) {
+  const std::string message = encode_node(StreamBytes{std::string(1000, 'b')});
+  NodeReader reader;
+  reader.add(message);
+  for (int i = 0; i < 100; ++i) {
+    // One is always there: whoever reads is never the quicker one.
+    reader.add(message);
+    const auto next = reader.next();
+    ASSERT_TRUE(next && *next);
+    EXPECT_EQ(reader.waiting(), message.size());
+    EXPECT_LE(reader.kept(), 3 * message.size());
+  }
+}
+
 TEST(NodeWire, WhatIsNoMessageIsNone) {
   for (const NodeMessage& message : one_of_each()) {
     const std::string body = encode_node(message).substr(4);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/run_conversation.h"
+#include "engine/slurm/program_link.h"
 #include "engine/slurm/slurm_engine_impl.h"
 
 namespace muster::engine {
@@ -12,40 +13,8 @@ namespace muster::engine {
 using base::Error;
 using base::ErrorCode;
 using slurm::NodeConnection;
-using slurm::NodeMessage;
-using slurm::StreamBytes;
 
 namespace {
-
-class NodeLink : public RunLink {
- public:
-  NodeLink(std::shared_ptr<NodeConnection> line, const std::shared_ptr<RunConversation>& to)
-      : line_(std::move(line)) {
-    const std::weak_ptr<RunConversation> weak = to;
-    line_->listen({.on_message =
-                       [weak](const NodeMessage& message) {
-                         const auto still = weak.lock();
-                         const auto* const piece = std::get_if<StreamBytes>(&message);
-                         if (still && piece != nullptr) still->take(piece->bytes);
-                       },
-                   .on_end =
-                       [weak](const std::string&) {
-                         if (const auto still = weak.lock()) still->hung_up();
-                       },
-                   .on_drain =
-                       [weak] {
-                         if (const auto still = weak.lock()) still->drained();
-                       }});
-  }
-  void write(std::string_view bytes) override {
-    line_->send(StreamBytes{.bytes = std::string(bytes)});
-  }
-  size_t waiting() const override { return line_->waiting(); }
-  void pause(bool paused) override { line_->pause(paused); }
-
- private:
-  std::shared_ptr<NodeConnection> line_;
-};
 
 Error not_running(const std::string& task) {
   return {.code = ErrorCode::kConflict,
@@ -64,7 +33,7 @@ uint64_t SlurmEngine::Impl::stream_for(const TaskPointer& task,
                      weak = std::weak_ptr(task)](Result<std::shared_ptr<NodeConnection>> line) {
     if (const auto still = weak.lock()) still->streams.erase(stream);
     if (!line) return conversation->refused(line.error());
-    conversation->connected(std::make_unique<NodeLink>(*std::move(line), conversation));
+    conversation->connected(slurm::link_program(*std::move(line), conversation));
   };
   return stream;
 }

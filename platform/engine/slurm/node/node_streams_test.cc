@@ -1,40 +1,20 @@
 // What goes by connections of its own: programs beside a task's own and that one, files that were
 // sent with the job, its artifacts.
+#include <fstream>
+
 #include "engine/process/disk_use.h"
 #include "engine/slurm/folder_streams.h"
 #include "engine/slurm/node/test_server.h"
+#include "engine/slurm/program_link.h"
 
 namespace muster::engine::slurm {
 namespace {
 
-/// The server's end of a program.
-class Link : public RunLink {
- public:
-  Link(std::shared_ptr<NodeConnection> line, const std::shared_ptr<RunConversation>& to)
-      : line_(std::move(line)) {
-    const std::weak_ptr<RunConversation> weak = to;
-    line_->listen({.on_message =
-                       [weak](const NodeMessage& message) {
-                         const auto* bytes = std::get_if<StreamBytes>(&message);
-                         const auto still = weak.lock();
-                         if (still && bytes != nullptr) still->take(bytes->bytes);
-                       },
-                   .on_end =
-                       [weak](const std::string&) {
-                         if (const auto still = weak.lock()) still->hung_up();
-                       },
-                   .on_drain =
-                       [weak] {
-                         if (const auto still = weak.lock()) still->drained();
-                       }});
-  }
-  void write(std::string_view bytes) override { line_->send(StreamBytes{std::string(bytes)}); }
-  size_t waiting() const override { return line_->waiting(); }
-  void pause(bool paused) override { line_->pause(paused); }
-
- private:
-  std::shared_ptr<NodeConnection> line_;
-};
+constexpr size_t kPiece = 1 << 20;
+constexpr size_t kPieces = 96;
+/// What sockets and pipes hold, and what is held here and there, is far less.
+constexpr size_t kMostBetween = 32 << 20;
+constexpr int kLooks = 10;
 
 class NodeStreams : public TestServer {
  protected:
@@ -43,6 +23,8 @@ class NodeStreams : public TestServer {
     std::string error;
     std::optional<job::ExitStatus> status;
     bool drained = false;
+    std::function<void()> on_output = [] {};
+    std::function<void()> on_drain = [] {};
     std::unique_ptr<Exec> exec;
   };
 
@@ -57,6 +39,7 @@ class NodeStreams : public TestServer {
         ExecHandlers{.on_output =
                          [this, &heard](std::string_view bytes, bool is_error) {
                            (is_error ? heard.error : heard.output) += bytes;
+                           heard.on_output();
                            loop_.look();
                          },
                      .on_exit =
@@ -67,12 +50,13 @@ class NodeStreams : public TestServer {
                      .on_drain =
                          [this, &heard] {
                            heard.drained = true;
+                           heard.on_drain();
                            loop_.look();
                          }});
     heard.exec = near_end_of(conversation);
     auto line = stream(number);
     streams_.erase(number);
-    conversation->connected(std::make_unique<Link>(std::move(line), conversation));
+    conversation->connected(link_program(std::move(line), conversation));
   }
 
   void exec(const ExecPlan& plan, Heard& heard) {
@@ -92,6 +76,24 @@ class NodeStreams : public TestServer {
     start_well(asked);
     wait_for_log("up");
   }
+  /// Tells of a program that runs and ends meanwhile: the node has had its turns.
+  std::string look(const std::string& script) {
+    Heard heard;
+    exec({.argv = {"sh", "-c", script}, .environment = {}}, heard);
+    wait_for_exit_of(heard);
+    return heard.output;
+  }
+  /// The most memory that the node's program ever had.
+  size_t peak_of_node() const {
+    std::ifstream status("/proc/" + std::to_string(node_->pid()) + "/status");
+    for (std::string word; status >> word;) {
+      size_t kilobytes = 0;
+      if (word == "VmHWM:" && status >> kilobytes) return kilobytes << 10;
+    }
+    ADD_FAILURE() << "the node is gone";
+    return 0;
+  }
+
   void end_sleeper() {
     line_->send(
         ChangeOrder{1, {.task = "main", .files = {{.path = "end", .content = ""}}, .hosts = {}}});
@@ -155,6 +157,70 @@ TEST_F(NodeStreams, MoreThanAnyBufferHoldsGoesBothWays) {
   wait_for_exit_of(heard);
 
   EXPECT_TRUE(heard.output == sent);
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, WhoeverReadsSlowlyHoldsTheProgramBack) {
+  start_sleeper();
+  const size_t before = peak_of_node();
+  Heard heard;
+  exec({.argv = {"sh", "-c",
+                 "for i in $(seq " + std::to_string(kPieces) +
+                     "); do head -c 1048576 /dev/zero; echo >>/generated/written; done"},
+        .environment = {}},
+       heard);
+  wait_until([&] { return !heard.output.empty(); });
+
+  heard.exec->pause(true);
+  const size_t read = heard.output.size();
+  for (int i = 0; i < kLooks; ++i) {
+    EXPECT_LT(std::stoul(look("cat /generated/written 2>/dev/null | wc -l")),
+              read / kPiece + kMostBetween / kPiece);
+  }
+  EXPECT_EQ(heard.output.size(), read);
+
+  // As one reads whose own reader is slow: a piece, and then the next.
+  heard.on_output = [&] {
+    heard.exec->pause(true);
+    loop_.loop().post([&] {
+      if (heard.exec) heard.exec->pause(false);
+    });
+  };
+  heard.exec->pause(false);
+  wait_for_exit_of(heard);
+  EXPECT_EQ(heard.output.size(), kPieces * kPiece);
+  EXPECT_LT(peak_of_node() - before, kMostBetween);
+  end_sleeper();
+}
+
+TEST_F(NodeStreams, AProgramThatReadsSlowlyHoldsTheWriterBack) {
+  start_sleeper();
+  const size_t before = peak_of_node();
+  Heard heard;
+  exec({.argv = {"sh", "-c", "while [ ! -e /generated/go ]; do sleep 0.02; done; wc -c"},
+        .environment = {}},
+       heard);
+  const std::string piece(64 << 10, 'x');
+  size_t written = 0;
+  heard.on_drain = [&] {
+    while (written < kPieces * kPiece && heard.exec->waiting() <= Exec::kHigh) {
+      heard.exec->write(piece);
+      written += piece.size();
+    }
+    if (written == kPieces * kPiece) heard.exec->close_input();
+  };
+  heard.on_drain();
+
+  for (int i = 0; i < kLooks; ++i) {
+    look("true");
+    EXPECT_LT(written, kMostBetween);
+  }
+  EXPECT_GT(heard.exec->waiting(), Exec::kHigh);
+
+  look(">/generated/go");
+  wait_for_exit_of(heard);
+  EXPECT_EQ(heard.output, std::to_string(kPieces * kPiece) + "\n");
+  EXPECT_LT(peak_of_node() - before, kMostBetween);
   end_sleeper();
 }
 

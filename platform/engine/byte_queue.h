@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace muster::engine::rsh {
+namespace muster::engine {
 
 class ByteQueue {
  public:
@@ -14,13 +14,15 @@ class ByteQueue {
   std::string_view front() const { return std::string_view(bytes_).substr(taken_); }
   size_t size() const { return bytes_.size() - taken_; }
   bool empty() const { return size() == 0; }
+  size_t kept() const { return bytes_.size(); }  ///< in memory, with what was taken
   void clear() {
     bytes_.clear();
     taken_ = 0;
   }
 
   /// REQUIRES: there are so many. Moves what is left only now and then: a megabyte that goes out
-  /// in pieces of a pipe's size would otherwise be moved twenty times.
+  /// in pieces of a pipe's size would otherwise be moved twenty times. At most as much as is left
+  /// is kept of what was taken.
   void take(size_t count) {
     taken_ += count;
     if (taken_ < bytes_.size() / 2) return;
@@ -33,4 +35,4 @@ class ByteQueue {
   size_t taken_ = 0;
 };
 
-}  // namespace muster::engine::rsh
+}  // namespace muster::engine
