@@ -1,12 +1,12 @@
 #include "store/postgres_connection.h"
 
-#include <libpq-fe.h>
 #include <poll.h>
 
 #include <cerrno>
 #include <cstdlib>
 
 #include "store/postgres_error.h"
+#include "store/postgres_library.h"
 
 namespace muster::store {
 
@@ -29,27 +29,27 @@ std::string one_line(std::string text) {
 }
 
 std::string sqlstate_of(const PGresult* result) {
-  const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char* state = libpq().PQresultErrorField(result, PG_DIAG_SQLSTATE);
   return state == nullptr ? "" : state;
 }
 
 }  // namespace
 
 void PostgresRows::Clear::operator()(pg_result* result) const {
-  PQclear(result);
+  libpq().PQclear(result);
 }
 
 int PostgresRows::size() const {
-  return PQntuples(result_.get());
+  return libpq().PQntuples(result_.get());
 }
 
 int PostgresRows::columns() const {
-  return PQnfields(result_.get());
+  return libpq().PQnfields(result_.get());
 }
 
 std::string_view PostgresRows::bytes(int row, int column) const {
-  return {PQgetvalue(result_.get(), row, column),
-          static_cast<size_t>(PQgetlength(result_.get(), row, column))};
+  return {libpq().PQgetvalue(result_.get(), row, column),
+          static_cast<size_t>(libpq().PQgetlength(result_.get(), row, column))};
 }
 
 int64_t PostgresRows::number(int row, int column) const {
@@ -61,20 +61,20 @@ int64_t PostgresRows::number(int row, int column) const {
 }
 
 bool PostgresRows::is_null(int row, int column) const {
-  return PQgetisnull(result_.get(), row, column) == 1;
+  return libpq().PQgetisnull(result_.get(), row, column) == 1;
 }
 
 bool PostgresRows::is_number(int column) const {
   constexpr Oid kInt8 = 20;
-  return PQftype(result_.get(), column) == kInt8;
+  return libpq().PQftype(result_.get(), column) == kInt8;
 }
 
 int64_t PostgresRows::changed() const {
-  return std::atoll(PQcmdTuples(result_.get()));
+  return std::atoll(libpq().PQcmdTuples(result_.get()));
 }
 
 void PostgresConnection::Finish::operator()(pg_conn* connection) const {
-  PQfinish(connection);
+  libpq().PQfinish(connection);
 }
 
 PostgresConnection::PostgresConnection(PostgresUrl url, pg_conn* connection,
@@ -103,11 +103,12 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
     values.push_back(value);
   }
   std::unique_ptr<PostgresConnection> opened(new PostgresConnection(
-      url, PQconnectdbParams(keywords.data(), values.data(), /*expand_dbname=*/1), timeouts));
+      url, libpq().PQconnectdbParams(keywords.data(), values.data(), /*expand_dbname=*/1),
+      timeouts));
   PGconn* connection = opened->connection_.get();
-  if (PQstatus(connection) != CONNECTION_OK) {
+  if (libpq().PQstatus(connection) != CONNECTION_OK) {
     // A failed attempt has no SQLSTATE, only words: those of the server begin with its severity.
-    const std::string said = one_line(PQerrorMessage(connection));
+    const std::string said = one_line(libpq().PQerrorMessage(connection));
     const bool by_server = said.find("FATAL: ") != std::string::npos;
     Error error{
         .code = ErrorCode::kUnavailable,
@@ -120,8 +121,8 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
       error.code = ErrorCode::kRefused;
     return error;
   }
-  PQsetNoticeProcessor(connection, say_nothing, nullptr);
-  PQsetnonblocking(connection, 1);
+  libpq().PQsetNoticeProcessor(connection, say_nothing, nullptr);
+  libpq().PQsetnonblocking(connection, 1);
   MUSTER_CHECK(opened->set_up());
   return opened;
 }
@@ -144,7 +145,7 @@ Result<void> PostgresConnection::set_up() {
 }
 
 bool PostgresConnection::is_broken() const {
-  return is_broken_ || PQstatus(connection_.get()) != CONNECTION_OK;
+  return is_broken_ || libpq().PQstatus(connection_.get()) != CONNECTION_OK;
 }
 
 Error PostgresConnection::lost() {
@@ -157,14 +158,14 @@ Error PostgresConnection::lost() {
   }
   return {.code = ErrorCode::kUnavailable,
           .what = "the connection to the database " + url_.shown + " was lost: " +
-                  url_.without_password(one_line(PQerrorMessage(connection_.get()))),
+                  url_.without_password(one_line(libpq().PQerrorMessage(connection_.get()))),
           .advice = "see that the database server runs; the next request tries again"};
 }
 
 Error PostgresConnection::error(const PGresult* result) {
   const std::string state = sqlstate_of(result);
   if (ends_the_session(state)) is_broken_ = true;
-  const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  const char* message = libpq().PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   return postgres_error(url_.shown, state,
                         url_.without_password(one_line(message == nullptr ? "" : message)));
 }
@@ -176,9 +177,9 @@ Error PostgresConnection::lost_or(const PGresult* result) {
 
 /// False: lost, or silent for too long.
 bool PostgresConnection::wait_readable() {
-  const int unsent = PQflush(connection_.get());
+  const int unsent = libpq().PQflush(connection_.get());
   if (unsent < 0) return false;
-  pollfd waited{.fd = PQsocket(connection_.get()),
+  pollfd waited{.fd = libpq().PQsocket(connection_.get()),
                 .events = static_cast<short>(unsent == 1 ? POLLIN | POLLOUT : POLLIN),
                 .revents = 0};
   int ready = 0;
@@ -187,25 +188,25 @@ bool PostgresConnection::wait_readable() {
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) was_silent_ = true;
   if (ready <= 0) return false;
-  return (waited.revents & ~POLLOUT) == 0 || PQconsumeInput(connection_.get()) == 1;
+  return (waited.revents & ~POLLOUT) == 0 || libpq().PQconsumeInput(connection_.get()) == 1;
 }
 
 PGresult* PostgresConnection::next_result() {
-  while (!is_broken_ && PQisBusy(connection_.get()) == 1) {
+  while (!is_broken_ && libpq().PQisBusy(connection_.get()) == 1) {
     if (!wait_readable()) is_broken_ = true;
   }
   // Of a server that was silent libpq would wait for more.
-  return was_silent_ ? nullptr : PQgetResult(connection_.get());
+  return was_silent_ ? nullptr : libpq().PQgetResult(connection_.get());
 }
 
 /// The last answer of the statement that was sent; an error where any is one.
 Result<PostgresRows> PostgresConnection::last_of_statement() {
-  std::unique_ptr<PGresult, decltype(&PQclear)> last(nullptr, PQclear);
+  std::unique_ptr<PGresult, decltype(libpq().PQclear)> last(nullptr, libpq().PQclear);
   bool has_failed = false;
   while (PGresult* result = next_result()) {
-    const ExecStatusType status = PQresultStatus(result);
+    const ExecStatusType status = libpq().PQresultStatus(result);
     if (has_failed) {
-      PQclear(result);
+      libpq().PQclear(result);
       continue;
     }
     last.reset(result);
@@ -217,7 +218,7 @@ Result<PostgresRows> PostgresConnection::last_of_statement() {
 }
 
 Result<void> PostgresConnection::execute(const std::string& sql) {
-  if (is_broken() || PQsendQuery(connection_.get(), sql.c_str()) != 1) return lost();
+  if (is_broken() || libpq().PQsendQuery(connection_.get(), sql.c_str()) != 1) return lost();
   const Result<PostgresRows> done = last_of_statement();
   if (!done) return done.error();
   return {};
@@ -235,10 +236,11 @@ bool PostgresConnection::send(const PostgresStep& step) {
   const auto count = static_cast<int>(parameters.size());
   PGconn* connection = connection_.get();
   return (step.is_prepared
-              ? PQsendQueryPrepared(connection, step.statement.c_str(), count, values.data(),
-                                    lengths.data(), formats.data(), kBinary)
-              : PQsendQueryParams(connection, step.statement.c_str(), count, nullptr, values.data(),
-                                  lengths.data(), formats.data(), kBinary)) == 1;
+              ? libpq().PQsendQueryPrepared(connection, step.statement.c_str(), count,
+                                            values.data(), lengths.data(), formats.data(), kBinary)
+              : libpq().PQsendQueryParams(connection, step.statement.c_str(), count, nullptr,
+                                          values.data(), lengths.data(), formats.data(),
+                                          kBinary)) == 1;
 }
 
 Result<PostgresRows> PostgresConnection::query(const std::string& sql,
@@ -253,12 +255,12 @@ Result<void> PostgresConnection::each_row(const std::string& sql, const Take& ta
   if (is_broken() || !send({.statement = sql, .parameters = {}, .is_prepared = false})) {
     return lost();
   }
-  PQsetSingleRowMode(connection_.get());
+  libpq().PQsetSingleRowMode(connection_.get());
   // After an error the rest is still read: the connection goes on.
   Result<void> done;
   bool is_complete = false;
   while (PGresult* result = next_result()) {
-    const ExecStatusType status = PQresultStatus(result);
+    const ExecStatusType status = libpq().PQresultStatus(result);
     const PostgresRows row(result);
     is_complete = is_complete || status == PGRES_TUPLES_OK;
     if (!done || status == PGRES_TUPLES_OK) continue;
@@ -271,7 +273,7 @@ Result<void> PostgresConnection::each_row(const std::string& sql, const Take& ta
 Result<void> PostgresConnection::prepare(std::span<const Prepared> statements) {
   for (const Prepared& statement : statements) {
     if (is_broken() ||
-        PQsendPrepare(connection_.get(), statement.name, statement.sql, 0, nullptr) != 1) {
+        libpq().PQsendPrepare(connection_.get(), statement.name, statement.sql, 0, nullptr) != 1) {
       return lost();
     }
     const Result<PostgresRows> done = last_of_statement();
@@ -283,11 +285,11 @@ Result<void> PostgresConnection::prepare(std::span<const Prepared> statements) {
 Result<std::vector<PostgresRows>> PostgresConnection::pipeline(std::span<const PostgresStep> steps,
                                                                size_t* failed) {
   PGconn* connection = connection_.get();
-  if (is_broken() || PQenterPipelineMode(connection) != 1) return lost();
+  if (is_broken() || libpq().PQenterPipelineMode(connection) != 1) return lost();
   for (const PostgresStep& step : steps) {
     if (!send(step)) return lost();
   }
-  if (PQpipelineSync(connection) != 1) return lost();
+  if (libpq().PQpipelineSync(connection) != 1) return lost();
 
   std::vector<PostgresRows> answers;
   answers.reserve(steps.size());
@@ -299,7 +301,7 @@ Result<std::vector<PostgresRows>> PostgresConnection::pipeline(std::span<const P
       continue;
     }
     PostgresRows rows(result);
-    const ExecStatusType status = PQresultStatus(result);
+    const ExecStatusType status = libpq().PQresultStatus(result);
     if (status == PGRES_PIPELINE_SYNC) break;
     if (first_error) continue;
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
@@ -310,11 +312,11 @@ Result<std::vector<PostgresRows>> PostgresConnection::pipeline(std::span<const P
     first_error = lost_or(result);
   }
   if (first_error) {
-    if (!is_broken()) PQexitPipelineMode(connection);
+    if (!is_broken()) libpq().PQexitPipelineMode(connection);
     return *std::move(first_error);
   }
   if (is_broken()) return lost();
-  PQexitPipelineMode(connection);
+  libpq().PQexitPipelineMode(connection);
   return answers;
 }
 

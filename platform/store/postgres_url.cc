@@ -1,9 +1,8 @@
 #include "store/postgres_url.h"
 
-#include <libpq-fe.h>
-
 #include <memory>
 
+#include "store/postgres_library.h"
 #include "store/postgres_store.h"
 
 namespace muster::store {
@@ -33,10 +32,12 @@ bool is_postgres_url(const std::string& where) {
 }
 
 base::Result<PostgresUrl> PostgresUrl::parse(const std::string& text) {
+  MUSTER_CHECK(load_libpq());
   char* complaint = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
-      is_postgres_url(text) ? PQconninfoParse(text.c_str(), &complaint) : nullptr, PQconninfoFree);
-  PQfreemem(complaint);
+  const std::unique_ptr<PQconninfoOption, decltype(libpq().PQconninfoFree)> options(
+      is_postgres_url(text) ? libpq().PQconninfoParse(text.c_str(), &complaint) : nullptr,
+      libpq().PQconninfoFree);
+  libpq().PQfreemem(complaint);
   if (!options) {
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "the URL of the store cannot be read",

@@ -1,0 +1,35 @@
+#include "store/postgres_library.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::store {
+namespace {
+
+TEST(PostgresLibrary, LibpqHasAllThatTheStoreCalls) {
+  const auto library = load_libpq("libpq.so.5");
+
+  ASSERT_TRUE(library) << library.error().to_string();
+  EXPECT_EQ(library->find.missing(), "");
+  EXPECT_NE(library->PQclear, nullptr);
+}
+
+TEST(PostgresLibrary, WhereThereIsNoneItSaysWhatToInstall) {
+  const auto library = load_libpq("/nowhere/libpq.so.5");
+
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().code, base::ErrorCode::kUnavailable);
+  EXPECT_NE(library.error().what.find("/nowhere/libpq.so.5"), std::string::npos);
+  EXPECT_NE(library.error().advice.find("libpq5"), std::string::npos);
+}
+
+TEST(PostgresLibrary, OneWithoutSomeFunctionsIsRefusedAndTheyAreNamed) {
+  const auto library = load_libpq("libm.so.6");
+
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().code, base::ErrorCode::kUnavailable);
+  EXPECT_TRUE(library.error().what.starts_with("libm.so.6 lacks PQclear, PQcmdTuples, "))
+      << library.error().what;
+}
+
+}  // namespace
+}  // namespace muster::store
