@@ -65,15 +65,13 @@ struct Ground {
   bool is_sandbox = false;
   /// Tasks have a host name of their own, and volumes.
   bool is_set_apart = true;
-  /// Tasks are containers: their volumes are the engine's, whether there is a program is known when
-  /// it was tried, and what is measured is not looked at while there is no server.
+  /// Tasks are containers: their volumes are the engine's, and what is measured is not looked at
+  /// while there is no server.
   bool is_container = false;
   /// The library that tells of GPUs may be a test's.
   bool has_fake_gpus = true;
   /// Tasks' folders are there while there is no engine.
   bool has_folders = true;
-  /// Whether there is a program in a task is known before it is tried.
-  bool knows_programs = true;
   /// What volumes hold lies in the folder of jobs while tasks use it.
   bool keeps_volumes = true;
   /// What a task has written into a tree is there in the next attempt.

@@ -131,7 +131,6 @@ std::vector<Ground> grounds() {
   containers.clear = [](const fs::path& jobs_folder) { Clearing(jobs_folder).run(); };
   containers.is_container = true;
   containers.has_fake_gpus = containers.has_folders = false;
-  containers.knows_programs = false;
   containers.keeps_volumes = false;
   return {containers};
 }

@@ -1,6 +1,7 @@
 // What every engine must do with a program that is run in a task beside the task's own.
 #include <signal.h>
 
+#include <memory>
 #include <optional>
 
 #include "engine/conformance.h"
@@ -53,6 +54,16 @@ class ExecConformance : public Conformance {
     auto started = exec(plan, heard);
     ASSERT_TRUE(started) << started.error().to_string();
     heard.exec = *std::move(started);
+  }
+
+  /// Whether it runs, however late that is known. Its output is held back.
+  Result<void> how_it_begins(const ExecPlan& plan, Heard& heard) {
+    MUSTER_TRY(heard.exec, exec(plan, heard));
+    heard.exec->pause(true);
+    const auto told = std::make_shared<std::optional<Result<void>>>();
+    heard.exec->when_begun([told](Result<void> how) { *told = std::move(how); });
+    bench_->wait_until([&] { return told->has_value(); });
+    return told->value_or(base::Error{.code = base::ErrorCode::kTimeout, .what = "never told"});
   }
 
   void wait_for_exit(const Heard& heard) {
@@ -318,19 +329,36 @@ TEST_P(ExecConformance, RefusesAProgramThatTheTaskDoesNotHave) {
 
   for (const char* name : {"no-such-program", "/no/such/program", "./none"}) {
     const std::string words = "the task has no program '" + std::string(name) + "'";
-    auto started = exec({.argv = {name}}, heard);
-    if (!GetParam().knows_programs) {
-      ASSERT_TRUE(started);
-      wait_for_exit(heard);
-      EXPECT_EQ(heard.status->code, 127);
-      EXPECT_EQ(heard.status->error, words);
-      heard.status.reset();
-      continue;
-    }
-    ASSERT_FALSE(started) << name;
-    EXPECT_EQ(started.error().code, base::ErrorCode::kNotFound);
-    EXPECT_EQ(started.error().what, words);
+    const auto begun = how_it_begins({.argv = {name}}, heard);
+    ASSERT_FALSE(begun) << name;
+    EXPECT_EQ(begun.error().code, base::ErrorCode::kNotFound);
+    EXPECT_EQ(begun.error().what, words);
+    EXPECT_FALSE(heard.status);
   }
+}
+
+TEST_P(ExecConformance, TellsThatItHasBegunAlsoWhileItIsPaused) {
+  start_task();
+  Heard heard;
+
+  ASSERT_TRUE(how_it_begins(shell("echo begun"), heard));
+  EXPECT_EQ(heard.output, "");
+  heard.exec->pause(false);
+
+  wait_for_exit(heard);
+  EXPECT_EQ(heard.output, "begun\n");
+}
+
+TEST_P(ExecConformance, AProgramThatNobodyAskedWhetherItBeganEndsInstead) {
+  start_task();
+  Heard heard;
+  auto started = exec({.argv = {"no-such-program"}}, heard);
+  if (!started) return;  // it was known at once
+
+  wait_for_exit(heard);
+
+  EXPECT_EQ(heard.status->code, 127);
+  EXPECT_EQ(heard.status->error, "the task has no program 'no-such-program'");
 }
 
 TEST_P(ExecConformance, RefusesATaskThatDoesNotRun) {

@@ -68,7 +68,7 @@ Ground ground(std::string name, Sharing sharing) {
   made.clear = clear_slurm;
   made.tasks_to_seat = tasks_to_seat;
   made.is_sandbox = true;
-  made.has_fake_gpus = made.knows_programs = false;
+  made.has_fake_gpus = false;
   made.has_folders = sharing != Sharing::kNo;
   made.keeps_volumes = made.keeps_trees = made.has_storage = sharing != Sharing::kNo;
   return made;

@@ -138,8 +138,13 @@ struct ExecHandlers {
 class Exec {
  public:
   static constexpr size_t kHigh = 256 << 10;
+  using Begun = std::function<void(Result<void>)>;
 
   virtual ~Exec() = default;
+  /// Calls once, now or later and before all else: it runs, or why it does not, as the call that
+  /// gave this would have said had it known; then nothing is called any more. Whoever does not ask
+  /// hears of the latter as of an end, with code 127.
+  virtual void when_begun(Begun told) { told({}); }
   /// Whoever writes much waits for on_drain where waiting() passes kHigh.
   virtual void write(std::string_view bytes) = 0;
   /// Input that the program has not taken yet.
@@ -294,7 +299,8 @@ class Engine {
                                                         std::function<void()> grown) = 0;
 
   /// Runs a program in a running task: with its host name, its processes, its /generated and its
-  /// environment. kConflict: the task does not run; kNotFound: there is no such program.
+  /// environment. kConflict: the task does not run; kNotFound: there is no such program. What is
+  /// known elsewhere only is told by Exec::when_begun().
   virtual Result<std::unique_ptr<Exec>> exec(const Gang& gang, const std::string& task,
                                              const ExecPlan& plan, ExecHandlers handlers) = 0;
 

@@ -19,6 +19,7 @@ class NearEnd : public Exec {
   explicit NearEnd(std::shared_ptr<RunConversation> conversation)
       : conversation_(std::move(conversation)) {}
   ~NearEnd() override { conversation_->drop(); }
+  void when_begun(Begun told) override { conversation_->when_begun(std::move(told)); }
   void write(std::string_view bytes) override { conversation_->write(bytes); }
   size_t waiting() const override { return conversation_->waiting(); }
   void close_input() override { conversation_->say(AttachInputEnd{}); }
@@ -40,7 +41,6 @@ std::unique_ptr<Exec> near_end_of(std::shared_ptr<RunConversation> conversation)
 void RunConversation::connected(std::unique_ptr<RunLink> link) {
   if (ended_) return;  // dropped with what has come: a hang-up
   link_ = std::move(link);
-  if (paused_) link_->pause(true);
   if (!waiting_.empty()) link_->write(std::exchange(waiting_, ""));
   drained();
 }
@@ -60,16 +60,23 @@ void RunConversation::write(std::string_view bytes) {
 
 void RunConversation::pause(bool paused) {
   if (std::exchange(paused_, paused) == paused || ended_) return;
-  if (link_) link_->pause(paused);
+  // What it says first, that it has begun, is heard all the same.
+  if (link_ && has_begun_) link_->pause(paused);
   if (paused) return;
   loop_.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->read();
   });
 }
 
+void RunConversation::when_begun(Exec::Begun told) {
+  if (has_begun_ || ended_) return told({});
+  told_ = std::move(told);
+}
+
 void RunConversation::drop() {
   ended_ = true;
   handlers_ = {};
+  told_ = nullptr;
   close();
 }
 
@@ -84,13 +91,25 @@ void RunConversation::hear_words(std::string_view words) {
 }
 
 void RunConversation::read() {
-  while (!paused_ && !ended_) {
+  while (may_read()) {
     const auto message = reader_.next();
     if (!message) break;
+    if (!std::holds_alternative<RunRefused>(*message)) begun();
     std::visit([this](const auto& said) { heed(said); }, *message);
   }
   if (!ended_ && reader_.is_broken()) return finish(if_cut_);
-  if (!ended_ && !paused_ && hung_up_) cut_off();
+  if (may_read() && hung_up_) cut_off();
+}
+
+void RunConversation::begun() {
+  if (std::exchange(has_begun_, true)) return;
+  if (paused_ && link_) link_->pause(true);
+  tell_begun({});
+}
+
+/// Whoever is told may drop this in the midst of it.
+void RunConversation::tell_begun(base::Result<void> how) {
+  if (const auto told = std::exchange(told_, nullptr)) told(std::move(how));
 }
 
 void RunConversation::heed(const AttachOutput& output) {
@@ -109,7 +128,11 @@ void RunConversation::heed(const RunOutputEnd& end) {
 }
 
 void RunConversation::refused(const base::Error& error) {
-  if (!ended_) finish({.code = kNotRun, .error = error.what});
+  if (ended_) return;
+  if (!told_) return finish({.code = kNotRun, .error = error.what});
+  const auto told = std::exchange(told_, nullptr);
+  drop();
+  told(error);
 }
 
 void RunConversation::heed(const RunEnded& end) {
@@ -118,7 +141,7 @@ void RunConversation::heed(const RunEnded& end) {
 
 void RunConversation::hung_up() {
   hung_up_ = true;
-  if (!paused_) read();
+  if (may_read()) read();
 }
 
 /// By the end of the task, mostly: what it ran in is removed when that is known.
@@ -151,6 +174,7 @@ void RunConversation::finish(const job::ExitStatus& status) {
 }
 
 void RunConversation::say_end(const job::ExitStatus& status) {
+  tell_begun({});
   const auto on_exit = std::exchange(handlers_.on_exit, nullptr);
   drop();
   if (on_exit) on_exit(status);

@@ -48,7 +48,8 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   /// What the far end says of itself; the beginning of it is told where it breaks off.
   void hear_words(std::string_view words);
   void hung_up();
-  /// There is no such program, or it cannot be spoken to: the far end says why.
+  /// There is no such program, or it cannot be spoken to: the far end says why, in the place of
+  /// anything else.
   void refused(const base::Error& error);
   /// There will be none, or no more of it.
   void cut(const base::Error& error);
@@ -57,6 +58,7 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   bool has_ended() const { return ended_; }
 
   // What whoever sits before it does.
+  void when_begun(Exec::Begun told);
   void say(const RunMessage& message);
   void write(std::string_view bytes);
   size_t waiting() const { return waiting_.size() + (link_ ? link_->waiting() : 0); }
@@ -64,7 +66,9 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   void drop();
 
  private:
+  bool may_read() const { return !ended_ && !(paused_ && has_begun_); }
   void read();
+  void begun();
   void heed(const AttachOutput& output);
   void heed(const AttachLeftOut& gap);
   void heed(const RunOutputEnd& end);
@@ -73,6 +77,7 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   /// The rest is for the shim, or says no more than that all is well.
   template <class Message>
   void heed(const Message& /*message*/) {}
+  void tell_begun(base::Result<void> how);
   void cut_off();
   void finish(const job::ExitStatus& status);
   void say_end(const job::ExitStatus& status);
@@ -81,10 +86,12 @@ class RunConversation : public std::enable_shared_from_this<RunConversation> {
   base::EventLoop& loop_;
   job::ExitStatus if_cut_;
   ExecHandlers handlers_;
+  Exec::Begun told_;
   RunReader reader_;
   std::unique_ptr<RunLink> link_;
   std::string waiting_;  ///< until there is a link
   std::string words_;
+  bool has_begun_ = false;
   bool paused_ = false;
   bool is_full_ = false;
   bool hung_up_ = false;

@@ -1,4 +1,5 @@
 // GET /v1/jobs/{name}/attach: the program of a task, over a WebSocket.
+#include <memory>
 #include <utility>
 
 #include "api/terminal.h"
@@ -9,21 +10,27 @@ namespace muster::server {
 
 namespace {
 
-Answer attach(control::Controller& controller, const Call& call) {
-  return bridged(controller, call,
-                 [&](const job::Job& job,
-                     engine::ExecHandlers handlers) -> base::Result<std::unique_ptr<engine::Exec>> {
-                   MUSTER_TRY(const api::AttachRequest asked,
-                              api::attach_request_from_parameters(call.request.query));
-                   return controller.attach(job.id, asked.task, std::move(handlers), call.actor());
-                 });
+void attach(control::Controller& controller, ProgramBridges& bridges, const Call& call,
+            http::Respond respond) {
+  bridges.answer(
+      controller, call,
+      [&](const job::Job& job,
+          engine::ExecHandlers handlers) -> base::Result<std::unique_ptr<engine::Exec>> {
+        MUSTER_TRY(const api::AttachRequest asked,
+                   api::attach_request_from_parameters(call.request.query));
+        return controller.attach(job.id, asked.task, std::move(handlers), call.actor());
+      },
+      std::move(respond));
 }
 
 }  // namespace
 
 void add_attach_route(Router& router, control::Controller& controller) {
   router.add("GET", "/v1/jobs/{name}/attach", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return attach(controller, call); }));
+             [&controller, bridges = std::make_shared<ProgramBridges>()](const Call& call,
+                                                                         http::Respond respond) {
+               attach(controller, *bridges, call, std::move(respond));
+             });
 }
 
 }  // namespace muster::server

@@ -1,5 +1,6 @@
 #include "server/program_bridge.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,21 @@ constexpr int kDone = 1000;
 constexpr int kNotUnderstood = 1007;
 constexpr int kMayNotAnyMore = 1008;
 
+/// The job that the caller may run programs in.
+base::Result<const job::Job*> job_to_enter(control::Controller& controller, const Call& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(
+      const job::Job* const job,
+      sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kMember));
+  MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
+  if (http::wants_websocket(call.request)) return job;
+  return Error{.code = ErrorCode::kInvalid,
+               .what =
+                   "what is said to a program goes over a WebSocket, and the request asks "
+                   "for none",
+               .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
+}
+
 /// Whether the caller is who it was, and its job's project still one of its own.
 std::function<bool()> may_stay(const control::Controller& controller, const Call& call,
                                const std::string& id) {
@@ -36,7 +52,7 @@ std::function<bool()> may_stay(const control::Controller& controller, const Call
 
 }  // namespace
 
-class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
+class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
  public:
   explicit Ends(std::function<bool()> still_valid) : still_valid_(std::move(still_valid)) {}
 
@@ -67,6 +83,8 @@ class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
     exec_->pause(true);
   }
 
+  void when_begun(engine::Exec::Begun told) { exec_->when_begun(std::move(told)); }
+
   /// From here on the WebSocket keeps this alive, until it is closed.
   void open(std::shared_ptr<WebSocket> socket) {
     socket_ = std::move(socket);
@@ -79,6 +97,7 @@ class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
              [self = shared_from_this()] {
                if (self->exec_ != nullptr) self->exec_->pause(false);
              }});
+    if (exit_) return say_exit();
     exec_->pause(false);
   }
 
@@ -92,8 +111,12 @@ class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
 
   void on_exit(const job::ExitStatus& status) {
     exec_.reset();
-    if (socket_ == nullptr) return;
-    socket_->send(WebSocket::Kind::kText, api::terminal_exit_to_json(status));
+    exit_ = status;
+    if (socket_ != nullptr) say_exit();
+  }
+
+  void say_exit() {
+    socket_->send(WebSocket::Kind::kText, api::terminal_exit_to_json(*exit_));
     socket_->close(kDone, "");
   }
 
@@ -138,40 +161,40 @@ class ProgramBridge::Ends : public std::enable_shared_from_this<Ends> {
   std::function<bool()> still_valid_;
   std::unique_ptr<engine::Exec> exec_;
   std::shared_ptr<WebSocket> socket_;
+  std::optional<job::ExitStatus> exit_;
 };
 
-ProgramBridge::ProgramBridge(std::function<bool()> still_valid)
-    : ends_(std::make_shared<Ends>(std::move(still_valid))) {}
+ProgramBridges::ProgramBridges() = default;
+ProgramBridges::~ProgramBridges() = default;
 
-engine::ExecHandlers ProgramBridge::handlers() {
-  return ends_->handlers();
-}
-
-http::Response ProgramBridge::answer(std::unique_ptr<engine::Exec> program) {
-  ends_->take(std::move(program));
-  http::Response response{.status = kSwitching};
-  response.websocket = [ends = ends_](std::shared_ptr<WebSocket> socket) {
-    ends->open(std::move(socket));
+void ProgramBridges::answer(control::Controller& controller, const Call& call, const StartIn& start,
+                            http::Respond respond) {
+  const auto job = job_to_enter(controller, call);
+  if (!job) return respond(problem(job.error()));
+  const auto start_there = [&](engine::ExecHandlers handlers) {
+    return start(**job, std::move(handlers));
   };
-  return response;
+  open(may_stay(controller, call, (*job)->id), start_there, std::move(respond));
 }
 
-Answer bridged(control::Controller& controller, const Call& call, const StartProgram& start) {
-  const Sight sight(controller, call.who);
-  MUSTER_TRY(
-      const job::Job* const job,
-      sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kMember));
-  MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
-  if (!http::wants_websocket(call.request)) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what =
-                     "what is said to a program goes over a WebSocket, and the request asks "
-                     "for none",
-                 .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
-  }
-  ProgramBridge bridge(may_stay(controller, call, job->id));
-  MUSTER_TRY(auto program, start(*job, bridge.handlers()));
-  return bridge.answer(std::move(program));
+void ProgramBridges::open(std::function<bool()> still_valid, const Start& start,
+                          http::Respond respond) {
+  const auto ends = std::make_shared<Ends>(std::move(still_valid));
+  auto program = start(ends->handlers());
+  if (!program) return respond(problem(program.error()));
+  ends->take(*std::move(program));
+  waiting_.insert(ends);
+  ends->when_begun([this, weak = std::weak_ptr(ends),
+                    respond = std::move(respond)](const base::Result<void>& begun) {
+    const auto its_ends = weak.lock();
+    waiting_.erase(its_ends);
+    if (!begun) return respond(problem(begun.error()));
+    http::Response response{.status = kSwitching};
+    response.websocket = [its_ends](std::shared_ptr<WebSocket> socket) {
+      its_ends->open(std::move(socket));
+    };
+    respond(std::move(response));
+  });
 }
 
 }  // namespace muster::server

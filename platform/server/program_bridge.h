@@ -1,7 +1,7 @@
 // A program in a task and the WebSocket of whoever asked for it, as one: what each says goes to the
 // other, at the pace of the slower one (api/terminal.h).
 //
-// The program is started before the WebSocket is opened, so that what is wrong is an answer like
+// The WebSocket is opened when the program is known to run, so that what is wrong is an answer like
 // any other; its output is held back until then. It ends with the WebSocket, and the other way
 // round.
 //
@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "control/controller.h"
 #include "http/message.h"
@@ -19,26 +20,28 @@
 
 namespace muster::server {
 
-class ProgramBridge {
+/// Bridges, and those that wait for their program to begin: dropped with this, unanswered.
+class ProgramBridges {
  public:
-  /// `still_valid`: whether whoever asked still may; empty: always.
-  explicit ProgramBridge(std::function<bool()> still_valid);
+  ProgramBridges();
+  ~ProgramBridges();
 
-  /// What the program is to be started with.
-  engine::ExecHandlers handlers();
+  /// Starts something in a task of the job: the parts that all requests for a WebSocket share. The
+  /// caller must be a member of the job's project, and ask for an upgrade. Answers now or later.
+  using StartIn = std::function<base::Result<std::unique_ptr<engine::Exec>>(
+      const job::Job& job, engine::ExecHandlers handlers)>;
+  void answer(control::Controller& controller, const Call& call, const StartIn& start,
+              http::Respond respond);
 
-  /// The answer to the request: 101, and from then on the WebSocket keeps the program.
-  http::Response answer(std::unique_ptr<engine::Exec> program);
+  /// The same without a look at who asks. `still_valid`: whether whoever asked still may; empty:
+  /// always. The answer is 101, and from then on the WebSocket keeps the program.
+  using Start =
+      std::function<base::Result<std::unique_ptr<engine::Exec>>(engine::ExecHandlers handlers)>;
+  void open(std::function<bool()> still_valid, const Start& start, http::Respond respond);
 
  private:
   class Ends;
-  std::shared_ptr<Ends> ends_;
+  std::set<std::shared_ptr<Ends>> waiting_;
 };
-
-/// Starts something in a task of the job: the parts that all requests for a WebSocket share. The
-/// caller must be a member of the job's project, and ask for an upgrade.
-using StartProgram = std::function<base::Result<std::unique_ptr<engine::Exec>>(
-    const job::Job& job, engine::ExecHandlers handlers)>;
-Answer bridged(control::Controller& controller, const Call& call, const StartProgram& start);
 
 }  // namespace muster::server

@@ -43,10 +43,11 @@ void SlurmEngine::Impl::fail_streams(const TaskPointer& task) {
   for (const uint64_t stream : std::exchange(task->streams, {})) {
     const auto waiting = streams.extract(stream);
     if (waiting.empty()) continue;
-    soon([arrived = waiting.mapped(), name = task->name] {
-      arrived(Error{.code = ErrorCode::kUnavailable,
-                    .what = "the connection to the node of task " + name + " broke"});
-    });
+    const Error error =
+        task->end ? not_running(task->name)
+                  : Error{.code = ErrorCode::kUnavailable,
+                          .what = "the connection to the node of task " + task->name + " broke"};
+    soon([arrived = waiting.mapped(), error] { arrived(error); });
   }
 }
 

@@ -305,21 +305,24 @@ TEST_F(Starting, AChangeIsAnsweredByItsTask) {
   EXPECT_EQ(changed->error().what, "cannot change the files of main: a folder is in the way");
 }
 
-TEST_F(Starting, AProgramWhoseStreamIsRefusedHasNotRun) {
+TEST_F(Starting, AProgramWhoseStreamIsRefusedHasNotBegun) {
   const auto its_node = gang_that_runs();
-  std::optional<job::ExitStatus> status;
   const auto exec = engine_->exec(gang_, "main", {.argv = {"nothing"}, .environment = {}},
-                                  {.on_output = [](std::string_view, bool) {},
-                                   .on_exit = [&](const job::ExitStatus& end) { status = end; }});
+                                  {.on_output = [](std::string_view, bool) { FAIL(); },
+                                   .on_exit = [](const job::ExitStatus&) { FAIL(); }});
   ASSERT_TRUE(exec);
+  std::optional<Result<void>> begun;
+  (*exec)->when_begun([&](Result<void> how) { begun = std::move(how); });
   wait_until([&] { return its_node->last<ExecOrder>() != nullptr; });
+  EXPECT_FALSE(begun);
   its_node->say(StreamRefused{its_node->last<ExecOrder>()->stream,
                               {.code = ErrorCode::kNotFound, .what = "no program 'nothing'"}});
 
-  wait_until([&] { return status.has_value(); });
+  wait_until([&] { return begun.has_value(); });
 
-  EXPECT_EQ(status->code, 127);
-  EXPECT_EQ(status->error, "no program 'nothing'");
+  ASSERT_FALSE(*begun);
+  EXPECT_EQ(begun->error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(begun->error().what, "no program 'nothing'");
 }
 
 TEST_F(Starting, TasksOnOneNodeReachEachOtherByItsLoopbackAndOthersByTheirHosts) {
