@@ -1,6 +1,8 @@
 """What goes wrong around a job on Slurm: daemons that die, a controller that is away or forgets, replies that
 are lost. No job is lost, none runs twice, and what was the matter is said."""
 
+import json
+
 from muster_harness import main, processes_naming, read_bytes
 from slurm_harness import CountedTest
 
@@ -99,7 +101,7 @@ class NodesThatDie(CountedTest):
     CLUSTER = {"apart": True}
 
     def test_a_node_that_dies_ends_the_attempt_and_another_runs_elsewhere(self):
-        starts, gate = self.counted()
+        starts, gate = self.counted("job", "--retries", 1)
         self.await_starts(starts, 1)
         node = self.muster.job("job")["tasks"][0]["node"]
 
@@ -115,11 +117,42 @@ class NodesThatDie(CountedTest):
         self.ends_well("job")
         self.assertEqual(self.muster.job("job")["attempt"], 2)
 
+        self.assertTrue(self.cluster.left_on_nodes(), "what was there when the node lost its power")
+        self.only_on(node)
+        self.submit("next", "echo next")
+        self.ends_well("next")
+        self.assertEqual(self.cluster.left_on_nodes(), [])
+
+    def test_without_retries_the_job_fails_and_names_the_node(self):
+        starts, _ = self.counted()
+        self.await_starts(starts, 1)
+        node = self.muster.job("job")["tasks"][0]["node"]
+
+        self.cluster.kill_node(node)
+        try:
+            job = self.muster.ended("job")
+        finally:
+            self.cluster.start_node(node)
+
+        self.assertEqual(job["phase"], "Failed")
+        self.assertIn(f"node {node}", job["failure"]["cause"])
+        self.assertEqual(len(starts.read_text().split()), 1)
+        self.only_on(node)
+        self.submit("next", "echo next")
+        self.ends_well("next")
+
+    def only_on(self, node):
+        """What is submitted next finds no other."""
+        for name in self.cluster.nodes:
+            if name != node:
+                self.cluster.drain(name, "a test")
+                self.addCleanup(self.cluster.undrain, name)
+
 
 class Nodes(CountedTest):
 
     def test_a_slurmd_that_dies_alone_leaves_no_second_copy_running(self):
-        starts, gate = self.counted()
+        starts, gate = self.counted("job", "--retries", 1)
         self.await_starts(starts, 1)
         node = self.muster.job("job")["tasks"][0]["node"]
 
@@ -146,11 +179,16 @@ class Nodes(CountedTest):
         self.ends_well("two")
         self.assertEqual(self.muster.job("two")["tasks"][0]["node"], node)
         other = next(name for name in self.cluster.nodes if name != node)
-        self.cluster.until(lambda: "its fan is loud" in self.muster.run("nodes", code=None).stdout
-                           or "its fan is loud" in self.muster.run("node", "list", code=None).stdout,
-                           f"{other} is shown with its reason", bound=90)
+        self.cluster.until(lambda: ["cordoned", "its fan is loud"] == self.shown(other),
+                           f"{other} is shown with its reason")
         gate.open()
         self.assertEqual(follow.finish(), 0, follow.errors)
+
+    def shown(self, node):
+        """Its state, and why it is in it."""
+        listed = json.loads(self.muster.run("node", "list", "--output", "json").stdout)["nodes"]
+        found = next(each for each in listed if each["name"] == node)
+        return [found["state"], found["labels"].get("reason", "")]
 
     def waiting_at_gates(self):
         return [pid for pid in processes_naming(str(self.muster.work / "job.gate"))

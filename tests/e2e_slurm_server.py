@@ -94,8 +94,9 @@ class TheServer(CountedTest):
 
 
 class NodesWithFilesOfTheirOwn(TheServer):
-    """What nobody but the node sees is not lost with the server either."""
-    CLUSTER = {"apart": True}
+    """What nobody but the node sees is not lost with the server either. Slurm's own KillWait: within it a
+    muster-node waits for its server, and takes what it has along when that does not come."""
+    CLUSTER = {"apart": True, "settings": "KillWait=30\n"}
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from slurm_settings import gpu_settings, slurm_settings
 # slurmrestd refuses to be root.
 _REST_USER, _REST_GROUP = "nobody", "nogroup"
 
+_MARKER = "saved"
+
 
 class SlurmCluster(SlurmCommands):
     """`gpus`: of each node. They are character devices, so that Slurm says CUDA_VISIBLE_DEVICES, or
@@ -89,6 +91,8 @@ class SlurmCluster(SlurmCommands):
         self._controller = self._spawn("slurmctld", ["slurmctld", "-D"])
         self._controller.await_line("Running as primary controller")
         self.until(lambda: "is UP" in self.run("scontrol", "ping", code=None), "the controller answers")
+        # What _await_save() put there may have been saved, and its end not.
+        self.run("scancel", f"--name={_MARKER}", code=None)
 
     def freeze_controller(self):
         self._controller.freeze()
@@ -219,7 +223,7 @@ class SlurmCluster(SlurmCommands):
         state = self.folder / "state" / "job_state"
         # A change, for it saves nothing that has not changed. Jobs on hold cost nothing.
         before = time.time_ns()
-        marker = self.submit("true", "--hold", "--job-name=saved")
+        marker = self.submit("true", "--hold", f"--job-name={_MARKER}")
         self.until(lambda: state.exists() and state.stat().st_mtime_ns > before, "the controller saves its state")
         self.run("scancel", marker)
 

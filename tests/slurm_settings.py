@@ -43,7 +43,7 @@ SlurmdTimeout=5
 MessageTimeout=5
 TCPTimeout=2
 KillWait=2
-UnkillableStepTimeout=10
+UnkillableStepTimeout=120
 BatchStartTimeout=10
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0

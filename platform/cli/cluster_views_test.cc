@@ -61,6 +61,17 @@ TEST(NodeTable, SaysWhichEngineAHostHas) {
   EXPECT_NE(node_page(silent).find("host 'gpu-2' cannot be used"), std::string::npos);
 }
 
+TEST(NodeTable, SaysWhyAClusterGivesANodeNothing) {
+  job::Node closed = gpu_node("gpu-1");
+  closed.state = "draining";
+  closed.labels = {{"reason", "its fan is loud"}};
+
+  EXPECT_EQ(node_table({closed, gpu_node("gpu-2")}),
+            "NAME   STATE     POOL     GPUS        CPUS    MEMORY  JOBS  REASON\n"
+            "gpu-1  draining  default  1.5/2 A100  4/16  1Gi/64Gi     3  its fan is loud\n"
+            "gpu-2  ready     default  1.5/2 A100  4/16  1Gi/64Gi     3\n");
+}
+
 job::Job waiting_job(const std::string& name) {
   job::Job job;
   job.id = "id-" + name;

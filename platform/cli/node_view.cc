@@ -84,6 +84,10 @@ std::string node_table(const std::vector<job::Node>& nodes) {
   std::vector<Column> columns{{"NAME"},       {"STATE"},        {"POOL"},      {"GPUS"},
                               {"CPUS", true}, {"MEMORY", true}, {"JOBS", true}};
   if (have_engines) columns.push_back({"ENGINE"});
+  const bool have_reasons = std::any_of(nodes.begin(), nodes.end(), [](const job::Node& node) {
+    return !label_of(node, "reason").empty();
+  });
+  if (have_reasons) columns.push_back({"REASON"});
   Table table(columns);
   for (const job::Node& node : nodes) {
     std::vector<std::string> row{node.name,
@@ -94,6 +98,7 @@ std::string node_table(const std::vector<job::Node>& nodes) {
                                  memory_of(node),
                                  std::to_string(node.jobs.size())};
     if (have_engines) row.push_back(label_of(node, "engine"));
+    if (have_reasons) row.push_back(label_of(node, "reason"));
     table.add(row);
   }
   return table.to_string();

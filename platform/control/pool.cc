@@ -9,6 +9,7 @@
 #include "control/run.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
+#include "engine/silent_node.h"
 
 namespace muster::control {
 
@@ -164,7 +165,7 @@ job::Node Controller::view_of(const engine::Node& node, const Tenants& all) cons
   if (here != all.end()) {
     for (const auto& [job, task] : here->second) add_tenant(view, job->spec.name, *task);
   }
-  const bool cordoned = cordoned_.count(node.name) > 0;
+  const bool cordoned = cordoned_.count(node.name) > 0 || engine::is_closed(node);
   view.state = !cordoned ? "ready" : view.jobs.empty() ? "cordoned" : "draining";
   if (is_silent(node.name)) view.state = "gone";
   return view;

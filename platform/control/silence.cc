@@ -65,7 +65,9 @@ bool Controller::is_silent(const std::string& node) const {
 }
 
 bool Controller::takes_nothing_new(const std::string& node) const {
-  return cordoned_.count(node) > 0 || is_silent(node);
+  const Node* const known = node_named(node);
+  const bool is_closed = known != nullptr && engine::is_closed(*known);
+  return cordoned_.count(node) > 0 || is_closed || is_silent(node);
 }
 
 }  // namespace muster::control

@@ -83,6 +83,21 @@ TEST_F(Watched, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
   EXPECT_EQ(job("two").phase, Phase::kStarting);
 }
 
+TEST_F(Watched, ANodeThatIsClosedTakesNothingNewAndWhatRunsThereGoesOn) {
+  submit(in_image(single("one", "red", 2)));
+  bring_all();
+  auto closed = engine_.offered;
+  closed[0].labels[engine::kClosedBy] = "Slurm";
+  engine_.set_nodes(closed);
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kRunning);
+  EXPECT_EQ(job("one").reason, "runs");
+  EXPECT_EQ(controller_->node("n1")->state, "draining");
+  submit(in_image(single("two", "red", 0)));
+  EXPECT_EQ(job("two").phase, Phase::kQueued) << "nothing new is placed there";
+}
+
 TEST_F(Watched, AJobWhoseNodeHasGoneIsLostAndNamesIt) {
   submit(in_image(single("one", "red", 2)));
   bring_all();

@@ -47,6 +47,7 @@ int signal_of(const ExitStatus& status) {
 std::string advice_for_signal(const ExitStatus& status) {
   switch (status.stopped ? 0 : signal_of(status)) {
     case SIGKILL:
+      if (!status.error.empty()) return "";  // that says why
       return "whoever sent that signal was not Muster: mostly it is the kernel, for want of memory "
              "(dmesg on the machine says so); try a smaller batch or fewer processes";
     case SIGSEGV:

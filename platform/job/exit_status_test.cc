@@ -54,6 +54,8 @@ TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
   EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),
             std::string::npos);
   EXPECT_EQ(advice_for({.code = 3}), "");
+  EXPECT_EQ(advice_for({.signal = SIGKILL, .error = "the program that held it was killed"}), "")
+      << "a guess beside the cause";
   const struct {
     int signal;
     std::string words;

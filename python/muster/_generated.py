@@ -1932,7 +1932,7 @@ class Node(Record):
 
     name: str
     pool: str
-    #: `draining`: cordoned, and something still runs.
+    #: `draining`: cordoned, here or by the cluster, and something still runs.
     state: Literal["ready", "cordoned", "draining", "gone"]
     cpus: float
     cpus_free: float

@@ -370,6 +370,7 @@ class Outer {
     // Of a worker that was stopped as well: one of its ranks may be whom the killer struck.
     status.out_of_memory =
         status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
+    if (is_cut_loose_) status.error = "the program of this node that held it was killed";
     if (log_->lost() > 0) log_->notice("the log ends early");
     if (log_->lost() > 0) {
       status.error += (status.error.empty() ? "" : "; ") + std::to_string(log_->lost()) +

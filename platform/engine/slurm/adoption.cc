@@ -58,7 +58,9 @@ Found SlurmEngine::Impl::adopt(const Gang& name, const std::string& task_name) {
     task->mirror.emplace(*std::move(mirror));
   }
   TaskEnded end = end_left_in(folder);
-  if (!end.status.lost) {
+  // What a signal has ended Slurm may have sent it: what happened to its job is looked at first.
+  const bool by_itself = !end.status.lost && !end.status.stopped && end.status.signal == 0;
+  if (by_itself) {
     // Its muster-node may be waiting to be told that this is known.
     const bool may_have_more = seat.has_artifacts && !seat.shares_folder && !seat.left;
     if (!may_have_more) {

@@ -1,4 +1,6 @@
 // What a server finds of one that died, at whatever point that did.
+#include <signal.h>
+
 #include "engine/slurm/test_slurm_engine.h"
 
 namespace muster::engine::slurm {
@@ -136,6 +138,41 @@ TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_EQ(end_of("main")->status.code, 5);
   EXPECT_EQ(engine_->adopt(gang_, "never-started"), Found::kNothing);
+}
+
+/// Slurm's signal has ended it while no server was there, and only Slurm can say why it came.
+TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
+  auto its_node = gang_that_runs();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::make_private_folder(folder.path));
+  ASSERT_TRUE(base::write_file(folder.exit(),
+                               encode(ExitRecord{.status = {.signal = SIGTERM, .stopped = true}})));
+  cluster_.end(17, JobState::kCancelled, "CANCELLED by 0");
+  open();
+  its_node.reset();
+
+  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, RoomTaken::Why::kCancelled);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
+  auto its_node = gang_that_runs();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::make_private_folder(folder.path));
+  ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = {.signal = SIGSEGV}})));
+  cluster_.end(17, JobState::kFailed, "FAILED");
+  open();
+  its_node.reset();
+
+  EXPECT_EQ(engine_->adopt(gang_, "main"), Found::kRunning);
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.signal, SIGSEGV);
+  EXPECT_FALSE(end_of("main")->status.lost);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
 TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {

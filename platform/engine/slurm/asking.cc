@@ -155,7 +155,7 @@ Submission SlurmEngine::Impl::full_submission(const HeldGang& gang, Submission s
 
 void SlurmEngine::Impl::send(const GangPointer& gang) {
   if (gang->stage != Stage::kToSend || !gang->wish || gang->record.given_back) return;
-  if (away_since) return tell_waits(gang, slurm::not_sent_words(away_words()));
+  if (away_since) return tell_waits(gang, away_waits(*gang));
   auto submission = slurm::submission_for(*gang->wish, options);
   if (!submission) return refuse(gang, std::move(submission).error());
   gang->retry.reset();
@@ -188,7 +188,7 @@ void SlurmEngine::Impl::sent(const GangPointer& gang, Result<uint64_t> answer) {
   switch (answer.error().code) {
     case ErrorCode::kUnavailable:
       controller_away(answer.error());
-      return tell_waits(gang, slurm::not_sent_words(away_words()));
+      return tell_waits(gang, away_waits(*gang));
     case ErrorCode::kExhausted:
       tell_waits(gang, slurm::not_sent_words(answer.error().what));
       return send_again(gang, options.slow_poll);

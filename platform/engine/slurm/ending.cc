@@ -140,9 +140,7 @@ void SlurmEngine::Impl::tell_end(const GangPointer& gang, const TaskPointer& tas
         loop.after(kReason, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
           const auto its_gang = weak_gang.lock();
           const auto still = weak.lock();
-          if (its_gang && still) {
-            lose(its_gang, still, "Slurm has sent it signal " + std::to_string(still->signal));
-          }
+          if (its_gang && still) no_reason_came(its_gang, still);
         });
     return poll_soon();
   }
@@ -151,6 +149,17 @@ void SlurmEngine::Impl::tell_end(const GangPointer& gang, const TaskPointer& tas
   TaskEnded end = *task->end;
   end.status.stopped = end.status.stopped || task->was_told_to_stop;
   report(gang->gang, task->name, std::move(end));
+}
+
+/// Slurm's job goes on: the signal was sent by hand. What has ended by a code of its own has done
+/// so.
+void SlurmEngine::Impl::no_reason_came(const GangPointer& gang, const TaskPointer& task) {
+  const job::ExitStatus& status = task->end->status;
+  if (status.stopped || status.lost || status.signal != 0) {
+    return lose(gang, task, "Slurm has sent it signal " + std::to_string(task->signal));
+  }
+  task->signal = 0;
+  tell_end(gang, task);
 }
 
 /// Of what ran when its room was taken, or of which nothing will be heard any more.

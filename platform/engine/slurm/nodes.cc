@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/silent_node.h"
 #include "engine/slurm/slurm_engine_impl.h"
+#include "engine/slurm/slurm_words.h"
 
 namespace muster::engine {
 
@@ -55,7 +56,9 @@ void SlurmEngine::Impl::have_nodes(const std::vector<ListedNode>& listed) {
   std::vector<Node> now;
   for (const ListedNode& each : listed) {
     Node node = node_of(each);
-    if (!each.takes_jobs) {
+    if (!each.takes_jobs && slurm::answers(each.state_text)) {
+      node.labels[kClosedBy] = "Slurm";
+    } else if (!each.takes_jobs) {
       // Since when it is silent, it is since it was first seen so.
       const auto before = std::find_if(node_list.begin(), node_list.end(), [&](const Node& known) {
         return known.name == node.name && is_silent(known);

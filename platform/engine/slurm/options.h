@@ -52,7 +52,7 @@ struct SlurmEngineOptions {
   /// Between two looks at the queue: after something has changed, and at rest.
   std::chrono::milliseconds quick_poll{3000};
   std::chrono::milliseconds slow_poll{15000};
-  std::chrono::milliseconds nodes_poll{60000};
+  std::chrono::milliseconds nodes_poll{20000};
   /// How long the nodes of a job that Slurm has started may take to call back.
   std::chrono::milliseconds call_back_within{60000};
   /// How long a muster-node whose task has ended waits for a server that does not answer.

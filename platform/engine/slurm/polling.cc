@@ -210,13 +210,8 @@ void SlurmEngine::Impl::controller_away(const Error& error) {
   for (const auto& [name, gang] : gangs) {
     if (gang->stage == Stage::kThere) {
       tell_says(gang, away_words() + "; what runs goes on");
-    } else if (gang->stage == Stage::kQueued) {
-      RoomWaits waits = gang->waits.value_or(RoomWaits{});
-      waits.reason =
-          "waits in Slurm as job " + std::to_string(gang->record.slurm_job) + ": " + away_words();
-      tell_waits(gang, std::move(waits));
-    } else if (gang->stage == Stage::kToSend) {
-      tell_waits(gang, slurm::not_sent_words(away_words()));
+    } else if (gang->stage == Stage::kQueued || gang->stage == Stage::kToSend) {
+      tell_waits(gang, away_waits(*gang));
     }
   }
 }
@@ -231,6 +226,11 @@ void SlurmEngine::Impl::controller_back() {
 
 std::string SlurmEngine::Impl::away_words() const {
   return slurm::away_words(*away_since);
+}
+
+RoomWaits SlurmEngine::Impl::away_waits(const HeldGang& gang) const {
+  return slurm::away_waits(gang.waits.value_or(RoomWaits{}), gang.record.slurm_job, *away_since,
+                           away_why);
 }
 
 }  // namespace muster::engine

@@ -52,6 +52,12 @@ std::optional<base::Time> estimate_of(const ListedJob& job) {
   return job.may_start;
 }
 
+/// The name that operators know it by; a reason that is a sentence has none.
+std::string constraint_of(const std::string& reason) {
+  const std::string word = reason.substr(0, reason.find(','));
+  return word.find(' ') == std::string::npos ? word : "";
+}
+
 std::vector<std::string> where(const ListedJob& job) {
   std::string line;
   const auto add = [&line](const char* what, const std::string& value) {
@@ -105,11 +111,11 @@ RoomWaits waiting_words(const ListedJob& job) {
   RoomWaits waits{.reason = in_slurm(job.id),
                   .details = where(job),
                   .may_start = estimate_of(job),
-                  .constraint = job.reason.substr(0, job.reason.find(','))};
+                  .constraint = constraint_of(job.reason)};
   const ReasonWords words = explain_reason(job.reason);
   if (!job.reason.empty()) {
     waits.reason += ": " + words.what;
-    if (words.what.find(waits.constraint) == std::string::npos) {
+    if (!waits.constraint.empty() && words.what.find(waits.constraint) == std::string::npos) {
       waits.reason += " (" + waits.constraint + ")";
     }
   }
@@ -120,7 +126,8 @@ RoomWaits waiting_words(const ListedJob& job) {
   return waits;
 }
 
-RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent) {
+RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent,
+                         const std::string& awaited_at) {
   RoomWaits waits{.reason = its_job(job.id), .details = where(job), .constraint = {}};
   if (job.state == JobState::kSuspended) {
     waits.reason += " is suspended in Slurm";
@@ -129,6 +136,7 @@ RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& s
   } else {
     waits.reason += " starts: " + joined(silent) + (silent.size() == 1 ? " has" : " have") +
                     " not called back yet";
+    waits.details.push_back("awaited at " + awaited_at);
   }
   return waits;
 }
@@ -141,6 +149,14 @@ RoomWaits completing_words(const ListedJob& job) {
 
 std::string suspended_words(const ListedJob& job) {
   return "Slurm has suspended it (job " + std::to_string(job.id) + ")";
+}
+
+RoomWaits away_waits(RoomWaits before, uint64_t job, base::Time since, const std::string& why) {
+  before.reason =
+      (job == 0 ? "waits to be sent to Slurm: " : in_slurm(job) + ": ") + away_words(since);
+  before.details = base::split(why, '\n');
+  std::erase(before.details, "");
+  return before;
 }
 
 std::string away_words(base::Time since) {

@@ -19,8 +19,9 @@ RoomWaits not_sent_words(const std::string& why);
 RoomWaits unsure_words();
 /// It is pending: with Slurm's reason, its estimate, and where it waits.
 RoomWaits waiting_words(const ListedJob& job);
-/// It has nodes, of which `silent` have not called back yet.
-RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent);
+/// It has nodes, of which `silent` have not called back yet; `awaited_at`: by which names and port.
+RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& silent,
+                         const std::string& awaited_at);
 
 /// It waits again, and what ran of it is still being ended.
 RoomWaits completing_words(const ListedJob& job);
@@ -28,6 +29,9 @@ RoomWaits completing_words(const ListedJob& job);
 std::string suspended_words(const ListedJob& job);
 /// "Slurm's controller does not answer since 20:31:07 UTC".
 std::string away_words(base::Time since);
+/// What it waits for while that is so, after what was told `before`; `job` is 0 where Slurm has
+/// none of it yet. `why`: what Slurm's programs have printed, which becomes the details.
+RoomWaits away_waits(RoomWaits before, uint64_t job, base::Time since, const std::string& why);
 
 /// Nodes that did not call; empty: nobody knows which.
 RoomTaken late_words(uint64_t job, const std::vector<std::string>& nodes,

@@ -35,6 +35,7 @@ TEST(WaitingWords, WithoutAReasonThereIsNone) {
 TEST(WaitingWords, OfAReasonWithDetailsTheWordIsTheConstraint) {
   EXPECT_EQ(waiting_words(pending("ReqNodeNotAvail, UnavailableNodes:n1")).constraint,
             "ReqNodeNotAvail");
+  EXPECT_EQ(waiting_words(pending("Nodes required for job are DOWN, DRAINED")).constraint, "");
 }
 
 struct Estimate {
@@ -58,11 +59,13 @@ TEST(StartingWords, NameTheNodesThatAreMissing) {
   ListedJob job = pending("");
   job.state = JobState::kRunning;
   job.nodes = {"n1", "n2", "n3"};
-  EXPECT_EQ(starting_words(job, {"n2"}).reason,
+  const std::string at = "login1 at port 7070";
+  EXPECT_EQ(starting_words(job, {"n2"}, at).reason,
             "its Slurm job 17 starts: n2 has not called back yet");
-  EXPECT_EQ(starting_words(job, {"n2", "n3"}).reason,
+  EXPECT_EQ(starting_words(job, {"n2"}, at).details.back(), "awaited at login1 at port 7070");
+  EXPECT_EQ(starting_words(job, {"n2", "n3"}, at).reason,
             "its Slurm job 17 starts: n2, n3 have not called back yet");
-  EXPECT_EQ(starting_words(job, {}).reason, "its Slurm job 17 starts on n1, n2, n3");
+  EXPECT_EQ(starting_words(job, {}, at).reason, "its Slurm job 17 starts on n1, n2, n3");
 }
 
 TEST(OverWords, SayWhoCancelledIt) {
@@ -87,6 +90,19 @@ TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
 TEST(AwayWords, SaySinceWhen) {
   EXPECT_EQ(away_words(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
             "Slurm's controller does not answer since 20:31:00 UTC");
+}
+
+TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
+  const base::Time since(std::chrono::hours(20));
+  const RoomWaits before{.reason = "waits in Slurm as job 17: what it needs is in use (Resources)",
+                         .details = {"in Slurm: partition gpu"},
+                         .constraint = "Resources"};
+  const RoomWaits waits = away_waits(before, 17, since, "squeue: error: no route to host\n");
+  EXPECT_EQ(waits.reason,
+            "waits in Slurm as job 17: Slurm's controller does not answer since 20:00:00 UTC");
+  EXPECT_EQ(waits.details, std::vector<std::string>{"squeue: error: no route to host"});
+  EXPECT_EQ(away_waits({}, 0, since, "").reason,
+            "waits to be sent to Slurm: Slurm's controller does not answer since 20:00:00 UTC");
 }
 
 TEST(LateWords, NameTheNodesAndHowLongTheyWereWaitedFor) {

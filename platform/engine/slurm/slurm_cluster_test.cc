@@ -131,11 +131,11 @@ TEST_P(OnCluster, SuspensionIsSaidUntilItIsOver) {
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 }
 
-TEST_P(OnCluster, ADrainedNodeIsSilentAndGetsNoTask) {
+TEST_P(OnCluster, ADrainedNodeIsClosedAndGetsNoTask) {
   tell_cluster("drain n1 its fan is loud");
   bench_->wait_until([&] {
     for (const Node& node : bench_->engine().nodes()) {
-      if (node.name == "n1") return is_silent(node);
+      if (node.name == "n1") return is_closed(node);
     }
     return false;
   });

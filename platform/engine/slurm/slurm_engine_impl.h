@@ -114,11 +114,10 @@ struct HeldGang {
   const Seat& seat_of(const HeldTask& task) const { return record.seats[task.seat]; }
 };
 
-/// Slurm has sent it a signal, and it did not end otherwise.
+/// Slurm has sent it a signal before it ended: what its program makes of that, which may be to save
+/// its work and to end well, is not how it would have ended.
 inline bool was_ended_by_slurm(const HeldTask& task) {
-  if (!task.end || task.signal == 0 || task.was_told_to_stop) return false;
-  const job::ExitStatus& status = task.end->status;
-  return status.stopped || status.lost || status.signal != 0;
+  return task.end && task.signal != 0 && !task.was_told_to_stop;
 }
 
 using GangPointer = std::shared_ptr<HeldGang>;
@@ -177,6 +176,7 @@ struct SlurmEngine::Impl {
   void controller_away(const base::Error& error);
   void controller_back();
   std::string away_words() const;
+  RoomWaits away_waits(const slurm::HeldGang& gang) const;
 
   // --- what Slurm has done to a gang (verdicts.cc)
   void waits_in_slurm(const GangPointer& gang, const slurm::ListedJob& listed);
@@ -185,9 +185,11 @@ struct SlurmEngine::Impl {
   void tell_queued_again(const GangPointer& gang, const std::vector<slurm::ListedNode>& nodes);
   void over_in_slurm(const GangPointer& gang, const slurm::ListedJob& listed);
   void settle_over(const GangPointer& gang);
+  void forget_signals(const GangPointer& gang);
   static std::string broken_node(const slurm::HeldGang& gang,
                                  const std::vector<slurm::ListedNode>& nodes);
   void vanished(const GangPointer& gang);
+  std::string awaited_at() const;
   void nodes_are_late(const GangPointer& gang);
   void task_is_silent(const GangPointer& gang, const TaskPointer& task);
   void take_away(const GangPointer& gang, RoomTaken taken);
@@ -239,6 +241,7 @@ struct SlurmEngine::Impl {
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
   void farewell(const GangPointer& gang, const TaskPointer& task);
   void tell_end(const GangPointer& gang, const TaskPointer& task);
+  void no_reason_came(const GangPointer& gang, const TaskPointer& task);
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
   void nothing_more_of(const TaskPointer& task);
   void fail_changes(const TaskPointer& task);

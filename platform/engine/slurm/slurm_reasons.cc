@@ -45,6 +45,10 @@ constexpr std::array kKnown{
           "submit it with another --slurm-reservation, or with none"},
     Known{"ReqNodeNotAvail", "nodes that it needs are down, drained or reserved",
           "sinfo -R tells why; fewer workers, or another --slurm-partition, may find room"},
+    Known{"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority "
+          "partitions",
+          "nodes that it needs are down, drained or reserved",
+          "sinfo -R tells why; fewer workers, or another --slurm-partition, may find room"},
     Known{"BadConstraints", "no node has the features or the size that it asks for",
           "change --slurm-constraint, or what each worker asks for"},
     Known{"PartitionConfig", "its partition is not made for jobs of this kind",
@@ -203,10 +207,13 @@ std::optional<ReasonWords> known(std::string_view reason) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t()";
+  constexpr std::string_view kBlanks = " \t";
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+  text = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+  // squeue puts a word in brackets that a sentence may end with, too.
+  if (!text.starts_with('(') || !text.ends_with(')')) return text;
+  return trimmed(text.substr(1, text.size() - 2));
 }
 
 }  // namespace

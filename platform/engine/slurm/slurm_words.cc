@@ -48,6 +48,9 @@ constexpr std::array<std::string_view, 20> kIdleWords{
     "ERROR", "UNKNOWN",  "UNK",        "INVAL",          "INVALID",       "INVALID_REG", "FUTURE",
     "MAINT", "PERFCTRS", "NO_RESPOND", "NOT_RESPONDING", "POWERING_DOWN", "POWER_DOWN"};
 
+/// Of these nothing is heard; so it is of those with an asterisk.
+constexpr std::array<std::string_view, 3> kSilentWords{"DOWN", "NO_RESPOND", "NOT_RESPONDING"};
+
 std::string upper(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -66,6 +69,14 @@ std::vector<std::string> words_of(std::string_view text) {
   }
   if (words.back().empty()) words.pop_back();
   return words;
+}
+
+template <size_t N>
+bool has_one_of(const std::array<std::string_view, N>& known, std::string_view state) {
+  const std::vector<std::string> words = words_of(state);
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::find(known.begin(), known.end(), word) != known.end();
+  });
 }
 
 template <size_t N>
@@ -115,12 +126,12 @@ bool is_over(JobState state) {
 }
 
 bool takes_jobs(std::string_view node_state) {
-  // An asterisk: it does not answer.
-  if (node_state.empty() || node_state.find('*') != std::string_view::npos) return false;
-  const std::vector<std::string> words = words_of(node_state);
-  return std::none_of(words.begin(), words.end(), [](const std::string& word) {
-    return std::find(kIdleWords.begin(), kIdleWords.end(), word) != kIdleWords.end();
-  });
+  return answers(node_state) && !has_one_of(kIdleWords, node_state);
+}
+
+bool answers(std::string_view node_state) {
+  const bool is_marked = node_state.find('*') != std::string_view::npos;
+  return !node_state.empty() && !is_marked && !has_one_of(kSilentWords, node_state);
 }
 
 }  // namespace muster::engine::slurm

@@ -19,6 +19,10 @@ JobState job_state_of(std::string_view words);
 /// Whether a node in this state is given jobs: "idle", "MIXED", "IDLE*+DRAIN".
 bool takes_jobs(std::string_view node_state);
 
+/// Whether a node in this state can be reached, as far as Slurm knows: "DRAINED", not "IDLE*",
+/// "DOWN".
+bool answers(std::string_view node_state);
+
 /// Why a job waits, as Slurm says it, in a sentence, and what can be done about it.
 struct ReasonWords {
   std::string what;    ///< "its nodes are in use"; of a word that is not known, the word itself

@@ -62,9 +62,22 @@ TEST(TakesJobs, NotWhereANodeIsDownDrainedOrSilent) {
   }
 }
 
+TEST(Answers, NotWhereANodeIsDownOrSilent) {
+  for (const char* state : {"idle", "DRAINED", "ALLOCATED+DRAIN", "IDLE+POWERED_DOWN", "MAINT"}) {
+    EXPECT_TRUE(answers(state)) << state;
+  }
+  for (const char* state : {"DOWN", "IDLE*", "IDLE*+DRAIN", "IDLE+NOT_RESPONDING", "down*", ""}) {
+    EXPECT_FALSE(answers(state)) << state;
+  }
+}
+
 TEST(ExplainReason, SaysWhatAWordMeansAndWhatToDo) {
   EXPECT_EQ(explain_reason("Resources").what, "what it needs is in use");
   EXPECT_EQ(explain_reason("(Priority)").what, "others in the queue come before it");
+  EXPECT_EQ(
+      explain_reason("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher "
+                     "priority partitions"),
+      explain_reason("ReqNodeNotAvail"));
   EXPECT_EQ(explain_reason("PartitionTimeLimit").advice,
             "give it a shorter --time-limit, or choose another --slurm-partition");
   EXPECT_EQ(explain_reason("launch failed requeued held"),
@@ -111,7 +124,7 @@ TEST(ExplainReason, KeepsWhatStandsBehindTheWord) {
 TEST(ExplainReason, WordsThatAreNotKnownStayAsTheyAre) {
   for (const char* reason :
        {"SolarFlare", "QOSMaxHappinessPerUser", "QOSGrp", "Max",
-        "Job's account not known, so it can't use this partition (closed allows nobody"}) {
+        "Job's account not known, so it can't use this partition (closed allows nobody)"}) {
     EXPECT_EQ(explain_reason(reason).what, reason);
     EXPECT_EQ(explain_reason(reason).advice, "");
   }

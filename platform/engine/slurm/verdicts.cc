@@ -12,6 +12,7 @@
 #include "engine/slurm/node_script.h"
 #include "engine/slurm/room_words.h"
 #include "engine/slurm/slurm_engine_impl.h"
+#include "engine/slurm/slurm_words.h"
 #include "engine/task_folder_reading.h"
 
 namespace muster::engine {
@@ -29,11 +30,6 @@ namespace {
 constexpr std::chrono::seconds kLastWords{3};
 constexpr size_t kMostOutput = 64 << 10;
 constexpr size_t kLastLines = 5;
-
-bool is_down(const ListedNode& node) {
-  return node.state_text.find("DOWN") != std::string::npos ||
-         node.state_text.find("down") != std::string::npos;
-}
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
@@ -67,7 +63,7 @@ void SlurmEngine::Impl::runs_in_slurm(const GangPointer& gang, const ListedJob& 
         });
     if (!has_called) silent.push_back(node);
   }
-  tell_waits(gang, slurm::starting_words(listed, silent));
+  tell_waits(gang, slurm::starting_words(listed, silent, awaited_at()));
   if (is_suspended) {
     gang->call_back.reset();
   } else if (!gang->call_back) {
@@ -76,6 +72,11 @@ void SlurmEngine::Impl::runs_in_slurm(const GangPointer& gang, const ListedJob& 
     });
   }
   give_if_all_there(gang);
+}
+
+/// "login1 or 10.0.0.4 at port 40123".
+std::string SlurmEngine::Impl::awaited_at() const {
+  return joined(site.hosts, " or ") + " at port " + std::to_string(site.hub->port());
 }
 
 void SlurmEngine::Impl::nodes_are_late(const GangPointer& gang) {
@@ -91,8 +92,8 @@ void SlurmEngine::Impl::nodes_are_late(const GangPointer& gang) {
   RoomTaken taken = slurm::late_words(gang->record.slurm_job, nodes, options.call_back_within);
   taken.node = late;
   taken.advice = "see that " + programs_on_nodes() +
-                 "/muster-node is there, and that the node reaches " + joined(site.hosts, " or ") +
-                 " at port " + std::to_string(site.hub->port()) + " (a firewall; --slurm-callback)";
+                 "/muster-node is there, and that the node reaches " + awaited_at() +
+                 " (a firewall; --slurm-callback)";
   for (const std::string& line : output_of(*gang)) taken.what += "\n  " + line;
   take_away(gang, std::move(taken));
   cancel(gang);
@@ -133,7 +134,7 @@ std::string SlurmEngine::Impl::broken_node(const HeldGang& gang,
     const bool is_ours =
         std::any_of(gang.record.seats.begin(), gang.record.seats.end(),
                     [&](const slurm::Seat& seat) { return seat.node == node.name; });
-    if (is_ours && is_down(node)) return node.name;
+    if (is_ours && !slurm::answers(node.state_text)) return node.name;
   }
   return "";
 }
@@ -151,6 +152,8 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
       if (was_ended && !task->end && task->signal == 0) task->signal = SIGTERM;
     }
     const bool all_known = find_ends_in_folders(gang);
+    // A signal that was sent by hand (scancel --signal) is no verdict of Slurm's.
+    if (all_known && !was_ended) forget_signals(gang);
     // What their muster-nodes still have to say is on its way here, or never will be.
     if (!gang->over_since) gang->over_since = Steady::now();
     if (!all_known && Steady::now() - *gang->over_since < kLastWords &&
@@ -189,6 +192,16 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
                                    : slurm::node_down_words(listed.id, broken));
     settle_over(gang);
   });
+}
+
+/// Its tasks have ended as they have, and wait for no reason.
+void SlurmEngine::Impl::forget_signals(const GangPointer& gang) {
+  for (const auto& [name, task] : gang->tasks) {
+    if (!slurm::was_ended_by_slurm(*task)) continue;
+    task->signal = 0;
+    const bool is_told_later = task->fetches || (task->is_leaving && task->line != nullptr);
+    if (!is_told_later) tell_end(gang, task);
+  }
 }
 
 void SlurmEngine::Impl::settle_over(const GangPointer& gang) {

@@ -1,6 +1,7 @@
 // What Slurm does to a gang that waits or runs, and how that is told.
 #include <signal.h>
 
+#include "engine/silent_node.h"
 #include "engine/slurm/test_slurm_engine.h"
 
 namespace muster::engine::slurm {
@@ -100,6 +101,69 @@ TEST_F(SlurmEngineTest, ATaskThatSlurmStopsWaitsWithItsEndForTheReason) {
   EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
   wait_until([&] { return end_of("main") != nullptr; });
   EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+/// It has saved its work and ended well: it is to go on from there, and has not succeeded.
+TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob) {
+  auto its_node = gang_that_runs();
+  its_node->say(SignalledNews{.signal = SIGTERM});
+  its_node->say(EndedNews{{.status = {.code = 0}, .time = {}}});
+  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  cluster_.queue_again(17);
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+struct ByHand {
+  const char* name;
+  JobState state;
+  const char* text;
+  int code;
+};
+class SignalledByHand : public SlurmEngineTest, public testing::WithParamInterface<ByHand> {};
+
+/// scancel --signal ends no job.
+TEST_P(SignalledByHand, ATaskHasEndedAsItSays) {
+  auto its_node = gang_that_runs();
+  its_node->say(SignalledNews{.signal = SIGTERM});
+  its_node->say(EndedNews{{.status = {.code = GetParam().code}, .time = {}}});
+  wait_until([&] { return its_node->last<Farewell>() != nullptr; });
+  cluster_.end(17, GetParam().state, GetParam().text);
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.code, GetParam().code);
+  EXPECT_FALSE(end_of("main")->status.lost);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(States, SignalledByHand,
+                         testing::Values(ByHand{"Well", JobState::kCompleted, "COMPLETED", 0},
+                                         ByHand{"Badly", JobState::kFailed, "FAILED", 3}),
+                         [](const auto& each) { return each.param.name; });
+
+// --- nodes
+
+TEST_F(SlurmEngineTest, ADrainedNodeIsClosedAndOneThatIsDownIsSilent) {
+  cluster_.nodes.push_back(cluster_.nodes[0]);
+  cluster_.nodes.push_back(cluster_.nodes[0]);
+  cluster_.nodes[1].name = "n2";
+  cluster_.nodes[1].state_text = "IDLE+DRAIN";
+  cluster_.nodes[2].name = "n3";
+  cluster_.nodes[2].state_text = "DOWN*";
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    cluster_.nodes[i].takes_jobs = false;
+    cluster_.nodes[i].reason = "its fan is loud";
+  }
+  open();
+  wait_until([&] { return engine_->nodes().size() == 3; });
+
+  const std::vector<Node> nodes = engine_->nodes();
+  EXPECT_FALSE(is_closed(nodes[0]) || is_silent(nodes[0]));
+  EXPECT_TRUE(is_closed(nodes[1]) && !is_silent(nodes[1]));
+  EXPECT_TRUE(is_silent(nodes[2]) && !is_closed(nodes[2]));
+  EXPECT_EQ(nodes[1].labels.at("reason"), "its fan is loud");
 }
 
 // --- queued again

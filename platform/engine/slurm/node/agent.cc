@@ -13,6 +13,10 @@ constexpr std::chrono::milliseconds kLongestPause{5'000};
 constexpr std::chrono::seconds kPatience{20};
 /// For a task that is ended at once, because nobody wants it any more.
 constexpr std::chrono::seconds kEnd{20};
+/// Slurm kills what is still there KillWait after its signal, which is 30 s where nobody has chosen
+/// otherwise.
+constexpr std::chrono::seconds kBeforeTheKill{20};
+constexpr std::chrono::milliseconds kAfterItsStop{200};
 constexpr int kSignalBase = 128;
 constexpr int kNobodyCame = 1;
 
@@ -172,9 +176,28 @@ void Agent::heed(const Farewell& farewell) {
 void Agent::heed_signal(int signal) {
   signal_ = signal;
   say(SignalledNews{signal});
-  if (task_) return task_->stop(StopMode::kGraceful);
+  if (task_) {
+    before_the_kill_ = loop_.after(kBeforeTheKill, [this] { leave_nothing(); });
+    return task_->stop(StopMode::kGraceful);
+  }
   // Later: what was said is to arrive.
   loop_.post([this] { leave(kSignalBase + *signal_); });
+}
+
+/// A server that is away does not come in time, and what is in a folder of the node's own, keys
+/// among it, would stay there.
+void Agent::leave_nothing() {
+  if (is_welcome_ || !task_ || task_->is_shared()) return;
+  if (!task_->has_ended()) {
+    task_->stop(StopMode::kNow);
+    before_the_kill_ = loop_.after(kAfterItsStop, [this] { leave_nothing(); });
+    return;
+  }
+  options_.complain(
+      "Slurm ends the job, and the server of Muster does not answer: what it has not " +
+      std::string("heard is lost: ") + last_why_);
+  task_->remove_what_is_left();
+  leave(kSignalBase + *signal_);
 }
 
 void Agent::leave_if_done() {

@@ -63,6 +63,7 @@ class Agent {
   std::shared_ptr<void> open_stream(uint64_t stream, std::function<void(Line)> then);
   bool waits_for_task() const { return task_ && !task_->has_ended(); }
   void give_up();
+  void leave_nothing();
   void leave_if_done();
   void leave(int code);
 
@@ -80,6 +81,7 @@ class Agent {
   base::EventLoop::Interest timer_;
   base::EventLoop::Interest patience_;
   base::EventLoop::Interest ending_;
+  base::EventLoop::Interest before_the_kill_;
   std::optional<int> signal_;
   std::optional<Farewell> farewell_;
   std::unique_ptr<NodeTask> task_;

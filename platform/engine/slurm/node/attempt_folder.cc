@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
+#include <vector>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -40,6 +42,18 @@ bool is_number(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
+/// Of an attempt: held by each who uses it, and by whoever removes it alone.
+bool is_forsaken(const fs::path& attempt) {
+  const UniqueFd opened(::open(attempt.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened && ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+Result<UniqueFd> hold_attempt(const fs::path& attempt) {
+  UniqueFd opened(::open(attempt.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened && ::flock(opened.get(), LOCK_SH | LOCK_NB) == 0) return opened;
+  return base::system_error("cannot hold on to '" + attempt.string() + "'", errno);
+}
+
 bool has_attempts(const fs::path& job) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(job, error)) {
@@ -54,20 +68,48 @@ void take_from_disk(const fs::path& path) {
   }
 }
 
+void remove_forsaken_attempts_of(const fs::path& job) {
+  const UniqueFd lock = lock_folder(job);
+  if (!is_still(job, lock)) return;
+  std::vector<fs::path> attempts;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(job, error)) {
+    if (is_number(entry.path().filename().string())) attempts.push_back(entry.path());
+  }
+  for (const fs::path& attempt : attempts) {
+    if (!is_forsaken(attempt)) continue;
+    base::log_warning("'" + attempt.string() + "' was left by a muster-node that is gone");
+    take_from_disk(attempt);
+  }
+  if (!has_attempts(job)) take_from_disk(job);
+}
+
 }  // namespace
 
-Result<void> make_attempt_folder(const fs::path& jobs, const Gang& gang) {
+Result<UniqueFd> make_attempt_folder(const fs::path& jobs, const Gang& gang) {
   const fs::path job = jobs / gang.job_id;
   constexpr int kTries = 10;
-  Result<void> made;
+  std::optional<base::Error> error;
   for (int i = 0; i < kTries; ++i) {
-    made = base::make_private_folder(job);
-    if (!made && made.error().code != base::ErrorCode::kNotFound) return made;
+    const auto made = base::make_private_folder(job);
+    error = made ? std::nullopt : std::optional(made.error());
+    if (error && error->code != base::ErrorCode::kNotFound) return *error;
     const UniqueFd lock = lock_folder(job);
     if (!is_still(job, lock)) continue;
-    return base::make_private_folder(job / std::to_string(gang.attempt));
+    const fs::path attempt = job / std::to_string(gang.attempt);
+    MUSTER_CHECK(base::make_private_folder(attempt));
+    return hold_attempt(attempt);
   }
-  return made ? base::system_error("cannot make '" + job.string() + "'", EBUSY) : made;
+  return error.value_or(base::system_error("cannot make '" + job.string() + "'", EBUSY));
+}
+
+void remove_forsaken_attempts(const fs::path& jobs) {
+  std::vector<fs::path> all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(jobs, error)) {
+    if (entry.is_directory(error)) all.push_back(entry.path());
+  }
+  for (const fs::path& job : all) remove_forsaken_attempts_of(job);
 }
 
 void remove_task_folder(const fs::path& jobs, const Gang& gang, const std::string& task) {

@@ -1,4 +1,6 @@
 // muster-node as a process, with the server in the test: starting, following, ending.
+#include <sys/file.h>
+
 #include "engine/slurm/node/test_server.h"
 
 namespace muster::engine::slurm {
@@ -76,6 +78,26 @@ TEST_F(NodeProgram, WhatCannotBeStartedIsAnswered) {
   news_.clear();
   start_well(order("exit 3"));
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
+  say_farewell();
+}
+
+TEST_F(NodeProgram, WhatAMusterNodeThatWasKilledHasLeftTheNextOneRemoves) {
+  const auto left = node_folder() / "job-0" / "1";
+  const auto in_use = node_folder() / "job-00" / "3";
+  for (const auto& attempt : {left, in_use}) {
+    ASSERT_TRUE(base::make_private_folder(attempt / "main"));
+    ASSERT_TRUE(base::write_file(attempt / "main" / "id_rsa", "a key"));
+  }
+  const base::UniqueFd held(::open(in_use.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_SH), 0);
+  open();
+  run_node();
+  start_well(order("exit 0"));
+
+  EXPECT_FALSE(std::filesystem::exists(left.parent_path()));
+  EXPECT_TRUE(std::filesystem::exists(in_use / "main" / "id_rsa")) << "another uses it";
+  EXPECT_TRUE(std::filesystem::exists(task_on_node().path));
+  wait_for<EndedNews>();
   say_farewell();
 }
 

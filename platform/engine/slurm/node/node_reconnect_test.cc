@@ -239,6 +239,8 @@ TEST_F(NodeReconnect, NoTaskOutlivesItsMusterNode) {
       wait_until([&] { return ended; });
     }
     EXPECT_EQ(node_->code(), 128 + SIGKILL);
+    EXPECT_EQ(end_left_in(task_on_node()).status.error,
+              "the program of this node that held it was killed");
     node_.reset();
     close();
     news_.clear();

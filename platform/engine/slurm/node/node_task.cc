@@ -83,7 +83,8 @@ Result<void> NodeTask::prepare() {
   if (order_.is_shared) {
     MUSTER_CHECK(base::make_private_folder(folder_.path.parent_path()));
   } else {
-    MUSTER_CHECK(make_attempt_folder(order_.folder, gang_));
+    MUSTER_TRY(held_, make_attempt_folder(order_.folder, gang_));
+    remove_forsaken_attempts(order_.folder);
   }
   engine_ = std::make_unique<ProcessEngine>(loop_, options_of(order_),
                                             Node{.name = facts_.node,

@@ -79,6 +79,7 @@ class NodeTask {
   Say say_;
   TreeFetch::Open open_;
   TaskFolder folder_;
+  base::UniqueFd held_;  ///< where the folder is the node's own
   std::unique_ptr<ProcessEngine> engine_;
   TreeFetch trees_;
   FolderSender artifacts_;
