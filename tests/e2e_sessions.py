@@ -87,7 +87,7 @@ class AShell(Sessions):
 
     def test_whose_terminal_is_closed_ends_and_nothing_else_does(self):
         self.lab()
-        last_words = self.muster.folder / "last-words"
+        last_words = self.muster.work / "last-words"
         os.mkfifo(last_words)
         heard = self.muster.stream_of(["head", "-n", "1", str(last_words)])
         shell = Typed(self.muster, "bash", "lab")

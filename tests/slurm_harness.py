@@ -30,8 +30,7 @@ class SlurmMuster(Muster):
         if cluster.is_apart:
             # Its state stays where no node sees it; what a user works on lies in a home that all see.
             self.work = Path(tempfile.mkdtemp(prefix="work-", dir=cluster.folder))
-            self.home = self.work / "home"
-            self.home.mkdir()
+            self.home = Path(tempfile.mkdtemp(prefix="home-", dir=cluster.folder))
             self.environment["HOME"] = str(self.home)
         self.environment |= {"MUSTER_ENGINE": "slurm"} | cluster.environment
         lines = [f"  {key}: {json.dumps(value)}" for key, value in (settings or {}).items()]
