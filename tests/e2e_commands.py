@@ -240,6 +240,18 @@ class Foreground(MusterTest):
         self.assertEqual(follow.finish(), 0)
 
 
+class Starting(MusterTest):
+
+    def test_a_command_loads_no_library_that_brings_many_along(self):
+        """A third of a short command's time was to load what PostgreSQL's client and libarchive need."""
+        listed = subprocess.run([self.muster.binary, "--version"], capture_output=True, text=True, check=True,
+                                env=self.muster.environment | {"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
+
+        self.assertIn("libc.so", listed)
+        for name in ("libpq", "libldap", "libgssapi", "libarchive", "libxml2", "libicu"):
+            self.assertNotIn(name, listed)
+
+
 class ManyJobs(MusterTest):
 
     def test_twenty_jobs_at_once_all_succeed_and_keep_their_logs_apart(self):

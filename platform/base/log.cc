@@ -1,14 +1,15 @@
 #include "base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/text.h"
 
 namespace muster::base {
@@ -22,22 +23,14 @@ std::atomic<LogFormat>& chosen_format() {
   return format;
 }
 
-std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
-  auto logger = std::make_shared<spdlog::logger>("muster", std::move(sink));
-  logger->set_pattern("%v");  // time and level stand in the line already
-  logger->flush_on(spdlog::level::info);
-  return logger;
-}
-
-spdlog::logger& logger() {
-  static const std::shared_ptr<spdlog::logger> instance =
-      make_logger(std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  return *instance;
-}
-
-void log(spdlog::level::level_enum level, std::string_view name, std::string_view text,
-         const LogFields& fields) {
-  logger().log(level, "{}", log_line(chosen_format(), SystemClock().now(), name, text, fields));
+/// A line is one write, and where the kernel takes it in parts nobody's comes between them. Of a
+/// standard error that cannot be written to there is nobody to tell.
+void log(std::string_view level, std::string_view text, const LogFields& fields) {
+  const std::string line =
+      log_line(chosen_format(), SystemClock().now(), level, text, fields) + "\n";
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  [[maybe_unused]] const Result<void> written = write_all(STDERR_FILENO, line);
 }
 
 Json json_of(const LogField& field) {
@@ -109,13 +102,13 @@ std::string log_line(LogFormat format, Time time, std::string_view level, std::s
 }
 
 void log_info(std::string_view text, const LogFields& fields) {
-  log(spdlog::level::info, "info", text, fields);
+  log("info", text, fields);
 }
 void log_warning(std::string_view text, const LogFields& fields) {
-  log(spdlog::level::warn, "warning", text, fields);
+  log("warning", text, fields);
 }
 void log_error(std::string_view text, const LogFields& fields) {
-  log(spdlog::level::err, "error", text, fields);
+  log("error", text, fields);
 }
 
 }  // namespace muster::base

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace muster::base {
 namespace {
@@ -62,6 +65,27 @@ TEST(LogLine, IsWrittenToStandardErrorInTheChosenFormat) {
   EXPECT_NE(written.find(" info in words n=1\n"), std::string::npos) << written;
   EXPECT_NE(written.find(R"("level":"warning","text":"as JSON","n":2})"), std::string::npos)
       << written;
+}
+
+TEST(LogLine, OfSeveralThreadsEachLineIsWhole) {
+  constexpr int kThreads = 4;
+  constexpr int kLines = 50;
+  const std::string text(3000, 'x');
+  testing::internal::CaptureStderr();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int line = 0; line < kLines; ++line) log_info(text, {{"n", line}});
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  std::istringstream written(testing::internal::GetCapturedStderr());
+
+  int count = 0;
+  for (std::string line; std::getline(written, line); ++count) {
+    EXPECT_NE(line.find(" info " + text + " n="), std::string::npos) << line;
+  }
+  EXPECT_EQ(count, kThreads * kLines);
 }
 
 }  // namespace
