@@ -82,19 +82,22 @@ class WhatIsPassedOn(SlurmTest):
 
     def test_a_project_has_its_account_and_others_the_default(self):
         self.muster.run("project", "create", "team-a")
-        for project in ("team-a", "default"):
+        for project, account in (("team-a", "chosen"), ("default", "of-default")):
             self.submit(f"in-{project}", "true", "--project", project)
             self.ends_well(f"in-{project}")
-        # Without an accounting database Slurm keeps no accounts: a partition that takes only one tells.
-        self.submit("chosen", "true", "--project", "team-a", "--slurm-partition", "closed")
-        self.ends_well("chosen")
-        self.assertEqual(self.muster.slurm_job("chosen")["partition"], "closed")
+            self.assertEqual(self.muster.slurm_job(f"in-{project}")["account"], account)
 
-        self.submit("other", "true", "--slurm-partition", "closed")
-        job = self.cluster.until(lambda: self.over("other"), "it is refused")
+    def test_a_partition_that_refuses_its_account_is_named_while_it_waits(self):
+        # Without an accounting database Slurm knows no accounts, and such a partition takes none.
+        self.submit("job", "true", "--slurm-partition", "closed")
 
-        self.assertEqual(job["phase"], "Failed")
-        self.assertIn("account", json.dumps(job["failure"]))
+        self.cluster.until(lambda: "(closed allows chosen)" in self.muster.run("explain", "job").stdout,
+                           "Slurm's reason is told whole")
+
+        self.assertIn("--slurm-partition", self.muster.run("explain", "job").stdout)
+        self.assertEqual(self.muster.job("job")["phase"], "Queued")
+        self.muster.run("stop", "job")
+        self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
 
     def test_partition_account_and_time_limit_are_slurms(self):
         gate, follow = self.at_the_gate("job", "--slurm-partition", "urgent", "--time-limit", "90m")

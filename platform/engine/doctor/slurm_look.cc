@@ -69,16 +69,30 @@ Answers ask_programs(const SlurmPlaces& places) {
   return answers;
 }
 
-/// The slurmrestd that the configuration names, or the first socket of one that is there.
+/// The socket of slurmrestd that a server would find; else one that does not let this user in.
+/// Empty: there is none.
+fs::path socket_of_rest(const SlurmPlaces& places) {
+  fs::path closed;
+  const auto variable = [&places](const std::string& name) -> std::optional<std::string> {
+    const std::string value = value_in(places.environment, name);
+    return value.empty() ? std::nullopt : std::optional(value);
+  };
+  for (const fs::path& usual : slurm::usual_rest_sockets(variable)) {
+    const fs::path socket = places.root / usual.relative_path();
+    if (slurm::may_connect_to(socket)) return socket;
+    if (closed.empty() && is_there(socket)) closed = socket;
+  }
+  return closed;
+}
+
+/// The slurmrestd that the configuration names, or one that is found.
 std::optional<RestFacts> look_for_rest(const SlurmPlaces& places) {
   const bool is_sought = places.options.rest == slurm::kFindRest;
   RestFacts facts{.place = is_sought ? "" : places.options.rest,
                   .is_configured = !is_sought && !places.options.rest.empty()};
-  for (const char* path : {"run/slurmrestd.socket", "run/slurmrestd/slurmrestd.socket",
-                           "run/slurmrestd.sock", "var/run/slurmrestd/slurmrestd.socket"}) {
-    if (facts.place.empty() && is_there(places.root / path)) {
-      facts.place = "unix://" + (places.root / path).string();
-    }
+  if (facts.place.empty()) {
+    const fs::path socket = socket_of_rest(places);
+    if (!socket.empty()) facts.place = "unix://" + socket.string();
   }
   if (facts.place.empty()) return std::nullopt;
   slurm::SlurmEngineOptions options = places.options;

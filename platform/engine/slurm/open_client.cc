@@ -38,13 +38,6 @@ std::optional<std::string> own_variable(const std::string& name) {
   return value;
 }
 
-/// One that is there and lets this user in.
-bool is_usable(const fs::path& socket) {
-  struct stat facts{};
-  return ::stat(socket.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode) &&
-         ::access(socket.c_str(), R_OK | W_OK) == 0;
-}
-
 Result<std::unique_ptr<SlurmClient>> by_programs(base::EventLoop& loop) {
   MUSTER_TRY(auto client, CommandClient::open(loop));
   return std::unique_ptr<SlurmClient>(std::move(client));
@@ -57,6 +50,12 @@ Result<std::unique_ptr<SlurmClient>> by_rest(base::EventLoop& loop,
 }
 
 }  // namespace
+
+bool may_connect_to(const fs::path& socket) {
+  struct stat facts{};
+  return ::stat(socket.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode) &&
+         ::access(socket.c_str(), R_OK | W_OK) == 0;
+}
 
 std::vector<fs::path> usual_rest_sockets(
     const std::function<std::optional<std::string>(const std::string&)>& variable) {
@@ -108,7 +107,7 @@ Result<std::unique_ptr<SlurmClient>> open_client(base::EventLoop& loop,
   // Options of sbatch are only taken by sbatch.
   if (!options.sbatch_options.empty()) return by_programs(loop);
   for (const fs::path& socket : usual_rest_sockets(own_variable)) {
-    if (!is_usable(socket)) continue;
+    if (!may_connect_to(socket)) continue;
     SlurmEngineOptions found = options;
     found.rest = socket.string();
     return by_rest(loop, found);

@@ -34,4 +34,7 @@ base::Result<RestOptions> rest_options(const SlurmEngineOptions& options);
 std::vector<std::filesystem::path> usual_rest_sockets(
     const std::function<std::optional<std::string>(const std::string&)>& variable);
 
+/// A socket that is there and lets this user in.
+bool may_connect_to(const std::filesystem::path& socket);
+
 }  // namespace muster::engine::slurm

@@ -65,6 +65,8 @@ constexpr std::array kKnown{
           "choose another --slurm-account or --slurm-partition"},
     Known{"QOSNotAllowed", "its QOS may not be used with its account or partition",
           "choose another --slurm-qos"},
+    Known{"Job's account not known", "its account is not known to Slurm",
+          "choose another --slurm-partition, or an account that sacctmgr show associations lists"},
     Known{"InvalidAccount", "its account is not known to Slurm, or is not the user's",
           "choose another --slurm-account; sacctmgr show associations lists those there are"},
     Known{"InvalidQOS", "its QOS is not known to Slurm, or is not the user's",

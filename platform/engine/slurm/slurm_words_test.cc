@@ -117,6 +117,9 @@ TEST(ExplainReason, LimitsSayWhoseTheyAreWhatOfAndForWhom) {
 TEST(ExplainReason, KeepsWhatStandsBehindTheWord) {
   EXPECT_EQ(explain_reason("ReqNodeNotAvail, UnavailableNodes:n[1-3]").what,
             "nodes that it needs are down, drained or reserved (UnavailableNodes:n[1-3])");
+  EXPECT_EQ(
+      explain_reason("Job's account not known, so it can't use this partition (p allows q)").what,
+      "its account is not known to Slurm (so it can't use this partition (p allows q))");
   EXPECT_EQ(explain_reason("ReqNodeNotAvail, UnavailableNodes:").what,
             "nodes that it needs are down, drained or reserved");
 }
@@ -124,7 +127,7 @@ TEST(ExplainReason, KeepsWhatStandsBehindTheWord) {
 TEST(ExplainReason, WordsThatAreNotKnownStayAsTheyAre) {
   for (const char* reason :
        {"SolarFlare", "QOSMaxHappinessPerUser", "QOSGrp", "Max",
-        "Job's account not known, so it can't use this partition (closed allows nobody)"}) {
+        "Job's account not permitted to use this partition (closed allows nobody)"}) {
     EXPECT_EQ(explain_reason(reason).what, reason);
     EXPECT_EQ(explain_reason(reason).advice, "");
   }
