@@ -57,6 +57,8 @@ class TheDocumentsCommand(MusterTest):
 
 class WhatTasksSee(MusterTest):
 
+    FLAGS: tuple = ()
+
     def test_ranks_get_the_environment_of_the_job_without_lists_of_x(self):
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow",
                               "-e", "GREETING=it's \"me\" & you", "-e", "EMPTY=", "--", *MPIRUN,
@@ -68,8 +70,8 @@ class WhatTasksSee(MusterTest):
             self.assertIn(prefix + f"{self.muster.work}\n", ran.stdout)
 
     def test_the_launcher_finds_the_names_of_open_mpi_4_and_of_5(self):
-        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--no-prefix",
-                              "--", "env")
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, *self.FLAGS, "--follow",
+                              "--no-prefix", "--", "env")
 
         variables = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line)
         for name, value in {

@@ -163,8 +163,10 @@ class AShell(Sessions):
 
 class AShellOfAnMpiJob(Sessions):
 
+    FLAGS: tuple = ()
+
     def test_finds_hostfile_keys_and_workers_without_being_told(self):
-        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive")
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive", *self.FLAGS)
         shell = self.typed("bash", "dist")
         shell.until(b"dist/launcher")
 

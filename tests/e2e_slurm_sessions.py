@@ -12,13 +12,16 @@ import e2e_sessions
 from muster_harness import main
 from slurm_harness import SlurmTest
 
+# Elsewhere what is found of ssh is used by itself; there it is asked for.
+BY_SSH = ("--launch", "ssh")
+
 
 class TheDocumentsMpiJob(SlurmTest, e2e_mpi_job.TheDocumentsCommand):
     pass
 
 
 class WhatTasksSee(SlurmTest, e2e_mpi_job.WhatTasksSee):
-    pass
+    FLAGS = BY_SSH
 
 
 class Gradient(SlurmTest, e2e_gradient.Flows):
@@ -34,7 +37,14 @@ class Shells(SlurmTest, e2e_sessions.AShell):
 
 
 class ShellsOfMpiJobs(SlurmTest, e2e_sessions.AShellOfAnMpiJob):
-    pass
+    FLAGS = BY_SSH
+
+    def test_an_mpirun_in_one_needs_no_ssh(self):
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive")
+
+        ran = self.muster.run("bash", "dist", input="mpirun --allow-run-as-root -np 2 hostname\n")
+
+        self.assertEqual(sorted(ran.stdout.split()), ["dist-worker-0", "dist-worker-1"])
 
 
 class Attaching(SlurmTest, e2e_sessions.Attaching):
