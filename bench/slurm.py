@@ -5,6 +5,8 @@
               muster, mpirun      muster submit mpi --follow -- mpirun ...
               srun                srun --mpi=pmix --nodes=2
               sbatch              the same srun in a batch script, whose output is read as it comes
+            Slurm looks for batch jobs to start once a second. Each begins at a moment by chance, or
+            all would begin in step with those looks, behind the end of the one before.
             Aim: at most 1.3 times srun's time and sbatch's.
   submits   500 jobs, one after the other, until all of them are in Slurm's queue; no node is free:
               muster              500 commands
@@ -23,6 +25,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -34,7 +37,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests")
 from muster_harness import UnixConnection  # noqa: E402
 from slurm_cluster import SlurmCluster  # noqa: E402
 
-ROUNDS = 10
+ROUNDS = 20
 SUBMITS = 500
 SUBMIT_ROUNDS = 3
 WAITING = 1000
@@ -89,10 +92,12 @@ def measure_start(cluster, rounds):
     pipe = cluster.folder / "start.out"
     os.mkfifo(pipe)
     environment = cluster.whole_environment()
+    chance = random.Random(1)
 
     def free():
         """The nodes of the one before are free: by hand nobody waits for that, so it is not counted."""
         cluster.until(lambda: not cluster.active_jobs(), "the queue is empty")
+        time.sleep(chance.random())  # to begin anywhere between two looks of Slurm's for batch jobs
 
     with SlurmServer(cluster) as server:
         def muster(*words):
@@ -207,7 +212,7 @@ def measure_calls(cluster, _rounds):
         submit_by_request(server, WAITING)
         await_queue(cluster, WAITING)
         figures, kinds = [], {}
-        for _ in range(2):
+        for _ in range(3):
             cluster.reset_calls()
             time.sleep(60)  # the measure itself: calls in a minute
             kinds = cluster.calls()
