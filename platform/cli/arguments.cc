@@ -20,15 +20,28 @@ bool names(const std::vector<std::string>& words, const Command& command) {
   });
 }
 
+bool may_mean(const std::string& word, const std::string& name) {
+  if (name.starts_with("--")) return word.starts_with(name);
+  // Letters may stand together behind one dash, and a value behind them.
+  return word.starts_with('-') && word.find(name.back()) != std::string::npos;
+}
+
+bool may_be_given(const Flag& flag, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return may_mean(word, flag.name) || (!flag.letter.empty() && may_mean(word, flag.letter));
+  });
+}
+
 /// CLI11's tree of `command`. Values stay text here and extras are allowed, for CLI11 throws at the
-/// first fault and we want them all. Commands that no word names are known by name alone: making
-/// the flags of all of them takes longer than most commands do.
+/// first fault and we want them all. Commands that no word names are known by name alone, and flags
+/// that no word can mean not at all: making all of them takes longer than most commands do.
 void fill(CLI::App& app, const Command& command, const std::vector<std::string>& words) {
   app.set_help_flag("");
   app.allow_extras();
   // Without this bound a job named like a command ("muster get list") would be taken for one.
   app.require_subcommand(0, 1);
   for (const Flag& flag : command.flags) {
+    if (!may_be_given(flag, words)) continue;
     if (flag.is_switch() || flag.value_optional) {
       app.add_flag(spelled(flag));
     } else {
@@ -51,8 +64,9 @@ class Sorter {
 
   void take_flags(const CLI::App& app, const Command& command) {
     for (const Flag& flag : command.flags) {
-      const std::vector<std::string>& values = app.get_option(flag.name)->results();
-      if (values.empty()) continue;
+      const CLI::Option* option = app.get_option_no_throw(flag.name);
+      if (option == nullptr || option->results().empty()) continue;
+      const std::vector<std::string>& values = option->results();
       if (flag.is_switch() && values.back() == "false") continue;
       if (values.size() > 1 && !flag.is_switch() && !flag.repeats) {
         result_.faults.push_back({.field = flag.name, .what = "is given more than once"});

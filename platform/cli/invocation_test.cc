@@ -169,6 +169,19 @@ TEST(Logs, ReadsARankAPatternAndTheFormOfRecords) {
   EXPECT_FALSE(parsed<LogsCommand>({"logs", "dist", "--no-fold"}).look.fold);
 }
 
+TEST(Flags, AreReadInEverySpelling) {
+  for (const Words& said : {Words{"-n3"}, {"-n", "3"}, {"--workers=3"}, {"--workers", "3"}}) {
+    Words words{"submit", "mpi", "dist"};
+    words.insert(words.end(), said.begin(), said.end());
+    words.insert(words.end(), {"--", "true"});
+    EXPECT_EQ(parsed<SubmitCommand>(words).spec.workers, 3) << said.front();
+  }
+  const auto list = parsed<ListCommand>({"list", "-lteam=nlp", "-oyaml"});
+  EXPECT_EQ(list.labels, (Words{"team=nlp"}));
+  EXPECT_EQ(list.output, Output::kYaml);
+  EXPECT_EQ(parsed<LogsCommand>({"logs", "dist", "--grep", "--rank"}).query.grep, "--rank");
+}
+
 TEST(Names, OfJobsMayBeThoseOfCommands) {
   EXPECT_EQ(parsed<GetCommand>({"get", "list"}).name, "list");
   EXPECT_EQ(parsed<StopCommand>({"stop", "run", "stop"}).names, (Words{"run", "stop"}));
