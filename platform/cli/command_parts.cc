@@ -1,5 +1,6 @@
 #include "cli/command_parts.h"
 
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -15,8 +16,9 @@ Positionals names(Offer offer, size_t least, size_t most) {
 
 }  // namespace
 
-Flags operator+(Flags left, const Flags& right) {
-  left.insert(left.end(), right.begin(), right.end());
+Flags operator+(Flags left, Flags right) {
+  left.insert(left.end(), std::make_move_iterator(right.begin()),
+              std::make_move_iterator(right.end()));
   return left;
 }
 

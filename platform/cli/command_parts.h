@@ -12,7 +12,7 @@ namespace muster::cli {
 
 using Flags = std::vector<Flag>;
 
-Flags operator+(Flags left, const Flags& right);
+Flags operator+(Flags left, Flags right);
 
 /// --output; the first of `formats` is what is printed without it.
 Flags output_flag(std::vector<std::string> formats = {"table", "json", "yaml"});
