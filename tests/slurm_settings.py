@@ -40,7 +40,7 @@ ReturnToService=2
 
 SlurmctldTimeout=10
 SlurmdTimeout=5
-MessageTimeout=5
+MessageTimeout=10
 TCPTimeout=2
 KillWait=2
 UnkillableStepTimeout=120

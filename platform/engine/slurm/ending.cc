@@ -136,12 +136,7 @@ void SlurmEngine::Impl::farewell(const GangPointer& gang, const TaskPointer& tas
 void SlurmEngine::Impl::tell_end(const GangPointer& gang, const TaskPointer& task) {
   if (task->is_reported || !task->end) return;
   if (slurm::was_ended_by_slurm(*task) && !gang->record.taken) {
-    task->timer =
-        loop.after(kReason, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
-          const auto its_gang = weak_gang.lock();
-          const auto still = weak.lock();
-          if (its_gang && still) no_reason_came(its_gang, still);
-        });
+    wait_for_reason(gang, task);
     return poll_soon();
   }
   task->is_reported = true;
@@ -149,6 +144,21 @@ void SlurmEngine::Impl::tell_end(const GangPointer& gang, const TaskPointer& tas
   TaskEnded end = *task->end;
   end.status.stopped = end.status.stopped || task->was_told_to_stop;
   report(gang->gang, task->name, std::move(end));
+}
+
+void SlurmEngine::Impl::wait_for_reason(const GangPointer& gang, const TaskPointer& task) {
+  task->timer =
+      loop.after(kReason, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (!its_gang || !still) return;
+        // A step that cannot be killed, or a controller that is busy, may hold Slurm up for
+        // minutes.
+        const auto& listed = its_gang->listed;
+        const bool is_ending = listed && listed->state == slurm::JobState::kCompleting;
+        if (is_ending || away_since) return wait_for_reason(its_gang, still);
+        no_reason_came(its_gang, still);
+      });
 }
 
 /// Slurm's job goes on: the signal was sent by hand. What has ended by a code of its own has done

@@ -159,6 +159,10 @@ RoomWaits away_waits(RoomWaits before, uint64_t job, base::Time since, const std
   return before;
 }
 
+std::string ending_words(const ListedJob& job) {
+  return "Slurm is ending it (job " + std::to_string(job.id) + ")";
+}
+
 std::string away_words(base::Time since) {
   return "Slurm's controller does not answer since " + clock_time(since);
 }

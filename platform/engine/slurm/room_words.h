@@ -27,6 +27,7 @@ RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& s
 RoomWaits completing_words(const ListedJob& job);
 
 std::string suspended_words(const ListedJob& job);
+std::string ending_words(const ListedJob& job);
 /// "Slurm's controller does not answer since 20:31:07 UTC".
 std::string away_words(base::Time since);
 /// What it waits for while that is so, after what was told `before`; `job` is 0 where Slurm has

@@ -185,6 +185,7 @@ struct SlurmEngine::Impl {
   void tell_queued_again(const GangPointer& gang, const std::vector<slurm::ListedNode>& nodes);
   void over_in_slurm(const GangPointer& gang, const slurm::ListedJob& listed);
   void settle_over(const GangPointer& gang);
+  void ended_by_slurm(const GangPointer& gang);
   void forget_signals(const GangPointer& gang);
   static std::string broken_node(const slurm::HeldGang& gang,
                                  const std::vector<slurm::ListedNode>& nodes);
@@ -241,6 +242,7 @@ struct SlurmEngine::Impl {
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
   void farewell(const GangPointer& gang, const TaskPointer& task);
   void tell_end(const GangPointer& gang, const TaskPointer& task);
+  void wait_for_reason(const GangPointer& gang, const TaskPointer& task);
   void no_reason_came(const GangPointer& gang, const TaskPointer& task);
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
   void nothing_more_of(const TaskPointer& task);

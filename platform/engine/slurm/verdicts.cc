@@ -52,8 +52,11 @@ void SlurmEngine::Impl::runs_in_slurm(const GangPointer& gang, const ListedJob& 
   }
   const bool is_suspended = listed.state == JobState::kSuspended;
   if (gang->stage == Stage::kThere) {
-    if (!away_since) tell_says(gang, is_suspended ? slurm::suspended_words(listed) : "");
-    return;
+    if (away_since) return;
+    const bool is_ending = listed.state == JobState::kCompleting;
+    return tell_says(gang, is_suspended ? slurm::suspended_words(listed)
+                           : is_ending  ? slurm::ending_words(listed)
+                                        : "");
   }
   std::vector<std::string> silent;
   for (const std::string& node : listed.nodes) {
@@ -123,6 +126,7 @@ void SlurmEngine::Impl::queued_again(const GangPointer& gang, const ListedJob& l
 void SlurmEngine::Impl::tell_queued_again(const GangPointer& gang,
                                           const std::vector<ListedNode>& nodes) {
   if (!gang->record.queued_again || gang->stage != Stage::kThere) return;
+  ended_by_slurm(gang);
   find_ends_in_folders(gang);
   take_away(gang, slurm::queued_again_words(gang->record.slurm_job, broken_node(*gang, nodes)));
 }
@@ -145,12 +149,9 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
   if (gang->stage == Stage::kOver || is_anothers(*gang)) return;
   const bool was_there = gang->stage == Stage::kThere && !gang->record.taken;
   if (was_there) {
-    // What was stopped and not by this server, Slurm has stopped, though nobody said so.
     const bool was_ended =
         listed.state != JobState::kCompleted && listed.state != JobState::kFailed;
-    for (const auto& [name, task] : gang->tasks) {
-      if (was_ended && !task->end && task->signal == 0) task->signal = SIGTERM;
-    }
+    if (was_ended) ended_by_slurm(gang);
     const bool all_known = find_ends_in_folders(gang);
     // A signal that was sent by hand (scancel --signal) is no verdict of Slurm's.
     if (all_known && !was_ended) forget_signals(gang);
@@ -192,6 +193,13 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
                                    : slurm::node_down_words(listed.id, broken));
     settle_over(gang);
   });
+}
+
+/// What was stopped and not by this server, Slurm has stopped, though nobody said so.
+void SlurmEngine::Impl::ended_by_slurm(const GangPointer& gang) {
+  for (const auto& [name, task] : gang->tasks) {
+    if (!task->end && task->signal == 0) task->signal = SIGTERM;
+  }
 }
 
 /// Its tasks have ended as they have, and wait for no reason.

@@ -282,6 +282,30 @@ TEST_F(SlurmEngineTest, SuspensionIsSaidAndTakenBack) {
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
+TEST_F(SlurmEngineTest, ThatSlurmIsStillEndingItIsSaid) {
+  const auto its_node = gang_that_runs();
+  cluster_.end(17, JobState::kCompleting, "COMPLETING");
+  EXPECT_EQ(wait_for<RoomSays>(gang_).text, "Slurm is ending it (job 17)");
+
+  cluster_.end(17, JobState::kCancelled, "CANCELLED");
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kCancelled);
+}
+
+/// The listing may be quicker than its muster-node, and the folder than both.
+TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlurms) {
+  auto its_node = gang_that_runs();
+  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+  ASSERT_TRUE(base::make_private_folder(folder.path));
+  ASSERT_TRUE(base::write_file(folder.exit(),
+                               encode(ExitRecord{.status = {.signal = SIGTERM, .stopped = true}})));
+  cluster_.queue_again(17);
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
 TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
   const auto its_node = gang_that_runs();
   cluster_.is_away = true;

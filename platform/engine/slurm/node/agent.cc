@@ -89,6 +89,8 @@ void Agent::call_later() {
 }
 
 void Agent::say(const NodeNews& news) {
+  const bool is_end = std::holds_alternative<EndedNews>(news);
+  if (is_end && !signal_ && options_.look_for_signals) options_.look_for_signals();
   if (!is_welcome_ || !line_) return;
   line_->send(news);
   if (task_ && line_->waiting() > NodeConnection::kHigh) task_->pause_telling(true);

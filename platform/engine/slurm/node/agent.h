@@ -28,6 +28,9 @@ struct AgentOptions {
   std::string version;  ///< of Muster
   /// Says a sentence to whoever reads the output of the Slurm job.
   std::function<void(const std::string& sentence)> complain;
+  /// Has signals that have come heeded now (heed_signal()): of one that ended the task, too, it is
+  /// to be known before the end is told. Empty: none come.
+  std::function<void()> look_for_signals;
   /// Nothing is left to be done; the code to end with.
   std::function<void(int code)> leave;
 };

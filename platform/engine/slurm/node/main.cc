@@ -13,6 +13,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -104,19 +105,23 @@ int run(int component) {
   if (!shares) return fail(shares.error());
 
   base::EventLoop loop;
+  std::function<void(int)> heed;
+  const auto look_for_signals = [&signals, &heed] {
+    signalfd_siginfo info{};
+    while (::read(signals.get(), &info, sizeof info) == sizeof info) {
+      heed(static_cast<int>(info.ssi_signo));
+    }
+  };
   Agent agent(loop, {.brief = *std::move(brief),
                      .facts = *std::move(facts),
                      .shares_folder = *shares,
                      .version = MUSTER_VERSION,
                      .complain = complain,
+                     .look_for_signals = look_for_signals,
                      // At once: a look-up of a name may hold its thread up.
                      .leave = [](int code) { ::_exit(code); }});
-  const auto heeding = loop.when_readable(signals.get(), [&] {
-    signalfd_siginfo info{};
-    while (::read(signals.get(), &info, sizeof info) == sizeof info) {
-      agent.heed_signal(static_cast<int>(info.ssi_signo));
-    }
-  });
+  heed = [&agent](int signal) { agent.heed_signal(signal); };
+  const auto heeding = loop.when_readable(signals.get(), look_for_signals);
   agent.begin();
   loop.run();
   return kFailed;

@@ -185,6 +185,24 @@ TEST_F(NodeReconnect, SlurmsSignalStopsTheTaskWithItsGraceThoughAllOfItIsSignall
   say_farewell();
 }
 
+TEST_F(NodeReconnect, ASignalThatHasEndedTheTaskIsToldBeforeItsEnd) {
+  open();
+  run_node();
+  start_well(order("echo up; while [ ! -e /generated/end ]; do sleep 0.02; done"));
+  wait_for_log("up");
+  // Slurm signals each process of the step, and the task may be the first to heed it.
+  node_->signal(SIGSTOP);
+  ASSERT_TRUE(base::write_new_file(task_on_node().generated() / "end", ""));
+  wait_for_exit_record();
+  node_->signal(SIGTERM);
+  node_->signal(SIGCONT);
+
+  wait_for<EndedNews>();
+
+  EXPECT_NE(find<SignalledNews>(), nullptr) << "the end came first";
+  say_farewell();
+}
+
 TEST_F(NodeReconnect, SignalsThatAreMeantForTheProgramAreLeftToIt) {
   open();
   run_node();
