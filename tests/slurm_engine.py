@@ -4,7 +4,7 @@ does, on a cluster of Debian's Slurm that is started for them.
 
     tests/slurm_engine.py                       by sbatch and squeue, nodes that see the jobs' folder
     tests/slurm_engine.py --rest                by slurmrestd
-    tests/slurm_engine.py --apart               nodes with a /tmp of their own, which do not see it
+    tests/slurm_engine.py --apart               nodes with a /tmp and processes of their own
     tests/slurm_engine.py --gtest_filter=*Exec*
 
 What a test wants to happen to the cluster itself it says, a line a connection, to the socket that
@@ -22,6 +22,7 @@ import threading
 from pathlib import Path
 
 from slurm_cluster import SlurmCluster
+from slurm_daemons import ENDING_BOUND
 
 PROGRAM = (Path(os.environ.get("MUSTER_BUILD", "build/release")) / "platform/engine/slurm_conformance_test")
 # What may be asked for, and how many words go with it; the last takes the rest of the line.
@@ -79,8 +80,9 @@ def main():
     parser.add_argument("--apart", action="store_true")
     options, more = parser.parse_known_args()
 
-    with tempfile.TemporaryDirectory(prefix="mt-") as name, SlurmCluster(
-            rest=options.rest, apart=options.apart) as cluster:
+    # Tasks find a test's scratch folder at its own path, so it lies where all nodes see it.
+    with SlurmCluster(rest=options.rest, apart=options.apart) as cluster, tempfile.TemporaryDirectory(
+            prefix="mt-", dir=cluster.folder) as name:
         path = Path(name) / "control"
         control = Control(cluster, path)
         environment = os.environ | cluster.environment | {"MUSTER_ENGINE_CONTROL": str(path), "TEST_TMPDIR": name}
@@ -97,7 +99,8 @@ def main():
         control.serve()
         testing.join()
         left = [f"{job['id']} {job['state']} {job['comment']}" for job in cluster.active_jobs()]
-        cluster.until(lambda: all(job["state"] == "COMPLETING" for job in cluster.active_jobs()), "all has ended")
+        cluster.until(lambda: all(job["state"] == "COMPLETING" for job in cluster.active_jobs()), "all has ended",
+                      bound=ENDING_BOUND)
         left += cluster.left_on_nodes()
         if left:
             print("left behind:", *left, sep="\n  ", file=sys.stderr)
