@@ -4,6 +4,7 @@ are lost. No job is lost, none runs twice, and what was the matter is said."""
 import json
 
 from muster_harness import main, processes_naming, read_bytes
+from slurm_daemons import ENDING_BOUND
 from slurm_harness import CountedTest
 
 # An sbatch that hands the job in and loses the reply, once: as when the connection breaks.
@@ -60,7 +61,8 @@ class TheController(CountedTest):
 
         self.ends_well("later")
         self.assertEqual(self.muster.ended("stopped")["phase"], "Stopped")
-        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is left of them")
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is left of them",
+                           bound=ENDING_BOUND)
         self.assertEqual(len(self.muster.slurm_jobs("later")), 1)
 
     def test_one_that_hangs_holds_nobody_up(self):
@@ -233,7 +235,8 @@ class Replies(CountedTest):
         gate.open()
         self.ends_well("job")
         self.assertEqual(len(starts.read_text().split()), 1)
-        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing else of it is in the queue")
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing else of it is in the queue",
+                           bound=ENDING_BOUND)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ one finds it, and nothing of it is doubled or lost."""
 import json
 
 from muster_harness import main, processes_naming, read_bytes
+from slurm_daemons import ENDING_BOUND
 from slurm_harness import CountedTest
 
 
@@ -59,7 +60,7 @@ class TheServer(CountedTest):
 
         self.ends_well("job")
         self.assertEqual(self.muster.logs("job").splitlines(), ["[main] over"])
-        self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over")
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over", bound=ENDING_BOUND)
 
     def test_cancelled_in_slurm_while_it_is_down_is_found_out(self):
         starts = self.muster.work / "job.starts"
@@ -86,7 +87,8 @@ class TheServer(CountedTest):
         gate.open()
         self.ends_well("job")
         self.assertEqual(len(starts.read_text().split()), 1)
-        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is in the queue")
+        self.cluster.until(lambda: not self.cluster.active_jobs(), "nothing is in the queue",
+                           bound=ENDING_BOUND)
 
     def task_processes(self):
         return [pid for pid in processes_naming(str(self.muster.work / "job.gate"))

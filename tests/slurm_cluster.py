@@ -29,7 +29,7 @@ from pathlib import Path
 from engine_machine import children_of
 from muster_harness import await_end, descendants, describe, is_zombie, processes_naming, read_bytes
 from slurm_commands import SlurmCommands, names_in
-from slurm_daemons import Daemon, free_ports, steps_of
+from slurm_daemons import ENDING_BOUND, Daemon, free_ports, steps_of
 from slurm_settings import gpu_settings, slurm_settings
 
 # slurmrestd refuses to be root.
@@ -152,7 +152,7 @@ class SlurmCluster(SlurmCommands):
             alive = set(self._slurmds)
             self.until(lambda: not [job for job in self.active_jobs()
                                     if job["state"] != "COMPLETING" or names_in(job["nodes"]) <= alive],
-                       "every job has ended")
+                       "every job has ended", bound=ENDING_BOUND)
 
     # --- parts
 

@@ -20,6 +20,10 @@ from muster_harness import descendants, read_bytes
 # How long anything may take before it counts as hanging.
 BOUND = 60
 
+# The same for the end of Slurm's jobs: a step whose end its controller did not take tells it again a
+# minute later.
+ENDING_BOUND = 3 * BOUND
+
 _PR_SET_PDEATHSIG = 1
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from muster_harness import Muster, MusterTest
 from slurm_cluster import SlurmCluster
-from slurm_daemons import BOUND
+from slurm_daemons import ENDING_BOUND
 
 
 class SlurmMuster(Muster):
@@ -49,9 +49,8 @@ class SlurmMuster(Muster):
     def assert_nothing_is_in_slurm(self):
         """Nor on its nodes."""
         cluster = self.cluster
-        # A step whose end its controller did not take tells it again a minute later.
         cluster.until(lambda: not [job for job in cluster.jobs_of_muster() if job in cluster.active_jobs()],
-                      "no job of Muster's is in the queue", bound=3 * BOUND)
+                      "no job of Muster's is in the queue", bound=ENDING_BOUND)
         left = [each for each in cluster.left_on_nodes() if each not in self._left_before]
         if self.node_folder and self.node_folder.exists():
             left.append(str(self.node_folder))
