@@ -51,6 +51,12 @@ class FakeSocket : public WebSocket {
   void close(int its_code, std::string_view) override { code = its_code; }
   void pause(bool is_paused) override { paused = is_paused; }
 
+  /// The other side has gone.
+  void vanish() {
+    const Handlers last = std::exchange(handlers, {});
+    if (last.on_close) last.on_close();
+  }
+
   Handlers handlers;
   std::vector<std::string> sent;
   size_t unsent = 0;
@@ -60,6 +66,8 @@ class FakeSocket : public WebSocket {
 
 class Bridge : public ::testing::Test {
  protected:
+  ~Bridge() override { socket_->vanish(); }
+
   void open() {
     bridges_->open(
         nullptr,
@@ -137,6 +145,17 @@ TEST_F(Bridge, EachHoldsTheOtherBack) {
   EXPECT_TRUE(socket_->paused);
   program_.handlers.on_drain();
   EXPECT_FALSE(socket_->paused);
+}
+
+TEST_F(Bridge, TheProgramEndsWithTheWebSocket) {
+  open();
+  begin();
+  open_socket();
+  EXPECT_FALSE(program_.dropped);
+
+  socket_->vanish();
+
+  EXPECT_TRUE(program_.dropped);
 }
 
 TEST_F(Bridge, AnAnswerThatNobodyTakesEndsTheProgram) {
