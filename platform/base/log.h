@@ -8,7 +8,7 @@
 // Whatever a text or a value holds, an event stays one line: nobody who is logged writes lines of
 // their own.
 //
-// Thread-safe. spdlog stays inside log.cc.
+// Thread-safe.
 #pragma once
 
 #include <concepts>

@@ -3,6 +3,8 @@
 // is reported.
 //
 // A task that Slurm has stopped waits with its end until Slurm says why: the reason is told first.
+#include <signal.h>
+
 #include <algorithm>
 
 #include "base/files.h"
@@ -56,6 +58,7 @@ void SlurmEngine::Impl::ended(const GangPointer& gang, const TaskPointer& task, 
   }
   task->timer.reset();
   task->end = std::move(end);
+  suspect_slurm(task);
   nothing_more_of(task);
   something_changed();
   if (const auto start = task->start) return settle(start);
@@ -156,7 +159,8 @@ void SlurmEngine::Impl::wait_for_reason(const GangPointer& gang, const TaskPoint
         // minutes.
         const auto& listed = its_gang->listed;
         const bool is_ending = listed && listed->state == slurm::JobState::kCompleting;
-        if (is_ending || away_since) return wait_for_reason(its_gang, still);
+        const bool is_sure = !still->suspicion;
+        if (is_ending || (away_since && is_sure)) return wait_for_reason(its_gang, still);
         no_reason_came(its_gang, still);
       });
 }
@@ -168,8 +172,32 @@ void SlurmEngine::Impl::no_reason_came(const GangPointer& gang, const TaskPointe
   if (status.stopped || status.lost || status.signal != 0) {
     return lose(gang, task, "Slurm has sent it signal " + std::to_string(task->signal));
   }
+  tell_as_it_ended(gang, task);
+}
+
+/// Slurm signals the processes of a step one after the other, those of the task before its
+/// muster-node: what ends a task may be heard of before it is known to be Slurm's doing.
+void SlurmEngine::Impl::suspect_slurm(const TaskPointer& task) {
+  const job::ExitStatus& status = task->end->status;
+  const bool may_be = status.stopped || status.signal == SIGTERM || status.signal == SIGKILL;
+  if (!may_be || task->signal != 0 || task->was_told_to_stop) return;
+  task->signal = status.signal != 0 ? status.signal : SIGTERM;
+  task->suspicion = polls;
+}
+
+/// Slurm has the job run on: whoever ended its tasks, it was not Slurm.
+void SlurmEngine::Impl::clear_suspicions(const GangPointer& gang, uint64_t poll) {
+  const auto tasks = gang->tasks;
+  for (const auto& [name, task] : tasks) {
+    if (task->suspicion && poll > *task->suspicion) tell_as_it_ended(gang, task);
+  }
+}
+
+void SlurmEngine::Impl::tell_as_it_ended(const GangPointer& gang, const TaskPointer& task) {
   task->signal = 0;
-  tell_end(gang, task);
+  task->suspicion.reset();
+  const bool is_told_later = task->fetches || (task->is_leaving && task->line != nullptr);
+  if (!is_told_later) tell_end(gang, task);
 }
 
 /// Of what ran when its room was taken, or of which nothing will be heard any more.

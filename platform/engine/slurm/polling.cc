@@ -105,6 +105,7 @@ void SlurmEngine::Impl::heed(uint64_t number, const std::vector<ListedJob>& jobs
     if (found != by_id.end()) {
       gang->missing = 0;
       heed(gang, found->second);
+      if (found->second->state == slurm::JobState::kRunning) clear_suspicions(gang, number);
     } else if (++gang->missing >= kMissing || gang->record.given_back) {
       missing.push_back(gang);
     } else {

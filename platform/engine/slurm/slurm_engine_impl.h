@@ -76,6 +76,7 @@ struct HeldTask {
   bool was_told_to_stop = false;
   std::optional<StopMode> stop_wish;  ///< told again to each muster-node that calls for it
   int signal = 0;                     ///< that Slurm sent it
+  std::optional<uint64_t> suspicion;  ///< it may have: a poll behind this one says so, or not
   std::optional<TaskEnded> end;       ///< known
   bool is_leaving = false;            ///< its muster-node removes what is on its node
   bool is_reported = false;           ///< and told
@@ -243,6 +244,9 @@ struct SlurmEngine::Impl {
   void farewell(const GangPointer& gang, const TaskPointer& task);
   void tell_end(const GangPointer& gang, const TaskPointer& task);
   void wait_for_reason(const GangPointer& gang, const TaskPointer& task);
+  void suspect_slurm(const TaskPointer& task);
+  void clear_suspicions(const GangPointer& gang, uint64_t poll);
+  void tell_as_it_ended(const GangPointer& gang, const TaskPointer& task);
   void no_reason_came(const GangPointer& gang, const TaskPointer& task);
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
   void nothing_more_of(const TaskPointer& task);

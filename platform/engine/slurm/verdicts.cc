@@ -205,10 +205,7 @@ void SlurmEngine::Impl::ended_by_slurm(const GangPointer& gang) {
 /// Its tasks have ended as they have, and wait for no reason.
 void SlurmEngine::Impl::forget_signals(const GangPointer& gang) {
   for (const auto& [name, task] : gang->tasks) {
-    if (!slurm::was_ended_by_slurm(*task)) continue;
-    task->signal = 0;
-    const bool is_told_later = task->fetches || (task->is_leaving && task->line != nullptr);
-    if (!is_told_later) tell_end(gang, task);
+    if (slurm::was_ended_by_slurm(*task)) tell_as_it_ended(gang, task);
   }
 }
 

@@ -116,6 +116,28 @@ TEST_F(SlurmEngineTest, ATaskThatEndsWellUponSlurmsSignalIsQueuedAgainWithItsJob
   EXPECT_TRUE(end_of("main")->status.lost);
 }
 
+/// As it comes where Slurm's signals reach the task before its muster-node.
+TEST_F(SlurmEngineTest, AnEndByASignalThatNobodyToldOfWaitsForWhatSlurmSays) {
+  auto its_node = gang_that_runs();
+  cluster_.queue_again(17);
+  its_node->say(EndedNews{{.status = {.signal = SIGTERM}, .time = {}}});
+
+  EXPECT_EQ(wait_for<RoomTaken>(gang_).why, Why::kEvicted);
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_TRUE(end_of("main")->status.lost);
+}
+
+TEST_F(SlurmEngineTest, AnEndByASignalOfSomebodyElseIsToldAsItIs) {
+  auto its_node = gang_that_runs();
+  its_node->say(EndedNews{{.status = {.signal = SIGKILL}, .time = {}}});
+
+  wait_until([&] { return end_of("main") != nullptr; });
+
+  EXPECT_EQ(end_of("main")->status.signal, SIGKILL);
+  EXPECT_FALSE(end_of("main")->status.lost);
+  EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
+}
+
 struct ByHand {
   const char* name;
   JobState state;

@@ -1,5 +1,5 @@
-// In the place of base/log.cc, which needs a library that there is no archive of: the same calls,
-// for a program whose standard error is read by people.
+// In the place of base/log.cc: the same calls, for a program whose standard error is the output of
+// a Slurm job, which people read.
 #include <cstdio>
 #include <string>
 
