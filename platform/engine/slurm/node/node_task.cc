@@ -109,12 +109,15 @@ void NodeTask::launch() {
 
 void NodeTask::answered(std::optional<Error> error) {
   answer_ = StartAnswer{std::move(error)};
-  say_(*answer_);
   if (answer_->error) {
+    say_(*answer_);
     if (ended_) ended_();
     return;
   }
-  if (order_.is_shared) return watch_growth();
+  if (order_.is_shared) {
+    say_(*answer_);
+    return watch_growth();
+  }
   if (welcome_) follow(*welcome_);
 }
 
@@ -159,7 +162,7 @@ void NodeTask::tell_anew(const Welcome& from) {
   welcome_ = from;
   all_is_told_ = false;
   if (!answer_) return;
-  say_(*answer_);
+  if (answer_->error || order_.is_shared) say_(*answer_);
   if (answer_->error) return;
   if (has_answered_) say_(AnsweredNews{});
   if (!order_.is_shared) return follow(from);
@@ -189,7 +192,10 @@ void NodeTask::follow(const Welcome& from) {
 
 void NodeTask::tell_record(FollowRecord record) {
   const bool is_last = record.kind == FollowKind::kExit;
+  const bool runs = record.kind == FollowKind::kRunning;
   say_(RecordNews{std::move(record)});
+  // What is known by then, as which MPI it has, is there when its start is answered.
+  if (runs) say_(*answer_);
   if (!is_last) return;
   all_is_told_ = true;
   tell_end();
