@@ -43,6 +43,8 @@ class MpiLaunchers : public Conformance {
     const TaskEnded end = bench_->wait_for_end("launcher");
     EXPECT_EQ(end.status.shell_code(), 0) << log_of("launcher", job::LogStream::kError);
     for (const char* worker : {"worker-0", "worker-1"}) {
+      // It runs on, and what it has printed is on its way where its node has files of its own.
+      bench_->wait_until([&] { return log_of(worker) == "beside\n"; });
       EXPECT_EQ(log_of(worker), "beside\n");
       bench_->engine().stop(gang_, {worker}, StopMode::kNow);
       bench_->wait_for_end(worker);
