@@ -203,7 +203,7 @@ void NodeTask::tell_record(FollowRecord record) {
 
 void NodeTask::watch_growth() {
   log_watch_ = engine_->watch_log(gang_, name_, [this] { grown(true, false); });
-  grown(true, true);  // what was quicker than the watch
+  grown(true, !engine_->ranks(gang_, {name_}).empty());  // what was quicker than the watch
 }
 
 void NodeTask::grown(bool log, bool ranks) {
