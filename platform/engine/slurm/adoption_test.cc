@@ -91,6 +91,13 @@ struct Sharing {
 class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Sharing> {
  protected:
   Adopted() { is_shared_ = GetParam().is_shared; }
+
+  /// What the shim of the task leaves where this server can read it.
+  void write_end(job::ExitStatus status) {
+    const TaskFolder folder{folder_ / "jobs/job1/1/main"};
+    ASSERT_TRUE(base::make_private_folder(folder.path));
+    ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = std::move(status)})));
+  }
 };
 
 TEST_P(Adopted, ATaskThatRunsGoesOnAndItsEndIsHeard) {
@@ -128,9 +135,7 @@ TEST_P(Adopted, ATaskWhoseJobIsOverIsLost) {
 
 TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
   auto its_node = gang_that_runs();
-  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
-  ASSERT_TRUE(base::make_private_folder(folder.path));
-  ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = {.code = 5}})));
+  write_end({.code = 5});
   open();
   its_node.reset();
 
@@ -143,10 +148,7 @@ TEST_P(Adopted, AnEndThatIsWrittenHereIsTold) {
 /// Slurm's signal has ended it while no server was there, and only Slurm can say why it came.
 TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
   auto its_node = gang_that_runs();
-  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
-  ASSERT_TRUE(base::make_private_folder(folder.path));
-  ASSERT_TRUE(base::write_file(folder.exit(),
-                               encode(ExitRecord{.status = {.signal = SIGTERM, .stopped = true}})));
+  write_end({.signal = SIGTERM, .stopped = true});
   cluster_.end(17, JobState::kCancelled, "CANCELLED by 0");
   open();
   its_node.reset();
@@ -160,9 +162,7 @@ TEST_P(Adopted, AnEndBySignalWaitsForWhatSlurmSays) {
 
 TEST_P(Adopted, ACrashIsToldAsOneWhenItsSlurmJobIsOver) {
   auto its_node = gang_that_runs();
-  const TaskFolder folder{folder_ / "jobs/job1/1/main"};
-  ASSERT_TRUE(base::make_private_folder(folder.path));
-  ASSERT_TRUE(base::write_file(folder.exit(), encode(ExitRecord{.status = {.signal = SIGSEGV}})));
+  write_end({.signal = SIGSEGV});
   cluster_.end(17, JobState::kFailed, "FAILED");
   open();
   its_node.reset();
