@@ -196,8 +196,9 @@ void Agent::leave_nothing() {
     return;
   }
   options_.complain(
-      "Slurm ends the job, and the server of Muster does not answer: what it has not " +
-      std::string("heard is lost: ") + last_why_);
+      "Slurm ends the job, and the server of Muster does not answer: what it has not heard is "
+      "lost: " +
+      last_why_);
   task_->remove_what_is_left();
   leave(kSignalBase + *signal_);
 }
