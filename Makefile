@@ -15,9 +15,9 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 export MUSTER_BUILD := $(CURDIR)/build/release
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
+.PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
         images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-intel-mpi \
-        test-slurm test-tensorflow test-documents test-sanitize fuzz bench bench-launch bench-throughput bench-scheduler \
+        test-slurm test-tensorflow test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
         bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm format lint install clean
 
 help: ## list these targets
@@ -25,6 +25,9 @@ help: ## list these targets
 
 deps: ## install the Debian packages that are missing (sudo where needed)
 	@scripts/deps.sh
+
+deps-programs:
+	@scripts/deps.sh --programs
 
 deps-dev:
 	@scripts/deps.sh --dev
@@ -53,8 +56,9 @@ build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-# Only the programs: the tests would double the time of a first build.
-programs: deps
+# What the quickstart's job needs, and no more: the tests, the Slurm agent and the benchmarks would
+# double the time of a first build.
+programs: deps-programs
 	@cmake --preset release
 	@cmake --build --preset release --target muster muster-shim digits
 
@@ -101,15 +105,18 @@ test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow
 	@scripts/python_env.sh torch
 	@scripts/run_tests.sh release -L '^frameworks$$'
 
-test-documents: programs ## paste every command of the five documents into a shell
+test-documents: deps programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
 
 test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
-	@set -e; for preset in asan tsan; do \
-	  cmake --preset $$preset; \
-	  cmake --build --preset $$preset; \
-	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|slurm|tensorflow)$$'; \
-	done
+	@status=0; for preset in asan tsan; do \
+	  cmake --preset $$preset && cmake --build --preset $$preset && \
+	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|slurm|tensorflow)$$' || \
+	  status=1; \
+	done; exit $$status
+
+test-all: ## run every suite that there is, one after another; takes hours
+	@scripts/test_all.sh
 
 deps-fuzz:
 	@scripts/deps.sh --fuzz
@@ -120,6 +127,10 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 	@scripts/fuzz.sh
 
 bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
+
+# BENCH_FLAGS: --only quickstart|test|touch.
+bench-build: deps-bench build ## what a first build, all tests and a changed file cost, in a bare Debian (as root)
+	@python3 bench/build.py $(BENCH_FLAGS)
 
 bench-launch: deps-bench build ## time from submit to the first line of rank 0, against bare mpirun
 	@cmake --build --preset release --target bench_programs

@@ -16,14 +16,27 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Without these it does not keep what was compiled with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 find_program(MOLD mold)
 if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
+
+# The fixed price of a translation unit, the headers that it reads and the templates that it needs of
+# them, is three seconds or more; most of our files cost far less beyond that. So the sources of a
+# target are compiled in batches (unity builds). Names that are local to a file are therefore unique
+# within its folder: tests/local_names_test.py. The preset `alone` describes every file by itself, and
+# `make lint` compiles each so, which proves that it includes what it uses.
+#
+# Larger batches cost less CPU in all (docs/benchmarks.md, make bench-build), smaller ones keep both
+# cores busy, memory below a gigabyte, and the wait after a change short. Sources with options of their
+# own (the SIMD kernels) stay alone by CMake's own rule.
+#
+# Nothing is precompiled: after batching, reading a precompiled header takes as long as it saves.
+option(MUSTER_UNITY "compile the sources of a target in batches" ON)
+set(CMAKE_UNITY_BUILD ${MUSTER_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 48)
 
 set(MUSTER_SANITIZE "" CACHE STRING "sanitizers of this build: address,undefined or thread")
 if(MUSTER_SANITIZE)
@@ -60,27 +73,8 @@ endfunction()
 
 # Of a program of tests; muster_test() calls it. Its own code is optimised less: it is a third of what
 # a build compiles, and runs but once. What it tests is compiled as it is shipped.
-#
-# To read GoogleTest's header takes a second, a third of what compiling a test takes: it is read once.
 function(muster_test_options name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # ccache asks for the first. In what comes out of such a header gcc 12 forgets that it is the
-    # system's, and is wrong about std::string's bounds there (GCC bug 105651).
-    target_compile_options(${name} PRIVATE -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow)
-  endif()
-  if(${name} STREQUAL muster_test_header)
-    return()
-  endif()
-  if(NOT TARGET muster_test_header)
-    set(empty ${PROJECT_BINARY_DIR}/muster_test_header.cc)
-    file(CONFIGURE OUTPUT ${empty} CONTENT "int main() {}\n")
-    add_executable(muster_test_header ${empty})
-    target_link_libraries(muster_test_header PRIVATE GTest::gtest)
-    target_precompile_headers(muster_test_header PRIVATE <gtest/gtest.h>)
-    muster_test_options(muster_test_header)
-  endif()
-  target_precompile_headers(${name} REUSE_FROM muster_test_header)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
 
 function(muster_test name)

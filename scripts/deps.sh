@@ -2,6 +2,8 @@
 # Installs the Debian packages that Muster needs, and nothing when all are there.
 #
 #   scripts/deps.sh         those of apt-packages.txt: to build, run and test
+#   scripts/deps.sh --programs
+#                           those of its sections build and run: what `make quickstart` needs
 #   scripts/deps.sh --dev   and those of apt-packages-dev.txt: to format and lint
 #   scripts/deps.sh --fuzz  and those of apt-packages-fuzz.txt: to build the fuzzers
 #   scripts/deps.sh --torch and those of apt-packages-torch.txt: to build training over libtorch
@@ -16,6 +18,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log=$root/build/deps.log
 files=("$root/apt-packages.txt")
+# Of apt-packages.txt, the lines before this one.
+until='^$a'
 
 say() { echo "deps: $*"; }
 
@@ -28,7 +32,8 @@ fail() {
 
 # "name<TAB>why" for each package of the files.
 wanted() {
-  sed -nE 's/^([a-z0-9][a-z0-9.+-]*)[[:space:]]*(#[[:space:]]*(.*))?$/\1\t\3/p' "${files[@]}"
+  sed "/$until/,\$d" "${files[0]}" | cat - "${files[@]:1}" |
+    sed -nE 's/^([a-z0-9][a-z0-9.+-]*)[[:space:]]*(#[[:space:]]*(.*))?$/\1\t\3/p'
 }
 
 is_installed() {
@@ -203,6 +208,7 @@ install() {
 main() {
   case ${1:-} in
     "") ;;
+    --programs) until='^# --- test ---' ;;
     --dev) files+=("$root/apt-packages-dev.txt") ;;
     --fuzz) files+=("$root/apt-packages-fuzz.txt") ;;
     --torch) files+=("$root/apt-packages-torch.txt") ;;
@@ -210,7 +216,7 @@ main() {
     --containers) files+=("$root/apt-packages-containers.txt") ;;
     --slurm) files+=("$root/apt-packages-slurm.txt") ;;
     *) fail "unknown argument: $1" \
-      "usage: scripts/deps.sh [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" ;;
+      "usage: scripts/deps.sh [--programs] [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"

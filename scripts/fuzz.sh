@@ -1,20 +1,36 @@
 #!/usr/bin/env bash
-# Runs every fuzzer of build/fuzz for FUZZ_SECONDS (20) each and stops at the first finding, whose
-# input it leaves in build/fuzz/findings. What they learned is kept in build/fuzz/corpus.
+# Runs every fuzzer of build/fuzz for FUZZ_SECONDS (20) each, as many side by side as there are cores, and
+# ends with the line "N passed, N failed". The input of a finding is left in build/fuzz/findings, what a
+# fuzzer printed in build/fuzz/logs; what the fuzzers learned is kept in build/fuzz/corpus.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../build/fuzz"
-mkdir -p findings
-passed=0
-for fuzzer in fuzz/fuzz_*; do
-  [[ -x $fuzzer && ! -d $fuzzer ]] || continue
-  name=$(basename "$fuzzer")
+mkdir -p findings logs
+rm -f logs/*
+
+# The name of a fuzzer that found something goes to its log's name: NAME.failed.
+run() {
+  local name=$1
   mkdir -p "corpus/$name"
-  echo "== $name"
-  "$fuzzer" -max_total_time="${FUZZ_SECONDS:-20}" -max_len=4096 -timeout=10 -rss_limit_mb=4096 \
-    -verbosity=0 -print_final_stats=1 -artifact_prefix=findings/ "corpus/$name" 2>&1 |
-    grep -vE '^(INFO|stat::(new|slowest|peak))' || { echo "$name found something" >&2; exit 1; }
-  passed=$((passed + 1))
+  if "fuzz/$name" -max_total_time="${FUZZ_SECONDS:-20}" -max_len=4096 -timeout=10 -rss_limit_mb=4096 \
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="findings/$name-" "corpus/$name" >"logs/$name" 2>&1; then
+    echo "$name: $(sed -nE 's/^stat::number_of_executed_units: *([0-9]+)$/\1/p' "logs/$name") inputs"
+  else
+    mv "logs/$name" "logs/$name.failed"
+    echo "$name found something:"
+    tail -n 60 "logs/$name.failed"
+  fi
+}
+export -f run
+
+fuzzers=()
+for fuzzer in fuzz/fuzz_*; do
+  if [[ -x $fuzzer && ! -d $fuzzer ]]; then fuzzers+=("$(basename "$fuzzer")"); fi
 done
-[[ $passed -gt 0 ]] || { echo "no fuzzer was built" >&2; exit 1; }
-echo "$passed fuzzers found nothing"
+[[ ${#fuzzers[@]} -gt 0 ]] || { echo "no fuzzer was built" >&2; exit 1; }
+# shellcheck disable=SC2016  # for the inner shell to expand
+printf '%s\0' "${fuzzers[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'run "$1"' run
+
+failed=$(find logs -name '*.failed' | wc -l)
+echo "$((${#fuzzers[@]} - failed)) passed, $failed failed"
+[[ $failed -eq 0 ]]

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "api/artifact_wire.h"
+#include "base/fake_random.h"
 #include "base/files.h"
 #include "base/test_folder.h"
 #include "control/controller.h"

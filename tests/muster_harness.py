@@ -13,7 +13,9 @@ for a process by its pidfd, or holds a job at a Gate. Each wait has a bound, whi
 """
 
 import contextlib
+import ctypes
 import fcntl
+import functools
 import http.client
 import json
 import os
@@ -233,6 +235,7 @@ class Muster:
         self.environment = {name: value for name, value in os.environ.items()
                             if not HIDDEN_VARIABLES.match(name)}
         self.environment |= {"MUSTER_STATE_DIR": str(self.state), "HOME": str(self.home)}
+        own_shared_memory()
         self._shared_before = shared_memory()
         self._closers = []
         self._closed = False
@@ -517,6 +520,21 @@ def mounts_naming(words):
             text = read_bytes(f"/proc/{pid}/mountinfo").decode(errors="replace")
             lines.update(line for line in text.splitlines() if words in line)
     return sorted(lines)
+
+
+@functools.cache
+def own_shared_memory():
+    """Gives this process, and all that it starts from now on, a /dev/shm of its own, so that the files of
+    other programs are never counted as left behind. Only root may; another account uses the machine's."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    clone_newns, ms_rec, ms_private, ms_nosuid_nodev = 0x20000, 0x4000, 1 << 18, 0x6
+    if os.geteuid() != 0 or not os.path.isdir("/dev/shm") or libc.unshare(clone_newns) != 0:
+        return
+    for source, target, kind, flags, options in (
+            (b"none", b"/", None, ms_rec | ms_private, None),
+            (b"tmpfs", b"/dev/shm", b"tmpfs", ms_nosuid_nodev, b"mode=1777")):
+        if libc.mount(source, target, kind, flags, options) != 0:
+            raise OSError(ctypes.get_errno(), f"mount {target.decode()}: {os.strerror(ctypes.get_errno())}")
 
 
 def shared_memory():

@@ -11,6 +11,7 @@
 
 #include "access/secret_box.h"
 #include "api/openapi.h"
+#include "base/fake_random.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "engine/fake_engine.h"
@@ -25,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// "GET /v1/jobs/{name}" -> whether it is for anybody.
-using Routes = std::map<std::string, bool>;
+using OpenRoutes = std::map<std::string, bool>;
 
 std::string in_capitals(std::string word) {
   std::transform(word.begin(), word.end(), word.begin(),
@@ -37,8 +38,8 @@ Json document() {
   return Json::parse(api::openapi_document());
 }
 
-Routes routes_of_document() {
-  Routes routes;
+OpenRoutes routes_of_document() {
+  OpenRoutes routes;
   const Json whole = document();  // items() is a view
   for (const auto& [path, methods] : whole["paths"].items()) {
     for (const auto& [method, operation] : methods.items()) {
@@ -49,7 +50,7 @@ Routes routes_of_document() {
   return routes;
 }
 
-Routes routes_of_server() {
+OpenRoutes routes_of_server() {
   base::EventLoop loop;
   store::MemoryStore store;
   engine::FakeEngine engine(loop);
@@ -71,7 +72,7 @@ Routes routes_of_server() {
                  .trees = trees,
                  .notifications = notifications},
                 {}, [] {});
-  Routes routes;
+  OpenRoutes routes;
   for (const Router::RouteName& route : app.router().routes()) {
     routes[route.method + " " + route.path] = route.permission == Permission::kAnybody;
   }

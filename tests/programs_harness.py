@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from muster_harness import HIDDEN_VARIABLES, Stream, await_no_process, shared_memory, unused
+from muster_harness import HIDDEN_VARIABLES, Stream, await_no_process, own_shared_memory, shared_memory, unused
 
 # A key of a job, and another's.
 KEY = "000102030405060708090a0b0c0d0e0f"
@@ -34,6 +34,7 @@ class ProgramsTest(unittest.TestCase):
                             if not HIDDEN_VARIABLES.match(name)
                             and not LAUNCHER_VARIABLES.match(name)}
         self.environment["XDG_RUNTIME_DIR"] = str(self.runtime)
+        own_shared_memory()
         shared_before = shared_memory()
         self.addCleanup(self.assert_nothing_is_left, shared_before)
 

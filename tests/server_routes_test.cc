@@ -10,6 +10,7 @@
 #include "api/node_wire.h"
 #include "api/project_wire.h"
 #include "api/wire.h"
+#include "base/fake_random.h"
 #include "engine/fake_engine.h"
 #include "server/routes.h"
 #include "store/memory_store.h"

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "access/secret_box.h"
+#include "base/fake_random.h"
 #include "base/test_folder.h"
 #include "control/accounts.h"
 #include "control/controller.h"

@@ -8,6 +8,7 @@
 #include "api/tree_wire.h"
 #include "api/wire.h"
 #include "base/background.h"
+#include "base/fake_random.h"
 #include "base/files.h"
 #include "base/test_folder.h"
 #include "engine/fake_engine.h"

@@ -15,11 +15,11 @@ namespace bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using muster::api::Client;
+using std::chrono::steady_clock;
 
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double since(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
 double percentile(std::vector<double>& values, double share) {
@@ -28,7 +28,7 @@ double percentile(std::vector<double>& values, double share) {
   return values.empty() ? 0 : values[std::min(values.size() - 1, at)];
 }
 
-muster::job::JobSpec spec_of(size_t number, int gpus, const std::string& command) {
+muster::job::JobSpec load_job(size_t number, int gpus, const std::string& command) {
   muster::job::JobSpec spec{.name = "load-" + std::to_string(number),
                             .command = {"sh", "-c", command},
                             .resources = {.gpus = gpus},
@@ -46,15 +46,15 @@ int submit(const std::filesystem::path& socket, size_t clients, size_t count, in
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::vector<std::vector<double>> latencies(clients);
-  const auto start = Clock::now();
+  const auto start = steady_clock::now();
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < clients; ++i) {
     threads.emplace_back([&, i] {
       Client client(socket);
       for (size_t number = next++; number < count && !failed; number = next++) {
-        const auto began = Clock::now();
+        const auto began = steady_clock::now();
         const auto job =
-            client.submit(spec_of(number, gpus, command), "key-" + std::to_string(number));
+            client.submit(load_job(number, gpus, command), "key-" + std::to_string(number));
         latencies[i].push_back(since(began));
         if (job) continue;
         std::fprintf(stderr, "bench_api: %s\n", job.error().to_string().c_str());
@@ -77,7 +77,7 @@ int list_and_get(const std::filesystem::path& socket, size_t jobs, size_t count)
   std::mt19937 random(1);
   const auto timed = [&](std::vector<double>& latencies, const std::string& path,
                          const std::map<std::string, std::string>& query) -> bool {
-    const auto began = Clock::now();
+    const auto began = steady_clock::now();
     const auto answer = http.send({.path = path, .query = query});
     latencies.push_back(since(began));
     if (answer && answer->status == 200) return true;

@@ -16,7 +16,7 @@
 namespace bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr std::uint64_t kBatchedBytes = 1024;
 constexpr double kBatchSeconds = 100e-6;
@@ -26,8 +26,8 @@ constexpr int kTries = 2;
 constexpr std::uint64_t kLongBytes = 64 << 20;  // few calls: each takes 10 ms and more
 constexpr std::size_t kPrintedSamples = 100;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double seconds_since(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
 int rank_from_environment() {
@@ -98,7 +98,7 @@ class Burst {
   Outcome once() {
     Outcome outcome;
     outcome.batch = batch_;
-    const Clock::time_point start = Clock::now();
+    const steady_clock::time_point start = steady_clock::now();
     const double idle = idle_time(page_.cores());
     const double own = page_.sum(own_processor_time());
     outcome.probe_before = page_.probe();
@@ -118,7 +118,7 @@ class Burst {
   }
 
   // Writing and verifying may take longer than the calls: the whole burst has its bounds, too.
-  bool is_enough(const Outcome& outcome, double timed, Clock::time_point start) const {
+  bool is_enough(const Outcome& outcome, double timed, steady_clock::time_point start) const {
     if (outcome.samples.size() < (buffers_.bytes < kLongBytes ? 5 : 2)) return false;
     return timed > plan_.burst_seconds || seconds_since(start) > 3 * plan_.burst_seconds;
   }
@@ -134,7 +134,7 @@ class Burst {
     // Twice: after the first everyone is awake, so that everyone leaves the second at once.
     page_.meet();
     page_.meet();
-    const Clock::time_point start = Clock::now();
+    const steady_clock::time_point start = steady_clock::now();
     if (batch_ == 1) {
       call_();
     } else {

@@ -14,7 +14,7 @@
 namespace bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr int kSpins = 20'000;  // about a millisecond, then others may have the core
 constexpr std::chrono::milliseconds kBeforeHelp{1};
@@ -84,14 +84,14 @@ void Page::meet() {
   memory_->arrived[rank_].count.store(turn_, std::memory_order_release);
   const int before_yield = is_crowded() ? 16 : kSpins;
   int spins = 0;
-  Clock::time_point since;
+  steady_clock::time_point since;
   for (int other = 0; other < ranks_; other++) {
     while (memory_->arrived[other].count.load(std::memory_order_acquire) < turn_) {
       relax();
       if (++spins < before_yield) continue;
-      if (spins == before_yield) since = Clock::now();
+      if (spins == before_yield) since = steady_clock::now();
       sched_yield();
-      const Clock::duration waited = Clock::now() - since;
+      const steady_clock::duration waited = steady_clock::now() - since;
       if (waited > kPatience) fail("a rank did not come to the barrier");
       if (help_ && waited > kBeforeHelp) help_();
     }
@@ -121,9 +121,9 @@ double Page::probe() {
   }
   std::vector<double> nanoseconds;
   for (int batch = 0; batch < kBatches; batch++) {
-    const Clock::time_point start = Clock::now();
+    const steady_clock::time_point start = steady_clock::now();
     bounce(kTurns);
-    const std::chrono::duration<double, std::nano> took = Clock::now() - start;
+    const std::chrono::duration<double, std::nano> took = steady_clock::now() - start;
     nanoseconds.push_back(took.count() / (2 * kTurns));
   }
   std::nth_element(nanoseconds.begin(), nanoseconds.begin() + kBatches / 2, nanoseconds.end());

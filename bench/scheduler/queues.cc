@@ -28,7 +28,7 @@
 namespace bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr int kGpusPerNode = 64;
 constexpr milliseconds kProtection{1000};
@@ -91,26 +91,26 @@ class Log {
  public:
   struct Job {
     const WorkloadClass* of = nullptr;
-    Clock::time_point came;
-    Clock::time_point admitted;  ///< last
+    steady_clock::time_point came;
+    steady_clock::time_point admitted;  ///< last
     bool runs = false;
     bool done = false;
   };
 
-  void submitted(const std::string& id, const Arrival& arrival, Clock::time_point came) {
+  void submitted(const std::string& id, const Arrival& arrival, steady_clock::time_point came) {
     Job& job = jobs_[id];
     job.of = arrival.of;
     job.came = came;
   }
   void admitted(const std::string& id) {
     Job& job = jobs_[id];
-    job.admitted = last_admission_ = Clock::now();
+    job.admitted = last_admission_ = steady_clock::now();
     job.runs = true;
     ++admissions_;
   }
   void ended(const std::string& id) {
     Job& job = jobs_[id];
-    last_end_ = Clock::now();
+    last_end_ = steady_clock::now();
     held_ += held(job);
     useful_ += job.of->slots * std::chrono::duration<double>(job.of->duration).count();
     job.runs = false;
@@ -126,7 +126,7 @@ class Log {
 
   int ends() const { return ends_; }
 
-  void print(Clock::time_point begin, const Workload& workload) const {
+  void print(steady_clock::time_point begin, const Workload& workload) const {
     const double makespan = seconds(last_end_ - begin);
     const double capacity = workload.slots() * makespan;
     std::printf("{\"jobs\": %d, \"makespan_s\": %.3f, \"held\": %.4f, \"useful\": %.4f, ", ends_,
@@ -142,12 +142,12 @@ class Log {
   }
 
  private:
-  static double seconds(Clock::duration time) {
+  static double seconds(steady_clock::duration time) {
     return std::chrono::duration<double>(time).count();
   }
 
   static double held(const Job& job) {
-    return job.of->slots * seconds(Clock::now() - job.admitted);
+    return job.of->slots * seconds(steady_clock::now() - job.admitted);
   }
 
   /// From submission to the admission that led to the end, in seconds, by class.
@@ -169,8 +169,8 @@ class Log {
   int evictions_ = 0;
   double held_ = 0;  ///< slot-seconds
   double useful_ = 0;
-  Clock::time_point last_admission_;
-  Clock::time_point last_end_;
+  steady_clock::time_point last_admission_;
+  steady_clock::time_point last_end_;
 };
 
 /// Submits what is due, and asks to be called again when more is.
@@ -181,23 +181,24 @@ class Generator {
       : loop_(loop), controller_(controller), log_(log), arrivals_(std::move(arrivals)) {}
 
   void begin() {
-    begin_ = Clock::now();
+    begin_ = steady_clock::now();
     submit_due();
   }
-  Clock::time_point begun() const { return begin_; }
+  steady_clock::time_point begun() const { return begin_; }
   /// A submission that was refused, in words; empty: none.
   const std::string& fault() const { return fault_; }
 
  private:
   void submit_due() {
-    while (next_ < arrivals_.size() && begin_ + arrivals_[next_].at <= Clock::now())
+    while (next_ < arrivals_.size() && begin_ + arrivals_[next_].at <= steady_clock::now())
       submit(arrivals_[next_++]);
     if (next_ == arrivals_.size()) return;
-    timer_ = loop_.after(begin_ + arrivals_[next_].at - Clock::now(), [this] { submit_due(); });
+    timer_ =
+        loop_.after(begin_ + arrivals_[next_].at - steady_clock::now(), [this] { submit_due(); });
   }
 
   void submit(const Arrival& arrival) {
-    const auto came = Clock::now();
+    const auto came = steady_clock::now();
     controller_.submit(spec_of(arrival), "", [this, &arrival, came](control::Result<job::Job> job) {
       if (job) {
         log_.submitted(job->id, arrival, came);
@@ -213,7 +214,7 @@ class Generator {
   Log& log_;
   std::vector<Arrival> arrivals_;
   size_t next_ = 0;
-  Clock::time_point begin_;
+  steady_clock::time_point begin_;
   base::EventLoop::Interest timer_;
   std::string fault_;
 };

@@ -2,6 +2,7 @@
 // other processors.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <muster/collective/testing/leaks.h>
 #include <muster/collective/testing/spawn_ranks.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@ namespace muster::collective {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::entries_in;
 using testing::on_threads;
 using testing::Placement;
 using testing::spawn_ranks;
@@ -41,11 +43,6 @@ constexpr bool kIsSanitized = true;
 #else
 constexpr bool kIsSanitized = false;
 #endif
-
-std::ptrdiff_t entries_in(const std::filesystem::path& folder) {
-  const std::filesystem::directory_iterator entries(folder);
-  return std::distance(begin(entries), end(entries));
-}
 
 // A thread that was joined may be listed for a moment longer.
 std::ptrdiff_t threads_once_they_are(std::ptrdiff_t expected) {
@@ -304,7 +301,7 @@ std::uint64_t mixed(std::uint64_t hash, const void* data, std::size_t bytes) {
 }
 
 // Finite, of very different sizes: what is added in another order, or rounded once less, shows.
-double value_at(int rank, std::size_t i) {
+double varied_value(int rank, std::size_t i) {
   return std::exp(8 * std::sin(static_cast<double>(i) * (rank + 1))) * (i % 3 == 0 ? -1 : 1);
 }
 
@@ -312,7 +309,7 @@ template <typename T>
 std::uint64_t digest_of(Communicator& world, std::size_t count, const Reduction& reduction) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const double value = value_at(world.rank(), i);
+    const double value = varied_value(world.rank(), i);
     if constexpr (std::is_same_v<T, BFloat16>) {
       const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
       values[i].bits = static_cast<std::uint16_t>(bits >> 16U);

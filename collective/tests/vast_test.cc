@@ -16,12 +16,12 @@ using testing::Placement;
 using testing::spawn_ranks;
 using testing::VastBuffer;
 
-std::byte value_at(std::size_t i, int rank) {
+std::byte byte_at(std::size_t i, int rank) {
   return std::byte(i * 7 + i / 4096 + static_cast<std::size_t>(rank) * 3);
 }
 
 void fill(std::span<std::byte> bytes, int rank) {
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = value_at(i, rank);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(i, rank);
 }
 
 std::byte added(std::byte a, std::byte b) {
@@ -30,7 +30,7 @@ std::byte added(std::byte a, std::byte b) {
 
 bool is_sum(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != added(value_at(i, 0), value_at(i, 1))) return false;
+    if (bytes[i] != added(byte_at(i, 0), byte_at(i, 1))) return false;
   }
   return true;
 }

@@ -17,11 +17,12 @@ Bytes big_endian(std::uint32_t value) {
   return bytes;
 }
 
-Bytes images(std::uint32_t count, std::uint32_t rows, std::uint32_t columns, const Bytes& pixels) {
+Bytes image_bytes(std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
+                  const Bytes& pixels) {
   return big_endian(0x803) + big_endian(count) + big_endian(rows) + big_endian(columns) + pixels;
 }
 
-Bytes labels(std::uint32_t count, const Bytes& values) {
+Bytes label_bytes(std::uint32_t count, const Bytes& values) {
   return big_endian(0x801) + big_endian(count) + values;
 }
 
@@ -51,8 +52,8 @@ class Idx : public ::testing::Test {
 };
 
 TEST_F(Idx, ReadsImagesAndLabelsInOrder) {
-  write("i", images(2, 1, 3, {1, 2, 3, 4, 5, 6}));
-  write("l", labels(2, {7, 9}));
+  write("i", image_bytes(2, 1, 3, {1, 2, 3, 4, 5, 6}));
+  write("l", label_bytes(2, {7, 9}));
   const auto set = load_images(path("i"), path("l"));
   ASSERT_TRUE(set) << set.error();
   EXPECT_EQ(set->rows, 1);
@@ -62,8 +63,8 @@ TEST_F(Idx, ReadsImagesAndLabelsInOrder) {
 }
 
 TEST_F(Idx, NamesTheFileAndTheValueThatIsWrong) {
-  const Bytes good_images = images(2, 1, 2, {1, 2, 3, 4});
-  const Bytes good_labels = labels(2, {0, 1});
+  const Bytes good_images = image_bytes(2, 1, 2, {1, 2, 3, 4});
+  const Bytes good_labels = label_bytes(2, {0, 1});
   const std::string i = path("i");
   const std::string l = path("l");
   struct Row {
@@ -82,12 +83,13 @@ TEST_F(Idx, NamesTheFileAndTheValueThatIsWrong) {
            Row{good_images + "x", good_labels, i + " has 21 bytes, but its header announces 20"},
            Row{good_images, good_labels.substr(0, 9),
                l + " has 9 bytes, but its header announces 10"},
-           Row{good_images, labels(3, {0, 1, 2}),
+           Row{good_images, label_bytes(3, {0, 1, 2}),
                std::string(i).append(" has 2 images, but ").append(l).append(" has 3 labels")},
-           Row{good_images, labels(2, {0, 10}), l + " has the label 10 at item 1"},
-           Row{images(0, 1, 1, ""), labels(0, ""), i + " announces no items"},
-           Row{images(1, 0, 1, ""), good_labels, i + " announces images with a side of 0 pixels"},
-           Row{images(0xffffffff, 0xffffffff, 0xffffffff, ""), good_labels,
+           Row{good_images, label_bytes(2, {0, 10}), l + " has the label 10 at item 1"},
+           Row{image_bytes(0, 1, 1, ""), label_bytes(0, ""), i + " announces no items"},
+           Row{image_bytes(1, 0, 1, ""), good_labels,
+               i + " announces images with a side of 0 pixels"},
+           Row{image_bytes(0xffffffff, 0xffffffff, 0xffffffff, ""), good_labels,
                i + " announces images with a side of 4294967295 pixels"},
            Row{good_images, good_labels, ""},
        }) {
@@ -111,20 +113,20 @@ TEST_F(Idx, SaysThatAPackedFileHasToBeUnpacked) {
 }
 
 TEST_F(Idx, ScalesByTheLargestValueOfTheTrainingImages) {
-  write("train-images-idx3-ubyte", images(1, 1, 2, {3, 16}));
-  write("train-labels-idx1-ubyte", labels(1, {1}));
-  write("t10k-images-idx3-ubyte", images(1, 1, 2, {0, 15}));
-  write("t10k-labels-idx1-ubyte", labels(1, {1}));
+  write("train-images-idx3-ubyte", image_bytes(1, 1, 2, {3, 16}));
+  write("train-labels-idx1-ubyte", label_bytes(1, {1}));
+  write("t10k-images-idx3-ubyte", image_bytes(1, 1, 2, {0, 15}));
+  write("t10k-labels-idx1-ubyte", label_bytes(1, {1}));
   const auto data = load_dataset(folder_);
   ASSERT_TRUE(data) << data.error();
   EXPECT_EQ(data->scale, 1.0F / 16);
 }
 
 TEST_F(Idx, RefusesTestImagesOfAnotherSize) {
-  write("train-images-idx3-ubyte", images(1, 1, 2, {3, 16}));
-  write("train-labels-idx1-ubyte", labels(1, {1}));
-  write("t10k-images-idx3-ubyte", images(1, 2, 2, {0, 15, 1, 1}));
-  write("t10k-labels-idx1-ubyte", labels(1, {1}));
+  write("train-images-idx3-ubyte", image_bytes(1, 1, 2, {3, 16}));
+  write("train-labels-idx1-ubyte", label_bytes(1, {1}));
+  write("t10k-images-idx3-ubyte", image_bytes(1, 2, 2, {0, 15, 1, 1}));
+  write("t10k-labels-idx1-ubyte", label_bytes(1, {1}));
   const auto data = load_dataset(folder_);
   ASSERT_FALSE(data);
   EXPECT_EQ(data.error(),

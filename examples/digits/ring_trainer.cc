@@ -17,7 +17,7 @@ using collective::ErrorCode;
 using collective::ReduceOp;
 using collective::Result;
 using collective::Status;
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 // Stochastic gradient descent with momentum.
 void descend(Network& network, std::vector<float>& velocity, float rate) {
@@ -53,15 +53,15 @@ Result<std::uint64_t> agreed_checksum(Communicator& world, std::span<const float
   return mine;
 }
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+double seconds_since(steady_clock::time_point begin) {
+  return std::chrono::duration<double>(steady_clock::now() - begin).count();
 }
 
 // One rank's training, epoch by epoch.
-class Training {
+class RingTraining {
  public:
-  Training(Communicator& world, const Dataset& data, const Settings& settings,
-           const Observer& observer)
+  RingTraining(Communicator& world, const Dataset& data, const Settings& settings,
+               const Observer& observer)
       : world_(world),
         data_(data),
         settings_(settings),
@@ -76,7 +76,7 @@ class Training {
     if (Status same = world_.broadcast(weights.data(), weights.size_bytes(), 0); !same) {
       return same.error();
     }
-    begin_ = Clock::now();
+    begin_ = steady_clock::now();
     EpochReport last{};
     for (int epoch = 1; epoch <= settings_.epochs; ++epoch) {
       const Result<EpochReport> report = run_epoch(epoch);
@@ -94,7 +94,7 @@ class Training {
 
  private:
   Result<EpochReport> run_epoch(int epoch) {
-    const Clock::time_point begin = Clock::now();
+    const steady_clock::time_point begin = steady_clock::now();
     const auto order = permutation(data_.train.size(), settings_.seed, epoch);
     std::array<double, 2> totals = {};  // loss, correct
     for (std::size_t step = 0; step < shard_.steps(); ++step) {
@@ -146,7 +146,7 @@ class Training {
   Shard shard_;
   Network network_;
   std::vector<float> velocity_;
-  Clock::time_point begin_ = {};
+  steady_clock::time_point begin_ = {};
   double seconds_ = 0;  // in training, without the tests
 };
 
@@ -159,7 +159,7 @@ Result<Outcome> train_in_ring(Communicator& world, const Dataset& data, const Se
                                               " training images are not enough for " +
                                               std::to_string(world.size()) + " ranks"};
   }
-  return Training(world, data, settings, observer).run();
+  return RingTraining(world, data, settings, observer).run();
 }
 
 }  // namespace muster::digits

@@ -5,16 +5,13 @@
 
 #include <mutex>
 
+#include "test_digits.h"
+
 namespace muster::digits {
 namespace {
 
 using collective::Communicator;
 using collective::testing::spawn_ranks;
-
-const Dataset& digits() {
-  static const Dataset kData = *load_dataset(DIGITS_DATA);
-  return kData;
-}
 
 // Trains on `ranks` threads and returns what each rank got, in no order.
 std::vector<Outcome> train_on(int ranks, const Settings& settings) {

@@ -12,7 +12,7 @@ namespace {
 using collective::Communicator;
 using collective::Result;
 
-void print_place(const Communicator& world, const Dataset& data) {
+void print_rank(const Communicator& world, const Dataset& data) {
   const Shard shard(data.train.size(), world.rank(), world.size(), 1);
   std::printf("rank %d of %d on %s: %zu training images\n", world.rank(), world.size(),
               world.host().c_str(), shard.size());
@@ -25,12 +25,12 @@ void print_summary(const Communicator& world, const Options& options) {
   std::fflush(stdout);
 }
 
-int train_on(Communicator& world, const Options& options) {
+int train_as_rank(Communicator& world, const Options& options) {
   const std::string self = "rank " + std::to_string(world.rank()) + ": ";
   const Result<Dataset, std::string> data = load_dataset(options.data);
   if (!data) return complain(self + data.error());
   const bool speaks = world.rank() == 0;
-  if (options.output == Output::kText) print_place(world, *data);
+  if (options.output == Output::kText) print_rank(world, *data);
   if (speaks) print_data(*data, options);
   if (speaks && options.output == Output::kText) print_summary(world, options);
 
@@ -60,7 +60,7 @@ int run_ring(const Options& options) {
   // once instead of waiting for it to come.
   Result<Communicator> world = Communicator::connect(*place);
   if (!world) return complain(world.error().to_string());
-  return train_on(*world, options);
+  return train_as_rank(*world, options);
 }
 
 }  // namespace muster::digits

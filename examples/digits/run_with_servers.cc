@@ -92,7 +92,7 @@ int serve(const Cluster& cluster, const Options& options) {
   return 0;
 }
 
-void print_place(const Cluster& cluster, const Dataset& data, const Options& options) {
+void print_worker(const Cluster& cluster, const Dataset& data, const Options& options) {
   const Shard shard(data.train.size(), cluster.index, cluster.workers, 1);
   std::printf("%s of %d%s: %zu training images\n", name_of(cluster).c_str(), cluster.workers,
               cluster.is_chief ? ", the chief" : "", shard.size());
@@ -104,10 +104,10 @@ void print_place(const Cluster& cluster, const Dataset& data, const Options& opt
   std::fflush(stdout);
 }
 
-int train_on(Client& client, const Cluster& cluster, const Options& options) {
+int train_as_worker(Client& client, const Cluster& cluster, const Options& options) {
   const auto data = load_dataset(options.data);
   if (!data) return complain(name_of(cluster) + ": " + data.error());
-  if (options.output == Output::kText) print_place(cluster, *data, options);
+  if (options.output == Output::kText) print_worker(cluster, *data, options);
   if (cluster.is_chief) print_data(*data, options);
 
   Progress progress(options.settings.epochs, options.output);
@@ -134,7 +134,7 @@ int work(const Cluster& cluster, const Options& options) {
   Result<Client> client =
       Client::connect({.servers = cluster.servers, .worker = cluster.index, .key = cluster.key});
   if (!client) return complain(name_of(cluster) + ": " + client.error().to_string());
-  return train_on(*client, cluster, options);
+  return train_as_worker(*client, cluster, options);
 }
 
 }  // namespace

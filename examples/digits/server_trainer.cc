@@ -19,7 +19,7 @@ using collective::Status;
 using parameter_server::Client;
 using parameter_server::Optimizer;
 using parameter_server::ServerStatus;
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr int kChief = 0;
 constexpr const char* kWeights = "weights";
@@ -52,12 +52,12 @@ class Batches {
 // What the chief has learned from since its last report, and when that was.
 struct Since {
   std::uint64_t pushes = 0;
-  Clock::time_point time = {};
+  steady_clock::time_point time = {};
   Score score = {};
   std::uint64_t images = 0;
 };
 
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
+double seconds_between(steady_clock::time_point begin, steady_clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
@@ -66,10 +66,10 @@ double per_second(std::uint64_t images, double seconds) {
 }
 
 // One worker's training, push by push.
-class Training {
+class ServerTraining {
  public:
-  Training(Client& client, const WorkerPlace& place, const Dataset& data, const Settings& settings,
-           const Observer& observer)
+  ServerTraining(Client& client, const WorkerPlace& place, const Dataset& data,
+                 const Settings& settings, const Observer& observer)
       : client_(client),
         is_chief_(place.index == kChief),
         data_(data),
@@ -104,7 +104,7 @@ class Training {
     const auto first = client_.pull({{kWeights, network_.weights()}});
     if (!first) return first.error();
     begin_ = pushes_ = first->pushes;
-    since_ = {.pushes = pushes_, .time = Clock::now()};
+    since_ = {.pushes = pushes_, .time = steady_clock::now()};
     began_at_ = since_.time;
     if (Status led = is_chief_ ? Status() : look_for_chief(); !led) return led;
     Batch batch = batches_.next();
@@ -156,12 +156,12 @@ class Training {
     } else if (Status led = look_for_chief(); !led) {
       return led;
     }
-    since_ = {.pushes = pushes_, .time = Clock::now()};
+    since_ = {.pushes = pushes_, .time = steady_clock::now()};
     return {};
   }
 
   void report() {
-    const Clock::time_point now = Clock::now();
+    const steady_clock::time_point now = steady_clock::now();
     const int correct = count_correct(network_, data_, 0, 1);
     const auto learned = static_cast<double>(since_.images);
     last_ = {.epoch = static_cast<int>(std::min(epochs_passed(), all_epochs())),
@@ -206,7 +206,7 @@ class Training {
   std::uint64_t pushes_ = 0;  // of all workers, as of the last pull
   std::uint64_t begin_ = 0;   // those before this worker came
   std::uint64_t images_ = 0;
-  Clock::time_point began_at_ = {};
+  steady_clock::time_point began_at_ = {};
   Since since_;
   EpochReport last_ = {};
   bool chief_was_there_ = false;
@@ -222,7 +222,7 @@ Result<WorkDone> train_with_servers(Client& client, const WorkerPlace& place, co
                                               " training images are not enough for " +
                                               std::to_string(place.workers) + " workers"};
   }
-  return Training(client, place, data, settings, observer).run(optimizer);
+  return ServerTraining(client, place, data, settings, observer).run(optimizer);
 }
 
 }  // namespace muster::digits

@@ -7,6 +7,7 @@
 
 #include "muster/parameter_server/server.h"
 #include "network.h"
+#include "test_digits.h"
 
 namespace muster::digits {
 namespace {
@@ -23,11 +24,6 @@ constexpr const char* kKey = "000102030405060708090a0b0c0d0e0f";
 
 // More than any test takes: it ends by something else.
 constexpr int kEndless = 1'000'000;
-
-const Dataset& digits() {
-  static const Dataset kData = *load_dataset(DIGITS_DATA);
-  return kData;
-}
 
 Optimizer steps_of(const Settings& settings) {
   return Sgd{.learning_rate = settings.learning_rate, .momentum = kMomentum};

@@ -10,8 +10,6 @@
 namespace muster::resnet20 {
 namespace {
 
-using Faults = std::vector<std::string>;
-
 std::string record(int label, char pixel) {
   return static_cast<char>(label) + std::string(kPixels, pixel);
 }
@@ -49,14 +47,14 @@ TEST_F(Cifar, IsRefusedWithAllThatIsWrong) {
   write("data_batch_3.bin", "");
   const auto data = load_cifar(folder_);
   ASSERT_FALSE(data);
-  EXPECT_EQ(
-      data.error(),
-      (Faults{folder_ + "/data_batch_1.bin has 3077 bytes, which is not a number of images of "
-                        "3073 bytes (it wants the binary version of CIFAR-10)",
-              folder_ + "/data_batch_2.bin has the label 10 at image 1; the classes are 0 to 9",
-              folder_ + "/data_batch_3.bin has 0 bytes, which is not a number of images of 3073 "
-                        "bytes (it wants the binary version of CIFAR-10)",
-              "cannot open " + folder_ + "/test_batch.bin: No such file or directory"}));
+  EXPECT_EQ(data.error(),
+            (std::vector<std::string>{
+                folder_ + "/data_batch_1.bin has 3077 bytes, which is not a number of images of "
+                          "3073 bytes (it wants the binary version of CIFAR-10)",
+                folder_ + "/data_batch_2.bin has the label 10 at image 1; the classes are 0 to 9",
+                folder_ + "/data_batch_3.bin has 0 bytes, which is not a number of images of 3073 "
+                          "bytes (it wants the binary version of CIFAR-10)",
+                "cannot open " + folder_ + "/test_batch.bin: No such file or directory"}));
 }
 
 TEST_F(Cifar, IsRefusedWhereThereIsNoFolder) {

@@ -7,7 +7,7 @@ namespace muster::access {
 
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 4> kNames{{
+constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{{
     {Role::kNone, "none"},
     {Role::kViewer, "viewer"},
     {Role::kMember, "member"},
@@ -17,14 +17,14 @@ constexpr std::array<std::pair<Role, std::string_view>, 4> kNames{{
 }  // namespace
 
 std::string_view to_string(Role role) {
-  for (const auto& [candidate, name] : kNames) {
+  for (const auto& [candidate, name] : kRoleNames) {
     if (candidate == role) return name;
   }
   return "none";
 }
 
 std::optional<Role> role_of(std::string_view name) {
-  for (const auto& [role, candidate] : kNames) {
+  for (const auto& [role, candidate] : kRoleNames) {
     if (candidate == name) return role;
   }
   return std::nullopt;

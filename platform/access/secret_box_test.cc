@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fake_random.h"
+
 namespace muster::access {
 namespace {
 

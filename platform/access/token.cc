@@ -16,7 +16,7 @@ constexpr std::string_view kPrefix = "muster_";
 constexpr size_t kIdLength = 12;
 constexpr size_t kSecretLength = 52;
 
-constexpr std::array<std::pair<TokenKind, std::string_view>, 3> kNames{{
+constexpr std::array<std::pair<TokenKind, std::string_view>, 3> kTokenKindNames{{
     {TokenKind::kInvitation, "invitation"},
     {TokenKind::kSession, "session"},
     {TokenKind::kApi, "api"},
@@ -41,14 +41,14 @@ std::string sha256(std::string_view bytes) {
 }  // namespace
 
 std::string_view to_string(TokenKind kind) {
-  for (const auto& [candidate, name] : kNames) {
+  for (const auto& [candidate, name] : kTokenKindNames) {
     if (candidate == kind) return name;
   }
   return "api";
 }
 
 std::optional<TokenKind> token_kind_of(std::string_view name) {
-  for (const auto& [kind, candidate] : kNames) {
+  for (const auto& [kind, candidate] : kTokenKindNames) {
     if (candidate == name) return kind;
   }
   return std::nullopt;

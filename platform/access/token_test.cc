@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "base/fake_random.h"
+
 namespace muster::access {
 namespace {
 

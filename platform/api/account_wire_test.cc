@@ -13,8 +13,7 @@ using access::Secret;
 using access::Token;
 using access::TokenKind;
 using access::User;
-
-using Texts = std::vector<std::string>;
+using base::Texts;
 
 User full_user() {
   return {.name = "ada@example.org",

@@ -36,7 +36,7 @@ void write_record(JsonWriter& json, const AuditRecord& record) {
   json.close(']').close('}');
 }
 
-void read_record(Fields& fields, AuditRecord& record) {
+void read_audit_record(Fields& fields, AuditRecord& record) {
   int64_t number = 0;
   fields.read("number", number, Need::kRequired);
   record.number = static_cast<uint64_t>(number);
@@ -57,7 +57,8 @@ void read_record(Fields& fields, AuditRecord& record) {
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `query`.
-std::string take(AuditQuery& query, const std::string& name, const std::string& value) {
+std::string take_audit_parameter(AuditQuery& query, const std::string& name,
+                                 const std::string& value) {
   const auto plain = [&](std::optional<std::string>& into) {
     into = value;
     return std::string();
@@ -96,7 +97,7 @@ Result<std::vector<AuditRecord>> audit_from_json(std::string_view text) {
   std::vector<AuditRecord> records;
   MUSTER_CHECK(read_document(text, "audit log", [&](Fields& fields) {
     fields.each(
-        "records", [&](Fields& inner) { read_record(inner, records.emplace_back()); },
+        "records", [&](Fields& inner) { read_audit_record(inner, records.emplace_back()); },
         Need::kRequired);
   }));
   return records;
@@ -115,9 +116,10 @@ Parameters audit_query_parameters(const AuditQuery& query) {
 
 Result<AuditQuery> audit_query_from_parameters(const Parameters& parameters) {
   AuditQuery query;
-  std::vector<Fault> faults = read_parameters(
-      parameters,
-      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
+  std::vector<Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take_audit_parameter(query, name, value);
+      });
   if (faults.empty()) return query;
   return wrong_query("the query for the audit log is wrong", std::move(faults));
 }

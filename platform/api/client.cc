@@ -18,14 +18,6 @@ using job::ProjectStatus;
 
 namespace {
 
-Result<void> check_name(const std::string& name) {
-  return check_segment(name, "job", "see the names of your jobs: muster list");
-}
-
-Result<void> check_project_name(const std::string& name) {
-  return check_segment(name, "project", "see the names of the projects: muster project list");
-}
-
 Result<void> check_node_name(const std::string& name) {
   return check_segment(name, "node", "see the names of the nodes: muster node list");
 }
@@ -89,13 +81,13 @@ Result<job::Forecast> Client::forecast(const job::JobSpec& spec) {
 }
 
 Result<Job> Client::get(const std::string& name) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   MUSTER_TRY(const http::Response response, call(job_request("GET", name)));
   return job_from_json(response.body);
 }
 
 Result<Job> Client::stop(const std::string& name, bool now) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   http::Request request = job_request("POST", name, kStopAction);
   if (now) request.query["now"] = "true";
   MUSTER_TRY(const http::Response response, call(request));
@@ -108,7 +100,7 @@ Result<std::vector<Job>> Client::queue() {
 }
 
 Result<job::Explanation> Client::explain(const std::string& name) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   MUSTER_TRY(const http::Response response, call(job_request("GET", name, kExplainAction)));
   return explanation_from_json(response.body);
 }
@@ -122,13 +114,13 @@ Result<Job> Client::resume(const std::string& name) {
 }
 
 Result<Job> Client::act_on_job(const std::string& name, std::string_view action) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   MUSTER_TRY(const http::Response response, call(job_request("POST", name, action)));
   return job_from_json(response.body);
 }
 
 Result<void> Client::remove(const std::string& name) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   MUSTER_CHECK(call(job_request("DELETE", name)));
   return {};
 }

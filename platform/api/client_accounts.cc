@@ -15,17 +15,13 @@ Result<void> check_user(const std::string& name) {
   return check_segment(name, "user", "see the names of the users: muster user list");
 }
 
-Result<void> check_project(const std::string& name) {
-  return check_segment(name, "project", "see the names of the projects: muster project list");
-}
-
 Result<void> check_secret(const std::string& project, const std::string& name) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   return check_segment(name, "secret", "see the names of the secrets: muster secret list");
 }
 
 Result<void> check_member(const std::string& project, const std::string& user) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   return check_user(user);
 }
 
@@ -104,7 +100,7 @@ Result<void> Client::revoke_token(const std::string& id) {
 }
 
 Result<std::map<std::string, access::Role>> Client::members(const std::string& project) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_TRY(const http::Response response,
              call(request_for("GET", below_project(project, kMembers))));
   return members_from_json(response.body);
@@ -125,7 +121,7 @@ Result<void> Client::remove_member(const std::string& project, const std::string
 }
 
 Result<std::vector<access::Secret>> Client::secrets(const std::string& project) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_TRY(const http::Response response,
              call(request_for("GET", below_project(project, kSecrets))));
   return secrets_from_json(response.body);

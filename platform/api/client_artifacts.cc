@@ -6,16 +6,8 @@
 
 namespace muster::api {
 
-namespace {
-
-Result<void> check_name(const std::string& name) {
-  return check_segment(name, "job", "see the names of your jobs: muster list");
-}
-
-}  // namespace
-
 Result<ArtifactPage> Client::artifacts(const std::string& name, const ArtifactQuery& query) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   http::Request request = job_request("GET", name, kArtifactsAction);
   request.query.merge(artifact_query_to_parameters(query));
   MUSTER_TRY(const http::Response response, call(request));
@@ -25,7 +17,7 @@ Result<ArtifactPage> Client::artifacts(const std::string& name, const ArtifactQu
 Result<void> Client::artifact(const std::string& name, const ArtifactWish& wish,
                               const std::function<bool(std::string_view)>& on_bytes,
                               const http::Wake& wake) {
-  MUSTER_CHECK(check_name(name));
+  MUSTER_CHECK(check_job_name(name));
   http::Request request = authorized(job_request("GET", name, kArtifactAction));
   request.query[std::string(kArtifactPath)] = wish.path;
   if (wish.from > 0) request.headers["range"] = "bytes=" + std::to_string(wish.from) + "-";

@@ -8,7 +8,7 @@ namespace muster::api {
 
 Result<std::vector<job::MetricSeries>> Client::metrics(const std::string& name,
                                                        const job::MetricQuery& query) {
-  MUSTER_CHECK(check_segment(name, "job", "see the names of your jobs: muster list"));
+  MUSTER_CHECK(check_job_name(name));
   http::Request request = job_request("GET", name, kMetricsAction);
   request.query.merge(metric_query_to_parameters(query));
   MUSTER_TRY(const http::Response response, call(request));

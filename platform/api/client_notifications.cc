@@ -11,13 +11,9 @@ namespace {
 constexpr std::string_view kNotifications = "notifications";
 constexpr std::string_view kDeadLetters = "dead-letters";
 
-Result<void> check_project(const std::string& name) {
-  return check_segment(name, "project", "see the names of the projects: muster project list");
-}
-
 Result<std::string> subscription_path(const std::string& project, const std::string& id,
                                       std::string_view action) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_CHECK(check_segment(id, "subscription", "see their ids: muster notify list"));
   std::string path = below_project(project, kNotifications, id);
   if (!action.empty()) path += "/" + std::string(action);
@@ -27,7 +23,7 @@ Result<std::string> subscription_path(const std::string& project, const std::str
 }  // namespace
 
 Result<std::vector<job::Subscription>> Client::subscriptions(const std::string& project) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_TRY(const http::Response response,
              call(request_for("GET", below_project(project, kNotifications))));
   return subscriptions_from_json(response.body);
@@ -35,7 +31,7 @@ Result<std::vector<job::Subscription>> Client::subscriptions(const std::string& 
 
 Result<KeyedSubscription> Client::subscribe(const std::string& project,
                                             const SubscriptionRequest& request) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_TRY(const http::Response response,
              call(request_for("POST", below_project(project, kNotifications),
                               subscription_request_to_json(request))));
@@ -62,7 +58,7 @@ Result<PingResult> Client::ping_subscription(const std::string& project, const s
 }
 
 Result<std::vector<job::Delivery>> Client::dead_letters(const std::string& project) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_TRY(const http::Response response,
              call(request_for("GET", below_project(project, kDeadLetters))));
   return dead_letters_from_json(response.body);
@@ -70,7 +66,7 @@ Result<std::vector<job::Delivery>> Client::dead_letters(const std::string& proje
 
 Result<int> Client::retry_dead_letters(const std::string& project,
                                        const std::vector<std::string>& ids) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   MUSTER_TRY(const http::Response response,
              call(request_for("POST", below_project(project, kDeadLetters, "retry"),
                               retry_ids_to_json(ids))));

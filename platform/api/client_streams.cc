@@ -20,7 +20,7 @@ using job::Job;
 
 namespace {
 
-Error cut_off(const std::string& what) {
+Error stream_cut_off(const std::string& what) {
   return {.code = ErrorCode::kUnavailable,
           .what = "the server ended " + what + " in the midst",
           .advice = "ask for them again"};
@@ -137,7 +137,7 @@ Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
 Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
                          const std::string& place, const LogHandlers& handlers,
                          const http::Wake& wake) {
-  MUSTER_CHECK(check_segment(name, "job", "see the names of your jobs: muster list"));
+  MUSTER_CHECK(check_job_name(name));
   http::Request request = authorized(job_request("GET", name, kLogsAction));
   request.query.merge(log_query_to_parameters(query));
   request.headers["accept"] = std::string(kLogStreamType) + ", " + std::string(http::kEventStream);
@@ -152,7 +152,7 @@ Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
   if (response.status >= 400) return problem(request, response);
   if (reader.job()) return *std::move(reader.job());
   if (woken_to_leave || reader.left()) return get(name);
-  return cut_off("the logs of '" + name + "'");
+  return stream_cut_off("the logs of '" + name + "'");
 }
 
 Result<std::optional<Job>> Client::watch_events(
@@ -192,7 +192,7 @@ Result<std::optional<Job>> Client::watch_events(
   if (response.status >= 400) return problem(request, response);
   if (error) return *error;
   if (ended || left) return ended;
-  return cut_off("the events");
+  return stream_cut_off("the events");
 }
 
 Result<void> Client::watch_jobs(const JobQuery& query, std::string& place,
@@ -223,7 +223,7 @@ Result<void> Client::watch_jobs(const JobQuery& query, std::string& place,
   if (response.status >= 400) return problem(request, response);
   if (error) return *error;
   if (left) return {};
-  return cut_off("the watch of jobs");
+  return stream_cut_off("the watch of jobs");
 }
 
 Result<JobPage> Client::list(const JobQuery& query) {

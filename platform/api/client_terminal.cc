@@ -9,7 +9,7 @@ using Opened = Result<std::unique_ptr<http::WebSocketClient>>;
 
 Opened Client::open_socket(const std::string& name, std::string_view action,
                            Parameters parameters) {
-  MUSTER_CHECK(check_segment(name, "job", "see the names of your jobs: muster list"));
+  MUSTER_CHECK(check_job_name(name));
   http::Request upgrade = authorized(job_request("GET", name, action));
   upgrade.query.merge(std::move(parameters));
   http::Response refusal;

@@ -16,12 +16,8 @@ constexpr std::string_view kTrees = "trees";
 constexpr std::string_view kChunks = "chunks";
 constexpr std::string_view kMissing = "missing";
 
-Result<void> check_project(const std::string& name) {
-  return check_segment(name, "project", "see the names of the projects: muster project list");
-}
-
 Result<void> check_tree(const std::string& project, const std::string& id) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   return check_segment(id, "tree", "a tree's id is the hash of what it holds");
 }
 
@@ -36,7 +32,7 @@ Result<TreeInfo> Client::tree(const std::string& project, const std::string& id)
 
 Result<std::vector<std::string>> Client::missing_chunks(const std::string& project,
                                                         const std::vector<std::string>& chunks) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   constexpr size_t kMostIds = 40'000;  // 67 bytes each: well below what a body may have
   std::vector<std::string> missing;
   for (size_t begin = 0; begin < chunks.size(); begin += kMostIds) {
@@ -52,7 +48,7 @@ Result<std::vector<std::string>> Client::missing_chunks(const std::string& proje
 }
 
 Result<void> Client::put_chunks(const std::string& project, std::string body) {
-  MUSTER_CHECK(check_project(project));
+  MUSTER_CHECK(check_project_name(project));
   http::Request request = request_for("PUT", below_project(project, kChunks), std::move(body));
   request.headers["content-type"] = kChunksType;
   MUSTER_CHECK(call(request));
@@ -76,7 +72,7 @@ Result<job::MachineTypes> Client::machine_types() {
 
 Result<job::Job> Client::set_labels(
     const std::string& name, const std::map<std::string, std::optional<std::string>>& labels) {
-  MUSTER_CHECK(check_segment(name, "job", "see the names of your jobs: muster list"));
+  MUSTER_CHECK(check_job_name(name));
   http::Request request = job_request("PATCH", name);
   request.headers["content-type"] = "application/json";
   request.body = label_changes_to_json(labels);

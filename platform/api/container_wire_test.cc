@@ -9,10 +9,10 @@
 namespace muster::api {
 namespace {
 
+using base::Texts;
 using job::JobSpec;
 using job::LaunchBy;
 using job::PullPolicy;
-using Texts = std::vector<std::string>;
 
 JobSpec in_an_image() {
   return {.name = "a", .kind = job::Kind::kMpi, .image = "tf", .command = {"b"}, .folder = "/c"};

@@ -44,12 +44,6 @@ std::string element(const std::string& path, size_t index) {
   return path + "[" + std::to_string(index) + "]";
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   // Nobody means a known word by a text of thousands of bytes, and comparing takes its square.
   if (word.size() > 64) return "";
@@ -235,7 +229,8 @@ std::optional<size_t> Fields::choice(std::string_view name, const std::vector<st
   const auto& word = value->get_ref<const std::string&>();
   const auto found = std::find(names.begin(), names.end(), word);
   if (found == names.end()) {
-    note(path, "'" + shortened(word) + "' is none of " + joined(names) + did_you_mean(word, names));
+    note(path,
+         "'" + shortened(word) + "' is none of " + base::joined(names) + did_you_mean(word, names));
     return std::nullopt;
   }
   return static_cast<size_t>(found - names.begin());

@@ -17,7 +17,7 @@ namespace muster::api {
 namespace {
 
 /// What JSON is made of, and what it must not hold: mistakes that come near the truth.
-constexpr std::string_view kAlphabet = "\"\\,:{}[]019-e.tfnu \n\x80\xFF";
+constexpr std::string_view kJsonAlphabet = "\"\\,:{}[]019-e.tfnu \n\x80\xFF";
 
 /// Every reader, and a document that it takes.
 struct Reader {
@@ -74,7 +74,7 @@ TEST(Fuzz, ADocumentWithWrongBytesIsReadOrRefused) {
     for (int round = 0; round < 1'000; ++round) {
       std::string text = reader.good;
       for (int change = 0; change < 3; ++change) {
-        text[random() % text.size()] = kAlphabet[random() % kAlphabet.size()];
+        text[random() % text.size()] = kJsonAlphabet[random() % kJsonAlphabet.size()];
       }
       reader.takes(text);
     }

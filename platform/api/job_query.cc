@@ -18,7 +18,7 @@ namespace {
 /// Stands between name and project: neither can hold it.
 constexpr char kSeparator = '\n';
 
-std::string_view name_of(Order order) {
+std::string_view order_name(Order order) {
   switch (order) {
     case Order::kNewestFirst:
       return "-submitted";
@@ -31,7 +31,7 @@ std::string_view name_of(Order order) {
 
 std::optional<Order> order_of(std::string_view name) {
   for (const Order order : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
-    if (name_of(order) == name) return order;
+    if (order_name(order) == name) return order;
   }
   return std::nullopt;
 }
@@ -71,7 +71,7 @@ bool has_label(const job::JobSpec& spec, const std::string& wanted) {
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `query`.
-std::string take(JobQuery& query, const std::string& name, const std::string& value) {
+std::string take_job_parameter(JobQuery& query, const std::string& name, const std::string& value) {
   if (name == "project" || name == "owner" || name == "prefix") {
     (name == "project" ? query.project : name == "owner" ? query.owner : query.prefix) = value;
     return "";
@@ -131,7 +131,7 @@ JobPlace place_of(Order order, const job::Job& job) {
 }
 
 std::string cursor_text(Order order, const JobPlace& place) {
-  const std::string mark = std::string(name_of(order)) + kSeparator;
+  const std::string mark = std::string(order_name(order)) + kSeparator;
   if (order == Order::kByName) return url_base64(mark + place.name + kSeparator + place.project);
   return url_base64(mark + std::to_string(place.submitted.time_since_epoch().count()));
 }
@@ -140,7 +140,7 @@ std::optional<JobPlace> place_of_cursor(Order order, std::string_view cursor) {
   const auto text = from_url_base64(cursor);
   if (!text) return std::nullopt;
   const std::vector<std::string> parts = base::split(*text, kSeparator);
-  if (parts.empty() || parts.front() != name_of(order)) return std::nullopt;
+  if (parts.empty() || parts.front() != order_name(order)) return std::nullopt;
   if (order == Order::kByName) {
     if (parts.size() != 3) return std::nullopt;
     return JobPlace{.submitted = {}, .name = parts[1], .project = parts[2]};
@@ -163,7 +163,7 @@ Parameters job_query_parameters(const JobQuery& query) {
   }
   for (const std::string& label : query.labels) parameters.add("label", label);
   const JobQuery usual;
-  if (query.order != usual.order) parameters["sort"] = name_of(query.order);
+  if (query.order != usual.order) parameters["sort"] = order_name(query.order);
   if (query.limit != usual.limit) parameters["limit"] = std::to_string(query.limit);
   if (!query.cursor.empty()) parameters["cursor"] = query.cursor;
   return parameters;
@@ -171,9 +171,10 @@ Parameters job_query_parameters(const JobQuery& query) {
 
 base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
   JobQuery query;
-  std::vector<Fault> faults = read_parameters(
-      parameters,
-      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
+  std::vector<Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take_job_parameter(query, name, value);
+      });
   if (!query.cursor.empty() && !place_of_cursor(query.order, query.cursor)) {
     faults.push_back(
         {.field = "cursor",

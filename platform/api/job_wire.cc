@@ -7,7 +7,6 @@
 namespace muster::api {
 
 using job::Job;
-using job::Role;
 using job::Task;
 using job::TaskPhase;
 
@@ -62,8 +61,8 @@ Task read_task(Fields& fields, int index) {
   Task task{.seat = index};
   fields.read("name", task.name, Need::kRequired);
   fields.choose("role", task.role,
-                {Role::kLauncher, Role::kWorker, Role::kSingle, Role::kChief,
-                 Role::kParameterServer, Role::kMaster, Role::kEvaluator},
+                {job::Role::kLauncher, job::Role::kWorker, job::Role::kSingle, job::Role::kChief,
+                 job::Role::kParameterServer, job::Role::kMaster, job::Role::kEvaluator},
                 job::to_string, Need::kRequired);
   fields.read("hostname", task.hostname);
   fields.read("seat", task.seat);

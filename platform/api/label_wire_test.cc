@@ -7,7 +7,7 @@
 namespace muster::api {
 namespace {
 
-using Texts = std::vector<std::string>;
+using base::Texts;
 
 TEST(LabelWire, IsReadBackAsItWasWritten) {
   const LabelChanges changes{

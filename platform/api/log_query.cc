@@ -27,7 +27,7 @@ std::optional<int> count_of(std::string_view text) {
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `query`.
-std::string take(LogQuery& query, const std::string& name, const std::string& value) {
+std::string take_log_parameter(LogQuery& query, const std::string& name, const std::string& value) {
   if (name == "follow") {
     const auto follow = flag_of(value);
     query.follow = follow.value_or(false);
@@ -74,9 +74,10 @@ Parameters log_query_to_parameters(const LogQuery& query) {
 
 base::Result<LogQuery> log_query_from_parameters(const Parameters& parameters) {
   LogQuery query;
-  std::vector<Fault> faults = read_parameters(
-      parameters,
-      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
+  std::vector<Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take_log_parameter(query, name, value);
+      });
   if (faults.empty()) return query;
   return wrong_query("the query for logs is wrong", std::move(faults));
 }

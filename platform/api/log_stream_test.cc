@@ -5,13 +5,13 @@
 #include <random>
 #include <vector>
 
+#include "api/test_values.h"
+
 namespace muster::api {
 namespace {
 
 using job::LogBatch;
 using job::LogRecord;
-
-const base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
 
 LogBatch::Source source_of(job::LogSource source) {
   return std::make_shared<const job::LogSource>(std::move(source));

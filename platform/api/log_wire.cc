@@ -13,7 +13,7 @@ using job::LogStream;
 
 namespace {
 
-std::string_view name_of(LogStream stream) {
+std::string_view stream_name(LogStream stream) {
   switch (stream) {
     case LogStream::kOutput:
       return "output";
@@ -26,7 +26,7 @@ std::string_view name_of(LogStream stream) {
 
 std::optional<LogStream> stream_of(std::string_view name) {
   for (const LogStream stream : {LogStream::kOutput, LogStream::kError, LogStream::kNotice}) {
-    if (name_of(stream) == name) return stream;
+    if (stream_name(stream) == name) return stream;
   }
   return std::nullopt;
 }
@@ -56,14 +56,14 @@ std::optional<LogRecord> scan(std::string_view text) {
   return record;
 }
 
-void read_record(Fields& fields, LogRecord& record) {
+void read_log_record(Fields& fields, LogRecord& record) {
   fields.read("time", record.time, Need::kRequired);
   fields.read("task", record.task, Need::kRequired);
   fields.read("attempt", record.attempt);
   fields.read("host", record.host);
   fields.read("rank", record.rank);
   fields.choose("stream", record.stream,
-                {LogStream::kOutput, LogStream::kError, LogStream::kNotice}, name_of);
+                {LogStream::kOutput, LogStream::kError, LogStream::kNotice}, stream_name);
   if (fields.has("base64")) {
     fields.read_base64("base64", record.text);
     fields.ignore("text");
@@ -83,7 +83,7 @@ void append_log_record(std::string& out, const LogRecord& record) {
   if (record.attempt != 0) json.key("attempt").number(record.attempt);
   json.key("host").text(record.host);
   if (record.rank) json.key("rank").number(*record.rank);
-  json.key("stream").text(name_of(record.stream));
+  json.key("stream").text(stream_name(record.stream));
   if (is_utf8(record.text)) {
     json.key("text").text(record.text);
   } else {
@@ -104,7 +104,7 @@ Result<LogRecord> log_record_from_json(std::string_view text) {
   if (auto record = scan(text)) return *std::move(record);
   LogRecord record;
   MUSTER_CHECK(
-      read_document(text, "log record", [&](Fields& fields) { read_record(fields, record); }));
+      read_document(text, "log record", [&](Fields& fields) { read_log_record(fields, record); }));
   return record;
 }
 

@@ -85,7 +85,8 @@ std::string take_last(MetricQuery& query, const std::string& value) {
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `query`.
-std::string take(MetricQuery& query, const std::string& name, const std::string& value) {
+std::string take_metric_parameter(MetricQuery& query, const std::string& name,
+                                  const std::string& value) {
   if (name == "metric") return take_metric(query, value);
   if (name == "rank") return take_rank(query, value);
   if (name == "last") return take_last(query, value);
@@ -144,9 +145,10 @@ Parameters metric_query_to_parameters(const MetricQuery& query) {
 
 base::Result<MetricQuery> metric_query_from_parameters(const Parameters& parameters) {
   MetricQuery query;
-  std::vector<base::Fault> faults = read_parameters(
-      parameters,
-      [&](const std::string& name, const std::string& value) { return take(query, name, value); });
+  std::vector<base::Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take_metric_parameter(query, name, value);
+      });
   if (faults.empty()) return query;
   return wrong_query("the query for metrics is wrong", std::move(faults));
 }

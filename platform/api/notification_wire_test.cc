@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "api/test_values.h"
+
 namespace muster::api {
 namespace {
 
 using job::Happening;
-
-constexpr base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
 
 job::Subscription full_subscription() {
   return {.id = "s1",

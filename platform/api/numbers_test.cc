@@ -17,7 +17,7 @@ std::string milli_of(const std::string& text) {
   return read ? std::to_string(value) : read.error().faults.at(0).what;
 }
 
-std::string written(const std::function<void(JsonWriter&)>& write) {
+std::string written_json(const std::function<void(JsonWriter&)>& write) {
   std::string text;
   JsonWriter json(text);
   write(json);
@@ -54,11 +54,11 @@ TEST(Milli, FinerOnesAndOthersAreFaults) {
 
 TEST(Milli, EveryThousandthReadsBackAsItWasWritten) {
   for (int64_t milli = -2'000; milli < 2'000; ++milli) {
-    EXPECT_EQ(milli_of(written([&](JsonWriter& json) { json.milli(milli); })),
+    EXPECT_EQ(milli_of(written_json([&](JsonWriter& json) { json.milli(milli); })),
               std::to_string(milli));
   }
   for (int64_t milli = 1; milli < 1'000'000'000'000'000; milli = milli * 7 + 3) {
-    EXPECT_EQ(milli_of(written([&](JsonWriter& json) { json.milli(milli); })),
+    EXPECT_EQ(milli_of(written_json([&](JsonWriter& json) { json.milli(milli); })),
               std::to_string(milli));
   }
 }
@@ -76,11 +76,11 @@ TEST(Real, ReadsBackAsItWasWritten) {
   for (const double value : {0.0, 1.0, 0.1, -2.5, 1e300, 5e-324}) {
     double read = -1;
     const std::string text =
-        R"({"x":)" + written([&](JsonWriter& json) { json.real(value); }) + "}";
+        R"({"x":)" + written_json([&](JsonWriter& json) { json.real(value); }) + "}";
     ASSERT_TRUE(read_document(text, "test", [&](Fields& fields) { fields.read("x", read); }));
     EXPECT_EQ(read, value);
   }
-  EXPECT_EQ(written([](JsonWriter& json) { json.real(INFINITY); }), "null");
+  EXPECT_EQ(written_json([](JsonWriter& json) { json.real(INFINITY); }), "null");
 }
 
 TEST(Numbers, AreWholeWhereTheirFractionIsNone) {

@@ -18,7 +18,7 @@ void write_amount(JsonWriter& json, std::string_view name, const ShareChange::Am
   }
 }
 
-void write_share(JsonWriter& json, std::string_view name, const ShareChange& share) {
+void write_share_change(JsonWriter& json, std::string_view name, const ShareChange& share) {
   if (share == ShareChange{}) return;
   json.key(name).open('{');
   write_amount(json, "gpus", share.gpu_milli, &JsonWriter::milli);
@@ -27,10 +27,10 @@ void write_share(JsonWriter& json, std::string_view name, const ShareChange& sha
   json.close('}');
 }
 
-void write_quota(JsonWriter& json, const QuotaChange& quota) {
+void write_quota_change(JsonWriter& json, const QuotaChange& quota) {
   json.open('{');
-  write_share(json, "deserved", quota.deserved);
-  write_share(json, "limit", quota.limit);
+  write_share_change(json, "deserved", quota.deserved);
+  write_share_change(json, "limit", quota.limit);
   if (quota.weight) json.key("weight").real(*quota.weight);
   json.close('}');
 }
@@ -41,7 +41,7 @@ void write_pools(JsonWriter& json, const ProjectChange& change) {
   for (const std::string& pool : change.removed_pools) json.key(pool).null();
   for (const auto& [pool, quota] : change.pools) {
     json.key(pool);
-    write_quota(json, quota);
+    write_quota_change(json, quota);
   }
   json.close('}');
 }
@@ -61,7 +61,7 @@ std::string project_change_to_json(const std::string& name, const ProjectChange&
   if (change.parent) json.key("parent").text(*change.parent);
   if (change.quota != QuotaChange{}) {
     json.key("quota");
-    write_quota(json, change.quota);
+    write_quota_change(json, change.quota);
   }
   write_pools(json, change);
   if (change.priority) json.key("priority").number(*change.priority);

@@ -17,5 +17,7 @@ http::Request request_for(std::string method, std::string path, std::string body
 /// `kind` is what it should be, "job"; `advice`: where to see which there are.
 base::Result<void> check_segment(const std::string& name, const std::string& kind,
                                  const std::string& advice);
+base::Result<void> check_job_name(const std::string& name);
+base::Result<void> check_project_name(const std::string& name);
 
 }  // namespace muster::api

@@ -13,7 +13,7 @@ base::Time at(int64_t nanoseconds) {
   return base::Time(std::chrono::nanoseconds(nanoseconds));
 }
 
-std::string written(base::Time time) {
+std::string written_time(base::Time time) {
   std::string text;
   append_rfc3339(text, time);
   return text;
@@ -23,10 +23,10 @@ TEST(Rfc3339, IsWrittenAsEverywhereElse) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 10'000; ++round) {
     const base::Time time = at(static_cast<int64_t>(random() >> 2U));
-    ASSERT_EQ(written(time), base::to_rfc3339(time, 9));
-    ASSERT_EQ(parse_rfc3339(written(time)), time) << written(time);
+    ASSERT_EQ(written_time(time), base::to_rfc3339(time, 9));
+    ASSERT_EQ(parse_rfc3339(written_time(time)), time) << written_time(time);
   }
-  EXPECT_EQ(written(at(-1)), "1969-12-31T23:59:59.999999999Z");
+  EXPECT_EQ(written_time(at(-1)), "1969-12-31T23:59:59.999999999Z");
 }
 
 TEST(Rfc3339, TakesAnyNumberOfDigits) {

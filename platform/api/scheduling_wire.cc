@@ -4,7 +4,6 @@ namespace muster::api {
 
 using job::Packing;
 using job::Purpose;
-using job::Resize;
 using job::RetryRule;
 using job::Scheduling;
 
@@ -55,8 +54,8 @@ void read_scheduling(Fields& fields, Scheduling& scheduling) {
   fields.read("priority", scheduling.priority);
   fields.read("preemptible", scheduling.preemptible);
   fields.read("min_workers", scheduling.min_workers);
-  fields.choose("resize", scheduling.resize, {Resize::kAuto, Resize::kLive, Resize::kRestart},
-                job::to_string);
+  fields.choose("resize", scheduling.resize,
+                {job::Resize::kAuto, job::Resize::kLive, job::Resize::kRestart}, job::to_string);
   fields.read("node_pools", scheduling.node_pools);
   fields.read("gpu_models", scheduling.gpu_models);
   fields.choose("packing", scheduling.packing, {Packing::kAuto, Packing::kPack, Packing::kSpread},

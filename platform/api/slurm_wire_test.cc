@@ -6,8 +6,8 @@
 namespace muster::api {
 namespace {
 
+using base::Texts;
 using job::JobSpec;
-using Texts = std::vector<std::string>;
 
 JobSpec spec_with(job::SlurmSpec slurm) {
   return {.name = "a",

@@ -8,9 +8,9 @@
 namespace muster::api {
 namespace {
 
+using base::Texts;
 using job::JobSpec;
 using job::Volume;
-using Texts = std::vector<std::string>;
 
 JobSpec smallest() {
   return {.name = "a", .command = {"b"}, .folder = "/c"};

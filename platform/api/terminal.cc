@@ -47,7 +47,8 @@ std::string take_size(int& into, const std::string& value) {
 }
 
 /// What is wrong with one parameter, or empty once it is taken into `request`.
-std::string take(ExecRequest& request, const std::string& name, const std::string& value) {
+std::string take_request_parameter(ExecRequest& request, const std::string& name,
+                                   const std::string& value) {
   if (name == "command") {
     const auto words = words_of(value);
     if (words) request.command = *words;
@@ -68,13 +69,15 @@ std::string take(ExecRequest& request, const std::string& name, const std::strin
   return unknown_parameter(name, {"command", "task", "terminal", "rows", "columns"});
 }
 
-std::string take(AttachRequest& request, const std::string& name, const std::string& value) {
+std::string take_request_parameter(AttachRequest& request, const std::string& name,
+                                   const std::string& value) {
   if (name == "task") request.task = value;
   if (name == "task" || name == "project") return "";
   return unknown_parameter(name, {"task"});
 }
 
-std::string take(CopyRequest& request, const std::string& name, const std::string& value) {
+std::string take_request_parameter(CopyRequest& request, const std::string& name,
+                                   const std::string& value) {
   if (name == "path") {
     request.path = value;
     const bool plain = !value.empty() && value.find('\0') == std::string::npos;
@@ -90,7 +93,8 @@ std::string take(CopyRequest& request, const std::string& name, const std::strin
   return unknown_parameter(name, {"task", "path", "into"});
 }
 
-std::string take(ForwardRequest& request, const std::string& name, const std::string& value) {
+std::string take_request_parameter(ForwardRequest& request, const std::string& name,
+                                   const std::string& value) {
   if (name == "port") {
     const auto port = base::number_of<int>(value);
     if (!port || !fits(*port)) return api::in_quotes(value) + " is no port; give 1 to 65535";
@@ -109,7 +113,7 @@ Result<Request> request_from(const Parameters& parameters, const std::string& ne
   Request request;
   std::vector<Fault> faults =
       read_parameters(parameters, [&](const std::string& name, const std::string& value) {
-        return take(request, name, value);
+        return take_request_parameter(request, name, value);
       });
   if (!needed.empty() && parameters.count(needed) == 0) {
     faults.insert(faults.begin(), {.field = needed, .what = "is missing"});

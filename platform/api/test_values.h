@@ -11,6 +11,9 @@ using job::full_spec;
 using job::kBinary;
 using job::time_at;
 
+/// Not on a whole microsecond.
+inline constexpr base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
+
 inline job::LogRecord full_record() {
   return {.time = time_at(1'767'225'600'123'456'789),
           .task = "worker-0",

@@ -22,7 +22,7 @@ size_t length_at(std::string_view body) {
   return length;
 }
 
-Error cut_off() {
+Error chunk_cut_off() {
   return {.code = ErrorCode::kInvalid,
           .what = "the chunks end in the middle of one",
           .advice = "send each behind its length, four bytes, the most significant first"};
@@ -75,10 +75,10 @@ void append_chunk(std::string& body, std::string_view content) {
 Result<std::vector<std::string_view>> chunks_in(std::string_view body) {
   std::vector<std::string_view> chunks;
   while (!body.empty()) {
-    if (body.size() < kLengthBytes) return cut_off();
+    if (body.size() < kLengthBytes) return chunk_cut_off();
     const size_t length = length_at(body);
     body.remove_prefix(kLengthBytes);
-    if (body.size() < length) return cut_off();
+    if (body.size() < length) return chunk_cut_off();
     chunks.push_back(body.substr(0, length));
     body.remove_prefix(length);
   }

@@ -9,12 +9,11 @@ namespace muster::api {
 namespace {
 
 using base::ErrorCode;
+using base::Texts;
 using job::Job;
 using job::JobSpec;
 
 constexpr std::string_view kSmallestSpec = R"({"name":"a","command":["b"],"folder":"/c"})";
-
-using Texts = std::vector<std::string>;
 
 TEST(SpecWire, IsReadBackAsItWasWrittenInEveryField) {
   const auto read = spec_from_json(spec_to_json(full_spec()));

@@ -76,6 +76,10 @@ std::string Error::to_string() const {
   return text;
 }
 
+Error invalid_text(std::string_view text, const std::string& what) {
+  return {.code = ErrorCode::kInvalid, .what = "'" + std::string(text) + "' " + what};
+}
+
 Error system_error(std::string what, int number) {
   std::array<char, 128> buffer{};
   const char* reason = strerror_r(number, buffer.data(), buffer.size());

@@ -50,6 +50,9 @@ struct Error {
   std::string to_string() const;
 };
 
+/// kInvalid about a text that somebody wrote: "'12x' is not a time".
+Error invalid_text(std::string_view text, const std::string& what);
+
 /// "what: strerror(number)" with the code that the errno deserves (ENOSPC is kExhausted, ...).
 Error system_error(std::string what, int number);
 

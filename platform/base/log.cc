@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -26,8 +27,9 @@ std::atomic<LogFormat>& chosen_format() {
 /// A line is one write, and where the kernel takes it in parts nobody's comes between them. Of a
 /// standard error that cannot be written to there is nobody to tell.
 void log(std::string_view level, std::string_view text, const LogFields& fields) {
-  const std::string line =
-      log_line(chosen_format(), SystemClock().now(), level, text, fields) + "\n";
+  const LogFormat format = chosen_format();
+  std::string line = log_line(format, SystemClock().now(), level, text, fields) + "\n";
+  if (format == LogFormat::kPlain) line.insert(0, std::string(program_invocation_short_name) + ": ");
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   [[maybe_unused]] const Result<void> written = write_all(STDERR_FILENO, line);
@@ -95,6 +97,9 @@ std::string log_line(LogFormat format, Time time, std::string_view level, std::s
     Json line{{"time", to_rfc3339(time)}, {"level", level}, {"text", text}};
     for (const LogField& field : fields) line[field.name] = json_of(field);
     return one_line(line);
+  }
+  if (format == LogFormat::kPlain) {
+    return (level == "warning" ? "warning: " : "") + without_control(text);
   }
   std::string line = to_rfc3339(time) + " " + std::string(level) + " " + without_control(text);
   for (const LogField& field : fields) line += " " + field.name + "=" + text_value(field);

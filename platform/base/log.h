@@ -36,7 +36,11 @@ struct LogField {
 };
 using LogFields = std::vector<LogField>;
 
-enum class LogFormat { kText, kJson };
+enum class LogFormat {
+  kText,
+  kJson,
+  kPlain,  ///< "program: warning: text", without time and fields: standard error that people read
+};
 
 /// From the next line on.
 void set_log_format(LogFormat format);

@@ -29,6 +29,14 @@ TEST(LogLine, BeginsWithTimeAndLevel) {
             R"({"time":"2023-11-14T22:13:20.000Z","level":"error","text":"the disk is full"})");
 }
 
+TEST(LogLine, ForPeopleIsTheTextAloneAndMarksAWarning) {
+  const LogFields fields{{"path", "/v1/jobs"}};
+
+  EXPECT_EQ(log_line(LogFormat::kPlain, kNoon, "warning", "the disk is full", fields),
+            "warning: the disk is full");
+  EXPECT_EQ(log_line(LogFormat::kPlain, kNoon, "error", "no\nserver", fields), "no\\x0aserver");
+}
+
 TEST(LogLine, HasItsFieldsInOrder) {
   const LogFields fields{{"path", "/v1/jobs"}, {"status", 200}, {"ms", 1.25}};
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <span>
 #include <string>
 
@@ -30,18 +29,6 @@ class RandomSource {
 class SystemRandom : public RandomSource {
  public:
   void fill(std::span<uint8_t> bytes) override;
-};
-
-/// The same bytes for the same seed: for tests.
-class FakeRandom : public RandomSource {
- public:
-  explicit FakeRandom(uint64_t seed = 1) : generator_(seed) {}
-  void fill(std::span<uint8_t> bytes) override {
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(generator_());
-  }
-
- private:
-  std::mt19937_64 generator_;
 };
 
 /// `length` characters of a-z and 2-7 (base 32): part of a DNS label, safe in a path.

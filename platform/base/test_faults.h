@@ -9,16 +9,18 @@
 
 namespace muster::base {
 
+using Texts = std::vector<std::string>;
+
 /// Each as "field what".
-inline std::vector<std::string> texts_of(const std::vector<Fault>& faults) {
-  std::vector<std::string> texts;
+inline Texts texts_of(const std::vector<Fault>& faults) {
+  Texts texts;
   for (const Fault& fault : faults) texts.push_back(fault.field + " " + fault.what);
   return texts;
 }
 
 /// The faults, or the error itself where it has none.
 template <class T>
-std::vector<std::string> faults_of(const Result<T>& result) {
+Texts faults_of(const Result<T>& result) {
   if (result) return {"no error"};
   const Error& error = result.error();
   return error.faults.empty() ? std::vector{error.what} : texts_of(error.faults);

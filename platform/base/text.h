@@ -22,6 +22,9 @@ std::string shell_quoted(std::string_view text);
 /// The words of a command line as one would type them: quoted only where needed.
 std::string shell_joined(const std::vector<std::string>& words);
 
+/// The words with `between` between each two.
+std::string joined(const std::vector<std::string>& words, std::string_view between = ", ");
+
 /// Splits at every `separator`; an empty text has no parts.
 std::vector<std::string> split(std::string_view text, char separator);
 

@@ -11,8 +11,6 @@
 namespace muster::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 class SharedServer : public Cli {
  protected:
   void SetUp() override {
@@ -118,7 +116,7 @@ TEST_F(SharedServer, IsKnownByItsAuthoritiesToo) {
 
   EXPECT_EQ(login.code, 0) << login.err;
   EXPECT_EQ(muster({"list"}).code, 0);
-  fs::remove(folder_ / "ca.pem");
+  std::filesystem::remove(folder_ / "ca.pem");
   const Outcome gone = muster({"list"});
   EXPECT_EQ(gone.code, 2);
   EXPECT_NE(gone.err.find("--ca FILE"), std::string::npos) << gone.err;
@@ -173,7 +171,7 @@ TEST_F(SharedServer, ThatIsGoneStartsNoServerHere) {
 
   EXPECT_EQ(muster({"list"}).code, 5);
 
-  EXPECT_FALSE(fs::exists(folder_ / "state"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state"));
 }
 
 TEST_F(SharedServer, ThatTakesATokenNoMoreSaysToLogInAgain) {
@@ -195,7 +193,7 @@ TEST_F(SharedServer, NeedsNoFileWhereTheEnvironmentSaysItAll) {
 
   EXPECT_NE(muster({"whoami"}).out.find("CONTEXT  environment\n"), std::string::npos);
 
-  EXPECT_FALSE(fs::exists(folder_ / "config"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "config"));
   EXPECT_EQ(muster({"logout"}).code, 2);
   EXPECT_EQ(muster({"project", "use", "default"}).code, 2);
 }

@@ -11,10 +11,6 @@ namespace muster::cli {
 
 namespace {
 
-std::string moment(base::Time time) {
-  return base::to_rfc3339(time, 0);
-}
-
 std::string or_dash(std::string text) {
   return text.empty() ? "-" : text;
 }
@@ -38,12 +34,6 @@ std::string project_roles_table(const std::map<std::string, access::Role>& roles
   return "\nPROJECTS\n" + table.to_string("  ");
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string expiry_words(const std::optional<base::Time>& expires, base::Time now) {
   return expires && now >= *expires ? "expired" : until(expires);
 }
@@ -61,7 +51,7 @@ std::string change_words(const std::vector<access::FieldChange>& changes) {
 }  // namespace
 
 std::string until(const std::optional<base::Time>& time) {
-  return time ? moment(*time) : "never";
+  return time ? moment_words(*time) : "never";
 }
 
 std::string context_table(const Contexts& contexts, base::Time now) {
@@ -85,7 +75,7 @@ std::string context_list_json(const Contexts& contexts) {
     if (!context.fingerprint.empty()) json["fingerprint"] = context.fingerprint;
     if (!context.ca_file.empty()) json["ca_file"] = context.ca_file;
     if (!context.project.empty()) json["project"] = context.project;
-    if (context.expires) json["expires"] = moment(*context.expires);
+    if (context.expires) json["expires"] = moment_words(*context.expires);
     list.push_back(std::move(json));
   }
   return Json{{"in_use", contexts.in_use}, {"contexts", std::move(list)}}.dump(
@@ -122,7 +112,7 @@ std::string user_page(const access::User& user) {
       {"NAME", user.name},
       {"ROLE", role_words(user.server_role)},
       {"STATE", user.disabled ? "disabled" : "active"},
-      {"CREATED", moment(user.created)},
+      {"CREATED", moment_words(user.created)},
   });
   if (!user.projects.empty()) text += project_roles_table(user.projects);
   return text;
@@ -155,7 +145,7 @@ std::string token_table(const std::vector<access::Token>& tokens, base::Time now
   for (const access::Token& token : tokens) {
     table.add({token.id, token.user, std::string(to_string(token.kind)),
                token.ceiling < access::Role::kAdmin ? std::string(to_string(token.ceiling)) : "-",
-               or_dash(joined(token.projects)), expiry_words(token.expires, now),
+               or_dash(base::joined(token.projects)), expiry_words(token.expires, now),
                token.last_used ? age(*token.last_used, now) + " ago" : "never",
                or_dash(token.last_address), token.description});
   }
@@ -165,7 +155,7 @@ std::string token_table(const std::vector<access::Token>& tokens, base::Time now
 std::string secret_table(const std::vector<access::Secret>& secrets) {
   Table table({{"NAME"}, {"CHANGED"}, {"BY"}});
   for (const access::Secret& secret : secrets) {
-    table.add({secret.name, moment(secret.changed), secret.changed_by});
+    table.add({secret.name, moment_words(secret.changed), secret.changed_by});
   }
   return table.to_string();
 }
@@ -173,7 +163,7 @@ std::string secret_table(const std::vector<access::Secret>& secrets) {
 std::string audit_table(const std::vector<access::AuditRecord>& records) {
   Table table({{"TIME"}, {"USER"}, {"FROM"}, {"ACTION"}, {"PROJECT"}, {"TARGET"}, {"CHANGE"}});
   for (const access::AuditRecord& record : records) {
-    table.add({moment(record.time), record.actor.user, record.actor.address, record.action,
+    table.add({moment_words(record.time), record.actor.user, record.actor.address, record.action,
                or_dash(record.project), record.target, change_words(record.changes)});
   }
   return table.to_string();

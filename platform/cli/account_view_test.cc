@@ -2,14 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/test_now.h"
+
 namespace muster::cli {
 namespace {
 
 using access::Role;
-
-base::Time now() {
-  return base::FakeClock().now();
-}
 
 TEST(ContextTable, MarksTheOneInUseAndSaysWhatHasExpired) {
   const Contexts contexts{.in_use = "lab",
@@ -17,14 +15,14 @@ TEST(ContextTable, MarksTheOneInUseAndSaysWhatHasExpired) {
                                      .server = "https://lab:7443",
                                      .user = "ada",
                                      .token = "sesame",
-                                     .expires = now() + std::chrono::hours(1)},
+                                     .expires = kNow + std::chrono::hours(1)},
                                     {.name = "old",
                                      .server = "https://old:7443",
                                      .user = "ada",
                                      .token = "sesame",
-                                     .expires = now()}}};
+                                     .expires = kNow}}};
 
-  EXPECT_EQ(context_table(contexts, now()),
+  EXPECT_EQ(context_table(contexts, kNow),
             "NAME   SERVER            USER  UNTIL\n"
             "local  on this machine   -     -\n"
             "lab *  https://lab:7443  ada   2023-11-14T23:13:20Z\n"
@@ -39,11 +37,11 @@ TEST(TokenTable, SaysWhatATokenMayAndWhenItWasLastUsed) {
                                            .description = "nightly",
                                            .ceiling = Role::kViewer,
                                            .projects = {"a", "b"},
-                                           .last_used = now() - std::chrono::minutes(5),
+                                           .last_used = kNow - std::chrono::minutes(5),
                                            .last_address = "10.0.0.7"},
-                                          {.id = "bbb", .user = "ada", .expires = now()}};
+                                          {.id = "bbb", .user = "ada", .expires = kNow}};
 
-  EXPECT_EQ(token_table(tokens, now()),
+  EXPECT_EQ(token_table(tokens, kNow),
             "ID   USER  KIND  CEILING  PROJECTS  UNTIL    LAST USED  FROM      DESCRIPTION\n"
             "aaa  ada   api   viewer   a, b      never    5m ago     10.0.0.7  nightly\n"
             "bbb  ada   api   -        -         expired  never      -\n");
@@ -52,7 +50,7 @@ TEST(TokenTable, SaysWhatATokenMayAndWhenItWasLastUsed) {
 TEST(AuditTable, ShowsEachChangeBeforeAndAfter) {
   const std::vector<access::AuditRecord> records{
       {.number = 1,
-       .time = now(),
+       .time = kNow,
        .actor = {.user = "ada", .address = "10.0.0.7"},
        .action = "project.set",
        .target = "team-a",
@@ -70,7 +68,7 @@ TEST(WhoAmIPage, SaysWhoWhereAndUntilWhen) {
                         .projects = {{"team-a", Role::kMember}},
                         .token = "aaa",
                         .ceiling = Role::kViewer,
-                        .expires = now(),
+                        .expires = kNow,
                         .address = "10.0.0.7"};
 
   EXPECT_EQ(whoami_page(who, {.name = "lab", .server = "https://lab:7443"}),
@@ -88,7 +86,7 @@ TEST(WhoAmIPage, SaysWhoWhereAndUntilWhen) {
 }
 
 TEST(InvitationText, SaysHowItIsUsed) {
-  const api::NewToken invitation{.token = {.user = "ada", .expires = now()}, .text = "muster_x"};
+  const api::NewToken invitation{.token = {.user = "ada", .expires = kNow}, .text = "muster_x"};
 
   EXPECT_EQ(invitation_text(invitation, "https://lab:7443"),
             "invitation  muster_x\n"

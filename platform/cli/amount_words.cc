@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/text.h"
 #include "job/elastic.h"
 #include "job/job.h"
 #include "job/units.h"
@@ -9,12 +10,6 @@
 namespace muster::cli {
 
 namespace {
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
 
 std::string claim_words(const job::Resources& resources) {
   std::vector<std::string> parts;
@@ -27,7 +22,7 @@ std::string claim_words(const job::Resources& resources) {
   }
   if (resources.cpu_milli > 0) parts.push_back(job::format_milli(resources.cpu_milli) + " CPU");
   if (resources.memory_bytes > 0) parts.push_back(job::format_bytes(resources.memory_bytes));
-  return joined(parts);
+  return base::joined(parts);
 }
 
 /// "2 x 1 GPU", "2-4 x 1 GPU"; empty where they claim nothing.
@@ -49,7 +44,7 @@ std::string amounts_words(std::optional<int64_t> gpu_milli, std::optional<int64_
   std::vector<std::string> parts{gpu_milli ? job::format_milli(*gpu_milli) + " GPU" : "unlimited"};
   if (cpu_milli) parts.push_back(job::format_milli(*cpu_milli) + " CPU");
   if (memory_bytes) parts.push_back(job::format_bytes(*memory_bytes));
-  return joined(parts);
+  return base::joined(parts);
 }
 
 std::string needs_words(const job::JobSpec& spec) {

@@ -14,7 +14,7 @@ std::string spelled(const Flag& flag) {
   return flag.letter.empty() ? flag.name : flag.letter + "," + flag.name;
 }
 
-bool names(const std::vector<std::string>& words, const Command& command) {
+bool has_name_of(const std::vector<std::string>& words, const Command& command) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
     return word == command.name || (!command.alias.empty() && word == command.alias);
   });
@@ -53,7 +53,7 @@ void fill(CLI::App& app, const Command& command, const std::vector<std::string>&
   for (const Command& child : command.commands) {
     CLI::App* sub = app.add_subcommand(child.name);
     if (!child.alias.empty()) sub->alias(child.alias);
-    if (names(words, child)) fill(*sub, child, words);
+    if (has_name_of(words, child)) fill(*sub, child, words);
   }
 }
 

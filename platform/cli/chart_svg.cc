@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "cli/metric_words.h"
 
 namespace muster::cli {
 
@@ -22,15 +22,9 @@ constexpr int kBelowAxis = 44;
 constexpr int kAbovePanel = 34;
 
 // Told apart on white and on black, also by most who see few colours.
-constexpr std::array<std::string_view, 8> kColours{"#2f86d6", "#e07b39", "#2fa36b", "#c0569e",
-                                                   "#a8902a", "#7a6fd0", "#d0574f", "#3fa6a6"};
+constexpr std::array<std::string_view, 8> kHexColours{"#2f86d6", "#e07b39", "#2fa36b", "#c0569e",
+                                                      "#a8902a", "#7a6fd0", "#d0574f", "#3fa6a6"};
 constexpr std::array<std::string_view, 4> kDashes{"", "7 4", "2 3", "9 3 2 3"};
-
-std::string fixed(double value) {
-  std::array<char, 64> text{};
-  const int length = std::snprintf(text.data(), text.size(), "%.1f", value);
-  return {text.data(), static_cast<size_t>(std::max(length, 0))};
-}
 
 /// As XML has it: no mark of its own, no control character, no bytes that are no text.
 std::string escaped(std::string_view text) {
@@ -58,19 +52,19 @@ std::string escaped(std::string_view text) {
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view content,
                     std::string_view more = "") {
-  return "<text x=\"" + fixed(x) + "\" y=\"" + fixed(y) + "\" text-anchor=\"" +
+  return "<text x=\"" + one_decimal(x) + "\" y=\"" + one_decimal(y) + "\" text-anchor=\"" +
          std::string(anchor) + "\"" + std::string(more) + ">" + escaped(content) + "</text>\n";
 }
 
 std::string line_at(double x1, double y1, double x2, double y2, std::string_view style) {
-  return "<line class=\"" + std::string(style) + "\" x1=\"" + fixed(x1) + "\" y1=\"" + fixed(y1) +
-         "\" x2=\"" + fixed(x2) + "\" y2=\"" + fixed(y2) + "\"/>\n";
+  return "<line class=\"" + std::string(style) + "\" x1=\"" + one_decimal(x1) + "\" y1=\"" +
+         one_decimal(y1) + "\" x2=\"" + one_decimal(x2) + "\" y2=\"" + one_decimal(y2) + "\"/>\n";
 }
 
 std::string stroke_of(size_t series) {
-  const std::string_view dashes = kDashes[series / kColours.size() % kDashes.size()];
-  std::string text =
-      " stroke=\"" + std::string(kColours[series % kColours.size()]) + "\" stroke-width=\"2\"";
+  const std::string_view dashes = kDashes[series / kHexColours.size() % kDashes.size()];
+  std::string text = " stroke=\"" + std::string(kHexColours[series % kHexColours.size()]) +
+                     "\" stroke-width=\"2\"";
   if (!dashes.empty()) text += " stroke-dasharray=\"" + std::string(dashes) + "\"";
   return text;
 }
@@ -85,7 +79,7 @@ int legend_lines(const Chart& chart) {
   return (static_cast<int>(chart.series.size()) + kInARow - 1) / kInARow;
 }
 
-int height_of(const Chart& chart) {
+int svg_height_of(const Chart& chart) {
   return kAbovePanel + kPanel + kBelowAxis + legend_lines(chart) * kLegendLine;
 }
 
@@ -138,14 +132,14 @@ class Panel {
     const ChartSeries& series = chart_.series[index];
     std::string points;
     for (const job::MetricPoint& point : series.points) {
-      points +=
-          (points.empty() ? "" : " ") + fixed(x_of(point.time)) + "," + fixed(y_of(point.value));
+      points += (points.empty() ? "" : " ") + one_decimal(x_of(point.time)) + "," +
+                one_decimal(y_of(point.value));
     }
     const std::string title = "<title>" + escaped(words_of(series, chart_.unit)) + "</title>";
     if (series.points.size() == 1) {
-      return "<circle r=\"3\" cx=\"" + fixed(x_of(series.points.front().time)) + "\" cy=\"" +
-             fixed(y_of(series.points.front().value)) + "\" fill=\"" +
-             std::string(kColours[index % kColours.size()]) + "\">" + title + "</circle>\n";
+      return "<circle r=\"3\" cx=\"" + one_decimal(x_of(series.points.front().time)) + "\" cy=\"" +
+             one_decimal(y_of(series.points.front().value)) + "\" fill=\"" +
+             std::string(kHexColours[index % kHexColours.size()]) + "\">" + title + "</circle>\n";
     }
     return "<polyline fill=\"none\" stroke-linejoin=\"round\"" + stroke_of(index) + " points=\"" +
            points + "\">" + title + "</polyline>\n";
@@ -184,7 +178,7 @@ std::string head(int height, std::string_view title) {
 std::string chart_svg(const std::vector<Chart>& charts, std::optional<base::Time> begin,
                       std::string_view title) {
   int height = kFirstTop - kAbovePanel;
-  for (const Chart& chart : charts) height += height_of(chart);
+  for (const Chart& chart : charts) height += svg_height_of(chart);
   const TimeAxis time = time_axis(charts, begin, 8);
   std::string text = head(height, title);
   text += text_at(kLeft, 28, "start", title, " font-size=\"18\" font-weight=\"600\"");
@@ -192,7 +186,7 @@ std::string chart_svg(const std::vector<Chart>& charts, std::optional<base::Time
   int top = kFirstTop;
   for (const Chart& chart : charts) {
     text += Panel(chart, time, top).to_string();
-    top += height_of(chart);
+    top += svg_height_of(chart);
   }
   return text + "</svg>\n";
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "cli/top_view.h"
 
 namespace muster::cli {
@@ -15,9 +16,8 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kMarkers{"●", "▲", "■", "◆", "○", "△", "□", "◇"};
 constexpr std::array<std::string_view, 8> kPlainMarkers{"*", "o", "+", "x", "#", "@", "%", "&"};
-constexpr std::array<std::string_view, 6> kColours{"\x1b[36m", "\x1b[33m", "\x1b[32m",
-                                                   "\x1b[35m", "\x1b[34m", "\x1b[31m"};
-constexpr std::string_view kNoColour = "\x1b[0m";
+constexpr std::array<std::string_view, 6> kSeriesColours{"\x1b[36m", "\x1b[33m", "\x1b[32m",
+                                                         "\x1b[35m", "\x1b[34m", "\x1b[31m"};
 constexpr size_t kLeastColumns = 8;
 
 std::string_view marker_of(size_t series, const ChartLook& look) {
@@ -27,7 +27,7 @@ std::string_view marker_of(size_t series, const ChartLook& look) {
 
 std::string coloured(std::string_view text, size_t series, const ChartLook& look) {
   if (!look.colour) return std::string(text);
-  return std::string(kColours[series % kColours.size()]).append(text).append(kNoColour);
+  return std::string(kSeriesColours[series % kSeriesColours.size()]).append(text).append(kNoColour);
 }
 
 /// Dots, several of them in each letter: two by four in braille, one in ASCII.

@@ -18,7 +18,7 @@ constexpr const char* kToken = "MUSTER_TOKEN";
 constexpr const char* kFingerprint = "MUSTER_FINGERPRINT";
 constexpr const char* kContext = "MUSTER_CONTEXT";
 
-std::string variable(const Environment& environment, const std::string& name) {
+std::string variable_or_empty(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? "" : found->second;
 }
@@ -29,11 +29,11 @@ Error with_origin(Error error, const std::string& origin) {
 }
 
 Result<Context> context_of_environment(const Environment& environment) {
-  const auto address = api::parse_server_url(variable(environment, kServer));
+  const auto address = api::parse_server_url(variable_or_empty(environment, kServer));
   if (!address) return with_origin(address.error(), kServer);
   Context context{.name = kEnvironmentContext,
                   .server = api::server_url(address->host, address->port)};
-  context.token = variable(environment, kToken);
+  context.token = variable_or_empty(environment, kToken);
   if (context.token.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = std::string(kServer) + " is set, but " + kToken + " is not",
@@ -41,7 +41,7 @@ Result<Context> context_of_environment(const Environment& environment) {
                      "set it to a token from 'muster token create', or choose a context that "
                      "you are logged in to: --context NAME"};
   }
-  const std::string fingerprint = variable(environment, kFingerprint);
+  const std::string fingerprint = variable_or_empty(environment, kFingerprint);
   if (fingerprint.empty()) return context;
   auto parsed = http::parse_fingerprint(fingerprint);
   if (!parsed) return with_origin(std::move(parsed).error(), kFingerprint);
@@ -53,10 +53,10 @@ Result<Context> context_of_environment(const Environment& environment) {
 
 Result<Context> choose_context(const std::string& flag, const Environment& environment,
                                const std::function<Result<Contexts>()>& read) {
-  if (flag.empty() && !variable(environment, kServer).empty()) {
+  if (flag.empty() && !variable_or_empty(environment, kServer).empty()) {
     return context_of_environment(environment);
   }
-  const std::string from_variable = variable(environment, kContext);
+  const std::string from_variable = variable_or_empty(environment, kContext);
   const std::string& name = flag.empty() ? from_variable : flag;
   // Whoever says so gets at the local server, whatever state the file is in.
   if (name == kLocalContext) return Context{};
@@ -74,7 +74,7 @@ Result<Context> chosen_context(const std::string& flag) {
 
 std::string overriding_variable(const Environment& environment) {
   for (const char* const name : {kServer, kContext}) {
-    if (!variable(environment, name).empty()) return name;
+    if (!variable_or_empty(environment, name).empty()) return name;
   }
   return "";
 }

@@ -17,7 +17,7 @@
 namespace muster::cli {
 namespace {
 
-std::vector<job::LogRecord> lines(int count) {
+std::vector<job::LogRecord> numbered_lines(int count) {
   std::vector<job::LogRecord> records;
   for (int i = 0; i < count; ++i) {
     records.push_back({.time = base::Time(std::chrono::seconds(100 + i / 2)),
@@ -63,7 +63,7 @@ TEST_F(Cli, OnlyJobsWithAllOfTheLabelsAreListed) {
 }
 
 TEST_F(Cli, RunPrintsTheLogsOnItsOutputAndTheRowBesides) {
-  serve({.records = lines(2)});
+  serve({.records = numbered_lines(2)});
 
   const Outcome outcome = muster({"run", "--name", "a", "--", "true"});
 
@@ -83,7 +83,7 @@ TEST_F(Cli, RunGivesTheExitCodeOfAFailedJobAndSaysWhy) {
 
 TEST_F(Cli, AFollowThatBreaksOffGoesOnWithNothingLostAndNothingTwice) {
   for (int cut = 0; cut <= 5; ++cut) {
-    serve({.records = lines(5), .break_after = cut});
+    serve({.records = numbered_lines(5), .break_after = cut});
     EXPECT_EQ(muster({"run", "--name", "a", "--no-prefix", "--", "true"}).out,
               "line 0\nline 1\nline 2\nline 3\nline 4\n")
         << "broken after " << cut;
@@ -93,7 +93,7 @@ TEST_F(Cli, AFollowThatBreaksOffGoesOnWithNothingLostAndNothingTwice) {
 }
 
 TEST_F(Cli, CtrlCStopsAJobThatRunsInTheForeground) {
-  serve({.records = lines(1), .signal = SIGINT, .runs_on = true, .exit_code = 143});
+  serve({.records = numbered_lines(1), .signal = SIGINT, .runs_on = true, .exit_code = 143});
 
   const Outcome outcome = muster({"run", "--name", "a", "--", "sleep", "100"});
 
@@ -116,7 +116,7 @@ TEST_F(Cli, CtrlCLeavesAJobThatIsOnlyFollowed) {
 }
 
 TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
-  serve({.records = lines(1), .runs_on = true});
+  serve({.records = numbered_lines(1), .runs_on = true});
   const base::UniqueFd before(::dup(STDOUT_FILENO));
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -132,7 +132,7 @@ TEST_F(Cli, AJobInTheForegroundIsStoppedWhenItsOutputGoesNowhere) {
 }
 
 TEST_F(Cli, LogsPrintWhatIsThereAndSayNothingElse) {
-  serve({.records = lines(2)});
+  serve({.records = numbered_lines(2)});
   muster({"submit", "single", "a", "--", "true"});
 
   const Outcome outcome = muster({"logs", "a"});
@@ -143,7 +143,7 @@ TEST_F(Cli, LogsPrintWhatIsThereAndSayNothingElse) {
 }
 
 TEST_F(Cli, LogsAsJsonAreTheRecordsOfTheApi) {
-  job::LogRecord record = lines(1).front();
+  job::LogRecord record = numbered_lines(1).front();
   record.text = "caf\xc3\xa9 \"x\"\x1b";
   record.rank = 2;
   serve({.records = {record}});
@@ -159,7 +159,7 @@ TEST_F(Cli, LogsAsJsonAreTheRecordsOfTheApi) {
 }
 
 TEST_F(Cli, LogsArePassedOnLineByLineWhereNobodyReadsThemOnATerminal) {
-  const job::LogRecord again = lines(1).front();
+  const job::LogRecord again = numbered_lines(1).front();
   serve({.records = {again, again, again}});
   muster({"submit", "single", "a", "--", "true"});
 

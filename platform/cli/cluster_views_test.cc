@@ -5,6 +5,7 @@
 #include "cli/live_screen.h"
 #include "cli/node_view.h"
 #include "cli/project_view.h"
+#include "cli/test_now.h"
 #include "cli/top_view.h"
 #include "cli/waiting_view.h"
 
@@ -12,8 +13,6 @@ namespace muster::cli {
 namespace {
 
 using std::chrono::seconds;
-
-const base::Time kNow = base::FakeClock().now();
 
 job::ProjectStatus project(const std::string& name, const std::string& parent, int64_t gpus) {
   job::ProjectStatus status;

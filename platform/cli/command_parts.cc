@@ -1,16 +1,13 @@
 #include "cli/command_parts.h"
 
 #include <iterator>
-#include <limits>
 #include <utility>
 
 namespace muster::cli {
 
 namespace {
 
-constexpr size_t kAny = std::numeric_limits<size_t>::max();
-
-Positionals names(Offer offer, size_t least, size_t most) {
+Positionals name_positionals(Offer offer, size_t least, size_t most) {
   return {.name = "NAME", .least = least, .most = most, .choices = {}, .offer = offer};
 }
 
@@ -37,20 +34,24 @@ Flags list_output_flag() {
   return output_flag({"table", "json", "yaml", "names"});
 }
 
+Flags task_flag(const std::string& help) {
+  return {{.name = "--task", .value = "TASK", .help = help}};
+}
+
 Positionals new_name() {
-  return names(Offer::kNothing, 1, 1);
+  return name_positionals(Offer::kNothing, 1, 1);
 }
 Positionals one_of(Offer offer) {
-  return names(offer, 1, 1);
+  return name_positionals(offer, 1, 1);
 }
 Positionals some_of(Offer offer) {
-  return names(offer, 1, kAny);
+  return name_positionals(offer, 1, kAnyNumber);
 }
 Positionals any_of(Offer offer) {
-  return names(offer, 0, kAny);
+  return name_positionals(offer, 0, kAnyNumber);
 }
 Positionals maybe_one_of(Offer offer) {
-  return names(offer, 0, 1);
+  return name_positionals(offer, 0, 1);
 }
 
 }  // namespace muster::cli

@@ -3,6 +3,7 @@
 // Pure; for command_tree.cc and its neighbours alone.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,18 @@ namespace muster::cli {
 
 using Flags = std::vector<Flag>;
 
+/// Of positionals: `most`, where there may be any number.
+inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+
 Flags operator+(Flags left, Flags right);
 
 /// --output; the first of `formats` is what is printed without it.
 Flags output_flag(std::vector<std::string> formats = {"table", "json", "yaml"});
 /// The formats of what lists: with the names alone, for scripts and completion.
 Flags list_output_flag();
+
+/// --task, where a job has several.
+Flags task_flag(const std::string& help);
 
 Positionals new_name();
 Positionals one_of(Offer offer);

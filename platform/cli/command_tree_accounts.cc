@@ -19,7 +19,7 @@ Flags role_flags() {
            .repeats = true}};
 }
 
-Flags of_project_flag() {
+Flags secret_project_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
            .help = "whose secret it is (default: the project in use)",
@@ -153,27 +153,28 @@ Command token() {
 }
 
 Command secret() {
-  return {.name = "secret",
-          .help = "what jobs of a project need and nobody should read: set, list, delete",
-          .commands = {
-              {.name = "set",
-               .help = "keep a secret; its value is asked for, or comes on standard input",
-               .positionals = new_name(),
-               .flags = of_project_flag() + Flags{{.name = "--from-file",
+  return {
+      .name = "secret",
+      .help = "what jobs of a project need and nobody should read: set, list, delete",
+      .commands = {
+          {.name = "set",
+           .help = "keep a secret; its value is asked for, or comes on standard input",
+           .positionals = new_name(),
+           .flags = secret_project_flag() + Flags{{.name = "--from-file",
                                                    .value = "FILE",
                                                    .help = "its value is the content of this file",
                                                    .offer = Offer::kFiles}},
-               .example = "muster secret set API_KEY --project team-a < key.txt"},
-              {.name = "list",
-               .alias = "ls",
-               .help = "the names of a project's secrets, and who set them when",
-               .flags = of_project_flag() + list_output_flag()},
-              {.name = "delete",
-               .alias = "rm",
-               .help = "remove secrets",
-               .positionals = {.name = "NAME", .least = 1, .most = some_of(Offer::kNothing).most},
-               .flags = of_project_flag() + ignore_missing_flag("a secret")},
-          }};
+           .example = "muster secret set API_KEY --project team-a < key.txt"},
+          {.name = "list",
+           .alias = "ls",
+           .help = "the names of a project's secrets, and who set them when",
+           .flags = secret_project_flag() + list_output_flag()},
+          {.name = "delete",
+           .alias = "rm",
+           .help = "remove secrets",
+           .positionals = {.name = "NAME", .least = 1, .most = some_of(Offer::kNothing).most},
+           .flags = secret_project_flag() + ignore_missing_flag("a secret")},
+      }};
 }
 
 Command audit() {

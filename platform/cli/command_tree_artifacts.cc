@@ -1,15 +1,8 @@
 // artifacts: what jobs leave in their artifacts folders.
-#include <limits>
 
 #include "cli/command_parts.h"
 
 namespace muster::cli {
-
-namespace {
-
-constexpr size_t kAny = std::numeric_limits<size_t>::max();
-
-}  // namespace
 
 Command artifacts() {
   Command list{.name = "list",
@@ -23,7 +16,7 @@ Command artifacts() {
               .help = "fetch them, or only some; what has come already does not come again",
               .positionals = {.name = "NAME [PATH...]",
                               .least = 1,
-                              .most = kAny,
+                              .most = kAnyNumber,
                               .choices = {},
                               .offer = Offer::kJobs},
               .flags = Flags{{.name = "--to",

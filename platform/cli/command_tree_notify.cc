@@ -5,7 +5,7 @@ namespace muster::cli {
 
 namespace {
 
-Flags of_project_flag() {
+Flags notify_project_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
            .help = "whose jobs are meant (default: the project in use)",
@@ -16,11 +16,11 @@ Positionals one_id() {
   return {.name = "ID", .least = 1, .most = 1};
 }
 
-Command add() {
+Command notify_add() {
   return {.name = "add",
           .help = "have an address told by a signed request when jobs begin or end; prints the key",
           .positionals = {.name = "URL", .least = 1, .most = 1},
-          .flags = of_project_flag() +
+          .flags = notify_project_flag() +
                    Flags{{.name = "--on",
                           .value = "WHAT,...",
                           .help = "of started, requeued, succeeded, failed, stopped; or all "
@@ -46,33 +46,33 @@ Command notify() {
       .name = "notify",
       .help = "who is told when jobs begin and end: add, list, remove, rotate, test, dead, retry",
       .commands = {
-          add(),
+          notify_add(),
           {.name = "list",
            .alias = "ls",
            .help = "who is told of what",
-           .flags = of_project_flag() + list_output_flag()},
+           .flags = notify_project_flag() + list_output_flag()},
           {.name = "remove",
            .alias = "rm",
            .help = "tell it no more",
            .positionals = {.name = "ID", .least = 1, .most = some_of(Offer::kNothing).most},
-           .flags =
-               of_project_flag() + Flags{{.name = "--ignore-missing",
-                                          .help = "a subscription that is not there is no error"}}},
+           .flags = notify_project_flag() +
+                    Flags{{.name = "--ignore-missing",
+                           .help = "a subscription that is not there is no error"}}},
           {.name = "rotate",
            .help = "make a new key; the old one signs nothing any more",
            .positionals = one_id(),
-           .flags = of_project_flag() + output_flag()},
+           .flags = notify_project_flag() + output_flag()},
           {.name = "test",
            .help = "send a ping now, and show what is answered",
            .positionals = one_id(),
-           .flags = of_project_flag() + output_flag()},
+           .flags = notify_project_flag() + output_flag()},
           {.name = "dead",
            .help = "what could not be delivered, why, and since when",
-           .flags = of_project_flag() + list_output_flag()},
+           .flags = notify_project_flag() + list_output_flag()},
           {.name = "retry",
            .help = "try dead letters again",
            .positionals = {.name = "ID", .least = 0, .most = some_of(Offer::kNothing).most},
-           .flags = of_project_flag() + Flags{{.name = "--all", .help = "all of them"}}},
+           .flags = notify_project_flag() + Flags{{.name = "--all", .help = "all of them"}}},
       }};
 }
 

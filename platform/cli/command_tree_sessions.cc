@@ -5,10 +5,6 @@ namespace muster::cli {
 
 namespace {
 
-Flags task_flag(const std::string& help) {
-  return {{.name = "--task", .value = "TASK", .help = help}};
-}
-
 Flags wait_flag() {
   return {{.name = "--wait",
            .value = "TIME",

@@ -38,7 +38,7 @@ std::string change_text(What what, const job::Node& node) {
   return "cordoned " + node.name + "; " + jobs + (count == 1 ? " goes" : " go") + " on there\n";
 }
 
-Result<ClusterView> look(Connection& connection) {
+Result<ClusterView> read_cluster(Connection& connection) {
   ClusterView view{.now = base::SystemClock().now()};
   MUSTER_TRY(view.nodes, connection.call([](api::Client& client) { return client.nodes(); }));
   MUSTER_TRY(view.projects, connection.call([](api::Client& client) { return client.projects(); }));
@@ -50,7 +50,7 @@ Result<ClusterView> look(Connection& connection) {
 Result<int> watch(Connection& connection, std::chrono::milliseconds interval) {
   LiveScreen screen;
   do {
-    MUSTER_TRY(const ClusterView view, look(connection));
+    MUSTER_TRY(const ClusterView view, read_cluster(connection));
     if (!screen.show(top_picture(view, screen.size()))) return kExitBrokenPipe;
   } while (screen.wait(interval));
   return kExitDone;
@@ -98,7 +98,7 @@ Result<int> execute(const TopCommand& command, const Hooks& hooks) {
   if (!command.once && terminal_of(STDOUT_FILENO).is_terminal) {
     return watch(connection, command.interval);
   }
-  MUSTER_TRY(const ClusterView view, look(connection));
+  MUSTER_TRY(const ClusterView view, read_cluster(connection));
   MUSTER_CHECK(show(top_picture(view, {})));
   return kExitDone;
 }

@@ -141,7 +141,8 @@ Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
 }
 
 /// Under the name, or under the first with a number behind it that is free, where none was given.
-Result<job::Job> submit(Connection& connection, job::JobSpec spec, const ConvertCommand& command) {
+Result<job::Job> submit_converted(Connection& connection, job::JobSpec spec,
+                                  const ConvertCommand& command) {
   const std::string name = spec.name;
   for (int number = 2;; ++number) {
     auto job = connection.call(
@@ -184,7 +185,7 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const bool wanted, is_wanted(command, choice, spec));
   if (!wanted) return kExitInterrupted;
   tell_what_stays_behind(spec);
-  MUSTER_TRY(const job::Job made, submit(connection, spec, command));
+  MUSTER_TRY(const job::Job made, submit_converted(connection, spec, command));
   std::cerr << "muster: job '" << made.spec.name << "' submitted; to follow it: muster logs -f "
             << made.spec.name << std::endl;
   if (!command.keep && !job::is_final(job.phase)) {

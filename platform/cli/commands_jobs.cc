@@ -9,10 +9,6 @@ namespace muster::cli {
 
 namespace {
 
-base::Time now() {
-  return base::SystemClock().now();
-}
-
 std::string stop_text(const job::Job& job) {
   if (!job::is_final(job.phase)) return "stopping " + job.spec.name + "\n";
   return job.spec.name + " has ended: " + std::string(job::to_string(job.phase)) + "\n";
@@ -34,8 +30,9 @@ Result<int> execute(const ListCommand& command, const Hooks& hooks) {
   const api::JobQuery query{.project = command.project, .labels = command.labels};
   MUSTER_TRY(const std::vector<job::Job> jobs,
              connection.call([&](api::Client& client) { return client.list_all(query); }));
-  const std::string text =
-      command.output == Output::kNames ? names_of(jobs) : job_table(jobs, now());
+  const std::string text = command.output == Output::kNames
+                               ? names_of(jobs)
+                               : job_table(jobs, base::SystemClock().now());
   MUSTER_CHECK(show(command.output, text, api::jobs_to_json(jobs)));
   return kExitDone;
 }
@@ -46,7 +43,8 @@ Result<int> execute(const GetCommand& command, const Hooks& hooks) {
              connection.call([&](api::Client& client) { return client.get(command.name); }));
   const std::string use =
       command.output == Output::kTable ? use_section(connection, job) : std::string();
-  MUSTER_CHECK(show(command.output, job_page(job, now()) + use, api::job_to_json(job)));
+  MUSTER_CHECK(
+      show(command.output, job_page(job, base::SystemClock().now()) + use, api::job_to_json(job)));
   return kExitDone;
 }
 

@@ -35,19 +35,20 @@ struct Measured {
   Series series;
 };
 
-Result<Series> ask(Connection& connection, const std::string& name, const job::MetricQuery& query) {
+Result<Series> read_series(Connection& connection, const std::string& name,
+                           const job::MetricQuery& query) {
   return connection.call([&](api::Client& client) { return client.metrics(name, query); });
 }
 
 /// The job first: what comes between the two is then in the values, and the end of a job is told
 /// only where all of its values were.
-Result<Measured> look(Connection& connection, const MetricsCommand& command) {
+Result<Measured> read_measured(Connection& connection, const MetricsCommand& command) {
   Measured measured;
   MUSTER_TRY(measured.job,
              connection.call([&](api::Client& client) { return client.get(command.name); }));
   job::MetricQuery query = command.query;
   query.last = query.metrics.empty();
-  MUSTER_TRY(measured.series, ask(connection, measured.job.id, query));
+  MUSTER_TRY(measured.series, read_series(connection, measured.job.id, query));
   return measured;
 }
 
@@ -78,8 +79,8 @@ Result<void> check_metrics(Connection& connection, const MetricsCommand& command
   const std::vector<std::string> there = metrics_in(measured.series);
   for (const std::string& metric : command.query.metrics) {
     if (std::binary_search(there.begin(), there.end(), metric)) continue;
-    MUSTER_TRY(const Series all,
-               ask(connection, measured.job.id, {.task = command.query.task, .last = true}));
+    MUSTER_TRY(const Series all, read_series(connection, measured.job.id,
+                                             {.task = command.query.task, .last = true}));
     const std::vector<std::string> known = metrics_in(all);
     // There, but not within the time that is asked for: that is an empty picture, and no typo.
     if (std::binary_search(known.begin(), known.end(), metric)) continue;
@@ -166,7 +167,7 @@ Result<int> follow_picture(Connection& connection, const MetricsCommand& command
   {
     LiveScreen screen;
     do {
-      MUSTER_TRY(measured, look(connection, command));
+      MUSTER_TRY(measured, read_measured(connection, command));
       if (!screen.show(picture(command, measured, screen.size()))) return kExitBrokenPipe;
     } while (!job::is_final(measured.job.phase) && screen.wait(kLookAgain));
   }
@@ -183,7 +184,7 @@ class CsvFollower {
   Result<int> run() {
     if (!show(kMetricsCsvHead)) return kExitBrokenPipe;
     while (true) {
-      MUSTER_TRY(const Measured measured, look(connection_, command_));
+      MUSTER_TRY(const Measured measured, read_measured(connection_, command_));
       if (!show(lines_of_new(measured.series))) return kExitBrokenPipe;
       if (job::is_final(measured.job.phase)) return kExitDone;
       if (interrupted()) return kExitInterrupted;
@@ -230,7 +231,7 @@ Result<int> execute(const MetricsCommand& command, const Hooks& hooks) {
     return needs_terminal();
   }
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  MUSTER_TRY(const Measured measured, look(connection, command));
+  MUSTER_TRY(const Measured measured, read_measured(connection, command));
   MUSTER_CHECK(check_metrics(connection, command, measured));
   if (command.follow) {
     return is_csv ? CsvFollower(connection, command).run() : follow_picture(connection, command);

@@ -3,11 +3,11 @@
 
 #include <iostream>
 
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/fields.h"
 #include "cli/report.h"
 #include "cli/table.h"
+#include "cli/time_words.h"
 #include "cli/typed_input.h"
 
 namespace muster::cli {
@@ -19,10 +19,6 @@ using job::Subscription;
 
 constexpr size_t kMostUrlBytes = 4 << 10;
 
-std::string moment(base::Time time) {
-  return base::to_rfc3339(time, 0);
-}
-
 std::string what_of(const Subscription& subscription) {
   std::string text;
   for (const job::Happening happening : subscription.on) {
@@ -32,7 +28,7 @@ std::string what_of(const Subscription& subscription) {
 }
 
 /// "train-* team=vision", or "all".
-std::string jobs_of(const Subscription& subscription) {
+std::string job_filter_words(const Subscription& subscription) {
   std::string text = subscription.job;
   for (const auto& [name, value] : subscription.labels) {
     text += (text.empty() ? "" : " ") + name + (value.empty() ? "" : "=" + value);
@@ -43,8 +39,9 @@ std::string jobs_of(const Subscription& subscription) {
 std::string table_of(const std::vector<Subscription>& subscriptions) {
   Table table({{"ID"}, {"ON"}, {"JOBS"}, {"LINES"}, {"URL"}, {"BY"}, {"STATE"}});
   for (const Subscription& each : subscriptions) {
-    table.add({each.id, what_of(each), jobs_of(each), each.with_lines ? "yes" : "no", each.url,
-               each.created_by, each.gone ? "gone since " + moment(*each.gone) : "told"});
+    table.add({each.id, what_of(each), job_filter_words(each), each.with_lines ? "yes" : "no",
+               each.url, each.created_by,
+               each.gone ? "gone since " + moment_words(*each.gone) : "told"});
   }
   return table.to_string();
 }
@@ -53,7 +50,8 @@ std::string table_of(const std::vector<Delivery>& letters) {
   Table table({{"ID"}, {"SUBSCRIPTION"}, {"EVENT"}, {"JOB"}, {"SINCE"}, {"TRIES", true}, {"WHY"}});
   for (const Delivery& each : letters) {
     table.add({each.id, each.subscription, std::string(job::to_string(each.happening)), each.job,
-               each.dead ? moment(*each.dead) : "-", std::to_string(each.attempts), each.fault});
+               each.dead ? moment_words(*each.dead) : "-", std::to_string(each.attempts),
+               each.fault});
   }
   return table.to_string();
 }

@@ -35,8 +35,8 @@ Result<std::optional<std::string>> secret_value(const SecretSetCommand& command)
 }
 
 /// As many as were asked for, a page at a time.
-Result<std::vector<access::AuditRecord>> read_audit(Connection& connection,
-                                                    access::AuditQuery query) {
+Result<std::vector<access::AuditRecord>> fetch_audit_records(Connection& connection,
+                                                             access::AuditQuery query) {
   constexpr int kPage = 500;
   std::vector<access::AuditRecord> records;
   int left = query.limit;
@@ -91,7 +91,8 @@ Result<int> execute(const SecretDeleteCommand& command, const Hooks& hooks) {
 
 Result<int> execute(const AuditCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const std::vector<access::AuditRecord> records, read_audit(connection, command.query));
+  MUSTER_TRY(const std::vector<access::AuditRecord> records,
+             fetch_audit_records(connection, command.query));
   MUSTER_CHECK(show(command.output, audit_table(records), api::audit_to_json(records)));
   return kExitDone;
 }

@@ -16,7 +16,6 @@ namespace muster::cli {
 namespace {
 
 using base::ErrorCode;
-using How = SessionEnd::How;
 
 void say(const std::string& line) {
   std::cerr << "muster: " << line << std::endl;
@@ -83,13 +82,13 @@ Result<int> sit_before(Connection& connection, const AttachCommand& command,
                          .greeting = greeting(command, target, types && target.job.spec.terminal)};
   if (command.from_start) MUSTER_CHECK(show_past(connection, target));
   MUSTER_TRY(const SessionEnd end, run_session(**socket, wish));
-  if (end.how == How::kServerGone) {
+  if (end.how == SessionEnd::How::kServerGone) {
     return base::Error{.code = ErrorCode::kUnavailable,
                        .what = "the server went away; the job goes on: " + again("attach", target) +
                                " comes back to it"};
   }
-  if (end.how == How::kDetached) return left(target);
-  if (end.how == How::kInterrupted) {
+  if (end.how == SessionEnd::How::kDetached) return left(target);
+  if (end.how == SessionEnd::How::kInterrupted) {
     left(target);
     return exit_code_of(end);
   }

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string text_of(const StoreReport& report) {
+std::string report_text(const StoreReport& report) {
   std::vector<std::pair<std::string, std::string>> lines{
       {"SCHEMA", std::to_string(report.schema_version)}};
   for (const auto& [what, count] : report.counts) lines.emplace_back(what, std::to_string(count));
@@ -48,7 +48,7 @@ Result<StoreReport> report_of(const StoreCommand& command, const ServeOptions& o
 Result<int> execute(const StoreCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const ServeOptions options, read_server_options(with_usual_file(command.source)));
   MUSTER_TRY(const StoreReport report, report_of(command, options, hooks));
-  MUSTER_CHECK(show(command.output, text_of(report), json_of(report)));
+  MUSTER_CHECK(show(command.output, report_text(report), json_of(report)));
   return report.faults.empty() ? kExitDone : kExitFailed;
 }
 

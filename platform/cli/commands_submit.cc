@@ -60,8 +60,8 @@ base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
   return error;
 }
 
-Result<job::Job> submit(Connection& connection, const job::JobSpec& spec, const std::string& key,
-                        const Hooks& hooks) {
+Result<job::Job> submit_job(Connection& connection, const job::JobSpec& spec,
+                            const std::string& key, const Hooks& hooks) {
   auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
   if (job) return job;
   return with_origin_of_project(std::move(job).error(), spec, hooks);
@@ -105,7 +105,7 @@ Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, 
   MUSTER_TRY(Connection connection, connect(hooks));
   // From before the submit, so that no Ctrl-C falls between it and the follow.
   Interrupts interrupts;
-  MUSTER_TRY(const job::Job job, submit(connection, spec, key, hooks));
+  MUSTER_TRY(const job::Job job, submit_job(connection, spec, key, hooks));
   connection.set_project(job.spec.project);
   const FollowRequest request{
       .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
@@ -151,7 +151,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& given) {
                              hooks);
   }
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const job::Job job, submit(connection, spec, command.idempotency_key, hooks));
+  MUSTER_TRY(const job::Job job, submit_job(connection, spec, command.idempotency_key, hooks));
   MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
   if (command.output == Output::kTable) {
     std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;

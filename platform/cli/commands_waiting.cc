@@ -12,12 +12,8 @@ namespace muster::cli {
 
 namespace {
 
-base::Time now() {
-  return base::SystemClock().now();
-}
-
 /// All jobs, those of a project, or the one that is named.
-Result<std::vector<job::Job>> jobs_of(Connection& connection, const EventsCommand& command) {
+Result<std::vector<job::Job>> jobs_asked_for(Connection& connection, const EventsCommand& command) {
   if (command.name) {
     MUSTER_TRY(job::Job job,
                connection.call([&](api::Client& client) { return client.get(*command.name); }));
@@ -99,8 +95,9 @@ Result<int> execute(const QueueCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   MUSTER_TRY(const std::vector<job::Job> jobs,
              connection.call([](api::Client& client) { return client.queue(); }));
-  const std::string text =
-      command.output == Output::kNames ? names_of(jobs) : queue_table(jobs, now());
+  const std::string text = command.output == Output::kNames
+                               ? names_of(jobs)
+                               : queue_table(jobs, base::SystemClock().now());
   MUSTER_CHECK(show(command.output, text, api::jobs_to_json(jobs)));
   return kExitDone;
 }
@@ -109,7 +106,7 @@ Result<int> execute(const ExplainCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const job::Explanation explanation,
              connection.call([&](api::Client& client) { return client.explain(command.name); }));
-  MUSTER_CHECK(show(command.output, explanation_page(explanation, now()),
+  MUSTER_CHECK(show(command.output, explanation_page(explanation, base::SystemClock().now()),
                     api::explanation_to_json(explanation)));
   return kExitDone;
 }
@@ -117,7 +114,7 @@ Result<int> execute(const ExplainCommand& command, const Hooks& hooks) {
 Result<int> execute(const EventsCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   if (command.follow) return EventFollower(command, connection).run();
-  MUSTER_TRY(const std::vector<job::Job> jobs, jobs_of(connection, command));
+  MUSTER_TRY(const std::vector<job::Job> jobs, jobs_asked_for(connection, command));
   const std::vector<JobEvent> events = merged_events(jobs);
   MUSTER_CHECK(show(command.output, event_table(events), events_json(events)));
   return kExitDone;

@@ -8,20 +8,14 @@ namespace {
 
 using base::shell_quoted;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 /// The statement that fills COMPREPLY with what may stand in a place.
-std::string offer(Offer kind, const std::vector<std::string>& choices) {
+std::string bash_offer(Offer kind, const std::vector<std::string>& choices) {
   const auto compgen = [](const std::string& what) {
     return "COMPREPLY=($(compgen " + what + " -- \"$cur\"))";
   };
   switch (kind) {
     case Offer::kChoices:
-      return compgen("-W " + shell_quoted(joined(choices)));
+      return compgen("-W " + shell_quoted(base::joined(choices, " ")));
     case Offer::kFiles:
       return "compopt -o filenames; " + compgen("-f");
     case Offer::kFolders:
@@ -44,19 +38,19 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
 std::string flag_cases(const Command& root) {
   std::string text;
   for (const auto& [at, command] : places_in(root)) {
-    text +=
-        "      " + shell_quoted(at) + ") " + offer(Offer::kChoices, flag_names(*command)) + " ;;\n";
+    text += "      " + shell_quoted(at) + ") " + bash_offer(Offer::kChoices, flag_names(*command)) +
+            " ;;\n";
   }
   return text;
 }
 
-std::string word_cases(const Command& root) {
+std::string bash_word_cases(const Command& root) {
   std::string text;
   for (const auto& [at, command] : places_in(root)) {
     const Positionals& positionals = command->positionals;
     const std::string words = command->commands.empty()
-                                  ? offer(positionals.offer, positionals.choices)
-                                  : offer(Offer::kChoices, command_names(*command));
+                                  ? bash_offer(positionals.offer, positionals.choices)
+                                  : bash_offer(Offer::kChoices, command_names(*command));
     text += "    " + shell_quoted(at) + ") " + words + " ;;\n";
   }
   return text;
@@ -84,7 +78,7 @@ _muster() {
          R"(    esac
   done
   case "$at:$prev" in
-)" + value_cases(root, offer) +
+)" + value_cases(root, bash_offer) +
          R"(  esac
   if [[ "$cur" == -* ]]; then
     case "$at" in
@@ -93,7 +87,7 @@ _muster() {
     return
   fi
   case "$at" in
-)" + word_cases(root) +
+)" + bash_word_cases(root) +
          R"(  esac
 }
 complete -F _muster muster

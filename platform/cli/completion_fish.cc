@@ -8,7 +8,7 @@ namespace {
 using base::shell_quoted;
 
 /// The options of `complete` that say what may stand in a place.
-std::string offer(Offer kind, const std::vector<std::string>& choices) {
+std::string fish_offer(Offer kind, const std::vector<std::string>& choices) {
   switch (kind) {
     case Offer::kChoices: {
       std::string words;
@@ -34,7 +34,7 @@ std::string offer(Offer kind, const std::vector<std::string>& choices) {
   return "";
 }
 
-std::string step_cases(const Command& root) {
+std::string fish_step_cases(const Command& root) {
   std::string text;
   for (const Step& step : steps_in(root)) {
     text += "            case " + shell_quoted(step.at + ":" + step.word) + "\n" +
@@ -43,7 +43,7 @@ std::string step_cases(const Command& root) {
   return text;
 }
 
-std::string lines_of(const Place& place) {
+std::string complete_lines(const Place& place) {
   const std::string begin =
       "complete -c muster -n " + shell_quoted("__muster_is \"" + place.at + "\"");
   std::string text;
@@ -52,13 +52,13 @@ std::string lines_of(const Place& place) {
   }
   const Positionals& positionals = place.command->positionals;
   if (positionals.offer != Offer::kNothing) {
-    text += begin + offer(positionals.offer, positionals.choices) + "\n";
+    text += begin + fish_offer(positionals.offer, positionals.choices) + "\n";
   }
   for (const Flag& flag : place.command->flags) {
     if (flag.hidden) continue;
     text += begin + " -l " + flag.name.substr(2);
     if (!flag.letter.empty()) text += " -s " + flag.letter.substr(1);
-    if (!flag.is_switch()) text += " -r" + offer(flag.offer, flag.choices);
+    if (!flag.is_switch()) text += " -r" + fish_offer(flag.offer, flag.choices);
     text += " -d " + shell_quoted(flag.help) + "\n";
   }
   return text;
@@ -76,7 +76,7 @@ function __muster_at
             return
         end
         switch "$at:$word"
-)" + step_cases(root) +
+)" + fish_step_cases(root) +
                      R"(        end
     end
     echo "$at"
@@ -87,7 +87,7 @@ end
 complete -c muster -f
 complete -c muster -n '__muster_is program' -F -a '(__fish_complete_command)'
 )";
-  for (const Place& place : places_in(root)) text += lines_of(place);
+  for (const Place& place : places_in(root)) text += complete_lines(place);
   return text;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using base::shell_quoted;
 
-std::string offer(Offer kind, const std::vector<std::string>& choices) {
+std::string zsh_offer(Offer kind, const std::vector<std::string>& choices) {
   switch (kind) {
     case Offer::kChoices: {
       std::string text = "compadd --";
@@ -40,7 +40,7 @@ std::string described(const std::string& word, const std::string& help) {
   return " " + shell_quoted(word + ":" + help);
 }
 
-std::string word_cases(const Command& root) {
+std::string zsh_word_cases(const Command& root) {
   std::string text;
   for (const auto& [at, command] : places_in(root)) {
     text += "    (" + shell_quoted(at) + ")\n      entries=(";
@@ -50,7 +50,7 @@ std::string word_cases(const Command& root) {
     text += " )\n      [[ ${words[CURRENT]} == -* ]] && _describe -o flag entries && return\n";
     if (command->commands.empty()) {
       const Positionals& positionals = command->positionals;
-      text += "      " + offer(positionals.offer, positionals.choices) + " ;;\n";
+      text += "      " + zsh_offer(positionals.offer, positionals.choices) + " ;;\n";
       continue;
     }
     text += "      entries=(";
@@ -81,10 +81,10 @@ _muster() {
          R"(    esac
   done
   case "$at:${words[CURRENT-1]}" in
-)" + value_cases(root, offer) +
+)" + value_cases(root, zsh_offer) +
          R"(  esac
   case "$at" in
-)" + word_cases(root) +
+)" + zsh_word_cases(root) +
          R"(  esac
 }
 if [[ "${funcstack[1]}" == _muster ]]; then

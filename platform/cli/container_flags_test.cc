@@ -14,22 +14,19 @@ namespace {
 using job::LaunchBy;
 using job::PullPolicy;
 
-const Caller kAda{.folder = "/home/ada",
-                  .environment = {{"PATH", "/opt/venv/bin:/bin"}, {"HOME", "/home/ada"}}};
+const Caller kAdaInVenv{.folder = "/home/ada",
+                        .environment = {{"PATH", "/opt/venv/bin:/bin"}, {"HOME", "/home/ada"}}};
 
-Words mpi_with(Words more) {
-  Words words{"submit", "mpi", "a", "-n", "2"};
-  words.insert(words.end(), more.begin(), more.end());
-  words.insert(words.end(), {"--", "./train"});
-  return words;
+Words mpi_with(const Words& more) {
+  return with_program({"submit", "mpi", "a", "-n", "2"}, more);
 }
 
-job::JobSpec submitted(Words more) {
-  return parsed_by<SubmitCommand>(kAda, mpi_with(std::move(more))).spec;
+job::JobSpec submitted_mpi(const Words& more) {
+  return parsed_by<SubmitCommand>(kAdaInVenv, mpi_with(more)).spec;
 }
 
 TEST(ContainerFlags, OfAJobWithoutThemAreTheStricterOnes) {
-  const job::JobSpec spec = submitted({"-i", "train:3"});
+  const job::JobSpec spec = submitted_mpi({"-i", "train:3"});
 
   EXPECT_EQ(spec.image, "train:3");
   EXPECT_EQ(spec.user, "");
@@ -40,27 +37,27 @@ TEST(ContainerFlags, OfAJobWithoutThemAreTheStricterOnes) {
 }
 
 TEST(ContainerFlags, SayWhoRunsWhatAndHowFarItIsSetApart) {
-  const job::JobSpec spec = submitted({"--image",
-                                       "r.example.com/train:3",
-                                       "--user",
-                                       "1000:video",
-                                       "--registry-username",
-                                       "ada",
-                                       "--registry-secret",
-                                       "PULL",
-                                       "--registry-server",
-                                       "r.example.com",
-                                       "--writable-root",
-                                       "--allow-new-privileges",
-                                       "--cap-add",
-                                       "CAP_SYS_PTRACE",
-                                       "--cap-add",
-                                       "ipc_lock",
-                                       "--shm-size",
-                                       "8G",
-                                       "--keep-entrypoint",
-                                       "--launch",
-                                       "agent"});
+  const job::JobSpec spec = submitted_mpi({"--image",
+                                           "r.example.com/train:3",
+                                           "--user",
+                                           "1000:video",
+                                           "--registry-username",
+                                           "ada",
+                                           "--registry-secret",
+                                           "PULL",
+                                           "--registry-server",
+                                           "r.example.com",
+                                           "--writable-root",
+                                           "--allow-new-privileges",
+                                           "--cap-add",
+                                           "CAP_SYS_PTRACE",
+                                           "--cap-add",
+                                           "ipc_lock",
+                                           "--shm-size",
+                                           "8G",
+                                           "--keep-entrypoint",
+                                           "--launch",
+                                           "agent"});
 
   EXPECT_EQ(spec.image, "r.example.com/train:3");
   EXPECT_EQ(spec.user, "1000:video");
@@ -80,13 +77,14 @@ TEST(ContainerFlags, TheImageIsFetchedInOurWordsOrInThoseOfKubernetes) {
       {"never", PullPolicy::kNever},          {"IfNotPresent", PullPolicy::kIfMissing},
       {"Always", PullPolicy::kAlways},        {"Never", PullPolicy::kNever}};
   for (const auto& [word, policy] : table) {
-    EXPECT_EQ(submitted({"-i", "a", "--image-pull-policy", word}).container.pull, policy) << word;
+    EXPECT_EQ(submitted_mpi({"-i", "a", "--image-pull-policy", word}).container.pull, policy)
+        << word;
   }
 }
 
 TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
   const std::string told = refusal_by(
-      kAda,
+      kAdaInVenv,
       mpi_with({"-i", "Train", "--user", "a b", "--registry-username", "ada", "--image-pull-policy",
                 "alway", "--cap-add", "SYS_PTRAC", "--shm-size", "1K", "--launch", "shh"}));
 
@@ -106,7 +104,7 @@ TEST(ContainerFlags, EachFaultIsToldUnderItsFlag) {
 
 TEST(ContainerFlags, WhatIsOfAnImageIsRefusedWithoutOne) {
   const std::string told =
-      refusal_by(kAda, mpi_with({"--user", "ada", "--shm-size", "1G", "--keep-entrypoint"}));
+      refusal_by(kAdaInVenv, mpi_with({"--user", "ada", "--shm-size", "1G", "--keep-entrypoint"}));
 
   for (const char* line : {"--user: 'ada' is of an image, and the job names none",
                            "--shm-size: is of tasks that run in an image",
@@ -118,24 +116,24 @@ TEST(ContainerFlags, WhatIsOfAnImageIsRefusedWithoutOne) {
 TEST(ContainerFlags, OnlyAnMpiJobIsLaunchedOneWayOrTheOther) {
   const auto launch = [](Words words) {
     words.insert(words.end(), {"--launch", "agent", "--", "./train"});
-    return parsed_by<RunCommand>(kAda, words).spec.launch;
+    return parsed_by<RunCommand>(kAdaInVenv, words).spec.launch;
   };
   EXPECT_EQ(launch({"run", "-n", "2"}), LaunchBy::kAgent);
-  EXPECT_NE(refusal_by(kAda, {"run", "--launch", "agent", "--", "ls"})
+  EXPECT_NE(refusal_by(kAdaInVenv, {"run", "--launch", "agent", "--", "ls"})
                 .find("--launch only an mpi job has a launcher that starts ranks"),
             std::string::npos);
 }
 
 TEST(ContainerFlags, WhatTheShellBringsAlongIsNotedWhereThereIsAnImage) {
-  const job::JobSpec plain = submitted({"-i", "train:3"});
+  const job::JobSpec plain = submitted_mpi({"-i", "train:3"});
   EXPECT_EQ(job::inherited_variables(plain), (std::set<std::string>{"HOME", "PATH"}));
   EXPECT_TRUE(job::inherits_folder(plain));
 
-  const job::JobSpec chosen = submitted({"-i", "train:3", "-e", "PATH", "--folder", "/srv"});
+  const job::JobSpec chosen = submitted_mpi({"-i", "train:3", "-e", "PATH", "--folder", "/srv"});
   EXPECT_EQ(job::inherited_variables(chosen), std::set<std::string>{"HOME"});
   EXPECT_FALSE(job::inherits_folder(chosen));
 
-  EXPECT_TRUE(submitted({}).annotations.empty());
+  EXPECT_TRUE(submitted_mpi({}).annotations.empty());
   job::JobSpec sent = plain;
   work_in("0123", sent);
   EXPECT_FALSE(job::inherits_folder(sent));
@@ -143,14 +141,14 @@ TEST(ContainerFlags, WhatTheShellBringsAlongIsNotedWhereThereIsAnImage) {
 
 // --- the keys of a file
 
-Result<job::JobSpec> parse(const std::string& text) {
+Result<job::JobSpec> parse_containers(const std::string& text) {
   job::JobSpec defaults{.environment = {{"PATH", "/bin"}, {"HOME", "/home/ada"}},
                         .folder = "/home/ada"};
   return parse_spec_file("name: one\nkind: mpi\nworkers: 2\n" + text, "job.yaml", defaults);
 }
 
 TEST(ContainersOfAJobFile, AreSaidOfTheJobAndOfItsRoles) {
-  const auto spec = parse(
+  const auto spec = parse_containers(
       "image: r.example.com/train:3\nuser: 1000:video\n"
       "registry: {server: r.example.com, username: ada, secret: PULL}\n"
       "container:\n  pull: IfNotPresent\n  writable_root: true\n  new_privileges: true\n"
@@ -177,7 +175,7 @@ TEST(ContainersOfAJobFile, AreSaidOfTheJobAndOfItsRoles) {
 }
 
 TEST(ContainersOfAJobFile, EachFaultIsToldOnceWithItsLine) {
-  const auto spec = parse(
+  const auto spec = parse_containers(
       "image: train\n"
       "user: [a]\n"
       "registry: {user: ada}\n"

@@ -6,7 +6,7 @@ namespace muster::cli {
 
 namespace {
 
-void add(std::string& list, const std::string& separator, const std::string& item) {
+void append_item(std::string& list, const std::string& separator, const std::string& item) {
   if (!item.empty()) list += (list.empty() ? "" : separator) + item;
 }
 
@@ -18,22 +18,22 @@ std::string launch_words(const job::Job& job) {
   std::string words;
   if (facts.by != job::LaunchBy::kAuto) {
     words = "by " + std::string(job::to_string(facts.by));
-    add(words, ": ", facts.why);
+    append_item(words, ": ", facts.why);
   }
-  add(words, "; ", facts.mpi);
+  append_item(words, "; ", facts.mpi);
   return words;
 }
 
 std::string container_words(const job::ContainerSpec& container) {
   std::string words;
   if (container.pull != job::ContainerSpec().pull) {
-    add(words, ", ", "image pulled " + std::string(job::to_string(container.pull)));
+    append_item(words, ", ", "image pulled " + std::string(job::to_string(container.pull)));
   }
-  if (container.writable_root) add(words, ", ", "writable root");
-  if (container.new_privileges) add(words, ", ", "new privileges");
-  for (const std::string& name : container.capabilities) add(words, ", ", name);
+  if (container.writable_root) append_item(words, ", ", "writable root");
+  if (container.new_privileges) append_item(words, ", ", "new privileges");
+  for (const std::string& name : container.capabilities) append_item(words, ", ", name);
   if (container.shm_bytes != 0) {
-    add(words, ", ", job::format_bytes(container.shm_bytes) + " of /dev/shm");
+    append_item(words, ", ", job::format_bytes(container.shm_bytes) + " of /dev/shm");
   }
   return words;
 }

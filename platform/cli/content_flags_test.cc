@@ -12,11 +12,8 @@ namespace {
 using job::Volume;
 using Volumes = std::vector<Volume>;
 
-const Caller kAda{.folder = "/home/ada"};
-
-SubmitCommand submitted(Words words) {
-  words.insert(words.end(), {"--", "./train"});
-  return parsed_by<SubmitCommand>(kAda, words);
+SubmitCommand submitted(const Words& words) {
+  return parsed<SubmitCommand>(with_program(words));
 }
 
 TEST(ContentFlags, ArtifactsAloneMeansTheirUsualFolder) {
@@ -48,7 +45,7 @@ TEST(ContentFlags, WhatIsNoVolumeIsNone) {
   for (const char* text : {"", "/data", "/data:", ":/data", "/a:/b:rx", "/a:/b:ro:x"}) {
     EXPECT_FALSE(parse_volume(text, "/home/ada")) << text;
   }
-  EXPECT_EQ(refusal_by(kAda, {"submit", "single", "a", "-v", "/data", "--", "ls"})
+  EXPECT_EQ(refusal({"submit", "single", "a", "-v", "/data", "--", "ls"})
                     .find("'/data' is not FROM:TO, FROM:TO:ro or FROM:TO:rw") == std::string::npos,
             false);
 }
@@ -80,11 +77,10 @@ TEST(ContentFlags, AWorkspaceIsFetchedFirstAndWorkedIn) {
 }
 
 TEST(ContentFlags, WhatBelongsToAWorkspaceNeedsOneAndNoOtherFolder) {
-  const std::string alone =
-      refusal_by(kAda, {"submit", "single", "a", "--ignore", "b", "--", "ls"});
+  const std::string alone = refusal({"submit", "single", "a", "--ignore", "b", "--", "ls"});
   EXPECT_NE(alone.find("--ignore belongs to --workspace"), std::string::npos) << alone;
-  const std::string both = refusal_by(
-      kAda, {"submit", "single", "a", "--workspace", ".", "--folder", "/tmp", "--", "ls"});
+  const std::string both =
+      refusal({"submit", "single", "a", "--workspace", ".", "--folder", "/tmp", "--", "ls"});
   EXPECT_NE(both.find("--folder does not go with --workspace"), std::string::npos) << both;
 }
 
@@ -109,28 +105,25 @@ TEST(ContentFlags, AnEvaluatorRunsTheCommandOrItsOwn) {
   EXPECT_EQ(same.evaluator, job::RoleSpec());
   EXPECT_EQ(own.evaluators, 1);
   EXPECT_EQ(own.evaluator.command, (Words{"sh", "-c", "python3 ev.py"}));
-  const auto refusal = [](Words words) {
-    words.insert(words.end(), {"--", "./train"});
-    return refusal_by(kAda, words);
-  };
-  EXPECT_NE(refusal({"submit", "grpc", "a", "-n", "1", "--evaluators", "2"})
+  const auto refused = [](const Words& words) { return refusal(with_program(words)); };
+  EXPECT_NE(refused({"submit", "grpc", "a", "-n", "1", "--evaluators", "2"})
                 .find("--evaluators 2 is out of range; give 0 to 1"),
             std::string::npos);
-  EXPECT_NE(refusal({"submit", "torch", "a", "-n", "1", "--evaluators", "1"})
+  EXPECT_NE(refused({"submit", "torch", "a", "-n", "1", "--evaluators", "1"})
                 .find("unknown flag '--evaluators'"),
             std::string::npos);
 }
 
 // --- the keys of a file
 
-Result<job::JobSpec> parse(const std::string& text) {
+Result<job::JobSpec> parse_roles(const std::string& text) {
   job::JobSpec defaults;
   defaults.folder = "/home/ada";
   return parse_spec_file("name: one\n" + text, "job.yaml", defaults);
 }
 
 TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
-  const auto spec = parse(
+  const auto spec = parse_roles(
       "kind: grpc\nworkers: 1\nimage: train:3\narguments: [--epochs, \"3\"]\n"
       "leader: {resources: {gpus: 1}, environment: {ROLE: lead}}\n"
       "parameter_servers: 2\n"
@@ -157,7 +150,7 @@ TEST(RolesOfAJobFile, AreMapsOfWhatTheyRunAndNeed) {
 }
 
 TEST(RolesOfAJobFile, VolumesAreWordsOrMaps) {
-  const auto spec = parse(
+  const auto spec = parse_roles(
       "command: [ls]\nvolumes:\n  - data:/data:ro\n"
       "  - {kind: storage, source: models, target: /models}\n"
       "  - {source: in, target: /in, read_only: true}\n");
@@ -170,7 +163,7 @@ TEST(RolesOfAJobFile, VolumesAreWordsOrMaps) {
 }
 
 TEST(RolesOfAJobFile, EachFaultIsToldOnceWithItsLine) {
-  const auto spec = parse(
+  const auto spec = parse_roles(
       "command: [ls]\n"
       "leader: [a]\n"
       "parameter_servers: many\n"

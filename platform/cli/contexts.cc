@@ -13,7 +13,7 @@ namespace {
 
 using base::Error;
 using base::ErrorCode;
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 
@@ -35,8 +35,8 @@ constexpr TextField kTexts[] = {{"name", &Context::name},
                                 {"token", &Context::token},
                                 {"project", &Context::project}};
 
-Json to_json(const Context& context) {
-  Json json = Json::object();
+ordered_json context_json(const Context& context) {
+  ordered_json json = ordered_json::object();
   for (const auto& [key, text] : kTexts) {
     if (!(context.*text).empty()) json[key] = context.*text;
   }
@@ -48,29 +48,30 @@ Error damaged(std::string where) {
   return {.code = ErrorCode::kInvalid, .what = std::move(where)};
 }
 
-Result<std::string> text_of(const Json& object, const std::string& key, const std::string& where) {
+Result<std::string> text_of_key(const ordered_json& object, const std::string& key,
+                                const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) return std::string();
   if (!found->is_string()) return damaged(where + "." + key + " is no text");
   return found->get<std::string>();
 }
 
-Result<Context> context_from(const Json& json, const std::string& where) {
+Result<Context> context_from(const ordered_json& json, const std::string& where) {
   if (!json.is_object()) return damaged(where + " is no object");
   Context context;
   for (const auto& [key, text] : kTexts) {
-    MUSTER_TRY(context.*text, text_of(json, key, where));
+    MUSTER_TRY(context.*text, text_of_key(json, key, where));
   }
   if (!check_context_name(context.name)) return damaged(where + ".name cannot be one");
   if (!api::parse_server_url(context.server)) return damaged(where + ".server is no address");
-  MUSTER_TRY(const std::string expires, text_of(json, "expires", where));
+  MUSTER_TRY(const std::string expires, text_of_key(json, "expires", where));
   if (expires.empty()) return context;
   context.expires = api::parse_rfc3339(expires);
   if (!context.expires) return damaged(where + ".expires is no time");
   return context;
 }
 
-Result<void> read_known(const Json& list, Contexts& contexts) {
+Result<void> read_known(const ordered_json& list, Contexts& contexts) {
   if (!list.is_array()) return damaged("'contexts' is no list");
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string where = "contexts[" + std::to_string(i) + "]";
@@ -132,19 +133,20 @@ std::string context_name_for(const std::string& host, int port) {
 }
 
 std::string contexts_to_json(const Contexts& contexts) {
-  Json json{{"version", kVersion}, {"in_use", contexts.in_use}, {"contexts", Json::array()}};
-  for (const Context& context : contexts.known) json["contexts"].push_back(to_json(context));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  ordered_json json{
+      {"version", kVersion}, {"in_use", contexts.in_use}, {"contexts", ordered_json::array()}};
+  for (const Context& context : contexts.known) json["contexts"].push_back(context_json(context));
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 Result<Contexts> contexts_from_json(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return damaged("it is no JSON object");
   if (!json.contains("version") || json["version"] != kVersion) {
     return damaged("its 'version' is not " + std::to_string(kVersion));
   }
   Contexts contexts;
-  MUSTER_TRY(contexts.in_use, text_of(json, "in_use", "it"));
+  MUSTER_TRY(contexts.in_use, text_of_key(json, "in_use", "it"));
   if (contexts.in_use.empty()) contexts.in_use = kLocalContext;
   if (json.contains("contexts")) MUSTER_CHECK(read_known(json["contexts"], contexts));
   return contexts;

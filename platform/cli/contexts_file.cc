@@ -17,9 +17,9 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-constexpr const char* kFile = "contexts.json";
+constexpr const char* kContextsFile = "contexts.json";
 constexpr const char* kLock = "contexts.lock";
-constexpr size_t kMostBytes = 4 << 20;
+constexpr size_t kMostContextsBytes = 4 << 20;
 
 enum class There { kNo, kYes };
 
@@ -48,10 +48,10 @@ Result<There> look_at(const fs::path& path, bool to_change) {
   return There::kYes;
 }
 
-Result<Contexts> read(const fs::path& path, bool to_change) {
+Result<Contexts> read_contexts_file(const fs::path& path, bool to_change) {
   MUSTER_TRY(const There there, look_at(path, to_change));
   if (there == There::kNo) return Contexts{};
-  auto text = base::read_file(path, kMostBytes);
+  auto text = base::read_file(path, kMostContextsBytes);
   auto contexts = text ? contexts_from_json(*text) : Result<Contexts>(text.error());
   if (contexts) return contexts;
   return Error{.code = ErrorCode::kInvalid,
@@ -63,7 +63,7 @@ Result<Contexts> read(const fs::path& path, bool to_change) {
 
 Result<Contexts> read_contexts(const fs::path& folder) {
   if (folder.empty()) return Contexts{};
-  return read(folder / kFile, false);
+  return read_contexts_file(folder / kContextsFile, false);
 }
 
 Result<void> change_contexts(const fs::path& folder,
@@ -75,9 +75,9 @@ Result<void> change_contexts(const fs::path& folder,
   }
   MUSTER_CHECK(base::make_private_folder(folder));
   MUSTER_TRY(const base::UniqueFd lock, base::await_lock(folder / kLock));
-  MUSTER_TRY(Contexts contexts, read(folder / kFile, true));
+  MUSTER_TRY(Contexts contexts, read_contexts_file(folder / kContextsFile, true));
   MUSTER_CHECK(change(contexts));
-  return base::write_file(folder / kFile, contexts_to_json(contexts));
+  return base::write_file(folder / kContextsFile, contexts_to_json(contexts));
 }
 
 Result<void> forget_context(const fs::path& folder, const std::string& name) {

@@ -13,11 +13,9 @@
 namespace muster::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 class ContextsFile : public testing::Test {
  protected:
-  static Result<void> add(const fs::path& folder, const std::string& name) {
+  static Result<void> add(const std::filesystem::path& folder, const std::string& name) {
     return change_contexts(folder, [&](Contexts& contexts) -> Result<void> {
       contexts.known.push_back({.name = name, .server = "https://lab:7443", .token = "sesame"});
       contexts.in_use = name;
@@ -26,7 +24,7 @@ class ContextsFile : public testing::Test {
   }
 
   void write(const std::string& text, mode_t mode = 0600) const {
-    fs::create_directories(folder_);
+    std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "contexts.json") << text;
     ::chmod((folder_ / "contexts.json").c_str(), mode);
   }
@@ -43,13 +41,13 @@ class ContextsFile : public testing::Test {
   }
 
   const base::TestFolder outer_;
-  const fs::path folder_ = outer_ / "config";
+  const std::filesystem::path folder_ = outer_ / "config";
 };
 
 TEST_F(ContextsFile, ThatIsNotThereHoldsNone) {
   EXPECT_EQ(*read_contexts(folder_), Contexts{});
   EXPECT_EQ(*read_contexts(""), Contexts{});
-  EXPECT_FALSE(fs::exists(folder_));
+  EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
 TEST_F(ContextsFile, IsItsUsersAlone) {

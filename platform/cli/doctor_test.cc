@@ -10,8 +10,6 @@ namespace {
 using job::Diagnosis;
 using Verdict = job::Finding::Verdict;
 
-const Caller kAda{.folder = "/home/ada", .environment = {}};
-
 std::vector<Diagnosis> found() {
   return {{.engine = "process",
            .findings = {{"bubblewrap", Verdict::kFine, "0.8.0", ""},
@@ -57,13 +55,13 @@ TEST(Doctor, IsContentWhereTheChosenEngineCanRunJobs) {
 }
 
 TEST(Doctor, LooksAtAllEnginesUnlessOneIsNamed) {
-  EXPECT_FALSE(parsed_by<DoctorCommand>(kAda, {"doctor"}).only_chosen);
-  const auto one = parsed_by<DoctorCommand>(kAda, {"doctor", "--engine", "slurm", "-o", "json"});
+  EXPECT_FALSE(parsed<DoctorCommand>({"doctor"}).only_chosen);
+  const auto one = parsed<DoctorCommand>({"doctor", "--engine", "slurm", "-o", "json"});
   EXPECT_TRUE(one.only_chosen);
   EXPECT_EQ(one.output, Output::kJson);
   ASSERT_EQ(one.source.settings.size(), 1U);
   EXPECT_EQ(one.source.settings[0].text, "slurm");
-  EXPECT_NE(refusal_by(kAda, {"doctor", "--engine", "slrm"}).find("did you mean 'slurm'?"),
+  EXPECT_NE(refusal({"doctor", "--engine", "slrm"}).find("did you mean 'slurm'?"),
             std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace muster::cli {
 
@@ -14,10 +15,9 @@ using Verdict = job::Finding::Verdict;
 
 namespace {
 
-constexpr const char* kPlain = "\x1b[0m";
 constexpr size_t kVerdictWidth = 7;  // "lacks" and two blanks
 
-const char* colour_of(Verdict verdict) {
+const char* verdict_colour(Verdict verdict) {
   switch (verdict) {
     case Verdict::kFine:
       return "\x1b[32m";
@@ -37,7 +37,7 @@ std::string word_of(Verdict verdict) {
 }
 
 std::string dressed(const std::string& text, const char* with, bool colour) {
-  return colour ? with + text + kPlain : text;
+  return colour ? with + text + kNoColour : text;
 }
 
 std::string padded(const std::string& text, size_t width) {
@@ -49,7 +49,7 @@ std::string page_of(const Diagnosis& diagnosis, bool is_chosen, bool colour) {
   const bool runs = can_run(diagnosis);
   std::string text = diagnosis.engine + (is_chosen ? " (chosen)" : "") + ": " +
                      dressed(runs ? "can run jobs" : "cannot run jobs",
-                             colour_of(runs ? Verdict::kFine : Verdict::kFails), colour) +
+                             verdict_colour(runs ? Verdict::kFine : Verdict::kFails), colour) +
                      "\n";
   size_t width = 0;
   for (const Finding& finding : diagnosis.findings) {
@@ -57,7 +57,7 @@ std::string page_of(const Diagnosis& diagnosis, bool is_chosen, bool colour) {
   }
   for (const Finding& finding : diagnosis.findings) {
     const std::string word = padded(word_of(finding.verdict), kVerdictWidth);
-    text += "  " + dressed(word, colour_of(finding.verdict), colour) +
+    text += "  " + dressed(word, verdict_colour(finding.verdict), colour) +
             padded(finding.subject, width + 2) + finding.text + "\n";
     if (finding.advice.empty()) continue;
     text += std::string(2 + kVerdictWidth + width + 2, ' ') + "-> " + finding.advice + "\n";

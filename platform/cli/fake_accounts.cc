@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "api/routes.h"
-#include "api/wire.h"
 #include "base/text.h"
+#include "cli/fake_answers.h"
 
 namespace muster::cli {
 
@@ -14,17 +14,8 @@ namespace {
 using access::Role;
 using access::TokenKind;
 
-http::Response problem(base::ErrorCode code, std::string what) {
-  const base::Error error{.code = code, .what = std::move(what)};
-  return {.status = api::http_status_of(code), .body = api::problem_to_json(error)};
-}
-
-http::Response not_found(const std::string& what) {
-  return problem(base::ErrorCode::kNotFound, "there is no " + what);
-}
-
 http::Response unauthorized() {
-  http::Response response = problem(base::ErrorCode::kRefused, "the token is not taken");
+  http::Response response = problem_answer(base::ErrorCode::kRefused, "the token is not taken");
   response.status = 401;
   return response;
 }
@@ -94,7 +85,7 @@ api::NewToken& FakeAccounts::issue(const std::string& user, TokenKind kind,
 
 http::Response FakeAccounts::log_in(const http::Request& request) {
   const auto wanted = api::token_request_from_json(request.body);
-  if (!wanted) return problem(base::ErrorCode::kInvalid, wanted.error().what);
+  if (!wanted) return problem_answer(base::ErrorCode::kInvalid, wanted.error().what);
   const api::NewToken shown = *shown_by(request);
   if (shown.token.kind == TokenKind::kInvitation) {
     std::erase_if(tokens_, [&](const api::NewToken& token) { return token.text == shown.text; });
@@ -128,9 +119,10 @@ http::Response FakeAccounts::who_am_i(const http::Request& request) const {
 
 http::Response FakeAccounts::create_user(const http::Request& request) {
   auto user = api::user_from_json(request.body);
-  if (!user) return problem(base::ErrorCode::kInvalid, user.error().what);
+  if (!user) return problem_answer(base::ErrorCode::kInvalid, user.error().what);
   if (users_.contains(user->name)) {
-    return problem(base::ErrorCode::kConflict, "there is a user '" + user->name + "' already");
+    return problem_answer(base::ErrorCode::kConflict,
+                          "there is a user '" + user->name + "' already");
   }
   user->created = now();
   users_[user->name] = *user;
@@ -150,7 +142,7 @@ http::Response FakeAccounts::answer_user(const http::Request& request, const std
     for (const auto& [known, user] : users_) all.push_back(user);
     return {.body = api::users_to_json(all)};
   }
-  if (!users_.contains(name)) return not_found("user '" + name + "'");
+  if (!users_.contains(name)) return not_found_answer("user '" + name + "'");
   if (action == api::kInvitationAction) {
     return {.status = 201,
             .body = api::new_token_to_json(
@@ -163,7 +155,7 @@ http::Response FakeAccounts::answer_user(const http::Request& request, const std
   }
   if (request.method == "PATCH") {
     const auto change = api::user_change_from_json(request.body);
-    if (!change) return problem(base::ErrorCode::kInvalid, change.error().what);
+    if (!change) return problem_answer(base::ErrorCode::kInvalid, change.error().what);
     users_[name] = api::changed(users_[name], *change);
     note(request, "user.set", name);
   }
@@ -175,14 +167,14 @@ http::Response FakeAccounts::answer_token(const http::Request& request, const st
   const std::string caller = shown == nullptr ? "root" : shown->token.user;
   if (request.method == "POST") {
     const auto wanted = api::token_request_from_json(request.body);
-    if (!wanted) return problem(base::ErrorCode::kInvalid, wanted.error().what);
+    if (!wanted) return problem_answer(base::ErrorCode::kInvalid, wanted.error().what);
     const std::string user = wanted->user.empty() ? caller : wanted->user;
     return {.status = 201, .body = api::new_token_to_json(issue(user, TokenKind::kApi, *wanted))};
   }
   if (request.method == "DELETE") {
     const size_t count =
         std::erase_if(tokens_, [&](const api::NewToken& token) { return token.token.id == id; });
-    return count == 0 ? not_found("token '" + id + "'") : http::Response{.status = 204};
+    return count == 0 ? not_found_answer("token '" + id + "'") : http::Response{.status = 204};
   }
   const auto asked = request.query.find("user");
   std::vector<access::Token> list;
@@ -203,13 +195,13 @@ http::Response FakeAccounts::answer_member(const http::Request& request, const s
     }
     return {.body = api::members_to_json(members)};
   }
-  if (!users_.contains(user)) return not_found("user '" + user + "'");
+  if (!users_.contains(user)) return not_found_answer("user '" + user + "'");
   if (request.method == "DELETE") {
     users_[user].projects.erase(project);
     return {.status = 204};
   }
   const auto role = api::role_from_json(request.body);
-  if (!role) return problem(base::ErrorCode::kInvalid, role.error().what);
+  if (!role) return problem_answer(base::ErrorCode::kInvalid, role.error().what);
   users_[user].projects[project] = *role;
   return {.status = 204};
 }
@@ -230,11 +222,11 @@ http::Response FakeAccounts::answer_secret(const http::Request& request, const s
     return {.body = api::secrets_to_json(list)};
   }
   if (request.method == "DELETE") {
-    return secrets.erase(name) == 0 ? not_found("secret '" + name + "'")
+    return secrets.erase(name) == 0 ? not_found_answer("secret '" + name + "'")
                                     : http::Response{.status = 204};
   }
   const auto value = api::secret_value_from_json(request.body);
-  if (!value) return problem(base::ErrorCode::kInvalid, value.error().what);
+  if (!value) return problem_answer(base::ErrorCode::kInvalid, value.error().what);
   secrets[name] = *value;
   // A real server notes no value; this one lets a test see what arrived.
   note(request, "secret.set", name + "=" + *value);
@@ -243,7 +235,7 @@ http::Response FakeAccounts::answer_secret(const http::Request& request, const s
 
 http::Response FakeAccounts::audit(const http::Request& request) const {
   const auto query = api::audit_query_from_parameters(request.query);
-  if (!query) return problem(base::ErrorCode::kInvalid, query.error().what);
+  if (!query) return problem_answer(base::ErrorCode::kInvalid, query.error().what);
   std::vector<access::AuditRecord> found;
   for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
     if (std::cmp_equal(found.size(), query->limit)) break;

@@ -10,7 +10,7 @@
 #include "access/audit.h"
 #include "access/user.h"
 #include "api/account_wire.h"
-#include "base/random.h"
+#include "base/fake_random.h"
 #include "http/message.h"
 
 namespace muster::cli {

@@ -5,19 +5,11 @@
 #include "api/node_wire.h"
 #include "api/project_wire.h"
 #include "api/routes.h"
-#include "api/wire.h"
+#include "cli/fake_answers.h"
 
 namespace muster::cli {
 
 namespace {
-
-http::Response problem(const base::Error& error) {
-  return {.status = api::http_status_of(error.code), .body = api::problem_to_json(error)};
-}
-
-http::Response not_found(const std::string& what) {
-  return problem({.code = base::ErrorCode::kNotFound, .what = "there is no " + what});
-}
 
 /// "team-a" and "drain" of "/v1/nodes/team-a/drain".
 std::pair<std::string, std::string> parts_below(const std::string& path, std::string_view root) {
@@ -56,7 +48,7 @@ http::Response FakeCluster::answer_project(const http::Request& request, const s
     for (const auto& [known, project] : projects_) all.push_back(status_of(known));
     return {.body = api::projects_to_json(all)};
   }
-  if (!name.empty() && !projects_.contains(name)) return not_found("project '" + name + "'");
+  if (!name.empty() && !projects_.contains(name)) return not_found_answer("project '" + name + "'");
   if (method == "GET") return {.body = api::project_to_json(status_of(name))};
   if (method == "DELETE") {
     projects_.erase(name);
@@ -64,7 +56,7 @@ http::Response FakeCluster::answer_project(const http::Request& request, const s
   }
   const auto project =
       api::read_project(request.body, name.empty() ? job::Project{} : projects_.at(name));
-  if (!project) return problem(project.error());
+  if (!project) return problem_answer(project.error());
   projects_[project->name] = *project;
   return {.status = name.empty() ? 201 : 200,
           .body = api::project_to_json(status_of(project->name))};
@@ -77,7 +69,7 @@ http::Response FakeCluster::answer_node(const std::string& name, const std::stri
     return {.body = api::nodes_to_json(all)};
   }
   const auto found = nodes_.find(name);
-  if (found == nodes_.end()) return not_found("node '" + name + "'");
+  if (found == nodes_.end()) return not_found_answer("node '" + name + "'");
   job::Node& node = found->second;
   if (action == api::kCordonAction) node.state = "cordoned";
   if (action == api::kUncordonAction) node.state = "ready";

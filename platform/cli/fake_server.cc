@@ -20,6 +20,7 @@
 #include "api/terminal.h"
 #include "api/wire.h"
 #include "cli/fake_accounts.h"
+#include "cli/fake_answers.h"
 #include "cli/fake_cluster.h"
 #include "http/server_sent_events.h"
 #include "http/websocket.h"
@@ -28,42 +29,37 @@ namespace muster::cli {
 
 namespace {
 
-/// Pieces that are there, then either the end of the body or a wait for somebody to end it.
-struct Tape {
-  std::vector<std::string> pieces;
-  bool stays_open = false;
-  http::BodyStream::Deliver waiting = {};
-};
-
-class TapeStream : public http::BodyStream {
- public:
-  explicit TapeStream(std::shared_ptr<Tape> tape) : tape_(std::move(tape)) {}
-
-  void pull(Deliver deliver) override {
-    if (next_ < tape_->pieces.size()) return deliver(tape_->pieces[next_++]);
-    if (!tape_->stays_open) return deliver(std::nullopt);
-    tape_->waiting = std::move(deliver);
-  }
-
- private:
-  std::shared_ptr<Tape> tape_;
-  size_t next_ = 0;
-};
-
 std::string event(std::string_view name, const std::string& data) {
   std::string text;
   http::append_event(text, name, data);
   return text;
 }
 
-http::Response problem(base::ErrorCode code, std::string what) {
-  const base::Error error{.code = code, .what = std::move(what)};
-  return {.status = api::http_status_of(code), .body = api::problem_to_json(error)};
-}
-
 }  // namespace
 
 struct FakeServer::State {
+  /// Pieces that are there, then either the end of the body or a wait for somebody to end it.
+  struct Tape {
+    std::vector<std::string> pieces;
+    bool stays_open = false;
+    http::BodyStream::Deliver waiting = {};
+  };
+
+  class TapeStream : public http::BodyStream {
+   public:
+    explicit TapeStream(std::shared_ptr<Tape> tape) : tape_(std::move(tape)) {}
+
+    void pull(Deliver deliver) override {
+      if (next_ < tape_->pieces.size()) return deliver(tape_->pieces[next_++]);
+      if (!tape_->stays_open) return deliver(std::nullopt);
+      tape_->waiting = std::move(deliver);
+    }
+
+   private:
+    std::shared_ptr<Tape> tape_;
+    size_t next_ = 0;
+  };
+
   State(base::EventLoop& loop, Script behaviour)
       : script(std::move(behaviour)),
         server(loop, [this](const http::Request& request, const http::Respond& respond) {
@@ -84,7 +80,7 @@ struct FakeServer::State {
     const auto project = request.query.find("project");
     requests.push_back(what + (project == request.query.end() ? "" : " of " + project->second));
     if (what == script.refuses && script.refuses_after-- <= 0) {
-      return problem(base::ErrorCode::kRefused, "only admins may");
+      return problem_answer(base::ErrorCode::kRefused, "only admins may");
     }
     if (auto answered = accounts.answer(request)) return *std::move(answered);
     if (auto answered = cluster.answer(request)) return *std::move(answered);
@@ -100,7 +96,7 @@ struct FakeServer::State {
     const std::string name = name_of(rest.substr(0, rest.find('/')));
     if (what == script.vanishes_at) jobs.erase(name);
     if (!jobs.contains(name)) {
-      return problem(base::ErrorCode::kNotFound, "there is no job '" + name + "'");
+      return problem_answer(base::ErrorCode::kNotFound, "there is no job '" + name + "'");
     }
     job::Job& job = jobs[name];
     if (rest.ends_with("/logs")) return logs(job);
@@ -116,7 +112,7 @@ struct FakeServer::State {
 
   http::Response metrics(const http::Request& request) const {
     const auto query = api::metric_query_from_parameters(request.query);
-    if (!query) return problem(query.error().code, query.error().what);
+    if (!query) return problem_answer(query.error().code, query.error().what);
     std::vector<job::MetricSeries> asked;
     for (const job::MetricSeries& series : script.metrics) {
       const bool is_asked =
@@ -146,7 +142,8 @@ struct FakeServer::State {
   http::Response list(const http::Request& request) const {
     const auto query = api::job_query_from_parameters(request.query);
     if (query->project && !cluster.has_project(*query->project)) {
-      return problem(base::ErrorCode::kNotFound, "there is no project '" + *query->project + "'");
+      return problem_answer(base::ErrorCode::kNotFound,
+                            "there is no project '" + *query->project + "'");
     }
     std::vector<const job::Job*> page;
     for (const auto& [name, job] : jobs) {
@@ -175,7 +172,7 @@ struct FakeServer::State {
   http::Response watch_events(const http::Request& request) {
     const auto found = jobs.find(request.query.at("name"));
     if (found == jobs.end()) {
-      return problem(base::ErrorCode::kNotFound, "there is no such job");
+      return problem_answer(base::ErrorCode::kNotFound, "there is no such job");
     }
     const job::Job& job = found->second;
     tape = std::make_shared<Tape>();
@@ -220,7 +217,7 @@ struct FakeServer::State {
   /// A program that prints what it was asked for, and ends with code 7.
   http::Response exec(const http::Request& request) {
     const auto wish = api::exec_request_from_parameters(request.query);
-    if (!wish) return problem(wish.error().code, wish.error().what);
+    if (!wish) return problem_answer(wish.error().code, wish.error().what);
     std::string text = wish->task + (wish->terminal ? " with a terminal:" : ":");
     for (const std::string& word : wish->command) text += " [" + word + "]";
     http::Response response;
@@ -240,14 +237,16 @@ struct FakeServer::State {
 
   http::Response submit(const http::Request& request) {
     const auto spec = api::spec_from_json(request.body);
-    if (!spec) return problem(base::ErrorCode::kInvalid, spec.error().what);
+    if (!spec) return problem_answer(base::ErrorCode::kInvalid, spec.error().what);
     if (!cluster.has_project(spec->project)) {
-      return problem(base::ErrorCode::kNotFound, "there is no project '" + spec->project + "'");
+      return problem_answer(base::ErrorCode::kNotFound,
+                            "there is no project '" + spec->project + "'");
     }
     if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
     if (spec->name == script.rival) jobs[spec->name].spec = *spec;
     if (script.unique_names && jobs.contains(spec->name)) {
-      return problem(base::ErrorCode::kConflict, "there is a job '" + spec->name + "' already");
+      return problem_answer(base::ErrorCode::kConflict,
+                            "there is a job '" + spec->name + "' already");
     }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.suspended = spec->held;
@@ -258,7 +257,7 @@ struct FakeServer::State {
 
   http::Response forecast(const job::JobSpec& spec) const {
     if (spec.resources.gpus > 1) {
-      return problem(base::ErrorCode::kRefused, "no node has 2 GPUs");
+      return problem_answer(base::ErrorCode::kRefused, "no node has 2 GPUs");
     }
     return {.body = api::forecast_to_json({.reason = "all GPUs are taken",
                                            .before = cluster.status_of(spec.project),
@@ -274,7 +273,7 @@ struct FakeServer::State {
 
   static http::Response set_labels(job::Job& job, const std::string& body) {
     const auto changes = api::label_changes_from_json(body);
-    if (!changes) return problem(changes.error().code, changes.error().what);
+    if (!changes) return problem_answer(changes.error().code, changes.error().what);
     for (const auto& [name, value] : *changes) {
       if (value) job.spec.labels[name] = *value;
       if (!value) job.spec.labels.erase(name);
@@ -285,7 +284,7 @@ struct FakeServer::State {
   /// Suspends or resumes; what was resumed waits.
   static http::Response hold(job::Job& job, const std::string& path) {
     if (job::is_final(job.phase)) {
-      return problem(base::ErrorCode::kConflict, "job '" + job.spec.name + "' has ended");
+      return problem_answer(base::ErrorCode::kConflict, "job '" + job.spec.name + "' has ended");
     }
     job.phase = job::Phase::kQueued;
     job.suspended = path.ends_with("/suspend");
@@ -333,7 +332,7 @@ struct FakeServer::State {
 
   http::Response remove(const job::Job& job) {
     if (!job::is_final(job.phase)) {
-      return problem(base::ErrorCode::kConflict, "job '" + job.spec.name + "' still runs");
+      return problem_answer(base::ErrorCode::kConflict, "job '" + job.spec.name + "' still runs");
     }
     jobs.erase(job.spec.name);
     return {.status = 204};

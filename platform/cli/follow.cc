@@ -23,10 +23,8 @@ namespace muster::cli {
 
 namespace {
 
-using How = FollowEnd::How;
-
 /// One descriptor that is readable while any of these is.
-base::UniqueFd any_of(std::initializer_list<int> descriptors) {
+base::UniqueFd epoll_set_of(std::initializer_list<int> descriptors) {
   base::UniqueFd all(::epoll_create1(EPOLL_CLOEXEC));
   for (const int fd : descriptors) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
@@ -72,7 +70,9 @@ class Follower {
         printer_(request.look, terminal_, request.head),
         output_(STDOUT_FILENO),
         fold_timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-        wake_fd_(any_of({interrupts.fd(), output_.timer_fd(), fold_timer_.get(), waiting_.fd()})) {}
+        wake_fd_(
+            epoll_set_of({interrupts.fd(), output_.timer_fd(), fold_timer_.get(), waiting_.fd()})) {
+  }
 
   Result<FollowEnd> run() {
     if (!request_.query.follow) waiting_.done();
@@ -195,7 +195,7 @@ class Follower {
       printer_.finish(output_.buffer());
       static_cast<void>(check_output(output_.flush()));
     }
-    FollowEnd result{.how = left_ ? How::kInterrupted : How::kEnded,
+    FollowEnd result{.how = left_ ? FollowEnd::How::kInterrupted : FollowEnd::How::kEnded,
                      .job = job ? *job : job::Job{},
                      .stop_asked = interruptions_ > 0};
     if (!output_error_) return result;
@@ -203,7 +203,7 @@ class Follower {
       output_error_->code = base::ErrorCode::kInternal;  // nothing that the server refused
       return *output_error_;
     }
-    result.how = How::kPipeClosed;
+    result.how = FollowEnd::How::kPipeClosed;
     return result;
   }
 

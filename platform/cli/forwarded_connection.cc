@@ -20,7 +20,7 @@ using http::WebSocket;
 
 namespace {
 
-constexpr size_t kPiece = 64 << 10;
+constexpr size_t kForwardBufferBytes = 64 << 10;
 
 class Carrying {
  public:
@@ -60,7 +60,7 @@ class Carrying {
   }
 
   bool pass_on() {
-    std::array<char, kPiece> buffer;
+    std::array<char, kForwardBufferBytes> buffer;
     const ssize_t count = ::read(local_.get(), buffer.data(), buffer.size());
     if (count < 0) return errno == EINTR || errno == EAGAIN;
     if (count > 0) {

@@ -19,7 +19,7 @@ using base::UniqueFd;
 
 namespace {
 
-constexpr size_t kMost = 64;
+constexpr size_t kMostConnections = 64;
 /// What connections have to end in when all is over.
 constexpr std::chrono::seconds kFarewell{2};
 
@@ -57,7 +57,7 @@ void ForwardedConnections::begin(std::unique_ptr<api::Client> client, const std:
 
 bool ForwardedConnections::is_full() {
   const std::lock_guard lock(mutex_);
-  return locals_.size() >= kMost;
+  return locals_.size() >= kMostConnections;
 }
 
 void ForwardedConnections::take_room() {

@@ -4,18 +4,20 @@
 #include <array>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/content_flags.h"
 #include "cli/invocation_reading.h"
 #include "cli/report.h"
 #include "cli/server_flags.h"
 #include "cli/spec_flags.h"
 #include "job/log_pattern.h"
+#include "job/project.h"
 
 namespace muster::cli {
 
 namespace {
 
-std::string read_engine(Reading& in) {
+std::string read_engine_choice(Reading& in) {
   if (!in.reader.has("--engine")) return "";
   return in.reader.choice("--engine", {"process", "container", "slurm"});
 }
@@ -24,7 +26,7 @@ Invocation read_submit(Reading& in, SubmitCommand command) {
   command.idempotency_key = in.idempotency_key();
   command.follow = in.reader.has("--follow");
   command.dry_run = in.reader.has("--dry-run");
-  command.engine = read_engine(in);
+  command.engine = read_engine_choice(in);
   command.look = in.look();
   command.output = in.output();
   if (command.follow && command.dry_run) {
@@ -63,7 +65,7 @@ Invocation read_run(Reading& in) {
   command.spec = read_run_spec(in.arguments, in.caller, name, in.reader);
   command.workspace = read_workspace_flags(in.reader);
   command.idempotency_key = in.idempotency_key();
-  command.engine = read_engine(in);
+  command.engine = read_engine_choice(in);
   command.look = in.look();
   return command;
 }
@@ -146,7 +148,7 @@ Invocation read_server(Reading& in) {
   return command;
 }
 
-Invocation read_store(Reading& in, StoreCommand::What what) {
+Invocation read_store_command(Reading& in, StoreCommand::What what) {
   StoreCommand command{
       .what = what, .source = read_server_source(in.caller, in.reader), .output = in.output()};
   read_server_flags(command.source, in.reader);
@@ -194,7 +196,7 @@ Invocation read_help(Reading& in) {
   return HelpCommand{.path = in.arguments.names};
 }
 
-constexpr std::array<InvocationReader, 21> kReaders{{
+constexpr std::array<InvocationReader, 21> kJobReaders{{
     {"run", read_run},
     {"submit", read_submit_file},
     {"submit mpi", [](Reading& in) { return read_submit_kind(in, job::Kind::kMpi); }},
@@ -223,9 +225,11 @@ constexpr std::array<InvocationReader, 21> kReaders{{
      }},
     {"delete", read_delete},
     {"server", read_server},
-    {"store backup", [](Reading& in) { return read_store(in, StoreCommand::What::kBackup); }},
-    {"store restore", [](Reading& in) { return read_store(in, StoreCommand::What::kRestore); }},
-    {"store check", [](Reading& in) { return read_store(in, StoreCommand::What::kCheck); }},
+    {"store backup",
+     [](Reading& in) { return read_store_command(in, StoreCommand::What::kBackup); }},
+    {"store restore",
+     [](Reading& in) { return read_store_command(in, StoreCommand::What::kRestore); }},
+    {"store check", [](Reading& in) { return read_store_command(in, StoreCommand::What::kCheck); }},
     {"doctor", read_doctor},
     {"simulate", read_simulate},
     {"version", [](Reading& in) -> Invocation { return VersionCommand{in.output()}; }},
@@ -233,23 +237,17 @@ constexpr std::array<InvocationReader, 21> kReaders{{
     {"help", read_help},
 }};
 
-std::string joined(const std::vector<std::string>& path) {
-  std::string text;
-  for (const std::string& word : path) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 Invocation read_root(Reading& in) {
   if (in.reader.has("--version")) return VersionCommand{};
   return HelpCommand{.path = {}, .asked = false};
 }
 
-Invocation read(Reading& in) {
-  const std::string path = joined(in.arguments.path);
+Invocation read_invocation(Reading& in) {
+  const std::string path = base::joined(in.arguments.path, " ");
   using Readers = std::span<const InvocationReader>;
   for (const Readers readers :
-       {Readers(kReaders), cluster_readers(), account_readers(), metric_readers(), notify_readers(),
-        session_readers(), transfer_readers(), artifact_readers()}) {
+       {Readers(kJobReaders), cluster_readers(), account_readers(), metric_readers(),
+        notify_readers(), session_readers(), transfer_readers(), artifact_readers()}) {
     for (const InvocationReader& reader : readers) {
       if (reader.path == path) return reader.read(in);
     }
@@ -295,6 +293,12 @@ std::optional<std::string> Reading::optional_name() const {
   return arguments.names.front();
 }
 
+std::string Reading::project_meant() const {
+  const std::string in_use =
+      caller.project.empty() ? std::string(job::kDefaultProject) : caller.project;
+  return reader.text("--project", in_use);
+}
+
 std::string context_flag(const std::vector<std::string>& words) {
   const bool may_be_there = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.starts_with("--context");
@@ -311,7 +315,7 @@ Result<Invocation> parse_invocation(const std::vector<std::string>& words, const
   const Arguments arguments = sort_arguments(root, words);
   if (arguments.has("--help")) return Invocation(HelpCommand{.path = arguments.path});
   Reading in{root, arguments, caller, random, FlagReader(arguments)};
-  Invocation invocation = read(in);
+  Invocation invocation = read_invocation(in);
   if (!in.reader.ok()) return usage_error(arguments.path, in.reader.faults());
   return invocation;
 }

@@ -6,7 +6,6 @@
 #include "cli/contexts.h"
 #include "cli/invocation_reading.h"
 #include "http/tls.h"
-#include "job/project.h"
 
 namespace muster::cli {
 
@@ -57,7 +56,7 @@ std::string read_fingerprint(Reading& in) {
   return "";
 }
 
-Invocation read_login(Reading& in) {
+Invocation read_login_command(Reading& in) {
   LoginCommand command{.server = read_server_url(in),
                        .name = in.reader.text("--name"),
                        .ca_file = absolute_path(in, "--ca"),
@@ -155,13 +154,6 @@ Invocation read_token_revoke(Reading& in) {
   return TokenRevokeCommand{.ids = in.arguments.names};
 }
 
-/// The project whose secrets are meant: said, in use, or the server's default.
-std::string read_project(const Reading& in) {
-  const std::string in_use =
-      in.caller.project.empty() ? std::string(job::kDefaultProject) : in.caller.project;
-  return in.reader.text("--project", in_use);
-}
-
 Invocation read_audit(Reading& in) {
   AuditCommand command{.query = {}, .output = in.output()};
   if (in.reader.has("--user")) command.query.user = in.reader.text("--user");
@@ -173,8 +165,8 @@ Invocation read_audit(Reading& in) {
   return command;
 }
 
-constexpr std::array<InvocationReader, 23> kReaders{{
-    {"login", read_login},
+constexpr std::array<InvocationReader, 23> kAccountReaders{{
+    {"login", read_login_command},
     {"logout",
      [](Reading& in) -> Invocation { return LogoutCommand{.context = in.optional_name()}; }},
     {"whoami", [](Reading& in) -> Invocation { return WhoAmICommand{in.output()}; }},
@@ -216,17 +208,17 @@ constexpr std::array<InvocationReader, 23> kReaders{{
     {"token revoke", read_token_revoke},
     {"secret set",
      [](Reading& in) -> Invocation {
-       return SecretSetCommand{.project = read_project(in),
+       return SecretSetCommand{.project = in.project_meant(),
                                .name = in.name("secret"),
                                .file = absolute_path(in, "--from-file")};
      }},
     {"secret list",
      [](Reading& in) -> Invocation {
-       return SecretListCommand{.project = read_project(in), .output = in.list_output()};
+       return SecretListCommand{.project = in.project_meant(), .output = in.list_output()};
      }},
     {"secret delete",
      [](Reading& in) -> Invocation {
-       return SecretDeleteCommand{.project = read_project(in),
+       return SecretDeleteCommand{.project = in.project_meant(),
                                   .names = in.names("secret"),
                                   .ignore_missing = in.reader.has("--ignore-missing")};
      }},
@@ -236,7 +228,7 @@ constexpr std::array<InvocationReader, 23> kReaders{{
 }  // namespace
 
 std::span<const InvocationReader> account_readers() {
-  return kReaders;
+  return kAccountReaders;
 }
 
 }  // namespace muster::cli

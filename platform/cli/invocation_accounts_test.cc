@@ -8,26 +8,17 @@ namespace {
 
 using access::Role;
 
-template <class Command>
-Command parsed(const Words& words) {
-  return parsed_by<Command>(ada_in_team_a(), words);
-}
-
-std::string refusal(const Words& words) {
-  return refusal_by(ada_in_team_a(), words);
-}
-
 TEST(Login, TakesAServerAndHowItIsKnown) {
   const auto command =
-      parsed<LoginCommand>({"login", "https://lab", "--name", "l", "--fingerprint",
-                            "SHA256:" + std::string(64, 'A'), "--token-file", "t"});
+      parsed_in_team_a<LoginCommand>({"login", "https://lab", "--name", "l", "--fingerprint",
+                                      "SHA256:" + std::string(64, 'A'), "--token-file", "t"});
 
   EXPECT_EQ(command.server, "https://lab:7443");
   EXPECT_EQ(command.name, "l");
   EXPECT_EQ(command.fingerprint, std::string(64, 'a'));
   EXPECT_EQ(command.token_file, "/home/ada/t");
   EXPECT_FALSE(command.token_stdin);
-  EXPECT_EQ(parsed<LoginCommand>({"login", "https://lab", "--ca", "ca.pem"}).ca_file,
+  EXPECT_EQ(parsed_in_team_a<LoginCommand>({"login", "https://lab", "--ca", "ca.pem"}).ca_file,
             "/home/ada/ca.pem");
 }
 
@@ -35,27 +26,30 @@ TEST(Login, TakesNoTokenAsAWord) {
   // Other users of the machine see every word of a command.
   for (const Words& words : {Words{"login", "https://lab", "muster_token"},
                              Words{"login", "https://lab", "--token", "muster_token"}}) {
-    EXPECT_NE(refusal(words), "accepted");
+    EXPECT_NE(refusal_in_team_a(words), "accepted");
   }
 }
 
 TEST(Login, SaysEveryFaultAtOnce) {
-  const std::string text = refusal({"login", "http://lab", "--name", "local", "--fingerprint", "zz",
-                                    "--ca", "f", "--token-stdin", "--token-file", "f"});
+  const std::string text =
+      refusal_in_team_a({"login", "http://lab", "--name", "local", "--fingerprint", "zz", "--ca",
+                         "f", "--token-stdin", "--token-file", "f"});
 
   for (const char* part : {"'http://lab' is no server's address", "--fingerprint: is none",
                            "'local' cannot be the name", "--ca: does not go with --fingerprint",
                            "--token-stdin: does not go with --token-file"}) {
     EXPECT_NE(text.find(part), std::string::npos) << text << "lacks " << part;
   }
-  EXPECT_NE(refusal({"login"}).find("name the server"), std::string::npos);
+  EXPECT_NE(refusal_in_team_a({"login"}).find("name the server"), std::string::npos);
 }
 
 TEST(Context, AloneSaysWhichIsInUse) {
-  EXPECT_NO_THROW(parsed<ContextShowCommand>({"context"}));
-  EXPECT_EQ(parsed<ContextUseCommand>({"context", "use", "lab"}).name, "lab");
-  EXPECT_EQ(parsed<ContextRemoveCommand>({"context", "rm", "a", "b"}).names, (Words{"a", "b"}));
-  EXPECT_EQ(parsed<ContextListCommand>({"context", "list", "-o", "names"}).output, Output::kNames);
+  EXPECT_NO_THROW(parsed_in_team_a<ContextShowCommand>({"context"}));
+  EXPECT_EQ(parsed_in_team_a<ContextUseCommand>({"context", "use", "lab"}).name, "lab");
+  EXPECT_EQ(parsed_in_team_a<ContextRemoveCommand>({"context", "rm", "a", "b"}).names,
+            (Words{"a", "b"}));
+  EXPECT_EQ(parsed_in_team_a<ContextListCommand>({"context", "list", "-o", "names"}).output,
+            Output::kNames);
 }
 
 TEST(ContextFlag, IsFoundBeforeAndBehindTheCommand) {
@@ -81,59 +75,69 @@ TEST(ContextFlag, IsOnEveryCommandThatTalksToAServer) {
 }
 
 TEST(UserCreate, TakesRolesInProjectsAndOverTheServer) {
-  const auto user = parsed<UserCreateCommand>({"user", "create", "ada", "--role", "viewer",
-                                               "--project", "a=member", "--project", "b=admin"})
-                        .user;
+  const auto user =
+      parsed_in_team_a<UserCreateCommand>({"user", "create", "ada", "--role", "viewer", "--project",
+                                           "a=member", "--project", "b=admin"})
+          .user;
 
   EXPECT_EQ(user.name, "ada");
   EXPECT_EQ(user.server_role, Role::kViewer);
   EXPECT_EQ(user.projects,
             (std::map<std::string, Role>{{"a", Role::kMember}, {"b", Role::kAdmin}}));
-  EXPECT_NE(refusal({"user", "create", "ada", "--project", "a"}).find("is not PROJECT=ROLE"),
-            std::string::npos);
-  EXPECT_NE(refusal({"user", "create", "ada", "--project", "a=chief"}).find("'chief' is none of"),
+  EXPECT_NE(
+      refusal_in_team_a({"user", "create", "ada", "--project", "a"}).find("is not PROJECT=ROLE"),
+      std::string::npos);
+  EXPECT_NE(refusal_in_team_a({"user", "create", "ada", "--project", "a=chief"})
+                .find("'chief' is none of"),
             std::string::npos);
 }
 
 TEST(UserSet, ChangesOnlyWhatIsSaid) {
-  const auto disabled = parsed<UserSetCommand>({"user", "set", "ada", "--disable"}).change;
+  const auto disabled =
+      parsed_in_team_a<UserSetCommand>({"user", "set", "ada", "--disable"}).change;
   EXPECT_EQ(disabled, (api::UserChange{.disabled = true}));
-  EXPECT_EQ(parsed<UserSetCommand>({"user", "set", "ada", "--enable"}).change.disabled, false);
-  const auto out = parsed<UserSetCommand>({"user", "set", "ada", "--project", "a=none"}).change;
+  EXPECT_EQ(parsed_in_team_a<UserSetCommand>({"user", "set", "ada", "--enable"}).change.disabled,
+            false);
+  const auto out =
+      parsed_in_team_a<UserSetCommand>({"user", "set", "ada", "--project", "a=none"}).change;
   EXPECT_EQ(out.projects, (std::map<std::string, Role>{{"a", Role::kNone}}));
-  EXPECT_NE(refusal({"user", "set", "ada"}).find("say what to change"), std::string::npos);
-  EXPECT_NE(refusal({"user", "set", "ada", "--enable", "--disable"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"user", "set", "ada"}).find("say what to change"),
+            std::string::npos);
+  EXPECT_NE(refusal_in_team_a({"user", "set", "ada", "--enable", "--disable"}), "accepted");
 }
 
 TEST(ProjectGrant, TakesAProjectAUserAndARole) {
-  const auto command = parsed<MemberGrantCommand>({"project", "grant", "team-a", "ada", "viewer"});
+  const auto command =
+      parsed_in_team_a<MemberGrantCommand>({"project", "grant", "team-a", "ada", "viewer"});
   EXPECT_EQ(command.project, "team-a");
   EXPECT_EQ(command.user, "ada");
   EXPECT_EQ(command.role, Role::kViewer);
-  EXPECT_NE(refusal({"project", "grant", "team-a"}).find("USER: is missing"), std::string::npos);
-  EXPECT_NE(refusal({"project", "grant", "a", "b", "none"}).find("project revoke"),
+  EXPECT_NE(refusal_in_team_a({"project", "grant", "team-a"}).find("USER: is missing"),
             std::string::npos);
-  EXPECT_EQ(parsed<MemberRevokeCommand>({"project", "revoke", "team-a", "ada"}).user, "ada");
+  EXPECT_NE(refusal_in_team_a({"project", "grant", "a", "b", "none"}).find("project revoke"),
+            std::string::npos);
+  EXPECT_EQ(parsed_in_team_a<MemberRevokeCommand>({"project", "revoke", "team-a", "ada"}).user,
+            "ada");
 }
 
 TEST(TokenCreate, EndsAfterNinetyDaysUnlessItIsSaid) {
   const auto lifetime = [](const Words& more) {
     Words words{"token", "create"};
     words.insert(words.end(), more.begin(), more.end());
-    return parsed<TokenCreateCommand>(words).request.lifetime;
+    return parsed_in_team_a<TokenCreateCommand>(words).request.lifetime;
   };
   EXPECT_EQ(lifetime({}), std::chrono::hours(90 * 24));
   EXPECT_EQ(lifetime({"--expires", "12h"}), std::chrono::hours(12));
   EXPECT_EQ(lifetime({"--expires", "never"}), std::nullopt);
-  EXPECT_NE(refusal({"token", "create", "--expires", "0s"}), "accepted");
-  EXPECT_NE(refusal({"token", "create", "--expires", "soon"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"token", "create", "--expires", "0s"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"token", "create", "--expires", "soon"}), "accepted");
 }
 
 TEST(TokenCreate, TakesItsBounds) {
-  const auto request =
-      parsed<TokenCreateCommand>({"token", "create", "--description", "nightly", "--ceiling",
-                                  "viewer", "--project", "a", "--project", "b", "--user", "ci"})
-          .request;
+  const auto request = parsed_in_team_a<TokenCreateCommand>(
+                           {"token", "create", "--description", "nightly", "--ceiling", "viewer",
+                            "--project", "a", "--project", "b", "--user", "ci"})
+                           .request;
   EXPECT_EQ(request.description, "nightly");
   EXPECT_EQ(request.ceiling, Role::kViewer);
   EXPECT_EQ(request.projects, (Words{"a", "b"}));
@@ -141,45 +145,46 @@ TEST(TokenCreate, TakesItsBounds) {
 }
 
 TEST(TokenList, IsOfOneOrOfAll) {
-  EXPECT_EQ(parsed<TokenListCommand>({"token", "list"}).user, std::nullopt);
-  EXPECT_EQ(parsed<TokenListCommand>({"token", "list", "--user", "ci"}).user, "ci");
-  EXPECT_TRUE(parsed<TokenListCommand>({"token", "list", "--all"}).all);
-  EXPECT_NE(refusal({"token", "list", "--all", "--user", "ci"}), "accepted");
-  EXPECT_NE(refusal({"token", "revoke"}).find("muster token list"), std::string::npos);
+  EXPECT_EQ(parsed_in_team_a<TokenListCommand>({"token", "list"}).user, std::nullopt);
+  EXPECT_EQ(parsed_in_team_a<TokenListCommand>({"token", "list", "--user", "ci"}).user, "ci");
+  EXPECT_TRUE(parsed_in_team_a<TokenListCommand>({"token", "list", "--all"}).all);
+  EXPECT_NE(refusal_in_team_a({"token", "list", "--all", "--user", "ci"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"token", "revoke"}).find("muster token list"), std::string::npos);
 }
 
 TEST(Secret, IsOfTheProjectInUseUnlessItIsSaid) {
-  EXPECT_EQ(parsed<SecretSetCommand>({"secret", "set", "KEY"}).project, "team-a");
-  EXPECT_EQ(parsed<SecretListCommand>({"secret", "list", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<SecretSetCommand>({"secret", "set", "KEY", "--from-file", "k"}).file,
+  EXPECT_EQ(parsed_in_team_a<SecretSetCommand>({"secret", "set", "KEY"}).project, "team-a");
+  EXPECT_EQ(parsed_in_team_a<SecretListCommand>({"secret", "list", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<SecretSetCommand>({"secret", "set", "KEY", "--from-file", "k"}).file,
             "/home/ada/k");
   // Its value is no word of a command.
-  EXPECT_NE(refusal({"secret", "set", "KEY", "value"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"secret", "set", "KEY", "value"}), "accepted");
 }
 
 TEST(Audit, TakesWhatToShow) {
-  const auto query = parsed<AuditCommand>({"audit", "--user", "ada", "--project", "a", "--action",
-                                           "job", "--since", "1h", "--limit", "7"})
-                         .query;
+  const auto query =
+      parsed_in_team_a<AuditCommand>({"audit", "--user", "ada", "--project", "a", "--action", "job",
+                                      "--since", "1h", "--limit", "7"})
+          .query;
   EXPECT_EQ(query.user, "ada");
   EXPECT_EQ(query.project, "a");
   EXPECT_EQ(query.action, "job");
   EXPECT_EQ(query.since, base::FakeClock().now() - std::chrono::hours(1));
   EXPECT_EQ(query.limit, 7);
-  EXPECT_NE(refusal({"audit", "--limit", "0"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"audit", "--limit", "0"}), "accepted");
 }
 
 TEST(JobCommands, TakeTheProjectThatANameIsMeantIn) {
-  EXPECT_EQ(parsed<GetCommand>({"get", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<LogsCommand>({"logs", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<StopCommand>({"stop", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<DeleteCommand>({"delete", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<SuspendCommand>({"suspend", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<ResumeCommand>({"resume", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<ExplainCommand>({"explain", "a", "--project", "b"}).project, "b");
-  EXPECT_EQ(parsed<EventsCommand>({"events", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<GetCommand>({"get", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<LogsCommand>({"logs", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<StopCommand>({"stop", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<DeleteCommand>({"delete", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<SuspendCommand>({"suspend", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<ResumeCommand>({"resume", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<ExplainCommand>({"explain", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<EventsCommand>({"events", "--project", "b"}).project, "b");
   // The one in use is that to submit to, and bounds nothing else.
-  EXPECT_EQ(parsed<GetCommand>({"get", "a"}).project, "");
+  EXPECT_EQ(parsed_in_team_a<GetCommand>({"get", "a"}).project, "");
 }
 
 }  // namespace

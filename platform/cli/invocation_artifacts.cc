@@ -34,13 +34,13 @@ Invocation read_get(Reading& in) {
   return command;
 }
 
-constexpr std::array kReaders{InvocationReader{"artifacts list", read_list},
-                              InvocationReader{"artifacts get", read_get}};
+constexpr std::array kArtifactReaders{InvocationReader{"artifacts list", read_list},
+                                      InvocationReader{"artifacts get", read_get}};
 
 }  // namespace
 
 std::span<const InvocationReader> artifact_readers() {
-  return kReaders;
+  return kArtifactReaders;
 }
 
 }  // namespace muster::cli

@@ -45,7 +45,7 @@ Invocation read_node_change(Reading& in, NodeChangeCommand::What what) {
   return NodeChangeCommand{.what = what, .names = in.names("node"), .output = in.output()};
 }
 
-constexpr std::array<InvocationReader, 17> kReaders{{
+constexpr std::array<InvocationReader, 17> kClusterReaders{{
     {"suspend",
      [](Reading& in) -> Invocation {
        return SuspendCommand{
@@ -101,7 +101,7 @@ constexpr std::array<InvocationReader, 17> kReaders{{
 }  // namespace
 
 std::span<const InvocationReader> cluster_readers() {
-  return kReaders;
+  return kClusterReaders;
 }
 
 }  // namespace muster::cli

@@ -8,19 +8,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Caller caller() {
-  return {.folder = "/home/ada", .environment = {}, .now = base::FakeClock().now()};
-}
-
-template <class Command>
-Command parsed(const Words& words, const Caller& by = caller()) {
-  return parsed_by<Command>(by, words);
-}
-
-std::string refusal(const Words& words, const Caller& by = caller()) {
-  return refusal_by(by, words);
-}
-
 TEST(ProjectCreate, EveryFlagArrivesInItsField) {
   const auto command = parsed<ProjectChangeCommand>({"project",   "create",
                                                      "team-a",    "--gpus",
@@ -79,14 +66,14 @@ TEST(ProjectSet, WithAPoolTheQuotaIsOfThatPoolAlone) {
 }
 
 TEST(ProjectUse, SaysOrChooses) {
-  Caller by = caller();
+  Caller by = ada();
   by.project = "team-b";
   EXPECT_EQ(parsed<ProjectUseCommand>({"project", "use"}, by).in_use, "team-b");
   EXPECT_EQ(parsed<ProjectUseCommand>({"project", "use", "team-a"}, by).name, "team-a");
 }
 
 TEST(Submit, GoesToTheProjectInUse) {
-  Caller by = caller();
+  Caller by = ada();
   by.project = "team-b";
   EXPECT_EQ(parsed<SubmitCommand>({"submit", "single", "a", "--", "true"}, by).spec.project,
             "team-b");
@@ -142,7 +129,7 @@ TEST(Server, ReadsWhatItsNodeAndItsSchedulerAreLike) {
 }
 
 TEST(Server, HasDefaultsAndTakesDeclaredGpusFromTheEnvironment) {
-  Caller by = caller();
+  Caller by = ada();
   by.environment["MUSTER_DECLARE_GPUS"] = "2";
   const ServeOptions options = parsed<ServerCommand>({"server"}, by).options;
   EXPECT_EQ(options.declared_gpus, "2");

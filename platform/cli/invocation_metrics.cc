@@ -11,14 +11,15 @@ namespace muster::cli {
 
 namespace {
 
-const char* variable(const Environment& environment, const std::string& name) {
+const char* variable_or_null(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? nullptr : found->second.c_str();
 }
 
 bool terminal_shows_unicode(const Environment& environment) {
-  return shows_unicode(variable(environment, "LC_ALL"), variable(environment, "LC_CTYPE"),
-                       variable(environment, "LANG"));
+  return shows_unicode(variable_or_null(environment, "LC_ALL"),
+                       variable_or_null(environment, "LC_CTYPE"),
+                       variable_or_null(environment, "LANG"));
 }
 
 /// Those behind the job's name, and those of --metric; each once.
@@ -76,12 +77,12 @@ Invocation read_metrics(Reading& in) {
   return command;
 }
 
-constexpr std::array<InvocationReader, 1> kReaders{{{"metrics", read_metrics}}};
+constexpr std::array<InvocationReader, 1> kMetricReaders{{{"metrics", read_metrics}}};
 
 }  // namespace
 
 std::span<const InvocationReader> metric_readers() {
-  return kReaders;
+  return kMetricReaders;
 }
 
 }  // namespace muster::cli

@@ -5,20 +5,12 @@
 
 #include "base/text.h"
 #include "cli/invocation_reading.h"
-#include "job/project.h"
 
 namespace muster::cli {
 
 namespace {
 
 using job::Happening;
-
-/// Said, in use, or the server's default.
-std::string read_project(const Reading& in) {
-  const std::string in_use =
-      in.caller.project.empty() ? std::string(job::kDefaultProject) : in.caller.project;
-  return in.reader.text("--project", in_use);
-}
 
 std::vector<Happening> read_happenings(Reading& in) {
   if (!in.reader.has("--on")) {
@@ -43,7 +35,7 @@ std::vector<Happening> read_happenings(Reading& in) {
 }
 
 Invocation read_add(Reading& in) {
-  NotifyAddCommand command{.project = read_project(in), .request = {}, .output = in.output()};
+  NotifyAddCommand command{.project = in.project_meant(), .request = {}, .output = in.output()};
   if (in.arguments.names.empty()) {
     in.reader.fault("URL", "is missing: where to tell, as in https://hooks.example.com/muster");
   } else {
@@ -68,7 +60,7 @@ std::string read_id(Reading& in) {
 
 Invocation read_remove(Reading& in) {
   [[maybe_unused]] const std::string first = read_id(in);
-  return NotifyRemoveCommand{.project = read_project(in),
+  return NotifyRemoveCommand{.project = in.project_meant(),
                              .ids = in.arguments.names,
                              .ignore_missing = in.reader.has("--ignore-missing")};
 }
@@ -80,29 +72,29 @@ Invocation read_retry(Reading& in) {
                     all ? "does not go with ids"
                         : "is missing; see which there are: muster notify dead; or give --all");
   }
-  return NotifyRetryCommand{.project = read_project(in), .ids = in.arguments.names};
+  return NotifyRetryCommand{.project = in.project_meant(), .ids = in.arguments.names};
 }
 
-constexpr std::array<InvocationReader, 7> kReaders{{
+constexpr std::array<InvocationReader, 7> kNotifyReaders{{
     {"notify add", read_add},
     {"notify list",
      [](Reading& in) -> Invocation {
-       return NotifyListCommand{.project = read_project(in), .output = in.list_output()};
+       return NotifyListCommand{.project = in.project_meant(), .output = in.list_output()};
      }},
     {"notify remove", read_remove},
     {"notify rotate",
      [](Reading& in) -> Invocation {
        return NotifyRotateCommand{
-           .project = read_project(in), .id = read_id(in), .output = in.output()};
+           .project = in.project_meant(), .id = read_id(in), .output = in.output()};
      }},
     {"notify test",
      [](Reading& in) -> Invocation {
        return NotifyTestCommand{
-           .project = read_project(in), .id = read_id(in), .output = in.output()};
+           .project = in.project_meant(), .id = read_id(in), .output = in.output()};
      }},
     {"notify dead",
      [](Reading& in) -> Invocation {
-       return NotifyDeadCommand{.project = read_project(in), .output = in.list_output()};
+       return NotifyDeadCommand{.project = in.project_meant(), .output = in.list_output()};
      }},
     {"notify retry", read_retry},
 }};
@@ -110,7 +102,7 @@ constexpr std::array<InvocationReader, 7> kReaders{{
 }  // namespace
 
 std::span<const InvocationReader> notify_readers() {
-  return kReaders;
+  return kNotifyReaders;
 }
 
 }  // namespace muster::cli

@@ -9,17 +9,8 @@ namespace {
 using job::Happening;
 using Happenings = std::vector<Happening>;
 
-template <class Command>
-Command parsed(const Words& words) {
-  return parsed_by<Command>(ada_in_team_a(), words);
-}
-
-std::string refusal(const Words& words) {
-  return refusal_by(ada_in_team_a(), words);
-}
-
 TEST(NotifyAdd, TellsOfEndsInTheProjectInUseUnlessToldOtherwise) {
-  const auto command = parsed<NotifyAddCommand>({"notify", "add", "https://h/a"});
+  const auto command = parsed_in_team_a<NotifyAddCommand>({"notify", "add", "https://h/a"});
 
   EXPECT_EQ(command.project, "team-a");
   EXPECT_EQ(command.request.url, "https://h/a");
@@ -29,7 +20,7 @@ TEST(NotifyAdd, TellsOfEndsInTheProjectInUseUnlessToldOtherwise) {
 }
 
 TEST(NotifyAdd, TakesWhatIsToldOfWhichJobs) {
-  const auto command = parsed<NotifyAddCommand>(
+  const auto command = parsed_in_team_a<NotifyAddCommand>(
       {"notify", "add", "https://h", "--project", "lab", "--on", "failed,started", "--on", "failed",
        "--job", "train-*", "-l", "team=vision", "--label", "nightly", "--with-lines"});
 
@@ -39,30 +30,32 @@ TEST(NotifyAdd, TakesWhatIsToldOfWhichJobs) {
   EXPECT_EQ(command.request.labels,
             (std::map<std::string, std::string>{{"team", "vision"}, {"nightly", ""}}));
   EXPECT_TRUE(command.request.with_lines);
-  EXPECT_EQ(parsed<NotifyAddCommand>({"notify", "add", "-", "--on", "all"}).request.on,
+  EXPECT_EQ(parsed_in_team_a<NotifyAddCommand>({"notify", "add", "-", "--on", "all"}).request.on,
             job::all_happenings());
 }
 
 TEST(NotifyAdd, NamesWhatCannotBeToldAndWhatIsMissing) {
-  const std::string text = refusal({"notify", "add", "--on", "failed,evicted"});
+  const std::string text = refusal_in_team_a({"notify", "add", "--on", "failed,evicted"});
 
   EXPECT_NE(text.find("--on: 'evicted' is not one of"), std::string::npos) << text;
   EXPECT_NE(text.find("URL"), std::string::npos) << text;
 }
 
 TEST(NotifyRetry, TakesIdsOrAllAndNotBoth) {
-  EXPECT_EQ(parsed<NotifyRetryCommand>({"notify", "retry", "d1", "d2"}).ids, (Words{"d1", "d2"}));
-  EXPECT_EQ(parsed<NotifyRetryCommand>({"notify", "retry", "--all"}).ids, Words{});
-  EXPECT_NE(refusal({"notify", "retry"}), "accepted");
-  EXPECT_NE(refusal({"notify", "retry", "d1", "--all"}), "accepted");
+  EXPECT_EQ(parsed_in_team_a<NotifyRetryCommand>({"notify", "retry", "d1", "d2"}).ids,
+            (Words{"d1", "d2"}));
+  EXPECT_EQ(parsed_in_team_a<NotifyRetryCommand>({"notify", "retry", "--all"}).ids, Words{});
+  EXPECT_NE(refusal_in_team_a({"notify", "retry"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"notify", "retry", "d1", "--all"}), "accepted");
 }
 
 TEST(Notify, NeedsTheIdOfWhatIsMeant) {
-  EXPECT_EQ(parsed<NotifyRemoveCommand>({"notify", "rm", "a", "b"}).ids, (Words{"a", "b"}));
-  EXPECT_EQ(parsed<NotifyTestCommand>({"notify", "test", "a"}).id, "a");
-  EXPECT_EQ(parsed<NotifyRotateCommand>({"notify", "rotate", "a"}).id, "a");
+  EXPECT_EQ(parsed_in_team_a<NotifyRemoveCommand>({"notify", "rm", "a", "b"}).ids,
+            (Words{"a", "b"}));
+  EXPECT_EQ(parsed_in_team_a<NotifyTestCommand>({"notify", "test", "a"}).id, "a");
+  EXPECT_EQ(parsed_in_team_a<NotifyRotateCommand>({"notify", "rotate", "a"}).id, "a");
   for (const char* command : {"remove", "test", "rotate"}) {
-    EXPECT_NE(refusal({"notify", command}), "accepted") << command;
+    EXPECT_NE(refusal_in_team_a({"notify", command}), "accepted") << command;
   }
 }
 

@@ -36,6 +36,8 @@ struct Reading {
   std::optional<std::string> optional_name() const;
   /// Whose job is meant, or empty.
   std::string whose_job() const { return reader.text("--project"); }
+  /// The project that is meant: said, in use, or the server's default.
+  std::string project_meant() const;
 };
 
 struct InvocationReader {

@@ -58,13 +58,13 @@ Invocation read_convert(Reading& in) {
   return command;
 }
 
-constexpr std::array<InvocationReader, 3> kReaders{
+constexpr std::array<InvocationReader, 3> kSessionReaders{
     {{"bash", read_bash}, {"attach", read_attach}, {"convert", read_convert}}};
 
 }  // namespace
 
 std::span<const InvocationReader> session_readers() {
-  return kReaders;
+  return kSessionReaders;
 }
 
 }  // namespace muster::cli

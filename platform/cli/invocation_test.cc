@@ -7,22 +7,6 @@
 namespace muster::cli {
 namespace {
 
-Caller caller() {
-  return {.folder = "/home/ada",
-          .environment = {{"PATH", "/usr/bin"}, {"TOKEN", "secret"}, {"COLOUR", "red"}},
-          .is_root = false,
-          .now = base::FakeClock().now()};
-}
-
-template <class Command>
-Command parsed(const Words& words, const Caller& by = caller()) {
-  return parsed_by<Command>(by, words);
-}
-
-std::string refusal(const Words& words) {
-  return refusal_by(caller(), words);
-}
-
 TEST(SubmitMpi, TheDocumentsLineBecomesASpec) {
   const auto command = parsed<SubmitCommand>(
       {"submit", "mpi", "dist", "--workers", "2", "--follow", "--", "mpirun", "--allow-run-as-root",
@@ -80,8 +64,8 @@ TEST(SubmitMpi, EveryFlagArrivesInItsField) {
 TEST(Submit, GivesEachInvocationAnIdempotencyKeyOfItsOwn) {
   base::SystemRandom random;
   const Words words{"submit", "single", "a", "--", "true"};
-  const auto first = parse_invocation(words, caller(), random);
-  const auto second = parse_invocation(words, caller(), random);
+  const auto first = parse_invocation(words, ada(), random);
+  const auto second = parse_invocation(words, ada(), random);
 
   EXPECT_NE(std::get<SubmitCommand>(*first).idempotency_key,
             std::get<SubmitCommand>(*second).idempotency_key);
@@ -135,7 +119,7 @@ TEST(Run, WhatSrunStartsComesUnderNoMpirun) {
 }
 
 TEST(Run, RootIsLetThroughByOpenMpisVariables) {
-  Caller root = caller();
+  Caller root = ada();
   root.is_root = true;
   const auto command = parsed<RunCommand>({"run", "-n", "2", "--", "./train"}, root);
 
@@ -154,7 +138,7 @@ TEST(Logs, ReadsItsQuery) {
   EXPECT_EQ(command.name, "dist");
   EXPECT_TRUE(command.query.follow);
   EXPECT_EQ(command.query.task, "worker-1");
-  EXPECT_EQ(command.query.since, caller().now - std::chrono::minutes(10));
+  EXPECT_EQ(command.query.since, ada().now - std::chrono::minutes(10));
   EXPECT_EQ(command.query.tail, 5);
   EXPECT_EQ(command.look, (LogLook{.prefix = false, .timestamps = true, .fold = true}));
 }
@@ -209,13 +193,13 @@ TEST(Help, IsGivenForTheCommandThatStandsBeforeTheFlag) {
   EXPECT_FALSE(parsed<HelpCommand>({}).asked);
 }
 
-struct BadLine {
+struct BadCommandLine {
   Words words;
   std::string says;
 };
 
 TEST(BadUsage, IsToldInASentence) {
-  const BadLine lines[] = {
+  const BadCommandLine lines[] = {
       {{"logs", "a", "--folow"}, "unknown flag '--folow'; did you mean '--follow'?"},
       {{"submit", "mpi", "a", "--wrokers=2", "--", "x"}, "did you mean '--workers'?"},
       {{"lst"}, "unknown command 'lst'; did you mean 'list'?"},
@@ -245,7 +229,7 @@ TEST(BadUsage, IsToldInASentence) {
       {{"run", "-n", "0", "--", "x"}, "--workers 0 is out of range"},
       {{"completion", "tcsh"}, "SHELL 'tcsh' is none of bash zsh fish"},
   };
-  for (const BadLine& line : lines) {
+  for (const BadCommandLine& line : lines) {
     EXPECT_NE(refusal(line.words).find(line.says), std::string::npos)
         << refusal(line.words) << "\n  should say: " << line.says;
   }
@@ -253,8 +237,8 @@ TEST(BadUsage, IsToldInASentence) {
 
 TEST(BadUsage, ReportsTheFaultsOfFlagsAndOfTheSpecTogether) {
   const auto invocation =
-      parse_by(caller(), {"submit", "mpi", "Bad_Name", "--workers", "two", "--memory", "lots",
-                          "--grace", "2d", "--folow", "--env", "1X=1", "--env", "2Y=1"});
+      parse_by(ada(), {"submit", "mpi", "Bad_Name", "--workers", "two", "--memory", "lots",
+                       "--grace", "2d", "--folow", "--env", "1X=1", "--env", "2Y=1"});
 
   ASSERT_FALSE(invocation);
   std::vector<std::string> fields;

@@ -68,13 +68,13 @@ Invocation read_port_forward(Reading& in) {
   return command;
 }
 
-constexpr std::array kReaders{InvocationReader{"cp", read_copy},
-                              InvocationReader{"port-forward", read_port_forward}};
+constexpr std::array kTransferReaders{InvocationReader{"cp", read_copy},
+                                      InvocationReader{"port-forward", read_port_forward}};
 
 }  // namespace
 
 std::span<const InvocationReader> transfer_readers() {
-  return kReaders;
+  return kTransferReaders;
 }
 
 }  // namespace muster::cli

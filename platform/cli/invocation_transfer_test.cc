@@ -6,14 +6,9 @@
 namespace muster::cli {
 namespace {
 
-Caller caller() {
-  return {.folder = "/home/ada", .environment = {}, .now = base::FakeClock().now()};
-}
-
 TEST(Copy, TaskIsForEachPlaceThatNamesNoneItself) {
   const auto command = parsed_by<CopyCommand>(
-      caller(),
-      {"cp", "--task", "worker-0", "dist:a", "dist/worker-1:b", "here", "--project", "p"});
+      ada(), {"cp", "--task", "worker-0", "dist:a", "dist/worker-1:b", "here", "--project", "p"});
 
   EXPECT_EQ(command.from,
             (std::vector<CopyPlace>{{"dist", "worker-0", "a"}, {"dist", "worker-1", "b"}}));
@@ -35,29 +30,29 @@ TEST(Copy, GoesFromHereToAJobOrFromJobsToHere) {
       {{"cp", "job:a", ""}, "an empty word names no file"},
   };
   for (const auto& [words, refusal] : cases) {
-    const std::string said = refusal_by(caller(), words);
+    const std::string said = refusal_by(ada(), words);
     EXPECT_NE(said.find(refusal.empty() ? "accepted" : refusal), std::string::npos) << said;
   }
 }
 
 TEST(PortForward, TakesAnyNumberOfPorts) {
   const auto command = parsed_by<PortForwardCommand>(
-      caller(), {"port-forward", "dist", "8888", ":80", "--task", "worker-1", "--address", "::1"});
+      ada(), {"port-forward", "dist", "8888", ":80", "--task", "worker-1", "--address", "::1"});
 
   EXPECT_EQ(command.name, "dist");
   EXPECT_EQ(command.task, "worker-1");
   EXPECT_EQ(command.address, "::1");
   EXPECT_EQ(command.ports, (std::vector<ForwardedPort>{{8888, 8888}, {0, 80}}));
-  EXPECT_EQ(parsed_by<PortForwardCommand>(caller(), {"port-forward", "dist", "1"}).address,
+  EXPECT_EQ(parsed_by<PortForwardCommand>(ada(), {"port-forward", "dist", "1"}).address,
             "127.0.0.1");
 }
 
 TEST(PortForward, TellsEveryWordThatIsNoPort) {
-  const std::string said = refusal_by(caller(), {"port-forward", "dist", "http", "80", "0"});
+  const std::string said = refusal_by(ada(), {"port-forward", "dist", "http", "80", "0"});
 
   EXPECT_NE(said.find("'http' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
   EXPECT_NE(said.find("'0' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
-  EXPECT_NE(refusal_by(caller(), {"port-forward", "dist"}).find("say which port of it"),
+  EXPECT_NE(refusal_by(ada(), {"port-forward", "dist"}).find("say which port of it"),
             std::string::npos);
 }
 

@@ -41,7 +41,7 @@ std::string exit_of(const job::Job& job) {
   return job.exit_code ? std::to_string(*job.exit_code) : "-";
 }
 
-std::string moment(Time time, Time now) {
+std::string moment_and_age(Time time, Time now) {
   return base::to_rfc3339(time, 0) + " (" + age(time, now) + " ago)";
 }
 
@@ -92,7 +92,7 @@ std::string labels_of(const job::JobSpec& spec) {
 }
 
 /// "0,1", or "0 (0.5 of it)"; "-" where it has none.
-std::string gpus_of(const job::Task& task) {
+std::string devices_of(const job::Task& task) {
   std::string text;
   for (const int device : task.devices) text += (text.empty() ? "" : ",") + std::to_string(device);
   if (text.empty()) return "-";
@@ -116,7 +116,7 @@ std::string task_table(const job::Job& job) {
     std::vector<std::string> row{task.name,      words(job::to_string(task.role)),
                                  task.hostname,  task.node.empty() ? "-" : task.node,
                                  phase_of(task), task.exit ? job::explain(*task.exit) : "-"};
-    if (has_gpus) row.insert(row.begin() + 4, gpus_of(task));
+    if (has_gpus) row.insert(row.begin() + 4, devices_of(task));
     table.add(std::move(row));
   }
   return table.to_string("  ");
@@ -202,9 +202,9 @@ std::string job_page(const job::Job& job, Time now) {
       {"FOLDER", job.spec.folder},
       {"SANDBOX", words(job::to_string(job.spec.sandbox))},
       {"LABELS", labels_of(job.spec)},
-      {"SUBMITTED", moment(job.submitted, now)},
-      {"STARTED", job.started ? moment(*job.started, now) : ""},
-      {"ENDED", job.ended ? moment(*job.ended, now) : ""},
+      {"SUBMITTED", moment_and_age(job.submitted, now)},
+      {"STARTED", job.started ? moment_and_age(*job.started, now) : ""},
+      {"ENDED", job.ended ? moment_and_age(*job.ended, now) : ""},
       {"KEPT", job.kept_until ? kept_words(*job.kept_until, now) : ""},
       {"DURATION", run_time(job, now)},
       {"PROGRESS", job.progress ? progress_line(*job.progress, now) : ""},

@@ -11,9 +11,9 @@ namespace muster::cli {
 namespace {
 
 // Readable on black and on white alike; red is left to errors.
-constexpr std::array<std::string_view, 10> kColours{"\x1b[32m", "\x1b[36m", "\x1b[33m", "\x1b[35m",
-                                                    "\x1b[34m", "\x1b[92m", "\x1b[96m", "\x1b[93m",
-                                                    "\x1b[95m", "\x1b[94m"};
+constexpr std::array<std::string_view, 10> kTaskColours{
+    "\x1b[32m", "\x1b[36m", "\x1b[33m", "\x1b[35m", "\x1b[34m",
+    "\x1b[92m", "\x1b[96m", "\x1b[93m", "\x1b[95m", "\x1b[94m"};
 
 /// The number of "worker-3" behind `role`.
 std::optional<size_t> number_in(std::string_view task, std::string_view role) {
@@ -32,7 +32,7 @@ size_t place_of(const job::LogRecord& record) {
   if (record.rank) return static_cast<size_t>(*record.rank) + 1;
   if (const auto worker = number_in(record.task, "worker-")) return *worker + 1;
   if (const auto server = number_in(record.task, "ps-")) {
-    return kColours.size() - 1 - *server % kColours.size();
+    return kTaskColours.size() - 1 - *server % kTaskColours.size();
   }
   for (const std::string_view leader : {"launcher", "main", "chief", "master"}) {
     if (record.task == leader) return 0;
@@ -43,7 +43,7 @@ size_t place_of(const job::LogRecord& record) {
 }  // namespace
 
 std::string_view colour_of(const job::LogRecord& record) {
-  return kColours[place_of(record) % kColours.size()];
+  return kTaskColours[place_of(record) % kTaskColours.size()];
 }
 
 }  // namespace muster::cli

@@ -9,12 +9,12 @@ namespace {
 
 using Records = std::vector<job::LogRecord>;
 
-job::LogRecord line(const std::string& task, const std::string& text, int attempt = 1) {
+job::LogRecord line_of_attempt(const std::string& task, const std::string& text, int attempt = 1) {
   return {.task = task, .attempt = attempt, .text = text};
 }
 
 job::LogRecord piece(const std::string& task, const std::string& text) {
-  job::LogRecord record = line(task, text);
+  job::LogRecord record = line_of_attempt(task, text);
   record.continues = true;
   return record;
 }
@@ -31,13 +31,17 @@ std::string seen(LogCursor& cursor, const Records& records) {
 
 TEST(LogCursor, LetsAllThroughWhereNothingBrokeOff) {
   LogCursor cursor;
-  EXPECT_EQ(seen(cursor, {line("a", "1"), line("a", "1"), line("b", "")}), "1|1||");
+  EXPECT_EQ(seen(cursor,
+                 {line_of_attempt("a", "1"), line_of_attempt("a", "1"), line_of_attempt("b", "")}),
+            "1|1||");
   EXPECT_EQ(cursor.place(), "");
 }
 
 TEST(LogCursor, PassesOverExactlyWhatWasSeenAfterARestart) {
-  const Records all{line("a", "A"), line("b", "B"), line("a", "C"),    line("a", "C"),
-                    line("b", "E"), line("a", "F"), line("c", "G", 2), line("c", "G", 1)};
+  const Records all{line_of_attempt("a", "A"),    line_of_attempt("b", "B"),
+                    line_of_attempt("a", "C"),    line_of_attempt("a", "C"),
+                    line_of_attempt("b", "E"),    line_of_attempt("a", "F"),
+                    line_of_attempt("c", "G", 2), line_of_attempt("c", "G", 1)};
   for (size_t cut = 0; cut <= all.size(); ++cut) {
     LogCursor cursor;
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(cut);
@@ -50,10 +54,12 @@ TEST(LogCursor, PassesOverExactlyWhatWasSeenAfterARestart) {
 
 TEST(LogCursor, DoesNotCareWhereTheBytesAreCutIntoRecords) {
   LogCursor cursor;
-  EXPECT_EQ(seen(cursor, {line("a", "one"), piece("a", "tw"), piece("b", "x")}), "one|twx");
+  EXPECT_EQ(seen(cursor, {line_of_attempt("a", "one"), piece("a", "tw"), piece("b", "x")}),
+            "one|twx");
   cursor.restart();
 
-  EXPECT_EQ(seen(cursor, {piece("a", "o"), line("a", "ne"), line("b", "xyz"), line("a", "two")}),
+  EXPECT_EQ(seen(cursor, {piece("a", "o"), line_of_attempt("a", "ne"), line_of_attempt("b", "xyz"),
+                          line_of_attempt("a", "two")}),
             "yz|o|");
 }
 
@@ -62,41 +68,45 @@ TEST(LogCursor, EndsALineThatWasSeenButForItsEnd) {
   seen(cursor, {piece("a", "one")});
   cursor.restart();
 
-  EXPECT_EQ(seen(cursor, {line("a", "one")}), "|");
+  EXPECT_EQ(seen(cursor, {line_of_attempt("a", "one")}), "|");
 }
 
 TEST(LogCursor, SurvivesASecondBreakInTheMiddleOfWhatComesAgain) {
   LogCursor cursor;
-  seen(cursor, {line("a", "1"), line("a", "1"), line("a", "2")});
+  seen(cursor, {line_of_attempt("a", "1"), line_of_attempt("a", "1"), line_of_attempt("a", "2")});
   cursor.restart();
-  seen(cursor, {line("a", "1")});
+  seen(cursor, {line_of_attempt("a", "1")});
   cursor.restart();
 
-  EXPECT_EQ(seen(cursor, {line("a", "1"), line("a", "1"), line("a", "2"), line("a", "2")}), "2|");
+  EXPECT_EQ(seen(cursor, {line_of_attempt("a", "1"), line_of_attempt("a", "1"),
+                          line_of_attempt("a", "2"), line_of_attempt("a", "2")}),
+            "2|");
 }
 
 TEST(LogCursor, ForgetsWhatStandsInFrontOfAPlace) {
   LogCursor cursor;
-  seen(cursor, {line("a", "1")});
+  seen(cursor, {line_of_attempt("a", "1")});
   cursor.reach("p1");
-  seen(cursor, {line("a", "2")});
+  seen(cursor, {line_of_attempt("a", "2")});
   cursor.restart();
 
   EXPECT_EQ(cursor.place(), "p1");
-  EXPECT_EQ(seen(cursor, {line("a", "2"), line("a", "3")}), "3|");
+  EXPECT_EQ(seen(cursor, {line_of_attempt("a", "2"), line_of_attempt("a", "3")}), "3|");
 }
 
 TEST(LogCursor, RemembersWhatItSawBeyondAPlaceThatIsReachedAgain) {
   LogCursor cursor;
-  seen(cursor, {line("a", "1"), line("a", "2"), line("a", "3")});
+  seen(cursor, {line_of_attempt("a", "1"), line_of_attempt("a", "2"), line_of_attempt("a", "3")});
   cursor.restart();
   // This time the server says the place earlier.
-  seen(cursor, {line("a", "1")});
+  seen(cursor, {line_of_attempt("a", "1")});
   cursor.reach("p1");
-  EXPECT_EQ(seen(cursor, {line("a", "2")}), "");
+  EXPECT_EQ(seen(cursor, {line_of_attempt("a", "2")}), "");
   cursor.restart();
 
-  EXPECT_EQ(seen(cursor, {line("a", "2"), line("a", "3"), line("a", "4")}), "4|");
+  EXPECT_EQ(seen(cursor,
+                 {line_of_attempt("a", "2"), line_of_attempt("a", "3"), line_of_attempt("a", "4")}),
+            "4|");
 }
 
 }  // namespace

@@ -2,17 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/test_log_lines.h"
+
 namespace muster::cli {
 namespace {
 
 using job::LogRecord;
 
-LogRecord line(const std::string& task, const std::string& text) {
-  return {.time = {}, .task = task, .host = task, .text = text};
-}
-
 LogRecord of_rank(int rank, const std::string& text) {
-  LogRecord record = line("launcher", text);
+  LogRecord record = log_line("launcher", text);
   record.rank = rank;
   record.host = "w" + std::to_string(rank);
   return record;
@@ -36,10 +34,10 @@ class Folded : public testing::Test {
 };
 
 TEST_F(Folded, ALineIsShownAtOnceAndCountedWhenSomethingElseComes) {
-  EXPECT_EQ(print({line("a", "warning")}), "[a] warning\n");
-  EXPECT_EQ(print(std::vector<LogRecord>(41, line("a", "warning"))), "");
+  EXPECT_EQ(print({log_line("a", "warning")}), "[a] warning\n");
+  EXPECT_EQ(print(std::vector<LogRecord>(41, log_line("a", "warning"))), "");
   EXPECT_TRUE(fold_.holds());
-  EXPECT_EQ(print({line("a", "done")}), "[a] ... (repeated 41 times)\n[a] done\n");
+  EXPECT_EQ(print({log_line("a", "done")}), "[a] ... (repeated 41 times)\n[a] done\n");
   EXPECT_FALSE(fold_.holds());
 }
 
@@ -52,7 +50,7 @@ TEST_F(Folded, TheSameLineOfSeveralRanksIsOne) {
 }
 
 TEST_F(Folded, TheSameLineOfSeveralTasksNamesThem) {
-  print({line("worker-0", "x"), line("worker-1", "x"), line("worker-1", "x")});
+  print({log_line("worker-0", "x"), log_line("worker-1", "x"), log_line("worker-1", "x")});
 
   EXPECT_EQ(tell(), "[worker-0, worker-1] ... (repeated 2 times)\n");
 }
@@ -63,28 +61,28 @@ TEST_F(Folded, OneRepetitionIsShownAsItIs) {
 }
 
 TEST_F(Folded, WhatWasToldIsCountedAnewAndNotShownAgain) {
-  print(std::vector<LogRecord>(4, line("a", "x")));
+  print(std::vector<LogRecord>(4, log_line("a", "x")));
   EXPECT_EQ(tell(), "[a] ... (repeated 3 times)\n");
   EXPECT_EQ(tell(), "");
 
-  EXPECT_EQ(print(std::vector<LogRecord>(2, line("a", "x"))), "");
+  EXPECT_EQ(print(std::vector<LogRecord>(2, log_line("a", "x"))), "");
   EXPECT_EQ(tell(), "[a] ... (repeated 2 times)\n");
 }
 
 TEST_F(Folded, OtherStreamsBlankLinesAndPiecesAreNot) {
-  LogRecord error = line("a", "x");
+  LogRecord error = log_line("a", "x");
   error.stream = job::LogStream::kError;
-  EXPECT_EQ(print({line("a", "x"), error}), "[a] x\n[a] x\n");
-  EXPECT_EQ(print({line("b", ""), line("b", "")}), "[b] \n[b] \n");
+  EXPECT_EQ(print({log_line("a", "x"), error}), "[a] x\n[a] x\n");
+  EXPECT_EQ(print({log_line("b", ""), log_line("b", "")}), "[b] \n[b] \n");
 
-  LogRecord piece = line("c", "x");
+  LogRecord piece = log_line("c", "x");
   piece.continues = true;
-  EXPECT_EQ(print({piece, line("c", "x"), line("c", "x"), line("c", "y")}),
+  EXPECT_EQ(print({piece, log_line("c", "x"), log_line("c", "x"), log_line("c", "y")}),
             "[c] xx\n[c] x\n[c] y\n");
 }
 
 TEST_F(Folded, ABlankLineBetweenEndsTheCount) {
-  EXPECT_EQ(print({line("a", "x"), line("a", "x"), line("a", "x"), line("a", "")}),
+  EXPECT_EQ(print({log_line("a", "x"), log_line("a", "x"), log_line("a", "x"), log_line("a", "")}),
             "[a] x\n[a] ... (repeated 2 times)\n[a] \n");
 }
 

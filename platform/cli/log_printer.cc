@@ -7,12 +7,6 @@
 
 namespace muster::cli {
 
-namespace {
-
-constexpr std::string_view kPlain = "\x1b[0m";
-
-}  // namespace
-
 std::string prefix_of(const job::LogRecord& record) {
   if (!record.rank) return "[" + record.task + "]";
   return "[" + std::to_string(*record.rank) + "@" + record.host + "]";
@@ -90,7 +84,7 @@ void LogPrinter::remember(const job::LogRecord& record) {
   text_ = LogText(terminal_.colour);
   std::string name = prefix_of(record);
   if (terminal_.is_terminal) name = safe_lines(name);
-  prefix_ = terminal_.colour ? std::string(colour_of(record)) + name + std::string(kPlain) : name;
+  prefix_ = terminal_.colour ? std::string(colour_of(record)) + name + kNoColour : name;
   prefix_ += ' ';
 }
 

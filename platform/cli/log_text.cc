@@ -79,7 +79,7 @@ void LogText::append(std::string_view text, std::string& out) {
 void LogText::finish(std::string& out) {
   filter_.append(std::exchange(sequence_, {}), out);
   filter_ = {};
-  if (std::exchange(coloured_, false)) out += "\x1b[0m";
+  if (std::exchange(coloured_, false)) out += kNoColour;
 }
 
 }  // namespace muster::cli

@@ -86,7 +86,7 @@ Result<std::optional<std::string>> raw_token(const LoginCommand& command, Interr
                .advice = "say where it comes from: --token-file FILE or --token-stdin"};
 }
 
-std::string trimmed(const std::string& text) {
+std::string without_blanks(const std::string& text) {
   constexpr const char* kBlanks = " \t\r\n";
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string::npos) return "";
@@ -135,7 +135,7 @@ Result<std::optional<std::string>> token_to_log_in(const LoginCommand& command,
                                                    Interrupts& interrupts) {
   MUSTER_TRY(const auto raw, raw_token(command, interrupts));
   if (!raw) return std::optional<std::string>();
-  std::string token = trimmed(*raw);
+  std::string token = without_blanks(*raw);
   if (access::parse_token(token)) return std::optional(std::move(token));
   return Error{.code = ErrorCode::kInvalid,
                .what = "what was given is no token: one begins with muster_ and has 72 characters",

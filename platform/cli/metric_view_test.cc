@@ -4,6 +4,7 @@
 
 #include "cli/job_view.h"
 #include "cli/metric_words.h"
+#include "cli/test_now.h"
 
 namespace muster::cli {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using job::MetricSeries;
 using job::Progress;
-
-const base::Time kNow{1'700'000'000s};
 
 job::Job job_with(std::optional<Progress> progress) {
   job::Job job;

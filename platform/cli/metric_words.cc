@@ -20,7 +20,7 @@ std::string printed(const char* format, int digits, double value) {
 }
 
 /// Without zeros at the end of its fraction.
-std::string trimmed(std::string text) {
+std::string without_trailing_zeros(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
@@ -31,7 +31,7 @@ std::string trimmed(std::string text) {
 std::string four_digits(double value) {
   constexpr int kDigits = 4;
   const int before = value == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1;
-  return trimmed(printed("%.*f", std::clamp(kDigits - before, 0, 6), value));
+  return without_trailing_zeros(printed("%.*f", std::clamp(kDigits - before, 0, 6), value));
 }
 
 std::string number_words(double value) {
@@ -54,7 +54,7 @@ std::string bytes_words(double value) {
     ++unit;
   }
   const int digits = unit == 0 || std::abs(value) >= 100 ? 0 : 1;
-  return trimmed(printed("%.*f", digits, value)) + std::string(kUnits[unit]);
+  return without_trailing_zeros(printed("%.*f", digits, value)) + std::string(kUnits[unit]);
 }
 
 }  // namespace
@@ -91,6 +91,10 @@ std::string_view unit_words(MetricUnit unit) {
   return "";
 }
 
+std::string one_decimal(double value) {
+  return printed("%.*f", 1, value);
+}
+
 std::string value_words(double value, MetricUnit unit) {
   switch (unit) {
     case MetricUnit::kBytes:
@@ -98,10 +102,10 @@ std::string value_words(double value, MetricUnit unit) {
     case MetricUnit::kBytesPerSecond:
       return bytes_words(value) + "/s";
     case MetricUnit::kPercent:
-      return trimmed(printed("%.*f", std::abs(value) < 10 ? 1 : 0, value)) + "%";
+      return without_trailing_zeros(printed("%.*f", std::abs(value) < 10 ? 1 : 0, value)) + "%";
     case MetricUnit::kWatts:
     case MetricUnit::kCelsius:
-      return trimmed(printed("%.*f", 1, value)) + std::string(unit_words(unit));
+      return without_trailing_zeros(printed("%.*f", 1, value)) + std::string(unit_words(unit));
     case MetricUnit::kNumber:
       break;
   }

@@ -27,6 +27,9 @@ std::string_view unit_words(MetricUnit unit);
 /// "3.2e-06".
 std::string value_words(double value, MetricUnit unit);
 
+/// "12.5": one digit behind the point.
+std::string one_decimal(double value);
+
 /// "epoch 3/10 31%", or "31%".
 std::string progress_words(const job::Progress& progress);
 /// "12m left"; empty where it is not known, or nothing is left.

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "cli/fields.h"
 #include "cli/table.h"
 #include "job/units.h"
@@ -14,13 +15,8 @@ namespace {
 
 constexpr int kWhole = 1000;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-std::string joined(const std::map<std::string, std::string>& entries) {
+/// "block=b1, rack=r1"
+std::string key_value_words(const std::map<std::string, std::string>& entries) {
   std::string text;
   for (const auto& [key, value] : entries) {
     text.append(text.empty() ? "" : ", ").append(key).append("=").append(value);
@@ -33,7 +29,7 @@ std::string models_of(const job::Node& node) {
   for (const job::Device& device : node.devices) {
     if (!device.model.empty()) models.insert(device.model);
   }
-  return joined(std::vector<std::string>(models.begin(), models.end()));
+  return base::joined(std::vector<std::string>(models.begin(), models.end()));
 }
 
 std::string gpus_of(const job::Node& node) {
@@ -59,12 +55,12 @@ std::string device_table(const std::vector<job::Device>& devices) {
     table.add({std::to_string(device.index), device.model.empty() ? "-" : device.model,
                device.memory_bytes == 0 ? "-" : job::format_bytes(device.memory_bytes),
                job::format_milli(device.free_milli),
-               device.jobs.empty() ? "-" : joined(device.jobs)});
+               device.jobs.empty() ? "-" : base::joined(device.jobs)});
   }
   return table.to_string("  ");
 }
 
-std::string label_of(const job::Node& node, const std::string& name) {
+std::string label_value(const job::Node& node, const std::string& name) {
   const auto found = node.labels.find(name);
   return found == node.labels.end() ? "" : found->second;
 }
@@ -79,13 +75,13 @@ int64_t gpus_taken_milli(const job::Node& node) {
 
 std::string node_table(const std::vector<job::Node>& nodes) {
   const bool have_engines = std::any_of(nodes.begin(), nodes.end(), [](const job::Node& node) {
-    return !label_of(node, "engine").empty();
+    return !label_value(node, "engine").empty();
   });
   std::vector<Column> columns{{"NAME"},       {"STATE"},        {"POOL"},      {"GPUS"},
                               {"CPUS", true}, {"MEMORY", true}, {"JOBS", true}};
   if (have_engines) columns.push_back({"ENGINE"});
   const bool have_reasons = std::any_of(nodes.begin(), nodes.end(), [](const job::Node& node) {
-    return !label_of(node, "reason").empty();
+    return !label_value(node, "reason").empty();
   });
   if (have_reasons) columns.push_back({"REASON"});
   Table table(columns);
@@ -97,8 +93,8 @@ std::string node_table(const std::vector<job::Node>& nodes) {
                                  cpus_of(node),
                                  memory_of(node),
                                  std::to_string(node.jobs.size())};
-    if (have_engines) row.push_back(label_of(node, "engine"));
-    if (have_reasons) row.push_back(label_of(node, "reason"));
+    if (have_engines) row.push_back(label_value(node, "engine"));
+    if (have_reasons) row.push_back(label_value(node, "reason"));
     table.add(row);
   }
   return table.to_string();
@@ -112,9 +108,9 @@ std::string node_page(const job::Node& node) {
       {"GPUS", gpus_of(node)},
       {"CPUS", cpus_of(node)},
       {"MEMORY", memory_of(node)},
-      {"TOPOLOGY", joined(node.topology)},
-      {"LABELS", joined(node.labels)},
-      {"JOBS", node.jobs.empty() ? "-" : joined(node.jobs)},
+      {"TOPOLOGY", key_value_words(node.topology)},
+      {"LABELS", key_value_words(node.labels)},
+      {"JOBS", node.jobs.empty() ? "-" : base::joined(node.jobs)},
   });
   if (!node.devices.empty()) text += "\nDEVICES\n" + device_table(node.devices);
   return text;

@@ -30,9 +30,9 @@ struct Pipe {
   }
 };
 
-bool becomes_readable(int fd, int milliseconds) {
+bool becomes_readable(int fd, int timeout_ms) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
-  return ::poll(&entry, 1, milliseconds) == 1;
+  return ::poll(&entry, 1, timeout_ms) == 1;
 }
 
 TEST(PacedOutput, TheFirstLineGoesOutAtOnceAndTheNextWithinItsTime) {

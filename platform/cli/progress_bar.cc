@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kStartOfLine = "\r\x1b[K";
 
-std::string cut(std::string line, size_t columns) {
+std::string cut_to_bytes(std::string line, size_t columns) {
   // Not between the bytes of one letter.
   const auto is_inside = [&](size_t at) {
     return at < line.size() && (static_cast<unsigned char>(line[at]) & 0xc0) == 0x80;
@@ -85,7 +85,7 @@ std::string progress_line(std::string_view what, int64_t done, int64_t all, size
                             workspace::size_text(done) + " of " + workspace::size_text(all);
   const size_t used = before.size() + after.size() + 2;
   // The last column stays free: some terminals go to the next line as soon as it is written.
-  if (columns < used + kLeastBar + 1) return cut(before + after.substr(2), columns - 1);
+  if (columns < used + kLeastBar + 1) return cut_to_bytes(before + after.substr(2), columns - 1);
   return before + bar(percent, std::min(kMostBar, columns - used - 1)) + after;
 }
 
@@ -94,7 +94,7 @@ std::string progress_line(std::string_view what, std::string_view line, size_t c
   TerminalFilter filter;
   filter.append(line, text);
   std::erase(text, '\r');
-  return cut(std::move(text), columns - 1);
+  return cut_to_bytes(std::move(text), columns - 1);
 }
 
 }  // namespace muster::cli

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kVariable = "MUSTER_PROJECT";
-constexpr const char* kFile = "project";
+constexpr const char* kProjectVariable = "MUSTER_PROJECT";
+constexpr const char* kProjectFile = "project";
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
@@ -42,7 +42,7 @@ base::Result<std::string> local_project() {
   if (folder.empty()) return std::string();
   std::error_code ignored;
   constexpr size_t kMostBytes = 4096;
-  auto text = base::read_file(folder / kFile, kMostBytes);
+  auto text = base::read_file(folder / kProjectFile, kMostBytes);
   if (text) return first_line(*text);
   // A folder that is closed to this user is not this user's (HOME may be another's under sudo), and
   // one below what is no folder (HOME=/dev/null) is none.
@@ -60,7 +60,7 @@ base::Result<std::string> local_project() {
 
 base::Result<std::string> project_in_use(const Environment& environment,
                                          const std::string& context) {
-  const auto variable = environment.find(kVariable);
+  const auto variable = environment.find(kProjectVariable);
   if (variable != environment.end() && !variable->second.empty()) return variable->second;
   const auto chosen = chosen_context(context);
   if (!chosen) return std::string();
@@ -77,7 +77,7 @@ base::Result<void> use_project(const std::string& name, const std::string& conte
                        .advice = "set MUSTER_PROJECT=" + name + " instead"};
   }
   MUSTER_CHECK(base::make_private_folder(folder));
-  return base::write_file(folder / kFile, name + "\n");
+  return base::write_file(folder / kProjectFile, name + "\n");
 }
 
 }  // namespace muster::cli

@@ -95,8 +95,8 @@ class TreeWriter {
   std::set<std::string> shown_;
 };
 
-std::string or_dash(const std::optional<int64_t>& amount, std::string (*words)(int64_t),
-                    const char* without) {
+std::string amount_or(const std::optional<int64_t>& amount, std::string (*words)(int64_t),
+                      const char* without) {
   return amount ? words(*amount) : without;
 }
 
@@ -111,9 +111,9 @@ std::string amounts_table(const ProjectStatus& status) {
   const Share& limit = status.project.quota.limit;
   const auto row = [&](const std::string& name, auto Share::* share,
                        auto ProjectStatus::Amounts::* amount, std::string (*words)(int64_t)) {
-    table.add({name, or_dash(status.deserved.*share, words, "unlimited"),
-               or_dash(limit.*share, words, "-"),
-               or_dash(status.fair_share.*share, words, "unlimited"),
+    table.add({name, amount_or(status.deserved.*share, words, "unlimited"),
+               amount_or(limit.*share, words, "-"),
+               amount_or(status.fair_share.*share, words, "unlimited"),
                words(status.allocated.*amount), words(status.allocated_non_preemptible.*amount),
                words(status.requested.*amount)});
   };

@@ -22,7 +22,7 @@ using base::UniqueFd;
 namespace {
 
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-constexpr size_t kPiece = 256 << 10;
+constexpr size_t kHashedPieceBytes = 256 << 10;
 
 Error in_the_way(const std::string& path, int number) {
   Error error = base::system_error("cannot write " + workspace::shown(path), number);
@@ -61,7 +61,7 @@ std::string part_name(const ExpectedFile& file) {
 Result<int64_t> sum_up(const UniqueFd& file, workspace::Sha256& sha) {
   int64_t bytes = 0;
   while (true) {
-    MUSTER_TRY(const std::string piece, workspace::read_at(file, bytes, kPiece));
+    MUSTER_TRY(const std::string piece, workspace::read_at(file, bytes, kHashedPieceBytes));
     if (piece.empty()) return bytes;
     sha.put(piece);
     bytes += static_cast<int64_t>(piece.size());
@@ -70,8 +70,8 @@ Result<int64_t> sum_up(const UniqueFd& file, workspace::Sha256& sha) {
 
 timespec as_timespec(base::Time time) {
   const auto since = time.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-  return {.tv_sec = seconds.count(), .tv_nsec = (since - seconds).count()};
+  const auto whole = std::chrono::floor<std::chrono::seconds>(since);
+  return {.tv_sec = whole.count(), .tv_nsec = (since - whole).count()};
 }
 
 }  // namespace

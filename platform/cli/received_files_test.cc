@@ -12,8 +12,6 @@
 namespace muster::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 const base::Time kThen{std::chrono::seconds{1'700'000'000}};
 
 ExpectedFile expect(const std::string& path, const std::string& content) {
@@ -28,7 +26,8 @@ class Received : public testing::Test {
   ReceivedFiles open() { return *ReceivedFiles::open(folder_ / "to"); }
 
   size_t entries() const {
-    return static_cast<size_t>(std::distance(fs::recursive_directory_iterator(folder_ / "to"), {}));
+    return static_cast<size_t>(
+        std::distance(std::filesystem::recursive_directory_iterator(folder_ / "to"), {}));
   }
 
   base::TestFolder folder_;
@@ -39,7 +38,7 @@ TEST_F(Received, AFileIsThereOnceItIsWhole) {
   auto file = files.receive(expect("a/b/c", "hello"));
   ASSERT_TRUE(file) << file.error().to_string();
   ASSERT_TRUE(file->put("hel"));
-  EXPECT_FALSE(fs::exists(folder_ / "to/a/b/c"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "to/a/b/c"));
   ASSERT_TRUE(file->put("lo"));
   ASSERT_TRUE(file->keep());
 
@@ -88,7 +87,7 @@ TEST_F(Received, ADamagedFileIsToldAndBegunAnew) {
 
   ASSERT_FALSE(kept);
   EXPECT_NE(kept.error().what.find("'a' has arrived damaged"), std::string::npos);
-  EXPECT_FALSE(fs::exists(folder_ / "to/a"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "to/a"));
   EXPECT_EQ(files.receive(expect("a", "right"))->bytes(), 0);
 }
 
@@ -126,10 +125,10 @@ TEST_F(Received, NamesThatLeadOutAreRefused) {
 
 TEST_F(Received, LinksInTheFolderLeadNowhere) {
   ReceivedFiles files = open();
-  fs::create_directory(folder_ / "outside");
-  fs::create_directory_symlink(folder_ / "outside", folder_ / "to/out");
+  std::filesystem::create_directory(folder_ / "outside");
+  std::filesystem::create_directory_symlink(folder_ / "outside", folder_ / "to/out");
   std::ofstream(folder_ / "kept") << "mine";
-  fs::create_symlink(folder_ / "kept", folder_ / "to/link");
+  std::filesystem::create_symlink(folder_ / "kept", folder_ / "to/link");
 
   const auto below = files.receive(expect("out/x", "x"));
   ASSERT_FALSE(below);
@@ -138,14 +137,14 @@ TEST_F(Received, LinksInTheFolderLeadNowhere) {
   ASSERT_TRUE(over->put("new"));
   ASSERT_TRUE(over->keep());
 
-  EXPECT_TRUE(fs::is_empty(folder_ / "outside"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "outside"));
   EXPECT_EQ(*base::read_file(folder_ / "kept"), "mine");
   EXPECT_EQ(*base::read_file(folder_ / "to/link"), "new");
 }
 
 TEST_F(Received, AFolderInTheWayStays) {
   ReceivedFiles files = open();
-  fs::create_directories(folder_ / "to/a/inner");
+  std::filesystem::create_directories(folder_ / "to/a/inner");
   auto file = files.receive(expect("a", "x"));
   ASSERT_TRUE(file->put("x"));
 
@@ -153,7 +152,7 @@ TEST_F(Received, AFolderInTheWayStays) {
 
   ASSERT_FALSE(kept);
   EXPECT_EQ(kept.error().code, base::ErrorCode::kConflict);
-  EXPECT_TRUE(fs::exists(folder_ / "to/a/inner"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "to/a/inner"));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ std::optional<std::string> split_rule(const std::string& flag, const std::string
   return std::nullopt;
 }
 
-void read_rules(FlagReader& reader, std::vector<RetryRule>& rules) {
+void read_retry_flags(FlagReader& reader, std::vector<RetryRule>& rules) {
   for (const std::string& text : reader.texts("--on-exit")) {
     RetryRule rule;
     const auto code = split_rule("--on-exit", text, rule, reader);
@@ -109,7 +109,7 @@ job::Scheduling read_scheduling_flags(FlagReader& reader) {
     scheduling.time_limit = reader.duration("--time-limit", std::chrono::milliseconds(1));
   }
   scheduling.retries = reader.number("--retries", 0);
-  read_rules(reader, scheduling.retry_rules);
+  read_retry_flags(reader, scheduling.retry_rules);
   return scheduling;
 }
 

@@ -4,30 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "cli/invocation.h"
+#include "cli/test_invocation.h"
 
 namespace muster::cli {
 namespace {
 
-using Words = std::vector<std::string>;
-using Action = job::RetryRule::Action;
-
-Result<Invocation> parse(Words words, const Words& flags, const std::string& project = {}) {
-  Caller caller{.folder = "/home/ada", .environment = {}, .is_root = false, .now = {}};
-  caller.project = project;
-  base::FakeRandom random;
-  words.insert(words.end(), flags.begin(), flags.end());
-  words.insert(words.end(), {"--", "./train"});
-  return parse_invocation(words, caller, random);
-}
-
 template <class Command>
 job::JobSpec spec_of(const Words& words, const Words& flags, const std::string& project = {}) {
-  const auto invocation = parse(words, flags, project);
-  if (!invocation) {
-    ADD_FAILURE() << invocation.error().to_string();
-    return {};
-  }
-  return std::get<Command>(*invocation).spec;
+  Caller caller = ada();
+  caller.project = project;
+  return parsed<Command>(with_program(words, flags), caller).spec;
 }
 
 job::JobSpec single(const Words& flags) {
@@ -37,9 +23,8 @@ job::JobSpec mpi(const Words& flags) {
   return spec_of<SubmitCommand>({"submit", "mpi", "a"}, flags);
 }
 
-std::string refusal(const Words& words, const Words& flags) {
-  const auto invocation = parse(words, flags);
-  return invocation ? "accepted" : invocation.error().to_string();
+std::string refusal_of_flags(const Words& words, const Words& flags) {
+  return refusal(with_program(words, flags));
 }
 
 TEST(ResourceFlags, WholeGpusPartsAndMemoryEachHaveTheirs) {
@@ -87,21 +72,22 @@ TEST(SchedulingFlags, EveryOneArrivesInItsField) {
 
   EXPECT_EQ(spec.project, "team-a");
   EXPECT_EQ(spec.workers, 4);
-  EXPECT_EQ(spec.scheduling,
-            (job::Scheduling{
-                .priority = 60,
-                .preemptible = false,
-                .min_workers = 2,
-                .resize = job::Resize::kRestart,
-                .node_pools = {"a100", "default"},
-                .gpu_models = {"A100"},
-                .packing = job::Packing::kSpread,
-                .required_topology = "rack",
-                .preferred_topology = "block",
-                .time_limit = std::chrono::hours(12),
-                .retries = 3,
-                .retry_rules = {{.exit_code = 42, .action = Action::kFail},
-                                {.log_pattern = "a=b CUDA", .action = Action::kAvoidNode}}}));
+  EXPECT_EQ(
+      spec.scheduling,
+      (job::Scheduling{.priority = 60,
+                       .preemptible = false,
+                       .min_workers = 2,
+                       .resize = job::Resize::kRestart,
+                       .node_pools = {"a100", "default"},
+                       .gpu_models = {"A100"},
+                       .packing = job::Packing::kSpread,
+                       .required_topology = "rack",
+                       .preferred_topology = "block",
+                       .time_limit = std::chrono::hours(12),
+                       .retries = 3,
+                       .retry_rules = {{.exit_code = 42, .action = job::RetryRule::Action::kFail},
+                                       {.log_pattern = "a=b CUDA",
+                                        .action = job::RetryRule::Action::kAvoidNode}}}));
 }
 
 TEST(SchedulingFlags, AreTakenByRunToo) {
@@ -123,9 +109,7 @@ TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
 
 TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
   const auto command_of = [](const Words& words) {
-    base::FakeRandom random;
-    const Caller caller{.folder = "/home/ada", .environment = {}, .is_root = false, .now = {}};
-    const auto invocation = parse_invocation(words, caller, random);
+    const auto invocation = parse_by(ada(), words);
     return invocation ? std::get<SubmitCommand>(*invocation).spec.command
                       : Words{invocation.error().to_string()};
   };
@@ -169,7 +153,7 @@ TEST(WorkerFlags, TheMostAloneIsElasticFromTheFewestThatTheKindCanDoWith) {
   }
 }
 
-struct BadLine {
+struct BadSchedulingFlags {
   Words words;
   Words flags;
   std::string says;
@@ -179,7 +163,7 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
   const Words one{"submit", "single", "a"};
   const Words cluster{"submit", "grpc", "a"};
   const Words gang{"submit", "mpi", "a"};
-  const BadLine lines[] = {
+  const BadSchedulingFlags lines[] = {
       {one, {"--cpus", "few"}, "--cpus 'few' is not a number of CPUs such as 4, 0.5 or 500m"},
       {one, {"--gpu-share", "1"}, "--gpu-share '1' is not a part of one; give 0.001 to 0.999"},
       {one, {"--gpu-share", "0"}, "--gpu-share '0' is not a part of one"},
@@ -220,15 +204,15 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {gang, {"--max-workers", "0"}, "--max-workers 0 is out of range"},
       {gang, {"--max-workers", "some"}, "--max-workers 'some' is not a whole number"},
   };
-  for (const BadLine& line : lines) {
-    EXPECT_NE(refusal(line.words, line.flags).find(line.says), std::string::npos)
-        << refusal(line.words, line.flags) << "\n  should say: " << line.says;
+  for (const BadSchedulingFlags& line : lines) {
+    EXPECT_NE(refusal_of_flags(line.words, line.flags).find(line.says), std::string::npos)
+        << refusal_of_flags(line.words, line.flags) << "\n  should say: " << line.says;
   }
 }
 
 TEST(WorkerFlags, WhatCannotBeReadInventsNoOtherFault) {
   const auto told_first = [](const Words& words, const Words& flags) {
-    const std::string text = refusal(words, flags);
+    const std::string text = refusal_of_flags(words, flags);
     return text.substr(0, text.find('\n'));  // of several: how many
   };
   EXPECT_EQ(told_first({"submit", "grpc", "a"}, {"-n", "2", "--min-workers", "1", "--resize",

@@ -2,24 +2,17 @@
 #include <gtest/gtest.h>
 
 #include "cli/invocation.h"
+#include "cli/test_invocation.h"
 
 namespace muster::cli {
 namespace {
 
-using Words = std::vector<std::string>;
 using job::SecretUse;
 
-Result<Invocation> parse(Words words, const Words& flags) {
-  const Caller caller{.folder = "/home/ada", .environment = {{"LANG", "C"}}};
-  base::FakeRandom random;
-  words.insert(words.end(), flags.begin(), flags.end());
-  words.insert(words.end(), {"--", "./train"});
-  return parse_invocation(words, caller, random);
-}
+const Caller kAdaWithLang{.folder = "/home/ada", .environment = {{"LANG", "C"}}};
 
-std::string refusal(const Words& flags) {
-  const auto invocation = parse({"submit", "single", "a"}, flags);
-  return invocation ? "accepted" : invocation.error().to_string();
+std::string refusal_of_secrets(const Words& flags) {
+  return refusal(with_program({"submit", "single", "a"}, flags), kAdaWithLang);
 }
 
 TEST(SecretFlags, AreVariablesAndFilesOfTheirNamesOrOfOthers) {
@@ -30,22 +23,19 @@ TEST(SecretFlags, AreVariablesAndFilesOfTheirNamesOrOfOthers) {
                                         {.name = "NETRC", .file = "NETRC"},
                                         {.name = "CA", .file = "tls/ca.pem"}};
 
-  const auto submitted = parse({"submit", "single", "a"}, flags);
-  ASSERT_TRUE(submitted) << submitted.error().to_string();
-  EXPECT_EQ(std::get<SubmitCommand>(*submitted).spec.secrets, expected);
-
-  const auto run = parse({"run"}, flags);
-  ASSERT_TRUE(run) << run.error().to_string();
-  EXPECT_EQ(std::get<RunCommand>(*run).spec.secrets, expected);
+  const Words submit = with_program({"submit", "single", "a"}, flags);
+  EXPECT_EQ(parsed<SubmitCommand>(submit, kAdaWithLang).spec.secrets, expected);
+  const Words run = with_program({"run"}, flags);
+  EXPECT_EQ(parsed<RunCommand>(run, kAdaWithLang).spec.secrets, expected);
 }
 
 TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
   const std::string said =
-      refusal({"--secret", "KEY=", "--secret", "=X", "--secret-file", "CA=../ca"});
+      refusal_of_secrets({"--secret", "KEY=", "--secret", "=X", "--secret-file", "CA=../ca"});
   EXPECT_NE(said.find("--secret: 'KEY=' names no place; say NAME or NAME=PLACE"), std::string::npos)
       << said;
 
-  const std::string files = refusal({"--secret", "LANG", "--secret-file", "CA=../ca"});
+  const std::string files = refusal_of_secrets({"--secret", "LANG", "--secret-file", "CA=../ca"});
   EXPECT_NE(files.find("--secret: 'LANG' is in the environment of the job, too"), std::string::npos)
       << files;
   EXPECT_NE(files.find("--secret-file: '../ca' is not a path below /generated/secrets"),
@@ -54,7 +44,7 @@ TEST(SecretFlags, EachFaultIsThatOfItsFlag) {
 }
 
 TEST(SecretFlags, AVariableThatIsSetTooIsAFault) {
-  const std::string said = refusal({"--secret", "KEY", "-e", "KEY=1"});
+  const std::string said = refusal_of_secrets({"--secret", "KEY", "-e", "KEY=1"});
   EXPECT_TRUE(said.starts_with("--secret 'KEY' is in the environment of the job, too")) << said;
 }
 

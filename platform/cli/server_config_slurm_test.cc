@@ -3,26 +3,14 @@
 
 #include "cli/server_config.h"
 #include "cli/server_flags.h"
+#include "cli/test_server_config.h"
 
 namespace muster::cli {
 namespace {
 
-using Texts = std::vector<std::string>;
-
-ServeOptions read(const std::string& text) {
-  auto options = parse_server_config(text, "muster.yaml", "/etc/muster", true);
-  EXPECT_TRUE(options) << (options ? "" : options.error().to_string());
-  return options ? *options : ServeOptions{};
-}
-
-std::string faults_of(const std::string& text) {
-  const auto options = parse_server_config(text, "muster.yaml", "/etc/muster", true);
-  return options ? "" : options.error().to_string();
-}
-
 /// What flags say, and what is said against them.
-ServeOptions told(const std::map<std::string, std::vector<std::string>>& flags,
-                  Texts* faults = nullptr) {
+ServeOptions options_by_flags(const std::map<std::string, std::vector<std::string>>& flags,
+                              std::vector<std::string>* faults = nullptr) {
   const Arguments arguments{.flags = flags};
   FlagReader reader(arguments);
   ServeOptions options;
@@ -34,7 +22,7 @@ ServeOptions told(const std::map<std::string, std::vector<std::string>>& flags,
 }
 
 TEST(SlurmOfAServer, ReadsAllOfItsKeys) {
-  const ServeOptions options = read(R"(
+  const ServeOptions options = read_server_config(R"(
 engine: slurm
 slurm:
   rest: unix:///run/slurmrestd.sock
@@ -56,7 +44,8 @@ slurm:
   EXPECT_EQ(options.engine, "slurm");
   EXPECT_EQ(options.slurm_rest, "unix:///run/slurmrestd.sock");
   EXPECT_EQ(options.slurm_rest_user, "muster");
-  EXPECT_EQ(options.slurm_token_command, (Texts{"/opt/token", "--lifespan", "600"}));
+  EXPECT_EQ(options.slurm_token_command,
+            (std::vector<std::string>{"/opt/token", "--lifespan", "600"}));
   EXPECT_EQ(options.slurm_callback, (CallbackAddress{.hosts = {"head", "10.0.0.1"}, .port = 7445}));
   EXPECT_EQ(options.slurm_callback_bind, "10.0.0.1");
   EXPECT_EQ(options.slurm_shared, "yes");
@@ -66,48 +55,52 @@ slurm:
   EXPECT_EQ(options.slurm_accounts,
             (std::map<std::string, std::string>{{"vision", "lab1"}, {"speech", "lab_2"}}));
   EXPECT_EQ(options.slurm_default_account, "proj-%p");
-  EXPECT_EQ(options.slurm_job_accounts, (Texts{"lab1", "shared_lab"}));
-  EXPECT_EQ(options.slurm_job_reservations, (Texts{"course", "maint:1"}));
+  EXPECT_EQ(options.slurm_job_accounts, (std::vector<std::string>{"lab1", "shared_lab"}));
+  EXPECT_EQ(options.slurm_job_reservations, (std::vector<std::string>{"course", "maint:1"}));
   EXPECT_EQ(options.slurm_qos, "normal");
-  EXPECT_EQ(options.slurm_options, (Texts{"--exclude=n7", "-x n8", "--mail-type=FAIL"}));
+  EXPECT_EQ(options.slurm_options,
+            (std::vector<std::string>{"--exclude=n7", "-x n8", "--mail-type=FAIL"}));
   EXPECT_TRUE(contradictions(options).empty());
 }
 
 TEST(SlurmOfAServer, IsToldByFlagsToo) {
-  const ServeOptions options = told({{"--engine", {"slurm"}},
-                                     {"--slurm-rest", {"http://[fd00::1]:6820"}},
-                                     {"--slurm-callback", {":7445"}},
-                                     {"--slurm-shared", {"no"}},
-                                     {"--slurm-accounts", {"vision=lab1", "speech=lab2"}},
-                                     {"--slurm-default-account", {"rest"}},
-                                     {"--slurm-job-accounts", {"lab1,lab2"}},
-                                     {"--slurm-job-reservations", {"course"}}});
+  const ServeOptions options =
+      options_by_flags({{"--engine", {"slurm"}},
+                        {"--slurm-rest", {"http://[fd00::1]:6820"}},
+                        {"--slurm-callback", {":7445"}},
+                        {"--slurm-shared", {"no"}},
+                        {"--slurm-accounts", {"vision=lab1", "speech=lab2"}},
+                        {"--slurm-default-account", {"rest"}},
+                        {"--slurm-job-accounts", {"lab1,lab2"}},
+                        {"--slurm-job-reservations", {"course"}}});
   EXPECT_EQ(options.engine, "slurm");
   EXPECT_EQ(options.slurm_rest, "http://[fd00::1]:6820");
   EXPECT_EQ(options.slurm_callback, (CallbackAddress{.port = 7445}));
   EXPECT_EQ(options.slurm_shared, "no");
   EXPECT_EQ(options.slurm_accounts.at("speech"), "lab2");
   EXPECT_EQ(options.slurm_default_account, "rest");
-  EXPECT_EQ(options.slurm_job_accounts, (Texts{"lab1", "lab2"}));
-  EXPECT_EQ(options.slurm_job_reservations, Texts{"course"});
+  EXPECT_EQ(options.slurm_job_accounts, (std::vector<std::string>{"lab1", "lab2"}));
+  EXPECT_EQ(options.slurm_job_reservations, std::vector<std::string>{"course"});
 }
 
 TEST(SlurmOfAServer, SlurmrestdIsLookedForWhereItSaysAuto) {
-  const ServeOptions options = read("engine: slurm\nslurm: {rest: auto, rest_user: muster}\n");
+  const ServeOptions options =
+      read_server_config("engine: slurm\nslurm: {rest: auto, rest_user: muster}\n");
   EXPECT_EQ(options.slurm_rest, "auto");
   EXPECT_TRUE(contradictions(options).empty());
-  EXPECT_EQ(told({{"--slurm-rest", {"auto"}}}).slurm_rest, "auto");
+  EXPECT_EQ(options_by_flags({{"--slurm-rest", {"auto"}}}).slurm_rest, "auto");
 
-  Texts faults;
-  EXPECT_EQ(told({{"--slurm-rest", {"Auto"}}}, &faults).slurm_rest, "");
-  EXPECT_EQ(faults, Texts{"--slurm-rest 'Auto' is neither unix:///SOCKET nor "
-                          "http[s]://HOST:PORT, as in unix:///run/slurmrestd/slurmrestd.socket, "
-                          "nor auto"});
+  std::vector<std::string> faults;
+  EXPECT_EQ(options_by_flags({{"--slurm-rest", {"Auto"}}}, &faults).slurm_rest, "");
+  EXPECT_EQ(faults, std::vector<std::string>{
+                        "--slurm-rest 'Auto' is neither unix:///SOCKET nor "
+                        "http[s]://HOST:PORT, as in unix:///run/slurmrestd/slurmrestd.socket, "
+                        "nor auto"});
 }
 
 TEST(SlurmOfAServer, IsCalledBackAtHostsAndAPort) {
   const auto read_as = [](const std::string& text) {
-    return told({{"--slurm-callback", {text}}}).slurm_callback;
+    return options_by_flags({{"--slurm-callback", {text}}}).slurm_callback;
   };
   EXPECT_EQ(read_as("head"), (CallbackAddress{.hosts = {"head"}}));
   EXPECT_EQ(read_as("head.example.org:1"),
@@ -117,15 +110,16 @@ TEST(SlurmOfAServer, IsCalledBackAtHostsAndAPort) {
             (CallbackAddress{.hosts = {"a", "fd00::1"}, .port = 65535}));
   for (const char* text : {"head:", "head:0", "head:65536", "head:port", "a:1,b:2", "a b", ",a",
                            "-a", "a,,b", "", "a;b", "[fd00::g/1]"}) {
-    Texts faults;
-    EXPECT_EQ(told({{"--slurm-callback", {text}}}, &faults).slurm_callback, CallbackAddress())
+    std::vector<std::string> faults;
+    EXPECT_EQ(options_by_flags({{"--slurm-callback", {text}}}, &faults).slurm_callback,
+              CallbackAddress())
         << text;
     EXPECT_EQ(faults.size(), 1U) << text;
   }
 }
 
 TEST(SlurmOfAServer, TellsEveryFaultAtOnceWithItsLine) {
-  const std::string faults = faults_of(R"(
+  const std::string faults = server_config_faults(R"(
 engine: slrm
 slurm:
   rest: ftp://head
@@ -174,22 +168,22 @@ slurm:
 }
 
 TEST(SlurmOfAServer, NoPasswordStandsInAUrl) {
-  const std::string faults = faults_of("slurm: {rest: 'http://ada:geheim@head:6820'}\n");
+  const std::string faults = server_config_faults("slurm: {rest: 'http://ada:geheim@head:6820'}\n");
   EXPECT_NE(faults.find("holds a name or a password"), std::string::npos) << faults;
   EXPECT_EQ(faults.find("geheim"), std::string::npos);
 }
 
 TEST(SlurmOfAServer, IsForSlurmAlone) {
   std::vector<base::Fault> faults =
-      contradictions(read("slurm: {qos: high, shared: no, accounts: {a: b}}\n"));
+      contradictions(read_server_config("slurm: {qos: high, shared: no, accounts: {a: b}}\n"));
   ASSERT_EQ(faults.size(), 3U);
   EXPECT_EQ(faults[0].field, "slurm.shared");
   EXPECT_EQ(faults[0].what, "is for Slurm: engine: slurm (--engine slurm)");
   EXPECT_EQ(faults[1].field, "slurm.accounts");
   EXPECT_EQ(faults[2].field, "slurm.qos");
 
-  faults = contradictions(
-      read("engine: slurm\ncontainer_hosts: {a: ssh://a}\nslurm: {rest_user: ada}\n"));
+  faults = contradictions(read_server_config(
+      "engine: slurm\ncontainer_hosts: {a: ssh://a}\nslurm: {rest_user: ada}\n"));
   ASSERT_EQ(faults.size(), 2U);
   EXPECT_EQ(faults[0].what, "is for containers: engine: container (--engine container)");
   EXPECT_EQ(faults[1].field, "slurm.rest_user");

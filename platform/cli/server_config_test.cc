@@ -8,24 +8,14 @@
 
 #include "cli/server_flags.h"
 #include "cli/server_keys.h"
+#include "cli/test_server_config.h"
 
 namespace muster::cli {
 namespace {
 
-ServeOptions read(const std::string& text) {
-  auto options = parse_server_config(text, "muster.yaml", "/etc/muster", true);
-  EXPECT_TRUE(options) << (options ? "" : options.error().to_string());
-  return options ? *options : ServeOptions{};
-}
-
-std::string faults_of(const std::string& text, bool file_was_named = true) {
-  const auto options = parse_server_config(text, "muster.yaml", "/etc/muster", file_was_named);
-  return options ? "" : options.error().to_string();
-}
-
 /// The options that a command line with these flags, in this environment, would have.
-ServeOptions told(const std::vector<std::pair<std::string, std::string>>& flags,
-                  Environment environment, const ServeOptions& file) {
+ServeOptions options_over_file(const std::vector<std::pair<std::string, std::string>>& flags,
+                               Environment environment, const ServeOptions& file) {
   Arguments arguments;
   for (const auto& [flag, value] : flags) arguments.flags[flag] = {value};
   FlagReader reader(arguments);
@@ -44,7 +34,7 @@ std::string text_of_file(const std::filesystem::path& path) {
 }
 
 TEST(ServerConfig, ReadsEveryKindOfValue) {
-  const ServeOptions options = read(R"(
+  const ServeOptions options = read_server_config(R"(
 state_dir: /var/lib/muster
 jobs_dir: ../../srv/jobs
 store: postgres://muster@db/muster
@@ -81,24 +71,27 @@ scheduler: {packing: spread, stale_grace: never, decay: 0.5}
 }
 
 TEST(ServerConfig, LimitsOfWhatIsKeptAreThereOnlyWhereTheyAreSet) {
-  const ServeOptions all = read("keep_jobs_for: forever\nkeep_jobs: all\nkeep_bytes: all\n");
+  const ServeOptions all =
+      read_server_config("keep_jobs_for: forever\nkeep_jobs: all\nkeep_bytes: all\n");
   EXPECT_EQ(all.keep_jobs_for, std::nullopt);
   EXPECT_EQ(all.keep_jobs, std::nullopt);
   EXPECT_EQ(all.keep_bytes, std::nullopt);
 
-  const ServeOptions some = read("keep_jobs_for: 30d\nkeep_jobs: 0\nkeep_bytes: 10Gi\n");
+  const ServeOptions some =
+      read_server_config("keep_jobs_for: 30d\nkeep_jobs: 0\nkeep_bytes: 10Gi\n");
   EXPECT_EQ(some.keep_jobs_for, std::chrono::days(30));
   EXPECT_EQ(some.keep_jobs, 0);
   EXPECT_EQ(some.keep_bytes, int64_t{10} << 30);
 
-  const std::string faults = faults_of("keep_jobs: -1\nkeep_bytes: 12\nkeep_jobs_for: long\n");
+  const std::string faults =
+      server_config_faults("keep_jobs: -1\nkeep_bytes: 12\nkeep_jobs_for: long\n");
   for (const char* line : {"line 1: keep_jobs", "line 2: keep_bytes", "line 3: keep_jobs_for"}) {
     EXPECT_NE(faults.find(line), std::string::npos) << faults;
   }
 }
 
 TEST(ServerConfig, ReadsTheHostsOfContainersFromTheFileAndFromFlags) {
-  const ServeOptions file = read(R"(
+  const ServeOptions file = read_server_config(R"(
 engine: container
 container_hosts: {gpu-1: ssh://ada@gpu-1, gpu-2: "tcp://gpu-2:2376"}
 host_addresses: {gpu-2: 10.1.0.2}
@@ -122,7 +115,7 @@ docker_cert_path: docker
   EXPECT_TRUE(apply_settings(read_server_source({.folder = "/"}, reader), flags).empty());
   EXPECT_EQ(flags.container_hosts, (std::map<std::string, std::string>{
                                        {"a", "unix:///a.sock"}, {"b", "ssh://b/run/docker.sock"}}));
-  EXPECT_EQ(told({}, {{"MUSTER_ENGINE", "container"}}, {}).engine, "container");
+  EXPECT_EQ(options_over_file({}, {{"MUSTER_ENGINE", "container"}}, {}).engine, "container");
 }
 
 TEST(ServerConfig, RefusesHostsThatAreNone) {
@@ -135,7 +128,9 @@ TEST(ServerConfig, RefusesHostsThatAreNone) {
       {"host_gpus: [8]", "must be a map"},
   };
   for (const auto& [text, says] : cases) {
-    EXPECT_NE(faults_of(text).find(says), std::string::npos) << text << "\n" << faults_of(text);
+    EXPECT_NE(server_config_faults(text).find(says), std::string::npos)
+        << text << "\n"
+        << server_config_faults(text);
   }
 }
 
@@ -154,13 +149,13 @@ TEST(ServerConfig, SaysWhichTablesOfHostsDoNotGoTogether) {
 }
 
 TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
-  EXPECT_TRUE(changes_between(read(""), ServeOptions{}).need_restart.empty());
-  EXPECT_TRUE(
-      changes_between(read("limits:\n  # request_rate: 5\n"), ServeOptions{}).taken_over.empty());
+  EXPECT_TRUE(changes_between(read_server_config(""), ServeOptions{}).need_restart.empty());
+  EXPECT_TRUE(changes_between(read_server_config("limits:\n  # request_rate: 5\n"), ServeOptions{})
+                  .taken_over.empty());
 }
 
 TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
-  const std::string text = faults_of(
+  const std::string text = server_config_faults(
       "listn: 0.0.0.0:7443\n"
       "limits:\n"
       "  request_rat: 5\n"
@@ -199,7 +194,9 @@ TEST(ServerConfig, RefusesWhatNoServerCouldBeTold) {
       {"a: &a [*a]", "too much"},
   };
   for (const auto& [text, says] : cases) {
-    EXPECT_NE(faults_of(text).find(says), std::string::npos) << text << "\n" << faults_of(text);
+    EXPECT_NE(server_config_faults(text).find(says), std::string::npos)
+        << text << "\n"
+        << server_config_faults(text);
   }
 }
 
@@ -211,23 +208,25 @@ TEST(ServerConfig, SurvivesAYamlBomb) {
     for (int i = 0; i < 9; ++i) bomb += ", " + before;
     bomb += "]\n";
   }
-  EXPECT_NE(faults_of(bomb).find("too much"), std::string::npos);
+  EXPECT_NE(server_config_faults(bomb).find("too much"), std::string::npos);
 }
 
 TEST(ServerConfig, AFileThatNobodyNamedDoesNotMoveTheServer) {
-  EXPECT_NE(faults_of("state_dir: /srv", false).find("MUSTER_STATE_DIR"), std::string::npos);
-  EXPECT_EQ(faults_of("listen: 0.0.0.0:1", false), "");
+  EXPECT_NE(server_config_faults("state_dir: /srv", false).find("MUSTER_STATE_DIR"),
+            std::string::npos);
+  EXPECT_EQ(server_config_faults("listen: 0.0.0.0:1", false), "");
 }
 
 TEST(ServerConfig, FlagsWinOverTheEnvironmentAndThatOverTheFile) {
-  const ServeOptions file = read("gpus: '1'\nstore: /file.db\nlisten: a:1\n");
+  const ServeOptions file = read_server_config("gpus: '1'\nstore: /file.db\nlisten: a:1\n");
 
-  const ServeOptions options =
-      told({{"--declare-gpus", "3"}, {"--store", "here.db"}}, {{"MUSTER_DECLARE_GPUS", "2"}}, file);
+  const ServeOptions options = options_over_file({{"--declare-gpus", "3"}, {"--store", "here.db"}},
+                                                 {{"MUSTER_DECLARE_GPUS", "2"}}, file);
   EXPECT_EQ(options.declared_gpus, "3");
   EXPECT_EQ(options.store, "/home/ada/here.db");
   EXPECT_EQ(options.listen, "a:1");
-  EXPECT_EQ(told({}, {{"MUSTER_STORE", "postgres://a:b@c/d"}}, file).store, "postgres://a:b@c/d");
+  EXPECT_EQ(options_over_file({}, {{"MUSTER_STORE", "postgres://a:b@c/d"}}, file).store,
+            "postgres://a:b@c/d");
 }
 
 TEST(ServerConfig, APasswordIsNotTakenFromTheCommandLine) {
@@ -252,8 +251,9 @@ TEST(ServerConfig, WhatDoesNotGoTogetherIsTold) {
 }
 
 TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
-  const ServeOptions before = read("listen: a:1\nlimits: {request_rate: 5}\n");
-  const ServeOptions after = read("listen: a:2\nlimits: {request_rate: 6}\nlog_format: json\n");
+  const ServeOptions before = read_server_config("listen: a:1\nlimits: {request_rate: 5}\n");
+  const ServeOptions after =
+      read_server_config("listen: a:2\nlimits: {request_rate: 6}\nlog_format: json\n");
 
   const ConfigChanges changes = changes_between(before, after);
   EXPECT_EQ(changes.taken_over, (std::vector<std::string>{"limits.request_rate", "log_format"}));
@@ -265,7 +265,7 @@ TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
 }
 
 TEST(ServerConfig, HasTablesOfMachinesAndOfWhatStandsInForImages) {
-  const ServeOptions options = read(R"(
+  const ServeOptions options = read_server_config(R"(
 machine_types:
   p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
   C3: {}
@@ -291,7 +291,7 @@ images:
 }
 
 TEST(ServerConfig, TellsEachFaultOfItsTables) {
-  const std::string faults = faults_of(R"(
+  const std::string faults = server_config_faults(R"(
 machine_types:
   V100: {gpus: many, ram: 3}
   V100: {}
@@ -357,9 +357,9 @@ std::string uncommented(const std::string& text) {
 TEST(PackagedConfig, CanBeReadAsItIsAndWithEveryKeySwitchedOn) {
   const std::string text =
       text_of_file(std::filesystem::path(MUSTER_SOURCE) / "packaging/muster.yaml");
-  EXPECT_EQ(faults_of(text), "");
+  EXPECT_EQ(server_config_faults(text), "");
   const std::string all = uncommented(text);
-  EXPECT_EQ(faults_of(all), "") << all;
+  EXPECT_EQ(server_config_faults(all), "") << all;
   for (const ServerKey& key : server_keys()) {
     const std::string last = key.name.substr(key.name.find('.') + 1) + ":";
     EXPECT_NE(all.find(last), std::string::npos) << "the example lacks " << key.name;

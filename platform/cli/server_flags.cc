@@ -1,21 +1,9 @@
 #include "cli/server_flags.h"
 
-#include <string>
-#include <vector>
-
+#include "base/text.h"
 #include "cli/server_keys.h"
 
 namespace muster::cli {
-
-namespace {
-
-std::string joined(const std::vector<std::string>& values) {
-  std::string text;
-  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
-  return text;
-}
-
-}  // namespace
 
 ServerSource read_server_source(const Caller& caller, const FlagReader& reader) {
   ServerSource source{.folder = caller.folder};
@@ -31,7 +19,7 @@ ServerSource read_server_source(const Caller& caller, const FlagReader& reader) 
   }
   for (const ServerKey& key : server_keys()) {
     if (!key.flag.empty() && reader.has(key.flag)) {
-      source.settings.push_back({key.name, key.flag, joined(reader.texts(key.flag))});
+      source.settings.push_back({key.name, key.flag, base::joined(reader.texts(key.flag), ",")});
     }
   }
   return source;

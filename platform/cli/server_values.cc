@@ -23,10 +23,6 @@ bool is_variable(const KeyValue& value) {
   return value.field.starts_with("MUSTER_");
 }
 
-void fault(const KeyValue& value, std::string what) {
-  value.fields.fault(value.field, std::move(what), value.value.line);
-}
-
 std::optional<std::string> text_of(const KeyValue& value) {
   std::string text;
   if (!value.fields.text(value.field, value.value, text)) return std::nullopt;
@@ -38,7 +34,7 @@ std::optional<milliseconds> time_of(const KeyValue& value) {
   if (!text) return std::nullopt;
   const auto parsed = job::parse_duration(*text);
   if (parsed) return *parsed;
-  fault(value, parsed.error().what);
+  add_fault(value, parsed.error().what);
   return std::nullopt;
 }
 
@@ -47,7 +43,7 @@ std::optional<double> number_of(const KeyValue& value, const char* example) {
   if (!text) return std::nullopt;
   const auto number = base::number_of<double>(*text);
   if (number && std::isfinite(*number) && *number >= 0) return number;
-  fault(value, "'" + *text + "' is not a number such as " + example);
+  add_fault(value, "'" + *text + "' is not a number such as " + example);
   return std::nullopt;
 }
 
@@ -61,7 +57,7 @@ void read_word(const KeyValue& value, const std::vector<std::string>& words, std
   std::string what = "'" + *text + "' is none of";
   for (const std::string& word : words) what += " " + word;
   const std::string meant = base::nearest(*text, words);
-  fault(value, what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  add_fault(value, what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
 }
 
 bool is_port(std::string_view text) {
@@ -89,7 +85,7 @@ void add_topology(const KeyValue& value, const std::string& entry,
                   std::map<std::string, std::string>& target) {
   const size_t equals = entry.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == entry.size()) {
-    fault(value, "'" + entry + "' is not LEVEL=DOMAIN, as in rack=r1");
+    add_fault(value, "'" + entry + "' is not LEVEL=DOMAIN, as in rack=r1");
     return;
   }
   target[entry.substr(0, equals)] = entry.substr(equals + 1);
@@ -122,14 +118,18 @@ bool is_host_name(std::string_view name) {
 void add_host(const KeyValue& value, const std::string& name, const std::string& url,
               std::map<std::string, std::string>& target) {
   if (!is_host_name(name) || url.empty()) {
-    fault(value, "'" + name + (url.empty() ? "" : "=" + url) +
-                     "' is not NAME=URL, as in gpu-1=ssh://ada@gpu-1");
+    add_fault(value, "'" + name + (url.empty() ? "" : "=" + url) +
+                         "' is not NAME=URL, as in gpu-1=ssh://ada@gpu-1");
   } else if (!target.emplace(name, url).second) {
-    fault(value, "names '" + name + "' twice");
+    add_fault(value, "names '" + name + "' twice");
   }
 }
 
 }  // namespace
+
+void add_fault(const KeyValue& value, std::string what) {
+  value.fields.fault(value.field, std::move(what), value.value.line);
+}
 
 void read_text(const KeyValue& value, std::string& target) {
   value.fields.text(value.field, value.value, target);
@@ -138,14 +138,14 @@ void read_text(const KeyValue& value, std::string& target) {
 void read_filled_text(const KeyValue& value, std::string& target) {
   const auto text = text_of(value);
   if (!text) return;
-  if (text->empty()) return fault(value, "is empty");
+  if (text->empty()) return add_fault(value, "is empty");
   target = *text;
 }
 
 void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target) {
   const auto text = text_of(value);
   if (!text) return;
-  if (text->empty()) return fault(value, "is empty");
+  if (text->empty()) return add_fault(value, "is empty");
   target = (value.folder / *text).lexically_normal();
 }
 
@@ -156,7 +156,7 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
   for (const std::string& entry : names) {
     for (std::string& name : base::split(entry, ',')) {
       if (name.empty()) {
-        fault(value, "has an empty name");
+        add_fault(value, "has an empty name");
       } else {
         target.push_back(std::move(name));
       }
@@ -168,7 +168,7 @@ void read_command(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> words;
   value.fields.texts(value.field, value.value, words);
   if (!words.empty() && !words.front().starts_with('/')) {
-    return fault(value, "'" + words.front() + "' is no path from the root");
+    return add_fault(value, "'" + words.front() + "' is no path from the root");
   }
   target = std::move(words);
 }
@@ -176,22 +176,22 @@ void read_command(const KeyValue& value, std::vector<std::string>& target) {
 void read_store(const KeyValue& value, std::string& target) {
   const auto text = text_of(value);
   if (!text) return;
-  if (text->empty()) return fault(value, "is empty");
+  if (text->empty()) return add_fault(value, "is empty");
   if (!is_url(*text)) {
     if (text->find("://") != std::string::npos) {
-      return fault(value, "is no database that Muster knows; give a file or postgres://...");
+      return add_fault(value, "is no database that Muster knows; give a file or postgres://...");
     }
     // A server that a command starts by itself has another folder than the command had.
     if (is_variable(value) && !text->starts_with('/')) {
-      return fault(value, "'" + *text + "' is a relative path; write it from the root");
+      return add_fault(value, "'" + *text + "' is a relative path; write it from the root");
     }
     target = (value.folder / *text).lexically_normal().string();
     return;
   }
   if (is_flag(value) && holds_password(*text)) {
-    return fault(value,
-                 "holds a password, which everybody on this machine can read there; "
-                 "--store-password-file, ~/.pgpass or $MUSTER_STORE keep it");
+    return add_fault(value,
+                     "holds a password, which everybody on this machine can read there; "
+                     "--store-password-file, ~/.pgpass or $MUSTER_STORE keep it");
   }
   target = *text;
 }
@@ -202,7 +202,7 @@ void read_listen(const KeyValue& value, std::string& target) {
   const size_t colon = text->rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text->size() ||
       !is_port(std::string_view(*text).substr(colon + 1))) {
-    return fault(value, "'" + *text + "' is not HOST:PORT, as in 0.0.0.0:7443");
+    return add_fault(value, "'" + *text + "' is not HOST:PORT, as in 0.0.0.0:7443");
   }
   target = *text;
 }
@@ -220,14 +220,14 @@ void read_time(const KeyValue& value, milliseconds& target) {
 void read_some_time(const KeyValue& value, milliseconds& target) {
   const auto time = time_of(value);
   if (!time) return;
-  if (time->count() == 0) return fault(value, "is no time at all");
+  if (time->count() == 0) return add_fault(value, "is no time at all");
   target = *time;
 }
 
 void read_seconds(const KeyValue& value, milliseconds& target) {
   const auto time = time_of(value);
   if (!time) return;
-  if (*time < std::chrono::seconds(1)) return fault(value, "is less than a second");
+  if (*time < std::chrono::seconds(1)) return add_fault(value, "is less than a second");
   target = *time;
 }
 
@@ -273,7 +273,7 @@ void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target) {
 void read_rate(const KeyValue& value, double& target) {
   const auto number = number_of(value, "0.5 or 200");
   if (!number) return;
-  if (*number == 0) return fault(value, "is 0, which would let nobody in");
+  if (*number == 0) return add_fault(value, "is 0, which would let nobody in");
   target = *number;
 }
 
@@ -284,7 +284,7 @@ void read_decay(const KeyValue& value, double& target) {
 void read_positive(const KeyValue& value, int& target) {
   int number = 0;
   if (!value.fields.count(value.field, value.value, number)) return;
-  if (number == 0) return fault(value, "is 0, which would let nobody in");
+  if (number == 0) return add_fault(value, "is 0, which would let nobody in");
   target = number;
 }
 
@@ -292,8 +292,8 @@ void read_large_size(const KeyValue& value, int64_t& target) {
   const auto text = text_of(value);
   if (!text) return;
   const auto parsed = job::parse_bytes(*text);
-  if (!parsed) return fault(value, parsed.error().what);
-  if (*parsed < kLeastSize) return fault(value, "is less than 1Ki");
+  if (!parsed) return add_fault(value, parsed.error().what);
+  if (*parsed < kLeastSize) return add_fault(value, "is less than 1Ki");
   target = *parsed;
 }
 
@@ -310,8 +310,9 @@ void read_size(const KeyValue& value, int64_t& target) {
   const auto text = text_of(value);
   if (!text) return;
   const auto parsed = job::parse_bytes(*text);
-  if (!parsed) return fault(value, parsed.error().what);
-  if (*parsed < kLeastSize || *parsed > kMost) return fault(value, "is not between 1Ki and 1Gi");
+  if (!parsed) return add_fault(value, parsed.error().what);
+  if (*parsed < kLeastSize || *parsed > kMost)
+    return add_fault(value, "is not between 1Ki and 1Gi");
   target = *parsed;
 }
 

@@ -1,7 +1,7 @@
 // How the values of the server's keys are read: one function for each kind of value. A value that
 // cannot be read leaves what was there, and a fault.
 //
-// Pure; for server_keys.cc alone.
+// Pure; for server_keys.cc and server_values_slurm.cc alone.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,9 @@
 #include "cli/server_keys.h"
 
 namespace muster::cli {
+
+/// Notes what is wrong with a value, with its line.
+void add_fault(const KeyValue& value, std::string what);
 
 void read_text(const KeyValue& value, std::string& target);
 void read_filled_text(const KeyValue& value, std::string& target);

@@ -18,15 +18,11 @@ namespace {
 /// The engine then looks where slurmrestd's socket usually is (engine/slurm/open_client.h).
 constexpr std::string_view kFindRest = "auto";
 
-void fault(const KeyValue& value, std::string what) {
-  value.fields.fault(value.field, std::move(what), value.value.line);
-}
-
-std::optional<std::string> text_of(const KeyValue& value) {
+std::optional<std::string> filled_text_of(const KeyValue& value) {
   std::string text;
   if (!value.fields.text(value.field, value.value, text)) return std::nullopt;
   if (!text.empty()) return text;
-  fault(value, "is empty");
+  add_fault(value, "is empty");
   return std::nullopt;
 }
 
@@ -88,10 +84,10 @@ bool is_socket(const std::string& text) {
 void add_account(const KeyValue& value, const std::string& project, const std::string& account,
                  std::map<std::string, std::string>& target) {
   if (project.empty() || !job::is_slurm_name(account)) {
-    fault(value, "'" + project + (account.empty() ? "" : "=" + account) +
-                     "' is not PROJECT=ACCOUNT, as in vision=lab1");
+    add_fault(value, "'" + project + (account.empty() ? "" : "=" + account) +
+                         "' is not PROJECT=ACCOUNT, as in vision=lab1");
   } else if (!target.emplace(project, account).second) {
-    fault(value, "names '" + project + "' twice");
+    add_fault(value, "names '" + project + "' twice");
   }
 }
 
@@ -127,27 +123,27 @@ bool is_set_by_muster(const std::string& name) {
 }  // namespace
 
 void read_rest_url(const KeyValue& value, std::string& target) {
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   // What stands before an '@' may be a password, and is not repeated.
   if (text->find('@') != std::string::npos) {
-    return fault(value,
-                 "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
-                 "as, and slurm.token_command gets the token");
+    return add_fault(value,
+                     "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
+                     "as, and slurm.token_command gets the token");
   }
   if (*text != kFindRest && !is_socket(*text) && !is_http_url(*text)) {
-    return fault(value, "'" + *text +
-                            "' is neither unix:///SOCKET nor http[s]://HOST:PORT, as in "
-                            "unix:///run/slurmrestd/slurmrestd.socket, nor auto");
+    return add_fault(value, "'" + *text +
+                                "' is neither unix:///SOCKET nor http[s]://HOST:PORT, as in "
+                                "unix:///run/slurmrestd/slurmrestd.socket, nor auto");
   }
   target = *text;
 }
 
 void read_slurm_name(const KeyValue& value, std::string& target) {
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   if (!job::is_slurm_name(*text)) {
-    return fault(value, "'" + *text + "' is not a name; one has letters, digits and _-.+:@");
+    return add_fault(value, "'" + *text + "' is not a name; one has letters, digits and _-.+:@");
   }
   target = *text;
 }
@@ -157,22 +153,22 @@ void read_slurm_names(const KeyValue& value, std::vector<std::string>& target) {
   read_names(value, names);
   for (const std::string& name : names) {
     if (job::is_slurm_name(name)) continue;
-    fault(value, "'" + name + "' is not a name; one has letters, digits and _-.+:@");
+    add_fault(value, "'" + name + "' is not a name; one has letters, digits and _-.+:@");
   }
   target = std::move(names);
 }
 
 void read_default_account(const KeyValue& value, std::string& target) {
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   std::string example = *text;
   for (size_t at = 0; (at = example.find("%p", at)) != std::string::npos;) {
     example.replace(at, 2, "project");
   }
   if (!job::is_slurm_name(example)) {
-    return fault(value, "'" + *text +
-                            "' is not the name of an account, as lab or proj-%p is; one has "
-                            "letters, digits and _-.+:@");
+    return add_fault(value, "'" + *text +
+                                "' is not the name of an account, as lab or proj-%p is; one has "
+                                "letters, digits and _-.+:@");
   }
   target = *text;
 }
@@ -184,7 +180,7 @@ void read_callback(const KeyValue& value, CallbackAddress& target) {
   for (const std::string& text : texts) {
     for (std::string& entry : base::split(text, ',')) entries.push_back(std::move(entry));
   }
-  if (entries.empty()) return fault(value, "is empty");
+  if (entries.empty()) return add_fault(value, "is empty");
   CallbackAddress read;
   for (size_t i = 0; i < entries.size(); ++i) {
     const bool is_last = i + 1 == entries.size();
@@ -192,8 +188,8 @@ void read_callback(const KeyValue& value, CallbackAddress& target) {
     const auto port = entry.port ? port_of(*entry.port) : std::nullopt;
     const bool is_port_alone = entry.port && entry.host.empty();
     if ((entry.port && !port) || (!is_port_alone && !is_host(entry.host))) {
-      return fault(value, "'" + entries[i] + "' is not HOST or HOST:PORT, as in head:7445" +
-                              (is_last ? "" : "; the port stands behind the last host"));
+      return add_fault(value, "'" + entries[i] + "' is not HOST or HOST:PORT, as in head:7445" +
+                                  (is_last ? "" : "; the port stands behind the last host"));
     }
     if (port) read.port = *port;
     if (!is_port_alone) read.hosts.push_back(without_brackets(entry.host));
@@ -202,39 +198,39 @@ void read_callback(const KeyValue& value, CallbackAddress& target) {
 }
 
 void read_bind_address(const KeyValue& value, std::string& target) {
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   const bool is_address = std::all_of(text->begin(), text->end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '.' ||
            c == ':';
   });
   if (!is_address) {
-    return fault(value, "'" + *text + "' is not an address of this machine, as in 10.0.0.1");
+    return add_fault(value, "'" + *text + "' is not an address of this machine, as in 10.0.0.1");
   }
   target = *text;
 }
 
 void read_sharing(const KeyValue& value, std::string& target) {
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   // In YAML yes and true are one, and so are no and false.
   const std::string word = *text == "true" ? "yes" : *text == "false" ? "no" : *text;
   if (word != "auto" && word != "yes" && word != "no") {
-    return fault(value, "'" + *text + "' is neither auto, yes nor no");
+    return add_fault(value, "'" + *text + "' is neither auto, yes nor no");
   }
   target = word;
 }
 
 void read_node_path(const KeyValue& value, std::string& target) {
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   const bool is_plain = std::all_of(text->begin(), text->end(), [](char c) {
     return is_letter_or_digit(c) || std::string_view("/_-.+:@%,=").find(c) != std::string::npos;
   });
   if (!text->starts_with('/') || !is_plain) {
-    return fault(value, "'" + *text +
-                            "' is no path of the nodes from the root; letters, digits "
-                            "and /_-.+:@%,= may stand in it");
+    return add_fault(value, "'" + *text +
+                                "' is no path of the nodes from the root; letters, digits "
+                                "and /_-.+:@%,= may stand in it");
   }
   target = *text;
 }
@@ -251,7 +247,7 @@ void read_accounts(const KeyValue& value, std::map<std::string, std::string>& ta
     }
     return;
   }
-  const auto text = text_of(value);
+  const auto text = filled_text_of(value);
   if (!text) return;
   for (const std::string& entry : base::split(*text, ',')) {
     const size_t equals = std::min(entry.find('='), entry.size());
@@ -268,11 +264,11 @@ void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target
     const bool is_shown = std::all_of(option.begin(), option.end(),
                                       [](char c) { return c >= ' ' && c <= '~' && c != '#'; });
     if (!option.starts_with('-') || name.empty() || !is_shown) {
-      fault(value, "'" + base::shortened(option) +
-                       "' is not an option of sbatch, as in "
-                       "--exclude=n7");
+      add_fault(value, "'" + base::shortened(option) +
+                           "' is not an option of sbatch, as in "
+                           "--exclude=n7");
     } else if (is_set_by_muster(name)) {
-      fault(value, "'" + option + "' is what Muster says itself of each job");
+      add_fault(value, "'" + option + "' is what Muster says itself of each job");
     }
   }
   target = std::move(options);

@@ -6,52 +6,38 @@
 
 #include "cli/cli_fixture.h"
 #include "cli/invocation.h"
+#include "cli/test_invocation.h"
 
 namespace muster::cli {
 namespace {
 
-Result<Invocation> parse(const Words& words) {
-  base::FakeRandom random;
-  return parse_invocation(words, {.folder = "/home/ada", .now = base::FakeClock().now()}, random);
-}
-
 template <class What>
-What parsed(const Words& words) {
-  const auto invocation = parse(words);
-  if (!invocation) {
-    ADD_FAILURE() << invocation.error().to_string();
-    return {};
-  }
-  return std::get<What>(std::get<SimulateCommand>(*invocation).what);
-}
-
-std::string refusal(const Words& words) {
-  const auto invocation = parse(words);
-  return invocation ? "accepted" : invocation.error().to_string();
+What parsed_simulation(const Words& words) {
+  return std::get<What>(parsed<SimulateCommand>(words).what);
 }
 
 TEST(SimulateFlags, EveryFlagOfATraceArrivesInItsField) {
-  const auto trace = parsed<SimulateTrace>({"simulate",
-                                            "--trace",
-                                            "jobs.csv",
-                                            "--nodes",
-                                            "4",
-                                            "--gpus-per-node",
-                                            "2",
-                                            "--cpus-per-node",
-                                            "16",
-                                            "--memory-per-node",
-                                            "64G",
-                                            "--project",
-                                            "a=1.5",
-                                            "--project",
-                                            "b=2:0.5",
-                                            "--policy",
-                                            "backfill",
-                                            "--checkpoint",
-                                            "--per-project",
-                                            "--chart",
-                                            "c.svg"});
+  const auto trace = parsed_simulation<SimulateTrace>({"simulate",
+                                                       "--trace",
+                                                       "jobs.csv",
+                                                       "--nodes",
+                                                       "4",
+                                                       "--gpus-per-node",
+                                                       "2",
+                                                       "--cpus-per-node",
+                                                       "16",
+                                                       "--memory-per-node",
+                                                       "64G",
+                                                       "--project",
+                                                       "a=1.5",
+                                                       "--project",
+                                                       "b=2:0.5",
+                                                       "--policy",
+                                                       "backfill",
+                                                       "--checkpoint",
+                                                       "--per-project",
+                                                       "--chart",
+                                                       "c.svg"});
 
   EXPECT_EQ(trace.file, "jobs.csv");
   EXPECT_EQ(trace.setup.nodes, 4);
@@ -67,7 +53,8 @@ TEST(SimulateFlags, EveryFlagOfATraceArrivesInItsField) {
 }
 
 TEST(SimulateFlags, OpenbTakesTwoFiles) {
-  const auto openb = parsed<SimulateOpenb>({"simulate", "--openb", "nodes.csv", "pods.csv"});
+  const auto openb =
+      parsed_simulation<SimulateOpenb>({"simulate", "--openb", "nodes.csv", "pods.csv"});
   EXPECT_EQ(openb.nodes_file, "nodes.csv");
   EXPECT_EQ(openb.pods_file, "pods.csv");
   EXPECT_NE(refusal({"simulate", "--openb", "nodes.csv"}).find("takes two files"),

@@ -1,10 +1,9 @@
 #include "cli/simulate_view.h"
 
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/metric_words.h"
 #include "cli/table.h"
 #include "job/units.h"
 
@@ -27,26 +26,20 @@ std::string dumped(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-double seconds(milliseconds time) {
+double seconds_of(milliseconds time) {
   return std::chrono::duration<double>(time).count();
-}
-
-std::string fixed(double value, int digits) {
-  std::array<char, 64> text{};
-  const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return {text.data(), static_cast<size_t>(length)};
 }
 
 std::string gpus_text(int64_t milli) {
   return milli % 1000 == 0 ? std::to_string(milli / 1000)
-                           : fixed(static_cast<double>(milli) / 1000, 1);
+                           : one_decimal(static_cast<double>(milli) / 1000);
 }
 
 ordered_json to_json(const Distribution& distribution) {
-  return {{"mean", seconds(distribution.mean)},
-          {"p50", seconds(distribution.p50)},
-          {"p90", seconds(distribution.p90)},
-          {"p99", seconds(distribution.p99)}};
+  return {{"mean", seconds_of(distribution.mean)},
+          {"p50", seconds_of(distribution.p50)},
+          {"p90", seconds_of(distribution.p90)},
+          {"p99", seconds_of(distribution.p99)}};
 }
 
 ordered_json to_json(const TraceSummary& summary) {
@@ -82,9 +75,9 @@ std::string times_table(const TraceSummary& summary) {
 std::string counts_table(const TraceReport& report) {
   const std::string lost =
       report.all.lost_gpu_seconds > 0
-          ? ", " + fixed(report.all.lost_gpu_seconds / kSecondsPerHour, 1) + " GPU hours lost"
+          ? ", " + one_decimal(report.all.lost_gpu_seconds / kSecondsPerHour) + " GPU hours lost"
           : "";
-  Table table({{"utilisation"}, {fixed(100 * report.utilisation, 1) + " %"}});
+  Table table({{"utilisation"}, {one_decimal(100 * report.utilisation) + " %"}});
   table.add({"makespan", job::format_duration(report.makespan)});
   table.add({"preemptions", std::to_string(report.all.preemptions) + lost});
   table.add({"moves", std::to_string(report.all.moves)});
@@ -93,7 +86,7 @@ std::string counts_table(const TraceReport& report) {
   return table.to_string();
 }
 
-std::string project_table(const TraceReport& report) {
+std::string project_summary_table(const TraceReport& report) {
   Table table({{"PROJECT"},
                {"QUOTA", true},
                {"JOBS", true},
@@ -110,7 +103,7 @@ std::string project_table(const TraceReport& report) {
          job::format_duration(summary.waiting.mean), job::format_duration(summary.waiting.p90),
          job::format_duration(summary.completion.mean),
          job::format_duration(summary.completion.p90),
-         fixed(summary.gpu_seconds / kSecondsPerHour, 1), std::to_string(summary.preemptions)});
+         one_decimal(summary.gpu_seconds / kSecondsPerHour), std::to_string(summary.preemptions)});
   }
   return table.to_string();
 }
@@ -163,7 +156,7 @@ std::string trace_text(const SimulateTrace& command, const TraceReport& report) 
   std::string text = std::to_string(report.all.jobs) + (report.all.jobs == 1 ? " job" : " jobs") +
                      " on " + trace_title(command) + "\n\n" + times_table(report.all) + "\n" +
                      counts_table(report);
-  if (command.per_project) text += "\n" + project_table(report);
+  if (command.per_project) text += "\n" + project_summary_table(report);
   text += outcasts_text("could never run on these nodes", report.refused);
   text += outcasts_text("still waited when all others had ended", report.stuck);
   return text;
@@ -174,7 +167,7 @@ std::string trace_json(const SimulateTrace& command, const TraceReport& report) 
                     {"nodes", command.setup.nodes},
                     {"gpus_per_node", command.setup.gpus_per_node},
                     {"utilisation", report.utilisation},
-                    {"makespan_s", seconds(report.makespan)}};
+                    {"makespan_s", seconds_of(report.makespan)}};
   json.update(to_json(report.all));
   json["projects"] = ordered_json::array();
   for (const TraceReport::OfProject& project : report.projects) {

@@ -13,8 +13,6 @@ namespace {
 
 using job::SlurmSpec;
 
-const Caller kAda{.folder = "/home/ada", .environment = {{"HOME", "/home/ada"}}};
-
 const SlurmSpec kAll{.partition = "gpu,long",
                      .account = "vision",
                      .qos = "high",
@@ -32,22 +30,21 @@ TEST(SlurmFlags, AreTakenByEachKindOfJobAndByRun) {
   for (const char* kind : {"single", "mpi", "grpc", "torch"}) {
     Words words{"submit", kind, "a"};
     if (kind != std::string("single")) words.insert(words.end(), {"-n", "2"});
-    EXPECT_EQ(parsed_by<SubmitCommand>(kAda, with_all(words)).spec.slurm, kAll) << kind;
+    EXPECT_EQ(parsed<SubmitCommand>(with_all(words)).spec.slurm, kAll) << kind;
   }
-  EXPECT_EQ(parsed_by<RunCommand>(kAda, with_all({"run"})).spec.slurm, kAll);
-  EXPECT_EQ(parsed_by<RunCommand>(kAda, {"run", "--", "ls"}).spec.slurm, SlurmSpec());
+  EXPECT_EQ(parsed<RunCommand>(with_all({"run"})).spec.slurm, kAll);
+  EXPECT_EQ(parsed<RunCommand>({"run", "--", "ls"}).spec.slurm, SlurmSpec());
 }
 
 TEST(SlurmFlags, RanksOfAnMpiJobMayBeStartedBySrun) {
   const Words words{"submit", "mpi", "a", "-n", "2", "--launch", "srun", "--", "./train"};
-  EXPECT_EQ(parsed_by<SubmitCommand>(kAda, words).spec.launch, job::LaunchBy::kSrun);
+  EXPECT_EQ(parsed<SubmitCommand>(words).spec.launch, job::LaunchBy::kSrun);
 }
 
 TEST(SlurmFlags, EachFaultIsToldUnderItsFlag) {
-  const std::string told =
-      refusal_by(kAda, {"submit", "single", "a", "--slurm-partition", "gpu long", "--slurm-account",
-                        "a;b", "--slurm-qos", "-q", "--slurm-reservation", ",",
-                        "--slurm-constraint", "a b", "--", "ls"});
+  const std::string told = refusal(
+      {"submit", "single", "a", "--slurm-partition", "gpu long", "--slurm-account", "a;b",
+       "--slurm-qos", "-q", "--slurm-reservation", ",", "--slurm-constraint", "a b", "--", "ls"});
   for (const char* line :
        {"--slurm-partition: 'gpu long' is neither the name of a partition nor several",
         "--slurm-account: 'a;b' is not the name of an account",

@@ -1,6 +1,5 @@
 #include "cli/spec_file_container.h"
 
-#include <optional>
 #include <vector>
 
 #include "cli/container_flags.h"
@@ -11,58 +10,51 @@ namespace muster::cli {
 
 namespace {
 
-using Value = const YamlValue&;
-
-void read_flag(YamlFields& fields, const std::string& field, Value value, bool& target) {
-  std::optional<bool> flag;
-  fields.flag(field, value, flag);
-  target = flag.value_or(target);
-}
-
-void read_capabilities(YamlFields& fields, const std::string& field, Value value,
+void read_capabilities(YamlFields& fields, const std::string& field, const YamlValue& value,
                        std::vector<std::string>& names) {
   std::vector<std::string> written;
   fields.texts(field, value, written);
   names = job::capabilities_of(written);
 }
 
-void read_container(YamlFields& fields, const std::string& field, Value value,
+void read_container(YamlFields& fields, const std::string& field, const YamlValue& value,
                     job::ContainerSpec& container) {
   if (!fields.is(field, value, YamlValue::Type::kMap)) return;
   const std::string prefix = field + ".";
   fields.map(value, prefix,
              {{"pull",
-               [&](Value inner) {
+               [&](const YamlValue& inner) {
                  fields.word(prefix + "pull", inner, {"if-missing", "always", "never"},
                              pull_policy_of_any, container.pull);
                }},
               {"writable_root",
-               [&](Value inner) {
-                 read_flag(fields, prefix + "writable_root", inner, container.writable_root);
+               [&](const YamlValue& inner) {
+                 fields.flag(prefix + "writable_root", inner, container.writable_root);
                }},
               {"new_privileges",
-               [&](Value inner) {
-                 read_flag(fields, prefix + "new_privileges", inner, container.new_privileges);
+               [&](const YamlValue& inner) {
+                 fields.flag(prefix + "new_privileges", inner, container.new_privileges);
                }},
               {"capabilities",
-               [&](Value inner) {
+               [&](const YamlValue& inner) {
                  read_capabilities(fields, prefix + "capabilities", inner, container.capabilities);
                }},
-              {"shm", [&](Value inner) {
+              {"shm", [&](const YamlValue& inner) {
                  fields.with(prefix + "shm", inner, job::parse_bytes, container.shm_bytes);
                }}});
 }
 
 }  // namespace
 
-void read_login(YamlFields& fields, const std::string& field, Value value,
+void read_login(YamlFields& fields, const std::string& field, const YamlValue& value,
                 job::RegistryLogin& login) {
   if (!fields.is(field, value, YamlValue::Type::kMap)) return;
   const std::string prefix = field + ".";
   const auto into = [&](const char* key, std::string& target) {
-    return std::pair(std::string(key), [&fields, path = prefix + key, &target](Value inner) {
-      fields.text(path, inner, target);
-    });
+    return std::pair(std::string(key),
+                     [&fields, path = prefix + key, &target](const YamlValue& inner) {
+                       fields.text(path, inner, target);
+                     });
   };
   fields.map(value, prefix,
              {into("server", login.server), into("username", login.username),
@@ -70,18 +62,20 @@ void read_login(YamlFields& fields, const std::string& field, Value value,
 }
 
 YamlFields::Keys container_keys(YamlFields& fields, job::JobSpec& spec) {
-  return {{"user", [&](Value value) { fields.text("user", value, spec.user); }},
-          {"registry", [&](Value value) { read_login(fields, "registry", value, spec.registry); }},
-          {"container",
-           [&](Value value) { read_container(fields, "container", value, spec.container); }},
-          {"launch",
-           [&](Value value) {
-             fields.word("launch", value, {"auto", "ssh", "agent", "srun"}, job::launch_by_of,
-                         spec.launch);
-           }},
-          {"replaces_entrypoint", [&](Value value) {
-             read_flag(fields, "replaces_entrypoint", value, spec.replaces_entrypoint);
-           }}};
+  return {
+      {"user", [&](const YamlValue& value) { fields.text("user", value, spec.user); }},
+      {"registry",
+       [&](const YamlValue& value) { read_login(fields, "registry", value, spec.registry); }},
+      {"container",
+       [&](const YamlValue& value) { read_container(fields, "container", value, spec.container); }},
+      {"launch",
+       [&](const YamlValue& value) {
+         fields.word("launch", value, {"auto", "ssh", "agent", "srun"}, job::launch_by_of,
+                     spec.launch);
+       }},
+      {"replaces_entrypoint", [&](const YamlValue& value) {
+         fields.flag("replaces_entrypoint", value, spec.replaces_entrypoint);
+       }}};
 }
 
 }  // namespace muster::cli

@@ -15,48 +15,51 @@ namespace {
 
 using job::RoleSpec;
 using job::Volume;
-using Value = const YamlValue&;
 
-void read_role(YamlFields& fields, const std::string& field, Value value, RoleSpec& role) {
+void read_role_spec(YamlFields& fields, const std::string& field, const YamlValue& value,
+                    RoleSpec& role) {
   if (!fields.is(field, value, YamlValue::Type::kMap)) return;
   const std::string prefix = field + ".";
   fields.map(
       value, prefix,
-      {{"image", [&](Value inner) { fields.text(prefix + "image", inner, role.image); }},
-       {"user", [&](Value inner) { fields.text(prefix + "user", inner, role.user); }},
+      {{"image", [&](const YamlValue& inner) { fields.text(prefix + "image", inner, role.image); }},
+       {"user", [&](const YamlValue& inner) { fields.text(prefix + "user", inner, role.user); }},
        {"registry",
-        [&](Value inner) { read_login(fields, prefix + "registry", inner, role.registry); }},
+        [&](const YamlValue& inner) {
+          read_login(fields, prefix + "registry", inner, role.registry);
+        }},
        {"command",
-        [&](Value inner) { read_command(fields, prefix + "command", inner, role.command); }},
+        [&](const YamlValue& inner) {
+          read_command(fields, prefix + "command", inner, role.command);
+        }},
        {"arguments",
-        [&](Value inner) { fields.texts(prefix + "arguments", inner, role.arguments); }},
+        [&](const YamlValue& inner) { fields.texts(prefix + "arguments", inner, role.arguments); }},
        {"resources",
-        [&](Value inner) { read_resources(fields, prefix + "resources", inner, role.resources); }},
-       {"environment", [&](Value inner) {
+        [&](const YamlValue& inner) {
+          read_resources(fields, prefix + "resources", inner, role.resources);
+        }},
+       {"environment", [&](const YamlValue& inner) {
           read_texts(fields, prefix + "environment", inner, role.environment);
         }}});
 }
 
-void read_flag(YamlFields& fields, const std::string& field, Value value, bool& target) {
-  std::optional<bool> flag;
-  fields.flag(field, value, flag);
-  target = flag.value_or(target);
-}
-
-void read_volume_map(YamlFields& fields, const std::string& field, Value value,
+void read_volume_map(YamlFields& fields, const std::string& field, const YamlValue& value,
                      const std::filesystem::path& folder, Volume& volume) {
   const std::string prefix = field + ".";
   fields.map(
       value, prefix,
       {{"kind",
-        [&](Value inner) {
+        [&](const YamlValue& inner) {
           fields.word(prefix + "kind", inner, {"host_path", "tree", "storage", "artifacts"},
                       job::volume_kind_of, volume.kind);
         }},
-       {"source", [&](Value inner) { fields.text(prefix + "source", inner, volume.source); }},
-       {"target", [&](Value inner) { fields.text(prefix + "target", inner, volume.target); }},
-       {"read_only",
-        [&](Value inner) { read_flag(fields, prefix + "read_only", inner, volume.read_only); }}});
+       {"source",
+        [&](const YamlValue& inner) { fields.text(prefix + "source", inner, volume.source); }},
+       {"target",
+        [&](const YamlValue& inner) { fields.text(prefix + "target", inner, volume.target); }},
+       {"read_only", [&](const YamlValue& inner) {
+          fields.flag(prefix + "read_only", inner, volume.read_only);
+        }}});
   // Which sources are right is not known where the kind is not.
   if (fields.is_at_fault(prefix + "kind")) fields.suspect(prefix + "source");
   if (volume.kind == Volume::Kind::kHostPath && !volume.source.empty()) {
@@ -64,12 +67,12 @@ void read_volume_map(YamlFields& fields, const std::string& field, Value value,
   }
 }
 
-void read_volumes(YamlFields& fields, Value value, const std::filesystem::path& folder,
+void read_volumes(YamlFields& fields, const YamlValue& value, const std::filesystem::path& folder,
                   std::vector<Volume>& volumes) {
   if (!fields.is("volumes", value, YamlValue::Type::kList)) return;
   volumes.clear();
   for (size_t i = 0; i < value.list.size(); ++i) {
-    Value element = value.list[i];
+    const YamlValue& element = value.list[i];
     const std::string field = "volumes[" + std::to_string(i) + "]";
     fields.came_from(field, element.line);
     Volume& volume = volumes.emplace_back();
@@ -120,29 +123,42 @@ void read_texts(YamlFields& fields, const std::string& field, const YamlValue& v
 YamlFields::Keys role_keys(YamlFields& fields, job::JobSpec& spec,
                            const std::filesystem::path& folder) {
   return {
-      {"image", [&](Value value) { fields.text("image", value, spec.image); }},
-      {"arguments", [&](Value value) { fields.texts("arguments", value, spec.arguments); }},
+      {"image", [&](const YamlValue& value) { fields.text("image", value, spec.image); }},
+      {"arguments",
+       [&](const YamlValue& value) { fields.texts("arguments", value, spec.arguments); }},
       {"worker_command",
-       [&](Value value) { read_command(fields, "worker_command", value, spec.worker_command); }},
-      {"leader", [&](Value value) { read_role(fields, "leader", value, spec.leader); }},
+       [&](const YamlValue& value) {
+         read_command(fields, "worker_command", value, spec.worker_command);
+       }},
+      {"leader",
+       [&](const YamlValue& value) { read_role_spec(fields, "leader", value, spec.leader); }},
       {"leader_slots",
-       [&](Value value) { fields.count("leader_slots", value, spec.leader_slots); }},
+       [&](const YamlValue& value) { fields.count("leader_slots", value, spec.leader_slots); }},
       {"parameter_servers",
-       [&](Value value) { fields.count("parameter_servers", value, spec.parameter_servers); }},
+       [&](const YamlValue& value) {
+         fields.count("parameter_servers", value, spec.parameter_servers);
+       }},
       {"parameter_server",
-       [&](Value value) { read_role(fields, "parameter_server", value, spec.parameter_server); }},
-      {"evaluators", [&](Value value) { fields.count("evaluators", value, spec.evaluators); }},
-      {"evaluator", [&](Value value) { read_role(fields, "evaluator", value, spec.evaluator); }},
-      {"volumes", [&fields, &spec,
-                   folder](Value value) { read_volumes(fields, value, folder, spec.volumes); }},
-      {"labels", [&](Value value) { read_texts(fields, "labels", value, spec.labels); }},
+       [&](const YamlValue& value) {
+         read_role_spec(fields, "parameter_server", value, spec.parameter_server);
+       }},
+      {"evaluators",
+       [&](const YamlValue& value) { fields.count("evaluators", value, spec.evaluators); }},
+      {"evaluator",
+       [&](const YamlValue& value) { read_role_spec(fields, "evaluator", value, spec.evaluator); }},
+      {"volumes",
+       [&fields, &spec, folder](const YamlValue& value) {
+         read_volumes(fields, value, folder, spec.volumes);
+       }},
+      {"labels", [&](const YamlValue& value) { read_texts(fields, "labels", value, spec.labels); }},
       {"annotations",
-       [&](Value value) { read_texts(fields, "annotations", value, spec.annotations); }},
-      {"held", [&](Value value) { read_flag(fields, "held", value, spec.held); }},
-      {"input", [&](Value value) { read_flag(fields, "input", value, spec.input); }},
-      {"terminal", [&](Value value) { read_flag(fields, "terminal", value, spec.terminal); }},
-      {"keep_for",
-       [&](Value value) { fields.with("keep_for", value, job::parse_duration, spec.keep_for); }}};
+       [&](const YamlValue& value) { read_texts(fields, "annotations", value, spec.annotations); }},
+      {"held", [&](const YamlValue& value) { fields.flag("held", value, spec.held); }},
+      {"input", [&](const YamlValue& value) { fields.flag("input", value, spec.input); }},
+      {"terminal", [&](const YamlValue& value) { fields.flag("terminal", value, spec.terminal); }},
+      {"keep_for", [&](const YamlValue& value) {
+         fields.with("keep_for", value, job::parse_duration, spec.keep_for);
+       }}};
 }
 
 }  // namespace muster::cli

@@ -59,7 +59,7 @@ void read_rule(YamlFields& fields, const std::string& field, const YamlValue& va
   if (!fields.has(prefix + "action")) fields.fault(prefix + "action", "is missing", value.line);
 }
 
-void read_rules(YamlFields& fields, const YamlValue& value, std::vector<RetryRule>& rules) {
+void read_retry_rules(YamlFields& fields, const YamlValue& value, std::vector<RetryRule>& rules) {
   const std::string field = "scheduling.retry_rules";
   if (!fields.is(field, value, YamlValue::Type::kList)) return;
   rules.clear();
@@ -71,41 +71,48 @@ void read_rules(YamlFields& fields, const YamlValue& value, std::vector<RetryRul
 }
 
 using Path = const std::string&;
-using Value = const YamlValue&;
 
 void add_importance(YamlFields& fields, Scheduling& scheduling, MapKeys& keys) {
-  keys.add("purpose", [&](Path path, Value value) {
+  keys.add("purpose", [&](Path path, const YamlValue& value) {
     fields.word(path, value, {"train", "build", "inference"}, job::purpose_of, scheduling.purpose);
   });
-  keys.add("priority",
-           [&](Path path, Value value) { fields.count(path, value, scheduling.priority); });
-  keys.add("preemptible",
-           [&](Path path, Value value) { fields.flag(path, value, scheduling.preemptible); });
-  keys.add("min_workers",
-           [&](Path path, Value value) { fields.count(path, value, scheduling.min_workers); });
-  keys.add("resize", [&](Path path, Value value) {
+  keys.add("priority", [&](Path path, const YamlValue& value) {
+    fields.count(path, value, scheduling.priority);
+  });
+  keys.add("preemptible", [&](Path path, const YamlValue& value) {
+    fields.flag(path, value, scheduling.preemptible);
+  });
+  keys.add("min_workers", [&](Path path, const YamlValue& value) {
+    fields.count(path, value, scheduling.min_workers);
+  });
+  keys.add("resize", [&](Path path, const YamlValue& value) {
     fields.word(path, value, {"auto", "live", "restart"}, job::resize_of, scheduling.resize);
   });
-  keys.add("time_limit", [&](Path path, Value value) {
+  keys.add("time_limit", [&](Path path, const YamlValue& value) {
     fields.with(path, value, job::parse_duration, scheduling.time_limit);
   });
-  keys.add("retries",
-           [&](Path path, Value value) { fields.count(path, value, scheduling.retries); });
-  keys.add("retry_rules",
-           [&](Path, Value value) { read_rules(fields, value, scheduling.retry_rules); });
+  keys.add("retries", [&](Path path, const YamlValue& value) {
+    fields.count(path, value, scheduling.retries);
+  });
+  keys.add("retry_rules", [&](Path, const YamlValue& value) {
+    read_retry_rules(fields, value, scheduling.retry_rules);
+  });
 }
 
 void add_places(YamlFields& fields, Scheduling& scheduling, MapKeys& keys) {
-  keys.add("node_pools",
-           [&](Path path, Value value) { fields.texts(path, value, scheduling.node_pools); });
-  keys.add("gpu_models",
-           [&](Path path, Value value) { fields.texts(path, value, scheduling.gpu_models); });
-  keys.add("packing", [&](Path path, Value value) {
+  keys.add("node_pools", [&](Path path, const YamlValue& value) {
+    fields.texts(path, value, scheduling.node_pools);
+  });
+  keys.add("gpu_models", [&](Path path, const YamlValue& value) {
+    fields.texts(path, value, scheduling.gpu_models);
+  });
+  keys.add("packing", [&](Path path, const YamlValue& value) {
     fields.word(path, value, {"auto", "pack", "spread"}, job::packing_of, scheduling.packing);
   });
-  keys.add("required_topology",
-           [&](Path path, Value value) { fields.text(path, value, scheduling.required_topology); });
-  keys.add("preferred_topology", [&](Path path, Value value) {
+  keys.add("required_topology", [&](Path path, const YamlValue& value) {
+    fields.text(path, value, scheduling.required_topology);
+  });
+  keys.add("preferred_topology", [&](Path path, const YamlValue& value) {
     fields.text(path, value, scheduling.preferred_topology);
   });
 }
@@ -115,20 +122,19 @@ void add_places(YamlFields& fields, Scheduling& scheduling, MapKeys& keys) {
 void read_resources(YamlFields& fields, const std::string& field, const YamlValue& value,
                     job::Resources& resources) {
   if (!fields.is(field, value, YamlValue::Type::kMap)) return;
-  using Path = const std::string&;
-  using Value = const YamlValue&;
   MapKeys keys(field + ".");
-  keys.add("gpus", [&](Path path, Value inner) { fields.count(path, inner, resources.gpus); });
-  keys.add("gpu_share", [&](Path path, Value inner) {
+  keys.add("gpus",
+           [&](Path path, const YamlValue& inner) { fields.count(path, inner, resources.gpus); });
+  keys.add("gpu_share", [&](Path path, const YamlValue& inner) {
     read_share(fields, path, inner, resources.gpu_share_milli);
   });
-  keys.add("gpu_memory", [&](Path path, Value inner) {
+  keys.add("gpu_memory", [&](Path path, const YamlValue& inner) {
     fields.with(path, inner, job::parse_bytes, resources.gpu_memory_bytes);
   });
-  keys.add("cpus", [&](Path path, Value inner) {
+  keys.add("cpus", [&](Path path, const YamlValue& inner) {
     fields.with(path, inner, job::parse_cpus, resources.cpu_milli);
   });
-  keys.add("memory", [&](Path path, Value inner) {
+  keys.add("memory", [&](Path path, const YamlValue& inner) {
     fields.with(path, inner, job::parse_bytes, resources.memory_bytes);
   });
   fields.map(value, field + ".", keys.all());

@@ -6,21 +6,19 @@
 namespace muster::cli {
 namespace {
 
-using Action = job::RetryRule::Action;
-
-Result<job::JobSpec> parse(const std::string& text) {
+Result<job::JobSpec> parse_scheduling(const std::string& text) {
   job::JobSpec defaults;
   defaults.folder = "/home/ada";
   return parse_spec_file("name: one\ncommand: [ls]\n" + text, "job.yaml", defaults);
 }
 
-std::string refusal(const std::string& text) {
-  const auto spec = parse(text);
+std::string scheduling_refusal(const std::string& text) {
+  const auto spec = parse_scheduling(text);
   return spec ? "accepted" : spec.error().to_string();
 }
 
 TEST(SpecFileScheduling, ReadsEveryKey) {
-  const auto spec = parse(R"(kind: mpi
+  const auto spec = parse_scheduling(R"(kind: mpi
 workers: 8
 scheduling:
   purpose: inference
@@ -42,38 +40,39 @@ scheduling:
 )");
 
   ASSERT_TRUE(spec) << spec.error().to_string();
-  EXPECT_EQ(spec->scheduling,
-            (job::Scheduling{.purpose = job::Purpose::kInference,
-                             .priority = 60,
-                             .preemptible = false,
-                             .min_workers = 2,
-                             .resize = job::Resize::kLive,
-                             .node_pools = {"a100", "default"},
-                             .gpu_models = {"NVIDIA A100"},
-                             .packing = job::Packing::kSpread,
-                             .required_topology = "rack",
-                             .preferred_topology = "block",
-                             .time_limit = std::chrono::hours(12),
-                             .retries = 3,
-                             .retry_rules = {{.exit_code = 42, .action = Action::kFail},
-                                             {.log_pattern = "CUDA error: \\w+",
-                                              .action = Action::kAvoidNode}}}));
+  EXPECT_EQ(
+      spec->scheduling,
+      (job::Scheduling{.purpose = job::Purpose::kInference,
+                       .priority = 60,
+                       .preemptible = false,
+                       .min_workers = 2,
+                       .resize = job::Resize::kLive,
+                       .node_pools = {"a100", "default"},
+                       .gpu_models = {"NVIDIA A100"},
+                       .packing = job::Packing::kSpread,
+                       .required_topology = "rack",
+                       .preferred_topology = "block",
+                       .time_limit = std::chrono::hours(12),
+                       .retries = 3,
+                       .retry_rules = {{.exit_code = 42, .action = job::RetryRule::Action::kFail},
+                                       {.log_pattern = "CUDA error: \\w+",
+                                        .action = job::RetryRule::Action::kAvoidNode}}}));
 }
 
 TEST(SpecFileScheduling, ReadsPartsOfGpusAndOfCpus) {
-  EXPECT_EQ(parse("resources: {gpu_share: 0.5, cpus: 0.5}\n")->resources,
+  EXPECT_EQ(parse_scheduling("resources: {gpu_share: 0.5, cpus: 0.5}\n")->resources,
             (job::Resources{.gpu_share_milli = 500, .cpu_milli = 500}));
-  EXPECT_EQ(parse("resources: {gpu_memory: 8G, cpus: 500m}\n")->resources,
+  EXPECT_EQ(parse_scheduling("resources: {gpu_memory: 8G, cpus: 500m}\n")->resources,
             (job::Resources{.gpu_memory_bytes = 8LL << 30, .cpu_milli = 500}));
 }
 
-struct BadFile {
+struct BadScheduling {
   std::string text;
   std::string says;
 };
 
 TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
-  const BadFile files[] = {
+  const BadScheduling files[] = {
       {"resources: {gpu_share: 1}\n", "line 3: resources.gpu_share: 1 is out of range"},
       {"resources: {gpu_share: 0}\n", "line 3: resources.gpu_share: 0 is out of range"},
       {"resources:\n  gpus: 1\n  gpu_share: 0.5\n", "line 5: resources.gpu_share: is a part of"},
@@ -109,23 +108,24 @@ TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
       {"scheduling:\n  retry_rules:\n    - action: stop\n      exit_code: 1\n",
        "line 5: scheduling.retry_rules[0].action: 'stop' is neither retry, fail nor avoid-node"},
   };
-  for (const BadFile& file : files) {
-    EXPECT_NE(refusal(file.text).find(file.says), std::string::npos)
+  for (const BadScheduling& file : files) {
+    EXPECT_NE(scheduling_refusal(file.text).find(file.says), std::string::npos)
         << file.text << "\n"
-        << refusal(file.text) << "\n  should say: " << file.says;
+        << scheduling_refusal(file.text) << "\n  should say: " << file.says;
   }
 }
 
 TEST(SpecFileScheduling, AFaultyValueInventsNoOtherFault) {
-  EXPECT_EQ(refusal("scheduling:\n  retry_rules:\n    - {exit_code: x, action: fail}\n"),
+  EXPECT_EQ(scheduling_refusal("scheduling:\n  retry_rules:\n    - {exit_code: x, action: fail}\n"),
             "'job.yaml' has 1 fault\n"
             "  line 5: scheduling.retry_rules[0].exit_code: 'x' is not a whole number");
-  EXPECT_EQ(refusal("kind: mpi\nworkers: x\nscheduling: {min_workers: 4}\n"),
+  EXPECT_EQ(scheduling_refusal("kind: mpi\nworkers: x\nscheduling: {min_workers: 4}\n"),
             "'job.yaml' has 1 fault\n  line 4: workers: 'x' is not a whole number");
-  EXPECT_EQ(refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
-            "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
   EXPECT_EQ(
-      refusal("kind: grcp\nevaluators: 1\n"),
+      scheduling_refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
+      "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
+  EXPECT_EQ(
+      scheduling_refusal("kind: grcp\nevaluators: 1\n"),
       "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is neither mpi, grpc, torch nor single; "
       "did you mean 'grpc'?");
 }

@@ -7,7 +7,7 @@ namespace {
 
 using job::SecretUse;
 
-Result<job::JobSpec> parse(const std::string& secrets) {
+Result<job::JobSpec> parse_secrets(const std::string& secrets) {
   job::JobSpec defaults;
   defaults.folder = "/home/ada";
   defaults.environment = {{"LANG", "C"}};
@@ -15,8 +15,8 @@ Result<job::JobSpec> parse(const std::string& secrets) {
 }
 
 /// The faults, each with its line.
-std::vector<std::string> faults_of(const std::string& secrets) {
-  const auto spec = parse(secrets);
+std::vector<std::string> faults_of_secrets(const std::string& secrets) {
+  const auto spec = parse_secrets(secrets);
   if (spec) return {"accepted"};
   std::vector<std::string> texts;
   for (const base::Fault& fault : spec.error().faults) {
@@ -25,10 +25,8 @@ std::vector<std::string> faults_of(const std::string& secrets) {
   return texts;
 }
 
-using Texts = std::vector<std::string>;
-
 TEST(SecretsOfAJobFile, AreNamesOrMaps) {
-  const auto spec = parse(
+  const auto spec = parse_secrets(
       "secrets:\n"
       "  - API_KEY\n"
       "  - {name: CA, file: tls/ca.pem}\n"
@@ -46,32 +44,34 @@ TEST(SecretsOfAJobFile, AreNamesOrMaps) {
 }
 
 TEST(SecretsOfAJobFile, EachFaultIsToldOnceWithItsLine) {
-  EXPECT_EQ(faults_of("secrets:\n"
-                      "  - 1KEY\n"
-                      "  - {name: CA, path: ca.pem}\n"
-                      "  - {file: ca.pem}\n"
-                      "  - {name: [A]}\n"
-                      "  - [B]\n"
-                      "  - {name: C, file: ../c}\n"
-                      "  - {name: D, variable: {}}\n"
-                      "  - LANG\n"
-                      "  - {name: E, variable: \"\"}\n"),
-            (Texts{"4 secrets[0].name '1KEY' is not the name of a secret; use letters, digits and "
-                   "'_'",
-                   "5 secrets[1].path unknown key", "6 secrets[2].name is missing",
-                   "7 secrets[3].name must be a single value, but is a list",
-                   "8 secrets[4] must be a single value, but is a list",
-                   "9 secrets[5].file '../c' is not a path below /generated/secrets; use at most "
-                   "100 characters, as in tls/ca.pem",
-                   "10 secrets[6].variable must be a single value, but is a map",
-                   "11 secrets[7].variable 'LANG' is in the environment of the job, too",
-                   "12 secrets[8] goes nowhere; give it a variable or a file"}));
+  EXPECT_EQ(faults_of_secrets("secrets:\n"
+                              "  - 1KEY\n"
+                              "  - {name: CA, path: ca.pem}\n"
+                              "  - {file: ca.pem}\n"
+                              "  - {name: [A]}\n"
+                              "  - [B]\n"
+                              "  - {name: C, file: ../c}\n"
+                              "  - {name: D, variable: {}}\n"
+                              "  - LANG\n"
+                              "  - {name: E, variable: \"\"}\n"),
+            (std::vector<std::string>{
+                "4 secrets[0].name '1KEY' is not the name of a secret; use letters, digits and "
+                "'_'",
+                "5 secrets[1].path unknown key", "6 secrets[2].name is missing",
+                "7 secrets[3].name must be a single value, but is a list",
+                "8 secrets[4] must be a single value, but is a list",
+                "9 secrets[5].file '../c' is not a path below /generated/secrets; use at most "
+                "100 characters, as in tls/ca.pem",
+                "10 secrets[6].variable must be a single value, but is a map",
+                "11 secrets[7].variable 'LANG' is in the environment of the job, too",
+                "12 secrets[8] goes nowhere; give it a variable or a file"}));
 }
 
 TEST(SecretsOfAJobFile, AreAList) {
-  EXPECT_EQ(faults_of("secrets: API_KEY\n"),
-            Texts{"3 secrets must be a list, but is a single value"});
-  EXPECT_EQ(faults_of("secrets: {API_KEY: x}\n"), Texts{"3 secrets must be a list, but is a map"});
+  EXPECT_EQ(faults_of_secrets("secrets: API_KEY\n"),
+            std::vector<std::string>{"3 secrets must be a list, but is a single value"});
+  EXPECT_EQ(faults_of_secrets("secrets: {API_KEY: x}\n"),
+            std::vector<std::string>{"3 secrets must be a list, but is a map"});
 }
 
 }  // namespace

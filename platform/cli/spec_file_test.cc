@@ -14,17 +14,17 @@ job::JobSpec defaults() {
   return spec;
 }
 
-Result<job::JobSpec> parse(const std::string& text) {
+Result<job::JobSpec> parse_job_file(const std::string& text) {
   return parse_spec_file(text, "job.yaml", defaults());
 }
 
-std::string refusal(const std::string& text) {
-  const auto spec = parse(text);
+std::string refusal_of_file(const std::string& text) {
+  const auto spec = parse_job_file(text);
   return spec ? "accepted" : spec.error().to_string();
 }
 
 TEST(SpecFile, ReadsEveryKey) {
-  const auto spec = parse(R"(name: dist
+  const auto spec = parse_job_file(R"(name: dist
 project: vision
 kind: mpi
 workers: 2
@@ -61,7 +61,7 @@ grace: 1m
 }
 
 TEST(SpecFile, ATextAsCommandIsRunByTheShell) {
-  const auto spec = parse("name: one\ncommand: |\n  cd data && ./train\n");
+  const auto spec = parse_job_file("name: one\ncommand: |\n  cd data && ./train\n");
 
   ASSERT_TRUE(spec) << spec.error().to_string();
   EXPECT_EQ(spec->command, (std::vector<std::string>{"sh", "-c", "cd data && ./train\n"}));
@@ -69,14 +69,14 @@ TEST(SpecFile, ATextAsCommandIsRunByTheShell) {
 }
 
 TEST(SpecFile, WhatLooksLikeABooleanStaysAsItWasWritten) {
-  const auto spec = parse("name: one\ncommand: [echo, yes, 007, 1e3]\n");
+  const auto spec = parse_job_file("name: one\ncommand: [echo, yes, 007, 1e3]\n");
 
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->command, (std::vector<std::string>{"echo", "yes", "007", "1e3"}));
 }
 
 TEST(SpecFile, FiveFaultsAreReportedAtOnceEachWithLineAndField) {
-  const auto spec = parse(R"(name: Dist
+  const auto spec = parse_job_file(R"(name: Dist
 kind: mpi
 wrokers: 2
 workers: -1
@@ -131,14 +131,14 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
       {good + "folder: *nowhere\n", "line 3: "},
   };
   for (const BadFile& file : files) {
-    EXPECT_NE(refusal(file.text).find(file.says), std::string::npos)
+    EXPECT_NE(refusal_of_file(file.text).find(file.says), std::string::npos)
         << file.text << "\n"
-        << refusal(file.text) << "\n  should say: " << file.says;
+        << refusal_of_file(file.text) << "\n  should say: " << file.says;
   }
 }
 
 TEST(SpecFile, AFaultyKindHidesNoOtherFaultAndInventsNone) {
-  EXPECT_EQ(refusal("name: one\nkind: x\nworkers: 2\ncommand: [ls]\n"),
+  EXPECT_EQ(refusal_of_file("name: one\nkind: x\nworkers: 2\ncommand: [ls]\n"),
             "'job.yaml' has 1 fault\n  line 2: kind: 'x' is neither mpi, grpc, torch nor single");
 }
 

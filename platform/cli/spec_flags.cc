@@ -95,7 +95,7 @@ void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& sp
 }
 
 /// NAME[=PLACE], which is the name where it is not given.
-void read_secrets(FlagReader& reader, job::JobSpec& spec) {
+void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   const auto read = [&](const std::string& flag, std::string job::SecretUse::* place) {
     for (const std::string& text : reader.texts(flag)) {
       const size_t equals = text.find('=');
@@ -136,7 +136,7 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   spec.start_timeout = reader.duration("--start-timeout", spec.start_timeout);
   spec.grace = reader.duration("--grace", spec.grace);
   read_environment(caller, reader, spec);
-  read_secrets(reader, spec);
+  read_secret_flags(reader, spec);
   read_container_flags(reader, spec);
   spec.slurm = read_slurm_flags(reader);
   read_content_flags(caller, reader, spec);
@@ -181,7 +181,7 @@ void check(const job::JobSpec& spec, FlagReader& reader) {
   }
 }
 
-bool is_launcher(const std::string& program) {
+bool is_mpi_launcher(const std::string& program) {
   constexpr std::array<std::string_view, 4> kLaunchers{"mpirun", "mpiexec", "mpiexec.hydra",
                                                        "horovodrun"};
   const std::string name = std::filesystem::path(program).filename().string();
@@ -189,7 +189,7 @@ bool is_launcher(const std::string& program) {
 }
 
 void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
-  if (spec.command.empty() || is_launcher(spec.command.front())) return;
+  if (spec.command.empty() || is_mpi_launcher(spec.command.front())) return;
   if (spec.launch == job::LaunchBy::kSrun) return;  // Slurm starts the program itself
   std::vector<std::string> command{"mpirun", "-np", std::to_string(spec.workers)};
   command.insert(command.end(), spec.command.begin(), spec.command.end());

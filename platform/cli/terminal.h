@@ -6,6 +6,9 @@
 
 namespace muster::cli {
 
+/// Takes all colours back.
+inline constexpr const char* kNoColour = "\x1b[0m";
+
 struct Terminal {
   bool is_terminal = false;
   bool colour = false;

@@ -27,7 +27,7 @@ using How = SessionEnd::How;
 // Of RFC 6455, 7.4.1: as the server says that somebody may not any more.
 constexpr int kMayNotAnyMore = 1008;
 
-constexpr size_t kPiece = 64 << 10;
+constexpr size_t kInputBufferBytes = 64 << 10;
 
 /// One descriptor for all that may happen here while the program says nothing: input, and signals.
 /// While it lives, the signals that it watches do nothing else.
@@ -140,7 +140,7 @@ class Session {
   }
 
   bool pass_input() {
-    std::array<char, kPiece> buffer;
+    std::array<char, kInputBufferBytes> buffer;
     const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (count > 0) return pass({buffer.data(), static_cast<size_t>(count)});

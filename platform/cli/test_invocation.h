@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/random.h"
+#include "base/fake_random.h"
 #include "cli/invocation.h"
 
 namespace muster::cli {
@@ -17,6 +17,13 @@ using Words = std::vector<std::string>;
 inline Result<Invocation> parse_by(const Caller& caller, const Words& words) {
   base::FakeRandom random;
   return parse_invocation(words, caller, random);
+}
+
+/// `words` and `flags`, then "-- ./train".
+inline Words with_program(Words words, const Words& flags = {}) {
+  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), {"--", "./train"});
+  return words;
 }
 
 template <class Command>
@@ -34,12 +41,38 @@ inline std::string refusal_by(const Caller& caller, const Words& words) {
   return invocation ? "accepted" : invocation.error().to_string();
 }
 
+/// Who has chosen no project, at a time that is known.
+inline Caller ada() {
+  return {.folder = "/home/ada",
+          .environment = {{"PATH", "/usr/bin"}, {"TOKEN", "secret"}, {"COLOUR", "red"}},
+          .is_root = false,
+          .now = base::FakeClock().now()};
+}
+
+template <class Command>
+Command parsed(const Words& words, const Caller& by = ada()) {
+  return parsed_by<Command>(by, words);
+}
+
+inline std::string refusal(const Words& words, const Caller& by = ada()) {
+  return refusal_by(by, words);
+}
+
 /// Who has chosen a project, at a time that is known.
 inline Caller ada_in_team_a() {
   return {.folder = "/home/ada",
           .environment = {},
           .now = base::FakeClock().now(),
           .project = "team-a"};
+}
+
+template <class Command>
+Command parsed_in_team_a(const Words& words) {
+  return parsed_by<Command>(ada_in_team_a(), words);
+}
+
+inline std::string refusal_in_team_a(const Words& words) {
+  return refusal_by(ada_in_team_a(), words);
 }
 
 }  // namespace muster::cli

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/text.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -95,6 +96,10 @@ std::optional<Time> parse_rfc3339(std::string_view text) {
 }
 
 }  // namespace
+
+std::string moment_words(Time time) {
+  return base::to_rfc3339(time, 0);
+}
 
 std::string age(Time then, Time now) {
   return in_words(now - then);

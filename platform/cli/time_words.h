@@ -13,6 +13,9 @@
 
 namespace muster::cli {
 
+/// "2026-01-31T12:34:56Z".
+std::string moment_words(base::Time time);
+
 /// How long ago `then` was: "12s", "3h5m". A clock that was set back gives "0s".
 std::string age(base::Time then, base::Time now);
 

@@ -77,7 +77,7 @@ std::string headline(const ClusterView& view) {
 }
 
 /// What all parts and the blank line before each come to.
-size_t height_of(const std::vector<Part>& parts) {
+size_t rows_needed(const std::vector<Part>& parts) {
   size_t height = 0;
   for (const Part& part : parts) height += 1 + part.height();
   return height;
@@ -85,7 +85,7 @@ size_t height_of(const std::vector<Part>& parts) {
 
 /// Takes rows from the largest part until all fit, or nothing is left to take.
 void shrink(std::vector<Part>& parts, size_t rows) {
-  while (height_of(parts) > rows) {
+  while (rows_needed(parts) > rows) {
     Part& largest = *std::max_element(
         parts.begin(), parts.end(),
         [](const Part& left, const Part& right) { return left.shown < right.shown; });
@@ -94,7 +94,7 @@ void shrink(std::vector<Part>& parts, size_t rows) {
   }
 }
 
-std::string lines_of(const Part& part) {
+std::string part_text(const Part& part) {
   std::string text = "\n" + part.title + "\n";
   for (size_t i = 0; i < part.shown; ++i) text += part.lines[i] + "\n";
   const size_t missing = part.lines.size() - part.shown;
@@ -102,7 +102,7 @@ std::string lines_of(const Part& part) {
   return text;
 }
 
-std::string cut(const std::string& text, ScreenSize size) {
+std::string cut_to_screen(const std::string& text, ScreenSize size) {
   std::string result;
   size_t rows = 0;
   for (const std::string& line : base::split(text, '\n')) {
@@ -129,10 +129,10 @@ std::string top_picture(const ClusterView& view, ScreenSize size) {
                           part_of(job_rows(view))};
   if (size.rows > 0) shrink(parts, size.rows - 1);
   std::string text = headline(view) + "\n";
-  for (const Part& part : parts) text += lines_of(part);
+  for (const Part& part : parts) text += part_text(part);
   text.pop_back();
   // Bytes first, columns afterwards: a control character becomes four.
-  return cut(safe_lines(text), size);
+  return cut_to_screen(safe_lines(text), size);
 }
 
 }  // namespace muster::cli

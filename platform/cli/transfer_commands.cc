@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLargestPort = 65'535;
 
-std::optional<int> port_of(std::string_view text, int least) {
+std::optional<int> port_from(std::string_view text, int least) {
   const auto port = base::number_of<int>(text);
   return port && *port >= least && *port <= kLargestPort ? port : std::nullopt;
 }
@@ -41,10 +41,10 @@ std::string to_text(const CopyPlace& place) {
 
 base::Result<ForwardedPort> forwarded_port_of(std::string_view word) {
   const size_t colon = word.find(':');
-  const auto remote = port_of(colon == std::string_view::npos ? word : word.substr(colon + 1), 1);
+  const auto remote = port_from(colon == std::string_view::npos ? word : word.substr(colon + 1), 1);
   std::string_view here = word.substr(0, colon);
   if (colon == 0) here = "0";
-  const auto local = port_of(here, 0);
+  const auto local = port_from(here, 0);
   if (remote && local) return ForwardedPort{.local = *local, .remote = *remote};
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "'" + std::string(word) +

@@ -82,7 +82,7 @@ bool is_one_of(const std::string& word, const std::array<std::string_view, Count
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-bool is_launcher(const std::string& program) {
+bool is_training_launcher(const std::string& program) {
   constexpr std::array<std::string_view, 10> kLaunchers{
       "mpirun",  "mpiexec", "mpiexec.hydra", "horovodrun", "torchrun",
       "orterun", "prterun", "deepspeed",     "accelerate", "julia"};
@@ -106,20 +106,19 @@ std::string end_of(const TypedCommand& command) {
   return *command.exit_code == kInterrupted ? "Ctrl-C" : std::to_string(*command.exit_code);
 }
 
-std::string time_of(const TypedCommand& command) {
+std::string took_words(const TypedCommand& command) {
   if (!command.exit_code) return "-";
-  const auto seconds = command.took.count();
-  if (seconds < 60) return std::to_string(seconds) + "s";
-  if (seconds < 3600)
-    return std::to_string(seconds / 60) + "m" + std::to_string(seconds % 60) + "s";
-  return std::to_string(seconds / 3600) + "h" + std::to_string(seconds / 60 % 60) + "m";
+  const auto took = command.took.count();
+  if (took < 60) return std::to_string(took) + "s";
+  if (took < 3600) return std::to_string(took / 60) + "m" + std::to_string(took % 60) + "s";
+  return std::to_string(took / 3600) + "h" + std::to_string(took / 60 % 60) + "m";
 }
 
 /// The notes are the task's, who may have written any times.
 std::chrono::seconds seconds_between(int64_t from, int64_t to) {
-  int64_t seconds = 0;
-  const bool is_one = from >= 0 && to >= from && !__builtin_sub_overflow(to, from, &seconds);
-  return std::chrono::seconds(is_one ? seconds : 0);
+  int64_t between = 0;
+  const bool is_one = from >= 0 && to >= from && !__builtin_sub_overflow(to, from, &between);
+  return std::chrono::seconds(is_one ? between : 0);
 }
 
 }  // namespace
@@ -152,7 +151,7 @@ std::vector<TypedCommand> parse_typed_commands(std::string_view records) {
 
 bool launches(const TypedCommand& command) {
   const std::vector<std::string> programs = programs_in(command.text);
-  return std::any_of(programs.begin(), programs.end(), is_launcher);
+  return std::any_of(programs.begin(), programs.end(), is_training_launcher);
 }
 
 std::optional<size_t> candidate_of(const std::vector<TypedCommand>& commands) {
@@ -178,7 +177,7 @@ std::string typed_commands_view(const std::vector<TypedCommand>& commands, size_
   for (size_t i = first; i < commands.size(); ++i) {
     const TypedCommand& command = commands[i];
     const bool is_long = command.text.size() > kShownOfCommand;
-    table.add({std::to_string(i + 1), end_of(command), time_of(command), command.folder,
+    table.add({std::to_string(i + 1), end_of(command), took_words(command), command.folder,
                command.text.substr(0, kShownOfCommand) + (is_long ? "..." : "")});
   }
   return table.to_string();

@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/test_now.h"
 #include "cli/time_words.h"
 #include "cli/waiting_word.h"
 #include "cli/yaml_output.h"
@@ -15,8 +16,6 @@ namespace muster::cli {
 namespace {
 
 using std::chrono::seconds;
-
-const base::Time kNow = base::FakeClock().now();
 
 job::Job failed_job() {
   job::Job job;

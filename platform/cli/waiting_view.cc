@@ -22,13 +22,13 @@ std::string priority_words(const job::Scheduling& scheduling) {
 }
 
 /// "in 5m"; a moment that has come is now.
-std::string until(const std::optional<Time>& then, Time now) {
+std::string time_until(const std::optional<Time>& then, Time now) {
   if (!then) return "-";
   return *then <= now ? "now" : "in " + age(now, *then);
 }
 
 std::string may_start_words(const std::optional<Time>& then, Time now) {
-  return then ? base::to_rfc3339(*then, 0) + " (" + until(then, now) + ")" : "";
+  return then ? base::to_rfc3339(*then, 0) + " (" + time_until(then, now) + ")" : "";
 }
 
 std::string indented(const std::vector<std::string>& lines) {
@@ -93,7 +93,7 @@ std::string queue_table(const std::vector<job::Job>& jobs, Time now) {
   for (const job::Job& job : jobs) {
     table.add({job.suspended ? "-" : std::to_string(++position), job.spec.name, job.spec.project,
                priority_words(job.spec.scheduling), needs_words(job.spec), age(job.submitted, now),
-               until(job.may_start, now), job.reason});
+               time_until(job.may_start, now), job.reason});
   }
   return table.to_string();
 }

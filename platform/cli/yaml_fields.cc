@@ -109,6 +109,12 @@ void YamlFields::flag(const std::string& field, const YamlValue& value,
   }
 }
 
+void YamlFields::flag(const std::string& field, const YamlValue& value, bool& target) {
+  std::optional<bool> written;
+  flag(field, value, written);
+  target = written.value_or(target);
+}
+
 std::string YamlFields::is_none_of(const std::string& word, const std::vector<std::string>& words) {
   std::string what = "'" + word + "' is neither ";
   for (size_t i = 0; i < words.size(); ++i) {

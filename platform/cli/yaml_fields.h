@@ -38,6 +38,7 @@ class YamlFields {
   bool count(const std::string& field, const YamlValue& value, int& target);
   void count(const std::string& field, const YamlValue& value, std::optional<int>& target);
   void flag(const std::string& field, const YamlValue& value, std::optional<bool>& target);
+  void flag(const std::string& field, const YamlValue& value, bool& target);
 
   /// What `parse` makes of a text.
   template <class Parsed, class Target>

@@ -11,7 +11,7 @@ namespace muster::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 /// Whether a string read back without quotes would still be that string. yaml-cpp's emitter writes
 /// "true" and "123" without quotes, and they would come back as a boolean and a number.
@@ -34,7 +34,7 @@ void emit_string(YAML::Emitter& out, const std::string& text) {
   out << text;
 }
 
-void emit(YAML::Emitter& out, const Json& value) {
+void emit(YAML::Emitter& out, const ordered_json& value) {
   // An empty collection in block style would be no text at all.
   if (value.is_structured() && value.empty()) out << YAML::Flow;
   if (value.is_object()) {
@@ -48,7 +48,7 @@ void emit(YAML::Emitter& out, const Json& value) {
     out << YAML::EndMap;
   } else if (value.is_array()) {
     out << YAML::BeginSeq;
-    for (const Json& item : value) emit(out, item);
+    for (const ordered_json& item : value) emit(out, item);
     out << YAML::EndSeq;
   } else if (value.is_string()) {
     emit_string(out, value.get_ref<const std::string&>());
@@ -62,9 +62,9 @@ void emit(YAML::Emitter& out, const Json& value) {
 }  // namespace
 
 std::string json_to_yaml(std::string_view json) {
-  const Json value = Json::parse(json, nullptr, false);
+  const ordered_json value = ordered_json::parse(json, nullptr, false);
   YAML::Emitter out;
-  emit(out, value.is_discarded() ? Json(std::string(json)) : value);
+  emit(out, value.is_discarded() ? ordered_json(std::string(json)) : value);
   return std::string(out.c_str()) + "\n";
 }
 

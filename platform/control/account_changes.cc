@@ -11,14 +11,14 @@ using access::FieldChange;
 
 namespace {
 
-FieldTexts fields_of(const access::User& user) {
+FieldTexts account_fields(const access::User& user) {
   FieldTexts texts{{"server_role", std::string(to_string(user.server_role))},
                    {"disabled", user.disabled ? "true" : "false"}};
   for (const auto& [project, role] : user.projects) texts["projects." + project] = to_string(role);
   return texts;
 }
 
-FieldTexts fields_of(const access::Token& token) {
+FieldTexts account_fields(const access::Token& token) {
   FieldTexts texts{{"user", token.user},
                    {"kind", std::string(to_string(token.kind))},
                    {"description", token.description},
@@ -34,11 +34,11 @@ FieldTexts fields_of(const access::Token& token) {
 }  // namespace
 
 std::vector<FieldChange> changes_of(const access::User* before, const access::User* after) {
-  return differences(before, after, [](const auto& thing) { return fields_of(thing); });
+  return differences(before, after, [](const auto& thing) { return account_fields(thing); });
 }
 
 std::vector<FieldChange> changes_of(const access::Token* before, const access::Token* after) {
-  return differences(before, after, [](const auto& thing) { return fields_of(thing); });
+  return differences(before, after, [](const auto& thing) { return account_fields(thing); });
 }
 
 }  // namespace muster::control

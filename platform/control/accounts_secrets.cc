@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLargestValue = 64 * 1024;
 
-std::vector<Fault> faults_of(const std::string& name, std::string_view value) {
+std::vector<Fault> secret_faults(const std::string& name, std::string_view value) {
   std::vector<Fault> faults;
   if (!job::is_secret_name(name)) {
     faults.push_back({"name",
@@ -40,7 +40,7 @@ std::vector<Secret> Accounts::secrets(const std::string& project) const {
 
 Result<Secret> Accounts::set_secret(const std::string& project, const std::string& name,
                                     std::string_view value, const Actor& by) {
-  if (auto faults = faults_of(name, value); !faults.empty()) {
+  if (auto faults = secret_faults(name, value); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the secret cannot be kept as it is",
                  .faults = std::move(faults)};

@@ -24,7 +24,7 @@ constexpr size_t kLongestDescription = 200;
 constexpr size_t kMostProjects = 100;
 constexpr int64_t kMostTokens = 1000;  // of one user: they are all kept in memory
 
-std::vector<Fault> faults_of(const TokenWish& wish) {
+std::vector<Fault> token_faults(const TokenWish& wish) {
   std::vector<Fault> faults;
   if (wish.lifetime && (*wish.lifetime < seconds(1) || *wish.lifetime > kLongestLifetime)) {
     faults.push_back({"lifetime", "give a time between 1 second and 100 years"});
@@ -90,7 +90,7 @@ Result<void> Accounts::check_room_for_token(const std::string& user) const {
 Result<IssuedToken> Accounts::make(const TokenWish& wish, std::optional<base::Time> until,
                                    const std::string& action, std::vector<std::string> gone,
                                    const Actor& by) {
-  if (auto faults = faults_of(wish); !faults.empty()) {
+  if (auto faults = token_faults(wish); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "no such token can be made",
                  .faults = std::move(faults)};

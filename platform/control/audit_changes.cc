@@ -20,15 +20,15 @@ std::string bytes(const std::optional<int64_t>& amount) {
   return amount ? std::to_string(*amount) : "unlimited";
 }
 
-void add(FieldTexts& fields, const std::string& path, const job::Share& share) {
+void add_texts(FieldTexts& fields, const std::string& path, const job::Share& share) {
   fields[path + ".gpus"] = amount(share.gpu_milli);
   fields[path + ".cpus"] = amount(share.cpu_milli);
   fields[path + ".memory_bytes"] = bytes(share.memory_bytes);
 }
 
-void add(FieldTexts& fields, const std::string& path, const job::Quota& quota) {
-  add(fields, path + ".deserved", quota.deserved);
-  add(fields, path + ".limit", quota.limit);
+void add_texts(FieldTexts& fields, const std::string& path, const job::Quota& quota) {
+  add_texts(fields, path + ".deserved", quota.deserved);
+  add_texts(fields, path + ".limit", quota.limit);
   fields[path + ".weight"] = std::to_string(quota.weight);
 }
 
@@ -42,8 +42,8 @@ FieldTexts fields_of(const job::Project& project) {
                     {"reclaim_min_runtime_ms", std::to_string(project.reclaim_min_runtime.count())},
                     {"preempt_min_runtime_ms", std::to_string(project.preempt_min_runtime.count())},
                     {"takes_the_rest", in_words(project.takes_the_rest)}};
-  add(fields, "quota", project.quota);
-  for (const auto& [pool, quota] : project.pools) add(fields, "pools." + pool, quota);
+  add_texts(fields, "quota", project.quota);
+  for (const auto& [pool, quota] : project.pools) add_texts(fields, "pools." + pool, quota);
   return fields;
 }
 

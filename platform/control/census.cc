@@ -60,7 +60,7 @@ std::string list_of(const std::set<int>& ranks) {
 }
 
 /// One line a task, and no more than anybody reads.
-std::vector<std::string> evidence_of(const Job& job, const Seen& seen) {
+std::vector<std::string> seen_evidence(const Job& job, const Seen& seen) {
   constexpr size_t kMostLines = 12;
   std::vector<std::string> lines;
   for (const auto& [task, slots] : slots_of(job)) {
@@ -75,7 +75,7 @@ std::vector<std::string> evidence_of(const Job& job, const Seen& seen) {
   return lines;
 }
 
-std::string advice_of(const Job& job) {
+std::string hostfile_advice(const Job& job) {
   const std::string& mpi = job.launch ? job.launch->mpi : std::string();
   // With -f it counts each host's cores instead of its slots.
   if (mpi.starts_with("Intel")) return "give it -machinefile /generated/hostfile and no -hosts";
@@ -96,7 +96,7 @@ std::optional<Seen> ranks_of_world(const std::vector<RankPlace>& ranks, int size
   return seen;
 }
 
-size_t ranks_in(const Seen& seen) {
+size_t count_ranks(const Seen& seen) {
   size_t count = 0;
   for (const auto& [task, ranks] : seen) count += ranks.size();
   return count;
@@ -150,17 +150,17 @@ std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlac
       .advice =
           "build it with that MPI's own compiler (mpicc), or call the mpirun of the MPI that "
           "it was built for",
-      .evidence = evidence_of(job, seen)};
+      .evidence = seen_evidence(job, seen)};
 }
 
 CensusFault all_on_the_launcher(const Job& job, const Seen& seen, bool is_certain) {
-  const size_t count = ranks_in(seen);
+  const size_t count = count_ranks(seen);
   const std::string who =
       count == 1 ? "the one rank runs" : "all " + std::to_string(count) + " ranks run";
   return {.cause = who + " on the launcher and none on a worker" +
                    (is_certain ? ": " + std::string(kNotTheHostfile) : ""),
-          .advice = advice_of(job),
-          .evidence = evidence_of(job, seen),
+          .advice = hostfile_advice(job),
+          .evidence = seen_evidence(job, seen),
           .is_certain = is_certain};
 }
 
@@ -170,7 +170,7 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
   const std::map<std::string, int> slots = slots_of(job);
   size_t all_slots = 0;
   for (const auto& [task, count] : slots) all_slots += static_cast<size_t>(count);
-  if (ranks_in(seen) > all_slots) return std::nullopt;  // more were asked for than there is room
+  if (count_ranks(seen) > all_slots) return std::nullopt;  // more were asked for than there is room
   for (const auto& [task, ranks] : seen) {
     const auto known = slots.find(task);
     if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;
@@ -178,8 +178,8 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
         .cause = task + " runs " + count_of(ranks.size(), "rank") + " and has " +
                  count_of(static_cast<size_t>(known->second), "slot") +
                  ", while others have slots to spare: " + std::string(kNotTheHostfile),
-        .advice = advice_of(job),
-        .evidence = evidence_of(job, seen)};
+        .advice = hostfile_advice(job),
+        .evidence = seen_evidence(job, seen)};
   }
   return std::nullopt;
 }
@@ -228,8 +228,8 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
   if (are_all_on_the_launcher(job, ranks)) {
     return CensusFault{.cause = "all ranks ran on the launcher and none on a worker: " +
                                 std::string(kNotTheHostfile),
-                       .advice = advice_of(job),
-                       .evidence = evidence_of(job, seen)};
+                       .advice = hostfile_advice(job),
+                       .evidence = seen_evidence(job, seen)};
   }
   // Ranks of worlds of several sizes make no whole.
   if (launch::resizes_live(job.spec)) return std::nullopt;
@@ -239,8 +239,8 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
   }
   return CensusFault{.cause = "only " + std::to_string(known.size()) + " of " +
                               std::to_string(world_size) + " ranks ever started",
-                     .advice = advice_of(job),
-                     .evidence = evidence_of(job, seen)};
+                     .advice = hostfile_advice(job),
+                     .evidence = seen_evidence(job, seen)};
 }
 
 }  // namespace muster::control

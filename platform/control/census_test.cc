@@ -10,7 +10,7 @@ using job::Job;
 using Places = std::vector<RankPlace>;
 
 /// Two workers of two slots each, and what its launcher runs.
-Job job_of(std::vector<std::string> command, std::string mpi = "Open MPI 4.1.4") {
+Job launcher_job(std::vector<std::string> command, std::string mpi = "Open MPI 4.1.4") {
   Job job{.spec = {.name = "dist",
                    .kind = job::Kind::kMpi,
                    .command = std::move(command),
@@ -38,7 +38,7 @@ Places operator+(Places left, const Places& right) {
 }
 
 TEST(CensusAtStart, FailsAWorldThatIsAllOnTheLauncherAndSaysWhereItsRanksAre) {
-  const CensusVerdict verdict = judge_at_start(job_of(kPlain), ranks_on("launcher", 4, 4));
+  const CensusVerdict verdict = judge_at_start(launcher_job(kPlain), ranks_on("launcher", 4, 4));
 
   ASSERT_TRUE(verdict.fault);
   EXPECT_TRUE(verdict.fault->is_certain);
@@ -53,14 +53,14 @@ TEST(CensusAtStart, FailsAWorldThatIsAllOnTheLauncherAndSaysWhereItsRanksAre) {
 
 TEST(CensusAtStart, AdvisesInTheWordsOfTheMpiThatItIs) {
   const auto advice = [](const std::string& mpi) {
-    return judge_at_start(job_of(kPlain, mpi), ranks_on("launcher", 4, 4)).fault->advice;
+    return judge_at_start(launcher_job(kPlain, mpi), ranks_on("launcher", 4, 4)).fault->advice;
   };
   EXPECT_EQ(advice("MPICH 4.0.2"), "give it -f /generated/hostfile and no -hosts");
   EXPECT_EQ(advice("Intel MPI 2021.13"), "give it -machinefile /generated/hostfile and no -hosts");
 }
 
 TEST(CensusAtStart, FailsAWorkerThatHasMoreRanksThanSlotsWhileAnotherHasNone) {
-  const CensusVerdict verdict = judge_at_start(job_of(kPlain), ranks_on("worker-0", 4, 4));
+  const CensusVerdict verdict = judge_at_start(launcher_job(kPlain), ranks_on("worker-0", 4, 4));
 
   ASSERT_TRUE(verdict.fault);
   EXPECT_EQ(verdict.fault->cause,
@@ -70,7 +70,7 @@ TEST(CensusAtStart, FailsAWorkerThatHasMoreRanksThanSlotsWhileAnotherHasNone) {
 
 TEST(CensusAtStart, FailsRanksThatAreEachAWorldOfTheirOwn) {
   const CensusVerdict verdict =
-      judge_at_start(job_of(kPlain), {{0, 1, "worker-0"}, {0, 1, "worker-1"}});
+      judge_at_start(launcher_job(kPlain), {{0, 1, "worker-0"}, {0, 1, "worker-1"}});
 
   ASSERT_TRUE(verdict.fault);
   EXPECT_EQ(verdict.fault->cause,
@@ -79,22 +79,22 @@ TEST(CensusAtStart, FailsRanksThatAreEachAWorldOfTheirOwn) {
 }
 
 TEST(CensusAtStart, WaitsUntilAllRanksOfAWorldAreThere) {
-  const CensusVerdict verdict = judge_at_start(job_of(kPlain), ranks_on("launcher", 3, 4));
+  const CensusVerdict verdict = judge_at_start(launcher_job(kPlain), ranks_on("launcher", 3, 4));
 
   EXPECT_FALSE(verdict.fault);
   EXPECT_FALSE(verdict.is_final);
 }
 
 TEST(CensusAtStart, IsOverOnceTheOneWorldThatThereWillBeIsAsItShould) {
-  const CensusVerdict verdict =
-      judge_at_start(job_of(kPlain), ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2));
+  const CensusVerdict verdict = judge_at_start(
+      launcher_job(kPlain), ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2));
 
   EXPECT_FALSE(verdict.fault);
   EXPECT_TRUE(verdict.is_final);
 }
 
 TEST(CensusAtStart, OnlyTellsWhatAScriptMayMean) {
-  const CensusVerdict verdict = judge_at_start(job_of(kScript), ranks_on("launcher", 4, 4));
+  const CensusVerdict verdict = judge_at_start(launcher_job(kScript), ranks_on("launcher", 4, 4));
 
   ASSERT_TRUE(verdict.fault);
   EXPECT_FALSE(verdict.fault->is_certain);
@@ -102,20 +102,21 @@ TEST(CensusAtStart, OnlyTellsWhatAScriptMayMean) {
 }
 
 TEST(CensusAtStart, OnlyTellsWhatAnMpirunWithHostsOfItsOwnMayMean) {
-  const CensusVerdict verdict = judge_at_start(
-      job_of({"mpirun", "-np", "4", "--host", "localhost:4", "train"}), ranks_on("launcher", 4, 4));
+  const CensusVerdict verdict =
+      judge_at_start(launcher_job({"mpirun", "-np", "4", "--host", "localhost:4", "train"}),
+                     ranks_on("launcher", 4, 4));
 
   EXPECT_FALSE(verdict.fault->is_certain);
 }
 
 TEST(CensusAtStart, LeavesHealthyJobsAlone) {
   const auto with_slots_of_its_own = [] {
-    Job job = job_of(kPlain);
+    Job job = launcher_job(kPlain);
     job.spec.leader_slots = 4;
     return job;
   };
   const auto elastic = [] {
-    Job job = job_of({"mpirun", "train"});
+    Job job = launcher_job({"mpirun", "train"});
     job.tasks.back().node.clear();
     return job;
   };
@@ -124,41 +125,42 @@ TEST(CensusAtStart, LeavesHealthyJobsAlone) {
     Job job;
     Places ranks;
   } cases[] = {
-      {"fewer ranks than there are slots", job_of({"mpirun", "-np", "2", "train"}),
+      {"fewer ranks than there are slots", launcher_job({"mpirun", "-np", "2", "train"}),
        ranks_on("worker-0", 2, 2)},
-      {"one rank", job_of({"mpirun", "-np", "1", "train"}), ranks_on("worker-1", 1, 1)},
+      {"one rank", launcher_job({"mpirun", "-np", "1", "train"}), ranks_on("worker-1", 1, 1)},
       {"a program that is no MPI program, of which every copy signs in",
-       job_of({"mpirun", "hostname"}), ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2)},
-      {"more ranks than slots, as was asked for", job_of({"mpiexec", "-n", "8", "train"}),
+       launcher_job({"mpirun", "hostname"}),
+       ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2)},
+      {"more ranks than slots, as was asked for", launcher_job({"mpiexec", "-n", "8", "train"}),
        ranks_on("worker-0", 4, 8) + ranks_on("worker-1", 4, 8, 4)},
       {"all on one worker, as was asked for",
-       job_of({"mpirun", "-np", "4", "--host", "dist-worker-0:4", "train"}),
+       launcher_job({"mpirun", "-np", "4", "--host", "dist-worker-0:4", "train"}),
        ranks_on("worker-0", 4, 4)},
       {"oversubscribed, as was asked for",
-       job_of({"mpirun", "-np", "3", "--oversubscribe", "-N", "3", "train"}),
+       launcher_job({"mpirun", "-np", "3", "--oversubscribe", "-N", "3", "train"}),
        ranks_on("worker-0", 3, 3)},
-      {"a script that prepares something on the launcher", job_of(kScript),
+      {"a script that prepares something on the launcher", launcher_job(kScript),
        ranks_on("launcher", 1, 1)},
-      {"a script that has prepared something there, and trains on workers", job_of(kScript),
+      {"a script that has prepared something there, and trains on workers", launcher_job(kScript),
        ranks_on("launcher", 1, 1) + ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2)},
-      {"a script whose second program has fewer ranks than its first", job_of(kScript),
+      {"a script whose second program has fewer ranks than its first", launcher_job(kScript),
        ranks_on("worker-0", 1, 1) + ranks_on("worker-0", 1, 4, 1) + ranks_on("worker-1", 2, 4, 2)},
-      {"a script that runs one rank on each worker, one after the other", job_of(kScript),
+      {"a script that runs one rank on each worker, one after the other", launcher_job(kScript),
        ranks_on("worker-0", 1, 1) + ranks_on("worker-1", 1, 1)},
-      {"a script that starts the same twice, elsewhere", job_of(kScript),
+      {"a script that starts the same twice, elsewhere", launcher_job(kScript),
        ranks_on("launcher", 2, 2) + ranks_on("worker-0", 2, 2)},
-      {"a driver that starts more than itself", job_of({"mpirun", "-np", "1", "driver"}),
+      {"a driver that starts more than itself", launcher_job({"mpirun", "-np", "1", "driver"}),
        ranks_on("worker-0", 4, 4)},
       {"drivers whose children have taken the place of one of them",
-       job_of({"mpirun", "-np", "2", "driver"}),
+       launcher_job({"mpirun", "-np", "2", "driver"}),
        ranks_on("worker-0", 1, 1) + ranks_on("worker-1", 1, 1) + ranks_on("worker-1", 1, 2, 1)},
       {"a launcher that takes ranks, and takes all that there are", with_slots_of_its_own(),
        ranks_on("launcher", 4, 4)},
       {"an elastic gang that has one worker", elastic(), ranks_on("worker-0", 2, 2)},
-      {"files that are just being written", job_of(kPlain), ranks_on("launcher", 4, 0)},
+      {"files that are just being written", launcher_job(kPlain), ranks_on("launcher", 4, 0)},
       {"a job of another kind", Job{.spec = {.kind = job::Kind::kTorch}},
        ranks_on("worker-0", 4, 4)},
-      {"nobody yet", job_of(kPlain), {}},
+      {"nobody yet", launcher_job(kPlain), {}},
   };
   for (const auto& healthy : cases) {
     const CensusVerdict verdict = judge_at_start(healthy.job, healthy.ranks);
@@ -167,41 +169,42 @@ TEST(CensusAtStart, LeavesHealthyJobsAlone) {
 }
 
 TEST(CensusAtStart, ALauncherThatTakesRanksDoesNotTakeThemAll) {
-  Job job = job_of(kPlain);
+  Job job = launcher_job(kPlain);
   job.spec.leader_slots = 1;
 
   EXPECT_TRUE(judge_at_start(job, ranks_on("launcher", 4, 4)).fault);
 }
 
 TEST(CensusAtEnd, AgreesWhenEveryRankRanOnAWorker) {
-  EXPECT_FALSE(judge_at_end(job_of(kPlain), {{0, 2, "worker-0"}, {1, 2, "worker-1"}}));
+  EXPECT_FALSE(judge_at_end(launcher_job(kPlain), {{0, 2, "worker-0"}, {1, 2, "worker-1"}}));
 }
 
 TEST(CensusAtEnd, CatchesRanksThatAllRanOnTheLauncherWhateverStartedThem) {
   for (const auto& command : {kPlain, kScript}) {
-    const auto fault = judge_at_end(job_of(command), ranks_on("launcher", 2, 2));
+    const auto fault = judge_at_end(launcher_job(command), ranks_on("launcher", 2, 2));
     ASSERT_TRUE(fault);
     EXPECT_NE(fault->cause.find("all ranks ran on the launcher"), std::string::npos);
   }
 }
 
 TEST(CensusAtEnd, CatchesAWorkerThatWasCrowdedByAProgramTooShortToBeSeenRunning) {
-  const auto fault = judge_at_end(job_of(kPlain, "Intel MPI 2021.13"), ranks_on("worker-0", 4, 4));
+  const auto fault =
+      judge_at_end(launcher_job(kPlain, "Intel MPI 2021.13"), ranks_on("worker-0", 4, 4));
 
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->cause.find("worker-0 runs 4 ranks and has 2 slots"), 0U) << fault->cause;
-  EXPECT_FALSE(judge_at_end(job_of(kScript), ranks_on("worker-0", 4, 4)));
+  EXPECT_FALSE(judge_at_end(launcher_job(kScript), ranks_on("worker-0", 4, 4)));
 }
 
 TEST(CensusAtEnd, CatchesAWorldThatWasNeverWholeWhereEveryRankSignsIn) {
   const Places half{{0, 4, "worker-0"}, {1, 4, "worker-1"}};
 
-  EXPECT_EQ(judge_at_end(job_of(kPlain), half)->cause, "only 2 of 4 ranks ever started");
+  EXPECT_EQ(judge_at_end(launcher_job(kPlain), half)->cause, "only 2 of 4 ranks ever started");
 }
 
 TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
   for (const char* mpi : {"MPICH 4.0.2", "Intel MPI 2021.13", ""}) {
-    const Job job = job_of(kPlain, mpi);
+    const Job job = launcher_job(kPlain, mpi);
     EXPECT_FALSE(judge_at_end(job, {{2, 4, "worker-0"}})) << mpi;
     EXPECT_FALSE(judge_at_end(job, {{0, 4, "launcher"}})) << mpi;
     EXPECT_TRUE(judge_at_end(job, ranks_on("launcher", 4, 4))) << mpi;
@@ -210,14 +213,14 @@ TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
 
 TEST(CensusAtEnd, AcceptsSeveralProgramsOfOneJob) {
   // First mpirun -np 2, then mpirun -np 1: the file of rank 0 now speaks of a world of 1.
-  EXPECT_FALSE(
-      judge_at_end(job_of(kScript), {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}));
+  EXPECT_FALSE(judge_at_end(launcher_job(kScript),
+                            {{0, 1, "worker-0"}, {0, 2, "worker-1"}, {1, 2, "worker-1"}}));
 }
 
 TEST(CensusAtEnd, AWorldThatChangesWithItsWorkersIsNoFault) {
   const Places worlds = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 1, 3, 2);
   const Places crowded = ranks_on("worker-0", 4, 4);
-  Job job = job_of(kPlain);
+  Job job = launcher_job(kPlain);
   EXPECT_TRUE(judge_at_end(job, worlds));
   EXPECT_TRUE(judge_at_start(job, crowded).fault);
 
@@ -229,7 +232,7 @@ TEST(CensusAtEnd, AWorldThatChangesWithItsWorkersIsNoFault) {
 }
 
 TEST(CensusAtEnd, HasNothingToSayWhereNoRankWasSeen) {
-  EXPECT_FALSE(judge_at_end(job_of(kPlain), {}));
+  EXPECT_FALSE(judge_at_end(launcher_job(kPlain), {}));
   EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {{0, 1, "main"}}));
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "control/is_one_of.h"
+
 namespace muster::control {
 
 namespace {
@@ -14,10 +16,6 @@ std::string plain_path(const std::string& path) {
   std::string plain = std::filesystem::path(path).lexically_normal().string();
   while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
   return plain;
-}
-
-bool is_one_of(const std::vector<std::string>& allowed, const std::string& name) {
-  return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
 }
 
 bool is_allowed_path(const ContainerPolicy& policy, const std::string& path) {
@@ -43,7 +41,7 @@ base::Result<void> check_container_policy(const job::JobSpec& spec, const Contai
   }
   for (size_t i = 0; i < spec.container.capabilities.size(); ++i) {
     const std::string& name = spec.container.capabilities[i];
-    if (is_one_of(policy.capabilities, name)) continue;
+    if (is_one_of(name, policy.capabilities)) continue;
     error.faults.push_back({.field = "container.capabilities[" + std::to_string(i) + "]",
                             .what = "'" + name + "' may not be had"});
   }

@@ -5,7 +5,7 @@
 namespace muster::control {
 namespace {
 
-job::JobSpec job_with(const std::string& path, std::vector<std::string> capabilities = {}) {
+job::JobSpec spec_mounting(const std::string& path, std::vector<std::string> capabilities = {}) {
   job::JobSpec spec;
   spec.volumes = {{.kind = job::Volume::Kind::kStorage, .source = "data", .target = "/storage"},
                   {.kind = job::Volume::Kind::kHostPath, .source = path, .target = "/data"}};
@@ -14,7 +14,7 @@ job::JobSpec job_with(const std::string& path, std::vector<std::string> capabili
 }
 
 TEST(ContainerPolicy, TheOneUserOfAServerMayHaveAll) {
-  EXPECT_TRUE(check_container_policy(job_with("/etc", {"SYS_ADMIN"}), {}));
+  EXPECT_TRUE(check_container_policy(spec_mounting("/etc", {"SYS_ADMIN"}), {}));
 }
 
 TEST(ContainerPolicy, OfASharedServerOnlyWhatIsAllowed) {
@@ -22,16 +22,16 @@ TEST(ContainerPolicy, OfASharedServerOnlyWhatIsAllowed) {
       .is_shared = true, .host_paths = {"/data/"}, .capabilities = {"SYS_PTRACE"}};
 
   for (const char* path : {"/data", "/data/", "/etc/../data"}) {
-    EXPECT_TRUE(check_container_policy(job_with(path, {"SYS_PTRACE"}), policy)) << path;
+    EXPECT_TRUE(check_container_policy(spec_mounting(path, {"SYS_PTRACE"}), policy)) << path;
   }
   // A job that may write to /data may leave a link there that leads anywhere.
   for (const char* path : {"/", "/etc", "/data/link", "/database", "/data/../etc"}) {
-    EXPECT_FALSE(check_container_policy(job_with(path), policy)) << path;
+    EXPECT_FALSE(check_container_policy(spec_mounting(path), policy)) << path;
   }
 }
 
 TEST(ContainerPolicy, SaysAllThatIsRefusedAtOnce) {
-  const auto refused = check_container_policy(job_with("/etc", {"SYS_ADMIN", "NET_RAW"}),
+  const auto refused = check_container_policy(spec_mounting("/etc", {"SYS_ADMIN", "NET_RAW"}),
                                               ContainerPolicy{.is_shared = true});
 
   ASSERT_FALSE(refused);

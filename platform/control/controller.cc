@@ -27,13 +27,9 @@ namespace {
 constexpr size_t kKeptEvents = 200;
 constexpr size_t kIdLength = 12;
 
-std::string in_quotes(const std::string& name) {
-  return "'" + name + "'";
-}
-
 Error has_ended(const std::string& name, std::string advice) {
   return {.code = ErrorCode::kConflict,
-          .what = "job " + in_quotes(name) + " has ended",
+          .what = "job " + name_in_quotes(name) + " has ended",
           .advice = std::move(advice)};
 }
 
@@ -100,7 +96,7 @@ Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence)
   if (!never) return gang;
   const bool says_never = never->constraint == schedule::Constraint::kNever;
   return Error{.code = ErrorCode::kRefused,
-               .what = "job " + in_quotes(job.spec.name) +
+               .what = "job " + name_in_quotes(job.spec.name) +
                        (says_never ? " " : " can never start: ") + never->text,
                .advice = never->details.empty() ? "" : never->details.front()};
 }
@@ -283,9 +279,10 @@ Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& 
   auto faults = job::validate(changed);
   std::erase_if(faults, [](const auto& fault) { return !fault.field.starts_with("labels"); });
   if (!faults.empty()) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "these labels cannot be given to job " + in_quotes(entry->job.spec.name),
-                 .faults = std::move(faults)};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "these labels cannot be given to job " + name_in_quotes(entry->job.spec.name),
+        .faults = std::move(faults)};
   }
   return act(*entry, by, "job.label", [&] {
     entry->job.spec.labels = std::move(changed.labels);
@@ -334,9 +331,10 @@ Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
   const std::vector<const Job*> jobs = named(name);
   if (jobs.size() == 1) return by_id(jobs.front()->id);
   if (!jobs.empty()) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = std::to_string(jobs.size()) + " projects have a job " + in_quotes(name),
-                 .advice = "say which: --project"};
+    return Error{
+        .code = ErrorCode::kConflict,
+        .what = std::to_string(jobs.size()) + " projects have a job " + name_in_quotes(name),
+        .advice = "say which: --project"};
   }
   std::vector<std::string> names;
   for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "base/fake_random.h"
 #include "control/log_follower.h"
 #include "engine/fake_engine.h"
 #include "store/memory_store.h"
@@ -21,7 +22,7 @@ using job::JobSpec;
 using job::Kind;
 using job::Phase;
 
-JobSpec mpi(std::string name = "dist") {
+JobSpec mpi_job(std::string name = "dist") {
   return {.name = std::move(name),
           .kind = Kind::kMpi,
           .command = {"mpirun", "train"},
@@ -29,7 +30,7 @@ JobSpec mpi(std::string name = "dist") {
           .folder = "/"};
 }
 
-JobSpec single(std::string name = "one") {
+JobSpec one_task_job(std::string name = "one") {
   return {.name = std::move(name), .command = {"train"}, .folder = "/"};
 }
 
@@ -64,7 +65,7 @@ class Control : public testing::Test {
   Gang gang(const std::string& name) { return {job(name).id, job(name).attempt}; }
 
   /// An MPI job whose workers answer and whose launcher runs.
-  void run_mpi(const JobSpec& spec = mpi()) {
+  void run_mpi(const JobSpec& spec = mpi_job()) {
     submit(spec);
     engine_.answer(gang(spec.name), "worker-0");
     engine_.answer(gang(spec.name), "worker-1");
@@ -87,7 +88,7 @@ class Control : public testing::Test {
 };
 
 TEST_F(Control, ASingleJobRunsAndSucceeds) {
-  submit(single());
+  submit(one_task_job());
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 
   engine_.end(gang("one"), "main", {});
@@ -100,7 +101,7 @@ TEST_F(Control, ASingleJobRunsAndSucceeds) {
 }
 
 TEST_F(Control, TheLauncherWaitsUntilEveryWorkerHasAnswered) {
-  submit(mpi());
+  submit(mpi_job());
   engine_.answer(gang("dist"), "worker-1");
   settle();
   EXPECT_FALSE(called("start") && called("launcher"));
@@ -149,7 +150,7 @@ TEST_F(Control, AWorkerThatDiedIsNamedEvenWhenTheLauncherIsFirstToSaySo) {
 }
 
 TEST_F(Control, AWorkerThatNeverAnswersFailsTheJobAndIsNamed) {
-  JobSpec spec = mpi();
+  JobSpec spec = mpi_job();
   spec.start_timeout = std::chrono::milliseconds(1);
   submit(spec);
   engine_.answer(gang("dist"), "worker-0");
@@ -163,7 +164,7 @@ TEST_F(Control, AWorkerThatNeverAnswersFailsTheJobAndIsNamed) {
 TEST_F(Control, AnErrorOfTheEngineFailsTheJobWithItsWords) {
   engine_.start_errors["worker-1"] = {
       .code = ErrorCode::kNotFound, .what = "bwrap is missing", .advice = "install it"};
-  submit(mpi());
+  submit(mpi_job());
   settle();
 
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
@@ -174,7 +175,7 @@ TEST_F(Control, AnErrorOfTheEngineFailsTheJobWithItsWords) {
 
 TEST_F(Control, AnAddressThatIsTakenIsTriedAgainOnOthers) {
   engine_.start_errors["worker-0"] = {.code = ErrorCode::kConflict, .what = "address in use"};
-  submit(mpi());
+  submit(mpi_job());
   settle();
 
   EXPECT_EQ(job("dist").attempt, 2);
@@ -204,7 +205,7 @@ TEST_F(Control, StoppingAsksTheLauncherFirstAndEndsStopped) {
 }
 
 TEST_F(Control, StoppingAJobThatStartsLeavesNothing) {
-  submit(mpi());
+  submit(mpi_job());
   ASSERT_TRUE(controller_->stop("dist", false));
   settle();
 
@@ -214,7 +215,7 @@ TEST_F(Control, StoppingAJobThatStartsLeavesNothing) {
 
 TEST_F(Control, StoppingAJobThatWaitsEndsItAtOnce) {
   engine_.set_nodes({});
-  submit(single());
+  submit(one_task_job());
   EXPECT_EQ(job("one").phase, Phase::kQueued);
 
   ASSERT_TRUE(controller_->stop("one", false));
@@ -223,7 +224,7 @@ TEST_F(Control, StoppingAJobThatWaitsEndsItAtOnce) {
 }
 
 TEST_F(Control, StoppingAgainAndStoppingWhatHasEndedIsNoError) {
-  submit(single());
+  submit(one_task_job());
   EXPECT_TRUE(controller_->stop("one", false));
   EXPECT_TRUE(controller_->stop("one", true));
   settle();
@@ -232,7 +233,7 @@ TEST_F(Control, StoppingAgainAndStoppingWhatHasEndedIsNoError) {
 }
 
 TEST_F(Control, AJobThatSucceededBeforeTheStopReachedItSucceeded) {
-  submit(single());
+  submit(one_task_job());
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->stop("one", false));
   engine_.end(gang("one"), "main", {.code = 0, .stopped = true});
@@ -242,8 +243,8 @@ TEST_F(Control, AJobThatSucceededBeforeTheStopReachedItSucceeded) {
 }
 
 TEST_F(Control, TheSameKeyGivesTheSameJob) {
-  const auto first = controller_->submit(single(), "key");
-  const auto second = controller_->submit(single(), "key");
+  const auto first = controller_->submit(one_task_job(), "key");
+  const auto second = controller_->submit(one_task_job(), "key");
 
   ASSERT_TRUE(second);
   EXPECT_EQ(first->id, second->id);
@@ -251,17 +252,17 @@ TEST_F(Control, TheSameKeyGivesTheSameJob) {
 }
 
 TEST_F(Control, RefusesANameThatIsTakenAndAFaultySpec) {
-  submit(single());
+  submit(one_task_job());
 
-  EXPECT_EQ(controller_->submit(single(), "").error().code, ErrorCode::kConflict);
-  JobSpec faulty = single("two");
+  EXPECT_EQ(controller_->submit(one_task_job(), "").error().code, ErrorCode::kConflict);
+  JobSpec faulty = one_task_job("two");
   faulty.command = {};
   faulty.folder = "x";
   EXPECT_EQ(controller_->submit(faulty, "").error().faults.size(), 2U);
 }
 
 TEST_F(Control, RemovesOnlyWhatHasEnded) {
-  submit(single());
+  submit(one_task_job());
   EXPECT_EQ(controller_->remove("one").error().code, ErrorCode::kConflict);
 
   engine_.end(gang("one"), "main", {});
@@ -273,12 +274,12 @@ TEST_F(Control, RemovesOnlyWhatHasEnded) {
 }
 
 TEST_F(Control, SuggestsTheNameThatWasMeant) {
-  submit(single("resnet"));
+  submit(one_task_job("resnet"));
   EXPECT_EQ(controller_->find("resnte").error().advice, "did you mean 'resnet'?");
 }
 
 TEST_F(Control, AWatcherHearsOfEveryChangeUntilItsHandleGoes) {
-  submit(single());
+  submit(one_task_job());
   int heard = 0;
   auto handle = controller_->watch("one", [&] { ++heard; });
   engine_.end(gang("one"), "main", {});
@@ -309,7 +310,7 @@ TEST_F(Control, ANewServerTakesUpARunningJob) {
 }
 
 TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
-  submit(mpi());
+  submit(mpi_job());
   engine_.adoptable = {{"worker-0", Found::kRunning}};
   make();
   ASSERT_TRUE(controller_->recover());
@@ -321,7 +322,7 @@ TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
 }
 
 TEST_F(Control, ANewServerNeverStartsALauncherTwice) {
-  submit(mpi());  // committed as Starting; the launcher came up before the server could say so
+  submit(mpi_job());  // committed as Starting; the launcher came up before the server could say so
   engine_.adoptable = {
       {"launcher", Found::kRunning}, {"worker-0", Found::kRunning}, {"worker-1", Found::kRunning}};
   make();
@@ -358,7 +359,7 @@ TEST_F(Control, ANewServerSaysWhenARunningJobIsLost) {
 
 TEST_F(Control, ANewServerStartsWhatWaited) {
   engine_.set_nodes({});
-  submit(single());
+  submit(one_task_job());
   engine_.offered = {{.name = "node", .task_slots = 1}};
   make();
   ASSERT_TRUE(controller_->recover());
@@ -370,7 +371,7 @@ TEST_F(Control, ANewServerStartsWhatWaited) {
 TEST_F(Control, AJobThatWaitsSaysWhy) {
   engine_.offered = {{.name = "node", .task_slots = 10, .gpus = 1}};
   make();
-  JobSpec spec = single();
+  JobSpec spec = one_task_job();
   spec.resources.gpus = 1;
   submit(spec);
   spec.name = "two";
@@ -381,7 +382,7 @@ TEST_F(Control, AJobThatWaitsSaysWhy) {
 }
 
 TEST_F(Control, TheLogOfAJobThatStartedAgainHoldsEveryAttempt) {
-  JobSpec spec = single();
+  JobSpec spec = one_task_job();
   spec.scheduling.retries = 1;
   submit(spec);
   engine_.logs["main"] = "a line\n";

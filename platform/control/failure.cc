@@ -24,7 +24,7 @@ constexpr size_t kReadLines = 80;  // mpirun's explanations are long
 constexpr size_t kShownLines = 12;
 
 /// What of a task's lines is worth showing, what they say, and what to do about it.
-struct Words {
+struct LogSummary {
   std::string meaning;
   std::string advice;
   std::vector<std::string> shown;
@@ -58,7 +58,8 @@ std::vector<std::string> around(const Clue& clue, std::vector<std::string> lines
 }
 
 /// From the words on that say what went wrong, where they are known; else the end.
-Words words_of(std::vector<std::string> lines, Printers printers, Surroundings surroundings) {
+LogSummary summary_of_lines(std::vector<std::string> lines, Printers printers,
+                            Surroundings surroundings) {
   auto clue = clue_in(lines, printers, surroundings);
   if (!clue) return {.meaning = {}, .advice = {}, .shown = end_of(std::move(lines))};
   return {.meaning = std::move(clue->words),
@@ -66,9 +67,9 @@ Words words_of(std::vector<std::string> lines, Printers printers, Surroundings s
           .shown = around(*clue, std::move(lines))};
 }
 
-Words words_of_launcher(std::vector<std::string> lines, Surroundings surroundings) {
+LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surroundings) {
   auto clue = clue_of_mpirun(lines);
-  if (!clue) return words_of(std::move(lines), Printers::kSeveral, surroundings);
+  if (!clue) return summary_of_lines(std::move(lines), Printers::kSeveral, surroundings);
   return {.meaning = clue->words,
           .advice = std::move(clue->advice),
           .shown = window(std::move(lines), clue->begin),
@@ -77,12 +78,13 @@ Words words_of_launcher(std::vector<std::string> lines, Surroundings surrounding
 
 /// What a rank printed, or, where its output went through its launcher, what that printed besides
 /// its own words.
-Words words_of_rank(const Evidence& evidence) {
+LogSummary summary_of_rank(const Evidence& evidence) {
   const Surroundings surroundings = surroundings_of(evidence);
   if (!evidence.rank_lines.empty()) {
-    return words_of(evidence.rank_lines, Printers::kOneProcess, surroundings);
+    return summary_of_lines(evidence.rank_lines, Printers::kOneProcess, surroundings);
   }
-  Words words = words_of(without_launcher_words(evidence.lines), Printers::kSeveral, surroundings);
+  LogSummary words =
+      summary_of_lines(without_launcher_words(evidence.lines), Printers::kSeveral, surroundings);
   const bool is_elsewhere = evidence.where && evidence.where->name != evidence.task.name;
   if (!is_elsewhere) return words;
   for (std::string& line : words.shown) line = "[" + evidence.task.name + "] " + line;
@@ -138,8 +140,8 @@ std::string advice_for(const job::ExitStatus& status, const std::optional<Contai
   return job::advice_for(status);
 }
 
-std::string cause_of(const std::string& subject, const job::ExitStatus& status, const Words& words,
-                     const std::optional<Container>& container) {
+std::string cause_of_end(const std::string& subject, const job::ExitStatus& status,
+                         const LogSummary& words, const std::optional<Container>& container) {
   if (words.outdoes_code && status.signal == 0) {
     return subject + " exited with code " + std::to_string(status.code) + ": " + words.meaning;
   }
@@ -149,7 +151,7 @@ std::string cause_of(const std::string& subject, const job::ExitStatus& status, 
 }
 
 /// The advice that its lines suggest, unless its end says more.
-std::string advice_of(const job::ExitStatus& status, const Words& words,
+std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
                       const std::optional<Container>& container) {
   const std::string advice = advice_for(status, container);
   const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.lost;
@@ -158,7 +160,7 @@ std::string advice_of(const job::ExitStatus& status, const Words& words,
 }
 
 /// "rank 1 on worker-1"
-std::string name_of(const Evidence& evidence) {
+std::string rank_name(const Evidence& evidence) {
   const std::string rank =
       evidence.rank->rank ? "rank " + std::to_string(*evidence.rank->rank) : "a rank";
   return evidence.where ? rank + " on " + evidence.where->name : rank;
@@ -170,10 +172,11 @@ job::Failure failure_of_rank(const Evidence& evidence) {
   // The kernel's killer leaves no other trace of whom it struck.
   const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
   status.out_of_memory = was_killed(status) && around && around->out_of_memory;
-  Words words = words_of_rank(evidence);
-  std::string cause = cause_of(name_of(evidence), status, words, evidence.container);
+  LogSummary words = summary_of_rank(evidence);
+  std::string cause = cause_of_end(rank_name(evidence), status, words, evidence.container);
   if (end.aborted) {
-    cause = name_of(evidence) + " called MPI_Abort with error code " + std::to_string(status.code);
+    cause =
+        rank_name(evidence) + " called MPI_Abort with error code " + std::to_string(status.code);
     if (!words.meaning.empty()) cause += ": " + words.meaning;
   }
   return {.task = evidence.where ? evidence.where->name : evidence.task.name,
@@ -271,9 +274,9 @@ job::Failure failure_of(const Evidence& evidence) {
   const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
   const Surroundings surroundings = surroundings_of(evidence);
-  Words words = task.role == job::Role::kLauncher
-                    ? words_of_launcher(evidence.lines, surroundings)
-                    : words_of(evidence.lines, Printers::kOneProcess, surroundings);
+  LogSummary words = task.role == job::Role::kLauncher
+                         ? summary_of_launcher(evidence.lines, surroundings)
+                         : summary_of_lines(evidence.lines, Printers::kOneProcess, surroundings);
   std::string advice = advice_of(status, words, evidence.container);
   if (status.succeeded()) {
     words.meaning.clear();
@@ -282,7 +285,7 @@ job::Failure failure_of(const Evidence& evidence) {
         "'sleep infinity' does, or a server that waits";
   }
   return {.task = task.name,
-          .cause = cause_of(task.name, status, words, evidence.container),
+          .cause = cause_of_end(task.name, status, words, evidence.container),
           .advice = std::move(advice),
           .last_lines = std::move(words.shown)};
 }

@@ -9,8 +9,6 @@ namespace muster::control {
 
 namespace {
 
-using Lines = std::vector<std::string>;
-
 struct Hint {
   std::string_view said;
   std::string_view words;
@@ -218,7 +216,7 @@ bool is_of_a_library(std::string_view file_line) {
 }
 
 /// "train.py, line 4" from `  File "/home/ada/train.py", line 4, in main`.
-std::string place_of(std::string_view file_line) {
+std::string code_place_of(std::string_view file_line) {
   const size_t path = file_line.find('"');
   const size_t path_end = file_line.find('"', path + 1);
   const size_t number = file_line.find(", line ");
@@ -240,7 +238,7 @@ std::string place_in(const Lines& lines, const Traceback& traceback) {
     const bool own = !is_of_a_library(line);
     if (is_own && !own) continue;
     is_own = own;
-    place = place_of(line);
+    place = code_place_of(line);
   }
   return place;
 }

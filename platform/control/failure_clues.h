@@ -6,7 +6,8 @@
 
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "control/launcher_words.h"
 
 namespace muster::control {
 
@@ -26,10 +27,10 @@ enum class Printers { kOneProcess, kSeveral };
 enum class Surroundings { kMachine, kImage, kWritableImage };
 
 /// The mishap that explains the failure.
-std::optional<Clue> clue_in(const std::vector<std::string>& lines, Printers printers,
+std::optional<Clue> clue_in(const Lines& lines, Printers printers,
                             Surroundings surroundings = Surroundings::kMachine);
 
 /// The same of what mpirun says when it could not start the program at all.
-std::optional<Clue> clue_of_mpirun(const std::vector<std::string>& lines);
+std::optional<Clue> clue_of_mpirun(const Lines& lines);
 
 }  // namespace muster::control

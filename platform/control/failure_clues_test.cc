@@ -7,8 +7,6 @@
 namespace muster::control {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 // What Python 3.11 printed.
 constexpr std::string_view kNoModule = R"(
 Traceback (most recent call last):

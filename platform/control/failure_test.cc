@@ -45,22 +45,20 @@ TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
   EXPECT_EQ(failure.last_lines.front(), lines[20]);
 }
 
-using Lines = std::vector<std::string>;
-
 job::Task launcher(job::ExitStatus status) {
   job::Task task{.name = "launcher", .role = job::Role::kLauncher, .hostname = "dist-launcher"};
   task.exit = std::move(status);
   return task;
 }
 
-job::Task worker(const std::string& name) {
+job::Task worker_task(const std::string& name) {
   return {.name = name, .role = job::Role::kWorker, .hostname = "dist-" + name, .node = "n2"};
 }
 
 TEST(Failure, NamesTheRankThatFailedFirstAndWhereItRan) {
   Evidence evidence{.task = launcher({.code = 3}), .lines = lines_of(kOpenMpiExit3)};
   evidence.rank = first_failed(evidence.lines);
-  evidence.where = worker("worker-1");
+  evidence.where = worker_task("worker-1");
   evidence.rank_lines = {"loading", "no such data set"};
 
   const job::Failure failure = failure_of(evidence);
@@ -74,7 +72,7 @@ TEST(Failure, NamesTheRankThatFailedFirstAndWhereItRan) {
 TEST(Failure, OfARankIsExplainedByTheExceptionThatItPrinted) {
   Evidence evidence{.task = launcher({.code = 1}), .lines = lines_of(kOpenMpiExit3)};
   evidence.rank = RankEnd{.rank = 1, .host = {}, .status = {.code = 1}};
-  evidence.where = worker("worker-1");
+  evidence.where = worker_task("worker-1");
   evidence.rank_lines = Lines(70, "epoch");
   for (const char* line :
        {"Traceback (most recent call last):", "  File \"train.py\", line 4, in <module>",
@@ -92,7 +90,7 @@ TEST(Failure, OfARankIsExplainedByTheExceptionThatItPrinted) {
 TEST(Failure, OfARankThatWasKilledSaysWhetherTheKernelWasShortOfMemory) {
   Evidence evidence{.task = launcher({.code = 137}), .lines = lines_of(kOpenMpiKilled)};
   evidence.rank = first_failed(evidence.lines);
-  evidence.where = worker("worker-1");
+  evidence.where = worker_task("worker-1");
   evidence.where->exit = job::ExitStatus{.signal = SIGKILL, .stopped = true};
 
   EXPECT_EQ(failure_of(evidence).cause, "rank 1 on worker-1 was killed by signal 9 (SIGKILL)");
@@ -108,7 +106,7 @@ TEST(Failure, OfARankThatWasKilledSaysWhetherTheKernelWasShortOfMemory) {
 TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBesidesItsOwnWords) {
   Evidence evidence{.task = launcher({.code = 9}), .lines = lines_of(kMpichKilled)};
   evidence.rank = first_failed(evidence.lines);
-  evidence.where = worker("worker-1");
+  evidence.where = worker_task("worker-1");
 
   const job::Failure failure = failure_of(evidence);
 
@@ -196,7 +194,7 @@ TEST(FailureInAContainer, ThatWasLostSaysWhatTheEngineSays) {
 class Gathered : public testing::Test {
  protected:
   Gathered() {
-    job_.tasks = {launcher({.code = 3}), worker("worker-0"), worker("worker-1")};
+    job_.tasks = {launcher({.code = 3}), worker_task("worker-0"), worker_task("worker-1")};
     engine_.logs["launcher"] = [] {
       std::string text;
       for (const std::string& line : lines_of(kOpenMpiKilled)) text += line + "\n";

@@ -32,7 +32,7 @@ Task* newcomer_for(Job& job, int seat, size_t most) {
   return &job.tasks.back();
 }
 
-schedule::TaskPlace place_of(const Task& task) {
+schedule::TaskPlace seat_place(const Task& task) {
   return {.node = task.node, .devices = task.devices, .share_milli = task.gpu_share_milli};
 }
 
@@ -84,7 +84,7 @@ void Controller::begin_newcomer(const std::string& id, int attempt, const std::s
   Entry* const entry = run_of(id, attempt);
   if (entry == nullptr || !entry->run->newcomers.contains(name)) return;
   Task& task = *find_task(entry->job, name);
-  if (!has_room_for({place_of(task)})) return turn_away(*entry, task, "its node has changed");
+  if (!has_room_for({seat_place(task)})) return turn_away(*entry, task, "its node has changed");
   if (parts_.engine.runs_images()) return fetch_newcomers_image(*entry, task);
   line_up_newcomer(*entry, name);
 }
@@ -276,7 +276,7 @@ void Controller::give_up_newcomers(Entry& entry) {
   for (const auto& [name, newcomer] : std::exchange(entry.run->newcomers, {})) {
     if (newcomer.is_started) continue;
     Task& task = *find_task(entry.job, name);
-    entry.run->given[task.seat] = place_of(task);
+    entry.run->given[task.seat] = seat_place(task);
     unseat(task);
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 // How soon a commit that failed is tried again: often enough for a disk that has room once more,
 // seldom enough for the server's log.
-constexpr std::chrono::seconds kRetryPause{1};
+constexpr std::chrono::seconds kCommitRetryPause{1};
 
 }  // namespace
 
@@ -81,7 +81,7 @@ Result<void> Journal::flush(store::Batch more) {
   } else {
     base::log_error(committed.error().to_string());
     const bool owes = !changed_.empty() || !once_committed_.empty();
-    if (owes) retry_ = loop_.after(kRetryPause, [this] { flush_soon(); });
+    if (owes) retry_ = loop_.after(kCommitRetryPause, [this] { flush_soon(); });
   }
   for (const NewOne& one : new_ones) one.then(committed);
   for (const auto& action : actions) action();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/fake_random.h"
 #include "control/controller.h"
 #include "control/test_parts.h"
 #include "engine/fake_engine.h"

@@ -10,8 +10,6 @@ namespace muster::control {
 
 namespace {
 
-using Lines = std::vector<std::string>;
-
 // The longest report: Hydra's, to its last line.
 constexpr size_t kLongestReport = 14;
 

@@ -13,6 +13,9 @@
 
 namespace muster::control {
 
+/// What a task printed, without the newlines.
+using Lines = std::vector<std::string>;
+
 /// The process that a launcher saw fail first.
 struct RankEnd {
   std::optional<int> rank;  ///< Hydra names the host alone
@@ -24,9 +27,9 @@ struct RankEnd {
 };
 
 /// From the last lines of a launcher; of several programs that it ran, the last one's.
-std::optional<RankEnd> first_failed(const std::vector<std::string>& lines);
+std::optional<RankEnd> first_failed(const Lines& lines);
 
 /// The lines without what launchers add about the end of their processes, which explains nothing.
-std::vector<std::string> without_launcher_words(const std::vector<std::string>& lines);
+Lines without_launcher_words(const Lines& lines);
 
 }  // namespace muster::control

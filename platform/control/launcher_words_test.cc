@@ -9,16 +9,14 @@
 namespace muster::control {
 namespace {
 
-using Lines = std::vector<std::string>;
-
-struct Case {
+struct RankEndCase {
   std::string name;
   std::string_view printed;
   RankEnd end;
 };
 
 TEST(FirstFailed, IsFoundInWhatEachLauncherPrints) {
-  const Case cases[] = {
+  const RankEndCase cases[] = {
       {"Open MPI, exit code", kOpenMpiExit3, {.rank = 1, .host = {}, .status = {.code = 3}}},
       {"Open MPI, killed",
        kOpenMpiKilled,
@@ -44,7 +42,7 @@ TEST(FirstFailed, IsFoundInWhatEachLauncherPrints) {
       {"torchrun, raised", kTorchrunRaised, {.rank = 1, .host = {}, .status = {.code = 1}}},
       {"torchrun, killed", kTorchrunKilled, {.rank = 1, .host = {}, .status = {.signal = SIGKILL}}},
   };
-  for (const Case& known : cases) {
+  for (const RankEndCase& known : cases) {
     EXPECT_EQ(first_failed(lines_of(known.printed)), known.end) << known.name;
   }
 }

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 const base::Time kStart{seconds{1'700'000'000}};
 
-job::Job job_of(int workers, job::Kind kind = job::Kind::kMpi) {
+job::Job running_job(int workers, job::Kind kind = job::Kind::kMpi) {
   job::Job job{.id = "j1", .spec = {.name = "dist", .kind = kind, .workers = workers}};
   job.tasks = job::tasks_of(job.spec);
   for (job::Task& task : job.tasks) {
@@ -25,7 +25,7 @@ job::Job job_of(int workers, job::Kind kind = job::Kind::kMpi) {
   return job;
 }
 
-job::Task& worker(job::Job& job, int number) {
+job::Task& worker_numbered(job::Job& job, int number) {
   return job.tasks.at(static_cast<size_t>(number) + 1);
 }
 
@@ -43,8 +43,8 @@ void add_worker(job::Job& job, base::Time started) {
 }
 
 TEST(LiveGang, WhoHasLeftHasRoomUntilItHasEnded) {
-  job::Job job = job_of(1);
-  job::Task& one = worker(job, 0);
+  job::Job job = running_job(1);
+  job::Task& one = worker_numbered(job, 0);
   EXPECT_TRUE(holds_room(one));
   one.left = true;
   EXPECT_TRUE(holds_room(one));
@@ -54,19 +54,19 @@ TEST(LiveGang, WhoHasLeftHasRoomUntilItHasEnded) {
 }
 
 TEST(LiveGang, MembersAreTheWorkersThatRunAndStay) {
-  job::Job job = job_of(4);
-  worker(job, 1).left = true;
-  worker(job, 2).phase = job::TaskPhase::kStarting;
-  worker(job, 3).phase = job::TaskPhase::kEnded;
+  job::Job job = running_job(4);
+  worker_numbered(job, 1).left = true;
+  worker_numbered(job, 2).phase = job::TaskPhase::kStarting;
+  worker_numbered(job, 3).phase = job::TaskPhase::kEnded;
 
   EXPECT_EQ(members_of(job), (std::set<std::string>{"worker-0"}));
   EXPECT_EQ(workers_text(job, count_members(job)), "1 of 4 workers");
 }
 
 TEST(LiveGang, ARowIsOfThoseThatWereStartedLast) {
-  job::Job job = job_of(3);
-  lose(worker(job, 1));
-  lose(worker(job, 2));
+  job::Job job = running_job(3);
+  lose(worker_numbered(job, 1));
+  lose(worker_numbered(job, 2));
   const base::Time now = kStart + seconds(10);
   EXPECT_EQ(lost_soon_in_a_row(job, {"worker-1", "worker-2"}, now), 2);
 
@@ -78,30 +78,30 @@ TEST(LiveGang, ARowIsOfThoseThatWereStartedLast) {
 }
 
 TEST(LiveGang, WhoeverHasLivedLongerEndsTheRow) {
-  job::Job job = job_of(3);
-  lose(worker(job, 1));
-  lose(worker(job, 2));
+  job::Job job = running_job(3);
+  lose(worker_numbered(job, 1));
+  lose(worker_numbered(job, 2));
   const std::set<std::string> soon{"worker-1", "worker-2"};
 
   EXPECT_EQ(lost_soon_in_a_row(job, soon, kStart + minutes(2)), 0)
       << "worker-0 was started with them, and lives";
-  lose(worker(job, 0));
+  lose(worker_numbered(job, 0));
   EXPECT_EQ(lost_soon_in_a_row(job, soon, kStart + minutes(2)), 0) << "it was lost late";
 }
 
 TEST(LiveGang, WhoWasToldToLeaveSaysNothing) {
-  job::Job job = job_of(3);
-  for (int i = 0; i < 3; ++i) lose(worker(job, i));
-  worker(job, 1).exit = {.signal = 15, .stopped = true};
+  job::Job job = running_job(3);
+  for (int i = 0; i < 3; ++i) lose(worker_numbered(job, i));
+  worker_numbered(job, 1).exit = {.signal = 15, .stopped = true};
 
   EXPECT_EQ(lost_soon_in_a_row(job, {"worker-0", "worker-2"}, kStart + seconds(5)), 2);
 }
 
 TEST(LiveGang, SeatsAreClosedUpOverThoseThatHaveRoom) {
-  job::Job job = job_of(4);
-  worker(job, 0).left = true;  // and still runs
-  lose(worker(job, 1));
-  unseat(worker(job, 2));
+  job::Job job = running_job(4);
+  worker_numbered(job, 0).left = true;  // and still runs
+  lose(worker_numbered(job, 1));
+  unseat(worker_numbered(job, 2));
 
   close_up_seats(job);
 

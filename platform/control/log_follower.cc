@@ -20,7 +20,7 @@ constexpr uint64_t kStaleBytes = 1 << 20;
 static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthestPending);
 // How long a line without its newline is held back in the hope of the rest.
 constexpr std::chrono::milliseconds kPartialPause{150};
-constexpr std::chrono::milliseconds kRetryPause{200};
+constexpr std::chrono::milliseconds kReadRetryPause{200};
 
 std::shared_ptr<const job::LogPattern> pattern_of(const job::LogQuery& query) {
   if (query.grep.empty()) return nullptr;
@@ -161,7 +161,7 @@ bool LogFollower::open_sources(const Job& job) {
 // Not read as if it were empty: its bytes would be lost.
 void LogFollower::try_again_later() {
   if (retry_timer_) return;
-  retry_timer_ = loop_.after(kRetryPause, [this] {
+  retry_timer_ = loop_.after(kReadRetryPause, [this] {
     retry_timer_.reset();
     wait();
   });

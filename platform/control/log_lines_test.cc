@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "control/test_logs.h"
+
 namespace muster::control {
 namespace {
 
@@ -11,19 +13,12 @@ using engine::LogFrame;
 using job::LogRecord;
 using job::LogStream;
 
-const base::Time kTime{std::chrono::seconds(1'700'000'000)};
-
-LogFrame frame(std::string bytes, LogStream stream = LogStream::kOutput, int second = 0) {
-  return {
-      .time = kTime + std::chrono::seconds(second), .stream = stream, .bytes = std::move(bytes)};
-}
-
 LogFrame rank_frame(int rank, std::string bytes) {
-  return {.time = kTime, .bytes = std::move(bytes), .rank = rank};
+  return {.time = kFirstFrame, .bytes = std::move(bytes), .rank = rank};
 }
 
 /// "rank|text" of each record, "…" at the end where its line goes on.
-std::vector<std::string> lines_of(LineSplitter splitter, const std::vector<LogFrame>& frames) {
+std::vector<std::string> split_lines(LineSplitter splitter, const std::vector<LogFrame>& frames) {
   std::vector<std::string> lines;
   const auto emit = [&](const LogRecord& record) {
     lines.push_back((record.rank ? std::to_string(*record.rank) + "|" : "") + record.text +
@@ -34,29 +29,30 @@ std::vector<std::string> lines_of(LineSplitter splitter, const std::vector<LogFr
   return lines;
 }
 
-using Lines = std::vector<std::string>;
+using LineTexts = std::vector<std::string>;
 
 TEST(LineSplitter, JoinsALineFromFramesAndEndsTheLastOne) {
-  EXPECT_EQ(lines_of({"main", "h"}, {frame("a\nb"), frame("c\nd")}), (Lines{"a", "bc", "d"}));
+  EXPECT_EQ(split_lines({"main", "h"}, {frame_of("a\nb"), frame_of("c\nd")}),
+            (LineTexts{"a", "bc", "d"}));
 }
 
 TEST(LineSplitter, KeepsTheUnfinishedLinesOfTheStreamsApart) {
-  EXPECT_EQ(
-      lines_of({"main", "h"}, {frame("out"), frame("err\n", LogStream::kError), frame("put\n")}),
-      (Lines{"err", "output"}));
+  EXPECT_EQ(split_lines({"main", "h"},
+                        {frame_of("out"), frame_of("err\n", LogStream::kError), frame_of("put\n")}),
+            (LineTexts{"err", "output"}));
 }
 
 TEST(LineSplitter, KeepsTheUnfinishedLinesOfRanksApart) {
-  EXPECT_EQ(lines_of({"worker-0", "h"}, {rank_frame(0, "ze"), rank_frame(12, "twelve\n"),
-                                         frame("task\n"), rank_frame(0, "ro\n")}),
-            (Lines{"12|twelve", "task", "0|zero"}));
+  EXPECT_EQ(split_lines({"worker-0", "h"}, {rank_frame(0, "ze"), rank_frame(12, "twelve\n"),
+                                            frame_of("task\n"), rank_frame(0, "ro\n")}),
+            (LineTexts{"12|twelve", "task", "0|zero"}));
 }
 
 TEST(LineSplitter, CutsAnEndlessLineIntoPiecesOfItsRank) {
   const std::string endless(kLongestPiece * 2 + 3, 'x');
 
-  const Lines lines =
-      lines_of({"worker-0", "h"}, {rank_frame(3, endless), rank_frame(3, "\nnext\n")});
+  const LineTexts lines =
+      split_lines({"worker-0", "h"}, {rank_frame(3, endless), rank_frame(3, "\nnext\n")});
 
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_TRUE(lines[0].starts_with("3|xxx"));
@@ -75,7 +71,7 @@ TEST(LineSplitter, CarriesEveryByteIncludingNul) {
     seen += record.text + (record.continues ? "" : "\n");
   };
 
-  splitter.add(frame(bytes + "\n"), emit);
+  splitter.add(frame_of(bytes + "\n"), emit);
 
   EXPECT_EQ(seen, bytes + "\n");
 }
@@ -84,10 +80,10 @@ TEST(LineSplitter, GivesALineTheTimeOfItsFirstByte) {
   LineSplitter splitter("main", "h");
   base::Time seen;
   const auto emit = [&](const LogRecord& record) { seen = record.time; };
-  splitter.add(frame("a", LogStream::kOutput, 1), emit);
-  splitter.add(frame("b\n", LogStream::kOutput, 5), emit);
+  splitter.add(frame_of("a", LogStream::kOutput, 1), emit);
+  splitter.add(frame_of("b\n", LogStream::kOutput, 5), emit);
 
-  EXPECT_EQ(seen, kTime + std::chrono::seconds(1));
+  EXPECT_EQ(seen, kFirstFrame + std::chrono::seconds(1));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/fake_random.h"
 #include "control/log_follower.h"
 #include "control/test_logs.h"
 #include "control/test_parts.h"

@@ -5,18 +5,13 @@
 #include <random>
 #include <vector>
 
+#include "control/test_logs.h"
+
 namespace muster::control {
 namespace {
 
 using engine::LogFrame;
 using job::LogStream;
-
-const base::Time kTime{std::chrono::seconds(1'700'000'000)};
-
-LogFrame frame(std::string bytes, LogStream stream = LogStream::kOutput, int second = 0) {
-  return {
-      .time = kTime + std::chrono::seconds(second), .stream = stream, .bytes = std::move(bytes)};
-}
 
 std::shared_ptr<const job::LogPattern> pattern(const std::string& text) {
   return std::make_shared<const job::LogPattern>(*job::LogPattern::compile(text));
@@ -36,10 +31,10 @@ RunSplitter::Emit into(Runs& runs) {
 TEST(RunSplitter, HandsOverTheWholeLinesOfAFrameAsOneRun) {
   Runs runs;
   RunSplitter lines = splitter();
-  lines.add(frame("a\nb\nc"), into(runs));
+  lines.add(frame_of("a\nb\nc"), into(runs));
   EXPECT_EQ(runs, Runs{"a\nb\n"});
 
-  lines.add(frame("d\ne\n"), into(runs));
+  lines.add(frame_of("d\ne\n"), into(runs));
   EXPECT_EQ(runs, (Runs{"a\nb\n", "cd\n", "e\n"}));
   EXPECT_FALSE(lines.has_partial());
 }
@@ -47,7 +42,7 @@ TEST(RunSplitter, HandsOverTheWholeLinesOfAFrameAsOneRun) {
 TEST(RunSplitter, KnowsTheSourceOfEachRun) {
   std::vector<job::LogSource> sources;
   RunSplitter lines = splitter();
-  LogFrame of_rank = frame("a\n", LogStream::kError);
+  LogFrame of_rank = frame_of("a\n", LogStream::kError);
   of_rank.rank = 7;
   lines.add(of_rank, [&](const RunSplitter::Run& run) { sources.push_back(*run.source); });
 
@@ -60,11 +55,11 @@ TEST(RunSplitter, KnowsTheSourceOfEachRun) {
 TEST(RunSplitter, FlushesABeginningThatGoesOn) {
   Runs runs;
   RunSplitter lines = splitter();
-  lines.add(frame("10%"), into(runs));
+  lines.add(frame_of("10%"), into(runs));
   EXPECT_TRUE(lines.has_partial());
   lines.flush(false, into(runs));
   EXPECT_FALSE(lines.has_partial());
-  lines.add(frame(" 20%\n"), into(runs));
+  lines.add(frame_of(" 20%\n"), into(runs));
 
   EXPECT_EQ(runs, (Runs{"10%", " 20%\n"}));
 }
@@ -72,8 +67,8 @@ TEST(RunSplitter, FlushesABeginningThatGoesOn) {
 TEST(RunSplitter, HoldsBackNoLongerWhatStandsFarInFront) {
   Runs runs;
   RunSplitter lines = splitter();
-  lines.add(frame("old"), into(runs), 100);
-  lines.add(frame("new", LogStream::kError), into(runs), 200);
+  lines.add(frame_of("old"), into(runs), 100);
+  lines.add(frame_of("new", LogStream::kError), into(runs), 200);
   lines.flush_before(200, into(runs));
 
   EXPECT_EQ(runs, Runs{"old"});
@@ -83,12 +78,12 @@ TEST(RunSplitter, HoldsBackNoLongerWhatStandsFarInFront) {
 TEST(RunSplitter, GoesOnWithTheUnfinishedLinesOfAnother) {
   Runs runs;
   RunSplitter first = splitter();
-  first.add(frame("begun "), into(runs));
+  first.add(frame_of("begun "), into(runs));
   first.flush(false, into(runs));
-  first.add(frame("and "), into(runs));
+  first.add(frame_of("and "), into(runs));
   RunSplitter second = splitter();
   for (auto& [key, line] : first.unfinished()) second.restore(key, line);
-  second.add(frame("ended\n"), into(runs));
+  second.add(frame_of("ended\n"), into(runs));
 
   EXPECT_EQ(runs, (Runs{"begun ", "and ended\n"}));
 }
@@ -105,7 +100,7 @@ TEST(RunSplitter, CarriesEveryByteHoweverItIsCutIntoFrames) {
   const auto emit = [&](const RunSplitter::Run& run) { got += run.bytes; };
   for (size_t at = 0; at < wanted.size();) {
     const size_t size = std::min<size_t>(wanted.size() - at, 1 + random() % 5000);
-    lines.add(frame(wanted.substr(at, size)), emit);
+    lines.add(frame_of(wanted.substr(at, size)), emit);
     at += size;
     if (random() % 10 == 0) lines.flush(false, emit);
   }
@@ -117,10 +112,10 @@ TEST(RunSplitter, CarriesEveryByteHoweverItIsCutIntoFrames) {
 TEST(RunSplitterWithAPattern, ShowsTheLinesThatHoldItAndAllNotices) {
   Runs runs;
   RunSplitter lines = splitter(pattern("loss"));
-  lines.add(frame("loss 1\nother\nloss 2\nlo"), into(runs));
-  lines.add(frame("a notice\n", LogStream::kNotice), into(runs));
-  lines.add(frame("ss 3\n"), into(runs));
-  lines.add(frame("the end"), into(runs));
+  lines.add(frame_of("loss 1\nother\nloss 2\nlo"), into(runs));
+  lines.add(frame_of("a notice\n", LogStream::kNotice), into(runs));
+  lines.add(frame_of("ss 3\n"), into(runs));
+  lines.add(frame_of("the end"), into(runs));
   lines.flush(true, into(runs));
 
   EXPECT_EQ(runs, (Runs{"loss 1\n", "loss 2\n", "a notice\n", "loss 3\n"}));
@@ -129,9 +124,9 @@ TEST(RunSplitterWithAPattern, ShowsTheLinesThatHoldItAndAllNotices) {
 TEST(RunSplitterWithAPattern, HoldsALineBackUntilItIsKnownWhetherItIsShown) {
   Runs runs;
   RunSplitter lines = splitter(pattern("end$"));
-  lines.add(frame("this is the "), into(runs));
+  lines.add(frame_of("this is the "), into(runs));
   lines.flush(false, into(runs));
-  lines.add(frame("end\n"), into(runs));
+  lines.add(frame_of("end\n"), into(runs));
 
   EXPECT_EQ(runs, Runs{"this is the end\n"});
 }
@@ -140,15 +135,15 @@ TEST(RunSplitterWithAPattern, LetsTheFirstPieceOfALongLineDecideForAllOfIt) {
   const std::string filler(2 * kLongestPiece, 'x');
   Runs runs;
   RunSplitter lines = splitter(pattern("yes"));
-  lines.add(frame("yes" + filler), into(runs));
-  lines.add(frame("tail\n"), into(runs));
+  lines.add(frame_of("yes" + filler), into(runs));
+  lines.add(frame_of("tail\n"), into(runs));
   std::string shown;
   for (const std::string& run : runs) shown += run;
   EXPECT_EQ(shown, "yes" + filler + "tail\n");
 
   runs.clear();
-  lines.add(frame("no" + filler), into(runs));
-  lines.add(frame("yes\nyes\n"), into(runs));
+  lines.add(frame_of("no" + filler), into(runs));
+  lines.add(frame_of("yes\nyes\n"), into(runs));
   EXPECT_EQ(runs, Runs{"yes\n"});
 }
 
@@ -156,12 +151,12 @@ TEST(RunSplitterWithAPattern, RemembersWhereItGoesOnThatALineIsHidden) {
   const std::string piece(job::kMaxMatchedBytes, 'x');
   Runs runs;
   RunSplitter first = splitter(pattern("yes"));
-  first.add(frame(piece), into(runs));
+  first.add(frame_of(piece), into(runs));
   first.flush(false, into(runs));
   EXPECT_TRUE(runs.empty());
   RunSplitter second = splitter(pattern("yes"));
   for (auto& [key, line] : first.unfinished()) second.restore(key, line);
-  second.add(frame("yes\nyes again\n"), into(runs));
+  second.add(frame_of("yes\nyes again\n"), into(runs));
 
   EXPECT_EQ(runs, Runs{"yes again\n"});
 }

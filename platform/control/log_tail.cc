@@ -12,7 +12,7 @@ size_t cost_of(const Held& run) {
   return sizeof(Held) + run.bytes.size();
 }
 
-size_t lines_of(std::string_view bytes) {
+size_t count_lines(std::string_view bytes) {
   const auto newlines = static_cast<size_t>(std::count(bytes.begin(), bytes.end(), '\n'));
   return newlines + (bytes.ends_with('\n') ? 0 : 1);
 }
@@ -24,7 +24,7 @@ void LogTail::add(const RunSplitter::Run& run, const std::shared_ptr<LogCounts>&
                    .source = run.source,
                    .time = run.time,
                    .bytes = std::string(run.bytes),
-                   .lines = lines_of(run.bytes),
+                   .lines = count_lines(run.bytes),
                    .counts = counts});
   lines_ += runs_.back().lines;
   cost_ += cost_of(runs_.back());

@@ -2,16 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include "control/test_logs.h"
+
 namespace muster::control {
 namespace {
 
-const base::Time kTime{std::chrono::seconds(1'700'000'000)};
 const RunSplitter::Key kKey{std::nullopt, job::LogStream::kOutput};
 
 class Tail : public testing::Test {
  protected:
   void add(LogTail& tail, std::string_view bytes) {
-    tail.add({kKey, source_, kTime, bytes}, counts_);
+    tail.add({kKey, source_, kFirstFrame, bytes}, counts_);
   }
 
   static std::string all_of(LogTail& tail) {

@@ -11,9 +11,6 @@ namespace {
 using job::MetricQuery;
 using job::MetricSeries;
 
-/// Of one file in one turn of the loop: about a millisecond.
-constexpr int64_t kPiece = 128 << 10;
-
 bool is_asked(const MetricQuery& query, const std::string& metric, std::optional<int> rank) {
   if (query.rank && query.rank != rank) return false;
   return query.metrics.empty() ||
@@ -79,7 +76,7 @@ void MetricBook::read_on(const std::string& id) {
 bool MetricBook::read_piece(Entry& entry) {
   if (entry.reading >= entry.tasks.size()) return false;
   TaskBook& task = entry.tasks[entry.reading];
-  const auto read = task.reader.read(kPiece);
+  const auto read = task.reader.read(kMetricPiece);
   if (read) {
     if (read->anew) task.series.clear();
     for (const engine::MetricSample& sample : read->samples) add(entry, task, sample);

@@ -16,7 +16,7 @@ using engine::encode_sample;
 using engine::MetricSample;
 using job::MetricSeries;
 
-const base::Time kBegin{1'700'000'000s};
+const base::Time kAttemptBegin{1'700'000'000s};
 
 class MetricBooks : public testing::Test {
  protected:
@@ -68,52 +68,53 @@ class MetricBooks : public testing::Test {
 };
 
 TEST_F(MetricBooks, AnswerByNameThenTaskThenRank) {
-  write("worker-0", {kBegin, {}, {{"cpu_percent", 50}}});
-  write("worker-0", {kBegin, 1, {{"loss", 2}}});
-  write("worker-0", {kBegin, 0, {{"loss", 1}}});
-  write("launcher", {kBegin, {}, {{"cpu_percent", 7}}});
+  write("worker-0", {kAttemptBegin, {}, {{"cpu_percent", 50}}});
+  write("worker-0", {kAttemptBegin, 1, {{"loss", 2}}});
+  write("worker-0", {kAttemptBegin, 0, {{"loss", 1}}});
+  write("launcher", {kAttemptBegin, {}, {{"cpu_percent", 7}}});
 
-  EXPECT_EQ(ask({}), (std::vector<MetricSeries>{{"cpu_percent", "launcher", {}, {{kBegin, 7}}},
-                                                {"cpu_percent", "worker-0", {}, {{kBegin, 50}}},
-                                                {"loss", "worker-0", 0, {{kBegin, 1}}},
-                                                {"loss", "worker-0", 1, {{kBegin, 2}}}}));
+  EXPECT_EQ(ask({}),
+            (std::vector<MetricSeries>{{"cpu_percent", "launcher", {}, {{kAttemptBegin, 7}}},
+                                       {"cpu_percent", "worker-0", {}, {{kAttemptBegin, 50}}},
+                                       {"loss", "worker-0", 0, {{kAttemptBegin, 1}}},
+                                       {"loss", "worker-0", 1, {{kAttemptBegin, 2}}}}));
 }
 
 TEST_F(MetricBooks, AnswerWhatTheQueryIsFor) {
   for (int i = 0; i < 3; ++i) {
-    const base::Time time = kBegin + std::chrono::seconds(i);
+    const base::Time time = kAttemptBegin + std::chrono::seconds(i);
     write("worker-0", {time, 0, {{"loss", i}, {"accuracy", i}}});
     write("launcher", {time, {}, {{"loss", 10 + i}}});
   }
   EXPECT_EQ(ask({.metrics = {"loss"}, .task = "worker-0", .last = true}),
-            (std::vector<MetricSeries>{{"loss", "worker-0", 0, {{kBegin + 2s, 2}}}}));
-  EXPECT_EQ(ask({.metrics = {"accuracy", "loss"}, .rank = 0, .until = kBegin}),
-            (std::vector<MetricSeries>{{"accuracy", "worker-0", 0, {{kBegin, 0}}},
-                                       {"loss", "worker-0", 0, {{kBegin, 0}}}}));
-  EXPECT_EQ(ask({.since = kBegin + 1h}), std::vector<MetricSeries>{});
+            (std::vector<MetricSeries>{{"loss", "worker-0", 0, {{kAttemptBegin + 2s, 2}}}}));
+  EXPECT_EQ(ask({.metrics = {"accuracy", "loss"}, .rank = 0, .until = kAttemptBegin}),
+            (std::vector<MetricSeries>{{"accuracy", "worker-0", 0, {{kAttemptBegin, 0}}},
+                                       {"loss", "worker-0", 0, {{kAttemptBegin, 0}}}}));
+  EXPECT_EQ(ask({.since = kAttemptBegin + 1h}), std::vector<MetricSeries>{});
 }
 
 TEST_F(MetricBooks, ReadWhatCameSince) {
-  write("launcher", {kBegin, {}, {{"loss", 1}}});
+  write("launcher", {kAttemptBegin, {}, {{"loss", 1}}});
   EXPECT_EQ(ask({})[0].points.size(), 1U);
-  write("launcher", {kBegin + 1s, {}, {{"loss", 2}}});
+  write("launcher", {kAttemptBegin + 1s, {}, {{"loss", 2}}});
   EXPECT_EQ(ask({})[0].points.size(), 2U);
 }
 
 TEST_F(MetricBooks, TakeAFileThatWasWrittenAnewForAllThereIs) {
-  write("launcher", {kBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
-  write("launcher", {kBegin + 1s, {}, {{"loss", 2}}});
+  write("launcher", {kAttemptBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
+  write("launcher", {kAttemptBegin + 1s, {}, {{"loss", 2}}});
   EXPECT_EQ(ask({.metrics = {"loss"}})[0].points.size(), 2U);
   EXPECT_EQ(progress_.of(job_)->done, 1);
 
-  write_anew("launcher", {{kBegin + 2s, {}, {{"loss", 3}, {"epoch", 2}, {"epochs", 4}}}});
+  write_anew("launcher", {{kAttemptBegin + 2s, {}, {{"loss", 3}, {"epoch", 2}, {"epochs", 4}}}});
   EXPECT_EQ(ask({.metrics = {"loss"}}),
-            (std::vector<MetricSeries>{{"loss", "launcher", {}, {{kBegin + 2s, 3}}}}));
+            (std::vector<MetricSeries>{{"loss", "launcher", {}, {{kAttemptBegin + 2s, 3}}}}));
   EXPECT_EQ(progress_.of(job_)->done, 2);
 }
 
 TEST_F(MetricBooks, BeginAnewWithEachAttempt) {
-  write("launcher", {kBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
+  write("launcher", {kAttemptBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
   EXPECT_EQ(ask({.metrics = {"loss"}}).size(), 1U);
   EXPECT_TRUE(progress_.of(job_));
   job_.attempt = 2;
@@ -126,7 +127,7 @@ TEST_F(MetricBooks, ReadLargeFilesToTheirEndInManyTurns) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) {
     text += encode_sample(
-        {kBegin + std::chrono::seconds(i), {}, {{"step", double(i)}, {"steps", 40'000}}});
+        {kAttemptBegin + std::chrono::seconds(i), {}, {{"step", double(i)}, {"steps", 40'000}}});
   }
   ASSERT_GT(text.size(), 1U << 19);
   std::ofstream(folder_.path() / "worker-0") << text;
@@ -136,20 +137,20 @@ TEST_F(MetricBooks, ReadLargeFilesToTheirEndInManyTurns) {
   const auto progress = progress_.of(job_);
   ASSERT_TRUE(progress);
   EXPECT_EQ(progress->done, 19'999);
-  EXPECT_EQ(progress->ends, kBegin + 40'000s);
+  EXPECT_EQ(progress->ends, kAttemptBegin + 40'000s);
 
   const auto steps = ask({.metrics = {"step"}});
   EXPECT_LE(steps[0].points.size(), job::kMostPoints);
-  EXPECT_EQ(steps[0].points.back().time, kBegin + 19'999s);
+  EXPECT_EQ(steps[0].points.back().time, kAttemptBegin + 19'999s);
 }
 
 TEST_F(MetricBooks, HoldNoMoreThanTheirMeasure) {
   std::string text;
   for (int i = 0; i < 30'000; ++i) {
-    text += encode_sample({kBegin + std::chrono::seconds(i), {}, {{"loss", double(i)}}});
+    text += encode_sample({kAttemptBegin + std::chrono::seconds(i), {}, {{"loss", double(i)}}});
   }
   for (int i = 0; i < 3000; ++i) {
-    text += encode_sample({kBegin, {}, {{"made_up_" + std::to_string(i), 1}}});
+    text += encode_sample({kAttemptBegin, {}, {{"made_up_" + std::to_string(i), 1}}});
   }
   std::ofstream(folder_.path() / "worker-0") << text;
   const auto all = ask({});
@@ -169,12 +170,12 @@ TEST_F(MetricBooks, TellWhoeverAsksThatTheJobHasGone) {
 }
 
 TEST_F(MetricBooks, ShowHowFarAJobIsWhileItRunsAndWhereItCame) {
-  write("launcher", {kBegin, {}, {{"epoch", 1}, {"epochs", 4}}});
-  write("launcher", {kBegin + 10s, {}, {{"epoch", 2}}});
+  write("launcher", {kAttemptBegin, {}, {{"epoch", 1}, {"epochs", 4}}});
+  write("launcher", {kAttemptBegin + 10s, {}, {{"epoch", 2}}});
   job_.phase = job::Phase::kQueued;
   EXPECT_EQ(progress_.of(job_), std::nullopt);
   job_.phase = job::Phase::kRunning;
-  EXPECT_EQ(progress_.of(job_)->ends, kBegin + 30s);
+  EXPECT_EQ(progress_.of(job_)->ends, kAttemptBegin + 30s);
 
   job_.phase = job::Phase::kFailed;
   const job::Progress reached{.unit = "epoch", .done = 2, .total = 4, .ends = {}};
@@ -184,14 +185,14 @@ TEST_F(MetricBooks, ShowHowFarAJobIsWhileItRunsAndWhereItCame) {
 }
 
 TEST_F(MetricBooks, AWorkerThatJoinsIsReadAndOneThatLeftHoldsUpNoProgress) {
-  write("worker-0", {kBegin, 0, {{"epoch", 2}, {"epochs", 10}}});
+  write("worker-0", {kAttemptBegin, 0, {{"epoch", 2}, {"epochs", 10}}});
   EXPECT_EQ(progress_.of(job_)->done, 2);
   EXPECT_EQ(ask({.metrics = {"epoch"}}).size(), 1U);
 
   job_.tasks.back().left = true;
   job_.tasks.push_back({.name = "worker-1"});
   engine_.metric_files["worker-1"] = folder_.path() / "worker-1";
-  write("worker-1", {kBegin - 1s, 0, {{"epoch", 4}, {"epochs", 10}}});
+  write("worker-1", {kAttemptBegin - 1s, 0, {{"epoch", 4}, {"epochs", 10}}});
 
   EXPECT_EQ(progress_.of(job_)->done, 4) << "rank 0 is there now";
   const auto series = ask({.metrics = {"epoch"}});

@@ -9,7 +9,7 @@ using job::Job;
 using schedule::Amounts;
 using std::chrono::hours;
 
-const base::Time kNow{hours(24 * 365 * 50)};
+const base::Time kCountedAt{hours(24 * 365 * 50)};
 const Amounts kFourGpus{4000, 0, 0};
 
 Job one_gpu(const std::string& project, base::Time started, std::optional<base::Time> ended = {}) {
@@ -23,31 +23,31 @@ Job one_gpu(const std::string& project, base::Time started, std::optional<base::
 
 TEST(PastUse, AProjectThatAlwaysHeldAQuarterComesToAQuarter) {
   const Job always = one_gpu("a", base::Time{});
-  EXPECT_EQ(past_use({&always}, kFourGpus, kNow, hours(1)).at("a"), (Amounts{250, 0, 0}));
+  EXPECT_EQ(past_use({&always}, kFourGpus, kCountedAt, hours(1)).at("a"), (Amounts{250, 0, 0}));
 }
 
 TEST(PastUse, WhatIsAHalfLifeAgoCountsHalf) {
-  const Job until_then = one_gpu("a", base::Time{}, kNow - hours(1));
-  EXPECT_EQ(past_use({&until_then}, kFourGpus, kNow, hours(1)).at("a").gpu_milli, 125);
+  const Job until_then = one_gpu("a", base::Time{}, kCountedAt - hours(1));
+  EXPECT_EQ(past_use({&until_then}, kFourGpus, kCountedAt, hours(1)).at("a").gpu_milli, 125);
 }
 
 TEST(PastUse, AJobThatHasJustStartedHasUsedNothing) {
-  const Job fresh = one_gpu("a", kNow);
-  EXPECT_TRUE(past_use({&fresh}, kFourGpus, kNow, hours(1)).empty());
+  const Job fresh = one_gpu("a", kCountedAt);
+  EXPECT_TRUE(past_use({&fresh}, kFourGpus, kCountedAt, hours(1)).empty());
 }
 
 TEST(PastUse, AddsUpTheJobsOfAProject) {
   const Job one = one_gpu("a", base::Time{});
-  const Job two = one_gpu("a", base::Time{}, kNow - hours(1));
+  const Job two = one_gpu("a", base::Time{}, kCountedAt - hours(1));
   const Job other = one_gpu("b", base::Time{});
-  const auto use = past_use({&one, &two, &other}, kFourGpus, kNow, hours(1));
+  const auto use = past_use({&one, &two, &other}, kFourGpus, kCountedAt, hours(1));
   EXPECT_EQ(use.at("a").gpu_milli, 375);
   EXPECT_EQ(use.at("b").gpu_milli, 250);
 }
 
 TEST(PastUse, AClockThatWasSetBackGivesNoNegativeUse) {
-  const Job ahead = one_gpu("a", kNow + hours(5), kNow + hours(6));
-  EXPECT_TRUE(past_use({&ahead}, kFourGpus, kNow, hours(1)).empty());
+  const Job ahead = one_gpu("a", kCountedAt + hours(5), kCountedAt + hours(6));
+  EXPECT_TRUE(past_use({&ahead}, kFourGpus, kCountedAt, hours(1)).empty());
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 namespace muster::control {
 namespace {
 
-using Lines = std::vector<std::string>;
 using job::Phase;
 
 TEST(RefusedPort, IsFoundInTheWordsOfThoseThatBindPorts) {
@@ -45,7 +44,7 @@ TEST(RefusedPort, IsFoundInTheWordsOfThoseThatBindPorts) {
 }
 
 TEST(RefusedPort, IsNotFoundLongBeforeTheEnd) {
-  Lines lines(60, "epoch");
+  std::vector<std::string> lines(60, "epoch");
   lines[2] = "Address already in use; the next port is tried";
 
   EXPECT_FALSE(refused_port_in(lines));
@@ -57,7 +56,7 @@ struct Failed {
   job::Task culprit{.name = "worker-0",
                     .started = base::Time(std::chrono::seconds(100)),
                     .ended = base::Time(std::chrono::seconds(101))};
-  Lines lines{"bind to 0.0.0.0:31234: Address already in use"};
+  std::vector<std::string> lines{"bind to 0.0.0.0:31234: Address already in use"};
   std::set<int> chosen{31234, 31235};
 
   std::optional<std::string> outcome() const {

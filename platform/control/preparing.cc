@@ -93,7 +93,7 @@ Result<void> keep_facts(Result<std::vector<launch::ImageFacts>> facts,
 }
 
 /// "image horovod:0.28", "images a, b"
-std::string names_of(const std::vector<ImageWish>& wishes) {
+std::string image_names(const std::vector<ImageWish>& wishes) {
   std::set<std::string> images;
   for (const ImageWish& wish : wishes) images.insert(wish.image);
   std::string text = images.size() == 1 ? "image " : "images ";
@@ -118,7 +118,7 @@ void Controller::fetch_images(Entry& entry) {
   Run::Fetch& fetch = entry.run->fetch.emplace();
   fetch.began = parts_.clock.now();
   fetch.tasks = tasks_of(*wishes);
-  job.reason = "looks for " + names_of(*wishes);
+  job.reason = "looks for " + image_names(*wishes);
   note(job, job.reason);
   change(entry);
   const auto alive = std::weak_ptr<bool>(alive_);

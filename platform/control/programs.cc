@@ -1,6 +1,7 @@
 // Programs in the tasks of jobs that run: beside the task's own, or that one itself.
 #include "control/controller.h"
 #include "control/run.h"
+#include "control/unknown_name.h"
 
 namespace muster::control {
 
@@ -11,10 +12,6 @@ using job::Task;
 using job::TaskPhase;
 
 namespace {
-
-std::string in_quotes(const std::string& name) {
-  return "'" + name + "'";
-}
 
 /// For the audit log.
 std::string action_of(engine::Helper helper) {
@@ -35,13 +32,14 @@ std::string action_of(engine::Helper helper) {
 Result<const Task*> Controller::running_task(Job& job, const std::string& task) const {
   const Task* const where = task.empty() ? &job::deciding_task(job) : find_task(job, task);
   if (where == nullptr) {
-    return Error{.code = ErrorCode::kNotFound,
-                 .what = "job " + in_quotes(job.spec.name) + " has no task " + in_quotes(task),
-                 .advice = "muster get " + job.spec.name + " shows its tasks"};
+    return Error{
+        .code = ErrorCode::kNotFound,
+        .what = "job " + name_in_quotes(job.spec.name) + " has no task " + name_in_quotes(task),
+        .advice = "muster get " + job.spec.name + " shows its tasks"};
   }
   if (where->phase != TaskPhase::kRunning) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = in_quotes(where->name) + " of job " + in_quotes(job.spec.name) +
+                 .what = name_in_quotes(where->name) + " of job " + name_in_quotes(job.spec.name) +
                          " does not run: it is " + std::string(job::to_string(where->phase)),
                  .advice = "muster get " + job.spec.name + " shows what its tasks do"};
   }

@@ -2,14 +2,9 @@
 
 #include <utility>
 
+#include "control/metric_points.h"
+
 namespace muster::control {
-
-namespace {
-
-/// Of one file in one turn of the loop: about a millisecond.
-constexpr int64_t kPiece = 128 << 10;
-
-}  // namespace
 
 std::optional<job::Progress> ProgressBook::of(const job::Job& job) {
   if (job.attempt == 0 || job.phase == job::Phase::kQueued) return std::nullopt;
@@ -47,7 +42,7 @@ bool ProgressBook::read_on(Entry& entry) {
   bool more = false;
   for (size_t task = 0; task < entry.readers.size(); ++task) {
     if (entry.left.contains(task)) continue;
-    const auto read = entry.readers[task].read(kPiece);
+    const auto read = entry.readers[task].read(kMetricPiece);
     if (!read) continue;  // a file that cannot be read now tells nothing now
     if (read->anew) entry.reports.forget(task);
     for (const engine::MetricSample& sample : read->samples) entry.reports.take(task, sample);

@@ -9,11 +9,11 @@ using namespace std::chrono_literals;
 using engine::MetricSample;
 using job::Progress;
 
-const base::Time kBegin{1'700'000'000s};
+const base::Time kFirstReport{1'700'000'000s};
 
 MetricSample report(std::chrono::seconds after, std::vector<std::pair<std::string, double>> values,
                     std::optional<int> rank = {}) {
-  return {.time = kBegin + after, .rank = rank, .values = std::move(values)};
+  return {.time = kFirstReport + after, .rank = rank, .values = std::move(values)};
 }
 
 TEST(ProgressMeter, KnowsNothingOfAProgramThatTellsNoTotal) {
@@ -35,14 +35,15 @@ TEST(ProgressMeter, ReckonsTheEndByThePaceSinceTheFirstReport) {
   meter.take(report(0s, {{"epoch", 1}, {"epochs", 5}}));
   EXPECT_EQ(meter.progress()->ends, std::nullopt);
   meter.take(report(20s, {{"epoch", 3}, {"epochs", 5}}));
-  EXPECT_EQ(meter.progress()->ends, kBegin + 40s);
+  EXPECT_EQ(meter.progress()->ends, kFirstReport + 40s);
 }
 
 TEST(ProgressMeter, EndsWithTheLastReportWhereAllIsDone) {
   ProgressMeter meter;
   meter.take(report(0s, {{"progress", 0.5}}));
   meter.take(report(9s, {{"progress", 1}}));
-  EXPECT_EQ(meter.progress(), (Progress{.unit = "", .done = 1, .total = 1, .ends = kBegin + 9s}));
+  EXPECT_EQ(meter.progress(),
+            (Progress{.unit = "", .done = 1, .total = 1, .ends = kFirstReport + 9s}));
 }
 
 TEST(ProgressMeter, TakesThePaceAnewWhereAValueGoesBack) {
@@ -52,7 +53,7 @@ TEST(ProgressMeter, TakesThePaceAnewWhereAValueGoesBack) {
   meter.take(report(100s, {{"step", 0}}));  // from a checkpoint
   EXPECT_EQ(meter.progress()->ends, std::nullopt);
   meter.take(report(110s, {{"step", 50}}));
-  EXPECT_EQ(meter.progress()->ends, kBegin + 120s);
+  EXPECT_EQ(meter.progress()->ends, kFirstReport + 120s);
 }
 
 TEST(ProgressMeter, DoesNotGuessWhereNothingMoves) {

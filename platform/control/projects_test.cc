@@ -2,26 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include "control/test_parts.h"
+
 namespace muster::control {
 namespace {
 
 using base::ErrorCode;
 using job::Project;
 
-const base::Time kNow{std::chrono::seconds(5)};
-
-Project project_of(std::string name, int64_t gpus, std::string parent = "") {
-  return {.name = std::move(name),
-          .parent = std::move(parent),
-          .quota = {.deserved = {.gpu_milli = gpus * 1000}}};
-}
+const base::Time kCreated{std::chrono::seconds(5)};
 
 class ProjectTable : public testing::Test {
  protected:
-  ProjectTable() { projects_.load({}, kNow); }
+  ProjectTable() { projects_.load({}, kCreated); }
 
   Project add(const Project& project) {
-    const auto checked = projects_.checked_new(project, kNow);
+    const auto checked = projects_.checked_new(project, kCreated);
     EXPECT_TRUE(checked) << checked.error().to_string();
     projects_.put(*checked);
     return *checked;
@@ -65,7 +61,7 @@ TEST_F(ProjectTable, NumbersProjectsInTheOrderOfTheirCreation) {
 
 TEST_F(ProjectTable, RefusesANameThatIsTaken) {
   add(project_of("team-a", 2));
-  EXPECT_EQ(projects_.checked_new(project_of("team-a", 3), kNow).error().code,
+  EXPECT_EQ(projects_.checked_new(project_of("team-a", 3), kCreated).error().code,
             ErrorCode::kConflict);
 }
 
@@ -73,7 +69,7 @@ TEST_F(ProjectTable, RefusesACycleAndAMissingParent) {
   add(project_of("a", 1));
   add(project_of("b", 1, "a"));
   EXPECT_EQ(projects_.checked_change(project_of("a", 1, "b")).error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(projects_.checked_new(project_of("c", 1, "nobody"), kNow).error().code,
+  EXPECT_EQ(projects_.checked_new(project_of("c", 1, "nobody"), kCreated).error().code,
             ErrorCode::kInvalid);
 }
 

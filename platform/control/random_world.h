@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fake_random.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "control/test_parts.h"

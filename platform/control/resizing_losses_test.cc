@@ -7,8 +7,6 @@ namespace {
 using job::JobSpec;
 using job::Phase;
 
-const job::ExitStatus kKilled{.signal = 9};
-
 TEST_F(Resizing, AWorkerThatIsLostIsReplacedAndTheJobGoesOn) {
   submit(live("dist", "default", 2, 3));
   clock_.advance(std::chrono::minutes(5));

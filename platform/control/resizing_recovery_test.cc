@@ -11,8 +11,6 @@ namespace {
 using job::Phase;
 using job::TaskPhase;
 
-const job::ExitStatus kKilled{.signal = 9};
-
 class ResizingTakenUp : public Resizing {
  protected:
   ResizingTakenUp() {

@@ -9,8 +9,6 @@ using job::JobSpec;
 using job::Phase;
 using job::TaskPhase;
 
-const job::ExitStatus kKilled{.signal = 9};
-
 class Setbacks : public Resizing {
  protected:
   /// A job on n1 with its minimum.

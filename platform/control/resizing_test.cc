@@ -8,8 +8,6 @@ using job::JobSpec;
 using job::Phase;
 using job::TaskPhase;
 
-const job::ExitStatus kKilled{.signal = 9};
-
 // --- growing
 
 TEST_F(Resizing, AJobGrowsIntoTheRoomThatAnotherLeavesWithoutARestart) {

@@ -29,7 +29,7 @@ EndedJob of_project(EndedJob job, std::string project) {
   return job;
 }
 
-struct Case {
+struct RetentionCase {
   const char* what;
   std::vector<EndedJob> jobs;
   RetentionRules rules;
@@ -38,7 +38,7 @@ struct Case {
 
 TEST(Retention, DecidesWhichGoAndWhy) {
   const std::string of_time = "keep_jobs_for=2h";
-  const Case cases[] = {
+  const RetentionCase cases[] = {
       {"without a rule all stay", {ended("a", 1000), ended("b", 1, 1 << 30)}, {}, {}},
       {"by their time, the oldest first, also at the very moment",
        {ended("a", 1), ended("b", 2), ended("c", 3)},
@@ -79,7 +79,7 @@ TEST(Retention, DecidesWhichGoAndWhy) {
        {.keep_for = hours(0)},
        {}},
   };
-  for (const Case& each : cases) {
+  for (const RetentionCase& each : cases) {
     EXPECT_EQ(removals(each.jobs, each.rules, kNow), each.gone) << each.what;
   }
 }

@@ -24,7 +24,7 @@ bool matches(const RetryRule& rule, const std::vector<std::string>& lines,
   return rule.log_pattern.empty() || found_in(lines, rule.log_pattern);
 }
 
-std::string words_of(const RetryRule& rule) {
+std::string rule_words(const RetryRule& rule) {
   std::string words = "the rule for ";
   if (rule.exit_code) words += "exit code " + std::to_string(*rule.exit_code);
   if (rule.exit_code && !rule.log_pattern.empty()) words += " and ";
@@ -57,10 +57,10 @@ std::optional<Retry> follow(const RetryRule& rule, const job::Job& job, const jo
   if (rule.action == RetryRule::Action::kAvoidNode && !culprit.node.empty()) {
     return Retry{.costs_a_retry = false,
                  .avoid_node = culprit.node,
-                 .why = words_of(rule) + " keeps it off node " + culprit.node};
+                 .why = rule_words(rule) + " keeps it off node " + culprit.node};
   }
   if (!has_retries_left(job)) return std::nullopt;
-  return Retry{.why = words_of(rule) + ": " + retry_number(job)};
+  return Retry{.why = rule_words(rule) + ": " + retry_number(job)};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ using job::RetryRule;
 using job::Task;
 using Action = job::RetryRule::Action;
 
-Job job_with(int retries, std::vector<RetryRule> rules = {}) {
+Job job_with_retries(int retries, std::vector<RetryRule> rules = {}) {
   Job job;
   job.spec.scheduling.retries = retries;
   job.spec.scheduling.retry_rules = std::move(rules);
@@ -22,12 +22,12 @@ Task ended_with(job::ExitStatus exit) {
 }
 
 TEST(Retry, WithoutRetriesEveryFailureIsTheLast) {
-  EXPECT_FALSE(retry_of(job_with(0), ended_with({.code = 1}), {}));
-  EXPECT_FALSE(retry_of(job_with(0), ended_with({.lost = true}), {}));
+  EXPECT_FALSE(retry_of(job_with_retries(0), ended_with({.code = 1}), {}));
+  EXPECT_FALSE(retry_of(job_with_retries(0), ended_with({.lost = true}), {}));
 }
 
 TEST(Retry, CountsWhatIsTheJobsOwnFault) {
-  Job job = job_with(2);
+  Job job = job_with_retries(2);
   const auto first = retry_of(job, ended_with({.code = 1}), {});
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->costs_a_retry);
@@ -38,7 +38,7 @@ TEST(Retry, CountsWhatIsTheJobsOwnFault) {
 }
 
 TEST(Retry, DoesNotCountWhatIsTheMachinesFault) {
-  Job job = job_with(1);
+  Job job = job_with_retries(1);
   job.retries_used = 1;
   const auto retry = retry_of(job, ended_with({.lost = true}), {});
   ASSERT_TRUE(retry);
@@ -46,9 +46,10 @@ TEST(Retry, DoesNotCountWhatIsTheMachinesFault) {
 }
 
 TEST(Retry, TheFirstRuleThatMatchesDecides) {
-  const Job job = job_with(3, {{.exit_code = 42, .action = Action::kFail},
-                               {.log_pattern = "CUDA error.*ECC", .action = Action::kAvoidNode},
-                               {.exit_code = 137, .action = Action::kRetry}});
+  const Job job =
+      job_with_retries(3, {{.exit_code = 42, .action = Action::kFail},
+                           {.log_pattern = "CUDA error.*ECC", .action = Action::kAvoidNode},
+                           {.exit_code = 137, .action = Action::kRetry}});
   EXPECT_FALSE(retry_of(job, ended_with({.code = 42}), {"CUDA error: ECC"}));
 
   const auto elsewhere = retry_of(job, ended_with({.code = 1}), {"x", "a CUDA error: ECC came"});
@@ -62,7 +63,8 @@ TEST(Retry, TheFirstRuleThatMatchesDecides) {
 }
 
 TEST(Retry, ARuleNeedsBothItsCodeAndItsPattern) {
-  const Job job = job_with(0, {{.exit_code = 7, .log_pattern = "x", .action = Action::kAvoidNode}});
+  const Job job =
+      job_with_retries(0, {{.exit_code = 7, .log_pattern = "x", .action = Action::kAvoidNode}});
   EXPECT_FALSE(retry_of(job, ended_with({.code = 7}), {"y"}));
   EXPECT_FALSE(retry_of(job, ended_with({.code = 8}), {"x"}));
   EXPECT_TRUE(retry_of(job, ended_with({.code = 7}), {"x"}));

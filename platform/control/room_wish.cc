@@ -38,7 +38,7 @@ std::vector<Alike> alike(const std::vector<TaskWish>& tasks) {
   return rows;
 }
 
-std::string text_of(const Alike& row) {
+std::string alike_text(const Alike& row) {
   std::string text = row.count == 1 ? row.first->task
                                     : schedule::count_text(
                                           row.count, std::string(job::to_string(row.first->role)));
@@ -54,7 +54,7 @@ std::string named(const std::string& noun, const std::vector<std::string>& names
   return text;
 }
 
-TaskPlace place_of(const engine::RoomPlace& place, const job::Resources& resources) {
+TaskPlace given_place(const engine::RoomPlace& place, const job::Resources& resources) {
   const int share = resources.gpu_share_milli > 0 ? resources.gpu_share_milli : schedule::kWholeGpu;
   return {.node = place.node,
           .devices = place.devices,
@@ -122,7 +122,7 @@ schedule::Amounts amounts_of(const Job& job) {
 
 std::vector<std::string> lines_of(const RoomWish& wish) {
   std::string what;
-  for (const Alike& row : alike(wish.tasks)) what += (what.empty() ? "" : ", ") + text_of(row);
+  for (const Alike& row : alike(wish.tasks)) what += (what.empty() ? "" : ", ") + alike_text(row);
   std::vector<std::string> lines{what};
   const auto spare = std::count_if(wish.tasks.begin(), wish.tasks.end(),
                                    [](const TaskWish& task) { return task.may_be_missing; });
@@ -159,7 +159,7 @@ base::Result<std::vector<std::optional<TaskPlace>>> places_in(const engine::Room
     const TaskWish& task = wish.tasks[i];
     const auto found = by_task.find(task.task);
     if (found != by_task.end()) {
-      places[i] = place_of(*found->second, task.resources);
+      places[i] = given_place(*found->second, task.resources);
       ++placed;
     } else if (!task.may_be_missing) {
       return Error{

@@ -9,10 +9,9 @@ using engine::RoomGiven;
 using engine::RoomWish;
 using job::Job;
 using job::JobSpec;
-using job::Role;
 using schedule::TaskPlace;
 
-Job job_of(JobSpec spec) {
+Job job_with_tasks(JobSpec spec) {
   Job job{.id = "j1", .spec = std::move(spec)};
   job.tasks = job::tasks_of(job.spec);
   return job;
@@ -30,15 +29,21 @@ JobSpec elastic() {
 }
 
 TEST(RoomWish, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
-  const RoomWish wish = wish_of(job_of(elastic()), {});
+  const RoomWish wish = wish_of(job_with_tasks(elastic()), {});
 
   const job::Resources leader{.cpu_milli = 2'000};
   const job::Resources worker{.gpus = 1, .cpu_milli = 8'000};
   const std::vector<engine::TaskWish> tasks{
-      {.task = "launcher", .role = Role::kLauncher, .resources = leader, .only_launches = true},
-      {.task = "worker-0", .role = Role::kWorker, .resources = worker},
-      {.task = "worker-1", .role = Role::kWorker, .resources = worker},
-      {.task = "worker-2", .role = Role::kWorker, .resources = worker, .may_be_missing = true}};
+      {.task = "launcher",
+       .role = job::Role::kLauncher,
+       .resources = leader,
+       .only_launches = true},
+      {.task = "worker-0", .role = job::Role::kWorker, .resources = worker},
+      {.task = "worker-1", .role = job::Role::kWorker, .resources = worker},
+      {.task = "worker-2",
+       .role = job::Role::kWorker,
+       .resources = worker,
+       .may_be_missing = true}};
   EXPECT_EQ(wish.tasks, tasks);
   EXPECT_EQ(wish.job, "dist");
   EXPECT_EQ(wish.project, "team-a");
@@ -52,7 +57,7 @@ TEST(RoomWish, SaysWhereAndForHowLong) {
   spec.grace = std::chrono::seconds(20);
   spec.start_timeout = std::chrono::seconds(40);
   spec.slurm = {.qos = "high"};
-  Job job = job_of(spec);
+  Job job = job_with_tasks(spec);
   job.avoided_nodes = {"n3"};
 
   const RoomWish wish = wish_of(job, {"n1", "n3"});
@@ -72,7 +77,7 @@ TEST(RoomWish, OfNoJobThatIsNotElasticAnythingMayBeMissing) {
   spec.kind = job::Kind::kGrpc;
   spec.parameter_servers = 2;
 
-  const RoomWish wish = wish_of(job_of(spec), {});
+  const RoomWish wish = wish_of(job_with_tasks(spec), {});
 
   ASSERT_EQ(wish.tasks.size(), 6U);
   EXPECT_EQ(wish.tasks.back().task, "ps-1");
@@ -84,7 +89,7 @@ TEST(RoomWish, IsToldInLines) {
   spec.scheduling.time_limit = std::chrono::hours(2);
   spec.slurm = {.partition = "gpu", .account = "physics", .constraint = "a100&nvlink"};
 
-  const auto lines = lines_of(wish_of(job_of(spec), {"n1", "n2"}));
+  const auto lines = lines_of(wish_of(job_with_tasks(spec), {"n1", "n2"}));
 
   EXPECT_EQ(lines, (std::vector<std::string>{"launcher (2 CPUs), 3 workers (1 GPU and 8 CPUs each)",
                                              "or up to 1 worker fewer", "in partition gpu",
@@ -93,7 +98,7 @@ TEST(RoomWish, IsToldInLines) {
 }
 
 TEST(RoomWish, AmountsToWhatAllOfItsTasksClaim) {
-  EXPECT_EQ(amounts_of(job_of(elastic())), (schedule::Amounts{3'000, 26'000, 0}));
+  EXPECT_EQ(amounts_of(job_with_tasks(elastic())), (schedule::Amounts{3'000, 26'000, 0}));
 }
 
 TEST(RoomWish, CannotSayThatAllTasksAreToBeWithinOneDomain) {
@@ -109,7 +114,7 @@ TEST(RoomWish, CannotSayThatAllTasksAreToBeWithinOneDomain) {
 }
 
 TEST(RoomGiven, BecomesAPlaceForEachTask) {
-  const Job job = job_of(elastic());
+  const Job job = job_with_tasks(elastic());
   const RoomGiven given{.places = {{.task = "worker-0", .node = "n2", .devices = {1}},
                                    {.task = "launcher", .node = "n1"},
                                    {.task = "worker-1", .node = "n2", .devices = {0}}},
@@ -126,7 +131,7 @@ TEST(RoomGiven, BecomesAPlaceForEachTask) {
 }
 
 TEST(RoomGiven, MustBeWhatWasAskedFor) {
-  const Job job = job_of(elastic());
+  const Job job = job_with_tasks(elastic());
   const RoomGiven all{.places = {{.task = "launcher", .node = "n1"},
                                  {.task = "worker-0", .node = "n1"},
                                  {.task = "worker-1", .node = "n2"}},

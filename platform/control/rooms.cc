@@ -33,7 +33,7 @@ Gang next_gang(const Job& job) {
   return {job.id, job.attempt + 1};
 }
 
-std::string text_of(const Error& error) {
+std::string refusal_text(const Error& error) {
   std::string text = error.what;
   for (const base::Fault& fault : error.faults) {
     text += "; " + (fault.field.empty() ? "" : fault.field + ": ") + fault.what;
@@ -178,7 +178,7 @@ void Controller::room_given(Entry& entry, const RoomGiven& given) {
 }
 
 void Controller::room_refused(Entry& entry, const Error& error) {
-  fail(entry, {.cause = text_of(error), .advice = error.advice});
+  fail(entry, {.cause = refusal_text(error), .advice = error.advice});
   finish(entry, Phase::kFailed);
 }
 

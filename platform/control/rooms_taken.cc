@@ -21,14 +21,14 @@ using job::TaskPhase;
 namespace {
 
 /// Its first line, with the node that was lost where that does not name it.
-std::string cause_of(const RoomTaken& taken) {
+std::string first_line_of(const RoomTaken& taken) {
   const std::string what = taken.what.substr(0, taken.what.find('\n'));
   const bool names_it = taken.node.empty() || what.find(taken.node) != std::string::npos;
   return names_it ? what : what + " (node " + taken.node + ")";
 }
 
 /// The lines behind it: what was printed on the node.
-std::vector<std::string> lines_of(const RoomTaken& taken) {
+std::vector<std::string> printed_lines(const RoomTaken& taken) {
   std::vector<std::string> lines;
   std::istringstream text(taken.what);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
@@ -42,7 +42,7 @@ bool was_begun(const Job& job) {
 }
 
 /// Whom the loss of the room is put down to: who was on the node that failed, else who decides.
-Task culprit_of(const Job& job, const RoomTaken& taken) {
+Task culprit_task(const Job& job, const RoomTaken& taken) {
   const auto there = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
     return !taken.node.empty() && task.node == taken.node;
   });
@@ -90,7 +90,7 @@ void Controller::room_taken(Entry& entry, const RoomTaken& taken) {
 void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
   Job& job = entry.job;
   Run& run = *entry.run;
-  const std::string cause = cause_of(taken);
+  const std::string cause = first_line_of(taken);
   switch (taken.why) {
     case RoomTaken::Why::kEvicted:
       run.goes_whole = true;
@@ -115,9 +115,9 @@ void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
       run.retries_by_rules_alone = true;
       break;
   }
-  run.culprit = culprit_of(job, taken);
+  run.culprit = culprit_task(job, taken);
   run.culprit_lines = last_lines(parts_.engine, engine_gang(job), *run.culprit);
-  std::vector<std::string> lines = lines_of(taken);
+  std::vector<std::string> lines = printed_lines(taken);
   if (lines.empty()) lines = failure_of(*run.culprit, run.culprit_lines).last_lines;
   fail(entry, {.task = run.culprit->name,
                .cause = cause,
@@ -130,7 +130,7 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
   Job& job = entry.job;
   ++job.attempt;
   entry.seeking.was_taken = true;
-  const std::string cause = cause_of(taken);
+  const std::string cause = first_line_of(taken);
   switch (taken.why) {
     case RoomTaken::Why::kEvicted:
       return wait_for_another_room(entry, taken, {});
@@ -147,15 +147,15 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
     case RoomTaken::Why::kFailed:
       break;
   }
-  fail(entry, {.cause = cause, .advice = taken.advice, .last_lines = lines_of(taken)});
+  fail(entry, {.cause = cause, .advice = taken.advice, .last_lines = printed_lines(taken)});
   finish(entry, Phase::kFailed);
 }
 
 void Controller::wait_for_another_room(Entry& entry, const RoomTaken& taken,
                                        std::chrono::milliseconds delay) {
   Job& job = entry.job;
-  job.reason = cause_of(taken) + "; " + asking_reason();
-  job.reason_details = lines_of(taken);
+  job.reason = first_line_of(taken) + "; " + asking_reason();
+  job.reason_details = printed_lines(taken);
   if (!taken.advice.empty()) job.reason_details.push_back(taken.advice);
   job.may_start.reset();
   note(job, job.reason);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "control/is_one_of.h"
 #include "job/checker.h"
 #include "job/slurm_account.h"
 
@@ -12,10 +13,6 @@ namespace {
 
 using base::Error;
 using job::in_quotes;
-
-bool is_one_of(const std::vector<std::string>& allowed, const std::string& name) {
-  return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
-}
 
 std::string instead_of_own(const std::string& project, const std::string& own) {
   if (own.empty()) return "project " + in_quotes(project) + " has none of its own; leave it out";
@@ -34,14 +31,14 @@ base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolic
   const std::string& account = spec.slurm.account;
   const std::string own =
       job::slurm_account_of(spec.project, policy.accounts, policy.default_account);
-  if (!account.empty() && account != own && !is_one_of(policy.job_accounts, account)) {
+  if (!account.empty() && account != own && !is_one_of(account, policy.job_accounts)) {
     error.faults.push_back({.field = "slurm.account",
                             .what = "the account " + in_quotes(account) + " may not be charged; " +
                                     instead_of_own(spec.project, own)});
   }
   if (!spec.slurm.reservation.empty()) {
     for (const std::string& name : base::split(spec.slurm.reservation, ',')) {
-      if (is_one_of(policy.job_reservations, name)) continue;
+      if (is_one_of(name, policy.job_reservations)) continue;
       error.faults.push_back(
           {.field = "slurm.reservation",
            .what = "the reservation " + in_quotes(name) + " may not be used; leave it out"});

@@ -18,7 +18,7 @@ SlurmPolicy shared() {
           .job_reservations = {"course", "maint"}};
 }
 
-job::JobSpec job_of(const std::string& project, const job::SlurmSpec& slurm) {
+job::JobSpec spec_in_slurm(const std::string& project, const job::SlurmSpec& slurm) {
   job::JobSpec spec{.name = "train", .project = project};
   spec.slurm = slurm;
   return spec;
@@ -28,7 +28,7 @@ TEST(SlurmPolicy, TheOneUserOfAServerMayNameAll) {
   SlurmPolicy policy = shared();
   policy.is_shared = false;
   EXPECT_TRUE(
-      check_slurm_policy(job_of("vision", {.account = "lab2", .reservation = "r"}), policy));
+      check_slurm_policy(spec_in_slurm("vision", {.account = "lab2", .reservation = "r"}), policy));
 }
 
 struct AccountCase {
@@ -49,30 +49,32 @@ TEST(SlurmPolicy, OfASharedServerAJobMayNameItsProjectsAccountAndThoseForAll) {
                                   {"audio", "proj-%p", false},
                                   {"vision", "LAB1", false},
                                   {"vision", "lab", false}}) {
-    EXPECT_EQ(static_cast<bool>(
-                  check_slurm_policy(job_of(each.project, {.account = each.account}), shared())),
+    EXPECT_EQ(static_cast<bool>(check_slurm_policy(
+                  spec_in_slurm(each.project, {.account = each.account}), shared())),
               each.is_allowed)
         << each.project << " " << each.account;
   }
 }
 
 TEST(SlurmPolicy, NothingThatIsNotAllowedIsHadInAListBesideWhatIs) {
-  EXPECT_TRUE(check_slurm_policy(job_of("vision", {.reservation = "maint,course"}), shared()));
+  EXPECT_TRUE(
+      check_slurm_policy(spec_in_slurm("vision", {.reservation = "maint,course"}), shared()));
   for (const char* list : {"course,root", "root,course", "course+", "cours"}) {
-    EXPECT_FALSE(check_slurm_policy(job_of("vision", {.reservation = list}), shared())) << list;
+    EXPECT_FALSE(check_slurm_policy(spec_in_slurm("vision", {.reservation = list}), shared()))
+        << list;
   }
 }
 
 // What Slurm judges by the account is Slurm's to judge.
 TEST(SlurmPolicy, PartitionsQosAndFeaturesAreForSlurmToRefuse) {
   EXPECT_TRUE(check_slurm_policy(
-      job_of("vision", {.partition = "gpu", .qos = "high", .constraint = "a100"}),
+      spec_in_slurm("vision", {.partition = "gpu", .qos = "high", .constraint = "a100"}),
       {.is_shared = true}));
 }
 
 TEST(SlurmPolicy, SaysAllThatIsRefusedAtOnceAndWhatToDo) {
   const auto refused = check_slurm_policy(
-      job_of("vision", {.account = "lab2", .reservation = "root,course,night"}), shared());
+      spec_in_slurm("vision", {.account = "lab2", .reservation = "root,course,night"}), shared());
 
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kRefused);
@@ -83,8 +85,8 @@ TEST(SlurmPolicy, SaysAllThatIsRefusedAtOnceAndWhatToDo) {
                    "slurm.reservation the reservation 'night' may not be used; leave it out"}));
   EXPECT_NE(refused.error().advice.find("slurm.job_accounts"), std::string::npos);
 
-  EXPECT_EQ(base::faults_of(
-                check_slurm_policy(job_of("vision", {.account = "lab2"}), {.is_shared = true})),
+  EXPECT_EQ(base::faults_of(check_slurm_policy(spec_in_slurm("vision", {.account = "lab2"}),
+                                               {.is_shared = true})),
             Texts{"slurm.account the account 'lab2' may not be charged; project 'vision' has none "
                   "of its own; leave it out"});
 }

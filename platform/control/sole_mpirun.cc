@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "control/is_one_of.h"
 #include "launch/program.h"
 
 namespace muster::control {
 
 namespace {
 
-using Words = std::vector<std::string>;
+using Argv = std::vector<std::string>;
 
 // What a shell does more with than to run one command.
 constexpr std::string_view kShellSyntax = "|&;<>()$`\\*?[]#~!{}\n'\"";
@@ -42,18 +43,13 @@ constexpr std::array<std::string_view, 6> kPlacingVariables{"OMPI_MCA_rmaps",
                                                             "HYDRA_",
                                                             "I_MPI_"};
 
-template <size_t kSize>
-bool is_one_of(std::string_view word, const std::array<std::string_view, kSize>& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-std::string_view name_of(std::string_view program) {
+std::string_view file_name_of(std::string_view program) {
   return program.substr(program.rfind('/') + 1);
 }
 
 /// mpirun.openmpi, mpiexec.hydra: as distributions have them.
 bool is_mpirun(std::string_view program) {
-  const std::string_view name = name_of(program);
+  const std::string_view name = file_name_of(program);
   constexpr std::array<std::string_view, 4> kNames{"mpirun", "mpiexec", "orterun", "prterun"};
   return is_one_of(name.substr(0, name.find('.')), kNames);
 }
@@ -64,8 +60,8 @@ std::string_view option_in(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-Words split(std::string_view text) {
-  Words words;
+Argv split(std::string_view text) {
+  Argv words;
   while (true) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
     if (text.empty()) return words;
@@ -76,15 +72,16 @@ Words split(std::string_view text) {
 }
 
 /// The words of `sh -c 'exec mpirun ...'`, where a shell would run just that.
-Words without_shell(Words argv) {
-  const bool is_shell = argv.size() == 3 && is_one_of(name_of(argv[0]), kShells) && argv[1] == "-c";
+Argv without_shell(Argv argv) {
+  const bool is_shell =
+      argv.size() == 3 && is_one_of(file_name_of(argv[0]), kShells) && argv[1] == "-c";
   if (!is_shell || argv[2].find_first_of(kShellSyntax) != std::string::npos) return argv;
-  Words words = split(argv[2]);
+  Argv words = split(argv[2]);
   if (!words.empty() && words.front() == "exec") words.erase(words.begin());
   return words;
 }
 
-bool says_where(const Words& argv, size_t at) {
+bool says_where(const Argv& argv, size_t at) {
   const std::string_view option = option_in(argv[at]);
   if (option.empty()) return false;
   const std::string_view value = at + 1 < argv.size() ? argv[at + 1] : std::string_view();
@@ -112,7 +109,7 @@ std::optional<int> number_in(std::string_view text) {
 
 /// Of words in front of the program and behind it alike: whatever looks as if it said so twice is
 /// taken to say nothing.
-std::optional<int> ranks_in(const Words& argv) {
+std::optional<int> ranks_in(const Argv& argv) {
   std::optional<int> ranks;
   for (size_t i = 1; i + 1 < argv.size(); ++i) {
     if (!is_one_of(option_in(argv[i]), kRanks)) continue;
@@ -127,7 +124,7 @@ std::optional<int> ranks_in(const Words& argv) {
 
 std::optional<SoleMpirun> sole_mpirun(const job::JobSpec& spec) {
   if (spec.kind != job::Kind::kMpi || !spec.replaces_entrypoint) return std::nullopt;
-  const Words argv = without_shell(launch::program_of(spec, job::Role::kLauncher, {}));
+  const Argv argv = without_shell(launch::program_of(spec, job::Role::kLauncher, {}));
   if (argv.empty() || !is_mpirun(argv.front())) return std::nullopt;
   SoleMpirun found{.ranks = ranks_in(argv)};
   // Several programs in one world: mpirun -np 1 a : -np 3 b.

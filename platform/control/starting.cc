@@ -48,7 +48,7 @@ std::vector<std::string> nodes_of(const Job& job) {
   return {nodes.begin(), nodes.end()};
 }
 
-std::vector<std::string> names_of(const std::vector<engine::Node>& nodes) {
+std::vector<std::string> node_names(const std::vector<engine::Node>& nodes) {
   std::vector<std::string> names;
   for (const engine::Node& node : nodes) names.push_back(node.name);
   return names;
@@ -119,7 +119,7 @@ Result<launch::Site> Controller::site_with_secrets(const Job& job, const Run& ru
 
 Result<launch::GangPlan> Controller::plan_of(Job& job, Run& run) {
   // Those who join later may come to any node.
-  if (run.can_grow) run.reach = parts_.engine.reach(names_of(nodes_));
+  if (run.can_grow) run.reach = parts_.engine.reach(node_names(nodes_));
   MUSTER_TRY(launch::Site site, site_with_secrets(job, run));
   if (job.spec.kind == job::Kind::kMpi) {
     MUSTER_TRY(job.launch, launch::choose_launch(job, site));

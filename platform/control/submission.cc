@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "control/unknown_name.h"
 #include "job/role_specs.h"
 #include "job/validate.h"
 #include "launch/plan.h"
@@ -16,13 +17,9 @@ using job::Role;
 
 namespace {
 
-std::string in_quotes(const std::string& name) {
-  return "'" + name + "'";
-}
-
 Error name_taken(const std::string& name) {
   return {.code = ErrorCode::kConflict,
-          .what = "there is a job " + in_quotes(name) + " already",
+          .what = "there is a job " + name_in_quotes(name) + " already",
           .advice = "choose another name, or remove it: muster delete " + name};
 }
 
@@ -59,7 +56,7 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
   MUSTER_CHECK(projects_.find(spec.project));
   if (projects_.has_children(spec.project)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "project " + in_quotes(spec.project) +
+                 .what = "project " + name_in_quotes(spec.project) +
                          " has projects below it, and jobs "
                          "belong to those",
                  .advice = "muster project list shows them"};
@@ -74,13 +71,14 @@ Result<void> Controller::check_submission(const job::JobSpec& spec) const {
 }
 
 Result<void> Controller::check_secrets(const job::JobSpec& spec) const {
-  Error error{.code = ErrorCode::kNotFound,
-              .what = "project " + in_quotes(spec.project) + " has not all of the job's secrets",
-              .advice = "muster secret set NAME --project " + spec.project + " adds one"};
+  Error error{
+      .code = ErrorCode::kNotFound,
+      .what = "project " + name_in_quotes(spec.project) + " has not all of the job's secrets",
+      .advice = "muster secret set NAME --project " + spec.project + " adds one"};
   const auto look_for = [&](const std::string& name, std::string field) {
     if (parts_.accounts != nullptr && parts_.accounts->has_secret(spec.project, name)) return;
     error.faults.push_back(
-        {.field = std::move(field), .what = "there is no secret " + in_quotes(name)});
+        {.field = std::move(field), .what = "there is no secret " + name_in_quotes(name)});
   };
   for (size_t i = 0; i < spec.secrets.size(); ++i) {
     look_for(spec.secrets[i].name, "secrets[" + std::to_string(i) + "].name");
@@ -102,7 +100,7 @@ Result<void> Controller::check_trees(const job::JobSpec& spec) const {
     if (site_.has_tree && site_.has_tree(spec.project, volume.source)) continue;
     return Error{.code = ErrorCode::kNotFound,
                  .what = "the files for " + volume.target + " are not in project " +
-                         in_quotes(spec.project) + ": there is no tree " + volume.source,
+                         name_in_quotes(spec.project) + ": there is no tree " + volume.source,
                  .advice = "send them again"};
   }
   return {};
@@ -114,7 +112,8 @@ Result<void> Controller::check_images(const job::JobSpec& spec) const {
     if (!launch::image_of(spec, task.role).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
                  .what = "nothing says which image " + task.name + " of job " +
-                         in_quotes(spec.name) + " runs in, and this server's tasks are containers",
+                         name_in_quotes(spec.name) +
+                         " runs in, and this server's tasks are containers",
                  .advice = "name one: --image NAME"};
   }
   return {};
@@ -131,10 +130,10 @@ Result<void> Controller::check_programs(const job::JobSpec& spec) const {
     const bool only_answers = spec.kind == job::Kind::kMpi && task.role == Role::kWorker;
     if (only_answers || !launch::program_of(spec, task.role, site_.images).empty()) continue;
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "nothing says what " + task.name + " of job " + in_quotes(spec.name) +
+                 .what = "nothing says what " + task.name + " of job " + name_in_quotes(spec.name) +
                          " runs: there is no command, and this server's engine runs no images, so "
                          "it cannot look into " +
-                         in_quotes(launch::image_of(spec, task.role)),
+                         name_in_quotes(launch::image_of(spec, task.role)),
                  .advice =
                      "say a command, or have the administrator name what stands in for that "
                      "image (images in the server's configuration)"};

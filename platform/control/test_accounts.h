@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/fake_random.h"
 #include "base/test_faults.h"
 #include "control/accounts.h"
 #include "control/test_parts.h"

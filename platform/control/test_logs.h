@@ -1,6 +1,7 @@
-// For tests: an engine whose tasks print what a test says, frame by frame.
+// For tests: frames of logs, and an engine whose tasks print what a test says, frame by frame.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,10 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "control/test_parts.h"
 #include "engine/log_frame.h"
+#include "job/log_record.h"
 
 namespace muster::control {
+
+inline constexpr base::Time kFirstFrame{std::chrono::seconds(1'700'000'000)};
+
+inline engine::LogFrame frame_of(std::string bytes, job::LogStream stream = job::LogStream::kOutput,
+                                 int second = 0) {
+  return {.time = kFirstFrame + std::chrono::seconds(second),
+          .stream = stream,
+          .bytes = std::move(bytes)};
+}
 
 /// Logs that grow frame by frame, as shims write them.
 class GrowingLogs : public LastingEngine {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fake_random.h"
 #include "control/controller.h"
 #include "engine/fake_engine.h"
 #include "job/project.h"
@@ -97,8 +98,9 @@ inline job::JobSpec mpi(const std::string& name, const std::string& project, int
   return spec;
 }
 
-inline job::Project project_of(const std::string& name, int64_t gpus) {
-  return {.name = name, .quota = {.deserved = {.gpu_milli = gpus * 1000}}};
+inline job::Project project_of(const std::string& name, int64_t gpus,
+                               const std::string& parent = "") {
+  return {.name = name, .parent = parent, .quota = {.deserved = {.gpu_milli = gpus * 1000}}};
 }
 
 /// A server with a store and one node of two GPUs.

@@ -12,6 +12,8 @@
 
 namespace muster::control {
 
+inline const job::ExitStatus kKilled{.signal = 9};
+
 class Resizing : public WithAccounts {
  protected:
   Resizing() {

@@ -8,8 +8,8 @@ base::Error unknown_name(const std::string& kind, const std::string& name,
                          const std::vector<std::string>& known, const std::string& otherwise) {
   const std::string near = base::nearest(name, known);
   return {.code = base::ErrorCode::kNotFound,
-          .what = "there is no " + kind + " '" + name + "'",
-          .advice = near.empty() ? otherwise : "did you mean '" + near + "'?"};
+          .what = "there is no " + kind + " " + name_in_quotes(name),
+          .advice = near.empty() ? otherwise : "did you mean " + name_in_quotes(near) + "?"};
 }
 
 }  // namespace muster::control

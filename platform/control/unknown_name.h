@@ -1,4 +1,4 @@
-// The answer to a name that stands for nothing: with the nearest that does.
+// Names in sentences, and the error for an unknown name, which suggests the nearest known one.
 //
 // Pure.
 #pragma once
@@ -9,6 +9,11 @@
 #include "base/error.h"
 
 namespace muster::control {
+
+/// The whole name, as it is; job::in_quotes() shortens a long one and replaces what is not text.
+inline std::string name_in_quotes(const std::string& name) {
+  return "'" + name + "'";
+}
 
 /// kNotFound. `kind`: "job"; `otherwise`: what to do where no known name is near.
 base::Error unknown_name(const std::string& kind, const std::string& name,

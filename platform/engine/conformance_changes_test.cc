@@ -2,9 +2,10 @@
 #include "engine/conformance.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 using launch::FileChange;
 using launch::PlannedFile;

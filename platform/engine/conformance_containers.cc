@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string variable(const char* name) {
+std::string required_variable(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr) {
     ADD_FAILURE() << name << " is not set: run this by tests/containers_engine.py";
@@ -91,11 +91,11 @@ class Clearing {
 }  // namespace
 
 std::string test_socket() {
-  return variable("MUSTER_DOCKER_SOCKET");
+  return required_variable("MUSTER_DOCKER_SOCKET");
 }
 
 std::string test_image() {
-  return variable("MUSTER_TEST_IMAGE");
+  return required_variable("MUSTER_TEST_IMAGE");
 }
 
 std::string test_owner(const fs::path& jobs_folder) {

@@ -10,7 +10,7 @@ namespace muster::engine {
 namespace {
 
 /// A program, and what came of it.
-struct Heard {
+struct HeardExec {
   std::string output;
   std::string error;
   std::optional<job::ExitStatus> status;
@@ -36,7 +36,7 @@ class ExecConformance : public Conformance {
     wait_for_output("main");
   }
 
-  Result<std::unique_ptr<Exec>> exec(const ExecPlan& plan, Heard& heard) {
+  Result<std::unique_ptr<Exec>> exec(const ExecPlan& plan, HeardExec& heard) {
     return bench_->engine().exec(gang_, "main", plan,
                                  {.on_output =
                                       [&heard](std::string_view bytes, bool is_error) {
@@ -50,14 +50,14 @@ class ExecConformance : public Conformance {
                                       }});
   }
 
-  void begin(const ExecPlan& plan, Heard& heard) {
+  void begin(const ExecPlan& plan, HeardExec& heard) {
     auto started = exec(plan, heard);
     ASSERT_TRUE(started) << started.error().to_string();
     heard.exec = *std::move(started);
   }
 
   /// Whether it runs, however late that is known. Its output is held back.
-  Result<void> how_it_begins(const ExecPlan& plan, Heard& heard) {
+  Result<void> how_it_begins(const ExecPlan& plan, HeardExec& heard) {
     MUSTER_TRY(heard.exec, exec(plan, heard));
     heard.exec->pause(true);
     const auto told = std::make_shared<std::optional<Result<void>>>();
@@ -66,12 +66,12 @@ class ExecConformance : public Conformance {
     return told->value_or(base::Error{.code = base::ErrorCode::kTimeout, .what = "never told"});
   }
 
-  void wait_for_exit(const Heard& heard) {
+  void wait_for_exit(const HeardExec& heard) {
     bench_->wait_until([&] { return heard.status.has_value(); });
     ASSERT_TRUE(heard.status) << "it never ended; so far: " << heard.output << heard.error;
   }
 
-  void wait_for(const Heard& heard, const std::string& text) {
+  void wait_for(const HeardExec& heard, const std::string& text) {
     bench_->wait_until([&] { return heard.output.find(text) != std::string::npos; });
     ASSERT_NE(heard.output.find(text), std::string::npos) << heard.output << heard.error;
   }
@@ -85,8 +85,8 @@ class ExecConformance : public Conformance {
     return {.argv = {"sh", "-c", text}, .environment = {}, .terminal = terminal};
   }
 
-  Heard run_shell(const std::string& text, bool terminal = false) {
-    Heard heard;
+  HeardExec run_shell(const std::string& text, bool terminal = false) {
+    HeardExec heard;
     begin(shell(text, terminal), heard);
     wait_for_exit(heard);
     return heard;
@@ -99,7 +99,7 @@ class ExecConformance : public Conformance {
 TEST_P(ExecConformance, TellsOutputsApartAndTheExitCode) {
   start_task();
 
-  const Heard heard = run_shell("echo out; echo err >&2; exit 3");
+  const HeardExec heard = run_shell("echo out; echo err >&2; exit 3");
 
   EXPECT_EQ(heard.output, "out\n");
   EXPECT_EQ(heard.error, "err\n");
@@ -115,7 +115,7 @@ TEST_P(ExecConformance, TellsTheSignalThatEndedTheProgram) {
 
 TEST_P(ExecConformance, RunsInTheTasksPlaceWithItsEnvironment) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   begin({.argv = {"sh", "-c", "echo $SECRET/$EXTRA/$PATH; pwd; hostname"},
          .environment = {{"EXTRA", "more"}, {"PATH", "/bin:/usr/bin"}}},
         heard);
@@ -130,7 +130,7 @@ TEST_P(ExecConformance, GivesTheProgramAllInputAndThenItsEnd) {
   start_task();
   std::string input(1 << 20, 'x');
   for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<char>(i * 7);
-  Heard heard;
+  HeardExec heard;
   begin({.argv = {"cat"}}, heard);
 
   heard.exec->write(input);
@@ -144,7 +144,7 @@ TEST_P(ExecConformance, GivesTheProgramAllInputAndThenItsEnd) {
 
 TEST_P(ExecConformance, SurvivesInputThatNobodyReads) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   begin(shell("exec 0<&-; echo closed; until [ -e $SCRATCH/go ]; do sleep 0.01; done; exit 7"),
         heard);
   wait_for(heard, "closed\n");
@@ -159,7 +159,7 @@ TEST_P(ExecConformance, SurvivesInputThatNobodyReads) {
 TEST_P(ExecConformance, TellsWhenThereIsRoomForMoreInput) {
   start_task();
   bool drained = false;
-  Heard heard;
+  HeardExec heard;
   auto started = bench_->engine().exec(
       gang_, "main", shell("read line; cat | wc -c"),
       {.on_output = [&](std::string_view bytes, bool) { heard.output += bytes; },
@@ -180,11 +180,11 @@ TEST_P(ExecConformance, TellsWhenThereIsRoomForMoreInput) {
 TEST_P(ExecConformance, HoldsOutputBackWhileItIsPaused) {
   constexpr size_t kWhole = 10 << 20;
   start_task();
-  Heard heard;
+  HeardExec heard;
   begin(shell("head -c " + std::to_string(kWhole) + " /dev/zero"), heard);
   heard.exec->pause(true);
   const size_t before = heard.output.size();
-  Heard other;
+  HeardExec other;
   begin(shell("echo meanwhile"), other);
   wait_for_exit(other);
   EXPECT_EQ(heard.output.size(), before);
@@ -200,7 +200,7 @@ TEST_P(ExecConformance, GivesItATerminalOfTheSizeThatIsAskedFor) {
   ExecPlan plan = shell("stty size; test -t 0 && test -t 1 && test -t 2 && tty", true);
   plan.rows = 33;
   plan.columns = 101;
-  Heard heard;
+  HeardExec heard;
 
   begin(plan, heard);
 
@@ -212,7 +212,7 @@ TEST_P(ExecConformance, GivesItATerminalOfTheSizeThatIsAskedFor) {
 
 TEST_P(ExecConformance, TellsTheProgramThatItsTerminalHasAnotherSize) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   begin(shell("trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done", true),
         heard);
   wait_for(heard, "ready\r\n");
@@ -225,7 +225,7 @@ TEST_P(ExecConformance, TellsTheProgramThatItsTerminalHasAnotherSize) {
 
 TEST_P(ExecConformance, ItsTerminalControlsIt) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   begin(
       shell("trap 'echo interrupted; exit 4' INT; echo ready; while :; do sleep 0.01; done", true),
       heard);
@@ -240,7 +240,7 @@ TEST_P(ExecConformance, ItsTerminalControlsIt) {
 
 TEST_P(ExecConformance, EndsTheInputOfATerminal) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   begin({.argv = {"cat"}, .environment = {}, .terminal = true}, heard);
   heard.exec->write("line\n");
   wait_for(heard, "line\r\nline\r\n");
@@ -254,7 +254,8 @@ TEST_P(ExecConformance, EndsTheInputOfATerminal) {
 TEST_P(ExecConformance, LosesNothingOfALongOutputOfATerminal) {
   start_task();
 
-  const Heard heard = run_shell("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done", true);
+  const HeardExec heard =
+      run_shell("i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done", true);
 
   EXPECT_TRUE(heard.output.ends_with("\r\n19999\r\n"));
   EXPECT_EQ(std::count(heard.output.begin(), heard.output.end(), '\n'), 20'000);
@@ -262,7 +263,7 @@ TEST_P(ExecConformance, LosesNothingOfALongOutputOfATerminal) {
 
 TEST_P(ExecConformance, EndsWithTheTask) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   const std::string own = "7" + marker_;
   begin(shell("echo ready; sleep " + own), heard);
   wait_for(heard, "ready\n");
@@ -278,7 +279,7 @@ TEST_P(ExecConformance, EndsWithTheTask) {
 TEST_P(ExecConformance, EndsWhenNobodyWantsItAnyMore) {
   start_task();
   for (const bool terminal : {false, true}) {
-    Heard heard;
+    HeardExec heard;
     const std::string own = (terminal ? "8" : "9") + marker_;
     begin(shell("trap '' TERM; echo ready; sleep " + own, terminal), heard);
     wait_for(heard, "ready");
@@ -293,7 +294,7 @@ TEST_P(ExecConformance, EndsWhenNobodyWantsItAnyMore) {
 
 TEST_P(ExecConformance, KillsAProgramThatDoesNotHeedTheHangUp) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   const std::string own = "6" + marker_;
   begin(shell("trap '' HUP; echo ready; sleep " + own), heard);
   wait_for(heard, "ready");
@@ -325,7 +326,7 @@ TEST_P(ExecConformance, MayBeDroppedByItsOwnCallbacks) {
 
 TEST_P(ExecConformance, RefusesAProgramThatTheTaskDoesNotHave) {
   start_task();
-  Heard heard;
+  HeardExec heard;
 
   for (const char* name : {"no-such-program", "/no/such/program", "./none"}) {
     const std::string words = "the task has no program '" + std::string(name) + "'";
@@ -339,7 +340,7 @@ TEST_P(ExecConformance, RefusesAProgramThatTheTaskDoesNotHave) {
 
 TEST_P(ExecConformance, TellsThatItHasBegunAlsoWhileItIsPaused) {
   start_task();
-  Heard heard;
+  HeardExec heard;
 
   ASSERT_TRUE(how_it_begins(shell("echo begun"), heard));
   EXPECT_EQ(heard.output, "");
@@ -351,7 +352,7 @@ TEST_P(ExecConformance, TellsThatItHasBegunAlsoWhileItIsPaused) {
 
 TEST_P(ExecConformance, AProgramThatNobodyAskedWhetherItBeganEndsInstead) {
   start_task();
-  Heard heard;
+  HeardExec heard;
   auto started = exec({.argv = {"no-such-program"}}, heard);
   if (!started) return;  // it was known at once
 
@@ -362,7 +363,7 @@ TEST_P(ExecConformance, AProgramThatNobodyAskedWhetherItBeganEndsInstead) {
 }
 
 TEST_P(ExecConformance, RefusesATaskThatDoesNotRun) {
-  Heard heard;
+  HeardExec heard;
   EXPECT_EQ(exec({.argv = {"true"}}, heard).error().code, base::ErrorCode::kConflict);
   run(script("true"));
 
@@ -390,7 +391,7 @@ TEST_P(ExecConformance, LeavesNoDescriptorAndNoProcessBehind) {
 TEST_P(ExecConformance, HandsOnlyItsThreeDescriptorsDown) {
   start_task();
 
-  const Heard heard = run_shell("ls /proc/self/fd");
+  const HeardExec heard = run_shell("ls /proc/self/fd");
 
   EXPECT_EQ(heard.output, "0\n1\n2\n3\n");  // 3: the folder that ls reads
 }

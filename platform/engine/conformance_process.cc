@@ -19,7 +19,7 @@ std::unique_ptr<Engine> make_engine(base::EventLoop& loop, BenchOptions options)
   return std::make_unique<ProcessEngine>(loop, std::move(how));
 }
 
-Ground ground(std::string name, Sandbox sandbox) {
+Ground process_ground(std::string name, Sandbox sandbox) {
   Ground made{.name = std::move(name), .sandbox = sandbox};
   made.make_engine = make_engine;
   made.placed = [](TaskPlan plan, const std::filesystem::path&) { return plan; };
@@ -31,8 +31,8 @@ Ground ground(std::string name, Sandbox sandbox) {
 }  // namespace
 
 std::vector<Ground> grounds() {
-  return {ground("ProcessSandboxed", Sandbox::kBubblewrap),
-          ground("ProcessUnsandboxed", Sandbox::kNone)};
+  return {process_ground("ProcessSandboxed", Sandbox::kBubblewrap),
+          process_ground("ProcessUnsandboxed", Sandbox::kNone)};
 }
 
 }  // namespace muster::engine

@@ -25,7 +25,7 @@ using slurm::SlurmEngineOptions;
 
 namespace {
 
-std::string variable(const char* name) {
+std::string variable_or_empty(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -56,7 +56,7 @@ std::vector<uint64_t> jobs_of(const std::string& owner, const std::vector<Listed
   return ids;
 }
 
-Ground ground(std::string name, Sharing sharing) {
+Ground slurm_ground(std::string name, Sharing sharing) {
   Ground made{.name = std::move(name)};
   made.make_engine = [sharing](base::EventLoop& loop, BenchOptions options) {
     auto engine = SlurmEngine::open(loop, test_options(std::move(options), sharing));
@@ -84,14 +84,14 @@ std::string test_owner(const fs::path& jobs_folder) {
 }
 
 SlurmEngineOptions test_options(BenchOptions options, Sharing sharing) {
-  if (variable("SLURM_CONF").empty()) {
+  if (variable_or_empty("SLURM_CONF").empty()) {
     ADD_FAILURE() << "SLURM_CONF is not set: run this by tests/slurm_engine.py";
   }
   SlurmEngineOptions how;
   how.folder = options.folder;
   how.programs = fs::path(MUSTER_SHIM).parent_path();
   how.owner = test_owner(options.folder);
-  how.rest = variable("MUSTER_SLURM_REST");
+  how.rest = variable_or_empty("MUSTER_SLURM_REST");
   how.callback_bind = "127.0.0.1";
   how.callback_hosts = {"127.0.0.1"};
   how.sharing = sharing;
@@ -110,7 +110,7 @@ SlurmEngineOptions test_options(BenchOptions options, Sharing sharing) {
 void clear_slurm(const fs::path& jobs_folder) {
   base::EventLoop loop;
   SlurmEngineOptions how;
-  how.rest = variable("MUSTER_SLURM_REST");
+  how.rest = variable_or_empty("MUSTER_SLURM_REST");
   auto client = slurm::open_client(loop, how);
   ASSERT_TRUE(client) << client.error().to_string();
   const std::string owner = test_owner(jobs_folder);
@@ -141,7 +141,7 @@ void clear_slurm(const fs::path& jobs_folder) {
 void tell_cluster(const std::string& what) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = variable("MUSTER_ENGINE_CONTROL");
+  const std::string path = variable_or_empty("MUSTER_ENGINE_CONTROL");
   ASSERT_TRUE(!path.empty() && path.size() < sizeof address.sun_path) << path;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -158,7 +158,8 @@ void tell_cluster(const std::string& what) {
 }
 
 std::vector<Ground> grounds() {
-  return {ground("SlurmShared", Sharing::kAuto), ground("SlurmNotShared", Sharing::kNo)};
+  return {slurm_ground("SlurmShared", Sharing::kAuto),
+          slurm_ground("SlurmNotShared", Sharing::kNo)};
 }
 
 }  // namespace muster::engine

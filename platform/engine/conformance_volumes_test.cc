@@ -6,9 +6,10 @@
 #include "engine/conformance.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 using job::Volume;
 

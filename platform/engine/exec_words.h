@@ -6,9 +6,17 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
 #include "engine/engine.h"
 
 namespace muster::engine {
+
+/// No program can be run in the task, and nobody can sit before it.
+inline base::Error not_running(const std::string& task) {
+  return {.code = base::ErrorCode::kConflict,
+          .what = "task " + task + " does not run",
+          .advice = "programs can be run in tasks that run"};
+}
 
 /// Said to whoever sits before a program and has read too slowly.
 inline std::string left_out_text(uint64_t bytes) {

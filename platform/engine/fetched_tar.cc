@@ -26,7 +26,7 @@ using base::UniqueFd;
 
 namespace {
 
-constexpr size_t kPiece = 256 << 10;
+constexpr size_t kFetchPiece = 256 << 10;
 constexpr size_t kTarBlock = 512;
 
 /// A file without a name on the disk of `folder`.
@@ -64,7 +64,7 @@ Result<void> FetchedTar::take(std::string_view piece) {
 
 Result<void> FetchedTar::unpack_into(const fs::path& folder) {
   if (::lseek(file_.get(), 0, SEEK_SET) < 0) return base::system_error("cannot read back", errno);
-  std::string buffer(kPiece, '\0');
+  std::string buffer(kFetchPiece, '\0');
   const std::string root = root_of_tar();
   bool begun = false;
   const auto read = [&]() -> Result<std::string_view> {

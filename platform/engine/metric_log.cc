@@ -20,13 +20,13 @@ constexpr std::string_view kBetween = " ,\t\r\n";
 
 // Nobody but a shim writes the file, and it keeps it shorter; but where tasks have no sandbox they
 // could, and a reader must not take their word for its memory.
-constexpr int64_t kMostAtOnce = 2 * kMaxMetricLog;
+constexpr int64_t kMostReadAtOnce = 2 * kMaxMetricLog;
 
 // Holds the time of the last line, which no line of another file has at the same place.
 constexpr size_t kRemembered = 256;
 
 /// The next word of `text`, taken from its front; empty at its end.
-std::string_view take_word(std::string_view& text) {
+std::string_view take_field(std::string_view& text) {
   const size_t begin = text.find_first_not_of(kBetween);
   if (begin == std::string_view::npos) return text = {};
   text.remove_prefix(begin);
@@ -37,7 +37,7 @@ std::string_view take_word(std::string_view& text) {
 }
 
 /// As from_chars reads it: the same in every locale.
-std::optional<double> value_of(std::string_view text) {
+std::optional<double> decimal_of(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -50,13 +50,13 @@ bool take_value(std::string_view word, MetricSample& sample) {
   if (equals == std::string_view::npos || !job::is_metric_name(word.substr(0, equals))) {
     return false;
   }
-  const auto value = value_of(word.substr(equals + 1));
+  const auto value = decimal_of(word.substr(equals + 1));
   if (!value) return false;
   if (std::isfinite(*value)) sample.values.emplace_back(word.substr(0, equals), *value);
   return true;
 }
 
-void append(std::string& out, double value) {
+void append_decimal(std::string& out, double value) {
   std::array<char, 32> digits{};
   const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   out.append(digits.data(), written.ptr);
@@ -80,7 +80,7 @@ struct Piece {
 
 base::Result<Piece> read_from(int file, int64_t offset, int64_t most) {
   const int64_t left = std::max(::lseek(file, 0, SEEK_END) - offset, int64_t{0});
-  most = std::min(most, kMostAtOnce);
+  most = std::min(most, kMostReadAtOnce);
   Piece piece{.text = std::string(static_cast<size_t>(std::min(left, most)), '\0'),
               .more = left > most};
   const ssize_t count = ::pread(file, piece.text.data(), piece.text.size(), offset);
@@ -96,23 +96,23 @@ std::string encode_sample(const MetricSample& sample) {
   line += sample.rank ? " " + std::to_string(*sample.rank) : " -";
   for (const auto& [name, value] : sample.values) {
     line.append(" ").append(name).append("=");
-    append(line, value);
+    append_decimal(line, value);
   }
   return line + "\n";
 }
 
 std::optional<MetricSample> decode_sample(std::string_view line) {
-  const auto time = base::number_of<int64_t>(take_word(line));
+  const auto time = base::number_of<int64_t>(take_field(line));
   if (!time) return std::nullopt;
   MetricSample sample{
       .time = base::Time(std::chrono::nanoseconds(*time)), .rank = {}, .values = {}};
-  const std::string_view rank = take_word(line);
+  const std::string_view rank = take_field(line);
   if (rank != "-") {
     sample.rank = base::number_of<int>(rank);
     if (!sample.rank) return std::nullopt;
   }
   while (true) {
-    const std::string_view word = take_word(line);
+    const std::string_view word = take_field(line);
     if (word.empty()) return sample;
     if (!take_value(word, sample)) return std::nullopt;
   }
@@ -122,7 +122,7 @@ std::optional<MetricSample> reported_sample(std::string_view text, base::Time no
   MetricSample sample{.time = now, .rank = {}, .values = {}};
   bool said_something = false;
   while (true) {
-    const std::string_view word = take_word(text);
+    const std::string_view word = take_field(text);
     if (word.empty()) break;
     if (word.starts_with("rank=")) {
       sample.rank = base::number_of<int>(word.substr(5));

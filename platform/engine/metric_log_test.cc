@@ -4,21 +4,13 @@
 #include <stdlib.h>
 
 #include "base/files.h"
+#include "engine/test_metrics.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
 
-using Values = std::vector<std::pair<std::string, double>>;
-
-base::Time at(int64_t seconds) {
-  return base::Time(std::chrono::seconds(seconds));
-}
-
-MetricSample loss(int64_t second, double value) {
-  return {.time = at(second), .rank = {}, .values = {{"loss", value}}};
-}
+namespace {
 
 class MetricFile : public testing::Test {
  protected:
@@ -33,7 +25,7 @@ class MetricFile : public testing::Test {
 
   static std::string lines(int64_t first, int64_t end) {
     std::string text;
-    for (int64_t i = first; i < end; ++i) text += encode_sample(loss(i, static_cast<double>(i)));
+    for (int64_t i = first; i < end; ++i) text += encode_sample(loss_at(i, static_cast<double>(i)));
     return text;
   }
 
@@ -42,7 +34,7 @@ class MetricFile : public testing::Test {
 
 TEST(MetricSample, IsReadBackAsItWas) {
   const MetricSample samples[] = {
-      {.time = at(1), .rank = 3, .values = {{"loss", 0.1}, {"epoch", 3}, {"tiny", 5e-324}}},
+      {.time = at_second(1), .rank = 3, .values = {{"loss", 0.1}, {"epoch", 3}, {"tiny", 5e-324}}},
       {.time = base::Time(std::chrono::nanoseconds(1769861696123456789)),
        .rank = {},
        .values = {{"cpu_percent", 93.25}, {"x", -1e300}}},
@@ -67,7 +59,7 @@ TEST(ReportedSample, TakesNamesAndNumbersAndTheRank) {
   const struct {
     const char* text;
     std::optional<int> rank;
-    Values values;
+    MetricValues values;
   } rows[] = {
       {"loss=0.183", {}, {{"loss", 0.183}}},
       {"epoch=3 epochs=10 rank=1", 1, {{"epoch", 3}, {"epochs", 10}}},
@@ -76,10 +68,11 @@ TEST(ReportedSample, TakesNamesAndNumbersAndTheRank) {
       {"loss=nan", {}, {}},
   };
   for (const auto& row : rows) {
-    const auto sample = reported_sample(row.text, at(5));
+    const auto sample = reported_sample(row.text, at_second(5));
 
     ASSERT_TRUE(sample) << row.text;
-    EXPECT_EQ(*sample, (MetricSample{.time = at(5), .rank = row.rank, .values = row.values}));
+    EXPECT_EQ(*sample,
+              (MetricSample{.time = at_second(5), .rank = row.rank, .values = row.values}));
   }
 }
 
@@ -87,7 +80,7 @@ TEST(ReportedSample, IsNotMadeOfAnythingElse) {
   for (const char* text :
        {"", " ", "loss", "loss=", "loss=low", "loss=1 and more", "rank=1", "rank=-1 a=1",
         "rank=x a=1", "0loss=1", "loss=1.5.2", "lo\x1bss=1", "loss=1;epoch=2"}) {
-    EXPECT_FALSE(reported_sample(text, at(5))) << text;
+    EXPECT_FALSE(reported_sample(text, at_second(5))) << text;
   }
 }
 
@@ -110,7 +103,7 @@ TEST_F(MetricFile, GivesWhatCameSinceTheLastCall) {
 
   const auto read = reader.read();
 
-  EXPECT_EQ(read->samples, std::vector<MetricSample>{loss(2, 2)});
+  EXPECT_EQ(read->samples, std::vector<MetricSample>{loss_at(2, 2)});
   EXPECT_FALSE(read->anew);
 }
 
@@ -146,7 +139,7 @@ TEST_F(MetricFile, SkipsWhatIsNoSample) {
   MetricReader reader(file());
   put(lines(0, 1) + "nonsense\n\n" + std::string(5000, 'x') + "\n" + lines(1, 2));
 
-  EXPECT_EQ(reader.read()->samples, (std::vector<MetricSample>{loss(0, 0), loss(1, 1)}));
+  EXPECT_EQ(reader.read()->samples, (std::vector<MetricSample>{loss_at(0, 0), loss_at(1, 1)}));
 }
 
 TEST_F(MetricFile, OfAStrangersMakingTakesNoMoreMemoryThanItsBound) {

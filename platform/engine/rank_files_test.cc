@@ -9,9 +9,10 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 TEST(RankFiles, SayWhichRanksHaveSignedInAndHowManyTheyAre) {
   const base::TestFolder folder;

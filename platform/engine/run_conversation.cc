@@ -10,7 +10,7 @@ namespace muster::engine {
 namespace {
 
 constexpr int kNotRun = 127;
-constexpr size_t kKeptWords = 400;
+constexpr size_t kKeptFarEndWords = 400;
 /// Of a connection that breaks though the task may go on.
 constexpr std::chrono::seconds kPatience{3};
 
@@ -87,7 +87,7 @@ void RunConversation::take(std::string_view bytes) {
 }
 
 void RunConversation::hear_words(std::string_view words) {
-  words_ += words.substr(0, kKeptWords - std::min(kKeptWords, words_.size()));
+  words_ += words.substr(0, kKeptFarEndWords - std::min(kKeptFarEndWords, words_.size()));
 }
 
 void RunConversation::read() {

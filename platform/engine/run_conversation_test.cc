@@ -68,20 +68,20 @@ class Conversation : public ::testing::Test {
   std::unique_ptr<Exec> near_ = near_end_of(conversation_);
 };
 
-using Heard = std::vector<std::string>;
+using HeardEvents = std::vector<std::string>;
 
 const Error kNoProgram{.code = ErrorCode::kNotFound, .what = "no program"};
 
 TEST_F(Conversation, ThatItHasBegunIsToldBeforeItsOutput) {
   ask_when_begun();
   connect();
-  EXPECT_EQ(heard_, Heard{});
+  EXPECT_EQ(heard_, HeardEvents{});
 
   say(RunBegun{});
   say(AttachOutput{.bytes = "out"});
   say(RunEnded{{.status = {.code = 4}, .ended = {}}});
 
-  EXPECT_EQ(heard_, (Heard{"begun", "out", "exit 4"}));
+  EXPECT_EQ(heard_, (HeardEvents{"begun", "out", "exit 4"}));
 }
 
 TEST_F(Conversation, ThatItHasBegunIsToldAlsoToWhomIsPaused) {
@@ -91,13 +91,13 @@ TEST_F(Conversation, ThatItHasBegunIsToldAlsoToWhomIsPaused) {
   EXPECT_FALSE(line_.paused) << "what it says first would not be read";
 
   conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
-  EXPECT_EQ(heard_, Heard{"begun"});
+  EXPECT_EQ(heard_, HeardEvents{"begun"});
   EXPECT_TRUE(line_.paused);
 
   near_->pause(false);
   EXPECT_FALSE(line_.paused);
   let_loop_run();
-  EXPECT_EQ(heard_, (Heard{"begun", "out"}));
+  EXPECT_EQ(heard_, (HeardEvents{"begun", "out"}));
 }
 
 TEST_F(Conversation, ARefusalIsToldInThePlaceOfAnEnd) {
@@ -109,7 +109,7 @@ TEST_F(Conversation, ARefusalIsToldInThePlaceOfAnEnd) {
   conversation_->hung_up();
   let_loop_run();
 
-  EXPECT_EQ(heard_, Heard{"not begun: no program"});
+  EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
   EXPECT_TRUE(line_.dropped);
 }
 
@@ -119,7 +119,7 @@ TEST_F(Conversation, ARefusalThatComesInThePlaceOfAConnectionIsTold) {
 
   conversation_->refused(kNoProgram);
 
-  EXPECT_EQ(heard_, Heard{"not begun: no program"});
+  EXPECT_EQ(heard_, HeardEvents{"not begun: no program"});
 }
 
 TEST_F(Conversation, ARefusalIsAnEndForWhoeverDoesNotAsk) {
@@ -127,7 +127,7 @@ TEST_F(Conversation, ARefusalIsAnEndForWhoeverDoesNotAsk) {
 
   say(RunRefused{kNoProgram});
 
-  EXPECT_EQ(heard_, Heard{"exit 127no program"});
+  EXPECT_EQ(heard_, HeardEvents{"exit 127no program"});
 }
 
 TEST_F(Conversation, AHangUpWithoutAWordIsAnEnd) {
@@ -137,7 +137,7 @@ TEST_F(Conversation, AHangUpWithoutAWordIsAnEnd) {
 
   conversation_->hung_up();
 
-  EXPECT_EQ(heard_, (Heard{"begun", "exit 137"}));
+  EXPECT_EQ(heard_, (HeardEvents{"begun", "exit 137"}));
 }
 
 TEST_F(Conversation, WhoeverIsToldMayDropIt) {
@@ -146,7 +146,7 @@ TEST_F(Conversation, WhoeverIsToldMayDropIt) {
 
   conversation_->take(encode_run(RunBegun{}) + encode_run(AttachOutput{.bytes = "out"}));
 
-  EXPECT_EQ(heard_, Heard{});
+  EXPECT_EQ(heard_, HeardEvents{});
 }
 
 TEST_F(Conversation, WhatIsWrittenWaitsForItsConnectionAndTellsOfRoom) {
@@ -154,12 +154,12 @@ TEST_F(Conversation, WhatIsWrittenWaitsForItsConnectionAndTellsOfRoom) {
   EXPECT_GT(near_->waiting(), Exec::kHigh);
 
   connect();
-  EXPECT_EQ(heard_, Heard{}) << "the connection has all of it still";
+  EXPECT_EQ(heard_, HeardEvents{}) << "the connection has all of it still";
   EXPECT_GT(near_->waiting(), Exec::kHigh);
 
   line_.sent.clear();
   conversation_->drained();
-  EXPECT_EQ(heard_, Heard{"drained"});
+  EXPECT_EQ(heard_, HeardEvents{"drained"});
 }
 
 }  // namespace

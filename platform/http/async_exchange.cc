@@ -25,7 +25,7 @@ std::string to_text(std::chrono::milliseconds time) {
 }
 
 /// Nothing: it is a unix socket.
-std::optional<HostAndPort> address_of(const AsyncPlace& place) {
+std::optional<HostAndPort> tcp_address_of(const AsyncPlace& place) {
   if (const auto* tls = std::get_if<TlsPlace>(&place)) {
     return HostAndPort{.host = tls->host, .port = tls->port};
   }
@@ -36,7 +36,7 @@ std::optional<HostAndPort> address_of(const AsyncPlace& place) {
 }
 
 std::string host_of(const AsyncPlace& place) {
-  const auto address = address_of(place);
+  const auto address = tcp_address_of(place);
   return address ? to_string(*address) : "localhost";
 }
 
@@ -81,7 +81,7 @@ Exchange::Exchange(base::EventLoop& loop, std::string name, AsyncRequest request
 void Exchange::begin(const AsyncPlace& place) {
   wait_for(limits_.connect, "does not accept a connection");
   const auto then = [this, place](Result<base::UniqueFd> fd) { connected(std::move(fd), place); };
-  if (const auto address = address_of(place)) {
+  if (const auto address = tcp_address_of(place)) {
     const bool any = limits_.connect.count() == 0;
     connecting_ =
         connect_async(loop_, *address, any ? std::chrono::hours(1) : limits_.connect, then);

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMostAhead = 64 << 10;
 
 /// How long a client that has its last answer may take to hang up.
-constexpr std::chrono::seconds kFarewell{2};
+constexpr std::chrono::seconds kHangUpTimeout{2};
 
 constexpr std::string_view kChunkEnd = "\r\n";
 
@@ -361,7 +361,7 @@ void Connection::finish() {
 void Connection::leave() {
   if (retiring_) return drop();
   leaving_ = true;
-  set_deadline(kFarewell);
+  set_deadline(kHangUpTimeout);
   stream_->async_finish([self = shared_from_this()](const auto&, size_t) { self->drop(); });
 }
 

@@ -55,7 +55,7 @@ std::vector<IpAddress> addresses_in(const addrinfo* list) {
 }
 
 template <class Shared>
-void look_up(Shared& shared) {
+void run_lookup(Shared& shared) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
@@ -81,7 +81,7 @@ Result<NameLookup> NameLookup::start(const std::string& host) {
   if (!shared->done) return base::system_error("cannot look up a name", errno);
   shared->host = host;
   try {
-    std::thread([shared] { look_up(*shared); }).detach();
+    std::thread([shared] { run_lookup(*shared); }).detach();
   } catch (const std::system_error& error) {
     return base::system_error("cannot look up a name", error.code().value());
   }

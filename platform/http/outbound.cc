@@ -48,9 +48,9 @@ Waited wait_for(int fd, short events, int cancel, steady_clock::time_point end) 
 }
 
 /// One request on its way: a socket, TLS over it or not, and when the time is up.
-class Exchange {
+class OutboundExchange {
  public:
-  Exchange(const Outbound& request, const OutboundLimits& limits, int cancel)
+  OutboundExchange(const Outbound& request, const OutboundLimits& limits, int cancel)
       : request_(request),
         limits_(limits),
         cancel_(cancel),
@@ -217,7 +217,7 @@ Result<std::vector<IpAddress>> addresses_of(const std::string& host,
 
 Result<Response> post(const std::vector<IpAddress>& addresses, const Outbound& request,
                       const TlsContext& tls, const OutboundLimits& limits, int cancel) {
-  Exchange exchange(request, limits, cancel);
+  OutboundExchange exchange(request, limits, cancel);
   MUSTER_CHECK(exchange.connect(addresses));
   if (request.over_tls) MUSTER_CHECK(exchange.shake_hands(tls));
   MUSTER_CHECK(exchange.send());

@@ -9,7 +9,7 @@
 
 namespace muster::http {
 
-namespace beast = boost::beast::http;
+namespace beast_http = boost::beast::http;
 
 namespace {
 
@@ -18,7 +18,7 @@ constexpr size_t kLongestTarget = 32 << 10;
 
 }  // namespace
 
-struct RequestReader::Parser : beast::request_parser<beast::string_body> {
+struct RequestReader::Parser : beast_http::request_parser<beast_http::string_body> {
   explicit Parser(const Limits& limits) {
     header_limit(static_cast<std::uint32_t>(limits.header_bytes));
     body_limit(limits.body_bytes);
@@ -39,14 +39,14 @@ RequestReader::Progress RequestReader::put(std::string_view bytes) {
   boost::system::error_code error;
   const size_t taken = parser_->put(boost::asio::buffer(waiting_), error);
   waiting_.erase(0, taken);
-  if (error == beast::error::header_limit) {
+  if (error == beast_http::error::header_limit) {
     return fail(431,
                 "the headers are larger than " + std::to_string(limits_.header_bytes) + " bytes");
   }
-  if (error == beast::error::body_limit || error == beast::error::buffer_overflow) {
+  if (error == beast_http::error::body_limit || error == beast_http::error::buffer_overflow) {
     return fail(413, "the body is larger than " + std::to_string(limits_.body_bytes) + " bytes");
   }
-  if (error && error != beast::error::need_more) {
+  if (error && error != beast_http::error::need_more) {
     return fail(400, "the request is no HTTP/1.1: " + error.message());
   }
   if (!parser_->is_done()) return Progress::kMore;
@@ -70,7 +70,7 @@ ReadRequest RequestReader::take() {
 
   const bool current = message.version() >= 11;
   ReadRequest read{.keep_alive = current && message.keep_alive(),
-                   .head_only = message.method() == beast::verb::head,
+                   .head_only = message.method() == beast_http::verb::head,
                    .may_chunk = current};
   read.request.method = read.head_only ? "GET" : std::string(message.method_string());
   read.request.headers = headers_of(message);
@@ -82,7 +82,8 @@ ReadRequest RequestReader::take() {
 
 bool RequestReader::wants_continue() {
   if (told_to_continue_ || !parser_->is_header_done() || parser_->is_done()) return false;
-  told_to_continue_ = boost::beast::iequals(parser_->get()[beast::field::expect], "100-continue");
+  told_to_continue_ =
+      boost::beast::iequals(parser_->get()[beast_http::field::expect], "100-continue");
   return told_to_continue_;
 }
 

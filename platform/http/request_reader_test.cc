@@ -7,7 +7,7 @@
 namespace muster::http {
 namespace {
 
-using Progress = RequestReader::Progress;
+using RequestProgress = RequestReader::Progress;
 
 constexpr std::string_view kPost =
     "POST /v1/jobs?x=1 HTTP/1.1\r\nHost: h\r\nX-Two: a\r\nx-two: b\r\nContent-Length: "
@@ -16,15 +16,15 @@ constexpr std::string_view kPost =
 /// The status that bytes are refused with; 0 where they are not.
 int refusal_of(std::string_view bytes, const Limits& limits = {}) {
   RequestReader reader(limits);
-  return reader.put(bytes) == Progress::kFault ? reader.fault().status : 0;
+  return reader.put(bytes) == RequestProgress::kFault ? reader.fault().status : 0;
 }
 
 TEST(RequestReader, ReadsTheSameRequestWhereverItIsCut) {
   for (size_t cut = 0; cut < kPost.size(); ++cut) {
     RequestReader reader({});
-    ASSERT_EQ(reader.put(kPost.substr(0, cut)), Progress::kMore) << cut;
+    ASSERT_EQ(reader.put(kPost.substr(0, cut)), RequestProgress::kMore) << cut;
     EXPECT_EQ(reader.in_request(), cut > 0);
-    ASSERT_EQ(reader.put(kPost.substr(cut)), Progress::kDone) << cut;
+    ASSERT_EQ(reader.put(kPost.substr(cut)), RequestProgress::kDone) << cut;
 
     const ReadRequest read = reader.take();
     EXPECT_EQ(read.request.method, "POST");
@@ -39,12 +39,12 @@ TEST(RequestReader, ReadsTheSameRequestWhereverItIsCut) {
 
 TEST(RequestReader, KeepsWhatFollowsForTheNextRequest) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put(std::string(kPost) + "GET /next HTTP/1.1\r\n"), Progress::kDone);
+  ASSERT_EQ(reader.put(std::string(kPost) + "GET /next HTTP/1.1\r\n"), RequestProgress::kDone);
   EXPECT_EQ(reader.take().request.path, "/v1/jobs");
 
   reader.keep("\r\n");
 
-  ASSERT_EQ(reader.put({}), Progress::kDone);
+  ASSERT_EQ(reader.put({}), RequestProgress::kDone);
   EXPECT_EQ(reader.take().request.path, "/next");
 }
 
@@ -53,14 +53,14 @@ TEST(RequestReader, JoinsABodyThatComesInChunks) {
 
   ASSERT_EQ(reader.put("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
                        "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"),
-            Progress::kDone);
+            RequestProgress::kDone);
 
   EXPECT_EQ(reader.take().request.body, "abcdefg");
 }
 
 TEST(RequestReader, ShowsHeadToTheHandlerAsGet) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put("HEAD / HTTP/1.1\r\n\r\n"), Progress::kDone);
+  ASSERT_EQ(reader.put("HEAD / HTTP/1.1\r\n\r\n"), RequestProgress::kDone);
 
   const ReadRequest read = reader.take();
 
@@ -70,7 +70,7 @@ TEST(RequestReader, ShowsHeadToTheHandlerAsGet) {
 
 TEST(RequestReader, KnowsWhatAnOldClientCannot) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put("GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"), Progress::kDone);
+  ASSERT_EQ(reader.put("GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"), RequestProgress::kDone);
 
   const ReadRequest read = reader.take();
 
@@ -81,7 +81,7 @@ TEST(RequestReader, KnowsWhatAnOldClientCannot) {
 TEST(RequestReader, SaysOnceThatTheClientWaitsForLeaveToSend) {
   RequestReader reader({});
   ASSERT_EQ(reader.put("POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"),
-            Progress::kMore);
+            RequestProgress::kMore);
 
   EXPECT_TRUE(reader.wants_continue());
   EXPECT_FALSE(reader.wants_continue());
@@ -139,9 +139,9 @@ TEST(RequestReader, SurvivesAnyBytes) {
     }
     RequestReader reader({});
     for (const char byte : bytes) {
-      const Progress progress = reader.put({&byte, 1});
-      if (progress == Progress::kFault) break;
-      if (progress == Progress::kDone) reader.take();
+      const RequestProgress progress = reader.put({&byte, 1});
+      if (progress == RequestProgress::kFault) break;
+      if (progress == RequestProgress::kDone) reader.take();
     }
   }
 }

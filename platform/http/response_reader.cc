@@ -12,27 +12,25 @@
 
 namespace muster::http {
 
-namespace beast = boost::beast::http;
+namespace beast_http = boost::beast::http;
 using base::Error;
 using base::ErrorCode;
 
-namespace {
-
 /// A body in Beast's terms: what the parser does with each piece as it comes.
-struct Sink {
+struct ResponseReader::Sink {
   const OnPiece* on_piece = nullptr;
   size_t most = std::numeric_limits<size_t>::max();
   std::string kept;
 };
 
-struct SinkBody {
+struct ResponseReader::SinkBody {
   using value_type = Sink;
 
   /// Made with the parser, before there is a header; init() comes after it.
   class reader {  // NOLINT(readability-identifier-naming): by this name Beast looks for it
    public:
     template <bool IsRequest, class Fields>
-    reader(beast::header<IsRequest, Fields>& header, Sink& sink)
+    reader(beast_http::header<IsRequest, Fields>& header, Sink& sink)
         : status_([&header] { return header.result_int(); }), sink_(sink) {}
 
     void init(const boost::optional<std::uint64_t>&, boost::system::error_code& error) {
@@ -69,9 +67,7 @@ struct SinkBody {
   };
 };
 
-}  // namespace
-
-struct ResponseReader::Parser : beast::response_parser<SinkBody> {
+struct ResponseReader::Parser : beast_http::response_parser<SinkBody> {
   Parser(bool head_only, const OnPiece& receiver) : on_piece(receiver) {
     get().body().on_piece = &on_piece;
     body_limit(boost::none);  // our own server: a list of jobs is as long as it is
@@ -108,7 +104,7 @@ base::Result<ResponseReader::Progress> ResponseReader::put(std::string_view byte
                  .what = "the server's answer is longer than " +
                          std::to_string(parser_->get().body().most) + " bytes"};
   }
-  if (error && error != beast::error::need_more) {
+  if (error && error != beast_http::error::need_more) {
     return Error{.code = ErrorCode::kInternal,
                  .what = "the server's answer is no HTTP/1.1: " + error.message()};
   }
@@ -140,7 +136,7 @@ bool ResponseReader::keep_alive() const {
 Response ResponseReader::take() {
   auto& message = parser_->get();
   Response response{.status = static_cast<int>(message.result_int()),
-                    .content_type = std::string(message[beast::field::content_type]),
+                    .content_type = std::string(message[beast_http::field::content_type]),
                     .body = std::move(message.body().kept),
                     .headers = headers_of(message)};
   return response;

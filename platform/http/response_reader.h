@@ -45,6 +45,8 @@ class ResponseReader {
   Response take();
 
  private:
+  struct Sink;
+  struct SinkBody;
   struct Parser;
   std::unique_ptr<Parser> parser_;
   std::string waiting_;

@@ -8,7 +8,7 @@ namespace muster::http {
 namespace {
 
 using base::ErrorCode;
-using Progress = ResponseReader::Progress;
+using ResponseProgress = ResponseReader::Progress;
 
 constexpr std::string_view kChunked =
     "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nX-A: 1\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -17,8 +17,8 @@ constexpr std::string_view kChunked =
 TEST(ResponseReader, ReadsTheSameResponseWhereverItIsCut) {
   for (size_t cut = 1; cut < kChunked.size(); ++cut) {
     ResponseReader reader(false, {});
-    ASSERT_EQ(*reader.put(kChunked.substr(0, cut)), Progress::kMore) << cut;
-    ASSERT_EQ(*reader.put(kChunked.substr(cut)), Progress::kDone) << cut;
+    ASSERT_EQ(*reader.put(kChunked.substr(0, cut)), ResponseProgress::kMore) << cut;
+    ASSERT_EQ(*reader.put(kChunked.substr(cut)), ResponseProgress::kDone) << cut;
 
     EXPECT_TRUE(reader.keep_alive());
     const Response response = reader.take();
@@ -36,10 +36,10 @@ TEST(ResponseReader, HandsTheBodyOnAsItComes) {
     return true;
   });
 
-  ASSERT_EQ(*reader.put(kChunked.substr(0, kChunked.find("abc") + 3)), Progress::kMore);
+  ASSERT_EQ(*reader.put(kChunked.substr(0, kChunked.find("abc") + 3)), ResponseProgress::kMore);
   EXPECT_EQ(seen, "abc");
 
-  ASSERT_EQ(*reader.put(kChunked.substr(kChunked.find("abc") + 3)), Progress::kDone);
+  ASSERT_EQ(*reader.put(kChunked.substr(kChunked.find("abc") + 3)), ResponseProgress::kDone);
   EXPECT_EQ(seen, "abc0123456789abcdef");
   EXPECT_EQ(reader.take().body, "");
 }
@@ -47,7 +47,7 @@ TEST(ResponseReader, HandsTheBodyOnAsItComes) {
 TEST(ResponseReader, StopsWhereTheReceiverHasEnough) {
   ResponseReader reader(false, [](std::string_view) { return false; });
 
-  EXPECT_EQ(*reader.put(kChunked), Progress::kLeft);
+  EXPECT_EQ(*reader.put(kChunked), ResponseProgress::kLeft);
 }
 
 TEST(ResponseReader, KeepsTheBodyOfARefusal) {
@@ -56,7 +56,8 @@ TEST(ResponseReader, KeepsTheBodyOfARefusal) {
     return true;
   });
 
-  ASSERT_EQ(*reader.put("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno"), Progress::kDone);
+  ASSERT_EQ(*reader.put("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno"),
+            ResponseProgress::kDone);
 
   EXPECT_EQ(reader.take().body, "no");
 }
@@ -64,7 +65,7 @@ TEST(ResponseReader, KeepsTheBodyOfARefusal) {
 TEST(ResponseReader, ExpectsNoBodyInAnswerToHead) {
   ResponseReader reader(true, {});
 
-  EXPECT_EQ(*reader.put("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"), Progress::kDone);
+  EXPECT_EQ(*reader.put("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"), ResponseProgress::kDone);
 }
 
 TEST(ResponseReader, TellsAnEndFromABreak) {

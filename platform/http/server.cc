@@ -35,8 +35,10 @@ void refuse(const base::UniqueFd& socket) {
   ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+}  // namespace
+
 /// A listening socket that is served: what connects to it is handed on, a few at a time.
-class Door {
+class Server::Door {
  public:
   using Welcome = std::function<void(base::UniqueFd)>;
 
@@ -74,8 +76,6 @@ class Door {
   base::EventLoop::Interest accepting_;
   base::EventLoop::Interest breath_;  ///< until accepting is tried again
 };
-
-}  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Impl> {
   Impl(base::EventLoop& runs_on, Handler answers, const Limits& bounds)

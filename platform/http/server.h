@@ -64,6 +64,7 @@ class Server {
   void close();
 
  private:
+  class Door;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

@@ -16,7 +16,7 @@ namespace {
 using base::ErrorCode;
 
 /// Answers with what was asked.
-void echo(const Request& request, const Respond& respond) {
+void echo_request(const Request& request, const Respond& respond) {
   std::string body = request.method + " " + request.path + "\n";
   for (const auto& [name, value] : request.query)
     body.append(name).append("=").append(value) += '\n';
@@ -26,12 +26,8 @@ void echo(const Request& request, const Respond& respond) {
            .headers = {{"x-seen", request.headers.contains("x-sent") ? "yes" : "no"}}});
 }
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\r'));
-}
-
 TEST(Server, AnswersWhatTheClientAsks) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   Client client(server.socket());
 
   const auto response = client.send({.method = "POST",
@@ -56,7 +52,7 @@ TEST(Server, TellsTheHandlerWhoAsks) {
 }
 
 TEST(Server, KeepsOneConnectionForManyRequests) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   Client client(server.socket());
 
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(client.send({.path = "/" + std::to_string(i)}));
@@ -95,7 +91,7 @@ TEST(Server, CarriesLargeBodiesBothWays) {
 }
 
 TEST(Server, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
-  TestServer server(echo, {.body_bytes = 1000});
+  TestServer server(echo_request, {.body_bytes = 1000});
   Client client(server.socket());
 
   const auto response = client.send({.method = "POST", .body = std::string(8 << 20, 'x')});
@@ -170,7 +166,7 @@ TEST(Server, AnswersForAHandlerThatLosesTheRequest) {
 }
 
 TEST(Server, AnswersPipelinedRequestsInTheirOrder) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   RawClient client(server.socket());
 
   client.send(
@@ -183,7 +179,7 @@ TEST(Server, AnswersPipelinedRequestsInTheirOrder) {
 }
 
 TEST(Server, AnswersAClientThatHasClosedItsSendingHalf) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   RawClient client(server.socket());
 
   client.send("GET /half HTTP/1.1\r\n\r\n");
@@ -193,7 +189,7 @@ TEST(Server, AnswersAClientThatHasClosedItsSendingHalf) {
 }
 
 TEST(Server, LetsAClientGoOnThatWaitsToSendItsBody) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   RawClient client(server.socket());
 
   client.send("POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n");
@@ -204,7 +200,7 @@ TEST(Server, LetsAClientGoOnThatWaitsToSendItsBody) {
 }
 
 TEST(Server, RefusesMalformedRequestsAndHangsUp) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   RawClient client(server.socket());
 
   client.send("this is no HTTP\r\n\r\n");
@@ -215,7 +211,7 @@ TEST(Server, RefusesMalformedRequestsAndHangsUp) {
 }
 
 TEST(Server, HangsUpOnAClientThatSendsTooSlowlyOrNothing) {
-  TestServer server(echo, {.request_timeout = std::chrono::seconds(1)});
+  TestServer server(echo_request, {.request_timeout = std::chrono::seconds(1)});
   RawClient slow(server.socket());
   RawClient silent(server.socket());
 
@@ -226,7 +222,7 @@ TEST(Server, HangsUpOnAClientThatSendsTooSlowlyOrNothing) {
 }
 
 TEST(Server, RefusesMoreConnectionsThanItsLimit) {
-  TestServer server(echo, {.connections = 1});
+  TestServer server(echo_request, {.connections = 1});
   RawClient first(server.socket());
   first.send("GET / HTTP/1.1\r\n\r\n");
   first.read_to("GET /\n");
@@ -256,7 +252,7 @@ class NoDescriptorsLeft {
 };
 
 TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   std::optional<RawClient> client;
   std::optional<NoDescriptorsLeft> shortage;
   // On the server's own thread, so that it cannot accept before there is nothing left.
@@ -274,7 +270,7 @@ TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
 }
 
 TEST(Server, DropsItsConnectionsAndItsFileWhenItCloses) {
-  TestServer server(echo);
+  TestServer server(echo_request);
   RawClient client(server.socket());
   client.send("GET / HTTP/1.1\r\n\r\n");
   client.read_to("GET /\n");

@@ -23,14 +23,12 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kBacklog = 1024;
-
 struct FreesAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 using Addresses = std::unique_ptr<addrinfo, FreesAddresses>;
 
-Result<Addresses> look_up(const HostAndPort& address, int flags, ErrorCode code) {
+Result<Addresses> look_up_addresses(const HostAndPort& address, int flags, ErrorCode code) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
@@ -44,7 +42,7 @@ Result<Addresses> look_up(const HostAndPort& address, int flags, ErrorCode code)
                .advice = "check its name, or give its address"};
 }
 
-UniqueFd new_socket(const addrinfo& address) {
+UniqueFd new_tcp_socket(const addrinfo& address) {
   return UniqueFd(::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                            address.ai_protocol));
 }
@@ -55,7 +53,7 @@ int try_to_listen(const UniqueFd& fd, const addrinfo& address) {
   // A port whose last connections the kernel still waits out is free for a new server.
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const bool listens = ::bind(fd.get(), address.ai_addr, address.ai_addrlen) == 0 &&
-                       ::listen(fd.get(), kBacklog) == 0;
+                       ::listen(fd.get(), kListenBacklog) == 0;
   return listens ? 0 : errno;
 }
 
@@ -121,10 +119,11 @@ std::string to_string(const HostAndPort& address) {
 }
 
 Result<UniqueFd> listen_on(const HostAndPort& address) {
-  MUSTER_TRY(const Addresses addresses, look_up(address, AI_PASSIVE, ErrorCode::kInvalid));
+  MUSTER_TRY(const Addresses addresses,
+             look_up_addresses(address, AI_PASSIVE, ErrorCode::kInvalid));
   int error = 0;
   for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
-    UniqueFd fd = new_socket(*next);
+    UniqueFd fd = new_tcp_socket(*next);
     error = fd ? try_to_listen(fd, *next) : errno;
     if (error == 0) return fd;
   }
@@ -153,11 +152,11 @@ Result<std::string> listening_at(int fd) {
 }
 
 Result<UniqueFd> connect_to(const HostAndPort& address, std::chrono::milliseconds patience) {
-  MUSTER_TRY(const Addresses addresses, look_up(address, 0, ErrorCode::kUnavailable));
+  MUSTER_TRY(const Addresses addresses, look_up_addresses(address, 0, ErrorCode::kUnavailable));
   const auto end = steady_clock::now() + patience;
   int error = 0;
   for (const addrinfo* next = addresses.get(); next != nullptr; next = next->ai_next) {
-    UniqueFd fd = new_socket(*next);
+    UniqueFd fd = new_tcp_socket(*next);
     error = fd ? try_to_connect(fd, *next, end) : errno;
     if (error != 0) continue;
     send_at_once(fd.get());

@@ -22,6 +22,9 @@ base::Result<HostAndPort> parse_host_and_port(const std::string& text);
 /// The reverse: an IPv6 address gets its brackets.
 std::string to_string(const HostAndPort& address);
 
+/// Connections that the kernel keeps until they are accepted, on any listening socket.
+inline constexpr int kListenBacklog = 1024;
+
 /// Listens without blocking, on the first address of the host that can be had.
 /// kInvalid: the host has no address here. kConflict: the port is taken.
 base::Result<base::UniqueFd> listen_on(const HostAndPort& address);

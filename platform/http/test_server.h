@@ -22,6 +22,10 @@ namespace muster::http {
 /// Long enough for a loaded machine; only a test that fails waits so long.
 inline constexpr std::chrono::seconds kPatience{20};
 
+inline std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\r'));
+}
+
 class TestServer {
  public:
   explicit TestServer(Handler handler, const Limits& limits = {})

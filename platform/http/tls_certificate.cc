@@ -20,7 +20,7 @@ using base::Result;
 
 namespace {
 
-constexpr size_t kDigits = 64;  // of SHA-256
+constexpr size_t kSha256HexDigits = 64;
 
 bool is_address(const std::string& name) {
   std::array<unsigned char, sizeof(in6_addr)> ignored{};
@@ -195,7 +195,7 @@ Result<std::string> parse_fingerprint(std::string_view text) {
                 [](unsigned char letter) { return letter == ':' || std::isspace(letter) != 0; });
   const bool all_hex = std::all_of(digits.begin(), digits.end(),
                                    [](unsigned char letter) { return std::isxdigit(letter) != 0; });
-  if (all_hex && digits.size() == kDigits) return digits;
+  if (all_hex && digits.size() == kSha256HexDigits) return digits;
   return Error{.code = ErrorCode::kInvalid,
                .what = "'" + typed + "' is no SHA-256 fingerprint: it has " +
                        (all_hex ? std::to_string(digits.size()) + " hexadecimal digits"

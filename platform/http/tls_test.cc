@@ -12,19 +12,15 @@ namespace {
 
 using base::ErrorCode;
 
-void echo(const Request& request, const Respond& respond) {
+void echo_with_peer(const Request& request, const Respond& respond) {
   respond({.content_type = "text/plain",
            .body = request.method + " " + request.path + " from " + request.peer.address +
                    (request.peer.user ? " local " : " ") + request.headers.at("host") + "\n" +
                    request.body});
 }
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\r'));
-}
-
 TEST(Tls, CarriesRequestsForAClientThatHasPinnedTheCertificate) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   Client client(server.pinned());
 
   for (int i = 0; i < 10; ++i) {
@@ -37,7 +33,7 @@ TEST(Tls, CarriesRequestsForAClientThatHasPinnedTheCertificate) {
 }
 
 TEST(Tls, TakesAFingerprintAsPeopleWriteIt) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   TlsEndpoint endpoint = server.pinned();
   endpoint.fingerprint = "SHA256:" + readable_fingerprint(endpoint.fingerprint);
 
@@ -45,7 +41,7 @@ TEST(Tls, TakesAFingerprintAsPeopleWriteIt) {
 }
 
 TEST(Tls, CarriesRequestsForAClientThatTrustsTheAuthority) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
 
   for (const char* host : {"localhost", "127.0.0.1"}) {
     const auto response = Client(server.trusted(host)).send({});
@@ -54,7 +50,7 @@ TEST(Tls, CarriesRequestsForAClientThatTrustsTheAuthority) {
 }
 
 TEST(Tls, RefusesACertificateThatIsNotThePinnedOne) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   TlsEndpoint endpoint = server.pinned();
   endpoint.fingerprint = std::string(64, '0');
 
@@ -70,7 +66,7 @@ TEST(Tls, RefusesACertificateThatIsNotThePinnedOne) {
 }
 
 TEST(Tls, RefusesACertificateThatIsNotTheHosts) {
-  TlsTestServer server(echo, {}, identity_of({"muster.example.com", "10.1.2.3"}));
+  TlsTestServer server(echo_with_peer, {}, identity_of({"muster.example.com", "10.1.2.3"}));
   const std::string where = "the certificate of the server at ";
   const std::string port = ":" + std::to_string(server.port());
 
@@ -88,7 +84,7 @@ TEST(Tls, RefusesACertificateThatIsNotTheHosts) {
 
 TEST(Tls, RefusesACertificateOfAnotherTimeUnlessItIsPinned) {
   const auto long_ago = base::SystemClock().now() - std::chrono::hours(24 * 100);
-  TlsTestServer server(echo, {}, identity_of({"localhost"}, long_ago));
+  TlsTestServer server(echo_with_peer, {}, identity_of({"localhost"}, long_ago));
 
   const auto response = Client(server.trusted("localhost")).send({});
 
@@ -99,7 +95,7 @@ TEST(Tls, RefusesACertificateOfAnotherTimeUnlessItIsPinned) {
 }
 
 TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   TlsEndpoint other = server.trusted("localhost");
   other.authorities = identity_of({"localhost"}).certificate;
   TlsEndpoint system = server.trusted("localhost");
@@ -121,7 +117,7 @@ TEST(Tls, TellsOfAuthoritiesThatAreNone) {
 }
 
 TEST(Tls, ShowsItsFingerprintToWhoeverAsks) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
 
   const auto fingerprint = fingerprint_at("127.0.0.1", server.port());
 
@@ -130,7 +126,7 @@ TEST(Tls, ShowsItsFingerprintToWhoeverAsks) {
 }
 
 TEST(Tls, HasAnotherCertificateForConnectionsFromNowOn) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   Client before(server.pinned());
   ASSERT_TRUE(before.send({}));
   const TlsIdentity next = identity_of({"localhost"});
@@ -158,7 +154,7 @@ TEST(Tls, CarriesLargeBodiesBothWays) {
 }
 
 TEST(Tls, RefusesABodyOfAGibibyteWithoutReadingIt) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   RawTlsClient client(server);
 
   client.send("POST / HTTP/1.1\r\ncontent-length: 1073741824\r\n\r\n");
@@ -167,7 +163,7 @@ TEST(Tls, RefusesABodyOfAGibibyteWithoutReadingIt) {
 }
 
 TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
-  TlsTestServer server(echo, {.body_bytes = 1000});
+  TlsTestServer server(echo_with_peer, {.body_bytes = 1000});
 
   const auto response =
       Client(server.pinned()).send({.method = "POST", .body = std::string(32 << 20, 'x')});
@@ -177,7 +173,7 @@ TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
 }
 
 TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   RawClient client(server.tcp());
 
   client.send("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -187,7 +183,7 @@ TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
 }
 
 TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
-  TlsTestServer server(echo);
+  TlsTestServer server(echo_with_peer);
   for (const std::string_view beginning :
        {std::string_view(), std::string_view("\x16\x03\x01", 3)}) {
     RawClient client(server.tcp());
@@ -200,7 +196,7 @@ TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
 }
 
 TEST(Tls, HangsUpOnAClientThatDoesNotFinishTheHandshake) {
-  TlsTestServer server(echo, {.request_timeout = std::chrono::seconds(1)});
+  TlsTestServer server(echo_with_peer, {.request_timeout = std::chrono::seconds(1)});
   RawClient silent(server.tcp());
   RawClient slow(server.tcp());
 
@@ -212,7 +208,7 @@ TEST(Tls, HangsUpOnAClientThatDoesNotFinishTheHandshake) {
 }
 
 TEST(Tls, HangsUpOnAClientThatSendsTooSlowly) {
-  TlsTestServer server(echo, {.request_timeout = std::chrono::seconds(1)});
+  TlsTestServer server(echo_with_peer, {.request_timeout = std::chrono::seconds(1)});
   RawTlsClient client(server);
 
   client.send("GET / HTT");
@@ -290,7 +286,7 @@ TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
 }
 
 TEST(Tls, HasRoomForSoManyConnectionsOfOneAddress) {
-  TlsTestServer server(echo, {.connections_of_address = 2});
+  TlsTestServer server(echo_with_peer, {.connections_of_address = 2});
   auto first = std::make_unique<Client>(server.pinned());
   Client second(server.pinned());
   ASSERT_TRUE(first->send({}));
@@ -307,7 +303,7 @@ TEST(Tls, HasRoomForSoManyConnectionsOfOneAddress) {
 }
 
 TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
-  TlsTestServer server(echo, {.connections = 1});
+  TlsTestServer server(echo_with_peer, {.connections = 1});
   Client first(server.pinned());
   ASSERT_TRUE(first.send({}));
 
@@ -316,7 +312,7 @@ TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
 }
 
 TEST(Tls, StrangersDoNotTakeTheRoomOfTheUnixSocketsOwner) {
-  TlsTestServer server(echo, {.connections = 1});
+  TlsTestServer server(echo_with_peer, {.connections = 1});
   Client stranger(server.pinned());
   ASSERT_TRUE(stranger.send({}));
 
@@ -349,7 +345,7 @@ TEST(Tls, TellsThatSomethingElseAnswers) {
 }
 
 TEST(Listen, RefusesWhatIsNoAddress) {
-  TestServer server(echo);
+  TestServer server(echo_with_peer);
   const TlsIdentity identity = identity_of({"localhost"});
 
   server.on_loop([&] {

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "http/tcp_socket.h"
+
 namespace muster::http {
 
 namespace fs = std::filesystem;
@@ -22,9 +24,8 @@ using base::UniqueFd;
 namespace {
 
 constexpr size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
-constexpr int kBacklog = 1024;
 
-Result<sockaddr_un> address_of(const fs::path& path) {
+Result<sockaddr_un> socket_address_of(const fs::path& path) {
   const std::string& text = path.native();
   if (text.empty() || text.size() > kLongestPath) {
     return Error{.code = ErrorCode::kInvalid,
@@ -47,7 +48,7 @@ int connect_socket(const UniqueFd& fd, const sockaddr_un& address) {
   }
 }
 
-Result<UniqueFd> new_socket(int flags) {
+Result<UniqueFd> new_unix_socket(int flags) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   if (!fd) return system_error("cannot make a socket", errno);
   return fd;
@@ -66,7 +67,7 @@ Result<void> clear_way(const fs::path& path, const sockaddr_un& address) {
                  .advice = "move it away, or choose another path for the socket"};
   }
   // Non-blocking: a full queue (EAGAIN) means that somebody lives there, and must not hang us.
-  MUSTER_TRY(const UniqueFd probe, new_socket(SOCK_NONBLOCK));
+  MUSTER_TRY(const UniqueFd probe, new_unix_socket(SOCK_NONBLOCK));
   if (connect_socket(probe, address) != ECONNREFUSED) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "another server answers on '" + path.string() + "'",
@@ -120,26 +121,26 @@ void Listener::close() {
 }
 
 Result<Listener> listen_on(const fs::path& path) {
-  MUSTER_TRY(const sockaddr_un address, address_of(path));
+  MUSTER_TRY(const sockaddr_un address, socket_address_of(path));
   MUSTER_TRY(const UniqueFd lock, lock_folder_of(path));
   MUSTER_CHECK(clear_way(path, address));
 
   Listener listener;
   listener.path_ = path;
-  MUSTER_TRY(UniqueFd fd, new_socket(SOCK_NONBLOCK));
+  MUSTER_TRY(UniqueFd fd, new_unix_socket(SOCK_NONBLOCK));
   MUSTER_CHECK(bind_private(fd, path, address));
   struct stat status{};
   if (::lstat(path.c_str(), &status) == 0) listener.file_ = status.st_ino;
   listener.fd_ = std::move(fd);
-  if (::listen(listener.fd(), kBacklog) != 0) {
+  if (::listen(listener.fd(), kListenBacklog) != 0) {
     return system_error("cannot listen on socket '" + path.string() + "'", errno);
   }
   return listener;
 }
 
 Result<UniqueFd> connect_to(const fs::path& path) {
-  MUSTER_TRY(const sockaddr_un address, address_of(path));
-  MUSTER_TRY(UniqueFd fd, new_socket(0));
+  MUSTER_TRY(const sockaddr_un address, socket_address_of(path));
+  MUSTER_TRY(UniqueFd fd, new_unix_socket(0));
   if (const int error = connect_socket(fd, address); error == ENOENT || error == ECONNREFUSED) {
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "no server answers on socket '" + path.string() + "'",
@@ -158,8 +159,8 @@ Result<UniqueFd> connect_to(const fs::path& path) {
 }
 
 Result<UniqueFd> try_to_connect_to(const fs::path& path) {
-  MUSTER_TRY(const sockaddr_un address, address_of(path));
-  MUSTER_TRY(UniqueFd fd, new_socket(SOCK_NONBLOCK));
+  MUSTER_TRY(const sockaddr_un address, socket_address_of(path));
+  MUSTER_TRY(UniqueFd fd, new_unix_socket(SOCK_NONBLOCK));
   switch (const int error = connect_socket(fd, address)) {
     case 0:
       return fd;

@@ -27,15 +27,15 @@ namespace {
 /// A client that sends more at once does so by mistake or with ill intent.
 constexpr size_t kLargestMessage = 1 << 20;
 /// How long the other side may take to answer a close.
-constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr size_t kLongestReason = 120;
 
 /// A ByteStream as Beast wants it, with the bytes that were read too early in front.
-class Layer {
+class ByteStreamLayer {
  public:
   using executor_type = asio::io_context::executor_type;
 
-  Layer(asio::io_context& context, std::unique_ptr<ByteStream> stream, std::string early)
+  ByteStreamLayer(asio::io_context& context, std::unique_ptr<ByteStream> stream, std::string early)
       : executor_(context.get_executor()), stream_(std::move(stream)), early_(std::move(early)) {}
 
   executor_type get_executor() const { return executor_; }
@@ -85,12 +85,12 @@ class Layer {
 
 // Beast finds these by their names where it ends a stream.
 
-void beast_close_socket(Layer& layer) {
+void beast_close_socket(ByteStreamLayer& layer) {
   layer.close();
 }
 
 template <class Handler>
-void async_teardown(beast::role_type, Layer& layer, Handler&& handler) {
+void async_teardown(beast::role_type, ByteStreamLayer& layer, Handler&& handler) {
   layer.close();
   asio::post(layer.get_executor(),
              [handler = std::forward<Handler>(handler)]() mutable { handler(error_code()); });
@@ -224,7 +224,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   void say_goodbye() {
-    timer_.expires_after(kFarewell);
+    timer_.expires_after(kCloseTimeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->drop();
     });
@@ -264,7 +264,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   Begin begin_;
-  websocket::stream<Layer, false> socket_;
+  websocket::stream<ByteStreamLayer, false> socket_;
   UpgradeRequest upgrade_;
   asio::steady_timer timer_;
   beast::flat_buffer input_;

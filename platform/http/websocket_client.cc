@@ -26,11 +26,11 @@ using boost::system::error_code;
 namespace {
 
 /// A ClientStream as Beast wants it. Beast has it wait; what `wake` points to is served meanwhile.
-class Layer {
+class ClientStreamLayer {
  public:
   using executor_type = asio::io_context::executor_type;
 
-  explicit Layer(std::unique_ptr<ClientStream> stream) : stream_(std::move(stream)) {}
+  explicit ClientStreamLayer(std::unique_ptr<ClientStream> stream) : stream_(std::move(stream)) {}
 
   /// For the timers that Beast has and a blocking stream does not use.
   executor_type get_executor() { return unused_.get_executor(); }
@@ -102,7 +102,7 @@ class Layer {
 };
 
 // Beast finds this by its name where it ends a stream.
-void teardown(beast::role_type, Layer& layer, error_code& error) {
+void teardown(beast::role_type, ClientStreamLayer& layer, error_code& error) {
   layer.close();
   error = {};
 }
@@ -167,7 +167,7 @@ class BlockingSocket : public WebSocketClient {
   int close_code() const override { return socket_.reason().code; }
 
  private:
-  websocket::stream<Layer, false> socket_;
+  websocket::stream<ClientStreamLayer, false> socket_;
   beast::flat_buffer input_;
 };
 

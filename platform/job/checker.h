@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "job/units.h"
 
 namespace muster::job {
+
+inline constexpr int64_t kYearMilliseconds = int64_t{365} * 24 * 3600 * 1000;
 
 class Checker {
  public:
@@ -45,6 +48,10 @@ class Checker {
 /// What somebody wrote, as a sentence repeats it: as text, and not all of a long one.
 inline std::string in_quotes(std::string_view text) {
   return "'" + base::shortened(base::as_utf8(text)) + "'";
+}
+
+inline bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
 }
 
 /// Whether none of the names between the '/' leads elsewhere, or is none.

@@ -7,14 +7,14 @@
 namespace muster::job {
 namespace {
 
-struct Case {
+struct ExitStatusCase {
   ExitStatus status;
   std::string words;
   int shell_code;
 };
 
 TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
-  const Case cases[] = {
+  const ExitStatusCase cases[] = {
       {{}, "exited with code 0", 0},
       {{.code = 3}, "exited with code 3", 3},
       {{.code = 127}, "exited with code 127: the command was not found", 127},
@@ -32,7 +32,7 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
        "was lost: its container was removed",
        137},
   };
-  for (const Case& expected : cases) {
+  for (const ExitStatusCase& expected : cases) {
     EXPECT_EQ(explain(expected.status), expected.words);
     EXPECT_EQ(expected.status.shell_code(), expected.shell_code) << expected.words;
   }

@@ -2,21 +2,20 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <regex>
 
 namespace muster::job {
 
 using base::Error;
 using base::ErrorCode;
+using base::invalid_text;
 using base::Result;
 
 namespace {
 
 constexpr auto kSyntax = std::regex_constants::ECMAScript | std::regex_constants::nosubs |
                          std::regex_constants::__polynomial;
-
-Error fault(const std::string& text, const std::string& what) {
-  return {.code = ErrorCode::kInvalid, .what = "'" + text + "' " + what};
-}
 
 /// The larger number of "{2,30}", or 1 where there is none.
 int largest_count(std::string_view braces) {
@@ -47,35 +46,43 @@ bool repeats_too_often(std::string_view text) {
 
 }  // namespace
 
+struct LogPattern::Compiled {
+  std::optional<std::string> literal;  ///< of a pattern that is found as it is written
+  std::regex regex;                    ///< of every other
+};
+
 Result<LogPattern> LogPattern::compile(const std::string& text) {
   if (text.size() > kMaxPatternBytes) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "is longer than " + std::to_string(kMaxPatternBytes) + " bytes"};
   }
   // Most are plain words, and these are found a hundred times as fast.
-  if (text.find_first_of("^$\\.*+?()[]{}|") == std::string::npos) return LogPattern(text);
+  if (text.find_first_of("^$\\.*+?()[]{}|") == std::string::npos) {
+    return LogPattern(std::make_shared<Compiled>(Compiled{.literal = text, .regex = {}}));
+  }
   if (repeats_too_often(text)) {
-    return fault(text, "repeats a part more than " + std::to_string(kMaxPatternRepeats) +
-                           " times; use * or + instead of large counts");
+    return invalid_text(text, "repeats a part more than " + std::to_string(kMaxPatternRepeats) +
+                                  " times; use * or + instead of large counts");
   }
   try {
     // Alone first: "a)|(b" is no pattern, though it would be one in brackets.
     static_cast<void>(std::regex(text, kSyntax));
     // One match from the start of the line takes its length; a search tries each place of it, and
     // takes the square.
-    return LogPattern(std::regex("[^]*(?:" + text + ")", kSyntax));
+    return LogPattern(std::make_shared<Compiled>(
+        Compiled{.literal = {}, .regex = std::regex("[^]*(?:" + text + ")", kSyntax)}));
   } catch (const std::regex_error& error) {
     if (error.code() == std::regex_constants::error_complexity) {
-      return fault(text, "refers back to a group, which a pattern here cannot do");
+      return invalid_text(text, "refers back to a group, which a pattern here cannot do");
     }
-    return fault(text, "is not a pattern: " + std::string(error.what()));
+    return invalid_text(text, "is not a pattern: " + std::string(error.what()));
   }
 }
 
 bool LogPattern::found_in(std::string_view line) const {
   line = line.substr(0, kMaxMatchedBytes);
-  if (literal_) return line.find(*literal_) != std::string_view::npos;
-  return std::regex_search(line.begin(), line.end(), regex_,
+  if (compiled_->literal) return line.find(*compiled_->literal) != std::string_view::npos;
+  return std::regex_search(line.begin(), line.end(), compiled_->regex,
                            std::regex_constants::match_continuous);
 }
 

@@ -7,8 +7,7 @@
 // Pure; thread-safe.
 #pragma once
 
-#include <optional>
-#include <regex>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,10 +29,11 @@ class LogPattern {
   bool found_in(std::string_view line) const;
 
  private:
-  explicit LogPattern(std::string literal) : literal_(std::move(literal)) {}
-  explicit LogPattern(std::regex regex) : regex_(std::move(regex)) {}
-  std::optional<std::string> literal_;  ///< of a pattern that is found as it is written
-  std::regex regex_;
+  /// Keeps <regex> out of this header, which most of the platform includes.
+  struct Compiled;
+  explicit LogPattern(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
+
+  std::shared_ptr<const Compiled> compiled_;  ///< never null; shared by copies
 };
 
 }  // namespace muster::job

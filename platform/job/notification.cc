@@ -8,21 +8,21 @@ namespace muster::job {
 
 namespace {
 
-constexpr Names<Happening, 6> kNames{{{Happening::kStarted, "started"},
-                                      {Happening::kRequeued, "requeued"},
-                                      {Happening::kSucceeded, "succeeded"},
-                                      {Happening::kFailed, "failed"},
-                                      {Happening::kStopped, "stopped"},
-                                      {Happening::kPing, "ping"}}};
+constexpr Names<Happening, 6> kHappeningNames{{{Happening::kStarted, "started"},
+                                               {Happening::kRequeued, "requeued"},
+                                               {Happening::kSucceeded, "succeeded"},
+                                               {Happening::kFailed, "failed"},
+                                               {Happening::kStopped, "stopped"},
+                                               {Happening::kPing, "ping"}}};
 
 }  // namespace
 
 std::string_view to_string(Happening happening) {
-  return name_in(kNames, happening);
+  return name_in(kHappeningNames, happening);
 }
 
 std::optional<Happening> happening_of(std::string_view name) {
-  const auto found = value_in(kNames, name);
+  const auto found = value_in(kHappeningNames, name);
   return found == Happening::kPing ? std::nullopt : found;
 }
 

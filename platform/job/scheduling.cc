@@ -21,7 +21,7 @@ constexpr Names<Action, 3> kActions{
 
 constexpr int kTrainPriority = 50;
 constexpr int kPreemptibleBuildPriority = 75;
-constexpr int kBuildPriority = 100;  // from here on a job is not evicted unless it says so itself
+constexpr int kBuildPriority = kFirstNonPreemptiblePriority;
 constexpr int kInferencePriority = 125;
 
 }  // namespace
@@ -68,7 +68,7 @@ int priority_of(const Scheduling& scheduling) {
 }
 
 bool is_preemptible(const Scheduling& scheduling) {
-  return scheduling.preemptible.value_or(priority_of(scheduling) < kBuildPriority);
+  return scheduling.preemptible.value_or(priority_of(scheduling) < kFirstNonPreemptiblePriority);
 }
 
 }  // namespace muster::job

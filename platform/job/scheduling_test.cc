@@ -5,14 +5,14 @@
 namespace muster::job {
 namespace {
 
-struct Case {
+struct PriorityCase {
   Scheduling scheduling;
   int priority;
   bool preemptible;
 };
 
 TEST(Priority, FollowsFromThePurposeUnlessTheJobSaysOtherwise) {
-  const Case cases[] = {
+  const PriorityCase cases[] = {
       {{}, 50, true},
       {{.preemptible = false}, 50, false},
       {{.purpose = Purpose::kBuild}, 100, false},
@@ -25,7 +25,7 @@ TEST(Priority, FollowsFromThePurposeUnlessTheJobSaysOtherwise) {
       {{.purpose = Purpose::kBuild, .priority = 60, .preemptible = true}, 60, true},
       {{.purpose = Purpose::kBuild, .priority = 60}, 60, true},
   };
-  for (const Case& each : cases) {
+  for (const PriorityCase& each : cases) {
     const std::string name = std::string(to_string(each.scheduling.purpose)) + " " +
                              std::to_string(each.scheduling.priority.value_or(-1));
     EXPECT_EQ(priority_of(each.scheduling), each.priority) << name;

@@ -164,6 +164,9 @@ struct Scheduling {
   bool operator==(const Scheduling&) const = default;
 };
 
+/// From this priority on a job is not preemptible, unless its spec says otherwise.
+inline constexpr int kFirstNonPreemptiblePriority = 100;
+
 /// What a job's priority and preemptibility come to: train 50, preemptible build 75, build 100,
 /// inference 125.
 int priority_of(const Scheduling& scheduling);

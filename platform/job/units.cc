@@ -9,8 +9,7 @@
 
 namespace muster::job {
 
-using base::Error;
-using base::ErrorCode;
+using base::invalid_text;
 
 namespace {
 
@@ -65,28 +64,25 @@ bool parse_decimal(std::string_view text, int64_t& thousandths) {
   return error == std::errc{} && end == all.data() + all.size();
 }
 
-Error fault(std::string_view text, std::string what) {
-  return {.code = ErrorCode::kInvalid, .what = "'" + std::string(text) + "' " + std::move(what)};
-}
-
 }  // namespace
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   int64_t milliseconds = 0;
-  if (!parse(text, kTimes, milliseconds)) return fault(text, "is not a time such as 30s, 5m or 2h");
+  if (!parse(text, kTimes, milliseconds))
+    return invalid_text(text, "is not a time such as 30s, 5m or 2h");
   return std::chrono::milliseconds(milliseconds);
 }
 
 Result<int64_t> parse_bytes(std::string_view text) {
   int64_t bytes = 0;
-  if (!parse(text, kSizes, bytes)) return fault(text, "is not a size such as 512M or 16G");
+  if (!parse(text, kSizes, bytes)) return invalid_text(text, "is not a size such as 512M or 16G");
   return bytes;
 }
 
 Result<int64_t> parse_milli(std::string_view text) {
   int64_t thousandths = 0;
   if (!parse_decimal(text, thousandths)) {
-    return fault(text, "is not a number such as 2 or 0.5, of three decimals at most");
+    return invalid_text(text, "is not a number such as 2 or 0.5, of three decimals at most");
   }
   return thousandths;
 }
@@ -97,7 +93,7 @@ Result<int64_t> parse_cpus(std::string_view text) {
   if (parse_decimal(text, thousandths) || parse(text, kThousandths, thousandths)) {
     return thousandths;
   }
-  return fault(text, "is not a number of CPUs such as 4, 0.5 or 500m");
+  return invalid_text(text, "is not a number of CPUs such as 4, 0.5 or 500m");
 }
 
 std::string format_milli(int64_t thousandths) {

@@ -17,18 +17,14 @@ namespace muster::job {
 namespace {
 
 // Linux host names hold 64 bytes and DNS labels 63; "-launcher" and "-worker-999" must fit behind.
-constexpr size_t kMaxName = 48;
+constexpr size_t kMaxJobName = 48;
 
 // Jobs are kept in memory and told whole: what they are given in files is not in them.
 constexpr size_t kMostText = 256 << 10;
 
-bool has_nul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
-}
-
-void check_names(const JobSpec& spec, Checker& check) {
+void check_job_names(const JobSpec& spec, Checker& check) {
   check.require(is_job_name(spec.name), "name",
-                "'" + spec.name + "' is not a job name; use 1 to " + std::to_string(kMaxName) +
+                "'" + spec.name + "' is not a job name; use 1 to " + std::to_string(kMaxJobName) +
                     " of a-z, 0-9 and '-', with a letter or digit at both ends");
   check.require(is_dns_label(spec.project, 63), "project",
                 "'" + spec.project + "' is not a project name; use a-z, 0-9 and '-'");
@@ -59,12 +55,12 @@ void check_places_and_times(const JobSpec& spec, Checker& check) {
 }  // namespace
 
 bool is_job_name(std::string_view text) {
-  return is_dns_label(text, kMaxName);
+  return is_dns_label(text, kMaxJobName);
 }
 
 std::vector<Fault> validate(const JobSpec& spec) {
   Checker check;
-  check_names(spec, check);
+  check_job_names(spec, check);
   check_programs(spec, check);
   check_shape(spec, check);
   check_container(spec, check);

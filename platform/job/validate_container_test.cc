@@ -1,19 +1,17 @@
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "base/test_faults.h"
 #include "job/capability.h"
 #include "job/checker.h"
+#include "job/test_specs.h"
 #include "job/validate.h"
 
 namespace muster::job {
 namespace {
 
-using Texts = std::vector<std::string>;
-using Change = std::function<void(JobSpec&)>;
+using base::Texts;
 
-Texts faults_of(const Change& change) {
+Texts container_faults(const SpecChange& change) {
   JobSpec spec{.name = "a",
                .kind = Kind::kMpi,
                .image = "horovod/horovod",
@@ -24,17 +22,18 @@ Texts faults_of(const Change& change) {
   return base::texts_of(validate(spec));
 }
 
-struct Wrong {
-  Change change;
+struct WrongContainer {
+  SpecChange change;
   std::string text;
 };
 
-void expect_each_to_be_told(const std::vector<Wrong>& wrongs) {
-  for (const Wrong& wrong : wrongs) EXPECT_EQ(faults_of(wrong.change), Texts{wrong.text});
+void expect_container_faults(const std::vector<WrongContainer>& wrongs) {
+  for (const WrongContainer& wrong : wrongs)
+    EXPECT_EQ(container_faults(wrong.change), Texts{wrong.text});
 }
 
 TEST(ValidateContainer, TakesAllThatCanBeSaid) {
-  EXPECT_EQ(faults_of([](JobSpec& spec) {
+  EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.user = "ada:video";
               spec.registry = {.server = "r.example.com:5000", .username = "ada", .secret = "KEY"};
               spec.container = {.pull = PullPolicy::kNever,
@@ -54,20 +53,20 @@ TEST(ValidateContainer, TakesAllThatCanBeSaid) {
 TEST(ValidateContainer, AUserIsANameOrANumberAndPerhapsAGroup) {
   for (const char* user : {"root", "0", "1000", "1000:1000", "ada:video", "4294967294", "a.b-c_d",
                            "_apt", "1000:video"}) {
-    EXPECT_EQ(faults_of([&](JobSpec& spec) { spec.user = user; }), Texts{}) << user;
+    EXPECT_EQ(container_faults([&](JobSpec& spec) { spec.user = user; }), Texts{}) << user;
   }
   for (const std::string& user :
        {std::string(":"), std::string("a:"), std::string(":a"), std::string("a:b:c"),
         std::string("-1"), std::string("4294967295"), std::string("99999999999"),
         std::string("a b"), std::string("a/b"), std::string(65, 'a'), std::string("\xC3\xA4")}) {
-    EXPECT_EQ(faults_of([&](JobSpec& spec) { spec.user = user; }),
+    EXPECT_EQ(container_faults([&](JobSpec& spec) { spec.user = user; }),
               Texts{"user " + in_quotes(user) +
                     " is neither USER nor USER:GROUP, each a name or a number of the image"});
   }
 }
 
 TEST(ValidateContainer, ALoginHasAUserAndASecretBoth) {
-  expect_each_to_be_told({
+  expect_container_faults({
       {[](JobSpec& spec) { spec.registry.username = "ada"; },
        "registry.secret is missing; say which secret of the project holds the password"},
       {[](JobSpec& spec) { spec.registry.secret = "KEY"; },
@@ -82,14 +81,14 @@ TEST(ValidateContainer, ALoginHasAUserAndASecretBoth) {
        "registry.server 'https://r.example.com' is not the name of a registry, as in "
        "registry.example.com:5000"},
   });
-  EXPECT_EQ(faults_of([](JobSpec& spec) { spec.registry.server = "docker.io"; }),
+  EXPECT_EQ(container_faults([](JobSpec& spec) { spec.registry.server = "docker.io"; }),
             (Texts{"registry.username is missing; say who logs in to the registry",
                    "registry.secret is missing; say which secret of the project holds the "
                    "password"}));
 }
 
 TEST(ValidateContainer, WhatIsOfAnImageNeedsOne) {
-  EXPECT_EQ(faults_of([](JobSpec& spec) {
+  EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.image = "";
               spec.user = "ada";
               spec.registry = {.server = {}, .username = "ada", .secret = "KEY"};
@@ -117,7 +116,7 @@ TEST(ValidateContainer, WhatIsOfAnImageNeedsOne) {
 }
 
 TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOne) {
-  EXPECT_EQ(faults_of([](JobSpec& spec) {
+  EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.kind = Kind::kGrpc;
               spec.parameter_server.user = "root";
               spec.evaluator.registry = {.server = {}, .username = "ada", .secret = "KEY"};
@@ -129,7 +128,7 @@ TEST(ValidateContainer, WhatIsOfTheImageOfAParameterServerOrEvaluatorNeedsThatOn
 }
 
 TEST(ValidateContainer, OneImageOfARoleIsEnoughForContainers) {
-  EXPECT_EQ(faults_of([](JobSpec& spec) {
+  EXPECT_EQ(container_faults([](JobSpec& spec) {
               spec.image = "";
               spec.leader.image = "lead";
               spec.container.writable_root = true;
@@ -138,7 +137,7 @@ TEST(ValidateContainer, OneImageOfARoleIsEnoughForContainers) {
 }
 
 TEST(ValidateContainer, CapabilitiesAreThoseOfLinux) {
-  expect_each_to_be_told({
+  expect_container_faults({
       {[](JobSpec& spec) { spec.container.capabilities = {"SYS_PTRAC"}; },
        "container.capabilities[0] 'SYS_PTRAC' is no capability of Linux; did you mean "
        "'SYS_PTRACE'?"},
@@ -152,15 +151,16 @@ TEST(ValidateContainer, CapabilitiesAreThoseOfLinux) {
        "container.capabilities are more than Linux has"},
   });
   for (const std::string& name : capabilities()) {
-    EXPECT_EQ(faults_of([&](JobSpec& spec) { spec.container.capabilities = {name}; }), Texts{});
+    EXPECT_EQ(container_faults([&](JobSpec& spec) { spec.container.capabilities = {name}; }),
+              Texts{});
   }
 }
 
 TEST(ValidateContainer, ShmHasASizeThatAMachineMayHave) {
   for (const int64_t size : {int64_t{65'536}, int64_t{16} << 40}) {
-    EXPECT_EQ(faults_of([&](JobSpec& spec) { spec.container.shm_bytes = size; }), Texts{});
+    EXPECT_EQ(container_faults([&](JobSpec& spec) { spec.container.shm_bytes = size; }), Texts{});
   }
-  expect_each_to_be_told({
+  expect_container_faults({
       {[](JobSpec& spec) { spec.container.shm_bytes = 65'535; },
        "container.shm 65535 bytes are out of range; give 64Ki to 16Ti"},
       {[](JobSpec& spec) { spec.container.shm_bytes = -1; },
@@ -170,14 +170,14 @@ TEST(ValidateContainer, ShmHasASizeThatAMachineMayHave) {
 
 TEST(ValidateContainer, OnlyAnMpiJobIsLaunchedOneWayOrTheOther) {
   for (const Kind kind : {Kind::kSingle, Kind::kTorch, Kind::kGrpc}) {
-    EXPECT_EQ(faults_of([&](JobSpec& spec) {
+    EXPECT_EQ(container_faults([&](JobSpec& spec) {
                 spec.kind = kind;
                 spec.workers = 0;
                 spec.launch = LaunchBy::kSsh;
               }),
               Texts{"launch only an mpi job has a launcher that starts ranks; leave it out"});
   }
-  EXPECT_EQ(faults_of([](JobSpec& spec) { spec.launch = LaunchBy::kSsh; }), Texts{});
+  EXPECT_EQ(container_faults([](JobSpec& spec) { spec.launch = LaunchBy::kSsh; }), Texts{});
 }
 
 TEST(Capability, IsTakenWithOrWithoutItsPrefixAndInAnyCase) {

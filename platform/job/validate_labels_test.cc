@@ -7,24 +7,24 @@
 namespace muster::job {
 namespace {
 
-JobSpec good() {
+JobSpec labelless_spec() {
   return {.name = "a", .command = {"b"}, .folder = "/c"};
 }
 
-std::vector<Fault> faults_with(std::map<std::string, std::string> labels,
-                               std::map<std::string, std::string> annotations = {}) {
-  JobSpec spec = good();
+std::vector<Fault> label_faults(std::map<std::string, std::string> labels,
+                                std::map<std::string, std::string> annotations = {}) {
+  JobSpec spec = labelless_spec();
   spec.labels = std::move(labels);
   spec.annotations = std::move(annotations);
   return validate(spec);
 }
 
 TEST(ValidateLabels, AcceptsTagsAndNamesOfEveryKind) {
-  EXPECT_EQ(faults_with({{"nightly", ""},
-                         {"team.example/owner", "ada"},
-                         {"my first tag", ""},
-                         {"Zoë 漢字 🚀", "très bien"},
-                         {std::string(128, 'k'), std::string(256, 'v')}}),
+  EXPECT_EQ(label_faults({{"nightly", ""},
+                          {"team.example/owner", "ada"},
+                          {"my first tag", ""},
+                          {"Zoë 漢字 🚀", "très bien"},
+                          {std::string(128, 'k'), std::string(256, 'v')}}),
             std::vector<Fault>{});
 }
 
@@ -55,29 +55,29 @@ TEST(ValidateLabels, SaysWhatIsNoLabel) {
       {"a", std::string(257, 'v'), "labels.a", no_value},
   };
   for (const auto& [key, value, field, what] : cases) {
-    EXPECT_EQ(faults_with({{key, value}}), (std::vector<Fault>{{.field = field, .what = what}}));
+    EXPECT_EQ(label_faults({{key, value}}), (std::vector<Fault>{{.field = field, .what = what}}));
   }
 }
 
 TEST(ValidateLabels, TakesSixtyFour) {
   std::map<std::string, std::string> labels;
   for (int i = 0; i < 64; ++i) labels["tag-" + std::to_string(i)] = "";
-  EXPECT_EQ(faults_with(labels), std::vector<Fault>{});
+  EXPECT_EQ(label_faults(labels), std::vector<Fault>{});
 
   labels["one-more"] = "";
 
-  EXPECT_EQ(faults_with(labels),
+  EXPECT_EQ(label_faults(labels),
             (std::vector<Fault>{{.field = "labels", .what = "are 65; give at most 64"}}));
 }
 
 TEST(ValidateLabels, KeepsAnyBytesInAnnotationsUpToABound) {
-  EXPECT_EQ(faults_with({}, {{"gradient/workspace=x", "a\nb\xFF"},
-                             {"b", std::string((64 << 10) - 30, 'x')}}),
+  EXPECT_EQ(label_faults({}, {{"gradient/workspace=x", "a\nb\xFF"},
+                              {"b", std::string((64 << 10) - 30, 'x')}}),
             std::vector<Fault>{});
-  EXPECT_EQ(faults_with({}, {{"a", std::string(64 << 10, 'x')}}),
+  EXPECT_EQ(label_faults({}, {{"a", std::string(64 << 10, 'x')}}),
             (std::vector<Fault>{{.field = "annotations",
                                  .what = "are 65537 bytes together; at most 65536 are kept"}}));
-  EXPECT_EQ(faults_with({}, {{"a\tb", "x"}})[0].field, "annotations");
+  EXPECT_EQ(label_faults({}, {{"a\tb", "x"}})[0].field, "annotations");
 }
 
 TEST(Labels, OfARequestAreJudgedAsThoseOfASpec) {

@@ -7,10 +7,9 @@ namespace muster::job {
 
 namespace {
 
-constexpr size_t kMaxName = 63;
-constexpr int kMaxPriority = 1000;
+constexpr size_t kMaxProjectName = 63;
+constexpr int kMaxProjectPriority = 1000;
 constexpr double kMaxWeight = 1'000'000;
-constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000;
 // More than any cluster has, and small enough that thousands of projects can be added up.
 constexpr int64_t kMaxMilli = 1'000'000'000;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
@@ -52,19 +51,19 @@ void check_quota(const Quota& quota, const std::string& field, Checker& check) {
                 field + ".weight", "is out of range; give 0 to 1000000");
 }
 
-void check_names(const Project& project, Checker& check) {
-  check.require(is_dns_label(project.name, kMaxName), "name",
+void check_project_names(const Project& project, Checker& check) {
+  check.require(is_dns_label(project.name, kMaxProjectName), "name",
                 "'" + project.name + "' is not a project name; use 1 to " +
-                    std::to_string(kMaxName) +
+                    std::to_string(kMaxProjectName) +
                     " of a-z, 0-9 and '-', with a letter or digit at both ends");
   if (project.parent.empty()) return;
-  check.require(is_dns_label(project.parent, kMaxName), "parent",
+  check.require(is_dns_label(project.parent, kMaxProjectName), "parent",
                 "'" + project.parent + "' is not a project name");
   check.require(project.parent != project.name, "parent", "is the project itself");
 }
 
 void check_time(std::chrono::milliseconds time, const std::string& field, Checker& check) {
-  check.require(time.count() >= 0 && time.count() <= kYear, field,
+  check.require(time.count() >= 0 && time.count() <= kYearMilliseconds, field,
                 "give a time between 0s and 365d");
 }
 
@@ -72,13 +71,13 @@ void check_time(std::chrono::milliseconds time, const std::string& field, Checke
 
 std::vector<base::Fault> validate_project(const Project& project) {
   Checker check;
-  check_names(project, check);
+  check_project_names(project, check);
   check_quota(project.quota, "quota", check);
   for (const auto& [pool, quota] : project.pools) {
     check.require(is_token(pool), "pools", "'" + pool + "' names no node pool");
     check_quota(quota, "pools." + pool, check);
   }
-  check.require_range(project.priority, 0, kMaxPriority, "priority");
+  check.require_range(project.priority, 0, kMaxProjectPriority, "priority");
   check_time(project.reclaim_min_runtime, "reclaim_min_runtime_ms", check);
   check_time(project.preempt_min_runtime, "preempt_min_runtime_ms", check);
   return check.take();

@@ -11,7 +11,7 @@ namespace {
 using base::Fault;
 using std::chrono::milliseconds;
 
-Project good() {
+Project valid_project() {
   return {.name = "team-a",
           .parent = "lab",
           .quota = {.deserved = {.gpu_milli = 2000, .cpu_milli = 8000, .memory_bytes = 1 << 30},
@@ -21,18 +21,18 @@ Project good() {
 }
 
 TEST(ValidateProject, AcceptsAWholeProjectAndOneWithNothingButAName) {
-  EXPECT_EQ(validate_project(good()), std::vector<Fault>{});
+  EXPECT_EQ(validate_project(valid_project()), std::vector<Fault>{});
   EXPECT_EQ(validate_project({.name = "default"}), std::vector<Fault>{});
 }
 
 TEST(ValidateProject, AQuotaOfAllThereIsGoesWithAnyLimit) {
-  Project project = good();
+  Project project = valid_project();
   project.quota = {.deserved = {}, .limit = {.gpu_milli = 1, .cpu_milli = 0, .memory_bytes = 1}};
 
   EXPECT_EQ(validate_project(project), std::vector<Fault>{});
 }
 
-struct Wrong {
+struct WrongProject {
   std::function<void(Project&)> change;
   std::string field;
   std::string what;
@@ -40,7 +40,7 @@ struct Wrong {
 
 TEST(ValidateProject, NamesTheFieldAndSaysWhatIsWrongWithIt) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const Wrong wrongs[] = {
+  const WrongProject wrongs[] = {
       {[](Project& project) { project.name = "Team"; }, "name",
        "'Team' is not a project name; use 1 to 63 of a-z, 0-9 and '-', with a letter or digit at "
        "both ends"},
@@ -70,8 +70,8 @@ TEST(ValidateProject, NamesTheFieldAndSaysWhatIsWrongWithIt) {
       {[](Project& project) { project.preempt_min_runtime = std::chrono::hours(24 * 366); },
        "preempt_min_runtime_ms", "give a time between 0s and 365d"},
   };
-  for (const Wrong& wrong : wrongs) {
-    Project project = good();
+  for (const WrongProject& wrong : wrongs) {
+    Project project = valid_project();
     wrong.change(project);
     EXPECT_EQ(validate_project(project),
               (std::vector<Fault>{{.field = wrong.field, .what = wrong.what}}))

@@ -13,10 +13,6 @@ namespace {
 
 constexpr size_t kLongestImage = 512;
 
-bool has_nul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
-}
-
 /// One that begins with '-' would be an option to whoever starts it.
 bool is_image_text(std::string_view text) {
   return text.size() <= kLongestImage && !text.starts_with('-') &&

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
+#include "job/test_specs.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -28,13 +27,6 @@ JobSpec grpc() {
 
 JobSpec torch() {
   return {.name = "a", .kind = Kind::kTorch, .command = {"torchrun"}, .workers = 3, .folder = "/c"};
-}
-
-using Change = std::function<void(JobSpec&)>;
-
-JobSpec changed(JobSpec spec, const Change& change) {
-  change(spec);
-  return spec;
 }
 
 TEST(ValidateRoles, AcceptsEachKindWithAllThatItHas) {
@@ -82,22 +74,22 @@ TEST(ValidateRoles, AcceptsEachKindWithAllThatItHas) {
   for (const JobSpec& spec : all) EXPECT_EQ(validate(spec), std::vector<Fault>{});
 }
 
-struct Wrong {
+struct WrongRole {
   JobSpec spec;
-  Change change;
+  SpecChange change;
   std::string field;
   std::string what;
 };
 
-void expect_each_to_be_told(const std::vector<Wrong>& wrongs) {
-  for (const Wrong& wrong : wrongs) {
+void expect_role_faults(const std::vector<WrongRole>& wrongs) {
+  for (const WrongRole& wrong : wrongs) {
     EXPECT_EQ(validate(changed(wrong.spec, wrong.change)),
               (std::vector<Fault>{{.field = wrong.field, .what = wrong.what}}));
   }
 }
 
 TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
-  expect_each_to_be_told({
+  expect_role_faults({
       {single(), [](JobSpec& spec) { spec.workers = 1; }, "workers",
        "a single job has no workers; leave it out or use kind mpi"},
       {mpi(), [](JobSpec& spec) { spec.workers = 0; }, "workers",
@@ -122,7 +114,7 @@ TEST(ValidateRoles, SaysHowManyTasksTheKindHas) {
 TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
   const std::string no_servers = "only a grpc job has them; leave it out";
   const std::string no_server = "only a grpc job has parameter servers; leave it out";
-  expect_each_to_be_told({
+  expect_role_faults({
       {single(), [](JobSpec& spec) { spec.leader.resources.gpus = 1; }, "leader",
        "a single job has one task alone; say it of the job itself"},
       {single(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",
@@ -149,7 +141,7 @@ TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
 TEST(ValidateRoles, SaysWhichRoleHasNothingToRun) {
   const std::string empty = "is empty; say what to run, as in: -- python3 train.py";
   const auto without_command = [](JobSpec& spec) { spec.command = {}; };
-  expect_each_to_be_told({
+  expect_role_faults({
       {single(), without_command, "command", empty},
       {mpi(), without_command, "command", empty},
       {grpc(), without_command, "command", empty},
@@ -233,7 +225,7 @@ TEST(ValidateRoles, NamesTheRoleInTheFieldOfAFault) {
 
 TEST(ValidateRoles, CountsTheTextOfEveryRole) {
   const std::string much(150 << 10, 'x');
-  const Change changes[] = {
+  const SpecChange changes[] = {
       [&](JobSpec& spec) { spec.arguments = {much, much}; },
       [&](JobSpec& spec) { spec.leader.command = {much, much}; },
       [&](JobSpec& spec) { spec.leader.arguments = {much, much}; },
@@ -241,7 +233,7 @@ TEST(ValidateRoles, CountsTheTextOfEveryRole) {
       [&](JobSpec& spec) { spec.parameter_server.command = {much, much}; },
       [&](JobSpec& spec) { spec.evaluator.command = {much, much}; },
   };
-  for (const Change& change : changes) {
+  for (const SpecChange& change : changes) {
     const auto faults = validate(changed(grpc(), change));
     ASSERT_EQ(faults.size(), 1U);
     EXPECT_EQ(faults[0].field, "command");

@@ -9,11 +9,10 @@ namespace {
 
 constexpr int kMaxGpus = 1024;
 constexpr int64_t kMaxCpuMilli = 65'536'000;
-constexpr int kMaxPriority = 1000;
+constexpr int kMaxJobPriority = 1000;
 constexpr int kMaxRetries = 1000;
 constexpr size_t kMaxRetryRules = 100;
 constexpr size_t kMaxNames = 100;
-constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000;
 
 std::string element(const std::string& field, size_t index) {
   return field + "[" + std::to_string(index) + "]";
@@ -112,7 +111,7 @@ void check_resources(const Resources& resources, const std::string& field, Check
 void check_scheduling(const JobSpec& spec, Checker& check) {
   const Scheduling& scheduling = spec.scheduling;
   if (scheduling.priority) {
-    check.require_range(*scheduling.priority, 0, kMaxPriority, "scheduling.priority");
+    check.require_range(*scheduling.priority, 0, kMaxJobPriority, "scheduling.priority");
   }
   check_min_workers(spec, check);
   check_resize(spec, check);
@@ -122,7 +121,7 @@ void check_scheduling(const JobSpec& spec, Checker& check) {
   check_topology(scheduling.preferred_topology, "scheduling.preferred_topology", check);
   if (scheduling.time_limit) {
     const int64_t limit = scheduling.time_limit->count();
-    check.require(limit > 0 && limit <= kYear, "scheduling.time_limit",
+    check.require(limit > 0 && limit <= kYearMilliseconds, "scheduling.time_limit",
                   "give a time between 1ms and 365d");
   }
   check_retries(scheduling, check);

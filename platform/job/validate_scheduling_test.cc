@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <functional>
-
+#include "job/test_specs.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -9,16 +8,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-JobSpec good() {
-  return {.name = "dist",
-          .kind = Kind::kMpi,
-          .command = {"mpirun", "train"},
-          .workers = 4,
-          .folder = "/home/ada"};
-}
-
 TEST(ValidateScheduling, AcceptsEachFieldAtBothEndsOfItsRange) {
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(4);
   spec.resources = {.gpu_share_milli = 1, .cpu_milli = 1};
   spec.scheduling = {.purpose = Purpose::kInference,
                      .priority = 0,
@@ -45,7 +36,7 @@ TEST(ValidateScheduling, AcceptsEachFieldAtBothEndsOfItsRange) {
 
 TEST(ValidateScheduling, AcceptsAMasterOrChiefThatTrainsAloneAtTheLeast) {
   for (const Kind kind : {Kind::kTorch, Kind::kGrpc}) {
-    JobSpec spec = good();
+    JobSpec spec = valid_mpi_spec(4);
     spec.kind = kind;
     spec.scheduling.min_workers = 0;
     EXPECT_EQ(validate(spec), std::vector<Fault>{}) << to_string(kind);
@@ -53,21 +44,21 @@ TEST(ValidateScheduling, AcceptsAMasterOrChiefThatTrainsAloneAtTheLeast) {
 }
 
 TEST(ValidateScheduling, AcceptsAGrpcJobThatResizesLiveWhereParameterServersHoldWhatWasLearnt) {
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(4);
   spec.kind = Kind::kGrpc;
   spec.parameter_servers = 1;
   spec.scheduling = {.min_workers = 1, .resize = Resize::kLive};
   EXPECT_EQ(validate(spec), std::vector<Fault>{});
 }
 
-struct Wrong {
-  std::function<void(JobSpec&)> change;
+struct WrongScheduling {
+  SpecChange change;
   std::string field;
   std::string what;
 };
 
 TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
-  const Wrong wrongs[] = {
+  const WrongScheduling wrongs[] = {
       {[](JobSpec& spec) { spec.resources.gpus = -1; }, "resources.gpus",
        "-1 is out of range; give 0 to 1024"},
       {[](JobSpec& spec) { spec.resources.gpu_share_milli = 1000; }, "resources.gpu_share",
@@ -164,8 +155,8 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
       {[](JobSpec& spec) { spec.scheduling.retry_rules.assign(101, {.exit_code = 1}); },
        "scheduling.retry_rules", "has more than 100 rules"},
   };
-  for (const Wrong& wrong : wrongs) {
-    JobSpec spec = good();
+  for (const WrongScheduling& wrong : wrongs) {
+    JobSpec spec = valid_mpi_spec(4);
     wrong.change(spec);
     EXPECT_EQ(validate(spec), (std::vector<Fault>{{.field = wrong.field, .what = wrong.what}}))
         << wrong.field;
@@ -173,7 +164,7 @@ TEST(ValidateScheduling, NamesTheFieldAndSaysWhatIsWrongWithIt) {
 }
 
 TEST(ValidateScheduling, RefusesAPatternThatIsNone) {
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(4);
   spec.scheduling.retry_rules = {{.log_pattern = "(CUDA"}};
 
   const auto faults = validate(spec);

@@ -12,7 +12,7 @@ namespace muster::job {
 
 namespace {
 
-constexpr size_t kLongestName = 128;
+constexpr size_t kLongestSecretName = 128;
 constexpr size_t kLongestFile = 100;
 
 /// Open MPI hands variables with its prefixes on as words of command lines, where everybody can
@@ -26,7 +26,7 @@ bool is_reserved(std::string_view variable) {
 }
 
 /// Relative, and nothing in it that leads elsewhere or that no terminal shows.
-bool is_plain_path(std::string_view path) {
+bool is_plain_relative_path(std::string_view path) {
   if (path.empty() || path.size() > kLongestFile) return false;
   const auto shown = [](char c) { return c > ' ' && c <= '~' && c != '\\'; };
   if (!std::all_of(path.begin(), path.end(), shown)) return false;
@@ -70,7 +70,7 @@ class Places {
 
   void add_file(const std::string& file, const std::string& field) {
     const std::string quoted = "'" + file + "'";
-    if (!is_plain_path(file)) {
+    if (!is_plain_relative_path(file)) {
       check_.require(false, field,
                      quoted + " is not a path below /generated/secrets; use at most " +
                          std::to_string(kLongestFile) + " characters, as in tls/ca.pem");
@@ -93,7 +93,7 @@ class Places {
 }  // namespace
 
 bool is_secret_name(std::string_view text) {
-  return text.size() <= kLongestName && is_variable_name(text);
+  return text.size() <= kLongestSecretName && is_variable_name(text);
 }
 
 void check_secrets(const JobSpec& spec, Checker& check) {

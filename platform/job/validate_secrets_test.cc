@@ -6,7 +6,9 @@
 namespace muster::job {
 namespace {
 
-std::vector<std::string> faults_of(std::vector<SecretUse> secrets) {
+using base::Texts;
+
+Texts secret_faults(std::vector<SecretUse> secrets) {
   const JobSpec spec{.name = "one",
                      .command = {"true"},
                      .environment = {{"HERE", "1"}},
@@ -15,20 +17,18 @@ std::vector<std::string> faults_of(std::vector<SecretUse> secrets) {
   return base::texts_of(validate(spec));
 }
 
-using Texts = std::vector<std::string>;
-
 TEST(ValidateSecrets, TakesVariablesAndFilesAndBoth) {
-  EXPECT_EQ(faults_of({{.name = "KEY", .variable = "KEY"},
-                       {.name = "KEY", .variable = "SAME_IN_ANOTHER"},
-                       {.name = "ca_2", .file = "ca.pem"},
-                       {.name = "_x", .variable = "X", .file = "tls/.a/b-c_d"},
-                       {.name = "KEY", .file = std::string(100, 'f')}}),
+  EXPECT_EQ(secret_faults({{.name = "KEY", .variable = "KEY"},
+                           {.name = "KEY", .variable = "SAME_IN_ANOTHER"},
+                           {.name = "ca_2", .file = "ca.pem"},
+                           {.name = "_x", .variable = "X", .file = "tls/.a/b-c_d"},
+                           {.name = "KEY", .file = std::string(100, 'f')}}),
             Texts{});
 }
 
 TEST(ValidateSecrets, TellsEveryFaultAtOnceByItsField) {
   EXPECT_EQ(
-      faults_of({{.name = "1KEY", .variable = "A-B", .file = "/etc/passwd"}, {.name = "KEY"}}),
+      secret_faults({{.name = "1KEY", .variable = "A-B", .file = "/etc/passwd"}, {.name = "KEY"}}),
       (Texts{"secrets[0].name '1KEY' is not the name of a secret; use letters, digits and '_'",
              "secrets[0].variable 'A-B' is not a variable name; use letters, digits and '_'",
              "secrets[0].file '/etc/passwd' is not a path below /generated/secrets; use at most "
@@ -37,7 +37,7 @@ TEST(ValidateSecrets, TellsEveryFaultAtOnceByItsField) {
 }
 
 TEST(ValidateSecrets, ANameThatIsAVariableTooIsToldOnce) {
-  EXPECT_EQ(faults_of({{.name = "1KEY", .variable = "1KEY"}}),
+  EXPECT_EQ(secret_faults({{.name = "1KEY", .variable = "1KEY"}}),
             Texts{"secrets[0].name '1KEY' is not the name of a secret; use letters, digits and "
                   "'_'"});
 }
@@ -48,30 +48,30 @@ TEST(ValidateSecrets, RefusesPathsThatLeadElsewhere) {
         std::string("a/.."), std::string("."), std::string("./a"), std::string("a//b"),
         std::string("a/"), std::string("a b"), std::string("a\nb"), std::string("a\0b", 3),
         std::string("a\\b"), std::string("\xc3\xa4"), std::string(101, 'f')}) {
-    EXPECT_EQ(faults_of({{.name = "KEY", .file = path}}).size(), 1U) << path;
+    EXPECT_EQ(secret_faults({{.name = "KEY", .file = path}}).size(), 1U) << path;
   }
 }
 
 TEST(ValidateSecrets, RefusesVariablesThatMusterOrMpiSets) {
   for (const char* name : {"PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES", "MUSTER_RENDEZVOUS_KEY",
                            "OMPI_MCA_btl", "PRTE_MCA_x", "PMIX_x"}) {
-    EXPECT_EQ(faults_of({{.name = "KEY", .variable = name}}),
+    EXPECT_EQ(secret_faults({{.name = "KEY", .variable = name}}),
               Texts{"secrets[0].variable '" + std::string(name) +
                     "' is a variable that Muster or MPI sets"});
   }
 }
 
 TEST(ValidateSecrets, NoTwoAreInOnePlace) {
-  EXPECT_EQ(faults_of({{.name = "A", .variable = "HERE"},
-                       {.name = "A", .variable = "X", .file = "a"},
-                       {.name = "B", .variable = "X", .file = "a"},
-                       {.name = "C", .file = "a/b"},
-                       {.name = "D", .file = "ab"}}),
+  EXPECT_EQ(secret_faults({{.name = "A", .variable = "HERE"},
+                           {.name = "A", .variable = "X", .file = "a"},
+                           {.name = "B", .variable = "X", .file = "a"},
+                           {.name = "C", .file = "a/b"},
+                           {.name = "D", .file = "ab"}}),
             (Texts{"secrets[0].variable 'HERE' is in the environment of the job, too",
                    "secrets[2].variable 'X' holds another secret already",
                    "secrets[2].file 'a' is where another secret is already",
                    "secrets[3].file 'a/b' is where another secret is already"}));
-  EXPECT_EQ(faults_of({{.name = "A", .file = "a/b"}, {.name = "B", .file = "a"}}),
+  EXPECT_EQ(secret_faults({{.name = "A", .file = "a/b"}, {.name = "B", .file = "a"}}),
             Texts{"secrets[1].file 'a' is where another secret is already"});
 }
 
@@ -92,7 +92,7 @@ TEST(ValidateSecrets, NoneIsInTheEnvironmentOfARole) {
 }
 
 TEST(ValidateSecrets, HundredAreEnough) {
-  EXPECT_EQ(faults_of(std::vector<SecretUse>(101, {.name = "A"})),
+  EXPECT_EQ(secret_faults(std::vector<SecretUse>(101, {.name = "A"})),
             Texts{"secrets are more than 100"});
 }
 

@@ -11,7 +11,7 @@ namespace muster::job {
 
 namespace {
 
-constexpr size_t kLongestName = 128;
+constexpr size_t kLongestSlurmName = 128;
 constexpr size_t kLongestText = 1024;
 
 bool is_of_a_name(char c) {
@@ -37,7 +37,7 @@ bool is_constraint(std::string_view text) {
 }  // namespace
 
 bool is_slurm_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName && text.front() != '-' &&
+  return !text.empty() && text.size() <= kLongestSlurmName && text.front() != '-' &&
          text.front() != '.' && std::all_of(text.begin(), text.end(), is_of_a_name);
 }
 

@@ -2,24 +2,23 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "base/test_faults.h"
+#include "job/test_specs.h"
 #include "job/validate.h"
 
 namespace muster::job {
 namespace {
 
-using Texts = std::vector<std::string>;
+using base::Texts;
 
-Texts faults_of(const std::function<void(JobSpec&)>& change) {
+Texts slurm_faults(const SpecChange& change) {
   JobSpec spec{.name = "a", .kind = Kind::kMpi, .command = {"mpirun"}, .workers = 2, .folder = "/"};
   change(spec);
   return base::texts_of(validate(spec));
 }
 
 TEST(ValidateSlurm, TakesAllThatCanBeSaid) {
-  EXPECT_EQ(faults_of([](JobSpec& spec) {
+  EXPECT_EQ(slurm_faults([](JobSpec& spec) {
               spec.slurm = {.partition = "gpu,long-2.a",
                             .account = "vision_lab@site",
                             .qos = "high+night",
@@ -44,7 +43,7 @@ TEST(ValidateSlurm, NoFieldHoldsWhatALineOrAShellWouldRead) {
         {"slurm.reservation ", &SlurmSpec::reservation},
         {"slurm.constraint ", &SlurmSpec::constraint}};
     for (const auto& [field, member] : fields) {
-      const Texts faults = faults_of([&, m = member](JobSpec& spec) { spec.slurm.*m = bad; });
+      const Texts faults = slurm_faults([&, m = member](JobSpec& spec) { spec.slurm.*m = bad; });
       ASSERT_EQ(faults.size(), 1U) << field << bad;
       EXPECT_TRUE(faults.front().starts_with(field + in_quotes(bad))) << faults.front();
     }
@@ -53,7 +52,7 @@ TEST(ValidateSlurm, NoFieldHoldsWhatALineOrAShellWouldRead) {
 
 TEST(ValidateSlurm, SaysAllThatIsWrongAtOnce) {
   EXPECT_EQ(
-      faults_of([](JobSpec& spec) {
+      slurm_faults([](JobSpec& spec) {
         spec.slurm = {.partition = "gpu,,long",
                       .account = "a,b",
                       .qos = ",",
@@ -74,7 +73,7 @@ TEST(ValidateSlurm, SaysAllThatIsWrongAtOnce) {
 
 TEST(ValidateSlurm, SrunStartsTheRanksOfMpiJobsAlone) {
   for (const Kind kind : {Kind::kSingle, Kind::kTorch, Kind::kGrpc}) {
-    EXPECT_EQ(faults_of([&](JobSpec& spec) {
+    EXPECT_EQ(slurm_faults([&](JobSpec& spec) {
                 spec.kind = kind;
                 spec.workers = 0;
                 spec.launch = LaunchBy::kSrun;
@@ -84,7 +83,7 @@ TEST(ValidateSlurm, SrunStartsTheRanksOfMpiJobsAlone) {
 }
 
 TEST(ValidateSlurm, ItsTextsCountAmongThoseOfTheJob) {
-  const Texts faults = faults_of([](JobSpec& spec) {
+  const Texts faults = slurm_faults([](JobSpec& spec) {
     spec.environment["A"] = std::string((256 << 10) - 1000, 'a');
     spec.slurm.constraint = std::string(1000, 'a');
   });

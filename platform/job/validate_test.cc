@@ -2,16 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "job/test_specs.h"
+
 namespace muster::job {
 namespace {
-
-JobSpec good() {
-  return {.name = "dist",
-          .kind = Kind::kMpi,
-          .command = {"mpirun", "train"},
-          .workers = 2,
-          .folder = "/home/ada"};
-}
 
 std::vector<std::string> fields_of(const std::vector<Fault>& faults) {
   std::vector<std::string> fields;
@@ -20,11 +14,11 @@ std::vector<std::string> fields_of(const std::vector<Fault>& faults) {
 }
 
 TEST(Validate, AcceptsAWholeSpec) {
-  EXPECT_TRUE(validate(good()).empty());
+  EXPECT_TRUE(validate(valid_mpi_spec(2)).empty());
 }
 
 TEST(Validate, ReportsEveryFaultAtOnceByField) {
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(2);
   spec.name = "Not_A_Label";
   spec.command = {};
   spec.workers = 0;
@@ -36,14 +30,14 @@ TEST(Validate, ReportsEveryFaultAtOnceByField) {
 }
 
 TEST(Validate, ASingleJobTakesNoWorkers) {
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(2);
   spec.kind = Kind::kSingle;
 
   EXPECT_EQ(fields_of(validate(spec)), std::vector<std::string>{"workers"});
 }
 
 TEST(Validate, RefusesBytesThatNoExecCouldPass) {
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(2);
   spec.command.emplace_back("a\0b", 3);
   spec.environment["A"] = std::string("\0", 1);
 
@@ -52,7 +46,7 @@ TEST(Validate, RefusesBytesThatNoExecCouldPass) {
 
 TEST(Validate, RefusesMoreThanAServerKeepsOfManyJobs) {
   constexpr size_t kMuch = 128 << 10;
-  JobSpec spec = good();
+  JobSpec spec = valid_mpi_spec(2);
   spec.command.emplace_back(kMuch, 'x');
   EXPECT_TRUE(validate(spec).empty());
   spec.environment["MUCH"] = std::string(kMuch, 'x');

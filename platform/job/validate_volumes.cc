@@ -23,7 +23,7 @@ bool is_or_is_below(std::string_view path, std::string_view folder) {
 }
 
 /// Absolute, and the only way to write it: so that two that are the same are told to be.
-bool is_plain_path(std::string_view path) {
+bool is_plain_absolute_path(std::string_view path) {
   if (path == "/") return true;
   if (!path.starts_with('/') || path.size() > kLongestPath) return false;
   if (!is_shown(path)) return false;
@@ -44,7 +44,8 @@ bool is_tree_id(std::string_view text) {
 void check_source(const Volume& volume, const std::string& field, Checker& check) {
   switch (volume.kind) {
     case Volume::Kind::kHostPath:
-      return check.require(is_plain_path(volume.source), field, no_plain_path(volume.source));
+      return check.require(is_plain_absolute_path(volume.source), field,
+                           no_plain_path(volume.source));
     case Volume::Kind::kTree:
       return check.require(volume.source.empty() || is_tree_id(volume.source), field,
                            in_quotes(volume.source) +
@@ -62,7 +63,7 @@ void check_source(const Volume& volume, const std::string& field, Checker& check
 
 /// Whether the target can be had at all, apart from the other volumes.
 bool check_target(const std::string& target, const std::string& field, Checker& check) {
-  if (!is_plain_path(target)) {
+  if (!is_plain_absolute_path(target)) {
     check.require(false, field, no_plain_path(target));
     return false;
   }

@@ -7,12 +7,12 @@
 namespace muster::job {
 namespace {
 
-using Kind = Volume::Kind;
+using VolumeKind = Volume::Kind;
 
 const std::string kTreeId(64, 'a');
 
-std::vector<Fault> faults_with(std::vector<Volume> volumes,
-                               Sandbox sandbox = Sandbox::kBubblewrap) {
+std::vector<Fault> volume_faults(std::vector<Volume> volumes,
+                                 Sandbox sandbox = Sandbox::kBubblewrap) {
   const JobSpec spec{.name = "a",
                      .command = {"b"},
                      .volumes = std::move(volumes),
@@ -22,13 +22,13 @@ std::vector<Fault> faults_with(std::vector<Volume> volumes,
 }
 
 TEST(ValidateVolumes, AcceptsThoseOfAnExperiment) {
-  EXPECT_EQ(faults_with({{Kind::kTree, kTreeId, "/home/paperspace"},
-                         {Kind::kStorage, "storage", "/storage"},
-                         {Kind::kArtifacts, "", "/artifacts"},
-                         {Kind::kTree, kTreeId, "/data/mnist", true},
-                         {Kind::kTree, "", "/scratch"},
-                         {Kind::kHostPath, "/", "/host", true},
-                         {Kind::kHostPath, "/mnt/Zoë's data", "/mnt/Zoë's data"}}),
+  EXPECT_EQ(volume_faults({{VolumeKind::kTree, kTreeId, "/home/paperspace"},
+                           {VolumeKind::kStorage, "storage", "/storage"},
+                           {VolumeKind::kArtifacts, "", "/artifacts"},
+                           {VolumeKind::kTree, kTreeId, "/data/mnist", true},
+                           {VolumeKind::kTree, "", "/scratch"},
+                           {VolumeKind::kHostPath, "/", "/host", true},
+                           {VolumeKind::kHostPath, "/mnt/Zoë's data", "/mnt/Zoë's data"}}),
             std::vector<Fault>{});
 }
 
@@ -36,23 +36,25 @@ TEST(ValidateVolumes, SaysWhatIsWrongWithASource) {
   const std::string no_path =
       " is not an absolute path of at most 1000 bytes without '.', '..', '//' and a '/' at its end";
   const struct {
-    Kind kind;
+    VolumeKind kind;
     std::string source, what;
   } cases[] = {
-      {Kind::kHostPath, "data", "'data'" + no_path},
-      {Kind::kHostPath, "", "''" + no_path},
-      {Kind::kHostPath, "/a/../b", "'/a/../b'" + no_path},
-      {Kind::kTree, "abc", "'abc' is not the id of files that were sent; it has 64 hex digits"},
-      {Kind::kTree, std::string(64, 'A'),
+      {VolumeKind::kHostPath, "data", "'data'" + no_path},
+      {VolumeKind::kHostPath, "", "''" + no_path},
+      {VolumeKind::kHostPath, "/a/../b", "'/a/../b'" + no_path},
+      {VolumeKind::kTree, "abc",
+       "'abc' is not the id of files that were sent; it has 64 hex digits"},
+      {VolumeKind::kTree, std::string(64, 'A'),
        "'" + std::string(60, 'A') +
            "...' is not the id of files that were sent; it has 64 hex digits"},
-      {Kind::kStorage, "", "'' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
-      {Kind::kStorage, "../x",
+      {VolumeKind::kStorage, "",
+       "'' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
+      {VolumeKind::kStorage, "../x",
        "'../x' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
-      {Kind::kArtifacts, "x", "artifacts are the job's own; leave it out"},
+      {VolumeKind::kArtifacts, "x", "artifacts are the job's own; leave it out"},
   };
   for (const auto& [kind, source, what] : cases) {
-    EXPECT_EQ(faults_with({{kind, source, "/x"}}),
+    EXPECT_EQ(volume_faults({{kind, source, "/x"}}),
               (std::vector<Fault>{{.field = "volumes[0].source", .what = what}}));
   }
 }
@@ -81,55 +83,57 @@ TEST(ValidateVolumes, SaysWhereNoVolumeCanBe) {
       {"/generated/secrets", "'/generated/secrets'" + taken},
   };
   for (const auto& [target, what] : cases) {
-    EXPECT_EQ(faults_with({{Kind::kTree, "", target}}),
+    EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", target}}),
               (std::vector<Fault>{{.field = "volumes[0].target", .what = what}}));
   }
   for (const char* target : {"/process", "/devices", "/generated-data", "/tmp", "/etc/mpi"}) {
-    EXPECT_EQ(faults_with({{Kind::kTree, "", target}}), std::vector<Fault>{}) << target;
+    EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", target}}), std::vector<Fault>{}) << target;
   }
 }
 
 TEST(ValidateVolumes, OfTwoInOnePlaceTheSecondIsAtFault) {
-  EXPECT_EQ(faults_with({{Kind::kTree, "", "/x"}, {Kind::kArtifacts, "", "/x"}}),
+  EXPECT_EQ(volume_faults({{VolumeKind::kTree, "", "/x"}, {VolumeKind::kArtifacts, "", "/x"}}),
             (std::vector<Fault>{{.field = "volumes[1].target",
                                  .what = "'/x' is where another volume is already"}}));
 }
 
 TEST(ValidateVolumes, OneWithinAReadOnlyOneIsAtFaultInEitherOrder) {
-  const Volume outer{Kind::kTree, kTreeId, "/data", true};
-  const Volume inner{Kind::kTree, kTreeId, "/data/a/b"};
+  const Volume outer{VolumeKind::kTree, kTreeId, "/data", true};
+  const Volume inner{VolumeKind::kTree, kTreeId, "/data/a/b"};
   const std::string what =
       "'/data/a/b' is within '/data', which is read-only: no folder can be made for it there";
 
-  EXPECT_EQ(faults_with({outer, inner}),
+  EXPECT_EQ(volume_faults({outer, inner}),
             (std::vector<Fault>{{.field = "volumes[1].target", .what = what}}));
-  EXPECT_EQ(faults_with({inner, outer}),
+  EXPECT_EQ(volume_faults({inner, outer}),
             (std::vector<Fault>{{.field = "volumes[0].target", .what = what}}));
 }
 
 TEST(ValidateVolumes, OneWithinAWritableOneIsFine) {
-  EXPECT_EQ(
-      faults_with({{Kind::kTree, kTreeId, "/run-here"}, {Kind::kArtifacts, "", "/run-here/out"}}),
-      std::vector<Fault>{});
-  EXPECT_EQ(faults_with({{Kind::kTree, kTreeId, "/data", true}, {Kind::kTree, "", "/database"}}),
+  EXPECT_EQ(volume_faults({{VolumeKind::kTree, kTreeId, "/run-here"},
+                           {VolumeKind::kArtifacts, "", "/run-here/out"}}),
+            std::vector<Fault>{});
+  EXPECT_EQ(volume_faults({{VolumeKind::kTree, kTreeId, "/data", true},
+                           {VolumeKind::kTree, "", "/database"}}),
             std::vector<Fault>{});
 }
 
 TEST(ValidateVolumes, NeedASandbox) {
   EXPECT_EQ(
-      faults_with({{Kind::kTree, "", "/x"}}, Sandbox::kNone),
+      volume_faults({{VolumeKind::kTree, "", "/x"}}, Sandbox::kNone),
       (std::vector<Fault>{{.field = "volumes",
                            .what = "are made in a sandbox alone, and this job goes without one"}}));
 }
 
 TEST(ValidateVolumes, AreBoundedInNumber) {
   std::vector<Volume> volumes;
-  for (int i = 0; i < 100; ++i) volumes.push_back({Kind::kTree, "", "/x" + std::to_string(i)});
-  EXPECT_EQ(faults_with(volumes), std::vector<Fault>{});
+  for (int i = 0; i < 100; ++i)
+    volumes.push_back({VolumeKind::kTree, "", "/x" + std::to_string(i)});
+  EXPECT_EQ(volume_faults(volumes), std::vector<Fault>{});
 
-  volumes.push_back({Kind::kTree, "", "/y"});
+  volumes.push_back({VolumeKind::kTree, "", "/y"});
 
-  EXPECT_EQ(faults_with(volumes),
+  EXPECT_EQ(volume_faults(volumes),
             (std::vector<Fault>{{.field = "volumes", .what = "are more than 100"}}));
 }
 

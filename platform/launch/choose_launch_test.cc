@@ -38,7 +38,7 @@ ImageFacts without_name() {
   return image;
 }
 
-struct Case {
+struct LaunchChoiceCase {
   std::string name;
   LaunchBy asked = LaunchBy::kAuto;
   ImageFacts launcher;
@@ -48,7 +48,7 @@ struct Case {
   std::string remote_shell = "/muster/bin/muster-rsh";
 };
 
-std::string outcome_of(const Case& item) {
+std::string outcome_of(const LaunchChoiceCase& item) {
   Job job{.id = "j1",
           .spec = {.name = "dist",
                    .kind = job::Kind::kMpi,
@@ -71,7 +71,7 @@ std::string outcome_of(const Case& item) {
 }
 
 TEST(ChooseLaunch, TakesSshWhereTheImagesHaveItAndElseTheAgentAndSaysWhy) {
-  const std::vector<Case> cases{
+  const std::vector<LaunchChoiceCase> cases{
       {.name = "all have all",
        .launcher = kComplete,
        .worker = kComplete,
@@ -131,7 +131,7 @@ TEST(ChooseLaunch, TakesSshWhereTheImagesHaveItAndElseTheAgentAndSaysWhy) {
        .remote_shell = ""},
   };
 
-  for (const Case& item : cases) EXPECT_EQ(outcome_of(item), item.outcome) << item.name;
+  for (const LaunchChoiceCase& item : cases) EXPECT_EQ(outcome_of(item), item.outcome) << item.name;
 }
 
 TEST(ChooseLaunch, TakesTheMachinesOwnSshdWhereNoImagesAreRun) {

@@ -5,16 +5,17 @@
 namespace muster::launch {
 namespace {
 
-using Words = std::vector<std::string_view>;
+using WordViews = std::vector<std::string_view>;
 
 TEST(CommandWords, AreThoseOfAScriptToo) {
   const std::vector<std::string> command{"sh", "-c", "cd src;torchrun a.py & (wait)\n", "", "x"};
 
-  EXPECT_EQ(words_of(command), (Words{"sh", "-c", "cd", "src", "torchrun", "a.py", "wait)", "x"}));
+  EXPECT_EQ(words_of(command),
+            (WordViews{"sh", "-c", "cd", "src", "torchrun", "a.py", "wait)", "x"}));
 }
 
 TEST(CommandWords, AreNoneOfNothing) {
-  EXPECT_EQ(words_of({}), Words());
+  EXPECT_EQ(words_of({}), WordViews());
 }
 
 TEST(CommandWords, KnowAFileInAnyFolderBehindAnyOptionAndInQuotes) {

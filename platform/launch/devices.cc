@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace muster::launch {
 
 namespace {
@@ -21,12 +23,6 @@ int share_of(const job::Task& task) {
   return task.gpu_share_milli > 0 ? task.gpu_share_milli : kWhole;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
-  return text;
-}
-
 }  // namespace
 
 std::vector<std::string> device_names(const job::Task& task,
@@ -43,7 +39,7 @@ std::vector<std::string> device_names(const job::Task& task,
 std::map<std::string, std::string> device_environment(const job::Task& task,
                                                       const std::vector<std::string>& names) {
   std::map<std::string, std::string> variables{
-      {"CUDA_VISIBLE_DEVICES", joined(device_names(task, names))},
+      {"CUDA_VISIBLE_DEVICES", base::joined(device_names(task, names), ",")},
       {"MUSTER_GPUS", std::to_string(task.devices.size())},
   };
   if (task.devices.empty()) return variables;

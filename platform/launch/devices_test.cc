@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "launch/task_plan.h"
+
 namespace muster::launch {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
 
 TEST(DeviceEnvironment, ShowsTheDevicesThatWereGiven) {
   EXPECT_EQ(device_environment({.devices = {1, 3}, .gpu_share_milli = 1000}, {}),

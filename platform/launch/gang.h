@@ -16,8 +16,6 @@
 
 namespace muster::launch {
 
-using Variables = std::map<std::string, std::string>;
-
 struct Gang {
   const job::Job& job;
   const Site& site;

@@ -10,9 +10,7 @@ using job::Job;
 using job::Kind;
 using job::TaskPhase;
 
-using Names = std::vector<std::pair<std::string, std::string>>;
-
-job::JobSpec mpi_spec(int workers) {
+job::JobSpec elastic_mpi_spec(int workers) {
   return {.name = "dist",
           .kind = Kind::kMpi,
           .command = {"mpirun", "train"},
@@ -23,7 +21,7 @@ job::JobSpec mpi_spec(int workers) {
 }
 
 /// All that have a place run.
-Job running(Job job) {
+Job with_running_tasks(Job job) {
   for (job::Task& task : job.tasks) {
     if (!task.node.empty()) task.phase = TaskPhase::kRunning;
   }
@@ -32,7 +30,7 @@ Job running(Job job) {
 
 /// The launcher and the workers but the last run; the last has just got a place.
 Job about_to_grow(const job::JobSpec& spec) {
-  Job job = running(placed(spec));
+  Job job = with_running_tasks(placed(spec));
   job.tasks.back().phase = TaskPhase::kPending;
   return job;
 }
@@ -71,7 +69,7 @@ std::vector<std::string> told(const Growth& growth) {
 
 TEST(PlanGrowth, PlansWhoJoinsAsIfItHadBeenThereFromTheBeginning) {
   for (const Kind kind : {Kind::kMpi, Kind::kTorch, Kind::kGrpc}) {
-    job::JobSpec spec = mpi_spec(3);
+    job::JobSpec spec = elastic_mpi_spec(3);
     spec.kind = kind;
     const Job job = about_to_grow(spec);
 
@@ -89,11 +87,11 @@ TEST(PlanGrowth, LeavesThoseThatRunWhereTheyAnswer) {
     Site site = plain_site();
     site.reach = reach;
     site.address_of = [](const std::string&) { return std::string("10.9.0.1"); };
-    Job before = placed(mpi_spec(3));
+    Job before = placed(elastic_mpi_spec(3));
     before.tasks.back().node.clear();
     const TaskPlan launcher = planned(before, "launcher", site);
 
-    const Growth growth = growth_of(about_to_grow(mpi_spec(3)), {"worker-2"}, site);
+    const Growth growth = growth_of(about_to_grow(elastic_mpi_spec(3)), {"worker-2"}, site);
 
     ASSERT_EQ(growth.before[0].task, "launcher");
     const std::string& config = find_file(growth.before[0].files, "ssh/config")->content;
@@ -107,7 +105,7 @@ TEST(PlanGrowth, LeavesThoseThatRunWhereTheyAnswer) {
 }
 
 TEST(PlanGrowth, TellsThoseThatRunHowToReachTheNewOneBySsh) {
-  const Growth growth = growth_of(about_to_grow(mpi_spec(2)), {"worker-1"});
+  const Growth growth = growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"});
 
   ASSERT_EQ(told(growth), (std::vector<std::string>{"launcher", "worker-0"}));
   const std::string& address = growth.joining[0].address;
@@ -125,24 +123,25 @@ TEST(PlanGrowth, TellsThoseThatRunHowToReachTheNewOneBySsh) {
 }
 
 TEST(PlanGrowth, TellsThemByMustersOwnRemoteShellWhereThatIsWhatTheyHave) {
-  const Growth growth = growth_of(about_to_grow(mpi_spec(2)), {"worker-1"}, agent_site());
+  const Growth growth = growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"}, agent_site());
 
   ASSERT_EQ(growth.before.size(), 2U);
   ASSERT_EQ(growth.before[0].files.size(), 1U);
   EXPECT_EQ(growth.before[0].files[0], *find_file(growth.joining[0], "rsh/hosts"));
   EXPECT_EQ(*find_file(growth.joining[0], "rsh/key"),
-            *find_file(planned(placed(mpi_spec(2)), "launcher", agent_site()), "rsh/key"));
+            *find_file(planned(placed(elastic_mpi_spec(2)), "launcher", agent_site()), "rsh/key"));
 }
 
 TEST(PlanGrowth, SaysNothingOfWhoTakesPartBeforeTheNewOneAnswers) {
-  for (const FileChange& change : growth_of(about_to_grow(mpi_spec(2)), {"worker-1"}).before) {
+  for (const FileChange& change :
+       growth_of(about_to_grow(elastic_mpi_spec(2)), {"worker-1"}).before) {
     EXPECT_EQ(find_file(change.files, "hostfile"), nullptr);
     EXPECT_EQ(find_file(change.files, "discover_hosts.sh"), nullptr);
   }
 }
 
 TEST(PlanGrowth, TellsTheTasksOfATorchJobTheNewName) {
-  job::JobSpec spec = mpi_spec(2);
+  job::JobSpec spec = elastic_mpi_spec(2);
   spec.kind = Kind::kTorch;
 
   const Growth growth = growth_of(about_to_grow(spec), {"worker-1"});
@@ -153,7 +152,7 @@ TEST(PlanGrowth, TellsTheTasksOfATorchJobTheNewName) {
 }
 
 TEST(PlanGrowth, TellsNobodyWhereTheNetworkKnowsTheNames) {
-  job::JobSpec spec = mpi_spec(2);
+  job::JobSpec spec = elastic_mpi_spec(2);
   spec.kind = Kind::kTorch;
   Site site = plain_site();
   site.reach = Reach::kNames;
@@ -162,7 +161,7 @@ TEST(PlanGrowth, TellsNobodyWhereTheNetworkKnowsTheNames) {
 }
 
 TEST(PlanGrowth, GivesWhoTakesASeatOfOneThatLeftANameAndAnAddressOfItsOwn) {
-  Job job = running(placed(mpi_spec(2)));
+  Job job = with_running_tasks(placed(elastic_mpi_spec(2)));
   job::Task& gone = job.tasks[1];
   const TaskPlan was = planned(job, gone.name);
   gone.left = true;
@@ -184,7 +183,7 @@ TEST(PlanGrowth, GivesWhoTakesASeatOfOneThatLeftANameAndAnAddressOfItsOwn) {
 }
 
 TEST(PlanGrowth, RefusesToStartWhoRunsOrHasNoPlaceOrIsUnknown) {
-  Job job = running(placed(mpi_spec(2)));
+  Job job = with_running_tasks(placed(elastic_mpi_spec(2)));
   job.tasks.push_back(job::next_worker(job, 3));
 
   for (const char* name : {"worker-1", "worker-2", "worker-9"}) {
@@ -197,7 +196,7 @@ TEST(PlanGrowth, RefusesToStartWhoRunsOrHasNoPlaceOrIsUnknown) {
 }
 
 TEST(PlanGrowth, AsksOfNobodyWhoLeftWhereItsNodeIs) {
-  Job job = about_to_grow(mpi_spec(3));
+  Job job = about_to_grow(elastic_mpi_spec(3));
   job.tasks[1].left = true;
   job.tasks[1].node = "lost";
   Site site = plain_site();
@@ -209,12 +208,12 @@ TEST(PlanGrowth, AsksOfNobodyWhoLeftWhereItsNodeIs) {
 
 // A parameter server knows its workers by their numbers.
 TEST(PlanGrowth, NumbersTheWorkersOfALiveClusterByTheirSeats) {
-  job::JobSpec spec = mpi_spec(3);
+  job::JobSpec spec = elastic_mpi_spec(3);
   spec.kind = Kind::kGrpc;
   spec.leader_slots = 0;
   spec.parameter_servers = 1;
   spec.scheduling.resize = job::Resize::kLive;
-  Job job = running(placed(spec));
+  Job job = with_running_tasks(placed(spec));
   job.tasks[1].left = true;   // worker-0 was lost
   job.tasks[3].node.clear();  // worker-2 had no room yet
   job.tasks.push_back(job::next_worker(job, 1));
@@ -236,11 +235,11 @@ TEST(PlanGrowth, NumbersTheWorkersOfALiveClusterByTheirSeats) {
 
 // Whoever is there keeps its number, and two with the same would be one too many.
 TEST(PlanGrowth, NumbersTheTasksOfALiveTorchJobByTheirSeats) {
-  job::JobSpec spec = mpi_spec(2);
+  job::JobSpec spec = elastic_mpi_spec(2);
   spec.kind = Kind::kTorch;
   spec.leader_slots = 0;
   spec.scheduling.resize = job::Resize::kLive;
-  Job job = running(placed(spec));
+  Job job = with_running_tasks(placed(spec));
   job.tasks[1].left = true;  // worker-0 was lost
   job.tasks.push_back(job::next_worker(job, 1));
   job.tasks.back().node = "n1";

@@ -7,7 +7,7 @@
 namespace muster::launch {
 namespace {
 
-using Kind = GrpcPlace::Kind;
+using GrpcKind = GrpcPlace::Kind;
 
 const GrpcCluster kCluster{.chief = "tf-chief:1",
                            .workers = {"tf-worker-0:2", "tf-worker-1:3"},
@@ -18,10 +18,10 @@ TEST(GrpcEnvironment, TellsTensorFlowTwoItsClusterAndTheTasksPlace) {
     GrpcPlace place;
     std::string task;
   };
-  for (const Case& c : {Case{{Kind::kChief, 0}, R"({"type":"chief","index":0})"},
-                        Case{{Kind::kWorker, 1}, R"({"type":"worker","index":1})"},
-                        Case{{Kind::kParameterServer, 0}, R"({"type":"ps","index":0})"},
-                        Case{{Kind::kEvaluator, 0}, R"({"type":"evaluator","index":0})"}}) {
+  for (const Case& c : {Case{{GrpcKind::kChief, 0}, R"({"type":"chief","index":0})"},
+                        Case{{GrpcKind::kWorker, 1}, R"({"type":"worker","index":1})"},
+                        Case{{GrpcKind::kParameterServer, 0}, R"({"type":"ps","index":0})"},
+                        Case{{GrpcKind::kEvaluator, 0}, R"({"type":"evaluator","index":0})"}}) {
     EXPECT_EQ(grpc_environment(kCluster, c.place).at("TF_CONFIG"),
               R"({"cluster":{"chief":["tf-chief:1"],"worker":["tf-worker-0:2","tf-worker-1:3"],)"
               R"("ps":["tf-ps-0:4"]},"task":)" +
@@ -38,7 +38,7 @@ TEST(GrpcEnvironment, LeavesOutTheListsThatAreEmpty) {
 }
 
 TEST(GrpcEnvironment, TellsGradientsProgramsTheSameWithTheChiefAsTheFirstWorker) {
-  const auto variables = grpc_environment(kCluster, {Kind::kWorker, 0});
+  const auto variables = grpc_environment(kCluster, {GrpcKind::kWorker, 0});
 
   EXPECT_EQ(variables.at("PS_CONFIG"),
             base::to_base64_for_urls(R"({"cluster":{"master":["tf-chief:1"],)"
@@ -57,9 +57,10 @@ TEST(GrpcEnvironment, SaysTypeAndIndexAsGradientCountsThem) {
     std::string index;
   };
   for (const Case& c :
-       {Case{{Kind::kChief, 0}, "master", "0"}, Case{{Kind::kWorker, 0}, "worker", "1"},
-        Case{{Kind::kWorker, 1}, "worker", "2"}, Case{{Kind::kParameterServer, 0}, "ps", "0"},
-        Case{{Kind::kEvaluator, 0}, "evaluator", "0"}}) {
+       {Case{{GrpcKind::kChief, 0}, "master", "0"}, Case{{GrpcKind::kWorker, 0}, "worker", "1"},
+        Case{{GrpcKind::kWorker, 1}, "worker", "2"},
+        Case{{GrpcKind::kParameterServer, 0}, "ps", "0"},
+        Case{{GrpcKind::kEvaluator, 0}, "evaluator", "0"}}) {
     const auto variables = grpc_environment(kCluster, c.place);
     EXPECT_EQ(variables.at("TYPE"), c.type);
     EXPECT_EQ(variables.at("INDEX"), c.index);

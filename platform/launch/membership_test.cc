@@ -11,7 +11,7 @@ using job::Kind;
 using job::TaskPhase;
 
 /// An MPI job of a launcher and twelve workers, which all run.
-Job running() {
+Job running_mpi_job() {
   Job job = placed({.name = "dist",
                     .kind = Kind::kMpi,
                     .command = {"horovodrun"},
@@ -33,7 +33,7 @@ const std::string& content(const FileChange& change, const std::string& path) {
 }
 
 TEST(PlanMembership, ListsTheMembersAloneByTheirNumbers) {
-  const auto changes = changes_of(running(), {"worker-10", "worker-2", "worker-0"});
+  const auto changes = changes_of(running_mpi_job(), {"worker-10", "worker-2", "worker-0"});
 
   EXPECT_EQ(content(changes[0], "hostfile"),
             "dist-worker-0 slots=2\ndist-worker-2 slots=2\ndist-worker-10 slots=2\n");
@@ -48,7 +48,7 @@ TEST(PlanMembership, ListsTheMembersAloneByTheirNumbers) {
 }
 
 TEST(PlanMembership, KeepsALauncherThatTakesRanksLast) {
-  Job job = running();
+  Job job = running_mpi_job();
   job.spec.leader_slots = 3;
 
   EXPECT_EQ(content(changes_of(job, {"worker-1"})[0], "hostfile"),
@@ -56,7 +56,7 @@ TEST(PlanMembership, KeepsALauncherThatTakesRanksLast) {
 }
 
 TEST(PlanMembership, TellsAllThatRunThoseThatAreToGoToo) {
-  Job job = running();
+  Job job = running_mpi_job();
   job.tasks[1].left = true;
   job.tasks[2].phase = TaskPhase::kEnded;
   job.tasks[3].phase = TaskPhase::kStarting;
@@ -94,7 +94,7 @@ TEST(PlanMembership, SaysTheSameAsAPlanOfThoseWhoTakePart) {
 
 TEST(PlanMembership, HasNothingToTellTheOtherKinds) {
   for (const Kind kind : {Kind::kGrpc, Kind::kTorch, Kind::kSingle}) {
-    Job job = running();
+    Job job = running_mpi_job();
     job.spec.kind = kind;
 
     EXPECT_TRUE(changes_of(job, {"worker-1"}).empty());
@@ -102,7 +102,7 @@ TEST(PlanMembership, HasNothingToTellTheOtherKinds) {
 }
 
 TEST(PlanMembership, RefusesAMemberThatIsNoWorkerOrHasLeft) {
-  Job job = running();
+  Job job = running_mpi_job();
   job.tasks[1].left = true;
 
   for (const char* name : {"worker-0", "launcher", "worker-99"}) {

@@ -7,8 +7,6 @@ namespace muster::launch {
 
 namespace {
 
-using Variables = std::map<std::string, std::string>;
-
 std::string hostfile(const MpiSite& site) {
   return site.folder + "/" + kHostfile;
 }

@@ -6,7 +6,6 @@ namespace muster::launch {
 namespace {
 
 using job::MpiKind;
-using Variables = std::map<std::string, std::string>;
 
 TEST(OpenMpiEnvironment, LeadsReleasesFourAndFiveToTheHostfileAndTheKeys) {
   EXPECT_EQ(open_mpi_environment({.folder = "/generated", .interfaces = "lo"}),

@@ -8,7 +8,7 @@ namespace muster::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kLaunchers{
+constexpr std::array<std::string_view, 6> kOpenMpiLaunchers{
     "mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orterun.openmpi"};
 
 constexpr std::array<std::string_view, 5> kOtherLaunchers{
@@ -43,7 +43,7 @@ bool is_output_option(std::string_view word) {
 
 bool is_plain_mpirun(const std::vector<std::string>& argv) {
   if (argv.empty()) return false;
-  return is_among(name_of(argv.front()), kLaunchers) &&
+  return is_among(name_of(argv.front()), kOpenMpiLaunchers) &&
          std::none_of(argv.begin(), argv.end(), is_output_option);
 }
 
@@ -55,7 +55,8 @@ std::optional<std::string> launcher_of(const std::vector<std::string>& argv) {
       const size_t end = std::min(argument.find_first_of(kBetweenWords, at), argument.size());
       const std::string_view word = argument.substr(at, end - at);
       const std::string_view name = name_of(word);
-      if (is_among(name, kLaunchers) || is_among(name, kOtherLaunchers)) return std::string(word);
+      if (is_among(name, kOpenMpiLaunchers) || is_among(name, kOtherLaunchers))
+        return std::string(word);
       at = end;
     }
   }

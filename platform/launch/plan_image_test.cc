@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "launch/plan.h"
+#include "base/fake_random.h"
+#include "launch/test_plan.h"
 
 namespace muster::launch {
 namespace {
 
 using job::Job;
 using job::Kind;
-using Words = std::vector<std::string>;
 
 ImageFacts image() {
   return {.image = "horovod",
@@ -25,7 +25,7 @@ ImageFacts image() {
           .has_shell = true};
 }
 
-GangPlan plan_of(const job::JobSpec& spec, const ImageFacts& facts = image()) {
+GangPlan plan_in_image(const job::JobSpec& spec, const ImageFacts& facts = image()) {
   Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   Site site{.user = "server",
@@ -64,7 +64,8 @@ TEST(PlanImage, RunsWhatWasAskedForInThePlaceOfTheEntryPointOrByIt) {
   };
 
   for (const Case& item : cases) {
-    EXPECT_EQ(plan_of(item.spec).then[0].argv, item.argv) << testing::PrintToString(item.argv);
+    EXPECT_EQ(plan_in_image(item.spec).then[0].argv, item.argv)
+        << testing::PrintToString(item.argv);
   }
 }
 
@@ -72,7 +73,7 @@ TEST(PlanImage, HasTheImagesVariablesBelowMustersAndTheJobsAndItsPath) {
   job::JobSpec spec = single({"train"}, {}, true);
   spec.environment = {{"NCCL", "3"}};
 
-  const auto environment = plan_of(spec).then[0].environment;
+  const auto environment = plan_in_image(spec).then[0].environment;
 
   EXPECT_EQ(environment.at("PATH"), "/opt/bin");
   EXPECT_EQ(environment.at("NCCL"), "3");
@@ -81,12 +82,12 @@ TEST(PlanImage, HasTheImagesVariablesBelowMustersAndTheJobsAndItsPath) {
   EXPECT_EQ(environment.at("USER"), "mpiuser");
 
   spec.environment = {{"PATH", "/mine"}, {"HOME", "/data"}};
-  EXPECT_EQ(plan_of(spec).then[0].environment.at("PATH"), "/mine");
-  EXPECT_EQ(plan_of(spec).then[0].environment.at("HOME"), "/data");
+  EXPECT_EQ(plan_in_image(spec).then[0].environment.at("PATH"), "/mine");
+  EXPECT_EQ(plan_in_image(spec).then[0].environment.at("HOME"), "/data");
 
   ImageFacts plain = image();
   plain.environment.clear();
-  EXPECT_EQ(plan_of(single({"train"}, {}, true), plain).then[0].environment.at("PATH"),
+  EXPECT_EQ(plan_in_image(single({"train"}, {}, true), plain).then[0].environment.at("PATH"),
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
@@ -95,10 +96,10 @@ TEST(PlanImage, RunsInTheJobsFolderOrTheImagesOrAtTheTop) {
   ImageFacts plain = image();
   plain.folder.clear();
 
-  EXPECT_EQ(plan_of(spec).then[0].folder, "/examples");
-  EXPECT_EQ(plan_of(spec, plain).then[0].folder, "/");
+  EXPECT_EQ(plan_in_image(spec).then[0].folder, "/examples");
+  EXPECT_EQ(plan_in_image(spec, plain).then[0].folder, "/");
   spec.folder = "/data";
-  EXPECT_EQ(plan_of(spec).then[0].folder, "/data");
+  EXPECT_EQ(plan_in_image(spec).then[0].folder, "/data");
 }
 
 TEST(PlanImage, IsToldByItsIdWithWhoItsTasksAreAndWhatTheyMay) {
@@ -106,7 +107,7 @@ TEST(PlanImage, IsToldByItsIdWithWhoItsTasksAreAndWhatTheyMay) {
   spec.container = {.writable_root = true, .capabilities = {"SYS_PTRACE"}, .shm_bytes = 1 << 30};
   spec.resources = {.cpu_milli = 500, .memory_bytes = 1 << 20};
 
-  const TaskPlan task = plan_of(spec).then[0];
+  const TaskPlan task = plan_in_image(spec).then[0];
 
   EXPECT_EQ(task.image, "sha256:abc");
   EXPECT_EQ(task.account, image().account);
@@ -118,7 +119,7 @@ TEST(PlanImage, IsToldByItsIdWithWhoItsTasksAreAndWhatTheyMay) {
 TEST(PlanImage, HasTheLauncherLogInAsWhoTheImageSaysAndTheImagesOwnSshdAnswer) {
   job::JobSpec spec{.name = "dist", .kind = Kind::kMpi, .command = {"mpirun"}, .workers = 1};
 
-  const GangPlan plan = plan_of(spec);
+  const GangPlan plan = plan_in_image(spec);
 
   const auto config =
       std::find_if(plan.then[0].files.begin(), plan.then[0].files.end(),
@@ -133,7 +134,7 @@ TEST(PlanImage, LeavesAFabricThatTheImageChose) {
   ImageFacts facts = image();
   facts.environment["FI_PROVIDER"] = "verbs";
 
-  const MpiChoice choice = *plan_of(spec, facts).then[0].mpi;
+  const MpiChoice choice = *plan_in_image(spec, facts).then[0].mpi;
 
   EXPECT_FALSE(choice.variants.at(job::MpiKind::kIntel).environment.contains("FI_PROVIDER"));
 }

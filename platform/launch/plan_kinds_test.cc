@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/fake_random.h"
 #include "launch/test_plan.h"
 
 namespace muster::launch {
@@ -15,7 +16,7 @@ using job::Role;
 using job::Sandbox;
 using job::Volume;
 
-GangPlan plan_of(const job::JobSpec& spec, const job::ImageStandIns& images = {}) {
+GangPlan plan_on_one_node(const job::JobSpec& spec, const job::ImageStandIns& images = {}) {
   Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   for (job::Task& task : job.tasks) task.node = "n1";
@@ -30,7 +31,7 @@ GangPlan plan_of(const job::JobSpec& spec, const job::ImageStandIns& images = {}
 }
 
 /// The part of "host:port" behind the colon.
-std::string port_of(const std::string& list, const std::string& host) {
+std::string port_in_list(const std::string& list, const std::string& host) {
   const size_t at = list.find("'" + host + ":");
   EXPECT_NE(at, std::string::npos) << host << " is not in " << list;
   const size_t port = at + host.size() + 2;
@@ -50,14 +51,14 @@ job::JobSpec grpc_spec() {
 }
 
 TEST(PlanGrpc, StartsParameterServersThenWorkersThenTheChief) {
-  const GangPlan plan = plan_of(grpc_spec());
+  const GangPlan plan = plan_on_one_node(grpc_spec());
 
   EXPECT_EQ(names(plan.first), (std::vector<std::string>{"ps-0", "worker-0", "worker-1"}));
   EXPECT_EQ(names(plan.then), std::vector<std::string>{"chief"});
 }
 
 TEST(PlanGrpc, EveryTaskRunsItsRolesCommandAndNeedsNoKeys) {
-  const GangPlan plan = plan_of(grpc_spec());
+  const GangPlan plan = plan_on_one_node(grpc_spec());
 
   EXPECT_EQ(plan.first[0].argv, std::vector<std::string>{"serve"});
   EXPECT_EQ(plan.first[1].argv, std::vector<std::string>{"train"});
@@ -71,7 +72,7 @@ TEST(PlanGrpc, EveryTaskRunsItsRolesCommandAndNeedsNoKeys) {
 }
 
 TEST(PlanGrpc, TellsEachTaskItsPlaceInTheSameCluster) {
-  const GangPlan plan = plan_of(grpc_spec());
+  const GangPlan plan = plan_on_one_node(grpc_spec());
 
   const auto& chief = plan.then[0].environment;
   for (const TaskPlan& task : plan.first) {
@@ -85,12 +86,12 @@ TEST(PlanGrpc, TellsEachTaskItsPlaceInTheSameCluster) {
 }
 
 TEST(PlanGrpc, GivesEveryTaskAPortOfItsOwn) {
-  const auto environment = plan_of(grpc_spec()).then[0].environment;
+  const auto environment = plan_on_one_node(grpc_spec()).then[0].environment;
 
-  const std::set<std::string> ports{port_of(environment.at("WORKER_HOSTS"), "tf-chief"),
-                                    port_of(environment.at("WORKER_HOSTS"), "tf-worker-0"),
-                                    port_of(environment.at("WORKER_HOSTS"), "tf-worker-1"),
-                                    port_of(environment.at("PS_HOSTS"), "tf-ps-0")};
+  const std::set<std::string> ports{port_in_list(environment.at("WORKER_HOSTS"), "tf-chief"),
+                                    port_in_list(environment.at("WORKER_HOSTS"), "tf-worker-0"),
+                                    port_in_list(environment.at("WORKER_HOSTS"), "tf-worker-1"),
+                                    port_in_list(environment.at("PS_HOSTS"), "tf-ps-0")};
   EXPECT_EQ(ports.size(), 4U);
 }
 
@@ -102,7 +103,7 @@ job::JobSpec with_evaluator() {
 }
 
 TEST(PlanGrpc, StartsAnEvaluatorBeforeTheChief) {
-  const GangPlan plan = plan_of(with_evaluator());
+  const GangPlan plan = plan_on_one_node(with_evaluator());
 
   EXPECT_EQ(names(plan.first),
             (std::vector<std::string>{"ps-0", "worker-0", "worker-1", "evaluator-0"}));
@@ -110,8 +111,8 @@ TEST(PlanGrpc, StartsAnEvaluatorBeforeTheChief) {
 }
 
 TEST(PlanGrpc, TellsAnEvaluatorOfAClusterThatIsTheSameWithoutIt) {
-  const TaskPlan with = plan_of(with_evaluator()).first[3];
-  const TaskPlan chief = plan_of(grpc_spec()).then[0];
+  const TaskPlan with = plan_on_one_node(with_evaluator()).first[3];
+  const TaskPlan chief = plan_on_one_node(grpc_spec()).then[0];
 
   const auto cluster = [](const TaskPlan& task) {
     const std::string& config = task.environment.at("TF_CONFIG");
@@ -128,7 +129,7 @@ TEST(PlanGrpc, TellsAnEvaluatorOfAClusterThatIsTheSameWithoutIt) {
 TEST(PlanGrpc, SaysAddressesWhereNoSandboxKnowsTheNames) {
   job::JobSpec spec = grpc_spec();
   spec.sandbox = Sandbox::kNone;
-  const GangPlan plan = plan_of(spec);
+  const GangPlan plan = plan_on_one_node(spec);
 
   EXPECT_TRUE(plan.then[0].environment.at("MASTER").starts_with("['" + plan.then[0].address + ":"));
 }
@@ -137,7 +138,7 @@ TEST(PlanGrpc, LeavesATensorFlowConfigurationOfTheUsersOwn) {
   job::JobSpec spec = grpc_spec();
   spec.environment["TF_CONFIG"] = "{}";
 
-  EXPECT_EQ(plan_of(spec).then[0].environment.at("TF_CONFIG"), "{}");
+  EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("TF_CONFIG"), "{}");
 }
 
 // --- ports that programs bind
@@ -145,7 +146,7 @@ TEST(PlanGrpc, LeavesATensorFlowConfigurationOfTheUsersOwn) {
 using Serves = std::vector<ServedPort>;
 
 TEST(PlanServedPorts, AreThoseOfEveryTaskOfACluster) {
-  const GangPlan plan = plan_of(grpc_spec());
+  const GangPlan plan = plan_on_one_node(grpc_spec());
 
   for (const TaskPlan& task : {plan.first[0], plan.first[1], plan.first[2], plan.then[0]}) {
     ASSERT_EQ(task.serves.size(), 1U) << task.task;
@@ -158,7 +159,7 @@ TEST(PlanServedPorts, AreThoseOfEveryTaskOfACluster) {
 }
 
 TEST(PlanServedPorts, AreTheStoreOfTorchOnTheMasterAlone) {
-  const GangPlan plan = plan_of(
+  const GangPlan plan = plan_on_one_node(
       {.name = "ddp", .kind = Kind::kTorch, .command = {"train"}, .workers = 1, .folder = "/"});
 
   ASSERT_EQ(plan.then[0].serves.size(), 1U);
@@ -168,12 +169,12 @@ TEST(PlanServedPorts, AreTheStoreOfTorchOnTheMasterAlone) {
 }
 
 TEST(PlanServedPorts, AreWhereRankZeroOfAnMpiProgramGathersTheOthers) {
-  const GangPlan plan = plan_of({.name = "dist",
-                                 .kind = Kind::kMpi,
-                                 .command = {"mpirun"},
-                                 .workers = 2,
-                                 .leader_slots = 1,
-                                 .folder = "/"});
+  const GangPlan plan = plan_on_one_node({.name = "dist",
+                                          .kind = Kind::kMpi,
+                                          .command = {"mpirun"},
+                                          .workers = 2,
+                                          .leader_slots = 1,
+                                          .folder = "/"});
 
   ASSERT_EQ(plan.first[0].serves.size(), 1U);
   const ServedPort& port = plan.first[0].serves[0];
@@ -184,7 +185,8 @@ TEST(PlanServedPorts, AreWhereRankZeroOfAnMpiProgramGathersTheOthers) {
 }
 
 TEST(PlanServedPorts, AreNoneOfASingleTask) {
-  EXPECT_EQ(plan_of({.name = "one", .command = {"true"}, .folder = "/"}).then[0].serves, Serves());
+  EXPECT_EQ(plan_on_one_node({.name = "one", .command = {"true"}, .folder = "/"}).then[0].serves,
+            Serves());
 }
 
 // --- torch.distributed
@@ -199,7 +201,7 @@ job::JobSpec torch_spec(const std::string& program) {
 }
 
 TEST(PlanTorch, TheMasterIsRankZeroAndTheWorkersFollow) {
-  const GangPlan plan = plan_of(torch_spec("python3"));
+  const GangPlan plan = plan_on_one_node(torch_spec("python3"));
 
   ASSERT_EQ(names(plan.first), (std::vector<std::string>{"worker-0", "worker-1", "worker-2"}));
   ASSERT_EQ(names(plan.then), std::vector<std::string>{"master"});
@@ -214,7 +216,7 @@ TEST(PlanTorch, TheMasterIsRankZeroAndTheWorkersFollow) {
 }
 
 TEST(PlanTorch, TellsTorchrunWhereAllOfAnAttemptMeet) {
-  const GangPlan plan = plan_of(torch_spec("torchrun"));
+  const GangPlan plan = plan_on_one_node(torch_spec("torchrun"));
 
   for (const TaskPlan& task : {plan.first[0], plan.then[0]}) {
     EXPECT_EQ(task.environment.at("PET_RDZV_ENDPOINT"),
@@ -232,15 +234,16 @@ TEST(PlanTorch, TellsTorchrunWhereAllOfAnAttemptMeet) {
 TEST(PlanTorch, TellsTorchrunOfAnElasticJobHowManyTasksThereMayBe) {
   job::JobSpec spec = torch_spec("torchrun");
   spec.scheduling.min_workers = 1;
-  EXPECT_EQ(plan_of(spec).then[0].environment.at("PET_NNODES"), "2:4");
+  EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("PET_NNODES"), "2:4");
 
   // Where it is started again with the workers that it has, it is told of those alone.
   spec.scheduling.resize = job::Resize::kRestart;
-  EXPECT_EQ(plan_of(spec).then[0].environment.at("PET_NNODES"), "4");
+  EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("PET_NNODES"), "4");
 }
 
 TEST(PlanTorch, KeepsWhatRanksSayToEachOtherOnTheMachineWhereAllAreOnIt) {
-  EXPECT_EQ(plan_of(torch_spec("python3")).then[0].environment.at("GLOO_SOCKET_IFNAME"), "lo");
+  EXPECT_EQ(plan_on_one_node(torch_spec("python3")).then[0].environment.at("GLOO_SOCKET_IFNAME"),
+            "lo");
 }
 
 TEST(PlanTorch, LetsTheUsersVariablesWin) {
@@ -248,13 +251,13 @@ TEST(PlanTorch, LetsTheUsersVariablesWin) {
   spec.environment = {{"PET_MAX_RESTARTS", "3"}, {"PET_NPROC_PER_NODE", "gpu"}};
 
   for (const auto& [name, value] : spec.environment) {
-    EXPECT_EQ(plan_of(spec).first[0].environment.at(name), value);
+    EXPECT_EQ(plan_on_one_node(spec).first[0].environment.at(name), value);
   }
 }
 
 // --- MPI, beyond the plain case
 
-job::JobSpec mpi_spec() {
+job::JobSpec mpi_spec_with_worker_command() {
   return {.name = "dist",
           .kind = Kind::kMpi,
           .command = {"mpirun", "train"},
@@ -265,7 +268,7 @@ job::JobSpec mpi_spec() {
 }
 
 TEST(PlanMpi, ListsALauncherThatTakesRanksLast) {
-  const TaskPlan launcher = plan_of(mpi_spec()).then[0];
+  const TaskPlan launcher = plan_on_one_node(mpi_spec_with_worker_command()).then[0];
 
   EXPECT_EQ(find_file(launcher, "hostfile")->content,
             "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-launcher-0 slots=3\n");
@@ -278,7 +281,7 @@ TEST(PlanMpi, ListsALauncherThatTakesRanksLast) {
 }
 
 TEST(PlanMpi, ALauncherThatTakesRanksAnswersSshAsWorkersDoByANameBesideItsOwn) {
-  const TaskPlan launcher = plan_of(mpi_spec()).then[0];
+  const TaskPlan launcher = plan_on_one_node(mpi_spec_with_worker_command()).then[0];
 
   EXPECT_TRUE(launcher.ssh);
   EXPECT_EQ(launcher.hostname, "dist-launcher");
@@ -291,26 +294,26 @@ TEST(PlanMpi, ALauncherThatTakesRanksAnswersSshAsWorkersDoByANameBesideItsOwn) {
 }
 
 TEST(PlanMpi, WorkersRunTheirCommandBesideAnsweringSsh) {
-  const TaskPlan worker = plan_of(mpi_spec()).first[0];
+  const TaskPlan worker = plan_on_one_node(mpi_spec_with_worker_command()).first[0];
 
-  EXPECT_EQ(worker.argv, mpi_spec().worker_command);
+  EXPECT_EQ(worker.argv, mpi_spec_with_worker_command().worker_command);
   EXPECT_TRUE(worker.ssh);
 }
 
 TEST(PlanMpi, SaysHowManyWorkersThereAreAsRunaiDoes) {
-  const GangPlan plan = plan_of(mpi_spec());
+  const GangPlan plan = plan_on_one_node(mpi_spec_with_worker_command());
 
   EXPECT_EQ(plan.then[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
   EXPECT_EQ(plan.first[0].environment.at("RUNAI_MPI_NUM_WORKERS"), "2");
 }
 
 TEST(PlanMpi, LetsHorovodrunFindAnSshThatKnowsTheWorkers) {
-  job::JobSpec spec = mpi_spec();
+  job::JobSpec spec = mpi_spec_with_worker_command();
   spec.environment["PATH"] = "/usr/bin";
-  EXPECT_EQ(plan_of(spec).then[0].environment.at("PATH"), "/usr/bin");
+  EXPECT_EQ(plan_on_one_node(spec).then[0].environment.at("PATH"), "/usr/bin");
 
   spec.command = {"sh", "-c", "exec /opt/conda/bin/horovodrun -np 2 ./train"};
-  const GangPlan plan = plan_of(spec);
+  const GangPlan plan = plan_on_one_node(spec);
 
   EXPECT_EQ(plan.then[0].environment.at("PATH"), "/generated/bin:/usr/bin");
   EXPECT_NE(find_file(plan.then[0], "bin/ssh"), nullptr);
@@ -318,10 +321,10 @@ TEST(PlanMpi, LetsHorovodrunFindAnSshThatKnowsTheWorkers) {
 }
 
 TEST(PlanMpi, ShowsTheHostfileNowhereElseWithoutASandbox) {
-  job::JobSpec spec = mpi_spec();
+  job::JobSpec spec = mpi_spec_with_worker_command();
   spec.sandbox = Sandbox::kNone;
 
-  EXPECT_TRUE(plan_of(spec).then[0].also_at.empty());
+  EXPECT_TRUE(plan_on_one_node(spec).then[0].also_at.empty());
 }
 
 // --- images and volumes
@@ -332,10 +335,10 @@ TEST(PlanImage, StandsInWithItsCommandItsFolderAndItsVariablesUnderTheJobs) {
                           .environment = {{"B", "job"}, {"TF_CONFIG", "mine"}},
                           .folder = "/home/ada"};
   const TaskPlan task =
-      plan_of(spec, {{"pytorch/pytorch",
-                      {.command = {"python3"},
-                       .folder = "/opt/torch",
-                       .environment = {{"PATH", "/opt/torch/bin"}, {"B", "image"}}}}})
+      plan_on_one_node(spec, {{"pytorch/pytorch",
+                               {.command = {"python3"},
+                                .folder = "/opt/torch",
+                                .environment = {{"PATH", "/opt/torch/bin"}, {"B", "image"}}}}})
           .then[0];
 
   EXPECT_EQ(task.argv, std::vector<std::string>{"python3"});
@@ -350,7 +353,7 @@ TEST(PlanVolumes, EveryTaskIsToldTheJobsAndWhoseProjectTheyAreOf) {
   spec.project = "team-a";
   spec.volumes = {{.kind = Volume::Kind::kStorage, .source = "storage", .target = "/storage"}};
 
-  const GangPlan plan = plan_of(spec);
+  const GangPlan plan = plan_on_one_node(spec);
 
   for (const TaskPlan& task : {plan.first[0], plan.then[0]}) {
     EXPECT_EQ(task.volumes, spec.volumes);
@@ -362,7 +365,7 @@ TEST(PlanEveryKind, LetsTheUsersVariablesWinOverTheContracts) {
   job::JobSpec spec = grpc_spec();
   spec.environment = {{"JOB_NAME", "mine"}, {"INDEX", "7"}, {"WORKER_HOSTS", "none"}};
 
-  const auto environment = plan_of(spec).then[0].environment;
+  const auto environment = plan_on_one_node(spec).then[0].environment;
 
   for (const auto& [name, value] : spec.environment) EXPECT_EQ(environment.at(name), value);
   EXPECT_EQ(environment.at("RUNAI_JOB_NAME"), "tf");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fake_random.h"
 #include "launch/test_plan.h"
 
 namespace muster::launch {
@@ -13,9 +14,9 @@ using job::Job;
 using job::Kind;
 using job::LaunchBy;
 
-using Names = std::vector<std::pair<std::string, std::string>>;
+using HostAddresses = std::vector<std::pair<std::string, std::string>>;
 
-job::JobSpec mpi_spec(int leader_slots = 0) {
+job::JobSpec mpi_spec_with_leader_slots(int leader_slots = 0) {
   return {.name = "dist",
           .kind = Kind::kMpi,
           .command = {"mpirun", "train"},
@@ -25,7 +26,8 @@ job::JobSpec mpi_spec(int leader_slots = 0) {
 }
 
 /// The launcher and worker-0 share a node, worker-1 has another.
-GangPlan plan_of(const job::JobSpec& spec, Reach reach, LaunchBy launch = LaunchBy::kSsh) {
+GangPlan plan_across_nodes(const job::JobSpec& spec, Reach reach,
+                           LaunchBy launch = LaunchBy::kSsh) {
   Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   for (job::Task& task : job.tasks) task.node = "n1";
@@ -43,12 +45,12 @@ GangPlan plan_of(const job::JobSpec& spec, Reach reach, LaunchBy launch = Launch
   return *std::move(plan);
 }
 
-std::string port_of(const TaskPlan& task) {
+std::string ssh_port_of(const TaskPlan& task) {
   return std::to_string(task.ssh->port);
 }
 
 TEST(PlanReach, CallsTasksByNameOnANetworkThatKnowsThem) {
-  const GangPlan plan = plan_of(mpi_spec(1), Reach::kNames);
+  const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kNames);
   const TaskPlan& launcher = plan.then[0];
 
   EXPECT_EQ(plan.first[1].address, "dist-worker-1");
@@ -56,19 +58,19 @@ TEST(PlanReach, CallsTasksByNameOnANetworkThatKnowsThem) {
   EXPECT_TRUE(launcher.environment.at("MUSTER_RENDEZVOUS").starts_with("dist-worker-0:"));
   EXPECT_NE(find_file(launcher, "ssh/config")
                 ->content.find("Host dist-worker-1\n  HostName dist-worker-1\n  Port " +
-                               port_of(plan.first[1]) + "\n  User ada\n"),
+                               ssh_port_of(plan.first[1]) + "\n  User ada\n"),
             std::string::npos);
   // By its other name the launcher is a host like the rest to ssh alone.
   EXPECT_NE(find_file(launcher, "ssh/config")
                 ->content.find("Host dist-launcher-0\n  HostName dist-launcher\n"),
             std::string::npos);
-  EXPECT_EQ(launcher.hosts, Names());
+  EXPECT_EQ(launcher.hosts, HostAddresses());
   EXPECT_FALSE(launcher.environment.contains("OMPI_MCA_btl_tcp_if_include"));
   EXPECT_FALSE(launcher.environment.contains("OMPI_MCA_oob_tcp_if_include"));
 }
 
 TEST(PlanReach, TellsTasksOnHostsTheirNodesAddressesAndPortsOfTheirOwn) {
-  const GangPlan plan = plan_of(mpi_spec(1), Reach::kHosts);
+  const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kHosts);
   const TaskPlan& launcher = plan.then[0];
 
   EXPECT_EQ(launcher.address, "10.9.0.1");
@@ -78,7 +80,7 @@ TEST(PlanReach, TellsTasksOnHostsTheirNodesAddressesAndPortsOfTheirOwn) {
   EXPECT_EQ(plan.first[0].ssh->bind, "0.0.0.0");
   EXPECT_NE(find_file(launcher, "ssh/config")
                 ->content.find("Host dist-worker-0\n  HostName 10.9.0.1\n  Port " +
-                               port_of(plan.first[0]) + "\n"),
+                               ssh_port_of(plan.first[0]) + "\n"),
             std::string::npos);
   EXPECT_TRUE(launcher.environment.at("MUSTER_RENDEZVOUS").starts_with("10.9.0.1:"));
   EXPECT_EQ(launcher.environment.at("OMPI_MCA_btl_tcp_if_include"), "10.9.0.0/24");
@@ -86,13 +88,13 @@ TEST(PlanReach, TellsTasksOnHostsTheirNodesAddressesAndPortsOfTheirOwn) {
 }
 
 TEST(PlanReach, LetsNoNameOfAWorkerLeadToTheLaunchersOwnAddressOnHosts) {
-  const GangPlan plan = plan_of(mpi_spec(1), Reach::kHosts);
+  const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kHosts);
 
-  EXPECT_EQ(plan.then[0].hosts, (Names{{"dist-launcher", "10.9.0.1"}}));
+  EXPECT_EQ(plan.then[0].hosts, (HostAddresses{{"dist-launcher", "10.9.0.1"}}));
   EXPECT_EQ(plan.first[0].hosts,
-            (Names{{"dist-worker-0", "10.9.0.1"}, {"dist-launcher", "10.9.0.1"}}));
+            (HostAddresses{{"dist-worker-0", "10.9.0.1"}, {"dist-launcher", "10.9.0.1"}}));
   EXPECT_EQ(plan.first[1].hosts,
-            (Names{{"dist-worker-1", "10.9.0.2"}, {"dist-launcher", "10.9.0.1"}}));
+            (HostAddresses{{"dist-worker-1", "10.9.0.2"}, {"dist-launcher", "10.9.0.1"}}));
 }
 
 TEST(PlanReach, TellsTorchAndTensorFlowAddressesOnHostsAndNamesOnANetwork) {
@@ -101,14 +103,18 @@ TEST(PlanReach, TellsTorchAndTensorFlowAddressesOnHostsAndNamesOnANetwork) {
   const job::JobSpec grpc{
       .name = "tf", .kind = Kind::kGrpc, .command = {"train"}, .workers = 1, .folder = "/"};
 
-  EXPECT_EQ(plan_of(torch, Reach::kHosts).first[0].environment.at("MASTER_ADDR"), "10.9.0.1");
-  EXPECT_EQ(plan_of(torch, Reach::kNames).first[0].environment.at("MASTER_ADDR"), "ddp-master");
-  EXPECT_TRUE(
-      plan_of(grpc, Reach::kHosts).then[0].environment.at("MASTER").starts_with("['10.9.0.1:"));
+  EXPECT_EQ(plan_across_nodes(torch, Reach::kHosts).first[0].environment.at("MASTER_ADDR"),
+            "10.9.0.1");
+  EXPECT_EQ(plan_across_nodes(torch, Reach::kNames).first[0].environment.at("MASTER_ADDR"),
+            "ddp-master");
+  EXPECT_TRUE(plan_across_nodes(grpc, Reach::kHosts)
+                  .then[0]
+                  .environment.at("MASTER")
+                  .starts_with("['10.9.0.1:"));
 }
 
 TEST(PlanReach, RefusesANodeThatOthersDoNotReach) {
-  Job job{.id = "j1", .spec = mpi_spec()};
+  Job job{.id = "j1", .spec = mpi_spec_with_leader_slots()};
   job.tasks = job::tasks_of(job.spec);
   for (job::Task& task : job.tasks) task.node = "n1";
   base::FakeRandom random;
@@ -124,13 +130,14 @@ TEST(PlanReach, RefusesANodeThatOthersDoNotReach) {
 // --- by Muster's own remote shell
 
 TEST(PlanAgent, GivesTasksTheKeyAndTheHostsInThePlaceOfSshsFiles) {
-  const GangPlan plan = plan_of(mpi_spec(1), Reach::kHosts, LaunchBy::kAgent);
+  const GangPlan plan =
+      plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kHosts, LaunchBy::kAgent);
 
   for (const TaskPlan& task : {plan.first[0], plan.first[1], plan.then[0]}) {
     EXPECT_EQ(find_file(task, "rsh/hosts")->content,
-              "dist-worker-0 10.9.0.1 " + port_of(plan.first[0]) + "\ndist-worker-1 10.9.0.2 " +
-                  port_of(plan.first[1]) + "\ndist-launcher-0 10.9.0.1 " + port_of(plan.then[0]) +
-                  "\n");
+              "dist-worker-0 10.9.0.1 " + ssh_port_of(plan.first[0]) + "\ndist-worker-1 10.9.0.2 " +
+                  ssh_port_of(plan.first[1]) + "\ndist-launcher-0 10.9.0.1 " +
+                  ssh_port_of(plan.then[0]) + "\n");
     const PlannedFile* const key = find_file(task, "rsh/key");
     ASSERT_NE(key, nullptr);
     EXPECT_EQ(key->content.size(), 65U);
@@ -144,7 +151,7 @@ TEST(PlanAgent, GivesTasksTheKeyAndTheHostsInThePlaceOfSshsFiles) {
 }
 
 TEST(PlanAgent, HasAnotherKeyForEveryAttempt) {
-  Job job{.id = "j1", .spec = mpi_spec(), .attempt = 1};
+  Job job{.id = "j1", .spec = mpi_spec_with_leader_slots(), .attempt = 1};
   job.tasks = job::tasks_of(job.spec);
   for (job::Task& task : job.tasks) task.node = "n1";
   const Site site{.generated_folder = [](std::string_view) { return std::string("/generated"); },
@@ -159,14 +166,15 @@ TEST(PlanAgent, HasAnotherKeyForEveryAttempt) {
 }
 
 TEST(PlanAgent, LetsAShellInATaskCallItRsh) {
-  const TaskPlan launcher = plan_of(mpi_spec(), Reach::kLoopback, LaunchBy::kAgent).then[0];
+  const TaskPlan launcher =
+      plan_across_nodes(mpi_spec_with_leader_slots(), Reach::kLoopback, LaunchBy::kAgent).then[0];
 
   EXPECT_NE(find_file(launcher, "bin/rsh"), nullptr);
   EXPECT_EQ(find_file(launcher, "bin/ssh"), nullptr);
 }
 
 TEST(PlanMpiChoice, IsTheLaunchersAloneAndRanksAreLookedForEverywhere) {
-  const GangPlan plan = plan_of(mpi_spec(), Reach::kNames);
+  const GangPlan plan = plan_across_nodes(mpi_spec_with_leader_slots(), Reach::kNames);
 
   EXPECT_TRUE(plan.then[0].mpi);
   EXPECT_FALSE(plan.first[0].mpi);
@@ -174,7 +182,7 @@ TEST(PlanMpiChoice, IsTheLaunchersAloneAndRanksAreLookedForEverywhere) {
   // Whether it takes some or, misled, has them all.
   EXPECT_TRUE(plan.then[0].takes_ranks);
   EXPECT_FALSE(plan.then[0].ssh);
-  EXPECT_TRUE(plan_of(mpi_spec(1), Reach::kNames).then[0].ssh);
+  EXPECT_TRUE(plan_across_nodes(mpi_spec_with_leader_slots(1), Reach::kNames).then[0].ssh);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/fake_random.h"
 #include "launch/test_plan.h"
 
 namespace muster::launch {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "job/inherited.h"
+#include "launch/test_plan.h"
 
 namespace muster::launch {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 using job::Kind;
 using job::Role;
 using job::Volume;
-using Words = std::vector<std::string>;
 
 const job::ImageStandIns kImages{
     {"tf", {.command = {"serve"}, .folder = "/opt/tf", .environment = {{"A", "tf"}, {"B", "tf"}}}},
@@ -76,7 +76,6 @@ TEST(SetVariables, AreTheStandInsUnderTheJobsUnderTheRoles) {
                           .image = "tf",
                           .leader = {.environment = {{"C", "chief"}}},
                           .environment = {{"B", "job"}, {"C", "job"}}};
-  using Variables = std::map<std::string, std::string>;
 
   EXPECT_EQ(set_variables(spec, Role::kWorker, kImages),
             (Variables{{"A", "tf"}, {"B", "job"}, {"C", "job"}}));
@@ -91,7 +90,6 @@ TEST(InAnImage, WhatCameAlongFromTheShellDoesNotCount) {
                     .environment = {{"HOME", "/home/ada"}, {"PATH", "/venv/bin"}, {"B", "job"}},
                     .folder = "/home/ada"};
   const ImageFacts image{.folder = "/opt"};
-  using Variables = std::map<std::string, std::string>;
   EXPECT_EQ(set_variables_in_image(spec, Role::kWorker), spec.environment);
   EXPECT_EQ(folder_in_image(spec, image), "/home/ada");
 

@@ -10,7 +10,7 @@ namespace muster::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kLaunchers{
+constexpr std::array<std::string_view, 6> kHydraLaunchers{
     "mpiexec", "mpirun", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpirun.hydra"};
 
 // Hydra's options that take a value, with how many. Any other word without a dash is the program.
@@ -26,7 +26,7 @@ constexpr std::array<Option, 26> kOptions{
      {"path"},        {"order-nodes"}}};
 
 bool is_launcher(std::string_view word) {
-  return std::any_of(kLaunchers.begin(), kLaunchers.end(),
+  return std::any_of(kHydraLaunchers.begin(), kHydraLaunchers.end(),
                      [&](std::string_view name) { return is_file_named(word, name); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fake_random.h"
 #include "launch/test_plan.h"
 
 namespace muster::launch {
@@ -22,7 +23,7 @@ job::JobSpec spec_with_secrets(job::Kind kind) {
           .folder = "/"};
 }
 
-base::Result<GangPlan> plan_of(const job::JobSpec& spec, Texts secrets) {
+base::Result<GangPlan> plan_with_secrets(const job::JobSpec& spec, Texts secrets) {
   job::Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   for (job::Task& task : job.tasks) task.node = "n1";
@@ -40,7 +41,8 @@ std::vector<TaskPlan> tasks_of(const GangPlan& plan) {
 }
 
 TEST(SecretsOfAGang, AreVariablesAndFilesOfEveryTask) {
-  const auto plan = plan_of(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
+  const auto plan =
+      plan_with_secrets(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
 
   ASSERT_TRUE(plan);
   ASSERT_EQ(tasks_of(*plan).size(), 3U);
@@ -58,7 +60,7 @@ TEST(SecretsOfAGang, AreVariablesAndFilesOfEveryTask) {
 
 TEST(SecretsOfAGang, FoldersComeBeforeWhatIsInThem) {
   const auto plan =
-      plan_of(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}, {"CA", "pem"}});
+      plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}, {"CA", "pem"}});
 
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->then[0].folders, (std::vector<std::string>{"tmp", "bash", "secrets",
@@ -66,7 +68,8 @@ TEST(SecretsOfAGang, FoldersComeBeforeWhatIsInThem) {
 }
 
 TEST(SecretsOfAGang, ReachWhatComesBySsh) {
-  const auto plan = plan_of(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
+  const auto plan =
+      plan_with_secrets(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
 
   ASSERT_TRUE(plan);
   const PlannedFile* const session = find_file(plan->first[0], "session");
@@ -76,7 +79,8 @@ TEST(SecretsOfAGang, ReachWhatComesBySsh) {
 }
 
 TEST(SecretsOfAGang, StandInNoCommandAndOnlyInFilesThatAreClosedAndGoWithTheGang) {
-  const auto plan = plan_of(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
+  const auto plan =
+      plan_with_secrets(spec_with_secrets(job::Kind::kMpi), {{"KEY", kValue}, {"CA", "pem"}});
 
   ASSERT_TRUE(plan);
   for (const TaskPlan& task : tasks_of(*plan)) {
@@ -95,7 +99,7 @@ TEST(SecretsOfAGang, StandInNoCommandAndOnlyInFilesThatAreClosedAndGoWithTheGang
 }
 
 TEST(SecretsOfAGang, OneThatIsMissingStartsNothing) {
-  const auto plan = plan_of(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}});
+  const auto plan = plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", kValue}});
 
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().to_string(),
@@ -105,12 +109,13 @@ TEST(SecretsOfAGang, OneThatIsMissingStartsNothing) {
 
 TEST(SecretsOfAGang, OnesOfBytesCanBeFilesAlone) {
   const std::string bytes("a\0b", 3);
-  const auto plan = plan_of(spec_with_secrets(job::Kind::kSingle), {{"KEY", "x"}, {"CA", bytes}});
+  const auto plan =
+      plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", "x"}, {"CA", bytes}});
   ASSERT_TRUE(plan);
   EXPECT_EQ(find_file(plan->then[0], "secrets/tls/ca.pem")->content, bytes);
 
   const auto refused =
-      plan_of(spec_with_secrets(job::Kind::kSingle), {{"KEY", bytes}, {"CA", "pem"}});
+      plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", bytes}, {"CA", "pem"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().to_string(),
             "secret 'KEY' holds a NUL byte, which no variable can\n"
@@ -121,7 +126,7 @@ TEST(SecretsOfAGang, AJobWithoutAnyHasNoFolderForThem) {
   job::JobSpec spec = spec_with_secrets(job::Kind::kSingle);
   spec.secrets.clear();
 
-  const auto plan = plan_of(spec, {{"KEY", kValue}});
+  const auto plan = plan_with_secrets(spec, {{"KEY", kValue}});
 
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->then[0].folders, (std::vector<std::string>{"tmp", "bash"}));

@@ -10,7 +10,6 @@
 namespace muster::launch {
 namespace {
 
-using Words = std::vector<std::string>;
 using job::LaunchBy;
 
 const SrunSite kHere{

@@ -18,6 +18,8 @@
 
 namespace muster::launch {
 
+using Variables = std::map<std::string, std::string>;
+
 /// The socket in the generated folder to which programs report metrics
 /// (engine/shim/task_metrics.h).
 inline constexpr const char* kReportSocket = "metrics";

@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fake_random.h"
 #include "launch/plan.h"
 
 namespace muster::launch {
+
+/// Of a command line.
+using Words = std::vector<std::string>;
 
 inline const PlannedFile* find_file(const std::vector<PlannedFile>& files,
                                     const std::string& path) {

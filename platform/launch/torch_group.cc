@@ -1,10 +1,10 @@
 #include "launch/torch_group.h"
 
+#include "launch/task_plan.h"
+
 namespace muster::launch {
 
 namespace {
-
-using Variables = std::map<std::string, std::string>;
 
 constexpr const char* kStorePatience = "300";
 constexpr const char* kLastCall = "10";

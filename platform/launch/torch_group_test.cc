@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "launch/task_plan.h"
+
 namespace muster::launch {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
 
 /// worker-1 of a master and two workers.
 TorchPlace place() {

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "notify/test_values.h"
+
 namespace muster::notify {
 namespace {
 
 using base::ErrorCode;
 using http::ip_address_of;
-using Texts = std::vector<std::string>;
 
 /// "" where the connection may be made, else why not.
 std::string refusal(const Texts& allow, const std::string& url, const std::string& address,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "notify/test_values.h"
+
 namespace muster::notify {
 namespace {
 
@@ -9,20 +11,16 @@ using job::Happening;
 using job::Phase;
 using Happenings = std::vector<Happening>;
 
-base::Time at(int seconds) {
-  return base::Time(std::chrono::seconds(seconds));
-}
-
 Standing was(Phase phase, std::optional<int> started = std::nullopt) {
   Standing standing{.phase = phase};
-  if (started) standing.started = at(*started);
+  if (started) standing.started = at_second(*started);
   return standing;
 }
 
 /// What is told of a job that was `before` and is now in `phase`.
 Happenings told(const Standing& before, Phase phase, std::optional<int> started = std::nullopt) {
   job::Job job{.phase = phase};
-  if (started) job.started = at(*started);
+  if (started) job.started = at_second(*started);
   return happenings_between(before, job);
 }
 

@@ -4,7 +4,9 @@
 
 #include <deque>
 
+#include "base/fake_random.h"
 #include "notify/signature.h"
+#include "notify/test_values.h"
 
 namespace muster::notify {
 namespace {
@@ -15,7 +17,6 @@ using job::Happening;
 using job::Subscription;
 using std::chrono::hours;
 using std::chrono::seconds;
-using Texts = std::vector<std::string>;
 
 const access::Actor kAda{.user = "ada"};
 

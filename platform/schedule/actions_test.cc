@@ -10,6 +10,7 @@ using std::chrono::seconds;
 using testing::elastic;
 using testing::evicted;
 using testing::gang;
+using testing::Ids;
 using testing::kBuild;
 using testing::kBuildPreempt;
 using testing::node;
@@ -17,7 +18,6 @@ using testing::project;
 using testing::promised;
 using testing::Stage;
 using testing::started;
-using Ids = std::vector<std::string>;
 
 TEST(Allocate, ServesTheProjectsInTurnUntilThereIsNoRoom) {
   Stage stage({node("n0", 2), node("n1", 2)},

@@ -20,7 +20,7 @@ bool includes(const Labels& all, const Labels& wanted) {
   });
 }
 
-struct Candidate {
+struct ScoredNode {
   NodeIndex node = -1;
   int number = -1;  ///< of its class
   Score score;
@@ -30,7 +30,7 @@ struct Candidate {
   int64_t memory_bytes = 0;
   int rank = 0;
 
-  bool is_better_than(const Candidate& other) const {
+  bool is_better_than(const ScoredNode& other) const {
     return std::tie(score.waste, gpu_milli, cpu_milli, memory_bytes, rank) <
            std::tie(other.score.waste, other.gpu_milli, other.cpu_milli, other.memory_bytes,
                     other.rank);
@@ -52,7 +52,7 @@ class Choice {
     if (packing_ == Packing::kFragmentation) claim_number_ = index_.number_of(needs.claim);
   }
 
-  std::optional<Candidate> best() {
+  std::optional<ScoredNode> best() {
     RoomIndex::Buckets& buckets = index_.buckets();
     const auto with_gpus = buckets.lower_bound({true, std::numeric_limits<int64_t>::min()});
     if (needs_.least.gpu_milli() == 0) {
@@ -134,11 +134,11 @@ class Choice {
     NodeClass& considered = index_.at(number);
     const NodeRoom& room = considered.room;
     const int64_t sign = packing_ == Packing::kSpread ? -1 : 1;
-    Candidate candidate{.number = number,
-                        .score = score_of(considered, need),
-                        .gpu_milli = sign * room.gpu_milli,
-                        .cpu_milli = sign * room.cpu_milli,
-                        .memory_bytes = sign * room.memory_bytes};
+    ScoredNode candidate{.number = number,
+                         .score = score_of(considered, need),
+                         .gpu_milli = sign * room.gpu_milli,
+                         .cpu_milli = sign * room.cpu_milli,
+                         .memory_bytes = sign * room.memory_bytes};
     if (best_ && candidate.score.waste > best_->score.waste) return;
     const auto open = std::find_if(considered.members.begin(), considered.members.end(),
                                    [&](NodeIndex node) { return !eligible_.is_shut(node); });
@@ -193,7 +193,7 @@ class Choice {
   Packing packing_;
   size_t claim_number_ = 0;
   bool only_partial_ = false;
-  std::optional<Candidate> best_;
+  std::optional<ScoredNode> best_;
   NodeRoom after_;
 };
 
@@ -250,7 +250,7 @@ std::optional<Booking> choose_node(const NodeTable& table, RoomIndex& index,
                                    const Fragmentation& fragmentation, const Eligible& eligible,
                                    const TaskNeeds& needs, Packing packing, Room room) {
   if (!needs.possible) return std::nullopt;
-  const std::optional<Candidate> best =
+  const std::optional<ScoredNode> best =
       Choice(table, index, fragmentation, eligible, needs, packing).best();
   if (!best) return std::nullopt;
   const Need& need = *needs.by_kind[static_cast<size_t>(index.at(best->number).kind)];

@@ -15,14 +15,14 @@ constexpr int kTrialsOfOneSearch = 32;
 constexpr size_t kMostNodesTried = 32;
 
 /// A node with what it lacks for one more task, and who runs there, the first to move first.
-struct Candidate {
+struct ClearableNode {
   int64_t lacks_gpu = 0;
   int64_t lacks_cpu = 0;
   int64_t lacks_memory = 0;
   std::vector<size_t> rank_of_movers;
   NodeIndex node = -1;
 
-  auto operator<=>(const Candidate&) const = default;
+  auto operator<=>(const ClearableNode&) const = default;
 };
 
 /// The claim that is hardest to place.
@@ -47,7 +47,7 @@ class Consolidation {
 
   std::optional<Decision> find() {
     if (MakeRoom(trial_, cycle_.options, pool_, asking_, false).fits_already()) return std::nullopt;
-    const std::vector<Candidate> candidates = find_candidates();
+    const std::vector<ClearableNode> candidates = find_candidates();
     for (size_t first = 0; first < std::min(candidates.size(), kMostNodesTried); ++first) {
       trial_.rollback(0);
       if (std::optional<Decision> decision = find_from(candidates, first)) return decision;
@@ -61,11 +61,11 @@ class Consolidation {
            !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
   }
 
-  std::vector<Candidate> find_candidates() const {
-    std::vector<Candidate> candidates;
+  std::vector<ClearableNode> find_candidates() const {
+    std::vector<ClearableNode> candidates;
     for (const NodeIndex node : pool_.nodes.all()) {
       const Amounts free = pool_.nodes.free(node, Room::kLater);
-      Candidate one{
+      ClearableNode one{
           .lacks_gpu = claim_.gpus * int64_t{kWholeGpu} + claim_.gpu_share_milli - free.gpu_milli,
           .lacks_cpu = claim_.cpu_milli - free.cpu_milli,
           .lacks_memory = claim_.memory_bytes - free.memory_bytes,
@@ -104,7 +104,7 @@ class Consolidation {
     return priority * kMostGangs + (kMostGangs - std::min(gang.number, kMostGangs));
   }
 
-  std::optional<Decision> find_from(const std::vector<Candidate>& candidates, size_t first) {
+  std::optional<Decision> find_from(const std::vector<ClearableNode>& candidates, size_t first) {
     MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
     const auto most = static_cast<size_t>(cycle_.options.most_consolidation_victims);
     moved_.clear();

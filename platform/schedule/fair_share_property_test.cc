@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCases = 10'000;
 
-struct Case {
+struct FairShareCase {
   int64_t total = 0;
   int64_t unit = 1;
   std::vector<Claimant> claimants;
@@ -26,8 +26,8 @@ class Draw {
   int64_t upto(int64_t most) { return static_cast<int64_t>(random_() % (most + 1)); }
   bool one_in(int64_t count) { return upto(count - 1) == 0; }
 
-  Case fresh() {
-    Case drawn;
+  FairShareCase fresh() {
+    FairShareCase drawn;
     drawn.unit = one_in(2) ? 1000 : 1;
     const int64_t large = one_in(10) ? (int64_t{1} << 50) / drawn.unit : 12;
     drawn.total = upto(3 * large) * drawn.unit + (one_in(4) ? upto(drawn.unit - 1) : 0);
@@ -58,7 +58,7 @@ int64_t guaranteed(const Claimant& claimant, int64_t total) {
                   requestable(claimant));
 }
 
-FairShares shares_of(const Case& drawn) {
+FairShares shares_of_draw(const FairShareCase& drawn) {
   return fair_shares(drawn.total, drawn.claimants, drawn.unit);
 }
 
@@ -72,8 +72,8 @@ void for_all(const Holds& holds) {
 }
 
 TEST(FairShareAlways, GivesWhatIsDeservedAndNeverMoreThanMayBeHad) {
-  for_all([](const Case& drawn, Draw&) {
-    const FairShares shares = shares_of(drawn);
+  for_all([](const FairShareCase& drawn, Draw&) {
+    const FairShares shares = shares_of_draw(drawn);
     for (size_t i = 0; i < drawn.claimants.size(); ++i) {
       EXPECT_GE(shares.share[i], guaranteed(drawn.claimants[i], drawn.total));
       EXPECT_LE(shares.share[i], requestable(drawn.claimants[i]));
@@ -82,8 +82,8 @@ TEST(FairShareAlways, GivesWhatIsDeservedAndNeverMoreThanMayBeHad) {
 }
 
 TEST(FairShareAlways, AddsUpToTheTotalUnlessQuotasAloneAreMore) {
-  for_all([](const Case& drawn, Draw&) {
-    const FairShares shares = shares_of(drawn);
+  for_all([](const FairShareCase& drawn, Draw&) {
+    const FairShares shares = shares_of_draw(drawn);
     const int64_t given = std::accumulate(shares.share.begin(), shares.share.end(), int64_t{0});
     int64_t deserved = 0;
     for (const Claimant& claimant : drawn.claimants) deserved += guaranteed(claimant, drawn.total);
@@ -93,8 +93,8 @@ TEST(FairShareAlways, AddsUpToTheTotalUnlessQuotasAloneAreMore) {
 }
 
 TEST(FairShareAlways, LeavesNothingWhileSomebodyWithWeightWants) {
-  for_all([](const Case& drawn, Draw&) {
-    const FairShares shares = shares_of(drawn);
+  for_all([](const FairShareCase& drawn, Draw&) {
+    const FairShares shares = shares_of_draw(drawn);
     for (size_t i = 0; i < drawn.claimants.size(); ++i) {
       const Claimant& claimant = drawn.claimants[i];
       if (claimant.weight > 0 && shares.share[i] < requestable(claimant)) {
@@ -105,8 +105,8 @@ TEST(FairShareAlways, LeavesNothingWhileSomebodyWithWeightWants) {
 }
 
 TEST(FairShareAlways, GivesNothingOverQuotaWithoutWeight) {
-  for_all([](const Case& drawn, Draw&) {
-    const FairShares shares = shares_of(drawn);
+  for_all([](const FairShareCase& drawn, Draw&) {
+    const FairShares shares = shares_of_draw(drawn);
     for (size_t i = 0; i < drawn.claimants.size(); ++i) {
       const Claimant& claimant = drawn.claimants[i];
       if (claimant.weight > 0) continue;
@@ -117,27 +117,27 @@ TEST(FairShareAlways, GivesNothingOverQuotaWithoutWeight) {
 
 // Not more than a unit less: who asks for a little more than its share has it rounded down.
 TEST(FairShareAlways, AskingForMoreNeverCostsMoreThanTheRounding) {
-  for_all([](Case drawn, Draw& draw) {
+  for_all([](FairShareCase drawn, Draw& draw) {
     if (drawn.claimants.empty()) return;
     const auto one = static_cast<size_t>(draw.upto(int64_t(drawn.claimants.size()) - 1));
-    const int64_t before = shares_of(drawn).share[one];
+    const int64_t before = shares_of_draw(drawn).share[one];
     drawn.claimants[one].request += draw.upto(5) * drawn.unit;
-    EXPECT_GT(shares_of(drawn).share[one], before - drawn.unit);
+    EXPECT_GT(shares_of_draw(drawn).share[one], before - drawn.unit);
   });
 }
 
 TEST(FairShareAlways, GoesByAgeAndNotByTheOrderOfTheList) {
-  for_all([](const Case& drawn, Draw& draw) {
-    const FairShares shares = shares_of(drawn);
+  for_all([](const FairShareCase& drawn, Draw& draw) {
+    const FairShares shares = shares_of_draw(drawn);
     std::vector<size_t> order(drawn.claimants.size());
     std::iota(order.begin(), order.end(), size_t{0});
     for (size_t i = order.size(); i > 1; --i) {
       std::swap(order[i - 1], order[static_cast<size_t>(draw.upto(int64_t(i) - 1))]);
     }
-    Case shuffled = drawn;
+    FairShareCase shuffled = drawn;
     for (size_t i = 0; i < order.size(); ++i) shuffled.claimants[i] = drawn.claimants[order[i]];
 
-    const FairShares again = shares_of(shuffled);
+    const FairShares again = shares_of_draw(shuffled);
 
     for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(again.share[i], shares.share[order[i]]);
     EXPECT_EQ(again.left, shares.left);
@@ -146,7 +146,7 @@ TEST(FairShareAlways, GoesByAgeAndNotByTheOrderOfTheList) {
 
 // Two that want without end share by weight, to within the unit that rounding moves.
 TEST(FairShareAlways, SplitsByWeightAmongThoseWhoAreNeverSatisfied) {
-  for_all([](const Case& drawn, Draw& draw) {
+  for_all([](const FairShareCase& drawn, Draw& draw) {
     const int64_t weight = draw.upto(9) + 1;
     const int64_t other = draw.upto(9) + 1;
     const FairShares shares =

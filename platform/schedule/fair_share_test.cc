@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <optional>
+
+#include "schedule/test_books.h"
 
 namespace muster::schedule {
 
@@ -29,11 +30,7 @@ struct Vector {
 
 constexpr int64_t kUnit = 1000;
 
-int64_t milli(double units) {
-  return std::llround(units * static_cast<double>(kUnit));
-}
-
-FairShares shares_of(const Vector& vector) {
+FairShares shares_of_vector(const Vector& vector) {
   std::vector<Claimant> claimants;
   for (const Queue& queue : vector.queues) {
     claimants.push_back({.deserved = queue.deserved < 0 ? kUnlimited : milli(queue.deserved),
@@ -136,7 +133,7 @@ const std::vector<Vector> kVectors = {
 TEST(FairShare, AnswersEveryUpstreamVector) {
   for (const Vector& vector : kVectors) {
     SCOPED_TRACE(vector.name);
-    const FairShares got = shares_of(vector);
+    const FairShares got = shares_of_vector(vector);
     ASSERT_EQ(got.share.size(), vector.shares.size());
     for (size_t i = 0; i < vector.shares.size(); ++i) {
       EXPECT_EQ(got.share[i], milli(vector.shares[i])) << "queue " << i;
@@ -146,13 +143,14 @@ TEST(FairShare, AnswersEveryUpstreamVector) {
 }
 
 TEST(FairShare, WhoDeservesWithoutBoundDeservesTheTotal) {
-  EXPECT_EQ(shares_of({.total = 8, .queues = {{-1, 0, kNone, 10}, {2, 0, kNone, 3}}}).share,
+  EXPECT_EQ(shares_of_vector({.total = 8, .queues = {{-1, 0, kNone, 10}, {2, 0, kNone, 3}}}).share,
             (std::vector<int64_t>{8000, 2000}));
 }
 
 TEST(FairShare, HandsOutNoMoreOfTheLastUnitThanIsMissing) {
-  EXPECT_EQ(shares_of({.total = 1, .queues = {{0, 6, kNone, 0.65}, {0, 4, kNone, 10}}}).share,
-            (std::vector<int64_t>{650, 350}));
+  EXPECT_EQ(
+      shares_of_vector({.total = 1, .queues = {{0, 6, kNone, 0.65}, {0, 4, kNone, 10}}}).share,
+      (std::vector<int64_t>{650, 350}));
 }
 
 TEST(FairShare, SharesOutBytesExactly) {

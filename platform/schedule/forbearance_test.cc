@@ -8,12 +8,12 @@ namespace {
 using std::chrono::seconds;
 using testing::evicted;
 using testing::gang;
+using testing::Ids;
 using testing::kBuild;
 using testing::node;
 using testing::project;
 using testing::Stage;
 using testing::started;
-using Ids = std::vector<std::string>;
 
 const Options kForbearing{.forbearance = seconds(1)};
 

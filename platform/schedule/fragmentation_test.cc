@@ -7,15 +7,6 @@
 namespace muster::schedule {
 namespace {
 
-NodeRoom room_of(std::vector<int> devices, int64_t cpus) {
-  NodeRoom room{.devices = std::move(devices),
-                .cpu_milli = cpus * 1000,
-                .memory_bytes = 64 * kGib,
-                .task_slots = kNoSlotBound};
-  for (const int free : room.devices) room.gpu_milli += free;
-  return room;
-}
-
 double waste_of(const std::vector<UsualClaim>& usual, const NodeRoom& room) {
   Fragmentation fragmentation;
   fragmentation.set(usual);
@@ -25,34 +16,34 @@ double waste_of(const std::vector<UsualClaim>& usual, const NodeRoom& room) {
 // next counts 0.4, fill 0.6.
 TEST(Fragmentation, CountsWhatTheNextTaskAndAStreamOfThemCannotUse) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1, 4)}};
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 8)), 0);
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 300}, 8)), 300);
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 3)), 2000);
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 4)), 0.6 * 1000);
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({0, 0}, 0)), 0);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 8, 64)), 0);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 300}, 8, 64)), 300);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 3, 64)), 2000);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 4, 64)), 0.6 * 1000);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({0, 0}, 0, 64)), 0);
 }
 
 TEST(Fragmentation, SharesFillDevicesOneByOne) {
   const std::vector<UsualClaim> usual = {{.claim = share(400)}};
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 300}, 8)), 0.4 * 300 + 0.6 * (200 + 300));
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 300}, 8, 64)), 0.4 * 300 + 0.6 * (200 + 300));
 }
 
 TEST(Fragmentation, WhatIsAskedOfAnotherModelOrForCpusAloneUsesNoGpuHere) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1), .gpu_models = {"A100"}, .weight = 1},
                                          {.claim = gpus(1), .gpu_models = {"H100"}, .weight = 2},
                                          {.claim = cpus(1), .weight = 1}};
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000}, 8)), 750);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000}, 8, 64)), 750);
 }
 
 TEST(Fragmentation, SmallSharesWeighMore) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1)}, {.claim = share(250)}};
   // 0.25 to the power of -1.5 is 8; only the share can use the partial device.
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({250}, 8)), 250.0 / 9);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({250}, 8, 64)), 250.0 / 9);
 }
 
 TEST(Fragmentation, WhereCpusAreOverbookedAllIsWasted) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1)}};
-  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000}, -1)), 1000);
+  EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000}, -1, 64)), 1000);
 }
 
 TEST(Fragmentation, AShareCompletesADeviceInsteadOfSpoilingTheFullerNode) {

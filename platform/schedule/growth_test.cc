@@ -12,12 +12,12 @@ using std::chrono::seconds;
 using testing::elastic;
 using testing::evicted;
 using testing::gang;
+using testing::Ids;
 using testing::limited;
 using testing::node;
 using testing::project;
 using testing::Stage;
 using testing::started;
-using Ids = std::vector<std::string>;
 
 /// Two of three tasks of the gang "a" run, and one GPU is free on each of two nodes.
 class Growth : public ::testing::Test {

@@ -6,9 +6,6 @@ namespace muster::schedule {
 
 namespace {
 
-constexpr bool kYes = true;
-constexpr bool kNo = false;
-
 // Only the part over quota of an elastic gang is taken: the books say no to the next one.
 TEST(LedgerReclaim, StopsAtWhatTheVictimMayKeep) {
   Books books({.gpus = 4}, {{"q0", 1, {.weight = 1}}, {"q1", 1, {.weight = 1}}});
@@ -79,8 +76,9 @@ TEST(LedgerReclaim, IsFairUnlessTheReclaimerComesOutAhead) {
     double d2 = 0;
     bool fair = false;
   };
-  for (const Row& row : {Row{"within its share", 4, 1, kYes}, Row{"above, but less so", 5, 6, kYes},
-                         Row{"above, as the other", 5, 5, kNo}, Row{"above alone", 5, 3, kNo}}) {
+  for (const Row& row :
+       {Row{"within its share", 4, 1, true}, Row{"above, but less so", 5, 6, true},
+        Row{"above, as the other", 5, 5, false}, Row{"above alone", 5, 3, false}}) {
     SCOPED_TRACE(row.name);
     Books books({.gpus = 8}, {{"d1", 4, {.weight = 1}},
                               {"d2", 4, {.weight = 1}},

@@ -16,7 +16,7 @@ std::vector<std::string> names(const Ledger& ledger, const std::vector<ProjectIn
   return names;
 }
 
-Project project(const std::string& name, double gpus, const std::string& parent = "") {
+Project project_deserving(const std::string& name, double gpus, const std::string& parent = "") {
   return {
       .name = name, .parent = parent, .quota = {.deserved = {milli(gpus), kUnlimited, kUnlimited}}};
 }
@@ -35,9 +35,11 @@ TEST(LedgerTree, TakesParentsThatComeAfterTheirChildren) {
 
 TEST(LedgerTree, PutsFaultyProjectsAtTheTop) {
   Ledger ledger;
-  ledger.set_projects({project("a", 1, "b"), project("b", 1, "a"), project("orphan", 1, "gone"),
-                       project("itself", 1, "itself"), project("child", 1, "a"), project("a", 7)},
-                      kDefaultPool);
+  ledger.set_projects(
+      {project_deserving("a", 1, "b"), project_deserving("b", 1, "a"),
+       project_deserving("orphan", 1, "gone"), project_deserving("itself", 1, "itself"),
+       project_deserving("child", 1, "a"), project_deserving("a", 7)},
+      kDefaultPool);
 
   EXPECT_EQ(names(ledger, ledger.children(kNoProject)),
             (std::vector<std::string>{"a", "b", "itself", "orphan"}));
@@ -47,7 +49,9 @@ TEST(LedgerTree, PutsFaultyProjectsAtTheTop) {
 
 TEST(LedgerTree, IsNotBentIntoACircleByTheSecondOfAName) {
   Ledger ledger;
-  ledger.set_projects({project("a", 1), project("b", 1, "a"), project("a", 1, "b")}, kDefaultPool);
+  ledger.set_projects(
+      {project_deserving("a", 1), project_deserving("b", 1, "a"), project_deserving("a", 1, "b")},
+      kDefaultPool);
   EXPECT_EQ(ledger.parent(ledger.find("a")), kNoProject);
   EXPECT_EQ(ledger.parent(ledger.find("b")), ledger.find("a"));
 }
@@ -114,13 +118,15 @@ TEST(LedgerBooks, NeitherOverflowNorForgetWithAbsurdAmounts) {
 
 TEST(LedgerBooks, StayWhenProjectsChange) {
   Ledger ledger;
-  ledger.set_projects({project("a", 1), project("b", 1)}, kDefaultPool);
+  ledger.set_projects({project_deserving("a", 1), project_deserving("b", 1)}, kDefaultPool);
   const ProjectIndex a = ledger.find("a");
   ledger.allocate(a, gpus(1), kPreemptible);
   ledger.allocate(a, gpus(1), kNonPreemptible);
   ledger.add_request(a, gpus(3));
 
-  ledger.set_projects({project("dept", 1), project("b", 1), project("a", 2, "dept")}, kDefaultPool);
+  ledger.set_projects(
+      {project_deserving("dept", 1), project_deserving("b", 1), project_deserving("a", 2, "dept")},
+      kDefaultPool);
 
   EXPECT_EQ(ledger.find("a"), a);
   EXPECT_EQ(ledger.standing(ledger.find("dept")).allocated, gpus(2));
@@ -132,23 +138,25 @@ TEST(LedgerBooks, StayWhenProjectsChange) {
 TEST(LedgerBooks, OfAProjectThatIsGoneCountNowhereAndCanBeReleased) {
   Ledger ledger;
   ledger.set_total(gpus(4));
-  ledger.set_projects({project("dept", 2), project("a", 1, "dept")}, kDefaultPool);
+  ledger.set_projects({project_deserving("dept", 2), project_deserving("a", 1, "dept")},
+                      kDefaultPool);
   const ProjectIndex a = ledger.find("a");
   ledger.add_request(a, gpus(3));
   ledger.allocate(a, gpus(3), kPreemptible);
 
-  ledger.set_projects({project("dept", 2)}, kDefaultPool);
+  ledger.set_projects({project_deserving("dept", 2)}, kDefaultPool);
   EXPECT_EQ(ledger.find("a"), kNoProject);
   EXPECT_EQ(ledger.standing(ledger.find("dept")).allocated, kNothing);
   ledger.release(a, gpus(1), kPreemptible);
 
-  ledger.set_projects({project("dept", 2), project("a", 1, "dept")}, kDefaultPool);
+  ledger.set_projects({project_deserving("dept", 2), project_deserving("a", 1, "dept")},
+                      kDefaultPool);
   EXPECT_EQ(ledger.find("a"), a);
   EXPECT_EQ(ledger.standing(ledger.find("dept")).allocated, gpus(2));
 }
 
 TEST(LedgerQuotas, AreThoseOfThePool) {
-  Project a = project("a", 1);
+  Project a = project_deserving("a", 1);
   a.quotas["fast"].deserved = gpus(5);
   Ledger ledger;
 
@@ -178,7 +186,7 @@ TEST(LedgerFairShares, AreSharedOutLevelByLevel) {
 }
 
 TEST(LedgerFairShares, FollowRequestsTotalsQuotasAndDecay) {
-  std::vector<Project> projects = {project("a", 0), project("b", 0)};
+  std::vector<Project> projects = {project_deserving("a", 0), project_deserving("b", 0)};
   projects[1].past_use.gpu_milli = 1000;
   Ledger ledger;
   ledger.set_total(gpus(4));
@@ -207,8 +215,8 @@ TEST(LedgerFairShares, FollowRequestsTotalsQuotasAndDecay) {
 }
 
 TEST(LedgerFairShares, OfEveryResourceByItself) {
-  Project one = project("one", 0);
-  Project other = project("other", 0);
+  Project one = project_deserving("one", 0);
+  Project other = project_deserving("other", 0);
   one.quota.deserved = {1000, 3000, 0};
   other.quota.deserved = {1000, kUnlimited, 0};
   Ledger ledger;
@@ -257,7 +265,7 @@ TEST(LedgerFairShares, DoNotDependOnHowOneGotThere) {
 TEST(LedgerFairShares, SettleTenThousandProjects) {
   std::vector<Project> projects;
   for (int i = 0; i < 10'000; ++i) {
-    projects.push_back(project("p" + std::to_string(i), i % 3));
+    projects.push_back(project_deserving("p" + std::to_string(i), i % 3));
     projects.back().sequence = static_cast<uint64_t>(i);
     projects.back().quota.weight = 1 + i % 7;
   }

@@ -7,15 +7,6 @@
 namespace muster::schedule {
 namespace {
 
-NodeRoom room_of(std::vector<int> devices) {
-  NodeRoom room{.devices = std::move(devices),
-                .cpu_milli = 4000,
-                .memory_bytes = 16 * kGib,
-                .task_slots = kNoSlotBound};
-  for (const int free : room.devices) room.gpu_milli += free;
-  return room;
-}
-
 TEST(NodeRoom, APartByMemoryIsRoundedUpToThousandthsOfTheDevice) {
   const auto share_of = [](int64_t wanted, int64_t device) {
     const auto need = need_on({.gpu_memory_bytes = wanted}, device);
@@ -31,18 +22,18 @@ TEST(NodeRoom, APartByMemoryIsRoundedUpToThousandthsOfTheDevice) {
 }
 
 TEST(NodeRoom, WholeGpusNeedDevicesThatAreFree) {
-  EXPECT_TRUE(gpus_fit(room_of({1000, 400, 1000}), {.gpus = 2}));
-  EXPECT_FALSE(gpus_fit(room_of({1000, 999, 999}), {.gpus = 2}));
-  EXPECT_EQ(pick_devices(room_of({1000, 400, 1000, 1000}), {.gpus = 2}), 0b101U);
+  EXPECT_TRUE(gpus_fit(room_of({1000, 400, 1000}, 4, 16), {.gpus = 2}));
+  EXPECT_FALSE(gpus_fit(room_of({1000, 999, 999}, 4, 16), {.gpus = 2}));
+  EXPECT_EQ(pick_devices(room_of({1000, 400, 1000, 1000}, 4, 16), {.gpus = 2}), 0b101U);
 }
 
 TEST(NodeRoom, AShareNeedsOneDeviceAndTakesTheFullest) {
-  EXPECT_FALSE(gpus_fit(room_of({400, 400}), {.share_milli = 500}));
-  EXPECT_EQ(pick_devices(room_of({1000, 600, 500, 300}), {.share_milli = 500}), 0b100U);
+  EXPECT_FALSE(gpus_fit(room_of({400, 400}, 4, 16), {.share_milli = 500}));
+  EXPECT_EQ(pick_devices(room_of({1000, 600, 500, 300}, 4, 16), {.share_milli = 500}), 0b100U);
 }
 
 TEST(NodeRoom, EachOfTheRestCanBeWhatIsMissing) {
-  const NodeRoom room = room_of({1000});
+  const NodeRoom room = room_of({1000}, 4, 16);
   EXPECT_TRUE(fits(room, {.gpus = 1, .cpu_milli = 4000, .memory_bytes = 16 * kGib}));
   EXPECT_FALSE(fits(room, {.gpus = 1, .cpu_milli = 4001}));
   EXPECT_FALSE(fits(room, {.gpus = 1, .memory_bytes = 16 * kGib + 1}));

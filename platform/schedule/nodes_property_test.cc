@@ -25,8 +25,8 @@ constexpr int kSteps = 250;
 enum class Stage { kBooked, kReleasing, kReserved };
 
 /// A cluster, and all that was done to it.
-struct World {
-  explicit World(unsigned seed) : dice(seed) {}
+struct NodesWorld {
+  explicit NodesWorld(unsigned seed) : dice(seed) {}
 
   size_t below(size_t bound) { return dice() % bound; }
   int one_of(std::initializer_list<int> values) { return values.begin()[below(values.size())]; }
@@ -38,7 +38,7 @@ struct World {
   std::vector<std::pair<Booking, Stage>> bookings;
 };
 
-Node random_node(World& world, int number) {
+Node random_node(NodesWorld& world, int number) {
   Node node = node_of("n" + std::to_string(number), world.one_of({0, 1, 2, 2, 4, 8}),
                       world.one_of({4, 8, 8, 16}), world.one_of({8, 16, 16}));
   node.gpu_model = world.one_of({0, 0, 1}) == 0 ? "A100" : "T4";
@@ -50,7 +50,7 @@ Node random_node(World& world, int number) {
   return node;
 }
 
-Claim random_claim(World& world) {
+Claim random_claim(NodesWorld& world) {
   Claim claim;
   switch (world.below(5)) {
     case 0:
@@ -71,7 +71,7 @@ Claim random_claim(World& world) {
   return claim;
 }
 
-Gang random_gang(World& world) {
+Gang random_gang(NodesWorld& world) {
   Gang gang;
   const size_t groups = world.below(6) == 0 ? 2 : 1;
   for (size_t group = 0; group < groups; ++group)
@@ -85,8 +85,8 @@ Gang random_gang(World& world) {
   return gang;
 }
 
-World random_world(unsigned seed) {
-  World world(seed);
+NodesWorld random_world(unsigned seed) {
+  NodesWorld world(seed);
   const size_t count = 3 + world.below(12);
   for (size_t number = 0; number < count; ++number)
     world.specs.push_back(random_node(world, static_cast<int>(number)));
@@ -102,7 +102,7 @@ World random_world(unsigned seed) {
 // --- The scan. ---
 
 /// Rebuilt from the bookings alone.
-NodeRoom scanned_room(const World& world, NodeIndex node, Room room) {
+NodeRoom scanned_room(const NodesWorld& world, NodeIndex node, Room room) {
   NodeUse now;
   NodeUse later;
   for (const auto& [booking, stage] : world.bookings) {
@@ -132,7 +132,7 @@ bool scan_allows(const Node& node, const Gang& gang) {
 }
 
 /// The shortage of one task, by looking at every node.
-Shortage scanned(const World& world, const Gang& gang, Room room, bool& feasible) {
+Shortage scanned(const NodesWorld& world, const Gang& gang, Room room, bool& feasible) {
   const Claim& claim = gang.groups[0].claim;
   Shortage shortage{.tasks = 1, .claim = claim};
   feasible = false;
@@ -185,7 +185,7 @@ double least_waste(const UsualNeeds& usual, NodeRoom room, const Need& need) {
   return *least;
 }
 
-Rank scanned_rank(const World& world, const Node& node, NodeRoom room, const Need& need,
+Rank scanned_rank(const NodesWorld& world, const Node& node, NodeRoom room, const Need& need,
                   Packing packing) {
   const bool wants_gpu = need.gpu_milli() > 0;
   std::sort(room.devices.begin(), room.devices.end(), std::greater<>());
@@ -210,7 +210,7 @@ Rank scanned_rank(const World& world, const Node& node, NodeRoom room, const Nee
 }
 
 /// The node that a single task should get, by looking at every node; empty: none.
-std::string scanned_choice(const World& world, const Gang& gang, const PlaceOptions& options) {
+std::string scanned_choice(const NodesWorld& world, const Gang& gang, const PlaceOptions& options) {
   std::optional<Rank> best;
   for (const NodeIndex index : world.nodes.all()) {
     const Node& node = world.nodes.node(index);
@@ -223,7 +223,7 @@ std::string scanned_choice(const World& world, const Gang& gang, const PlaceOpti
   return best ? std::get<std::string>(*best) : "";
 }
 
-std::string text_of(const Shortage& s) {
+std::string shortage_numbers(const Shortage& s) {
   std::string text;
   for (const int64_t number :
        {int64_t{s.tasks}, int64_t{s.placed}, int64_t{s.nodes}, int64_t{s.cordoned},
@@ -236,7 +236,7 @@ std::string text_of(const Shortage& s) {
 
 // --- What is checked at every step. ---
 
-void expect_books_are_right(const World& world) {
+void expect_books_are_right(const NodesWorld& world) {
   for (const NodeIndex node : world.nodes.all()) {
     for (const Room room : {Room::kNow, Room::kLater}) {
       const NodeRoom free = scanned_room(world, node, room);
@@ -252,7 +252,7 @@ void expect_books_are_right(const World& world) {
   }
 }
 
-void expect_placed_as_asked(const World& world, const Gang& gang,
+void expect_placed_as_asked(const NodesWorld& world, const Gang& gang,
                             const std::vector<Booking>& bookings) {
   size_t next = 0;
   std::vector<std::string> racks;
@@ -273,7 +273,7 @@ void expect_placed_as_asked(const World& world, const Gang& gang,
             static_cast<std::ptrdiff_t>(racks.size()));
 }
 
-void place_one(World& world) {
+void place_one(NodesWorld& world) {
   const Gang gang = random_gang(world);
   const Room room = world.below(3) == 0 ? Room::kLater : Room::kNow;
   const PlaceOptions options{.room = room,
@@ -289,7 +289,7 @@ void place_one(World& world) {
   bool feasible = false;
   const bool simple = counts_of(gang) == std::vector<int>{1} && gang.required_topology.empty();
   if (simple) {
-    World past = world;
+    NodesWorld past = world;
     past.nodes = before;
     const Shortage expected = scanned(past, gang, room, feasible);
     EXPECT_EQ(bool{placed}, feasible);
@@ -297,7 +297,7 @@ void place_one(World& world) {
       EXPECT_EQ(world.nodes.node(placed->front().node).name, scanned_choice(past, gang, options));
     }
     if (!placed) {
-      EXPECT_EQ(text_of(placed.error()), text_of(expected));
+      EXPECT_EQ(shortage_numbers(placed.error()), shortage_numbers(expected));
     }
   }
   const auto again = twin.place(gang, counts_of(gang), options);
@@ -315,7 +315,7 @@ void place_one(World& world) {
 }
 
 /// Takes one booking a stage further, after going there and back.
-void move_one(World& world) {
+void move_one(NodesWorld& world) {
   if (world.bookings.empty()) return;
   const size_t chosen = world.below(world.bookings.size());
   auto& [booking, stage] = world.bookings[chosen];
@@ -352,7 +352,7 @@ void move_one(World& world) {
 }
 
 /// A node is cordoned or opened again, or one that is empty leaves and comes back.
-void change_a_node(World& world) {
+void change_a_node(NodesWorld& world) {
   const size_t chosen = world.below(world.specs.size());
   Node& node = world.specs[chosen];
   const NodeIndex index = *world.nodes.find(node.name);
@@ -368,7 +368,7 @@ void change_a_node(World& world) {
 }
 
 /// What is usually asked for changes, too.
-void change_usual_claims(World& world) {
+void change_usual_claims(NodesWorld& world) {
   world.usual = {{.claim = random_claim(world), .weight = 2}, {.claim = random_claim(world)}};
   world.nodes.set_usual_claims(world.usual);
 }
@@ -376,7 +376,7 @@ void change_usual_claims(World& world) {
 TEST(NodesProperty, HoldUnderEverySequenceOfChanges) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    World world = random_world(seed);
+    NodesWorld world = random_world(seed);
     for (int step = 0; step < kSteps && !testing::Test::HasFailure(); ++step) {
       SCOPED_TRACE("step " + std::to_string(step));
       const size_t what = world.below(20);
@@ -406,7 +406,7 @@ std::string story(const std::vector<Node>& list, const std::vector<Gang>& gangs,
 TEST(NodesProperty, TheOrderInWhichNodesCameDoesNotMatter) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    World world = random_world(seed);
+    NodesWorld world = random_world(seed);
     std::vector<Gang> gangs;
     for (int count = 0; count < 30; ++count) gangs.push_back(random_gang(world));
     const std::vector<Node> backwards(world.specs.rbegin(), world.specs.rend());

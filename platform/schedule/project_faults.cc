@@ -16,7 +16,7 @@ const char* field_of(Resource resource) {
   return resource == Resource::kGpu ? "gpus" : resource == Resource::kCpu ? "cpus" : "memory";
 }
 
-std::string quoted(const std::string& name) {
+std::string quoted_name(const std::string& name) {
   return "'" + name + "'";
 }
 
@@ -27,8 +27,8 @@ void check_names(const std::vector<Project>& projects, Faults& faults) {
     if (project.name.empty()) faults.push_back({"name", "a project has no name; give it one"});
     const bool again = !names.insert(project.name).second;
     if (again && !project.name.empty() && reported.insert(project.name).second) {
-      faults.push_back(
-          {"name", "there are several projects " + quoted(project.name) + "; rename all but one"});
+      faults.push_back({"name", "there are several projects " + quoted_name(project.name) +
+                                    "; rename all but one"});
     }
   }
 }
@@ -42,9 +42,9 @@ void check_parents(const std::vector<Project>& projects, const std::vector<int>&
     if (project.parent.empty() || parents[i] >= 0) continue;
     const std::string meant = base::nearest(project.parent, names);
     faults.push_back(
-        {"parent", "project " + quoted(project.name) + ": there is no project " +
-                       quoted(project.parent) + " for it to stand under" +
-                       (meant.empty() ? "" : "; did you mean " + quoted(meant) + "?")});
+        {"parent", "project " + quoted_name(project.name) + ": there is no project " +
+                       quoted_name(project.parent) + " for it to stand under" +
+                       (meant.empty() ? "" : "; did you mean " + quoted_name(meant) + "?")});
   }
 }
 
@@ -54,7 +54,7 @@ void check_cycles(const std::vector<Project>& projects, const std::vector<int>& 
     const std::string& first = projects[static_cast<size_t>(cycle.front())].name;
     if (cycle.size() == 1) {
       faults.push_back(
-          {"parent", "project " + quoted(first) + " stands under itself; move it to the top"});
+          {"parent", "project " + quoted_name(first) + " stands under itself; move it to the top"});
       continue;
     }
     std::string circle;
@@ -72,7 +72,7 @@ void check_amounts(const std::string& project, const std::string& field, const Q
     const int64_t limit = quota.limit[resource];
     const auto fault = [&](const char* part, const std::string& what) {
       faults.push_back(
-          {field + part + field_of(resource), "project " + quoted(project) + ": " + what});
+          {field + part + field_of(resource), "project " + quoted_name(project) + ": " + what});
     };
     const std::string below_none =
         resource == Resource::kMemory ? " is less than none" : " are fewer than none";
@@ -94,8 +94,8 @@ void check_quota(const std::string& project, const std::string& field, const Quo
     const std::string given = std::isnan(quota.weight)   ? "is not a number"
                               : std::isinf(quota.weight) ? "is infinite"
                                                          : "is negative";
-    faults.push_back({field + ".weight", "project " + quoted(project) + ": its weight " + given +
-                                             "; give 0 (nothing over quota) or more"});
+    faults.push_back({field + ".weight", "project " + quoted_name(project) + ": its weight " +
+                                             given + "; give 0 (nothing over quota) or more"});
   }
 }
 
@@ -106,7 +106,7 @@ void check_numbers(const Project& project, Faults& faults) {
   }
   const auto check_time = [&](const char* field, Milliseconds time) {
     if (time.count() >= 0) return;
-    faults.push_back({field, "project " + quoted(project.name) + ": " +
+    faults.push_back({field, "project " + quoted_name(project.name) + ": " +
                                  std::to_string(time.count()) + " ms is less than no time"});
   };
   check_time("reclaim_min_runtime", project.reclaim_min_runtime);
@@ -114,7 +114,7 @@ void check_numbers(const Project& project, Faults& faults) {
   for (const Resource resource : kResources) {
     if (project.past_use[resource] >= 0) continue;
     faults.push_back({std::string("past_use.") + field_of(resource),
-                      "project " + quoted(project.name) + ": its past use is negative"});
+                      "project " + quoted_name(project.name) + ": its past use is negative"});
   }
 }
 

@@ -3,13 +3,16 @@
 #include <cmath>
 #include <limits>
 
+#include "base/test_faults.h"
 #include "schedule/ledger.h"
 
 namespace muster::schedule {
 
 namespace {
 
-Project project(const std::string& name, const std::string& parent = "") {
+using base::Texts;
+
+Project bare_project(const std::string& name, const std::string& parent = "") {
   return {.name = name, .parent = parent};
 }
 
@@ -21,40 +24,39 @@ std::vector<std::string> texts(const std::vector<Project>& projects) {
   return texts;
 }
 
-using Texts = std::vector<std::string>;
-
 TEST(CheckProjects, FindsNothingWrongWithASoundTree) {
-  Project team = project("team", "dept");
+  Project team = bare_project("team", "dept");
   team.quota = {.deserved = {kUnlimited, 2000, 0}, .limit = {4000, 2000, 0}, .weight = 0};
-  Project other = project("other", "dept");
+  Project other = bare_project("other", "dept");
   other.quota.deserved.gpu_milli = 99'000;  // more than its parent's: no fault
-  EXPECT_EQ(texts({team, other, project("dept")}), Texts{});
+  EXPECT_EQ(texts({team, other, bare_project("dept")}), Texts{});
   EXPECT_EQ(texts({}), Texts{});
 }
 
 TEST(CheckProjects, NamesAMissingParentAndTheNearestThatIsThere) {
-  EXPECT_EQ(texts({project("research"), project("a", "reserch"), project("b", "sales")}),
-            (Texts{"parent: project 'a': there is no project 'reserch' for it to stand under; did "
-                   "you mean 'research'?",
-                   "parent: project 'b': there is no project 'sales' for it to stand under"}));
+  EXPECT_EQ(
+      texts({bare_project("research"), bare_project("a", "reserch"), bare_project("b", "sales")}),
+      (Texts{"parent: project 'a': there is no project 'reserch' for it to stand under; did "
+             "you mean 'research'?",
+             "parent: project 'b': there is no project 'sales' for it to stand under"}));
 }
 
 TEST(CheckProjects, NamesEachCycleOnceAndWhole) {
-  EXPECT_EQ(texts({project("tail", "b"), project("a", "c"), project("b", "a"), project("c", "b"),
-                   project("self", "self")}),
+  EXPECT_EQ(texts({bare_project("tail", "b"), bare_project("a", "c"), bare_project("b", "a"),
+                   bare_project("c", "b"), bare_project("self", "self")}),
             (Texts{"parent: projects stand under each other in a circle: a -> c -> b -> a; move "
                    "one of them to the top",
                    "parent: project 'self' stands under itself; move it to the top"}));
 }
 
 TEST(CheckProjects, NamesWhatIsThereTwiceOnce) {
-  EXPECT_EQ(texts({project("a"), project("a"), project("a"), project("")}),
+  EXPECT_EQ(texts({bare_project("a"), bare_project("a"), bare_project("a"), bare_project("")}),
             (Texts{"name: there are several projects 'a'; rename all but one",
                    "name: a project has no name; give it one"}));
 }
 
 TEST(CheckProjects, FindsEveryWrongNumber) {
-  Project wrong = project("a");
+  Project wrong = bare_project("a");
   wrong.quota = {.deserved = {-500, 3000, 0},
                  .limit = {1000, 2000, -1},
                  .weight = std::numeric_limits<double>::quiet_NaN()};

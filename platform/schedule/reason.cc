@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostHoldersNamed = 3;
 
-std::string quoted(const Gang& gang) {
+std::string quoted_gang(const Gang& gang) {
   return "'" + (gang.name.empty() ? gang.id : gang.name) + "'";
 }
 
@@ -72,7 +72,8 @@ Reason capacity_reason(const Gang& gang, const CapacityRefusal& refusal, const L
 
   Reason reason;
   reason.constraint = is_limit ? Constraint::kLimit : Constraint::kQuota;
-  reason.text = quoted(gang) + (is_limit ? " requests " : " is not preemptible and requests ") +
+  reason.text = quoted_gang(gang) +
+                (is_limit ? " requests " : " is not preemptible and requests ") +
                 amount(refusal.requested) + ", but " + project_text(name, gang.project) + " has " +
                 (is_limit ? "a limit of " : "a quota of ") + amount(refusal.bound) + ", with " +
                 (refusal.allocated == 0 ? "nothing" : amount(refusal.allocated)) + " allocated" +
@@ -124,8 +125,8 @@ std::string standing_text(const std::string& project, const Standing& standing, 
 }
 
 std::string reclaim_text(const Gang& victim, const Gang& by, const Ledger& ledger) {
-  std::string what =
-      "was evicted for " + quoted(by) + " of project " + by.project + ", which claims its share";
+  std::string what = "was evicted for " + quoted_gang(by) + " of project " + by.project +
+                     ", which claims its share";
   const ProjectIndex loser = ledger.find(victim.project);
   const ProjectIndex taker = ledger.find(by.project);
   if (loser == kNoProject || taker == kNoProject) return what;
@@ -151,10 +152,10 @@ std::string eviction_text(const Gang& victim, const Gang& by, EvictionCause caus
     case EvictionCause::kReclaimed:
       return reclaim_text(victim, by, ledger);
     case EvictionCause::kPreempted:
-      return "was preempted by " + quoted(by) + " of the same project, which has priority " +
+      return "was preempted by " + quoted_gang(by) + " of the same project, which has priority " +
              std::to_string(by.priority) + " where this has " + std::to_string(victim.priority);
     case EvictionCause::kMoved:
-      return "is moved so that " + quoted(by) + " of project " + by.project +
+      return "is moved so that " + quoted_gang(by) + " of project " + by.project +
              " finds its room in one piece; it starts again elsewhere at once";
     case EvictionCause::kStale:
       break;

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "schedule/test_books.h"
+#include "schedule/test_units.h"
 
 namespace muster::schedule {
 
 namespace {
-
-constexpr int64_t kGiB = int64_t{1} << 30;
 
 TEST(AmountText, CountsInWholesAndParts) {
   EXPECT_EQ(amount_text(Resource::kGpu, 1000), "1 GPU");
@@ -24,18 +23,18 @@ TEST(AmountText, CountsInWholesAndParts) {
 }
 
 TEST(AmountText, WritesMemoryInTheUnitThatFits) {
-  EXPECT_EQ(amount_text(Resource::kMemory, 16 * kGiB), "16 GiB of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, 3 * kGiB / 2), "1.5 GiB of memory");
+  EXPECT_EQ(amount_text(Resource::kMemory, 16 * kGib), "16 GiB of memory");
+  EXPECT_EQ(amount_text(Resource::kMemory, 3 * kGib / 2), "1.5 GiB of memory");
   EXPECT_EQ(amount_text(Resource::kMemory, 512 << 20), "512 MiB of memory");
   EXPECT_EQ(amount_text(Resource::kMemory, 1023), "1023 B of memory");
   EXPECT_EQ(amount_text(Resource::kMemory, 0), "0 B of memory");
   EXPECT_EQ(amount_text(Resource::kMemory, kUnlimited), "unlimited memory");
   EXPECT_EQ(amount_text(Resource::kMemory, kUnlimited - 1), "2 EiB of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, -kGiB), "-1 GiB of memory");
+  EXPECT_EQ(amount_text(Resource::kMemory, -kGib), "-1 GiB of memory");
 }
 
 TEST(AmountText, ListsWhatIsNotZero) {
-  EXPECT_EQ(amounts_text({2000, 4000, 16 * kGiB}), "2 GPUs, 4 CPUs and 16 GiB of memory");
+  EXPECT_EQ(amounts_text({2000, 4000, 16 * kGib}), "2 GPUs, 4 CPUs and 16 GiB of memory");
   EXPECT_EQ(amounts_text({0, 500, 0}), "0.5 CPU");
   EXPECT_EQ(amounts_text(kNothing), "nothing");
 }
@@ -43,7 +42,7 @@ TEST(AmountText, ListsWhatIsNotZero) {
 TEST(AmountText, SaysWhatATaskClaims) {
   EXPECT_EQ(claim_text({.gpus = 1, .cpu_milli = 2000}), "1 GPU and 2 CPUs");
   EXPECT_EQ(claim_text({.gpu_share_milli = 500}), "0.5 GPU");
-  EXPECT_EQ(claim_text({.gpu_memory_bytes = 10 * kGiB, .memory_bytes = kGiB}),
+  EXPECT_EQ(claim_text({.gpu_memory_bytes = 10 * kGib, .memory_bytes = kGib}),
             "10 GiB of GPU memory and 1 GiB of memory");
   EXPECT_EQ(claim_text({}), "");
 }
@@ -121,9 +120,9 @@ TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
 TEST(CapacityReason, SaysThatWaitingDoesNotHelpWhereTheRequestAloneIsTooMuch) {
   Ledger ledger;
   Project one{.name = "one"};
-  one.quota.limit.memory_bytes = 16 * kGiB;
+  one.quota.limit.memory_bytes = 16 * kGib;
   ledger.set_projects({one}, kDefaultPool);
-  const auto refusal = ledger.refuses(0, {0, 0, 24 * kGiB}, kPreemptible);
+  const auto refusal = ledger.refuses(0, {0, 0, 24 * kGib}, kPreemptible);
   ASSERT_TRUE(refusal);
 
   const Reason reason = capacity_reason(gang("big", "one"), *refusal, ledger);
@@ -177,15 +176,15 @@ TEST(EvictionText, ComparesTheResourcesThatHaveAQuota) {
   Ledger ledger;
   Project one{.name = "one", .quota = {.deserved = {0, 2000, kUnlimited}}};
   Project other{.name = "other", .quota = {.deserved = {0, 2000, kUnlimited}}};
-  ledger.set_total({0, 4000, kGiB});
+  ledger.set_total({0, 4000, kGib});
   ledger.set_projects({one, other}, kDefaultPool);
-  ledger.add_request(0, {0, 4000, kGiB});
-  ledger.allocate(0, {0, 4000, kGiB}, kPreemptible);
-  ledger.add_request(1, {0, 1000, kGiB});
+  ledger.add_request(0, {0, 4000, kGib});
+  ledger.allocate(0, {0, 4000, kGib}, kPreemptible);
+  ledger.add_request(1, {0, 1000, kGib});
   ledger.settle_fair_shares();
 
   EXPECT_EQ(
-      eviction_text(gang("v", "one"), gang("b", "other", {.cpu_milli = 1000, .memory_bytes = kGiB}),
+      eviction_text(gang("v", "one"), gang("b", "other", {.cpu_milli = 1000, .memory_bytes = kGib}),
                     EvictionCause::kReclaimed, ledger),
       "was evicted for 'b' of project other, which claims its share: project one uses 4 CPUs "
       "(quota 2 CPUs, fair share 3 CPUs, priority 100); project other uses 0 CPUs (quota 2 "

@@ -10,15 +10,15 @@ namespace {
 
 using std::chrono::seconds;
 using testing::gang;
+using testing::Ids;
 using testing::kStart;
 using testing::limited;
 using testing::node;
 using testing::project;
 using testing::Stage;
 using testing::started;
-using Ids = std::vector<std::string>;
 
-std::vector<Project> one_project() {
+std::vector<Project> one_ample_project() {
   return {project("q", {.deserved = 100})};
 }
 
@@ -33,7 +33,7 @@ TEST(Reservation, LetsPassWhatEndsBeforeItsStartAndNothingElse) {
   for (const Policy policy : {Policy::kFair, Policy::kBackfill}) {
     Options options;
     options.policy = policy;
-    Stage stage({node("n0", 5)}, one_project(), options);
+    Stage stage({node("n0", 5)}, one_ample_project(), options);
     stage.run(limited(gang("r", "q", 3), seconds(101)), {"n0"});  // ends in 100 s
     stage.wait(limited(gang("wide", "q", 5), seconds(10)));
     stage.wait(limited(gang("long", "q", 1), seconds(101)));
@@ -51,7 +51,7 @@ TEST(Reservation, LetsPassWhatEndsBeforeItsStartAndNothingElse) {
 }
 
 TEST(Reservation, HoldsForItsDevicesAloneAndNotForAllOfANode) {
-  Stage stage({node("n0", 8)}, one_project());
+  Stage stage({node("n0", 8)}, one_ample_project());
   stage.run(limited(gang("r0", "q", 2), seconds(101)), {"n0"});
   stage.run(limited(gang("r1", "q", 2), seconds(1001)), {"n0"});
   stage.run(gang("r2", "q", 2), {"n0"});
@@ -66,7 +66,7 @@ TEST(Reservation, HoldsForItsDevicesAloneAndNotForAllOfANode) {
 TEST(Reservation, IsStrictInFifo) {
   Options options;
   options.policy = Policy::kFifo;
-  Stage stage({node("n0", 4)}, one_project(), options);
+  Stage stage({node("n0", 4)}, one_ample_project(), options);
   stage.run(limited(gang("r", "q", 3), seconds(100)), {"n0"});
   stage.wait(gang("wide", "q", 4));
   stage.wait(limited(gang("short", "q", 1), seconds(1)));

@@ -48,9 +48,9 @@ struct Held {
 };
 
 /// What a caller of the scheduler would know, and what it would complain of.
-class World {
+class SchedulerWorld {
  public:
-  explicit World(Options options) : scheduler(options) {}
+  explicit SchedulerWorld(Options options) : scheduler(options) {}
 
   void apply(const Event& event) {
     switch (event.kind) {
@@ -366,7 +366,7 @@ Options impatient_options() {
 
 std::string run(const std::vector<Event>& events, bool then_settle,
                 const Options& options = test_options()) {
-  World world(options);
+  SchedulerWorld world(options);
   for (const Event& event : events) {
     world.apply(event);
     if (!world.fault.empty()) return world.fault;
@@ -375,7 +375,7 @@ std::string run(const std::vector<Event>& events, bool then_settle,
   return world.fault;
 }
 
-std::string text_of(const std::vector<Event>& events) {
+std::string events_text(const std::vector<Event>& events) {
   std::ostringstream out;
   for (const Event& event : events) {
     out << "{Kind(" << static_cast<int>(event.kind) << "), " << event.a << "u, " << event.b << "u, "
@@ -411,7 +411,7 @@ void hold_for_seeds(unsigned first, unsigned last, int count, unsigned kinds, co
     const std::vector<Event> least =
         shrink(events, [&](const std::vector<Event>& fewer) { return !check(fewer).empty(); });
     FAIL() << "seed " << seed << ": " << fault << "; least: " << check(least) << "\n"
-           << text_of(least);
+           << events_text(least);
   }
 }
 
@@ -433,8 +433,8 @@ TEST(SchedulerProperty, ComesToRestAndStaysThere) {
 
 TEST(SchedulerProperty, MakesTheSamePlansOfTheSameEvents) {
   hold_for_seeds(20'000, 20'300, 60, kAllKinds, [](const std::vector<Event>& events) {
-    World one(test_options());
-    World other(test_options());
+    SchedulerWorld one(test_options());
+    SchedulerWorld other(test_options());
     for (const Event& event : events) {
       one.apply(event);
       other.apply(event);
@@ -444,7 +444,7 @@ TEST(SchedulerProperty, MakesTheSamePlansOfTheSameEvents) {
 }
 
 /// A scheduler that is told in one go how things stand.
-Plan plan_from_scratch(const World& world) {
+Plan plan_from_scratch(const SchedulerWorld& world) {
   Scheduler fresh(test_options());
   for (const auto& [name, node] : world.nodes) fresh.set_node(node);
   fresh.set_projects(world.projects);
@@ -468,7 +468,7 @@ Plan plan_from_scratch(const World& world) {
 // But for cooldowns and time limits, which only one of the two has seen begin.
 TEST(SchedulerProperty, PlansWhatOneThatIsToldEverythingInOneGoPlans) {
   hold_for_seeds(30'000, 31'000, 25, 14, [](std::vector<Event> events) {
-    World world(test_options());
+    SchedulerWorld world(test_options());
     for (Event& event : events) {
       if (event.kind == Kind::kSubmit) event.c = event.c / 96 * 96 + 24 + event.c % 24;
       if (event.kind == Kind::kPlan) {

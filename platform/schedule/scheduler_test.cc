@@ -10,13 +10,13 @@ using std::chrono::seconds;
 using testing::elastic;
 using testing::evicted;
 using testing::gang;
+using testing::Ids;
 using testing::kBuild;
 using testing::node;
 using testing::project;
 using testing::promised;
 using testing::Stage;
 using testing::started;
-using Ids = std::vector<std::string>;
 
 std::vector<Project> one_project(int64_t deserved = 4) {
   return {project("q", {.deserved = deserved, .weight = 1})};

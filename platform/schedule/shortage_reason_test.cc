@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
+#include "base/test_faults.h"
 #include "schedule/reason.h"
+#include "schedule/test_units.h"
 
 namespace muster::schedule {
 
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+using base::Texts;
+
 constexpr bool kSomeday = true;
 constexpr bool kNeverEver = false;
 
@@ -16,8 +19,6 @@ Gang gang_of(int count, const Claim& claim) {
           .project = "a",
           .groups = {{.claim = claim, .count = count, .minimum = count}}};
 }
-
-using Texts = std::vector<std::string>;
 
 // The documents' case: one GPU free, a gang of two.
 TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
@@ -39,7 +40,7 @@ TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
 }
 
 TEST(ShortageReason, ListsEveryResourceThatIsShort) {
-  const Claim claim{.gpus = 1, .cpu_milli = 8000, .memory_bytes = 64 * kGiB};
+  const Claim claim{.gpus = 1, .cpu_milli = 8000, .memory_bytes = 64 * kGib};
   const Reason reason = shortage_reason(gang_of(1, claim),
                                         {.tasks = 1,
                                          .claim = claim,
@@ -47,7 +48,7 @@ TEST(ShortageReason, ListsEveryResourceThatIsShort) {
                                          .free_gpu_milli = 1500,
                                          .largest_free_gpu_milli = 1000,
                                          .largest_free_cpu_milli = 3500,
-                                         .largest_free_memory_bytes = 16 * kGiB,
+                                         .largest_free_memory_bytes = 16 * kGib,
                                          .lack_gpu = 3,
                                          .lack_cpu = 1,
                                          .lack_memory = 5,

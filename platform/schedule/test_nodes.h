@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "schedule/nodes.h"
+#include "schedule/test_units.h"
 
 namespace muster::schedule {
-
-inline constexpr int64_t kGib = int64_t{1} << 30;
 
 inline Node node_of(std::string name, int gpus, int64_t cpus = 64, int64_t gib = 256) {
   return {
@@ -20,6 +19,16 @@ inline Nodes nodes_of(const std::vector<Node>& list) {
   Nodes nodes;
   for (const Node& node : list) nodes.set(node);
   return nodes;
+}
+
+/// So much is free of each device, and of the rest.
+inline NodeRoom room_of(std::vector<int> devices, int64_t cpus, int64_t gib) {
+  NodeRoom room{.devices = std::move(devices),
+                .cpu_milli = cpus * 1000,
+                .memory_bytes = gib * kGib,
+                .task_slots = kNoSlotBound};
+  for (const int free : room.devices) room.gpu_milli += free;
+  return room;
 }
 
 inline Claim gpus(int count, int64_t cpus = 0) {

@@ -14,6 +14,8 @@
 
 namespace muster::schedule::testing {
 
+using Ids = std::vector<std::string>;
+
 inline constexpr Time kStart{std::chrono::seconds{1'700'000'000}};
 inline constexpr int64_t kAmple = int64_t{1} << 50;
 

@@ -27,9 +27,8 @@ using base::ErrorCode;
 using base::Result;
 using control::Accounts;
 using control::Controller;
-using std::chrono::seconds;
 
-constexpr seconds kInvitationLifetime = std::chrono::days(7);
+constexpr std::chrono::seconds kInvitationLifetime = std::chrono::days(7);
 
 bool is_server_admin(const Identity& who) {
   return who.over_server() >= Role::kAdmin;
@@ -75,24 +74,25 @@ Answer whoami(const Accounts& accounts, const Controller& controller, const Call
 }
 
 /// As long as was asked for, but where a program's token makes another, no longer than itself.
-std::optional<seconds> bounded_lifetime(const Accounts& accounts, const base::Clock& clock,
-                                        const Identity& who, std::optional<seconds> wish) {
+std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
+                                                     const base::Clock& clock, const Identity& who,
+                                                     std::optional<std::chrono::seconds> wish) {
   if (who.token_kind != TokenKind::kApi) return wish;
   const auto expires = expiry_of(accounts, who);
   if (!expires) return wish;
-  const auto left = std::chrono::floor<seconds>(*expires - clock.now());
+  const auto left = std::chrono::floor<std::chrono::seconds>(*expires - clock.now());
   return wish ? std::min(*wish, left) : left;
 }
 
 /// The token that was shown is one for programs, or a session, or an invitation, which is used up.
-Answer log_in(Accounts& accounts, seconds longest, const Call& call) {
+Answer log_in(Accounts& accounts, std::chrono::seconds longest, const Call& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "over the unix socket there is nobody to log in",
                  .advice = "log in to the server's address: muster login ADDRESS"};
   }
   MUSTER_TRY(const api::TokenRequest request, api::token_request_from_json(call.request.body));
-  const seconds lifetime = std::min(request.lifetime.value_or(longest), longest);
+  const std::chrono::seconds lifetime = std::min(request.lifetime.value_or(longest), longest);
   MUSTER_TRY(const control::IssuedToken issued,
              accounts.log_in(call.who, request.description, lifetime, call.actor()));
   return json_answer(201, new_token_json(issued));
@@ -268,7 +268,7 @@ void add_user_routes(Router& router, Accounts& accounts, Controller& controller)
 }  // namespace
 
 void add_account_routes(Router& router, Accounts& accounts, Controller& controller,
-                        const base::Clock& clock, const seconds& session_lifetime) {
+                        const base::Clock& clock, const std::chrono::seconds& session_lifetime) {
   router.add("POST", "/v1/login", Permission::kInvited,
              at_once([&](const Call& call) { return log_in(accounts, session_lifetime, call); }));
   router.add("POST", "/v1/logout", Permission::kSignedIn,

@@ -30,7 +30,7 @@ using workspace::OpenedFile;
 
 using Workers = std::shared_ptr<ArtifactWorkers>;
 
-Result<const job::Job*> job_of(const Controller& controller, const Call& call) {
+Result<const job::Job*> viewed_job(const Controller& controller, const Call& call) {
   return Sight(controller, call.who)
       .job(call.path.at("name"), parameter(call.request, "project"), access::Role::kViewer);
 }
@@ -47,7 +47,7 @@ MayGoOn may_go_on(const Controller& controller, const Call& call, std::string jo
 
 // --- the list
 
-std::string page_of(const workspace::LeftFiles& files) {
+std::string artifact_page(const workspace::LeftFiles& files) {
   std::string text(api::artifacts_head());
   bool is_first = true;
   for (const workspace::LeftFile& file : files.files) {
@@ -63,7 +63,7 @@ struct Wanted {
 };
 
 Result<std::optional<Wanted>> wanted_list(const Controller& controller, const Call& call) {
-  MUSTER_TRY(const job::Job* const job, job_of(controller, call));
+  MUSTER_TRY(const job::Job* const job, viewed_job(controller, call));
   MUSTER_TRY(api::ArtifactQuery query, api::artifact_query_from_parameters(call.request.query));
   const auto folder = controller.artifacts_folder(job->id);
   if (!folder) return std::optional<Wanted>();
@@ -72,11 +72,11 @@ Result<std::optional<Wanted>> wanted_list(const Controller& controller, const Ca
                               .may_go_on = may_go_on(controller, call, job->id)});
 }
 
-void list(const Controller& controller, const Workers& workers, const Call& call,
-          const Respond& respond) {
+void list_artifacts(const Controller& controller, const Workers& workers, const Call& call,
+                    const Respond& respond) {
   const auto wanted = wanted_list(controller, call);
   if (!wanted) return respond(problem(wanted.error()));
-  if (!*wanted) return respond(json_answer(200, page_of({})));
+  if (!*wanted) return respond(json_answer(200, artifact_page({})));
   using Found = Result<workspace::LeftFiles>;
   const auto found = std::make_shared<Found>(Found(workspace::LeftFiles{}));
   const auto look = [folder = (*wanted)->folder, query = (*wanted)->query, found] {
@@ -86,7 +86,7 @@ void list(const Controller& controller, const Workers& workers, const Call& call
   const std::weak_ptr<ArtifactWorkers> weak = workers;
   workers->reading.run(look, [weak, wanted = **wanted, found, respond] {
     if (!*found) return respond(problem(found->error()));
-    if (!wanted.query.checksums) return respond(json_answer(200, page_of(**found)));
+    if (!wanted.query.checksums) return respond(json_answer(200, artifact_page(**found)));
     Response answer = json_answer(200, "");
     answer.stream =
         checksum_stream(weak.lock(), wanted.folder, *std::move(*found), wanted.may_go_on);
@@ -144,7 +144,7 @@ struct FileWish {
 };
 
 Result<FileWish> wanted_file(const Controller& controller, const Call& call) {
-  MUSTER_TRY(const job::Job* const job, job_of(controller, call));
+  MUSTER_TRY(const job::Job* const job, viewed_job(controller, call));
   FileWish wish{.folder = {},
                 .path = parameter(call.request, api::kArtifactPath),
                 .range = header(call.request, "range"),
@@ -234,7 +234,7 @@ void add_artifact_routes(Router& router, base::EventLoop& loop, Controller& cont
                  answer(controller, workers, call, respond);
                });
   };
-  add("/v1/jobs/{name}/artifacts", list);
+  add("/v1/jobs/{name}/artifacts", list_artifacts);
   add("/v1/jobs/{name}/artifact", fetch);
 }
 

@@ -6,7 +6,7 @@ namespace muster::server {
 
 namespace {
 
-constexpr size_t kMostChanges = 256;
+constexpr size_t kHorizonChangesAtOnce = 256;
 
 base::Time last_event(const job::Job& job) {
   return job.events.empty() ? base::Time() : job.events.back().time;
@@ -35,14 +35,14 @@ void EventHorizon::look_at_all() {
 
 void EventHorizon::look_at_changes() {
   while (true) {
-    const auto changes = controller_.feed().after(at_, kMostChanges);
+    const auto changes = controller_.feed().after(at_, kHorizonChangesAtOnce);
     if (!changes) return look_at_all();
     for (const auto& change : *changes) {
       at_.number = change.number;
       const job::Job* const job = controller_.with_id(change.job);
       if (job != nullptr) time_ = std::max(time_, last_event(*job));
     }
-    if (changes->size() < kMostChanges) return;
+    if (changes->size() < kHorizonChangesAtOnce) return;
   }
 }
 

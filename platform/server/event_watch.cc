@@ -15,7 +15,7 @@ using job::Job;
 namespace {
 
 constexpr size_t kMostEvents = 500;  // at a time
-constexpr size_t kMostChanges = 200;
+constexpr size_t kEventChangesAtOnce = 200;
 
 }  // namespace
 
@@ -97,8 +97,8 @@ std::vector<EventWatch::Found> EventWatch::find_in_all(const Sight& sight, base:
 /// False where there are too many, or it is not known what changed.
 bool EventWatch::find_in_changed(const Sight& sight, base::Time horizon,
                                  std::vector<Found>& found) {
-  const auto changes = controller_.feed().after(at_, kMostChanges);
-  if (!changes || changes->size() == kMostChanges) return false;
+  const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
+  if (!changes || changes->size() == kEventChangesAtOnce) return false;
   for (const auto& change : *changes) {
     const Job* const job = controller_.with_id(change.job);
     if (job != nullptr) find_in(sight, *job, horizon, found);

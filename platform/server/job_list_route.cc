@@ -72,8 +72,8 @@ bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
   return too_much;
 }
 
-std::string page_of(const Controller& controller, const Sight& sight, std::vector<const Job*> jobs,
-                    const std::string& next) {
+std::string job_page(const Controller& controller, const Sight& sight, std::vector<const Job*> jobs,
+                     const std::string& next) {
   std::deque<Job> copies;  // stay where they are
   for (const Job*& job : jobs) {
     std::optional<job::Progress> progress;
@@ -85,7 +85,7 @@ std::string page_of(const Controller& controller, const Sight& sight, std::vecto
   return api::job_page_to_json(jobs, next);
 }
 
-Answer list(const Controller& controller, const Call& call) {
+Answer list_jobs(const Controller& controller, const Call& call) {
   MUSTER_TRY(const JobQuery query, api::job_query_from_parameters(call.request.query));
   const Sight sight(controller, call.who);
   if (query.project) MUSTER_CHECK(sight.project(*query.project, access::Role::kViewer));
@@ -100,14 +100,14 @@ Answer list(const Controller& controller, const Call& call) {
   if (has_next) {
     next = cursor_text(query.order, place_of(query.order, *jobs.back()));
   }
-  return json_answer(200, page_of(controller, sight, std::move(jobs), next));
+  return json_answer(200, job_page(controller, sight, std::move(jobs), next));
 }
 
 }  // namespace
 
 void add_job_list_route(Router& router, Controller& controller) {
   router.add("GET", "/v1/jobs", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return list(controller, call); }));
+             at_once([&controller](const Call& call) { return list_jobs(controller, call); }));
 }
 
 }  // namespace muster::server

@@ -14,24 +14,24 @@ namespace {
 
 using base::Result;
 
-struct Wish {
+struct MetricWish {
   std::string job;  ///< its id
   job::MetricQuery query;
 };
 
-Result<Wish> wish_of(const control::Controller& controller, const Call& call) {
+Result<MetricWish> metric_wish_of(const control::Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   const std::string& name = call.path.at("name");
   MUSTER_TRY(const job::Job* const job,
              sight.job(name, parameter(call.request, "project"), access::Role::kViewer));
   MUSTER_TRY(job::MetricQuery query, api::metric_query_from_parameters(call.request.query));
   MUSTER_CHECK(check_task(*job, query.task));
-  return Wish{.job = job->id, .query = std::move(query)};
+  return MetricWish{.job = job->id, .query = std::move(query)};
 }
 
 void metrics(const control::Controller& controller, const Call& call,
              const http::Respond& respond) {
-  const auto wish = wish_of(controller, call);
+  const auto wish = metric_wish_of(controller, call);
   if (!wish) return respond(problem(wish.error()));
   controller.read_metrics(
       wish->job, wish->query, [respond](const Result<std::vector<job::MetricSeries>>& series) {

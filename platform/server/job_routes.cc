@@ -37,7 +37,7 @@ Response job_answer(int status, const Sight& sight, job::Job job) {
 // --- submit
 
 /// The key as the controller knows it: of one user, for another may well choose the same.
-Result<std::string> key_of(const Call& call) {
+Result<std::string> idempotency_key_of(const Call& call) {
   constexpr size_t kLongest = 200;
   const std::string key = header(call.request, api::kIdempotencyKey);
   if (key.size() > kLongest) {
@@ -77,7 +77,7 @@ void submit(Controller& controller, const Call& call, const Respond& respond) {
   if (*dry_run) {
     return respond(answered(forecast(controller, sight, *spec)));
   }
-  const auto key = key_of(call);
+  const auto key = idempotency_key_of(call);
   if (!key) return respond(problem(key.error()));
   controller.submit(
       *spec, *key,
@@ -89,22 +89,22 @@ void submit(Controller& controller, const Call& call, const Respond& respond) {
 
 // --- one job
 
-Answer get(const Controller& controller, const Call& call) {
+Answer get_job(const Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
   return job_answer(200, sight, *job);
 }
 
-Answer remove(Controller& controller, const Call& call) {
+Answer remove_job(Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
   MUSTER_CHECK(controller.remove(std::string(job->id), call.actor()));
   return nothing_more();
 }
 
-using Change = std::function<Result<job::Job>(const std::string& id, const Call& call)>;
+using JobChange = std::function<Result<job::Job>(const std::string& id, const Call& call)>;
 
-RouteHandler changing(Controller& controller, Change change) {
+RouteHandler changing_job(Controller& controller, JobChange change) {
   return at_once([&controller, change = std::move(change)](const Call& call) -> Answer {
     const Sight sight(controller, call.who);
     MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kMember));
@@ -164,24 +164,24 @@ void add_job_routes(Router& router, Controller& controller) {
   add("GET", "/v1/queue",
       at_once([&controller](const Call& call) { return queue(controller, call); }));
   add("GET", "/v1/jobs/{name}",
-      at_once([&controller](const Call& call) { return get(controller, call); }));
+      at_once([&controller](const Call& call) { return get_job(controller, call); }));
   add("DELETE", "/v1/jobs/{name}",
-      at_once([&controller](const Call& call) { return remove(controller, call); }));
+      at_once([&controller](const Call& call) { return remove_job(controller, call); }));
   add("PATCH", "/v1/jobs/{name}",
-      changing(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const Call& call) {
         return set_labels(controller, id, call);
       }));
   add("POST", "/v1/jobs/{name}/stop",
-      changing(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const Call& call) {
         const auto now = says_true(call.request, "now");
         return now ? controller.stop(id, *now, call.actor()) : Result<job::Job>(now.error());
       }));
   add("POST", "/v1/jobs/{name}/suspend",
-      changing(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const Call& call) {
         return controller.suspend(id, call.actor());
       }));
   add("POST", "/v1/jobs/{name}/resume",
-      changing(controller, [&controller](const std::string& id, const Call& call) {
+      changing_job(controller, [&controller](const std::string& id, const Call& call) {
         return controller.resume(id, call.actor());
       }));
   add("GET", "/v1/jobs/{name}/explain",

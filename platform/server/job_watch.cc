@@ -16,7 +16,7 @@ using job::Job;
 namespace {
 
 constexpr size_t kPieceBytes = 128 << 10;
-constexpr size_t kMostChanges = 100;
+constexpr size_t kJobChangesAtOnce = 100;
 
 /// With how far its program is, but where it has ended: nothing is read for that.
 std::string json_of(const Sight& sight, const Job& job) {
@@ -66,7 +66,7 @@ void JobWatch::list_some(std::string& text) {
 
 /// False: nothing has changed.
 bool JobWatch::follow_some(std::string& text) {
-  const auto changes = controller_.feed().after(at_, kMostChanges);
+  const auto changes = controller_.feed().after(at_, kJobChangesAtOnce);
   if (!changes) {
     http::append_event(text, api::kResetEvent, "{}");
     at_ = controller_.feed().now();

@@ -22,7 +22,7 @@ constexpr size_t kMostIdleReaders = 4;
 constexpr size_t kRecordOverhead = 200;
 
 /// No two queries have the same: what is free text stands behind all else, with its length.
-std::string key_of(const std::string& job, const job::LogQuery& query, LogFormat format) {
+std::string share_key(const std::string& job, const job::LogQuery& query, LogFormat format) {
   std::string key = job + (query.follow ? " follow" : " read") +
                     (format == LogFormat::kEvents ? " events" : " frames");
   if (query.since) key += " since " + std::to_string(query.since->time_since_epoch().count());
@@ -153,7 +153,7 @@ void LogShare::forget_oldest() {
 std::shared_ptr<LogShare> LogShares::share(const std::string& job, const job::LogQuery& query,
                                            LogFormat format) {
   std::erase_if(shares_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<LogShare>& known = shares_[key_of(job, query, format)];
+  std::weak_ptr<LogShare>& known = shares_[share_key(job, query, format)];
   if (auto share = known.lock()) return share;
   auto share = std::make_shared<LogShare>(controller_, job, query, format, kept_of_all_);
   known = share;

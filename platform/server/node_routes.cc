@@ -13,22 +13,23 @@ namespace {
 using base::Result;
 using control::Controller;
 
-Answer list(const Controller& controller, const Call& call) {
+Answer list_nodes(const Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   std::vector<job::Node> nodes = controller.nodes();
   for (job::Node& node : nodes) node = sight.redacted(std::move(node));
   return json_answer(200, api::nodes_to_json(nodes));
 }
 
-Answer get(const Controller& controller, const Call& call) {
+Answer get_node(const Controller& controller, const Call& call) {
   MUSTER_TRY(job::Node node, controller.node(call.path.at("name")));
   const Sight sight(controller, call.who);
   return json_answer(200, api::node_to_json(sight.redacted(std::move(node))));
 }
 
-using Change = Result<job::Node> (Controller::*)(const std::string& name, const access::Actor& by);
+using NodeChange = Result<job::Node> (Controller::*)(const std::string& name,
+                                                     const access::Actor& by);
 
-RouteHandler changing(Controller& controller, Change change) {
+RouteHandler changing_node(Controller& controller, NodeChange change) {
   return at_once([&controller, change](const Call& call) -> Answer {
     MUSTER_TRY(const job::Node node, (controller.*change)(call.path.at("name"), call.actor()));
     return json_answer(200, api::node_to_json(node));
@@ -39,15 +40,15 @@ RouteHandler changing(Controller& controller, Change change) {
 
 void add_node_routes(Router& router, Controller& controller) {
   router.add("GET", "/v1/nodes", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return list(controller, call); }));
+             at_once([&controller](const Call& call) { return list_nodes(controller, call); }));
   router.add("GET", "/v1/nodes/{name}", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return get(controller, call); }));
+             at_once([&controller](const Call& call) { return get_node(controller, call); }));
   router.add("POST", "/v1/nodes/{name}/cordon", Permission::kServerAdmin,
-             changing(controller, &Controller::cordon));
+             changing_node(controller, &Controller::cordon));
   router.add("POST", "/v1/nodes/{name}/uncordon", Permission::kServerAdmin,
-             changing(controller, &Controller::uncordon));
+             changing_node(controller, &Controller::uncordon));
   router.add("POST", "/v1/nodes/{name}/drain", Permission::kServerAdmin,
-             changing(controller, &Controller::drain));
+             changing_node(controller, &Controller::drain));
 }
 
 }  // namespace muster::server

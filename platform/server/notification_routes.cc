@@ -28,7 +28,8 @@ http::Response keyed_answer(int status, const Keyed& keyed) {
                                  {.subscription = keyed.subscription, .key = keyed.key}));
 }
 
-Answer list(Notifications& notifications, const Controller& controller, const Call& call) {
+Answer list_subscriptions(Notifications& notifications, const Controller& controller,
+                          const Call& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kViewer));
   std::vector<job::Subscription> subscriptions = notifications.subscriptions(project);
   if (Sight(controller, call.who).role_in(project) < Role::kAdmin) {
@@ -37,8 +38,8 @@ Answer list(Notifications& notifications, const Controller& controller, const Ca
   return json_answer(200, api::subscriptions_to_json(subscriptions));
 }
 
-void add(Notifications& notifications, const Controller& controller, const Call& call,
-         const Respond& respond) {
+void add_subscription(Notifications& notifications, const Controller& controller, const Call& call,
+                      const Respond& respond) {
   auto project = project_in_path(controller, call, Role::kAdmin);
   if (!project) return respond(problem(project.error()));
   auto wish = api::subscription_request_from_json(call.request.body);
@@ -54,7 +55,8 @@ void add(Notifications& notifications, const Controller& controller, const Call&
                     });
 }
 
-Answer remove(Notifications& notifications, const Controller& controller, const Call& call) {
+Answer remove_subscription(Notifications& notifications, const Controller& controller,
+                           const Call& call) {
   MUSTER_TRY(const std::string project, project_in_path(controller, call, Role::kAdmin));
   MUSTER_CHECK(notifications.remove(project, call.path.at("id"), call.actor()));
   return nothing_more();
@@ -110,9 +112,9 @@ void add_notification_routes(Router& router, Notifications& notifications, Contr
                  handle(notifications, controller, call, respond);
                });
   };
-  add_one("GET", "/v1/projects/{name}/notifications", list);
-  add_slow("POST", "/v1/projects/{name}/notifications", add);
-  add_one("DELETE", "/v1/projects/{name}/notifications/{id}", remove);
+  add_one("GET", "/v1/projects/{name}/notifications", list_subscriptions);
+  add_slow("POST", "/v1/projects/{name}/notifications", add_subscription);
+  add_one("DELETE", "/v1/projects/{name}/notifications/{id}", remove_subscription);
   add_one("POST", "/v1/projects/{name}/notifications/{id}/rotate", rotate);
   add_slow("POST", "/v1/projects/{name}/notifications/{id}/test", test);
   add_one("GET", "/v1/projects/{name}/dead-letters", list_dead);

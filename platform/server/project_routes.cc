@@ -14,7 +14,7 @@ namespace {
 
 using control::Controller;
 
-Answer list(const Controller& controller, const Call& call) {
+Answer list_projects(const Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   std::vector<job::ProjectStatus> visible;
   for (job::ProjectStatus& status : controller.projects()) {
@@ -25,7 +25,7 @@ Answer list(const Controller& controller, const Call& call) {
   return json_answer(200, api::projects_to_json(visible));
 }
 
-Answer get(const Controller& controller, const Call& call) {
+Answer get_project(const Controller& controller, const Call& call) {
   const Sight sight(controller, call.who);
   const std::string& name = call.path.at("name");
   MUSTER_CHECK(sight.project(name, access::Role::kViewer));
@@ -33,7 +33,7 @@ Answer get(const Controller& controller, const Call& call) {
   return json_answer(200, api::project_to_json(sight.redacted(std::move(status))));
 }
 
-Answer create(Controller& controller, const Call& call) {
+Answer create_project(Controller& controller, const Call& call) {
   MUSTER_TRY(job::Project project, api::read_project(call.request.body, {}));
   MUSTER_TRY(const job::ProjectStatus created,
              controller.create_project(std::move(project), call.actor()));
@@ -41,7 +41,7 @@ Answer create(Controller& controller, const Call& call) {
 }
 
 /// Changes what the body says and leaves the rest as it is now.
-Answer change(Controller& controller, const Call& call) {
+Answer change_project(Controller& controller, const Call& call) {
   MUSTER_TRY(const job::ProjectStatus now, controller.project(call.path.at("name")));
   MUSTER_TRY(job::Project changed, api::read_project(call.request.body, now.project));
   MUSTER_TRY(const job::ProjectStatus status,
@@ -49,7 +49,7 @@ Answer change(Controller& controller, const Call& call) {
   return json_answer(200, api::project_to_json(status));
 }
 
-Answer remove(Controller& controller, const Call& call) {
+Answer remove_project(Controller& controller, const Call& call) {
   MUSTER_CHECK(controller.remove_project(call.path.at("name"), call.actor()));
   return nothing_more();
 }
@@ -58,15 +58,15 @@ Answer remove(Controller& controller, const Call& call) {
 
 void add_project_routes(Router& router, Controller& controller) {
   router.add("GET", "/v1/projects", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return list(controller, call); }));
+             at_once([&controller](const Call& call) { return list_projects(controller, call); }));
   router.add("GET", "/v1/projects/{name}", Permission::kSignedIn,
-             at_once([&controller](const Call& call) { return get(controller, call); }));
+             at_once([&controller](const Call& call) { return get_project(controller, call); }));
   router.add("POST", "/v1/projects", Permission::kServerAdmin,
-             at_once([&controller](const Call& call) { return create(controller, call); }));
+             at_once([&controller](const Call& call) { return create_project(controller, call); }));
   router.add("PATCH", "/v1/projects/{name}", Permission::kServerAdmin,
-             at_once([&controller](const Call& call) { return change(controller, call); }));
+             at_once([&controller](const Call& call) { return change_project(controller, call); }));
   router.add("DELETE", "/v1/projects/{name}", Permission::kServerAdmin,
-             at_once([&controller](const Call& call) { return remove(controller, call); }));
+             at_once([&controller](const Call& call) { return remove_project(controller, call); }));
 }
 
 }  // namespace muster::server

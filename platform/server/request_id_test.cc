@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/fake_random.h"
+
 namespace muster::server {
 namespace {
 

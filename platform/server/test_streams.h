@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/client.h"
+#include "base/fake_random.h"
 #include "control/test_logs.h"
 #include "http/test_server.h"
 #include "server/request_counts.h"

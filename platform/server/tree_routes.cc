@@ -24,43 +24,43 @@ using http::Respond;
 using workspace::TreeStore;
 
 /// A request as the background has it: it must not touch what is the loop's.
-struct Wish {
+struct TreeRequest {
   std::string project;
   std::string id;  ///< of a tree, where the path has one
   std::string body;
 };
 
-using Work = Answer (*)(TreeStore& trees, const Wish& wish);
+using Work = Answer (*)(TreeStore& trees, const TreeRequest& request);
 
 api::TreeInfo on_the_wire(const workspace::TreeInfo& tree) {
   return {.id = tree.id, .bytes = tree.bytes, .files = static_cast<int64_t>(tree.files)};
 }
 
-Answer get_tree(TreeStore& trees, const Wish& wish) {
-  MUSTER_TRY(const workspace::TreeInfo tree, trees.info(wish.project, wish.id));
+Answer get_tree(TreeStore& trees, const TreeRequest& request) {
+  MUSTER_TRY(const workspace::TreeInfo tree, trees.info(request.project, request.id));
   return json_answer(200, api::tree_to_json(on_the_wire(tree)));
 }
 
-Answer missing_chunks(TreeStore& trees, const Wish& wish) {
-  MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(wish.body));
-  MUSTER_TRY(const std::vector<std::string> missing, trees.missing(wish.project, chunks));
+Answer missing_chunks(TreeStore& trees, const TreeRequest& request) {
+  MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(request.body));
+  MUSTER_TRY(const std::vector<std::string> missing, trees.missing(request.project, chunks));
   return json_answer(200, api::chunk_ids_to_json(missing));
 }
 
-Answer put_chunks(TreeStore& trees, const Wish& wish) {
-  MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(wish.body));
+Answer put_chunks(TreeStore& trees, const TreeRequest& request) {
+  MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(request.body));
   if (chunks.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "the request brings no chunk",
                        .advice = "send each behind its length, as docs/api.md shows"};
   }
-  for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(wish.project, chunk));
+  for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(request.project, chunk));
   return nothing_more();
 }
 
-Answer keep_tree(TreeStore& trees, const Wish& wish) {
-  MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(wish.body));
-  MUSTER_TRY(const workspace::TreeInfo tree, trees.keep(wish.project, wish.id, chunks));
+Answer keep_tree(TreeStore& trees, const TreeRequest& request) {
+  MUSTER_TRY(const std::vector<std::string> chunks, api::chunk_ids_from_json(request.body));
+  MUSTER_TRY(const workspace::TreeInfo tree, trees.keep(request.project, request.id, chunks));
   return json_answer(200, api::tree_to_json(on_the_wire(tree)));
 }
 
@@ -68,7 +68,7 @@ Result<void> may_send(const Controller& controller, const Call& call) {
   return Sight(controller, call.who).project(call.path.at("name"), Role::kMember);
 }
 
-Wish wish_of(const Call& call) {
+TreeRequest tree_request_of(const Call& call) {
   const auto id = call.path.find("id");
   return {.project = call.path.at("name"),
           .id = id == call.path.end() ? "" : id->second,
@@ -85,8 +85,8 @@ void add_tree_routes(Router& router, Controller& controller, TreeStore& trees,
                  const auto allowed = may_send(controller, call);
                  if (!allowed) return respond(problem(allowed.error()));
                  const auto answer = std::make_shared<http::Response>();
-                 background.run([&trees, wish = wish_of(call), work,
-                                 answer] { *answer = answered(work(trees, wish)); },
+                 background.run([&trees, request = tree_request_of(call), work,
+                                 answer] { *answer = answered(work(trees, request)); },
                                 [respond, answer] { respond(std::move(*answer)); });
                });
   };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fake_random.h"
 #include "store/memory_store.h"
 
 namespace muster::service {

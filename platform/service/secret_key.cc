@@ -19,7 +19,6 @@ using base::ErrorCode;
 using base::Result;
 
 constexpr size_t kMostKeyBytes = 64 << 10;
-constexpr unsigned kAllButOwner = 0077;
 
 Result<access::SecretBox::Key> key_in(const std::string& text, const std::string& source) {
   auto key = access::parse_key(text);

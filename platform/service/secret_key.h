@@ -25,7 +25,11 @@ struct SecretKeyPlaces {
 base::Result<access::SecretBox::Key> find_secret_key(const SecretKeyPlaces& places,
                                                      base::RandomSource& random);
 
-/// Reads a file that holds a key: kRefused where its mode lets in those of `others`, as in 0077.
+/// The permission bits of all but a file's owner.
+inline constexpr unsigned kAllButOwner = 0077;
+
+/// Reads a file that holds a key: kRefused where its mode lets in those of `others`, as in
+/// kAllButOwner.
 base::Result<std::string> read_key_file(const std::filesystem::path& file, unsigned others);
 
 /// The value of $MUSTER_SECRET_KEY, which is removed from the environment: jobs inherit that.

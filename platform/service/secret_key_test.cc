@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/fake_random.h"
 #include "base/files.h"
 #include "base/test_folder.h"
 

@@ -20,7 +20,6 @@ std::chrono::seconds whole_seconds(std::chrono::milliseconds time) {
 
 /// The file's first line, which is the password.
 Result<std::string> password_in(const std::filesystem::path& file) {
-  constexpr unsigned kAllButOwner = 0077;
   MUSTER_TRY(std::string password, read_key_file(file, kAllButOwner));
   password.resize(std::min(password.size(), password.find_first_of("\r\n")));
   if (!password.empty()) return password;

@@ -17,7 +17,6 @@ using base::Result;
 constexpr std::chrono::hours kLifetime{24 * 365 * 10};
 // A group of those who may read the machine's keys is customary for given ones.
 constexpr unsigned kStrangers = 0007;
-constexpr unsigned kAllButOwner = 0077;
 
 Result<http::TlsIdentity> read_identity(const std::filesystem::path& certificate,
                                         const std::filesystem::path& key, unsigned others) {

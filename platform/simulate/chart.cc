@@ -86,7 +86,7 @@ TimeUnit unit_of(double seconds) {
   return kTimeUnits.back();
 }
 
-double seconds(milliseconds time) {
+double seconds_of(milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
@@ -95,11 +95,11 @@ template <class ValueOf>
 std::vector<Column> columns_of(const std::vector<TracePoint>& points, milliseconds begin,
                                milliseconds end, ValueOf value_of) {
   std::vector<Column> columns(kPlot);
-  const double width = seconds(end - begin) / kPlot;
+  const double width = seconds_of(end - begin) / kPlot;
   for (size_t i = 0; i < points.size(); ++i) {
-    const double from = seconds(points[i].time - begin);
+    const double from = seconds_of(points[i].time - begin);
     const double until =
-        i + 1 < points.size() ? seconds(points[i + 1].time - begin) : seconds(end - begin);
+        i + 1 < points.size() ? seconds_of(points[i + 1].time - begin) : seconds_of(end - begin);
     const double value = value_of(points[i]);
     const int first = std::clamp(static_cast<int>(from / width), 0, kPlot - 1);
     const int last = std::clamp(static_cast<int>(until / width), 0, kPlot - 1);
@@ -236,7 +236,7 @@ std::string chart_of(const TraceReport& report, std::string_view title) {
     draw(svg, panel);
     draw_legend(svg, panel);
   }
-  draw_time_axis(svg, seconds(end - begin), use.top + kPanelHeight);
+  draw_time_axis(svg, seconds_of(end - begin), use.top + kPanelHeight);
   return svg.finish();
 }
 

@@ -67,7 +67,7 @@ class RowReader {
   int line_ = 1;
 };
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
@@ -116,7 +116,7 @@ bool CsvTable::has(std::string_view column) const {
 std::string_view CsvTable::text(const CsvRow& row, std::string_view column) const {
   const auto found = std::find(columns.begin(), columns.end(), column);
   if (found == columns.end()) return {};
-  return trimmed(row.cells.at(static_cast<size_t>(found - columns.begin())));
+  return without_blanks(row.cells.at(static_cast<size_t>(found - columns.begin())));
 }
 
 int64_t CsvTable::whole(const CsvRow& row, std::string_view column, CsvRange range,
@@ -143,7 +143,7 @@ base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
   std::vector<base::Fault> faults;
   RowReader reader(text);
   if (std::optional<CsvRow> header = reader.next(faults)) {
-    for (const std::string& name : header->cells) table.columns.emplace_back(trimmed(name));
+    for (const std::string& name : header->cells) table.columns.emplace_back(without_blanks(name));
   }
   check_columns(table, required_columns, faults);
   while (std::optional<CsvRow> row = reader.next(faults)) {

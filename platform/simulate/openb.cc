@@ -37,7 +37,7 @@ int64_t gpu_milli(const std::vector<Pod>& pods) {
   return sum;
 }
 
-base::Result<std::vector<schedule::Node>> read_nodes(std::string_view text) {
+base::Result<std::vector<schedule::Node>> read_node_list(std::string_view text) {
   MUSTER_TRY(const CsvTable table,
              parse_csv(text, kNodeList, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}));
   std::vector<base::Fault> faults;
@@ -141,7 +141,8 @@ OpenbRun fill(schedule::Nodes nodes, const std::vector<Pod>& pods, const OpenbOp
   return run;
 }
 
-std::vector<base::Fault> faults_of(const OpenbOptions& options, int64_t capacity, int64_t asked) {
+std::vector<base::Fault> openb_option_faults(const OpenbOptions& options, int64_t capacity,
+                                             int64_t asked) {
   std::vector<base::Fault> faults;
   if (options.seeds.empty()) faults.push_back({"seeds", "there is none"});
   if (!(options.tuned > 0 && options.tuned <= kMostTuned))
@@ -161,12 +162,12 @@ std::string line(const char* name, double ratio, const std::string& rest) {
 
 base::Result<OpenbResult> replay_openb(std::string_view nodes_csv, std::string_view pods_csv,
                                        const OpenbOptions& options) {
-  MUSTER_TRY(const std::vector<schedule::Node> list, read_nodes(nodes_csv));
+  MUSTER_TRY(const std::vector<schedule::Node> list, read_node_list(nodes_csv));
   MUSTER_TRY(const std::vector<Pod> pods, read_pods(pods_csv));
   schedule::Nodes nodes;
   for (const schedule::Node& node : list) nodes.set(node);
   const int64_t capacity = nodes.total().gpu_milli;
-  if (auto faults = faults_of(options, capacity, gpu_milli(pods)); !faults.empty())
+  if (auto faults = openb_option_faults(options, capacity, gpu_milli(pods)); !faults.empty())
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "these lists cannot be replayed",
                        .advice = "give a node list with GPUs and a pod list that asks for some",

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/spec.h"
 #include "simulate/notation.h"
 
 namespace muster::simulate {
@@ -17,6 +18,7 @@ namespace muster::simulate {
 using base::Error;
 using base::ErrorCode;
 using base::Result;
+using job::kFirstNonPreemptiblePriority;
 using schedule::kUnlimited;
 using namespace notation;  // NOLINT: it is this file's language
 
@@ -36,26 +38,26 @@ constexpr std::array<StateName, 6> kStates{{{TaskState::kPending, "Pending"},
 
 // What a node has that does not say how much: so much that no task feels it, and so little that the
 // sum over a million nodes is still a number.
-constexpr int64_t kAmpleCpuMilli = 1'000'000'000;
-constexpr int64_t kAmpleMemoryBytes = 1'000'000'000'000;
+constexpr int64_t kUnstatedCpuMilli = 1'000'000'000;
+constexpr int64_t kUnstatedMemoryBytes = 1'000'000'000'000;
 /// What a task asks for where nodes count their CPUs and it does not say: upstream's default.
 constexpr int64_t kCpuMilliOfASilentTask = 1000;
-constexpr int kMostTasks = 10'000;
+constexpr int kMostScenarioTasks = 10'000;
 
 // --- nodes ---
 
 /// "node0:4G", "node0:4G+CPUMillis=5000", "node-1".
 Result<schedule::Node> parse_node(std::string_view text) {
-  schedule::Node node{.cpu_milli = kAmpleCpuMilli, .memory_bytes = kAmpleMemoryBytes};
+  schedule::Node node{.cpu_milli = kUnstatedCpuMilli, .memory_bytes = kUnstatedMemoryBytes};
   const auto named = cut(text, ":");
   node.name = named ? named->first : text;
   if (node.name.empty()) return fault("a node has no name");
   if (!named) return node;
   for (std::string_view part : parts_of(named->second, "+")) {
     if (take_prefix(part, "CPUMillis=")) {
-      MUSTER_TRY(node.cpu_milli, whole(part, kAmpleCpuMilli));
+      MUSTER_TRY(node.cpu_milli, whole(part, kUnstatedCpuMilli));
     } else if (take_prefix(part, "CPUMemory=")) {
-      MUSTER_TRY(node.memory_bytes, whole(part, kAmpleMemoryBytes));
+      MUSTER_TRY(node.memory_bytes, whole(part, kUnstatedMemoryBytes));
     } else if (take_suffix(part, "G")) {
       MUSTER_TRY(const int64_t gpus, whole(part, schedule::kMaxGpusPerNode));
       node.gpus = static_cast<int>(gpus);
@@ -136,7 +138,6 @@ struct PriorityName {
 // The longer of two names with one beginning comes first.
 constexpr std::array<PriorityName, 4> kPriorities{
     {{"train", 50}, {"build-preempt", 75}, {"build", 100}, {"inference", 125}}};
-constexpr int kFirstNonPreemptible = 100;
 
 /// "train", "build-preempt", "train-1".
 Result<int> parse_priority(std::string_view text) {
@@ -155,9 +156,9 @@ Result<schedule::Claim> parse_claim(std::string_view text) {
   schedule::Claim claim;
   for (std::string_view part : parts_of(text, "+")) {
     if (take_suffix(part, "mCPU")) {
-      MUSTER_TRY(claim.cpu_milli, whole(part, kAmpleCpuMilli));
+      MUSTER_TRY(claim.cpu_milli, whole(part, kUnstatedCpuMilli));
     } else if (take_suffix(part, "B mem")) {
-      MUSTER_TRY(claim.memory_bytes, whole(part, kAmpleMemoryBytes));
+      MUSTER_TRY(claim.memory_bytes, whole(part, kUnstatedMemoryBytes));
     } else if (take_suffix(part, "G")) {
       MUSTER_TRY(const int64_t milli, thousandths(part));
       if (milli > schedule::kWholeGpu && milli % schedule::kWholeGpu != 0)
@@ -181,7 +182,7 @@ Result<schedule::TaskGroup> parse_size(std::string_view text) {
   const size_t times = count.rfind(" x");
   if (times == std::string_view::npos) return fault(quoted(text) + " has no number of tasks");
   MUSTER_TRY(group.claim, parse_claim(trimmed(count.substr(0, times))));
-  MUSTER_TRY(const int64_t tasks, whole(trimmed(count.substr(times + 2)), kMostTasks));
+  MUSTER_TRY(const int64_t tasks, whole(trimmed(count.substr(times + 2)), kMostScenarioTasks));
   if (tasks == 0) return fault(quoted(text) + " has no tasks");
   group.count = static_cast<int>(tasks);
   group.minimum = group.count;
@@ -212,7 +213,7 @@ Result<std::vector<TaskView>> parse_states(std::string_view text) {
   for (std::string_view part : parts_of(text, " ")) {
     const auto pair = cut(part, "x");
     if (!pair) return fault(quoted(part) + " is not written 1xPending");
-    MUSTER_TRY(const int64_t count, whole(pair->first, kMostTasks));
+    MUSTER_TRY(const int64_t count, whole(pair->first, kMostScenarioTasks));
     MUSTER_TRY(const TaskView view, parse_view(pair->second));
     tasks.insert(tasks.end(), static_cast<size_t>(count), view);
   }
@@ -232,7 +233,7 @@ Result<ScenarioJob> parse_job(std::string_view text) {
     return fault("job " + quoted(named->first) + " has not three entries in its brackets");
   job.gang.project = traits[0];
   MUSTER_TRY(job.gang.priority, parse_priority(traits[1]));
-  job.gang.preemptible = job.gang.priority < kFirstNonPreemptible;
+  job.gang.preemptible = job.gang.priority < kFirstNonPreemptiblePriority;
   MUSTER_TRY(const schedule::TaskGroup group, parse_size(traits[2]));
   job.gang.groups = {group};
   MUSTER_TRY(job.tasks, parse_states(inner->second.substr(0, inner->second.size() - 1)));
@@ -263,7 +264,7 @@ Result<Expectation> parse_expectation(const Scenario& scenario, std::string_view
     const ScenarioJob* job =
         dash == std::string_view::npos ? nullptr : find_job(scenario, name.substr(0, dash));
     if (!job) return fault("something is expected of " + quoted(name) + ", which is no job");
-    MUSTER_TRY(const int64_t task, whole(name.substr(dash + 1), kMostTasks));
+    MUSTER_TRY(const int64_t task, whole(name.substr(dash + 1), kMostScenarioTasks));
     if (task >= static_cast<int64_t>(job->tasks.size()))
       return fault("something is expected of " + quoted(name) + ", but its job has " +
                    std::to_string(job->tasks.size()) + " tasks");
@@ -296,7 +297,7 @@ Result<void> read_queues(Scenario& scenario, std::string_view text, bool departm
 Result<void> read_jobs(Scenario& scenario, std::string_view text) {
   const bool counts_cpus =
       std::any_of(scenario.nodes.begin(), scenario.nodes.end(),
-                  [](const schedule::Node& node) { return node.cpu_milli != kAmpleCpuMilli; });
+                  [](const schedule::Node& node) { return node.cpu_milli != kUnstatedCpuMilli; });
   for (std::string_view part : outer_parts_of(text, '|')) {
     MUSTER_TRY(ScenarioJob job, parse_job(part));
     job.gang.sequence = scenario.jobs.size();

@@ -18,7 +18,7 @@ constexpr const char* kWhat = "the trace";
 // Three years: what is more is a date, or another unit.
 constexpr double kMostSeconds = 1e8;
 constexpr int64_t kMostGpus = 1'000'000;
-constexpr int64_t kMostTasks = 100'000;
+constexpr int64_t kMostTraceTasks = 100'000;
 constexpr int64_t kMostPriority = 1000;
 constexpr double kMostCpus = 1e6;
 
@@ -77,8 +77,8 @@ class Reader {
 
   void read_shape(const CsvRow& row, TraceJob& job) {
     if (given(row, "tasks"))
-      job.tasks =
-          static_cast<int>(table_.whole(row, "tasks", {.least = 1, .most = kMostTasks}, faults_));
+      job.tasks = static_cast<int>(
+          table_.whole(row, "tasks", {.least = 1, .most = kMostTraceTasks}, faults_));
     if (given(row, "cpus")) {
       const double cpus = table_.decimal(row, "cpus", faults_);
       if (cpus > kMostCpus)

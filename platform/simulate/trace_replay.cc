@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "job/spec.h"
 
 namespace muster::simulate {
 
@@ -18,6 +19,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Fault;
 using base::Result;
+using job::kFirstNonPreemptiblePriority;
 using schedule::Eviction;
 using schedule::EvictionCause;
 using schedule::Plan;
@@ -29,7 +31,6 @@ namespace {
 
 constexpr int64_t kAmpleCpuMilli = 1'000'000'000;
 constexpr int64_t kAmpleMemoryBytes = int64_t{1} << 50;
-constexpr int kFirstNonPreemptible = 100;
 /// Plans at one moment, each after what the one before evicted has gone. Rules against taking back
 /// and forth keep this small; the bound is for a defect, which must not hang the program.
 constexpr int kMostPlansAtOnce = 1000;
@@ -67,7 +68,7 @@ schedule::Gang gang_of(const TraceJob& job, size_t index, const TraceSetup& setu
           .name = "line " + std::to_string(job.line),
           .project = job.project,
           .priority = job.priority,
-          .preemptible = job.priority < kFirstNonPreemptible,
+          .preemptible = job.priority < kFirstNonPreemptiblePriority,
           .sequence = index,
           .groups = {group},
           .time_limit = job.time_limit,
@@ -347,7 +348,8 @@ std::vector<std::string> names_of(const std::vector<TraceJob>& jobs) {
   return names;
 }
 
-std::vector<Fault> faults_of(const TraceSetup& setup, const std::vector<std::string>& names) {
+std::vector<Fault> trace_setup_faults(const TraceSetup& setup,
+                                      const std::vector<std::string>& names) {
   std::vector<Fault> faults;
   if (setup.nodes < 1 || setup.nodes > kMostTraceNodes)
     faults.push_back({"--nodes", "is not between 1 and " + std::to_string(kMostTraceNodes)});
@@ -391,7 +393,7 @@ std::vector<schedule::Project> projects_of(const TraceSetup& setup,
 Result<TraceReport> replay(const std::vector<TraceJob>& jobs, const TraceSetup& setup) {
   if (jobs.empty()) return Error{.code = ErrorCode::kInvalid, .what = "the trace has no job in it"};
   const std::vector<std::string> names = names_of(jobs);
-  if (std::vector<Fault> faults = faults_of(setup, names); !faults.empty())
+  if (std::vector<Fault> faults = trace_setup_faults(setup, names); !faults.empty())
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the trace cannot be replayed on this cluster",
                  .faults = std::move(faults)};

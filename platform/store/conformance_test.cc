@@ -14,7 +14,6 @@ namespace {
 
 using base::ErrorCode;
 using job::Job;
-using Names = std::vector<std::string>;
 using Numbers = std::vector<uint64_t>;
 
 /// A store, and the folder it is in if it is in one.
@@ -29,7 +28,7 @@ struct Place {
   }
 };
 
-struct Kind {
+struct StoreKind {
   const char* name;
   Place (*make)();
 };
@@ -59,7 +58,7 @@ Place in_postgres() {
   return place;
 }
 
-class StoreConformance : public testing::TestWithParam<Kind> {
+class StoreConformance : public testing::TestWithParam<StoreKind> {
  protected:
   Result<void> add(const Job& job, const std::string& key = {}) {
     return store().commit({.new_jobs = {{.job = &job, .idempotency_key = key}}});
@@ -413,8 +412,9 @@ TEST_P(StoreConformance, KeepsAThousandJobsOfOneBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreConformance,
-                         testing::Values(Kind{"Memory", in_memory}, Kind{"Sqlite", in_sqlite},
-                                         Kind{"Postgres", in_postgres}),
+                         testing::Values(StoreKind{"Memory", in_memory},
+                                         StoreKind{"Sqlite", in_sqlite},
+                                         StoreKind{"Postgres", in_postgres}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

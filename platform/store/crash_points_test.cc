@@ -43,7 +43,7 @@ void expect_same(const State& found, const State& expected) {
 
 /// The n-th commit over one kind of record: the first ones add, later ones change and remove.
 /// Values that a batch points to live as long as the program.
-struct Kind {
+struct RecordKind {
   const char* name;
   Batch (*commit)(int n);
 };
@@ -132,7 +132,7 @@ int watch_commits(sqlite3* database, const char** /*error*/, const void* /*routi
 
 /// In a process of its own: opens the store, commits, and is killed: right after `whole` commits,
 /// or once all that the next one writes is written and it only has to be made to count.
-void run_until_killed(const std::filesystem::path& file, const Kind& kind, int whole,
+void run_until_killed(const std::filesystem::path& file, const RecordKind& kind, int whole,
                       bool within_next) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -149,7 +149,7 @@ void run_until_killed(const std::filesystem::path& file, const Kind& kind, int w
   ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 }
 
-class CrashPoints : public testing::TestWithParam<Kind> {
+class CrashPoints : public testing::TestWithParam<RecordKind> {
  protected:
   CrashPoints() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(watch_commits)); }
   ~CrashPoints() override { sqlite3_reset_auto_extension(); }
@@ -188,13 +188,13 @@ TEST_P(CrashPoints, LeaveExactlyWhatWasCommitted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CrashPoints,
-                         testing::Values(Kind{"Job", commit_job}, Kind{"Project", commit_project},
-                                         Kind{"Node", commit_node}, Kind{"User", commit_user},
-                                         Kind{"Token", commit_token}, Kind{"Secret", commit_secret},
-                                         Kind{"Audit", commit_audit},
-                                         Kind{"Everything", commit_everything}),
-                         [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, CrashPoints,
+    testing::Values(RecordKind{"Job", commit_job}, RecordKind{"Project", commit_project},
+                    RecordKind{"Node", commit_node}, RecordKind{"User", commit_user},
+                    RecordKind{"Token", commit_token}, RecordKind{"Secret", commit_secret},
+                    RecordKind{"Audit", commit_audit}, RecordKind{"Everything", commit_everything}),
+    [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace
 }  // namespace muster::store

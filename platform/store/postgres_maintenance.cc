@@ -35,17 +35,17 @@ Result<Connection> connect_to_read(const std::string& url) {
 }
 
 /// Of a later version it is not there yet.
-Result<bool> has_table(PostgresConnection& connection, const char* name) {
+Result<bool> has_postgres_table(PostgresConnection& connection, const char* name) {
   MUSTER_TRY(const PostgresRows found, connection.query("SELECT to_regclass($1::text) IS NOT NULL",
                                                         PostgresParameters().text(name)));
   return found.number(0, 0) == 1;
 }
 
-Result<StoreSummary> summary_of(PostgresConnection& connection) {
+Result<StoreSummary> postgres_summary_of(PostgresConnection& connection) {
   StoreSummary summary;
   MUSTER_TRY(summary.schema_version, schema_version(connection));
   for (const auto& [table, count] : counts_in(summary)) {
-    MUSTER_TRY(const bool is_there, has_table(connection, table));
+    MUSTER_TRY(const bool is_there, has_postgres_table(connection, table));
     if (!is_there) continue;
     MUSTER_TRY(const PostgresRows rows,
                connection.query(std::string("SELECT count(*) FROM ") + table));
@@ -54,9 +54,9 @@ Result<StoreSummary> summary_of(PostgresConnection& connection) {
   return summary;
 }
 
-Result<void> check_documents(PostgresConnection& connection, Faults& faults) {
+Result<void> check_postgres_documents(PostgresConnection& connection, Faults& faults) {
   for (const DocumentTable& table : kDocumentTables) {
-    MUSTER_TRY(const bool is_there, has_table(connection, table.name));
+    MUSTER_TRY(const bool is_there, has_postgres_table(connection, table.name));
     if (!is_there) continue;
     MUSTER_CHECK(connection.each_row(table.query(), [&](const PostgresRows& row) -> Result<void> {
       faults.check(table, row.bytes(0, 0), row.bytes(0, 1));
@@ -76,7 +76,7 @@ Result<void> refuse_where_somebody_leads(PostgresConnection& connection) {
 }
 
 Result<void> refuse_what_is_not_empty(PostgresConnection& connection) {
-  MUSTER_TRY(const StoreSummary found, summary_of(connection));
+  MUSTER_TRY(const StoreSummary found, postgres_summary_of(connection));
   MUSTER_TRY(const PostgresRows nodes, connection.query("SELECT count(*) FROM node_setting"));
   if (found == StoreSummary{.schema_version = found.schema_version} && nodes.number(0, 0) == 0) {
     return {};
@@ -111,9 +111,9 @@ Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
 Result<StoreCheck> check_postgres(const std::string& url) {
   MUSTER_TRY(const Connection connection, connect_to_read(url));
   StoreCheck check;
-  MUSTER_TRY(check.summary, summary_of(*connection));
+  MUSTER_TRY(check.summary, postgres_summary_of(*connection));
   Faults faults;
-  if (const auto done = check_documents(*connection, faults); !done) {
+  if (const auto done = check_postgres_documents(*connection, faults); !done) {
     if (connection->is_broken()) return done.error();
     faults.add(done.error().what);
   }

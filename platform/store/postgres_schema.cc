@@ -89,8 +89,8 @@ Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {
 }
 
 /// Written under another name and renamed: a backup that is there is whole.
-Result<void> back_up(PostgresConnection& connection, int version,
-                     const std::filesystem::path& folder) {
+Result<void> back_up_postgres(PostgresConnection& connection, int version,
+                              const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / ("postgres.version-" + std::to_string(version));
   const std::filesystem::path partial = file.string() + ".partial";
   std::error_code failed;
@@ -105,9 +105,9 @@ Result<void> back_up(PostgresConnection& connection, int version,
   return base::system_error("cannot make the backup '" + file.string() + "'", failed.value());
 }
 
-Result<void> run_migrations(PostgresConnection& connection,
-                            std::span<const PostgresMigration> migrations,
-                            const std::filesystem::path& backup_folder) {
+Result<void> run_postgres_migrations(PostgresConnection& connection,
+                                     std::span<const PostgresMigration> migrations,
+                                     const std::filesystem::path& backup_folder) {
   // Of two servers that start at once, one waits here and then finds all done.
   MUSTER_CHECK(
       connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;"
@@ -116,7 +116,7 @@ Result<void> run_migrations(PostgresConnection& connection,
   if (found >= migrations.back().to) return {};
   if (found > 0) {
     MUSTER_CHECK(refuse_while_somebody_leads(connection));
-    MUSTER_CHECK(back_up(connection, found, backup_folder));
+    MUSTER_CHECK(back_up_postgres(connection, found, backup_folder));
   }
   for (const PostgresMigration& migration : migrations) {
     if (migration.to > found) MUSTER_CHECK(connection.execute(migration.sql));
@@ -148,7 +148,7 @@ Result<void> migrate(PostgresConnection& connection, std::span<const PostgresMig
   }
   if (found == migrations.back().to) return {};
   MUSTER_CHECK(connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED"));
-  Result<void> done = run_migrations(connection, migrations, backup_folder);
+  Result<void> done = run_postgres_migrations(connection, migrations, backup_folder);
   if (done) return connection.execute("COMMIT");
   (void)connection.execute("ROLLBACK");
   return done;

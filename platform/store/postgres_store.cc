@@ -44,8 +44,8 @@ namespace {
 
 /// Appends what `read` makes of the first column of every row.
 template <class T>
-Result<void> load_documents(PostgresConnection& connection, const char* sql, std::vector<T>& into,
-                            Result<T> (*read)(std::string_view)) {
+Result<void> load_from_postgres(PostgresConnection& connection, const char* sql,
+                                std::vector<T>& into, Result<T> (*read)(std::string_view)) {
   return connection.each_row(sql, [&](const PostgresRows& row) -> Result<void> {
     MUSTER_TRY(T value, read(row.bytes(0, 0)));
     into.push_back(std::move(value));
@@ -57,20 +57,21 @@ Result<Contents> load_all(PostgresConnection& connection) {
   Contents contents;
   MUSTER_TRY(const PostgresRows jobs, connection.query("SELECT count(*) FROM job"));
   contents.jobs.reserve(static_cast<size_t>(jobs.number(0, 0)));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM job ORDER BY sequence",
-                              contents.jobs, from_document));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM project ORDER BY sequence, name",
-                              contents.projects, from_project_document));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM account ORDER BY name",
-                              contents.users, from_user_document));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM token ORDER BY id", contents.tokens,
-                              from_token_document));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM secret ORDER BY project, name",
-                              contents.secrets, from_secret_document));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM subscription ORDER BY id",
-                              contents.subscriptions, from_subscription_document));
-  MUSTER_CHECK(load_documents(connection, "SELECT document FROM delivery ORDER BY id",
-                              contents.deliveries, from_delivery_document));
+  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM job ORDER BY sequence",
+                                  contents.jobs, from_document));
+  MUSTER_CHECK(load_from_postgres(connection,
+                                  "SELECT document FROM project ORDER BY sequence, name",
+                                  contents.projects, from_project_document));
+  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM account ORDER BY name",
+                                  contents.users, from_user_document));
+  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM token ORDER BY id",
+                                  contents.tokens, from_token_document));
+  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM secret ORDER BY project, name",
+                                  contents.secrets, from_secret_document));
+  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM subscription ORDER BY id",
+                                  contents.subscriptions, from_subscription_document));
+  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM delivery ORDER BY id",
+                                  contents.deliveries, from_delivery_document));
   MUSTER_CHECK(connection.each_row("SELECT name FROM node_setting WHERE cordoned = 1 ORDER BY name",
                                    [&](const PostgresRows& row) -> Result<void> {
                                      contents.cordoned_nodes.emplace_back(row.bytes(0, 0));

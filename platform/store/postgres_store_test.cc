@@ -23,7 +23,6 @@ namespace {
 using base::ErrorCode;
 using job::Job;
 using Cut = TestProxy::Cut;
-using Names = std::vector<std::string>;
 
 class Postgres : public testing::Test {
  protected:

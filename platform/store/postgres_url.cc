@@ -9,7 +9,7 @@ namespace muster::store {
 
 namespace {
 
-std::string value_of(const PQconninfoOption* options, std::string_view keyword) {
+std::string parameter_value(const PQconninfoOption* options, std::string_view keyword) {
   for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
     if (keyword == option->keyword) return option->val == nullptr ? "" : option->val;
   }
@@ -18,7 +18,7 @@ std::string value_of(const PQconninfoOption* options, std::string_view keyword) 
 
 std::string shown(const PQconninfoOption* options) {
   const auto with = [&](const char* before, const char* keyword, const char* after) {
-    const std::string value = value_of(options, keyword);
+    const std::string value = parameter_value(options, keyword);
     return value.empty() ? value : before + value + after;
   };
   return "postgres://" + with("", "user", "@") + with("", "host", "") + with(":", "port", "") +
@@ -47,7 +47,7 @@ base::Result<PostgresUrl> PostgresUrl::parse(const std::string& text) {
   }
   return PostgresUrl{.text = text,
                      .shown = store::shown(options.get()),
-                     .password = value_of(options.get(), "password")};
+                     .password = parameter_value(options.get(), "password")};
 }
 
 std::string PostgresUrl::without_password(std::string message) const {

@@ -12,7 +12,7 @@ using base::ErrorCode;
 
 namespace {
 
-Result<bool> has_table(SqliteDatabase& database, const std::string& name) {
+Result<bool> has_sqlite_table(SqliteDatabase& database, const std::string& name) {
   MUSTER_TRY(
       const int64_t count,
       database.number("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '" +
@@ -20,9 +20,9 @@ Result<bool> has_table(SqliteDatabase& database, const std::string& name) {
   return count > 0;
 }
 
-Result<void> check_documents(SqliteDatabase& database, Faults& faults) {
+Result<void> check_sqlite_documents(SqliteDatabase& database, Faults& faults) {
   for (const DocumentTable& table : kDocumentTables) {
-    MUSTER_TRY(const bool is_there, has_table(database, table.name));
+    MUSTER_TRY(const bool is_there, has_sqlite_table(database, table.name));
     if (!is_there) continue;  // of a later version
     MUSTER_CHECK(database.each_row(table.query(), [&](const SqliteStatement& row) -> Result<void> {
       faults.check(table, row.bytes(0), row.bytes(1));
@@ -44,7 +44,8 @@ Result<void> check_pages(SqliteDatabase& database, Faults& faults) {
 Faults faults_of(SqliteDatabase& database) {
   Faults faults;
   if (const auto done = check_pages(database, faults); !done) faults.add(done.error().what);
-  if (const auto done = check_documents(database, faults); !done) faults.add(done.error().what);
+  if (const auto done = check_sqlite_documents(database, faults); !done)
+    faults.add(done.error().what);
   return faults;
 }
 
@@ -80,7 +81,7 @@ Result<StoreSummary> summary_of(SqliteDatabase& database) {
   StoreSummary summary;
   MUSTER_TRY(summary.schema_version, schema_version(database));
   for (const auto& [table, count] : counts_in(summary)) {
-    MUSTER_TRY(const bool is_there, has_table(database, table));
+    MUSTER_TRY(const bool is_there, has_sqlite_table(database, table));
     if (!is_there) continue;
     MUSTER_TRY(const int64_t rows, database.number(std::string("SELECT count(*) FROM ") + table));
     *count = static_cast<uint64_t>(rows);

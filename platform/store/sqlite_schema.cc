@@ -120,7 +120,7 @@ Result<int> stored_version(SqliteDatabase& database) {
   return static_cast<int>(version);
 }
 
-Result<void> run_migrations(SqliteDatabase& database, int version) {
+Result<void> run_sqlite_migrations(SqliteDatabase& database, int version) {
   MUSTER_CHECK(database.execute("BEGIN IMMEDIATE"));
   // Read again now that nobody else can change it.
   Result<int> from = schema_version(database);
@@ -137,7 +137,7 @@ Result<void> run_migrations(SqliteDatabase& database, int version) {
 }
 
 /// Written under another name and renamed: a copy that is there is whole.
-Result<void> back_up(const SqliteDatabase& database, const std::string& copy) {
+Result<void> back_up_sqlite(const SqliteDatabase& database, const std::string& copy) {
   const std::string partial = copy + ".partial";
   std::error_code ignored;
   std::filesystem::remove(partial, ignored);
@@ -177,14 +177,14 @@ Result<void> migrate(SqliteDatabase& database, int version) {
                               nullptr) != SQLITE_OK) {
     return database.error("project_of_job");
   }
-  return run_migrations(database, version);
+  return run_sqlite_migrations(database, version);
 }
 
 Result<void> migrate_with_backup(SqliteDatabase& database) {
   MUSTER_TRY(const int found, schema_version(database));
   if (found == kSchemaVersion) return {};
   if (found > 0) {
-    MUSTER_CHECK(back_up(database, database.file() + ".version-" + std::to_string(found)));
+    MUSTER_CHECK(back_up_sqlite(database, database.file() + ".version-" + std::to_string(found)));
   }
   return migrate(database);
 }

@@ -91,8 +91,8 @@ namespace {
 
 /// Appends what `read` makes of the first column of every row.
 template <class T>
-Result<void> load_documents(SqliteDatabase& database, const char* sql, std::vector<T>& into,
-                            Result<T> (*read)(std::string_view)) {
+Result<void> load_from_sqlite(SqliteDatabase& database, const char* sql, std::vector<T>& into,
+                              Result<T> (*read)(std::string_view)) {
   return database.each_row(sql, [&](const SqliteStatement& row) -> Result<void> {
     MUSTER_TRY(T value, read(row.bytes(0)));
     into.push_back(std::move(value));
@@ -106,20 +106,20 @@ Result<Contents> SqliteStore::load() {
   Contents contents;
   MUSTER_TRY(const int64_t jobs, database_.number("SELECT count(*) FROM job"));
   contents.jobs.reserve(static_cast<size_t>(jobs));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM job ORDER BY sequence",
-                              contents.jobs, from_document));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM project ORDER BY sequence, name",
-                              contents.projects, from_project_document));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM account ORDER BY name",
-                              contents.users, from_user_document));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM token ORDER BY id", contents.tokens,
-                              from_token_document));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM secret ORDER BY project, name",
-                              contents.secrets, from_secret_document));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM subscription ORDER BY id",
-                              contents.subscriptions, from_subscription_document));
-  MUSTER_CHECK(load_documents(database_, "SELECT document FROM delivery ORDER BY id",
-                              contents.deliveries, from_delivery_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM job ORDER BY sequence",
+                                contents.jobs, from_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM project ORDER BY sequence, name",
+                                contents.projects, from_project_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM account ORDER BY name",
+                                contents.users, from_user_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM token ORDER BY id",
+                                contents.tokens, from_token_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM secret ORDER BY project, name",
+                                contents.secrets, from_secret_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM subscription ORDER BY id",
+                                contents.subscriptions, from_subscription_document));
+  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM delivery ORDER BY id",
+                                contents.deliveries, from_delivery_document));
   MUSTER_CHECK(database_.each_row("SELECT name FROM node_setting WHERE cordoned ORDER BY name",
                                   [&](const SqliteStatement& row) -> Result<void> {
                                     contents.cordoned_nodes.emplace_back(row.bytes(0));

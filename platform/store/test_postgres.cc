@@ -29,10 +29,10 @@ const std::filesystem::path kPrograms = "/usr/lib/postgresql/15/bin";
   std::abort();
 }
 
-using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+using LibpqConnection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
 void run_sql(const std::string& url, const std::string& sql) {
-  const Connection connection(PQconnectdb(url.c_str()), PQfinish);
+  const LibpqConnection connection(PQconnectdb(url.c_str()), PQfinish);
   const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection.get(), sql.c_str()),
                                                              PQclear);
   const ExecStatusType status = PQresultStatus(result.get());

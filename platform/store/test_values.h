@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "access/audit.h"
 #include "access/secret_box.h"
@@ -13,6 +14,9 @@
 #include "job/test_values.h"
 
 namespace muster::store {
+
+/// Names of nodes, or ids of jobs.
+using Names = std::vector<std::string>;
 
 inline constexpr base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "workspace/beneath.h"
 #include "workspace/libarchive_handle.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
@@ -86,27 +87,17 @@ Result<archive_entry*> next_entry(const std::filesystem::path& file, archive* ha
   return entry;
 }
 
-/// Where an entry of this name lies in the tree: "./a//b/" is "a/b"; empty for the root itself.
-/// Nothing for a name that leads elsewhere.
-std::optional<std::string> place_of(std::string_view name) {
-  if (name.starts_with('/')) return std::nullopt;
-  std::string place;
-  while (!name.empty()) {
-    const size_t end = std::min(name.find('/'), name.size());
-    const std::string_view part = name.substr(0, end);
-    name.remove_prefix(std::min(end + 1, name.size()));
-    if (part.empty() || part == ".") continue;
-    if (!place.empty()) place += '/';
-    place += part;
-  }
-  if (!place.empty() && !is_tree_path(place)) return std::nullopt;
+/// As place_beneath(), and nothing for what no tree can hold.
+std::optional<std::string> tree_place_of(std::string_view name) {
+  auto place = place_beneath(name);
+  if (place && !place->empty() && !is_tree_path(*place)) return std::nullopt;
   return place;
 }
 
 /// What must not be unpacked about an entry; empty: nothing.
 std::string fault_of(archive_entry* entry, const std::string& place) {
   if (const char* const link = ::archive_entry_hardlink(entry)) {
-    const auto target = place_of(link);
+    const auto target = tree_place_of(link);
     return target && !target->empty() ? "" : "is a link to " + shown(link) + ", out of the archive";
   }
   if (::archive_entry_is_encrypted(entry) != 0) return "is encrypted";
@@ -163,7 +154,7 @@ Result<void> look_through(const std::filesystem::path& file, int64_t most_bytes)
     if (bytes > left) return too_large(file, most_bytes);
     left -= bytes;
     const char* const name = ::archive_entry_pathname(entry);
-    const auto place = name != nullptr ? place_of(name) : std::nullopt;
+    const auto place = name != nullptr ? tree_place_of(name) : std::nullopt;
     std::string fault = place ? fault_of(entry, *place) : "leads out of the archive";
     if (name == nullptr) fault = "has a name that cannot be read";
     if (!fault.empty()) faults.add(name, std::move(fault));
@@ -173,10 +164,10 @@ Result<void> look_through(const std::filesystem::path& file, int64_t most_bytes)
 
 // --- the second pass
 
-class Unpacking {
+class ArchiveUnpacking {
  public:
-  Unpacking(const std::filesystem::path& file, const std::filesystem::path& folder,
-            int64_t most_bytes)
+  ArchiveUnpacking(const std::filesystem::path& file, const std::filesystem::path& folder,
+                   int64_t most_bytes)
       : file_(file), folder_(folder), most_bytes_(most_bytes), left_(most_bytes) {
     ::archive_write_disk_set_options(disk_.get(), ARCHIVE_EXTRACT_SECURE_SYMLINKS |
                                                       ARCHIVE_EXTRACT_SECURE_NODOTDOT |
@@ -197,7 +188,7 @@ class Unpacking {
  private:
   Result<void> unpack(archive* handle, archive_entry* entry) {
     const char* const name = ::archive_entry_pathname(entry);
-    const auto place = name != nullptr ? place_of(name) : std::nullopt;
+    const auto place = name != nullptr ? tree_place_of(name) : std::nullopt;
     // The file may be another by now than the one that was looked through.
     if (!place || !fault_of(entry, *place).empty()) return broken(file_, handle);
     if (place->empty()) return {};
@@ -215,7 +206,7 @@ class Unpacking {
     ::archive_entry_set_perm(entry, is_folder || executable ? 0755 : 0644);
     ::archive_entry_set_pathname(entry, (folder_ / place).c_str());
     if (const char* const link = ::archive_entry_hardlink(entry)) {
-      ::archive_entry_set_hardlink(entry, (folder_ / *place_of(link)).c_str());
+      ::archive_entry_set_hardlink(entry, (folder_ / *tree_place_of(link)).c_str());
     }
   }
 
@@ -264,7 +255,7 @@ Result<void> unpack_archive(const std::filesystem::path& archive,
                             const std::filesystem::path& folder, int64_t most_bytes) {
   const Utf8Names names;
   MUSTER_CHECK(look_through(archive, most_bytes));
-  return Unpacking(archive, folder, most_bytes).unpack_all();
+  return ArchiveUnpacking(archive, folder, most_bytes).unpack_all();
 }
 
 }  // namespace muster::workspace

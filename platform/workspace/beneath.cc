@@ -47,4 +47,19 @@ std::string name_of(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
+std::optional<std::string> place_beneath(std::string_view name) {
+  if (name.starts_with('/')) return std::nullopt;
+  std::string place;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    name.remove_prefix(std::min(end + 1, name.size()));
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return std::nullopt;
+    if (!place.empty()) place += '/';
+    place += part;
+  }
+  return place;
+}
+
 }  // namespace muster::workspace

@@ -4,7 +4,11 @@
 // One owner, one thread. Holds a descriptor for each folder between the root and the last place.
 #pragma once
 
+#include <dirent.h>
+
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +20,11 @@ namespace muster::workspace {
 
 /// The folder itself; a link to one is followed. kNotFound, and kInvalid where it is no folder.
 base::Result<base::UniqueFd> open_root(const std::filesystem::path& folder);
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 
 class Beneath {
  public:
@@ -37,5 +46,9 @@ class Beneath {
 
 /// What comes behind the last '/', as a text that system calls take.
 std::string name_of(std::string_view path);
+
+/// Where an entry of an archive lies by its name: "./a//b/" is "a/b", "./" is "". Nothing for a
+/// name that leads elsewhere.
+std::optional<std::string> place_beneath(std::string_view name);
 
 }  // namespace muster::workspace

@@ -17,10 +17,6 @@ namespace {
 
 constexpr const char* kWanted = "refs/muster/wanted";
 
-Error invalid(std::string what, std::string advice) {
-  return {.code = ErrorCode::kInvalid, .what = std::move(what), .advice = std::move(advice)};
-}
-
 /// git's helpers speak in lines.
 bool fits_a_line(const std::string& text) {
   constexpr size_t kLongest = 4096;
@@ -110,12 +106,14 @@ Result<void> check_repository(const Source& source) {
   MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where));
   if (!source.ref.empty()) MUSTER_CHECK(check_ref(source.ref));
   if (!fits_a_line(source.username) || !fits_a_line(source.password)) {
-    return invalid("the user or the password for the workspace has a line break, or is too long",
-                   "give it without");
+    return invalid_source(
+        "the user or the password for the workspace has a line break, or is too long",
+        "give it without");
   }
   if (repository.over_ssh && !source.password.empty()) {
-    return invalid("'" + repository.url + "' is reached by ssh, which takes keys and no password",
-                   "leave --workspacePassword out, or give the https:// URL of the repository");
+    return invalid_source(
+        "'" + repository.url + "' is reached by ssh, which takes keys and no password",
+        "leave --workspacePassword out, or give the https:// URL of the repository");
   }
   return {};
 }

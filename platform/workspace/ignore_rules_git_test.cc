@@ -18,9 +18,11 @@
 #include "workspace/scan.h"
 
 namespace muster::workspace {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
+
 using Paths = std::set<std::string>;
 
 /// Draws the same every time.

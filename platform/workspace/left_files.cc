@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include "workspace/beneath.h"
@@ -24,13 +23,9 @@ namespace {
 
 /// What one listing looks at, at most: names are kept in memory while they are sorted.
 constexpr size_t kMostLookedAt = 1'000'000;
-constexpr size_t kPiece = 256 << 10;
+constexpr size_t kSummedPiece = 256 << 10;
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-LeftFile::Kind kind_of(mode_t mode) {
+LeftFile::Kind file_kind(mode_t mode) {
   if (S_ISREG(mode)) return LeftFile::Kind::kFile;
   if (S_ISLNK(mode)) return LeftFile::Kind::kLink;
   if (S_ISDIR(mode)) return LeftFile::Kind::kFolder;
@@ -54,7 +49,7 @@ class Lister {
 
   /// `here`: the path of the folder and a '/', or nothing. Whether it could be looked into.
   bool list(UniqueFd fd, const std::string& here, size_t depth) {
-    const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(fd.get()));
+    const OpenFolder folder(::fdopendir(fd.get()));
     if (folder == nullptr) return false;
     fd.release();
     for (LeftFile& found : entries_of(folder.get())) {
@@ -101,7 +96,7 @@ class Lister {
     struct stat status{};
     if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
     LeftFile file{.path = name,
-                  .kind = kind_of(status.st_mode),
+                  .kind = file_kind(status.st_mode),
                   .modified = modified_at(status),
                   .state = FileState(status)};
     if (file.kind == LeftFile::Kind::kFile) file.bytes = status.st_size;
@@ -187,7 +182,7 @@ Result<OpenedFile> open_left(const std::filesystem::path& folder, std::string_vi
   const UniqueFd named(::openat(parent, name_of(path).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (!named || ::fstat(named.get(), &status) != 0) return nothing_at(path);
-  if (!S_ISREG(status.st_mode)) return not_a_file(path, kind_of(status.st_mode));
+  if (!S_ISREG(status.st_mode)) return not_a_file(path, file_kind(status.st_mode));
   OpenedFile file;
   file.fd.reset(::open(("/proc/self/fd/" + std::to_string(named.get())).c_str(),
                        O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -217,7 +212,7 @@ bool Summing::go_on(size_t most) {
   for (size_t done = 0; done < most && !broken_;) {
     const auto left = static_cast<size_t>(file_.state.bytes - taken_);
     if (left == 0) return true;
-    const auto piece = read_at(file_.fd, taken_, std::min(kPiece, left));
+    const auto piece = read_at(file_.fd, taken_, std::min(kSummedPiece, left));
     broken_ = !piece || piece->empty();
     if (broken_) break;
     sha_.put(*piece);

@@ -16,7 +16,7 @@ namespace muster::workspace {
 namespace {
 
 using base::ErrorCode;
-using Kind = LeftFile::Kind;
+using LeftKind = LeftFile::Kind;
 
 class LeftFilesTest : public testing::Test {
  protected:
@@ -54,7 +54,7 @@ TEST_F(LeftFilesTest, AreListedByPathWithTheirSizes) {
   EXPECT_TRUE(listed->whole);
   EXPECT_EQ(paths(), (std::vector<std::string>{"a.b", "a/z", "b", "two\nlines \x1b[31m\xff"}));
   EXPECT_EQ(listed->files[0].bytes, 4);
-  EXPECT_EQ(listed->files[1].kind, Kind::kFile);
+  EXPECT_EQ(listed->files[1].kind, LeftKind::kFile);
 }
 
 TEST_F(LeftFilesTest, AFolderThatIsNotThereHoldsNothing) {
@@ -105,13 +105,13 @@ TEST_F(LeftFilesTest, WhatIsNoFileIsNamedAndNeverOpened) {
   const auto listed = list_left(folder_, {});
 
   ASSERT_TRUE(listed);
-  std::map<std::string, Kind> kinds;
+  std::map<std::string, LeftKind> kinds;
   for (const LeftFile& file : listed->files) kinds[file.path] = file.kind;
-  EXPECT_EQ(kinds, (std::map<std::string, Kind>{{"file", Kind::kFile},
-                                                {"folder-link", Kind::kLink},
-                                                {"link", Kind::kLink},
-                                                {"pipe", Kind::kPipe},
-                                                {"socket", Kind::kSocket}}));
+  EXPECT_EQ(kinds, (std::map<std::string, LeftKind>{{"file", LeftKind::kFile},
+                                                    {"folder-link", LeftKind::kLink},
+                                                    {"link", LeftKind::kLink},
+                                                    {"pipe", LeftKind::kPipe},
+                                                    {"socket", LeftKind::kSocket}}));
   for (const char* path : {"link", "pipe", "socket"})
     EXPECT_EQ(refused(path), ErrorCode::kConflict);
   EXPECT_EQ(refused("folder-link/passwd"), ErrorCode::kNotFound);
@@ -141,7 +141,7 @@ TEST_F(LeftFilesTest, AClosedOrTooDeepFolderIsListedItself) {
   ASSERT_TRUE(listed);
   // Who runs as root can look into everything.
   ASSERT_EQ(listed->files.size(), ::geteuid() == 0 ? 1U : 2U);
-  EXPECT_EQ(listed->files.back().kind, Kind::kFolder);
+  EXPECT_EQ(listed->files.back().kind, LeftKind::kFolder);
   EXPECT_LT(listed->files.back().path.size(), deep.size());
   ASSERT_EQ(::chmod((folder_ / "closed").c_str(), 0700), 0);
 }

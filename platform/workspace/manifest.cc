@@ -19,7 +19,7 @@ using base::ErrorCode;
 
 namespace {
 
-constexpr std::string_view kHeading = "muster-tree 1\n";
+constexpr std::string_view kManifestHeading = "muster-tree 1\n";
 constexpr size_t kIdLength = 64;
 constexpr size_t kMostNameBytes = 255;
 constexpr size_t kMostLinkBytes = 4095;
@@ -42,7 +42,7 @@ char letter_of(const Entry& entry) {
   return 'f';
 }
 
-void append(std::string& text, const Entry& entry) {
+void append_entry(std::string& text, const Entry& entry) {
   text += letter_of(entry);
   text += ' ';
   text += entry.path;
@@ -105,8 +105,8 @@ std::vector<std::string_view> cut_into_chunks(std::string_view content) {
 }
 
 std::string encode(const Manifest& manifest) {
-  std::string text(kHeading);
-  for (const Entry& entry : manifest.entries) append(text, entry);
+  std::string text(kManifestHeading);
+  for (const Entry& entry : manifest.entries) append_entry(text, entry);
   return text;
 }
 
@@ -156,7 +156,7 @@ class Decoder {
     if (rest_.size() > kMostManifestBytes) {
       return fault("it is longer than " + size_text(kMostManifestBytes));
     }
-    if (!take(kHeading)) return fault("it does not begin as one");
+    if (!take(kManifestHeading)) return fault("it does not begin as one");
     while (!rest_.empty()) {
       if (manifest_.entries.size() == kMostEntries) {
         return fault("it has more than " + count_text(kMostEntries, "entry", "entries"));

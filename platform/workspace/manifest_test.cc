@@ -11,13 +11,13 @@ using namespace std::string_literals;
 
 constexpr size_t kLargestPath = kMostPathBytes;
 
-Entry file(std::string path, int64_t bytes = 0, bool executable = false) {
+Entry file_entry(std::string path, int64_t bytes = 0, bool executable = false) {
   Entry entry{.path = std::move(path), .executable = executable, .bytes = bytes};
   for (size_t i = 0; i < chunk_count(bytes); ++i) entry.chunks.push_back(chunk_id("x"));
   return entry;
 }
 
-Entry folder(std::string path) {
+Entry folder_entry(std::string path) {
   return {.kind = Entry::Kind::kFolder, .path = std::move(path)};
 }
 
@@ -38,9 +38,9 @@ std::string fault_of(std::vector<Entry> entries) {
 }
 
 TEST(Manifest, ComesBackAsItWas) {
-  const Manifest tree{{file("a\nb", 5), file("a-b", 0, true), folder("d\xff"),
-                       file("d\xff/x", int64_t{kChunkBytes} * 2 + 1), link("d\xff/y", "../a\nb"),
-                       folder("empty")}};
+  const Manifest tree{{file_entry("a\nb", 5), file_entry("a-b", 0, true), folder_entry("d\xff"),
+                       file_entry("d\xff/x", int64_t{kChunkBytes} * 2 + 1),
+                       link("d\xff/y", "../a\nb"), folder_entry("empty")}};
 
   const auto decoded = decode_manifest(encode(tree));
 
@@ -57,14 +57,15 @@ TEST(Manifest, HasTheIdThatItsTextHas) {
   // By sha256sum.
   EXPECT_EQ(tree_id(empty), "ba40f6bb8c93fd29957fba174373a8eeb0b345493b76d1187a0c3dbdfab1d4f7");
   EXPECT_EQ(chunk_id("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(encode({{folder("d"), file("d/f", 1), link("l", "d")}}),
+  EXPECT_EQ(encode({{folder_entry("d"), file_entry("d/f", 1), link("l", "d")}}),
             "muster-tree 1\nd d\0\nf d/f\0"s + "1 " + chunk_id("x") + "\nl l\0d\0\n"s);
 }
 
 TEST(Manifest, IsRefusedWhereAPathLeadsOutOfTheTree) {
   for (const std::string path :
        {"..", "../x", "/etc/passwd", "a/../b", ".", "./a", "a/", "a//b", "", "a/..", "a/."}) {
-    EXPECT_EQ(fault_of({folder("a"), file(path)}), "the path '" + path + "' is none within a tree");
+    EXPECT_EQ(fault_of({folder_entry("a"), file_entry(path)}),
+              "the path '" + path + "' is none within a tree");
   }
 }
 
@@ -92,16 +93,17 @@ TEST(Manifest, IsRefusedWhereItHasMoreEntriesThanATreeMayHave) {
 }
 
 TEST(Manifest, IsRefusedWhereEntriesAreDoubledOrOutOfOrder) {
-  EXPECT_EQ(fault_of({file("a"), file("a")}), "the path 'a' is out of order");
-  EXPECT_EQ(fault_of({file("b"), file("a")}), "the path 'a' is out of order");
-  EXPECT_EQ(fault_of({folder("a"), file("a/b"), file("a-b")}), "the path 'a-b' is out of order");
-  EXPECT_EQ(fault_of({file("\xff"), file("a")}), "the path 'a' is out of order");
+  EXPECT_EQ(fault_of({file_entry("a"), file_entry("a")}), "the path 'a' is out of order");
+  EXPECT_EQ(fault_of({file_entry("b"), file_entry("a")}), "the path 'a' is out of order");
+  EXPECT_EQ(fault_of({folder_entry("a"), file_entry("a/b"), file_entry("a-b")}),
+            "the path 'a-b' is out of order");
+  EXPECT_EQ(fault_of({file_entry("\xff"), file_entry("a")}), "the path 'a' is out of order");
 }
 
 TEST(Manifest, IsRefusedWhereSomethingLiesBelowWhatIsNoFolder) {
-  EXPECT_EQ(fault_of({file("a"), file("a/b")}), "'a/b' lies in no folder of the tree");
-  EXPECT_EQ(fault_of({link("a", "b"), file("a/b")}), "'a/b' lies in no folder of the tree");
-  EXPECT_EQ(fault_of({file("a/b")}), "'a/b' lies in no folder of the tree");
+  EXPECT_EQ(fault_of({file_entry("a"), file_entry("a/b")}), "'a/b' lies in no folder of the tree");
+  EXPECT_EQ(fault_of({link("a", "b"), file_entry("a/b")}), "'a/b' lies in no folder of the tree");
+  EXPECT_EQ(fault_of({file_entry("a/b")}), "'a/b' lies in no folder of the tree");
 }
 
 TEST(Manifest, IsRefusedWhereALinkLeadsOut) {
@@ -110,10 +112,10 @@ TEST(Manifest, IsRefusedWhereALinkLeadsOut) {
 }
 
 TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
-  Entry entry = file("a", 5);
+  Entry entry = file_entry("a", 5);
   entry.chunks.clear();
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
-  entry = file("a", 5);
+  entry = file_entry("a", 5);
   entry.bytes = 0;
   EXPECT_EQ(fault_of({entry}), "more stands behind the entry 'a'");
   entry.bytes = int64_t{kChunkBytes} + 1;
@@ -122,7 +124,7 @@ TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry.bytes = -1;
   EXPECT_EQ(fault_of({entry}), "the size of 'a' is no number");
-  entry = file("a", 5);
+  entry = file_entry("a", 5);
   entry.chunks[0][0] = 'G';
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
 }
@@ -142,7 +144,7 @@ TEST(Manifest, IsRefusedWhereItsTextIsNotTheOneThatIsWritten) {
 }
 
 TEST(Manifest, IsAFaultWhereverALineIsCut) {
-  const std::string whole = encode({{folder("d"), file("d/f", 1), link("l", "d")}});
+  const std::string whole = encode({{folder_entry("d"), file_entry("d/f", 1), link("l", "d")}});
   std::vector<size_t> accepted;
   for (size_t length = 0; length < whole.size(); ++length) {
     if (decode_manifest(whole.substr(0, length))) accepted.push_back(length);
@@ -152,9 +154,9 @@ TEST(Manifest, IsAFaultWhereverALineIsCut) {
 }
 
 TEST(Manifest, OfTwoHundredThousandEntriesIsReadBack) {
-  Manifest tree{{folder("data")}};
+  Manifest tree{{folder_entry("data")}};
   for (int i = 100'001; i < 300'000; ++i) {
-    tree.entries.push_back(file("data/" + std::to_string(i), 12));
+    tree.entries.push_back(file_entry("data/" + std::to_string(i), 12));
   }
 
   const auto decoded = decode_manifest(encode(tree));

@@ -65,7 +65,7 @@ std::string limit_for(int64_t bytes) {
   return std::to_string(bytes / kGibi + (bytes % kGibi != 0 ? 1 : 0)) + "G";
 }
 
-void append(std::string& text, const std::string& separator, const std::string& more) {
+void append_part(std::string& text, const std::string& separator, const std::string& more) {
   if (!text.empty()) text += separator;
   text += more;
 }
@@ -82,15 +82,15 @@ std::optional<Error> refusal_of(const std::filesystem::path& folder, const Walk&
   std::vector<Fault> faults = walk.faults.to_vector();
   const std::string at_least = walk.whole ? "" : "at least ";
   if (too_large) {
-    append(what, "; ",
-           "it has " + at_least + size_text(walk.all.bytes) + ", and at most " +
-               size_text(options.most_bytes) + " is sent");
+    append_part(what, "; ",
+                "it has " + at_least + size_text(walk.all.bytes) + ", and at most " +
+                    size_text(options.most_bytes) + " is sent");
   }
   if (too_many) {
-    append(what, "; ",
-           "it has " + at_least + count_text(walk.all.entries, "entry", "entries") +
-               ", and at most " + count_text(options.most_entries, "entry", "entries") +
-               " are sent");
+    append_part(what, "; ",
+                "it has " + at_least + count_text(walk.all.entries, "entry", "entries") +
+                    ", and at most " + count_text(options.most_entries, "entry", "entries") +
+                    " are sent");
   }
   if (too_large || too_many) {
     const auto parts = largest(walk, too_large ? bytes_in : entries_in);
@@ -101,10 +101,10 @@ std::optional<Error> refusal_of(const std::filesystem::path& folder, const Walk&
     advice += ", or raise the limit: MUSTER_WORKSPACE_LIMIT=" + limit_for(walk.all.bytes);
   }
   if (!walk.faults.empty()) {
-    append(what, "; ", "there is something in it that cannot be sent");
-    append(advice, "; ",
-           "make links relative and within the folder, and leave out by .gitignore or "
-           "--ignoreFiles what no file, folder or such link is");
+    append_part(what, "; ", "there is something in it that cannot be sent");
+    append_part(advice, "; ",
+                "make links relative and within the folder, and leave out by .gitignore or "
+                "--ignoreFiles what no file, folder or such link is");
   }
   return Error{.code = ErrorCode::kInvalid,
                .what = "the workspace " + shown(folder.native()) + " is not sent: " + what,

@@ -54,14 +54,10 @@ bool names_transport(std::string_view text) {
   });
 }
 
-Error invalid(std::string what, std::string advice) {
-  return {.code = ErrorCode::kInvalid, .what = std::move(what), .advice = std::move(advice)};
-}
-
 Error password_within() {
-  return invalid("a password stands in the URL of the workspace, where others can read it",
-                 "change it if they may have, and give the URL without it, with "
-                 "--workspaceUsername and --workspacePassword beside it");
+  return invalid_source("a password stands in the URL of the workspace, where others can read it",
+                        "change it if they may have, and give the URL without it, with "
+                        "--workspaceUsername and --workspacePassword beside it");
 }
 
 struct Parts {
@@ -108,12 +104,13 @@ std::string_view without_slashes(std::string_view path) {
 Result<void> check_scheme(const Parts& parts, const std::string& shown) {
   constexpr std::array<std::string_view, 5> kFetched{"https", "http", "ssh", "git", "file"};
   if (parts.scheme == "s3") {
-    return invalid("a workspace is not fetched from S3 ('" + shown + "')",
-                   "copy it to a folder (aws s3 cp --recursive) and give that");
+    return invalid_source("a workspace is not fetched from S3 ('" + shown + "')",
+                          "copy it to a folder (aws s3 cp --recursive) and give that");
   }
   if (std::find(kFetched.begin(), kFetched.end(), parts.scheme) == kFetched.end()) {
-    return invalid("a workspace is not fetched by '" + parts.scheme + "' ('" + shown + "')",
-                   "give a folder, an archive, or the https:// or ssh:// URL of a repository");
+    return invalid_source(
+        "a workspace is not fetched by '" + parts.scheme + "' ('" + shown + "')",
+        "give a folder, an archive, or the https:// or ssh:// URL of a repository");
   }
   return {};
 }
@@ -124,11 +121,11 @@ Result<void> check_web_address(const Parts& parts, const std::string& shown) {
   if (parts.git_plus || path.ends_with(".git")) return {};
   for (const std::string_view archive : {".zip", ".tar", ".tar.gz", ".tgz"}) {
     if (!path.ends_with(archive)) continue;
-    return invalid("an archive is not fetched from the web ('" + shown + "')",
-                   "download it, and give the file");
+    return invalid_source("an archive is not fetched from the web ('" + shown + "')",
+                          "download it, and give the file");
   }
-  return invalid("'" + shown + "' does not say that it is a repository",
-                 "the URL of a repository ends in .git; if this is one, write git+" + shown);
+  return invalid_source("'" + shown + "' does not say that it is a repository",
+                        "the URL of a repository ends in .git; if this is one, write git+" + shown);
 }
 
 Result<RepositoryUrl> parse_scp_like(std::string_view text) {
@@ -136,19 +133,23 @@ Result<RepositoryUrl> parse_scp_like(std::string_view text) {
   const size_t colon = text.find(':', at);
   const std::string_view host = text.substr(at + 1, colon - at - 1);
   if (!is_host(host) || text.size() == colon + 1 || text[colon + 1] == '-') {
-    return invalid("'" + std::string(text) + "' is not the address of a repository",
-                   "it looks like git@HOST:PATH");
+    return invalid_source("'" + std::string(text) + "' is not the address of a repository",
+                          "it looks like git@HOST:PATH");
   }
   return RepositoryUrl{.url = std::string(text), .over_ssh = true};
 }
 
 Result<RepositoryUrl> parse_file_url(const Parts& parts, const std::string& shown) {
   if (parts.host.empty() && parts.path.size() > 1) return RepositoryUrl{.url = shown};
-  return invalid("'" + shown + "' names no repository of this machine",
-                 "it looks like file:///PATH");
+  return invalid_source("'" + shown + "' names no repository of this machine",
+                        "it looks like file:///PATH");
 }
 
 }  // namespace
+
+Error invalid_source(std::string what, std::string advice) {
+  return {.code = ErrorCode::kInvalid, .what = std::move(what), .advice = std::move(advice)};
+}
 
 bool is_address(std::string_view text) {
   if (text.starts_with('/') || text.starts_with('.')) return false;
@@ -167,17 +168,18 @@ Result<RepositoryUrl> parse_repository_url(std::string_view text) {
     return password_within();
   }
   if (names_transport(text)) {
-    return invalid("git would run a program for '" + std::string(text.substr(0, text.find("::"))) +
-                       "::', which is not done for a workspace",
-                   "give the https:// or ssh:// URL of a repository");
+    return invalid_source("git would run a program for '" +
+                              std::string(text.substr(0, text.find("::"))) +
+                              "::', which is not done for a workspace",
+                          "give the https:// or ssh:// URL of a repository");
   }
   if (std::any_of(text.begin(), text.end(), is_control)) {
-    return invalid("the URL of the workspace has blanks or line breaks in it",
-                   "write blanks as %20");
+    return invalid_source("the URL of the workspace has blanks or line breaks in it",
+                          "write blanks as %20");
   }
   if (text.starts_with('-')) {
-    return invalid("'" + std::string(text) + "' is an option, not a workspace",
-                   "give a folder, a .zip, or the URL of a repository");
+    return invalid_source("'" + std::string(text) + "' is an option, not a workspace",
+                          "give a folder, a .zip, or the URL of a repository");
   }
   if (!has_scheme) return parse_scp_like(text);
 
@@ -188,7 +190,7 @@ Result<RepositoryUrl> parse_repository_url(std::string_view text) {
   MUSTER_CHECK(check_scheme(parts, shown));
   if (parts.scheme == "file") return parse_file_url(parts, shown);
   if (!is_host(parts.host) || parts.user.starts_with('-')) {
-    return invalid("'" + shown + "' names no host", "it looks like https://HOST/PATH.git");
+    return invalid_source("'" + shown + "' names no host", "it looks like https://HOST/PATH.git");
   }
   if (!is_web) return RepositoryUrl{.url = shown, .over_ssh = parts.scheme == "ssh"};
   MUSTER_CHECK(check_web_address(parts, shown));
@@ -206,8 +208,8 @@ Result<void> check_ref(std::string_view ref) {
                       ref.find("@{") == std::string_view::npos &&
                       std::none_of(ref.begin(), ref.end(), cannot_be_in);
   if (is_one) return {};
-  return invalid("'" + std::string(ref) + "' is not a branch, a tag or a commit",
-                 "see which there are: git ls-remote URL");
+  return invalid_source("'" + std::string(ref) + "' is not a branch, a tag or a commit",
+                        "see which there are: git ls-remote URL");
 }
 
 bool may_be_commit(std::string_view ref) {

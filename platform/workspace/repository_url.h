@@ -22,6 +22,9 @@ struct RepositoryUrl {
   bool operator==(const RepositoryUrl&) const = default;
 };
 
+/// kInvalid, about where files are to come from.
+base::Error invalid_source(std::string what, std::string advice);
+
 /// Whether it is meant as an address rather than as a path: "scheme://...", "user@host:path", or
 /// "transport::address" of a program of git's.
 bool is_address(std::string_view text);

@@ -14,9 +14,11 @@
 #include "base/unique_fd.h"
 
 namespace muster::workspace {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
+
 using base::ErrorCode;
 using Texts = std::vector<std::string>;
 

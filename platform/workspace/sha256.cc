@@ -12,10 +12,6 @@ namespace muster::workspace {
 
 namespace {
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-
 // Fails only where memory or the library itself does: a wrong sum would be worse than an end.
 void check(bool done) {
   if (!done) std::abort();
@@ -24,6 +20,9 @@ void check(bool done) {
 }  // namespace
 
 struct Sha256::State {
+  struct FreeContext {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
   std::unique_ptr<EVP_MD_CTX, FreeContext> context{EVP_MD_CTX_new()};
 };
 

@@ -16,16 +16,16 @@ namespace {
 
 constexpr mode_t kPermissions = 07777;
 
-mode_t kind_of(const ArchiveEntry& entry) {
+mode_t entry_type(const ArchiveEntry& entry) {
   if (!entry.link.empty()) return AE_IFLNK;
   return entry.is_folder ? AE_IFDIR : AE_IFREG;
 }
 
 void write_entry(archive* tar, const ArchiveEntry& entry) {
   const EntryHandle made(::archive_entry_new());
-  const bool is_file = kind_of(entry) == AE_IFREG;
+  const bool is_file = entry_type(entry) == AE_IFREG;
   ::archive_entry_copy_pathname(made.get(), entry.path.c_str());
-  ::archive_entry_set_filetype(made.get(), kind_of(entry));
+  ::archive_entry_set_filetype(made.get(), entry_type(entry));
   ::archive_entry_set_perm(made.get(), entry.mode & kPermissions);
   ::archive_entry_set_uid(made.get(), entry.uid);
   ::archive_entry_set_gid(made.get(), entry.gid);

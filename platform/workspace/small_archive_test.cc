@@ -16,22 +16,23 @@ namespace {
 using base::ErrorCode;
 using Entries = std::vector<ArchiveEntry>;
 
-ArchiveEntry file(std::string path, std::string content, mode_t mode = 0600) {
+ArchiveEntry archive_file(std::string path, std::string content, mode_t mode = 0600) {
   return {.path = std::move(path), .content = std::move(content), .mode = mode, .link = {}};
 }
 
-ArchiveEntry folder(std::string path, mode_t mode) {
+ArchiveEntry archive_folder(std::string path, mode_t mode) {
   return {.path = std::move(path), .content = {}, .mode = mode, .is_folder = true, .link = {}};
 }
 
 TEST(SmallArchive, WhatGoesInComesOut) {
-  ArchiveEntry owned = file("muster/task/plan", std::string("a\0b\xff", 4), 0640);
+  ArchiveEntry owned = archive_file("muster/task/plan", std::string("a\0b\xff", 4), 0640);
   owned.uid = 1000;
   owned.gid = 200'000;
-  ArchiveEntry link = file("etc/ssh/ssh_config", "", 0777);
+  ArchiveEntry link = archive_file("etc/ssh/ssh_config", "", 0777);
   link.link = "/generated/ssh_config";
-  const Entries entries{folder("muster", 0755), folder("muster/task", 0700), owned, link,
-                        file("empty", ""),      file("bin/set", "x", 04755)};
+  const Entries entries{
+      archive_folder("muster", 0755), archive_folder("muster/task", 0700), owned, link,
+      archive_file("empty", ""),      archive_file("bin/set", "x", 04755)};
 
   const auto read = read_archive(make_archive(entries), 100);
 
@@ -40,8 +41,8 @@ TEST(SmallArchive, WhatGoesInComesOut) {
 }
 
 TEST(SmallArchive, NamesMayBeLongAndAnyBytes) {
-  const Entries entries{file(std::string(300, 'd') + "/" + std::string(200, 'f'), "long"),
-                        file("caf\xc3\xa9", "utf-8"), file("caf\xe9", "latin-1")};
+  const Entries entries{archive_file(std::string(300, 'd') + "/" + std::string(200, 'f'), "long"),
+                        archive_file("caf\xc3\xa9", "utf-8"), archive_file("caf\xe9", "latin-1")};
 
   const auto read = read_archive(make_archive(entries), 100);
 
@@ -53,7 +54,7 @@ TEST(SmallArchive, ALargeFileIsWhole) {
   std::string content(3 << 20, '\0');
   for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 + (i >> 9U));
 
-  const auto read = read_archive(make_archive({file("large", content)}), content.size());
+  const auto read = read_archive(make_archive({archive_file("large", content)}), content.size());
 
   ASSERT_TRUE(read) << read.error().to_string();
   ASSERT_EQ(read->size(), 1U);
@@ -61,8 +62,8 @@ TEST(SmallArchive, ALargeFileIsWhole) {
 }
 
 TEST(SmallArchive, PathsThatEnginesWriteWithDotsAndSlashesComeOutPlain) {
-  const auto read =
-      read_archive(make_archive({folder("./etc/", 0755), file("./etc/passwd", "p")}), 100);
+  const auto read = read_archive(
+      make_archive({archive_folder("./etc/", 0755), archive_file("./etc/passwd", "p")}), 100);
 
   ASSERT_TRUE(read) << read.error().to_string();
   ASSERT_EQ(read->size(), 2U);
@@ -71,7 +72,7 @@ TEST(SmallArchive, PathsThatEnginesWriteWithDotsAndSlashesComeOutPlain) {
 }
 
 TEST(SmallArchive, TheSameEntriesMakeTheSameBytes) {
-  const Entries entries{folder("a", 0700), file("a/b", "c")};
+  const Entries entries{archive_folder("a", 0700), archive_file("a/b", "c")};
   EXPECT_EQ(make_archive(entries), make_archive(entries));
 }
 
@@ -82,7 +83,7 @@ TEST(SmallArchive, NoEntriesMakeAnArchiveOfNone) {
 }
 
 TEST(SmallArchive, MoreContentThanIsAllowedIsRefused) {
-  const std::string tar = make_archive({file("a", "12345"), file("b", "67890")});
+  const std::string tar = make_archive({archive_file("a", "12345"), archive_file("b", "67890")});
 
   EXPECT_TRUE(read_archive(tar, 10));
   const auto read = read_archive(tar, 9);
@@ -98,7 +99,7 @@ TEST(SmallArchive, WhatIsNoArchiveIsSaidToBeNone) {
 }
 
 TEST(SmallArchive, AnArchiveThatBreaksOffIsNotTakenForAWholeOne) {
-  const std::string tar = make_archive({file("a", std::string(5000, 'a'))});
+  const std::string tar = make_archive({archive_file("a", std::string(5000, 'a'))});
 
   const auto read = read_archive(std::string_view(tar).substr(0, 3000), 10'000);
 

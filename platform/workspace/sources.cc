@@ -14,13 +14,9 @@ namespace muster::workspace {
 using base::Error;
 using base::ErrorCode;
 
-namespace {
-
 namespace fs = std::filesystem;
 
-Error invalid(std::string what, std::string advice) {
-  return {.code = ErrorCode::kInvalid, .what = std::move(what), .advice = std::move(advice)};
-}
+namespace {
 
 bool has_archive_name(const std::string& where) {
   constexpr std::array<std::string_view, 4> kEndings{".zip", ".tar", ".tar.gz", ".tgz"};
@@ -39,13 +35,14 @@ Result<SourceKind> kind_of_path(const Source& source, const fs::path& path) {
   const bool is_folder = fs::is_directory(path, ignored);
   const bool is_archive = !is_folder && has_archive_name(source.where);
   if (!is_archive && fs::is_regular_file(path, ignored)) {
-    return invalid("'" + source.where + "' is neither a folder nor an archive",
-                   "give the folder that it is in, or a .zip, .tar or .tar.gz");
+    return invalid_source("'" + source.where + "' is neither a folder nor an archive",
+                          "give the folder that it is in, or a .zip, .tar or .tar.gz");
   }
   if (!source.ref.empty()) {
-    return invalid("'" + source.where + "' is not a repository: it has no '" + source.ref + "'",
-                   "leave --workspaceRef out, or give file://" + path.string() +
-                       " where that is a git repository");
+    return invalid_source(
+        "'" + source.where + "' is not a repository: it has no '" + source.ref + "'",
+        "leave --workspaceRef out, or give file://" + path.string() +
+            " where that is a git repository");
   }
   return is_archive ? SourceKind::kArchive : SourceKind::kFolder;
 }
@@ -78,13 +75,15 @@ Result<Fetched> fetch_archive(const Source& source, const fs::path& path, int64_
 
 Result<SourceKind> kind_of(const Source& source, const fs::path& current_folder) {
   if (source.where.empty()) {
-    return invalid("the workspace is empty", "give a folder, a .zip, or the URL of a repository");
+    return invalid_source("the workspace is empty",
+                          "give a folder, a .zip, or the URL of a repository");
   }
   if (source.where.starts_with('-')) {
-    return invalid("'" + source.where + "' is an option, not a workspace",
-                   "give a folder, a .zip, or the URL of a repository; a folder of that name is "
-                   "written ./" +
-                       source.where);
+    return invalid_source(
+        "'" + source.where + "' is an option, not a workspace",
+        "give a folder, a .zip, or the URL of a repository; a folder of that name is "
+        "written ./" +
+            source.where);
   }
   std::error_code ignored;
   const fs::path path = current_folder / source.where;
@@ -104,7 +103,7 @@ Result<Fetched> fetch(const Source& source, const fs::path& current_folder, int6
     case SourceKind::kRepository:
       return fetch_repository(source, on_progress);
   }
-  return invalid("no such kind of workspace", "");
+  return invalid_source("no such kind of workspace", "");
 }
 
 }  // namespace muster::workspace

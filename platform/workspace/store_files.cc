@@ -23,7 +23,7 @@ using base::UniqueFd;
 
 namespace {
 
-constexpr std::string_view kHeading = "muster-kept 1";
+constexpr std::string_view kKeptHeading = "muster-kept 1";
 constexpr size_t kMostRecordBytes = 1 << 20;
 
 /// A DNS label, as names of projects are.
@@ -90,7 +90,7 @@ Result<ProjectFiles> ProjectFiles::of(const fs::path& store, const std::string& 
 }
 
 std::string encode_record(const TreeRecord& record) {
-  std::string text(kHeading);
+  std::string text(kKeptHeading);
   text += "\n" + std::to_string(record.info.bytes) + " " + std::to_string(record.info.files) + "\n";
   for (const ChunkId& chunk : record.manifest_chunks) text += chunk + "\n";
   return text;
@@ -107,7 +107,7 @@ Result<TreeRecord> read_record(const ProjectFiles& files, const std::string& id)
   }
   if (!text) return std::move(text).error();
   const std::vector<std::string> lines = base::split(*text, '\n');
-  if (lines.size() < 3 || lines[0] != kHeading) return damaged_record(file);
+  if (lines.size() < 3 || lines[0] != kKeptHeading) return damaged_record(file);
   const std::vector<std::string> sums = base::split(lines[1], ' ');
   TreeRecord record{.info = {.id = id}, .manifest_chunks = {lines.begin() + 2, lines.end()}};
   const auto bytes = base::number_of<int64_t>(sums.empty() ? "" : sums[0]);

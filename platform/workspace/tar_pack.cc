@@ -24,9 +24,15 @@ using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
 
+/// A part of a file that is no hole.
+struct DataExtent {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
 namespace {
 
-constexpr size_t kPiece = 64 << 10;
+constexpr size_t kTarPiece = 64 << 10;
 /// Of a file with more holes than this, the rest is taken for data.
 constexpr size_t kMostExtents = 4096;
 /// A fifo must not make one wait, a terminal not become one's own, a link not lead elsewhere.
@@ -47,14 +53,9 @@ Error cannot_read(const std::string& path, int number) {
   return base::system_error(shown(path) + " cannot be read", number);
 }
 
-struct Extent {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
 /// Where a file of `size` bytes has data.
-std::vector<Extent> extents_of(int fd, int64_t size) {
-  std::vector<Extent> extents;
+std::vector<DataExtent> extents_of(int fd, int64_t size) {
+  std::vector<DataExtent> extents;
   int64_t at = 0;
   while (at < size && extents.size() < kMostExtents) {
     const off_t begin = ::lseek(fd, at, SEEK_DATA);
@@ -140,7 +141,7 @@ class TarPacker::Packing {
 
   Result<std::string_view> next() {
     if (std::exchange(handed_over_, true)) out_.clear();  // open() has begun
-    while (out_.size() < kPiece && !done_) MUSTER_CHECK(step());
+    while (out_.size() < kTarPiece && !done_) MUSTER_CHECK(step());
     return std::string_view(out_);
   }
 
@@ -161,7 +162,7 @@ class TarPacker::Packing {
   struct File {
     UniqueFd fd;
     std::string place;
-    std::vector<Extent> extents;  ///< those not yet copied
+    std::vector<DataExtent> extents;  ///< those not yet copied
     int64_t at = 0;
     int64_t size = 0;
     bool ended = false;  ///< before its time
@@ -237,7 +238,7 @@ class TarPacker::Packing {
     }
     File file{.fd = std::move(fd), .place = place, .size = status.st_size};
     file.extents = has_holes(status) ? extents_of(file.fd.get(), file.size)
-                                     : std::vector<Extent>{{0, file.size}};
+                                     : std::vector<DataExtent>{{0, file.size}};
     if (has_holes(status)) add_holes(entry, file.extents);
     MUSTER_CHECK(write(entry));
     std::reverse(file.extents.begin(), file.extents.end());
@@ -262,8 +263,8 @@ class TarPacker::Packing {
     return is_new ? nullptr : &found->second;
   }
 
-  static void add_holes(const EntryHandle& entry, const std::vector<Extent>& extents) {
-    for (const Extent& extent : extents) {
+  static void add_holes(const EntryHandle& entry, const std::vector<DataExtent>& extents) {
+    for (const DataExtent& extent : extents) {
       ::archive_entry_sparse_add_entry(entry.get(), extent.begin, extent.end - extent.begin);
     }
     if (extents.empty()) ::archive_entry_sparse_add_entry(entry.get(), 0, 0);
@@ -290,14 +291,14 @@ class TarPacker::Packing {
     while (!file_.extents.empty() && file_.extents.back().end <= file_.at) file_.extents.pop_back();
     if (file_.at == file_.size) return end_file();
     // Of a hole the library wants the zeros as well, and leaves them out.
-    static constexpr std::array<char, kPiece> kZeros{};
+    static constexpr std::array<char, kTarPiece> kZeros{};
     const int64_t data = file_.extents.empty() ? file_.size : file_.extents.back().begin;
     if (file_.ended || file_.at < data) {
       const int64_t end = file_.ended ? file_.size : data;
-      return write(kZeros.data(), std::min<int64_t>(kPiece, end - file_.at));
+      return write(kZeros.data(), std::min<int64_t>(kTarPiece, end - file_.at));
     }
-    std::array<char, kPiece> buffer;
-    const int64_t wanted = std::min<int64_t>(kPiece, file_.extents.back().end - file_.at);
+    std::array<char, kTarPiece> buffer;
+    const int64_t wanted = std::min<int64_t>(kTarPiece, file_.extents.back().end - file_.at);
     const ssize_t count =
         ::pread(file_.fd.get(), buffer.data(), static_cast<size_t>(wanted), file_.at);
     if (count < 0 && errno == EINTR) return {};

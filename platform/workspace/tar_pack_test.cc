@@ -14,12 +14,13 @@
 #include "workspace/test_tar.h"
 
 namespace muster::workspace {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
+
 using base::ErrorCode;
 using base::TestFolder;
-using Lines = std::vector<std::string>;
 
 /// What a round trip of `path` makes of it, at folder / "copy".
 Unpacked round_trip(const fs::path& path, const fs::path& to) {

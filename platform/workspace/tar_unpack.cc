@@ -29,22 +29,6 @@ namespace {
 
 constexpr mode_t kKeptModes = 0777;
 
-/// "./a//b/" is "a/b", "./" is "". Nothing for a name that leads elsewhere.
-std::optional<std::string> place_of(std::string_view name) {
-  if (name.starts_with('/')) return std::nullopt;
-  std::string place;
-  while (!name.empty()) {
-    const size_t end = std::min(name.find('/'), name.size());
-    const std::string_view part = name.substr(0, end);
-    name.remove_prefix(std::min(end + 1, name.size()));
-    if (part.empty() || part == ".") continue;
-    if (part == "..") return std::nullopt;
-    if (!place.empty()) place += '/';
-    place += part;
-  }
-  return place;
-}
-
 bool is_below(std::string_view place, std::string_view folder) {
   return place.size() > folder.size() && place.starts_with(folder) && place[folder.size()] == '/';
 }
@@ -60,16 +44,16 @@ Error no_room(const std::string& path, int number) {
   return error;
 }
 
-class Unpacking {
+class TarUnpacking {
  public:
-  Unpacking(const ReadTar& read, const UnpackWish& wish, const UnpackHandlers& handlers)
+  TarUnpacking(const ReadTar& read, const UnpackWish& wish, const UnpackHandlers& handlers)
       : read_(read), wish_(wish), handlers_(handlers) {}
 
   Result<CopyTotals> run() {
     ::archive_read_support_format_tar(tar_.get());
     ::archive_read_support_format_empty(tar_.get());
     const auto fetch = [](archive*, void* self, const void** bytes) {
-      return static_cast<Unpacking*>(self)->fetch(bytes);
+      return static_cast<TarUnpacking*>(self)->fetch(bytes);
     };
     if (::archive_read_open(tar_.get(), this, nullptr, fetch, nullptr) != ARCHIVE_OK) {
       return broken();
@@ -127,7 +111,7 @@ class Unpacking {
 
   Result<void> take(archive_entry* entry) {
     const char* const name = ::archive_entry_pathname(entry);
-    const auto named = name == nullptr ? std::nullopt : place_of(name);
+    const auto named = name == nullptr ? std::nullopt : place_beneath(name);
     if (!named) return leads_elsewhere(name == nullptr ? "" : name);
     if (!beneath_) MUSTER_CHECK(begin(*named, entry));
     const auto place = within_root(*named);
@@ -247,7 +231,7 @@ class Unpacking {
   }
 
   Result<void> add_hard_link(const std::string& place, const char* target) {
-    const auto named = place_of(target);
+    const auto named = place_beneath(target);
     const auto other = named ? within_root(*named) : std::nullopt;
     if (!other) return leads_elsewhere(target);
     const int found = beneath_->parent_of(*other);
@@ -368,7 +352,7 @@ class Unpacking {
 
 Result<CopyTotals> unpack_tar(const ReadTar& read, const UnpackWish& wish,
                               const UnpackHandlers& handlers) {
-  return Unpacking(read, wish, handlers).run();
+  return TarUnpacking(read, wish, handlers).run();
 }
 
 }  // namespace muster::workspace

@@ -9,13 +9,14 @@
 #include "workspace/test_tar.h"
 
 namespace muster::workspace {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
+
 using base::Error;
 using base::ErrorCode;
 using base::TestFolder;
-using Lines = std::vector<std::string>;
 
 std::string file_tar() {
   return TarOf().file("name", "new").bytes();

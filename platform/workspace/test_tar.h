@@ -19,6 +19,9 @@
 
 namespace muster::workspace {
 
+/// As tree_of() writes them.
+using Lines = std::vector<std::string>;
+
 inline void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
@@ -121,8 +124,8 @@ inline Packed pack(const std::filesystem::path& path) {
 }
 
 /// "a/ 755", "a/f 644 'text'", "a/l -> target", in order.
-inline std::vector<std::string> tree_of(const std::filesystem::path& folder) {
-  std::vector<std::string> lines;
+inline Lines tree_of(const std::filesystem::path& folder) {
+  Lines lines;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().lexically_relative(folder);
     struct stat status{};

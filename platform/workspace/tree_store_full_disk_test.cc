@@ -16,9 +16,10 @@
 #include "workspace/tree_store.h"
 
 namespace muster::workspace {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 bool make_small_disk(const fs::path& at) {
   const uid_t user = ::geteuid();

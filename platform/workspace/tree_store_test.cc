@@ -13,9 +13,11 @@
 #include "workspace/scan.h"
 
 namespace muster::workspace {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
+
 using base::ErrorCode;
 using namespace std::string_literals;
 

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -51,11 +50,6 @@ constexpr int64_t kMostRuleBytes = 1 << 20;
 constexpr size_t kPatience = 5;
 /// Where the sum stops, for it must not overflow: a sparse file says of itself what it likes.
 constexpr int64_t kMostSum = int64_t{1} << 59;
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 
 std::string reason(int number) {
   std::array<char, 128> buffer{};

@@ -18,7 +18,7 @@ struct FreeX509 {
 };
 using X509Ptr = std::unique_ptr<X509, FreeX509>;
 
-X509Ptr read(const std::string& pem) {
+X509Ptr read_certificate(const std::string& pem) {
   BIO* const bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
   X509Ptr certificate(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr));
   BIO_free(bio);
@@ -27,8 +27,8 @@ X509Ptr read(const std::string& pem) {
 
 // OpenSSL's verdict, as TLS asks for it: X509_V_OK or the reason against it.
 int verdict(const std::string& authority, const std::string& certificate, int purpose) {
-  const X509Ptr anchor = read(authority);
-  const X509Ptr leaf = read(certificate);
+  const X509Ptr anchor = read_certificate(authority);
+  const X509Ptr leaf = read_certificate(certificate);
   X509_STORE* const store = X509_STORE_new();
   X509_STORE_add_cert(store, anchor.get());
   X509_STORE_CTX* const context = X509_STORE_CTX_new();

@@ -19,7 +19,7 @@ Bytes message(std::size_t bytes) {
 }
 
 // What the reader makes of a message that comes in pieces; nothing where it refuses it.
-std::optional<Bytes> read(const Bytes& message, std::size_t piece) {
+std::optional<Bytes> read_in_pieces(const Bytes& message, std::size_t piece) {
   ChunkReader reader;
   Bytes data;
   for (std::size_t at = 0; at < message.size(); at += piece) {
@@ -38,7 +38,7 @@ TEST(Chunk, IsReadAsItWasWrittenHoweverItIsCut) {
     const Bytes whole = message(bytes);
     for (const std::size_t piece :
          {std::size_t{1}, std::size_t{3}, std::size_t{4'096}, whole.size()}) {
-      const auto data = read(whole, piece);
+      const auto data = read_in_pieces(whole, piece);
       ASSERT_TRUE(data) << bytes << " bytes in pieces of " << piece;
       EXPECT_EQ(data->size(), bytes);
       EXPECT_TRUE(std::equal(data->rbegin(), data->rend(), whole.rbegin()));
@@ -55,8 +55,8 @@ TEST(Chunk, RefusesWhatIsNone) {
                            message(kChunkBytes + 1), Bytes{std::byte{0x12}},
                            Bytes{std::byte{0x12}, std::byte{0x80}, std::byte{0x80}, std::byte{0x80},
                                  std::byte{0x80}, std::byte{0}}}) {
-    EXPECT_FALSE(read(odd, 1)) << odd.size() << " bytes";
-    EXPECT_FALSE(read(odd, odd.size() + 1)) << odd.size() << " bytes";
+    EXPECT_FALSE(read_in_pieces(odd, 1)) << odd.size() << " bytes";
+    EXPECT_FALSE(read_in_pieces(odd, odd.size() + 1)) << odd.size() << " bytes";
   }
 }
 

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "lines.h"
+
 namespace muster::training {
 
 using collective::Error;
@@ -123,22 +125,6 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + '\n';
-  return text;
-}
-
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  return lines;
-}
-
 Result<CheckpointContent> parse(const std::string& path, const std::string& file) {
   if (!file.starts_with(kMagic)) return refused(path, "is no checkpoint of Muster");
   if (file.size() < kHeadBytes) {
@@ -164,7 +150,7 @@ Result<CheckpointContent> parse(const std::string& path, const std::string& file
   if (whole.substr(kDigestAt, kDigestBytes) != std::string_view(digest.data(), digest.size())) {
     return refused(path, "is damaged: its checksum is another");
   }
-  return CheckpointContent{split(text), std::string(content)};
+  return CheckpointContent{split_lines(text), std::string(content)};
 }
 
 }  // namespace
@@ -175,7 +161,7 @@ std::string checkpoint_path(const std::string& folder) {
 
 Status write_checkpoint(const std::string& folder, const CheckpointContent& content) {
   if (Status made = make_folder(folder); !made) return made;
-  const std::string lines = joined(content.lines);
+  const std::string lines = joined_lines(content.lines);
   std::string head(kMagic);
   append(head, kVersion);
   append(head, static_cast<std::uint32_t>(lines.size()));

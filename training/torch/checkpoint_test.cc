@@ -35,14 +35,14 @@ struct ModelImpl : torch::nn::Module {
 };
 TORCH_MODULE(Model);
 
-using MakeOptimizer = std::unique_ptr<torch::optim::Optimizer> (*)(const Model&, double);
+using MakeOptimizerOfModel = std::unique_ptr<torch::optim::Optimizer> (*)(const Model&, double);
 
-std::unique_ptr<torch::optim::Optimizer> momentum(const Model& model, double rate) {
+std::unique_ptr<torch::optim::Optimizer> plain_momentum(const Model& model, double rate) {
   return std::make_unique<torch::optim::SGD>(model->parameters(),
                                              torch::optim::SGDOptions(rate).momentum(0.9));
 }
 
-std::unique_ptr<torch::optim::Optimizer> adam(const Model& model, double rate) {
+std::unique_ptr<torch::optim::Optimizer> amsgrad(const Model& model, double rate) {
   return std::make_unique<torch::optim::Adam>(model->parameters(),
                                               torch::optim::AdamOptions(rate).amsgrad(true));
 }
@@ -70,8 +70,8 @@ bool equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return same;
 }
 
-class State : public ::testing::TestWithParam<MakeOptimizer> {};
-INSTANTIATE_TEST_SUITE_P(Optimizers, State, ::testing::Values(momentum, adam));
+class State : public ::testing::TestWithParam<MakeOptimizerOfModel> {};
+INSTANTIATE_TEST_SUITE_P(Optimizers, State, ::testing::Values(plain_momentum, amsgrad));
 
 // The ranks begin apart, are brought to rank 1's state, and stay together from then on: the
 // moments, the step counts and the learning rate came along.
@@ -138,7 +138,7 @@ TEST(Broadcast, RefusesModelsThatDifferOnAllRanks) {
 TEST(Broadcast, RefusesOptimizersThatDiffer) {
   spawn_sessions(2, [](Session& session) {
     Model model;
-    const auto optimizer = session.rank() == 0 ? momentum(model, 0.1) : adam(model, 0.1);
+    const auto optimizer = session.rank() == 0 ? plain_momentum(model, 0.1) : amsgrad(model, 0.1);
     const Status sent = broadcast_optimizer_state(session, *optimizer);
     ASSERT_FALSE(sent);
     EXPECT_EQ(
@@ -168,7 +168,7 @@ TEST(Checkpoint, IsNothingWhereThereIsNoneAndChangesNothing) {
   spawn_sessions(2, [&](Session& session) {
     Model model;
     const std::vector<Tensor> before = values(model);
-    const auto optimizer = momentum(model, 0.1);
+    const auto optimizer = plain_momentum(model, 0.1);
     const auto found = resume(session, folder.path(), *model, *optimizer);
     ASSERT_TRUE(found);
     EXPECT_FALSE(found->has_value());
@@ -180,11 +180,11 @@ TEST(Checkpoint, OfAnotherModelIsRefusedOnAllRanksWithWhatDiffers) {
   const TestFolder folder;
   spawn_sessions(2, [&](Session& session) {
     Model model;
-    const auto optimizer = momentum(model, 0.1);
+    const auto optimizer = plain_momentum(model, 0.1);
     ASSERT_TRUE(save(session, folder.path(), *model, *optimizer, {}));
     Model other(7);
     const std::vector<Tensor> before = values(other);
-    const auto other_optimizer = adam(other, 0.1);
+    const auto other_optimizer = amsgrad(other, 0.1);
     const auto found = resume(session, folder.path(), *other, *other_optimizer);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, ErrorCode::kMismatch);
@@ -203,7 +203,7 @@ TEST(Checkpoint, ThatIsDamagedIsRefusedOnAllRanks) {
   const TestFolder folder;
   spawn_sessions(2, [&](Session& session) {
     Model model;
-    const auto optimizer = momentum(model, 0.1);
+    const auto optimizer = plain_momentum(model, 0.1);
     ASSERT_TRUE(save(session, folder.path(), *model, *optimizer, {}));
     if (session.rank() == 0) {
       std::fstream file(checkpoint_path(folder.path()), std::ios::in | std::ios::out);
@@ -221,7 +221,7 @@ TEST(Checkpoint, ThatIsDamagedIsRefusedOnAllRanks) {
 TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
   spawn_sessions(2, [](Session& session) {
     Model model;
-    const auto optimizer = momentum(model, 0.1);
+    const auto optimizer = plain_momentum(model, 0.1);
     const Status kept = save(session, "/proc/nowhere", *model, *optimizer, {});
     ASSERT_FALSE(kept);
     EXPECT_EQ(kept.error().code, ErrorCode::kSystem);

@@ -119,7 +119,7 @@ void expect_done(const Status& status) {
   EXPECT_TRUE(status) << status.error().to_string();
 }
 
-struct Case {
+struct BucketCase {
   const char* name;
   MakeOptimizer make;
   std::uint64_t bucket_bytes;
@@ -132,9 +132,9 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Equality, ::testing::Values(1, 2, 3, 4));
 TEST_P(Equality, WithTrainingOnTheConcatenatedBatch) {
   const int ranks = GetParam();
   const Task task(ranks);
-  for (const Case& c :
-       {Case{"one bucket", momentum, 1 << 20, 1}, Case{"adam", adam, 1 << 20, 1},
-        Case{"many buckets", momentum, 200, 6}, Case{"a bucket each", adam, 1, 8}}) {
+  for (const BucketCase& c :
+       {BucketCase{"one bucket", momentum, 1 << 20, 1}, BucketCase{"adam", adam, 1 << 20, 1},
+        BucketCase{"many buckets", momentum, 200, 6}, BucketCase{"a bucket each", adam, 1, 8}}) {
     SCOPED_TRACE(c.name);
     const std::vector<Tensor> expected = alone(task, c.make);
     spawn_sessions(ranks, [&](Session& session) {

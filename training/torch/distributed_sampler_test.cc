@@ -19,7 +19,7 @@ Samples all_of(DistributedSampler& sampler, std::uint64_t batch = 7) {
   return samples;
 }
 
-DistributedSampler made(const SamplerOptions& options) {
+DistributedSampler make_sampler(const SamplerOptions& options) {
   auto sampler = DistributedSampler::create(options);
   EXPECT_TRUE(sampler) << sampler.error().to_string();
   return *std::move(sampler);
@@ -29,7 +29,7 @@ DistributedSampler made(const SamplerOptions& options) {
 std::vector<Samples> shares(SamplerOptions options, std::uint64_t epoch) {
   std::vector<Samples> all;
   for (options.rank = 0; options.rank < options.size; ++options.rank) {
-    DistributedSampler sampler = made(options);
+    DistributedSampler sampler = make_sampler(options);
     sampler.set_epoch(epoch);
     all.push_back(all_of(sampler));
     EXPECT_EQ(all.back().size(), sampler.size());
@@ -90,7 +90,7 @@ TEST(DistributedSampler, OrdersBySeedAndEpochAlone) {
 // Where every order is as likely as any other, each of 4 samples is first in a quarter of them:
 // 10,000 of 40,000, with a standard deviation of 87.
 TEST(DistributedSampler, ShufflesEvenly) {
-  DistributedSampler sampler = made({.samples = 4, .seed = 5});
+  DistributedSampler sampler = make_sampler({.samples = 4, .seed = 5});
   std::vector<int> first(4);
   for (std::uint64_t epoch = 0; epoch < 40'000; ++epoch) {
     sampler.set_epoch(epoch);
@@ -101,11 +101,11 @@ TEST(DistributedSampler, ShufflesEvenly) {
 
 TEST(DistributedSampler, GoesOnFromAPosition) {
   const SamplerOptions options{.samples = 50, .rank = 1, .size = 3, .seed = 2};
-  DistributedSampler whole = made(options);
+  DistributedSampler whole = make_sampler(options);
   whole.set_epoch(4);
   const Samples before = whole.next(6);
   EXPECT_EQ(whole.position(), 6u);
-  DistributedSampler resumed = made(options);
+  DistributedSampler resumed = make_sampler(options);
   resumed.set_epoch(4);
   resumed.seek(6);
   EXPECT_EQ(all_of(resumed), all_of(whole));

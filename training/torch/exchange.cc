@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "lines.h"
+
 namespace muster::training {
 
 using collective::Error;
@@ -16,22 +18,6 @@ namespace {
 
 Status finish(Session& session, const Result<Ticket>& ticket) {
   return ticket ? session.wait(*ticket) : Status(ticket.error());
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + '\n';
-  return text;
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end == std::string::npos ? text.size() : end + 1;
-  }
-  return lines;
 }
 
 std::string quoted_line(const std::vector<std::string>& lines, std::size_t index) {
@@ -82,12 +68,12 @@ Result<std::string> broadcast_bytes(Session& session, std::string_view name, std
 
 Status agree(Session& session, std::string_view name, const std::string& what,
              const std::vector<std::string>& lines) {
-  const Result<std::vector<std::string>> texts = gather(session, name, joined(lines));
+  const Result<std::vector<std::string>> texts = gather(session, name, joined_lines(lines));
   if (!texts) return texts.error();
-  const std::vector<std::string> first = split(texts->front());
+  const std::vector<std::string> first = split_lines(texts->front());
   for (std::size_t rank = 1; rank < texts->size(); ++rank) {
     if ((*texts)[rank] == texts->front()) continue;
-    const std::vector<std::string> other = split((*texts)[rank]);
+    const std::vector<std::string> other = split_lines((*texts)[rank]);
     std::size_t line = 0;
     while (line < first.size() && line < other.size() && first[line] == other[line]) ++line;
     return Error{ErrorCode::kMismatch,

@@ -11,7 +11,7 @@ namespace {
 using collective::Session;
 using torch::Tensor;
 
-struct Case {
+struct BatchCase {
   const char* name;
   std::vector<std::int64_t> batches;  // of each rank
   std::vector<std::int64_t> shape;    // of a sample, channels first
@@ -26,23 +26,24 @@ void set_unlike(const Tensor& weight, const Tensor& bias) {
   bias.detach().copy_(torch::linspace(-1, 2, kChannels, torch::kFloat64));
 }
 
-SyncBatchNorm made(Session& session, const SyncBatchNormOptions& options = {kChannels}) {
+SyncBatchNorm make_norm(Session& session, const SyncBatchNormOptions& options = {kChannels}) {
   SyncBatchNorm norm(session, "norm", options);
   norm->to(torch::kFloat64);
   return norm;
 }
 
-class Concatenated : public ::testing::TestWithParam<Case> {};
+class Concatenated : public ::testing::TestWithParam<BatchCase> {};
 
-INSTANTIATE_TEST_SUITE_P(Batches, Concatenated,
-                         ::testing::Values(Case{"two alike", {4, 4}, {kChannels, 3, 3}},
-                                           Case{"two unlike", {7, 2}, {kChannels, 2, 4}},
-                                           Case{"three, one empty", {3, 0, 2}, {kChannels, 3}},
-                                           Case{"four single values", {1, 1, 1, 1}, {kChannels}},
-                                           Case{"a large mean", {4, 6}, {kChannels, 3, 3}, 1e5}));
+INSTANTIATE_TEST_SUITE_P(
+    Batches, Concatenated,
+    ::testing::Values(BatchCase{"two alike", {4, 4}, {kChannels, 3, 3}},
+                      BatchCase{"two unlike", {7, 2}, {kChannels, 2, 4}},
+                      BatchCase{"three, one empty", {3, 0, 2}, {kChannels, 3}},
+                      BatchCase{"four single values", {1, 1, 1, 1}, {kChannels}},
+                      BatchCase{"a large mean", {4, 6}, {kChannels, 3, 3}, 1e5}));
 
 TEST_P(Concatenated, IsNormalisedAsOneProcessWould) {
-  const Case& c = GetParam();
+  const BatchCase& c = GetParam();
   const int ranks = static_cast<int>(c.batches.size());
   std::int64_t rows = 0;
   for (const std::int64_t batch : c.batches) rows += batch;
@@ -77,7 +78,7 @@ TEST_P(Concatenated, IsNormalisedAsOneProcessWould) {
     const auto rank = static_cast<std::size_t>(session.rank());
     std::int64_t begin = 0;
     for (std::size_t before = 0; before < rank; ++before) begin += c.batches[before];
-    SyncBatchNorm norm = made(session);
+    SyncBatchNorm norm = make_norm(session);
     set_unlike(norm->weight, norm->bias);
     for (int round = 0; round < 2; ++round) {
       const auto mine = [&](const Tensor& of) { return of.narrow(0, begin, c.batches[rank]); };
@@ -110,7 +111,7 @@ TEST(SyncBatchNorm, HasTheGradientOfFiniteDifferences) {
   const Tensor whole = torch::randn({2, 3, kChannels, 2, 2}, torch::kFloat64);
   spawn_sessions(2, [&](Session& session) {
     const int rank = session.rank();
-    SyncBatchNorm norm = made(session);
+    SyncBatchNorm norm = make_norm(session);
     set_unlike(norm->weight, norm->bias);
     // Not linear: the gradient of a normalised sum alone would be zero.
     const auto loss_of = [&](const Tensor& input) { return norm->forward(input).pow(3).sum(); };
@@ -141,7 +142,7 @@ TEST(SyncBatchNorm, HasTheGradientOfFiniteDifferences) {
 
 TEST(SyncBatchNorm, IsAPlainOneInEvaluation) {
   spawn_sessions(2, [](Session& session) {
-    SyncBatchNorm norm = made(session);
+    SyncBatchNorm norm = make_norm(session);
     norm->forward(torch::randn({4, kChannels, 2, 2}, torch::kFloat64));
     norm->eval();
     // Rank 1 does not come: nothing is exchanged.
@@ -160,10 +161,10 @@ TEST(SyncBatchNorm, HasTheNamesOfBatchNormInItsState) {
       for (const std::string& key : module.named_buffers().keys()) keys.push_back(key);
       return keys;
     };
-    EXPECT_EQ(names(*made(session)), names(*torch::nn::BatchNorm2d(kChannels)));
+    EXPECT_EQ(names(*make_norm(session)), names(*torch::nn::BatchNorm2d(kChannels)));
     const SyncBatchNormOptions bare{
         .features = kChannels, .affine = false, .track_running_stats = false};
-    EXPECT_TRUE(names(*made(session, bare)).empty());
+    EXPECT_TRUE(names(*make_norm(session, bare)).empty());
   });
 }
 
@@ -174,7 +175,7 @@ TEST(SyncBatchNorm, WorksWithoutParametersAndStatistics) {
       torch::batch_norm(whole.flatten(0, 1), {}, {}, {}, {}, true, 0, 1e-5, false);
   spawn_sessions(2, [&](Session& session) {
     SyncBatchNorm norm =
-        made(session, {.features = kChannels, .affine = false, .track_running_stats = false});
+        make_norm(session, {.features = kChannels, .affine = false, .track_running_stats = false});
     const Tensor input = whole[session.rank()].clone().requires_grad_();
     const Tensor output = norm->forward(input);
     EXPECT_LT(distance(output, expected.narrow(0, 3 * session.rank(), 3)), 1e-12);
@@ -185,7 +186,7 @@ TEST(SyncBatchNorm, WorksWithoutParametersAndStatistics) {
 
 TEST(SyncBatchNorm, AveragesRunningStatisticsPlainlyWithoutMomentum) {
   spawn_sessions(2, [](Session& session) {
-    SyncBatchNorm norm = made(session, {.features = kChannels, .momentum = {}});
+    SyncBatchNorm norm = make_norm(session, {.features = kChannels, .momentum = {}});
     for (const double value : {1.0, 2.0, 6.0}) {
       // Of both ranks: value, and value + 2.
       const Tensor input = torch::full({2, kChannels}, value + 2 * session.rank(), torch::kFloat64);
@@ -197,7 +198,7 @@ TEST(SyncBatchNorm, AveragesRunningStatisticsPlainlyWithoutMomentum) {
 
 TEST(SyncBatchNorm, ThrowsTheErrorThatNamesARankThatIsGone) {
   spawn_sessions(2, [](Session& session) {
-    SyncBatchNorm norm = made(session);
+    SyncBatchNorm norm = make_norm(session);
     const Tensor input = torch::randn({4, kChannels}, torch::kFloat64).requires_grad_();
     const Tensor output = norm->forward(input);
     if (session.rank() == 1) return;
@@ -212,7 +213,7 @@ TEST(SyncBatchNorm, ThrowsTheErrorThatNamesARankThatIsGone) {
 
 TEST(SyncBatchNorm, RefusesInputsThatHaveOtherChannelsOrOneValue) {
   spawn_sessions(2, [](Session& session) {
-    SyncBatchNorm norm = made(session);
+    SyncBatchNorm norm = make_norm(session);
     EXPECT_THROW(norm->forward(torch::zeros({2, kChannels + 1}, torch::kFloat64)), c10::Error);
     EXPECT_THROW(norm->forward(torch::zeros({kChannels}, torch::kFloat64)), c10::Error);
     // One value a channel on both together.

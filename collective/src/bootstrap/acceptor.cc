@@ -14,7 +14,7 @@ namespace {
 
 // A rank introduces itself in milliseconds, but it may call many at once and its host may be busy;
 // who takes longer than this is no rank.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kIntroductionTimeout{30};
 
 }  // namespace
 
@@ -80,8 +80,8 @@ Status Acceptor::admit(const Descriptor& listener) {
     if (Status filled = fill_random(nonce); !filled) return filled.error();
     if (callers_.size() == most_callers_) make_room();
     std::string from = peer_address(socket->get()).to_string();
-    callers_.push_back(Caller{*std::move(socket), std::move(from), Clock::now() + kPatience,
-                              Reception(key_, nonce)});
+    callers_.push_back(Caller{*std::move(socket), std::move(from),
+                              Clock::now() + kIntroductionTimeout, Reception(key_, nonce)});
   }
 }
 

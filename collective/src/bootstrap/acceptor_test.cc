@@ -4,16 +4,15 @@
 
 #include <thread>
 
+#include "bootstrap/test_values.h"
 #include "transport/socket.h"
+#include "transport/test_deadline.h"
 
 namespace muster::collective {
 namespace {
 
-const Bytes kKey(16, std::byte{1});
-
-Deadline soon() {
-  return Clock::now() + std::chrono::seconds(20);
-}
+using testing::kTestKey;
+using testing::soon;
 
 class AcceptorTest : public ::testing::Test {
  protected:
@@ -22,7 +21,7 @@ class AcceptorTest : public ::testing::Test {
     address_ = local_address(listener->get());
     std::vector<Descriptor> listeners;
     listeners.push_back(*std::move(listener));
-    door_.emplace(std::move(listeners), kKey, 2);
+    door_.emplace(std::move(listeners), kTestKey, 2);
   }
 
   Descriptor call() { return *connect_to(address_, soon()); }
@@ -38,8 +37,8 @@ TEST_F(AcceptorTest, LetsAGuestPastThoseWhoSayNothingOrNonsense) {
   call().close();
   std::jthread rank([&] {
     const Descriptor socket = call();
-    EXPECT_TRUE(
-        introduce(socket, kKey, Purpose::kControl, {.rank = 1, .size = 2, .host = "n1"}, soon()));
+    EXPECT_TRUE(introduce(socket, kTestKey, Purpose::kControl, {.rank = 1, .size = 2, .host = "n1"},
+                          soon()));
   });
 
   const Result<Guest> guest = door_->next(soon());
@@ -75,7 +74,7 @@ TEST_F(AcceptorTest, KeepsACrowdOfStrangersBounded) {
 
 TEST_F(AcceptorTest, KeepsARankThatCameBeforeACrowdOfStrangers) {
   const Descriptor socket = call();
-  Approach rank(kKey, Purpose::kRendezvous, Nonce{}, {.rank = 1, .size = 2, .host = "n1"});
+  Approach rank(kTestKey, Purpose::kRendezvous, Nonce{}, {.rank = 1, .size = 2, .host = "n1"});
   ASSERT_TRUE(send_all(socket, rank.to_send(), soon()));
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(call());

@@ -15,7 +15,7 @@ const unsigned char* raw(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
 }
 
-int value_of(char digit) {
+int hex_digit_value(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
   if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
   if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
@@ -65,8 +65,8 @@ std::optional<Bytes> from_hex(std::string_view text) {
   if (text.size() % 2 != 0) return std::nullopt;
   Bytes bytes;
   for (std::size_t i = 0; i < text.size(); i += 2) {
-    const int high = value_of(text[i]);
-    const int low = value_of(text[i + 1]);
+    const int high = hex_digit_value(text[i]);
+    const int low = hex_digit_value(text[i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
     bytes.push_back(static_cast<std::byte>(high * 16 + low));
   }

@@ -30,12 +30,12 @@ constexpr std::array<PlaceVariables, 5> kLaunchers = {{
     {Launcher::kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
 }};
 
-Error wrong(const std::string& name, const std::string& value, const std::string& expected) {
+Error bad_variable(const std::string& name, const std::string& value, const std::string& expected) {
   return {ErrorCode::kConfiguration, name + " is '" + value + "', not " + expected};
 }
 
 template <typename T>
-std::optional<T> parse(const std::string& text) {
+std::optional<T> parse_number(const std::string& text) {
   T value{};
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
@@ -44,8 +44,8 @@ std::optional<T> parse(const std::string& text) {
 }
 
 Result<int> whole_number(const std::string& name, const std::string& text) {
-  const std::optional<int> value = parse<int>(text);
-  if (!value || *value < 0) return wrong(name, text, "a whole number");
+  const std::optional<int> value = parse_number<int>(text);
+  if (!value || *value < 0) return bad_variable(name, text, "a whole number");
   return *value;
 }
 
@@ -53,10 +53,10 @@ Status read_seconds(const Lookup& variable, const char* name,
                     std::optional<std::chrono::milliseconds>& into) {
   const std::optional<std::string> text = variable(name);
   if (into || !text) return {};
-  const std::optional<double> seconds = parse<double>(*text);
+  const std::optional<double> seconds = parse_number<double>(*text);
   // The upper bound, a hundred days, keeps NaN and what does not fit in milliseconds out.
   if (!seconds || !(*seconds >= 0.001 && *seconds <= 8'640'000)) {
-    return wrong(name, *text, "a number of seconds above 0");
+    return bad_variable(name, *text, "a number of seconds above 0");
   }
   into = std::chrono::milliseconds(static_cast<long>(*seconds * 1000));
   return {};
@@ -82,9 +82,9 @@ Status read_choices(const Lookup& variable, Options& options) {
   if (!read_streams) return read_streams;
   const std::optional<std::string> arena = variable("MUSTER_COLLECTIVE_ARENA_BYTES");
   if (arena && !options.arena_bytes) {
-    options.arena_bytes = parse<std::uint64_t>(*arena);
+    options.arena_bytes = parse_number<std::uint64_t>(*arena);
     if (!options.arena_bytes) {
-      return wrong("MUSTER_COLLECTIVE_ARENA_BYTES", *arena, "a whole number of bytes");
+      return bad_variable("MUSTER_COLLECTIVE_ARENA_BYTES", *arena, "a whole number of bytes");
     }
   }
   return check_choices(options);
@@ -116,7 +116,7 @@ Result<std::optional<PlaceVariables>> read_place(const Lookup& variable, Options
   return std::optional<PlaceVariables>();
 }
 
-Status check_place(const Options& options) {
+Status check_rank(const Options& options) {
   if (*options.size >= 1 && *options.rank >= 0 && *options.rank < *options.size) return {};
   return Error{ErrorCode::kConfiguration,
                "rank " + std::to_string(*options.rank) + " is not in a world of " +
@@ -171,7 +171,7 @@ std::string evidence_of(Launcher launcher) {
 // The master's host with the port after the master's: that one is taken by torch's own store.
 std::optional<std::string> endpoint_of_torchrun(const Lookup& variable) {
   const std::optional<std::string> host = variable("MASTER_ADDR");
-  const std::optional<int> port = parse<int>(variable("MASTER_PORT").value_or(""));
+  const std::optional<int> port = parse_number<int>(variable("MASTER_PORT").value_or(""));
   if (!host || host->empty() || !port || *port < 1 || *port >= 65'535) return std::nullopt;
   const bool is_v6 = host->find(':') != std::string::npos;
   return (is_v6 ? "[" + *host + "]" : *host) + ":" + std::to_string(*port + 1);
@@ -239,7 +239,7 @@ Result<Options> bootstrap_from(const Lookup& variable, Options given, int proces
   }
   if (!options.rank) options.rank = 0;
   if (!options.size) options.size = 1;
-  if (Status checked = check_place(options); !checked) return checked.error();
+  if (Status checked = check_rank(options); !checked) return checked.error();
   if (*options.size == 1) return options;
   if (Status read = read_rendezvous(variable, launcher, process, options); !read) {
     return read.error();

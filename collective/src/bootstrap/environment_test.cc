@@ -3,21 +3,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <map>
+#include "bootstrap/test_values.h"
 
 namespace muster::collective {
 namespace {
 
-using Environment = std::map<std::string, std::string>;
+using testing::Environment;
+using testing::lookup_in;
 
 Result<Options> options_in(const Environment& environment, Options given = {}) {
-  return bootstrap_from(
-      [&](const std::string& name) -> std::optional<std::string> {
-        const auto found = environment.find(name);
-        if (found == environment.end()) return std::nullopt;
-        return found->second;
-      },
-      std::move(given), ::getpid());
+  return bootstrap_from(lookup_in(environment), std::move(given), ::getpid());
 }
 
 // What an mpirun of Open MPI 4.1 sets for rank 1 of 2.

@@ -9,7 +9,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr std::string_view kMagic = "MUSTERCO";
+constexpr std::string_view kHandshakeMagic = "MUSTERCO";
 constexpr std::size_t kHelloBytes = 8 + 2 + 2 + kNonceBytes;
 constexpr std::size_t kChallengeBytes = kHelloBytes + kDigestBytes;
 constexpr std::size_t kSealHeadBytes = 4 + kDigestBytes;
@@ -25,9 +25,9 @@ struct Hello {
   Nonce nonce = {};
 };
 
-Bytes encode(Purpose purpose, const Nonce& nonce) {
+Bytes encode_hello(Purpose purpose, const Nonce& nonce) {
   return ByteWriter()
-      .raw(view_of(kMagic))
+      .raw(view_of(kHandshakeMagic))
       .number(kProtocolVersion)
       .number(static_cast<std::uint16_t>(purpose))
       .raw(nonce)
@@ -36,7 +36,7 @@ Bytes encode(Purpose purpose, const Nonce& nonce) {
 
 Hello decode_hello(ByteReader& reader) {
   Hello hello;
-  hello.is_ours = std::ranges::equal(reader.raw(kMagic.size()), view_of(kMagic));
+  hello.is_ours = std::ranges::equal(reader.raw(kHandshakeMagic.size()), view_of(kHandshakeMagic));
   hello.version = reader.number<std::uint16_t>();
   hello.purpose = Purpose{reader.number<std::uint16_t>()};
   const ByteView nonce = reader.raw(kNonceBytes);
@@ -48,7 +48,7 @@ std::string_view at_most_255(std::string_view text) {
   return text.substr(0, 255);
 }
 
-Bytes encode(const Introduction& who) {
+Bytes encode_introduction(const Introduction& who) {
   return ByteWriter()
       .number(static_cast<std::int32_t>(who.rank))
       .number(static_cast<std::int32_t>(who.size))
@@ -98,8 +98,8 @@ Bytes Handshake::seal(std::string_view label, ByteView payload) const {
 
 Approach::Approach(const Bytes& key, Purpose purpose, const Nonce& nonce, const Introduction& who)
     : handshake_{key, purpose, nonce, {}},
-      introduction_(encode(who)),
-      to_send_(encode(purpose, nonce)) {}
+      introduction_(encode_introduction(who)),
+      to_send_(encode_hello(purpose, nonce)) {}
 
 std::size_t Approach::wanted() const {
   return kChallengeBytes - received_.size();
@@ -165,9 +165,9 @@ Reception::Reception(const Bytes& key, const Nonce& nonce)
 Reception::Verdict Reception::take(ByteView bytes) {
   received_.insert(received_.end(), bytes.begin(), bytes.end());
   // A wrong first byte is enough: a port scanner or a browser need not send 44 of them.
-  const std::size_t seen = std::min(received_.size(), kMagic.size());
-  if (stage_ == Stage::kOpening &&
-      !std::ranges::equal(ByteView(received_).first(seen), view_of(kMagic.substr(0, seen)))) {
+  const std::size_t seen = std::min(received_.size(), kHandshakeMagic.size());
+  if (stage_ == Stage::kOpening && !std::ranges::equal(ByteView(received_).first(seen),
+                                                       view_of(kHandshakeMagic.substr(0, seen)))) {
     return stranger("it does not speak this protocol");
   }
   if (received_.size() < wanted_) return Verdict::kMore;
@@ -183,7 +183,7 @@ Reception::Verdict Reception::take_opening() {
   handshake_.caller = hello.nonce;
   // Another version is answered too, so that the caller can say what the matter is.
   reply_ = ByteWriter()
-               .raw(encode(hello.purpose, handshake_.host))
+               .raw(encode_hello(hello.purpose, handshake_.host))
                .raw(handshake_.mac(kHostLabel, {}))
                .take();
   if (hello.version != kProtocolVersion) return stranger(other_version(hello.version));

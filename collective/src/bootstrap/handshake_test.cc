@@ -6,14 +6,17 @@
 #include <array>
 #include <thread>
 
+#include "bootstrap/test_values.h"
 #include "transport/socket.h"
+#include "transport/test_deadline.h"
 
 namespace muster::collective {
 namespace {
 
+using testing::kTestKey;
+using testing::soon;
 using Verdict = Reception::Verdict;
 
-const Bytes kKey(16, std::byte{1});
 const Introduction kWho{.rank = 3,
                         .size = 4,
                         .host = "n3",
@@ -22,10 +25,6 @@ const Introduction kWho{.rank = 3,
                         .host_id = "id",
                         .arena_bytes = std::uint64_t{1} << 40,
                         .index = 7};
-
-Deadline soon() {
-  return Clock::now() + std::chrono::seconds(20);
-}
 
 // The host's side of a connection, driven to its end. Hangs up on a stranger.
 Verdict receive_caller(Descriptor socket, Reception& reception) {
@@ -58,9 +57,9 @@ Outcome meet(const Bytes& callers_key, Reception& reception) {
 }
 
 TEST(Handshake, WelcomesWhoHoldsTheKey) {
-  Reception reception(kKey, Nonce{});
+  Reception reception(kTestKey, Nonce{});
 
-  const Outcome outcome = meet(kKey, reception);
+  const Outcome outcome = meet(kTestKey, reception);
 
   EXPECT_EQ(outcome.verdict, Verdict::kWelcome);
   ASSERT_TRUE(outcome.handshake) << outcome.handshake.error().to_string();
@@ -76,7 +75,7 @@ TEST(Handshake, WelcomesWhoHoldsTheKey) {
 }
 
 TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
-  Reception reception(kKey, Nonce{});
+  Reception reception(kTestKey, Nonce{});
 
   const Outcome outcome = meet(Bytes(16, std::byte{2}), reception);
 
@@ -87,7 +86,7 @@ TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
 
 // A caller that, without the key, goes on as if the host's proof were right.
 TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
-  Reception reception(kKey, Nonce{});
+  Reception reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
                             .number(kProtocolVersion)
@@ -105,14 +104,14 @@ TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
 }
 
 TEST(Handshake, KnowsAStrangerByItsFirstByte) {
-  Reception reception(kKey, Nonce{});
+  Reception reception(kTestKey, Nonce{});
   EXPECT_EQ(reception.take(view_of("G")), Verdict::kStranger);
   EXPECT_EQ(reception.reason(), "it does not speak this protocol");
   EXPECT_TRUE(reception.reply().empty());
 }
 
 TEST(Handshake, TrustsNoLength) {
-  Reception reception(kKey, Nonce{});
+  Reception reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
                             .number(kProtocolVersion)
@@ -126,7 +125,7 @@ TEST(Handshake, TrustsNoLength) {
 }
 
 TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanSayWhatTheMatterIs) {
-  Reception reception(kKey, Nonce{});
+  Reception reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
                             .number(std::uint16_t{9})

@@ -21,7 +21,7 @@ Member member_of(const Introduction& who) {
   return {who.host, who.endpoint, who.local_endpoint, who.host_id, who.arena_bytes};
 }
 
-Bytes encode(const Roster& roster) {
+Bytes encode_roster(const Roster& roster) {
   ByteWriter writer;
   writer.number(static_cast<std::uint8_t>(Answer::kRoster))
       .text(roster.terms.transport)
@@ -38,7 +38,7 @@ Bytes encode(const Roster& roster) {
   return writer.take();
 }
 
-Bytes encode(const Error& refusal) {
+Bytes encode_refusal(const Error& refusal) {
   ByteWriter writer;
   writer.number(static_cast<std::uint8_t>(Answer::kRefusal));
   write_error(writer, refusal);
@@ -116,7 +116,7 @@ Error did_not_come(const Roster& roster, const Introduction& self, const Accepto
 void refuse(const Error& reason, const std::vector<Guest>& guests, Deadline deadline) {
   for (const Guest& guest : guests) {
     static_cast<void>(
-        send_all(guest.socket, guest.handshake.seal(kLabel, encode(reason)), deadline));
+        send_all(guest.socket, guest.handshake.seal(kLabel, encode_refusal(reason)), deadline));
   }
 }
 
@@ -153,7 +153,7 @@ Result<Roster> gather(Acceptor& door, const Introduction& self, const Terms& ter
 }
 
 Status hand_out(const Roster& roster, const std::vector<Guest>& guests, Deadline deadline) {
-  const Bytes answer = encode(roster);
+  const Bytes answer = encode_roster(roster);
   for (const Guest& guest : guests) {
     const Introduction& who = guest.introduction;
     if (Status sent = send_all(guest.socket, guest.handshake.seal(kLabel, answer), deadline);

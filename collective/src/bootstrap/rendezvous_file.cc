@@ -68,7 +68,7 @@ Status write_new(const std::string& path, const std::string& text) {
 }
 
 // "endpoint key\n"
-std::optional<Meeting> parse(std::string_view text) {
+std::optional<Meeting> parse_meeting(std::string_view text) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
   std::optional<Bytes> key = from_hex(text.substr(space + 1, text.size() - space - 2));
@@ -76,7 +76,7 @@ std::optional<Meeting> parse(std::string_view text) {
   return Meeting{std::string(text.substr(0, space)), *std::move(key)};
 }
 
-std::string values_of(const Lookup& variable, std::span<const char* const> names) {
+std::string assignments_of(const Lookup& variable, std::span<const char* const> names) {
   std::string values;
   for (const char* const name : names) {
     const std::optional<std::string> value = variable(name);
@@ -134,7 +134,7 @@ std::optional<std::string> run_of_mpirun(const Lookup& variable) {
                                    "PMIX_SERVER_URI2",
                                    "OMPI_MCA_orte_hnp_uri",
                                    "OMPI_MCA_orte_precondition_transports"};
-  const std::string run = values_of(variable, kTelling);
+  const std::string run = assignments_of(variable, kTelling);
   if (!variable("PMIX_NAMESPACE") || run.find("_URI") == std::string::npos) return std::nullopt;
   return run;
 }
@@ -151,7 +151,7 @@ std::optional<std::string> run_of_hydra(int process) {
 std::optional<std::string> run_of_slurm(const Lookup& variable) {
   if (!variable("SLURM_JOB_ID") || !variable("SLURM_STEP_ID")) return std::nullopt;
   constexpr std::array kTelling = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_CLUSTER_NAME"};
-  return values_of(variable, kTelling);
+  return assignments_of(variable, kTelling);
 }
 
 std::optional<std::string> run_of_torchrun(const Lookup& variable, int process) {
@@ -161,7 +161,7 @@ std::optional<std::string> run_of_torchrun(const Lookup& variable, int process) 
   if (!agent || !variable("MASTER_PORT")) return std::nullopt;
   constexpr std::array kTelling = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
                                    "TORCHELASTIC_RESTART_COUNT"};
-  return "torchrun " + agent->identity + "\n" + values_of(variable, kTelling);
+  return "torchrun " + agent->identity + "\n" + assignments_of(variable, kTelling);
 }
 
 std::string rendezvous_file_of(const std::string& run, const Lookup& variable) {
@@ -210,7 +210,7 @@ Result<std::optional<Meeting>> find_meeting(const std::string& path) {
   std::array<char, 1024> buffer;
   const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
   if (size < 0) return system_error("cannot read " + path, errno);
-  std::optional<Meeting> meeting = parse({buffer.data(), static_cast<std::size_t>(size)});
+  std::optional<Meeting> meeting = parse_meeting({buffer.data(), static_cast<std::size_t>(size)});
   if (!meeting) {
     return Error{ErrorCode::kConfiguration, path + " does not say where rank 0 listens",
                  "remove it and start the job again"};

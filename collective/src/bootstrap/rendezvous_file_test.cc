@@ -6,12 +6,16 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <map>
+
+#include "bootstrap/test_values.h"
 
 namespace muster::collective {
 namespace {
 
 namespace fs = std::filesystem;
+
+using testing::Environment;
+using testing::lookup_in;
 
 class RendezvousFile : public ::testing::Test {
  protected:
@@ -88,17 +92,6 @@ TEST_F(RendezvousFile, IsNotReadThroughALink) {
   const auto publication = publish(path_, meeting_);
   fs::create_symlink(path_, root_ + "/private/link");
   EXPECT_FALSE(find_meeting(root_ + "/private/link"));
-}
-
-using Environment = std::map<std::string, std::string>;
-
-Lookup lookup_in(Environment environment) {
-  return [environment =
-              std::move(environment)](const std::string& name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  };
 }
 
 TEST(RendezvousFileName, IsAHashOfTheRunInAPrivateFolder) {

@@ -28,7 +28,7 @@ Bytes content(ByteView bytes) {
   return ByteWriter().number(static_cast<std::uint8_t>(Kind::kContent)).raw(bytes).take();
 }
 
-Bytes encode(const Error& error) {
+Bytes encode_error(const Error& error) {
   ByteWriter writer;
   writer.number(static_cast<std::uint8_t>(Kind::kError));
   write_error(writer, error);
@@ -166,7 +166,8 @@ Error Star::fail(Error error) {
   const Deadline deadline = Clock::now() + std::chrono::seconds(1);
   for (Spoke& spoke : spokes_) {
     const std::string name = label(is_host(), spoke.sent_count++);
-    static_cast<void>(send_all(spoke.socket, spoke.handshake.seal(name, encode(error)), deadline));
+    static_cast<void>(
+        send_all(spoke.socket, spoke.handshake.seal(name, encode_error(error)), deadline));
   }
   return error;
 }

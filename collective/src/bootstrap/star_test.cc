@@ -8,14 +8,15 @@
 #include <optional>
 #include <thread>
 
+#include "bootstrap/test_values.h"
 #include "transport/socket.h"
+#include "transport/test_deadline.h"
 
 namespace muster::collective {
 namespace {
 
-Deadline soon() {
-  return Clock::now() + std::chrono::seconds(20);
-}
+using testing::kTestKey;
+using testing::soon;
 
 // Three ranks that have met already.
 class StarTest : public ::testing::Test {
@@ -25,7 +26,7 @@ class StarTest : public ::testing::Test {
     for (int rank = 1; rank < 3; ++rank) {
       std::array<int, 2> fds = {};
       EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
-      const Handshake handshake{Bytes(16, std::byte{1}), Purpose::kRendezvous, {}, {}};
+      const Handshake handshake{kTestKey, Purpose::kRendezvous, {}, {}};
       const Introduction who{.rank = rank, .size = 3, .host = "n" + std::to_string(rank)};
       guests.push_back({Descriptor(fds[0]), handshake, who});
       stars_[static_cast<std::size_t>(rank)].emplace(who, Descriptor(fds[1]), handshake, "n0");
@@ -99,7 +100,7 @@ TEST_F(StarTest, BelievesNothingWithoutASeal) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
   const Descriptor forger(fds[1]);
   Star star({.rank = 1, .size = 2, .host = "n1"}, Descriptor(fds[0]),
-            {Bytes(16, std::byte{1}), Purpose::kRendezvous, {}, {}}, "n0");
+            {kTestKey, Purpose::kRendezvous, {}, {}}, "n0");
   const Bytes forged = ByteWriter().number(std::uint32_t{1}).raw(Digest{}).number('\1').take();
   ASSERT_TRUE(send_all(forger, forged, soon()));
   const auto answer = star.exchange({}, soon());

@@ -21,7 +21,7 @@ static void check_place(muster_comm* world, int rank) {
   CHECK(strncmp(little, text, 4) == 0 && little[4] == '\0');
 }
 
-static void check_reductions(muster_comm* world, int rank) {
+static void check_blocking_reductions(muster_comm* world, int rank) {
   float in[4] = {1, 2, 3, 4};
   float out[4] = {0, 0, 0, 0};
   double one = rank + 1;
@@ -51,7 +51,7 @@ static void check_reductions(muster_comm* world, int rank) {
   CHECK(rank == 0 || out[3] == 16);
 }
 
-static void check_moves(muster_comm* world, int rank) {
+static void check_blocking_moves(muster_comm* world, int rank) {
   char part[3];
   char all[4];
   char swapped[2];
@@ -106,7 +106,7 @@ static void check_group(muster_comm* world, int rank) {
   muster_disconnect(group);
 }
 
-static void check_errors(muster_comm* world) {
+static void check_blocking_errors(muster_comm* world) {
   float value = 1;
   CHECK(muster_broadcast(world, &value, sizeof(value), 7) == MUSTER_BAD_ARGUMENT);
   CHECK(muster_last_error_code() == MUSTER_BAD_ARGUMENT);
@@ -129,11 +129,11 @@ static void run_rank(int rank, const char* folder, int again) {
   options.timeout_ms = 60000;
   CHECK_OK(muster_connect(&options, &world));
   check_place(world, rank);
-  check_reductions(world, rank);
-  check_moves(world, rank);
+  check_blocking_reductions(world, rank);
+  check_blocking_moves(world, rank);
   check_shared(world);
   check_group(world, rank);
-  check_errors(world);
+  check_blocking_errors(world);
   /* Rank 1 leaves the session's world open for rank 0's last words: both end in order. */
   check_session(world, folder);
   check_again(&options, again);

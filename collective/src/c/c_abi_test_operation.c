@@ -12,7 +12,7 @@ static muster_operation operation_of(int kind, const char* name, muster_tensor* 
   return operation;
 }
 
-static void check_reductions(muster_session* session, int rank) {
+static void check_reduction_operations(muster_session* session, int rank) {
   float in[2] = {1, 2};
   float out[2] = {0, 0};
   float part = 0;
@@ -181,7 +181,7 @@ void check_operations(muster_session* session) {
   const int rank = muster_session_rank(session);
   muster_operation join = operation_of(MUSTER_OPERATION_JOIN, NULL, NULL);
   muster_operation same = operation_of(MUSTER_OPERATION_BARRIER, "value.same", NULL);
-  check_reductions(session, rank);
+  check_reduction_operations(session, rank);
   check_waiting(session, rank);
   check_given_places(session, rank);
   check_mistakes(session);

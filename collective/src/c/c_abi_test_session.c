@@ -46,7 +46,7 @@ static void check_when_done(muster_session* session) {
   CHECK(call.code == MUSTER_OK);
 }
 
-static void check_reductions(muster_session* session, int rank) {
+static void check_session_reductions(muster_session* session, int rank) {
   float first[2] = {1, 2};
   float second[1] = {5};
   float part[1] = {0};
@@ -71,7 +71,7 @@ static void check_reductions(muster_session* session, int rank) {
   CHECK(part[0] == (rank == 0 ? 8 : 16));
 }
 
-static void check_moves(muster_session* session, int rank) {
+static void check_session_moves(muster_session* session, int rank) {
   struct room room;
   char data[2] = {'x', 'x'};
   uint64_t sent[2] = {1, 1};
@@ -102,7 +102,7 @@ static void check_timeline(muster_session* session, const char* folder, int rank
   CHECK(unlink(path) == 0);
 }
 
-static void check_errors(muster_session* session) {
+static void check_session_errors(muster_session* session) {
   muster_ticket ticket = 0;
   float value = 1;
   CHECK(muster_session_all_reduce(session, NULL, &value, &value, 1, MUSTER_FLOAT32, MUSTER_SUM, 1,
@@ -123,11 +123,11 @@ void check_session(muster_comm* world, const char* folder) {
   options.stall_warning_ms = 0;
   CHECK_OK(muster_session_start(world, &options, &session));
   CHECK(muster_session_rank(session) == rank && muster_session_size(session) == 2);
-  check_reductions(session, rank);
-  check_moves(session, rank);
+  check_session_reductions(session, rank);
+  check_session_moves(session, rank);
   check_when_done(session);
   check_timeline(session, folder, rank);
-  check_errors(session);
+  check_session_errors(session);
   check_operations(session);
   shared = muster_session_allocate_shared(session, 64);
   if (shared != NULL) muster_session_free_shared(session, shared);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace c;
 
-Options options_of(const muster_options& given) {
+Options bootstrap_options_of(const muster_options& given) {
   Options options;
   if (given.rank >= 0) options.rank = given.rank;
   if (given.size >= 0) options.size = given.size;
@@ -33,7 +33,7 @@ Options options_of(const muster_options& given) {
 
 // Calls `call(world)` on a communicator that is there.
 template <typename Body>
-int on(muster_comm* comm, Body&& call) noexcept {
+int on_world(muster_comm* comm, Body&& call) noexcept {
   if (comm == nullptr) return fail_null("communicator");
   return guarded([&] { return finish(call(comm->world)); });
 }
@@ -56,7 +56,7 @@ int muster_connect(const muster_options* options, muster_comm** comm) {
     const Result<muster_options> given = whole<muster_options>(
         options, MUSTER_OPTIONS_INIT, "struct of options", "MUSTER_OPTIONS_INIT");
     if (!given) return fail(given.error());
-    const Result<Options> complete = bootstrap_from_environment(options_of(*given));
+    const Result<Options> complete = bootstrap_from_environment(bootstrap_options_of(*given));
     if (!complete) return fail(complete.error());
     return hand_out(Communicator::connect(*complete), comm);
   });
@@ -98,7 +98,7 @@ int muster_group(muster_comm* comm, const int* ranks, int count, muster_comm** g
 
 int muster_all_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type,
                       int op, double prescale, double postscale) {
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.all_reduce(in, out, count, type_of(type), reduction_of(op, prescale, postscale));
   });
 }
@@ -106,7 +106,7 @@ int muster_all_reduce(muster_comm* comm, const void* in, void* out, uint64_t cou
 int muster_all_reduce_list(muster_comm* comm, const muster_tensor* tensors, uint64_t tensor_count,
                            int type, int op, double prescale, double postscale) {
   if (tensors == nullptr && tensor_count > 0) return fail_null("list of tensors");
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.all_reduce(tensors_of(tensors, tensor_count), type_of(type),
                             reduction_of(op, prescale, postscale));
   });
@@ -114,7 +114,7 @@ int muster_all_reduce_list(muster_comm* comm, const muster_tensor* tensors, uint
 
 int muster_reduce_scatter(muster_comm* comm, const void* in, void* out, uint64_t count_per_rank,
                           int type, int op, double prescale, double postscale) {
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.reduce_scatter(in, out, count_per_rank, type_of(type),
                                 reduction_of(op, prescale, postscale));
   });
@@ -124,63 +124,65 @@ int muster_reduce_scatter_unequal(muster_comm* comm, const void* in, void* out,
                                   const uint64_t* counts, int type, int op, double prescale,
                                   double postscale) {
   if (counts == nullptr) return fail_null("list of counts");
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.reduce_scatter(in, out, per_rank(counts, world.size()), type_of(type),
                                 reduction_of(op, prescale, postscale));
   });
 }
 
 int muster_all_gather(muster_comm* comm, const void* part, uint64_t bytes_per_rank, void* all) {
-  return on(comm, [&](Communicator& world) { return world.all_gather(part, bytes_per_rank, all); });
+  return on_world(comm,
+                  [&](Communicator& world) { return world.all_gather(part, bytes_per_rank, all); });
 }
 
 int muster_all_gather_unequal(muster_comm* comm, const void* part, void* all,
                               const uint64_t* bytes_of_rank) {
   if (bytes_of_rank == nullptr) return fail_null("list of lengths");
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.all_gather(part, all, per_rank(bytes_of_rank, world.size()));
   });
 }
 
 int muster_broadcast(muster_comm* comm, void* data, uint64_t bytes, int root) {
-  return on(comm, [&](Communicator& world) { return world.broadcast(data, bytes, root); });
+  return on_world(comm, [&](Communicator& world) { return world.broadcast(data, bytes, root); });
 }
 
 int muster_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type, int op,
                   double prescale, double postscale, int root) {
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.reduce(in, out, count, type_of(type), reduction_of(op, prescale, postscale), root);
   });
 }
 
 int muster_all_to_all(muster_comm* comm, const void* in, void* out, uint64_t bytes_per_pair) {
-  return on(comm, [&](Communicator& world) { return world.all_to_all(in, out, bytes_per_pair); });
+  return on_world(comm,
+                  [&](Communicator& world) { return world.all_to_all(in, out, bytes_per_pair); });
 }
 
 int muster_all_to_all_unequal(muster_comm* comm, const void* in, const uint64_t* sent, void* out,
                               const uint64_t* received) {
   if (sent == nullptr || received == nullptr) return fail_null("list of lengths");
-  return on(comm, [&](Communicator& world) {
+  return on_world(comm, [&](Communicator& world) {
     return world.all_to_all(in, per_rank(sent, world.size()), out,
                             per_rank(received, world.size()));
   });
 }
 
 int muster_barrier(muster_comm* comm) {
-  return on(comm, [](Communicator& world) { return world.barrier(); });
+  return on_world(comm, [](Communicator& world) { return world.barrier(); });
 }
 
 int muster_send(muster_comm* comm, const void* data, uint64_t bytes, int to) {
-  return on(comm, [&](Communicator& world) { return world.send(data, bytes, to); });
+  return on_world(comm, [&](Communicator& world) { return world.send(data, bytes, to); });
 }
 
 int muster_receive(muster_comm* comm, void* data, uint64_t bytes, int from) {
-  return on(comm, [&](Communicator& world) { return world.receive(data, bytes, from); });
+  return on_world(comm, [&](Communicator& world) { return world.receive(data, bytes, from); });
 }
 
 void* muster_allocate_shared(muster_comm* comm, uint64_t bytes) {
   void* memory = nullptr;
-  on(comm, [&](Communicator& world) -> Status {
+  on_world(comm, [&](Communicator& world) -> Status {
     memory = world.allocate_shared(bytes);
     return {};
   });
@@ -188,7 +190,7 @@ void* muster_allocate_shared(muster_comm* comm, uint64_t bytes) {
 }
 
 void muster_free_shared(muster_comm* comm, void* memory) {
-  on(comm, [&](Communicator& world) -> Status {
+  on_world(comm, [&](Communicator& world) -> Status {
     world.free_shared(memory);
     return {};
   });

@@ -16,29 +16,30 @@ namespace {
 
 using namespace c;
 
-Error wrong(const muster_operation& given, const std::string& what) {
+Error bad_operation(const muster_operation& given, const std::string& what) {
   return bad_argument("'" + text_of(given.name) + "': " + what);
 }
 
 Status check_one_tensor(const muster_operation& given) {
   if (given.tensor_count == 1) return {};
-  return wrong(given, "this operation takes 1 tensor, not " + std::to_string(given.tensor_count));
+  return bad_operation(given,
+                       "this operation takes 1 tensor, not " + std::to_string(given.tensor_count));
 }
 
 // The lengths of all ranks, whose sum or own part has to be the tensor's.
 Status check_counts(const muster_operation& given, int size) {
-  if (given.counts == nullptr) return wrong(given, "the list of counts is null");
+  if (given.counts == nullptr) return bad_operation(given, "the list of counts is null");
   const auto counts = per_rank(given.counts, size);
   if (Status checked = check_lengths(counts, 1, size); !checked) {
-    return wrong(given, checked.error().message);
+    return bad_operation(given, checked.error().message);
   }
   const std::uint64_t sum = sum_of(counts);
   if (sum == given.tensors->count) return {};
-  return wrong(given, "the counts add up to " + std::to_string(sum) + ", and the tensor has " +
-                          std::to_string(given.tensors->count));
+  return bad_operation(given, "the counts add up to " + std::to_string(sum) +
+                                  ", and the tensor has " + std::to_string(given.tensors->count));
 }
 
-Result<Ticket> all_reduce(Session& to, const Label& label, const muster_operation& given) {
+Result<Ticket> begin_all_reduce(Session& to, const Label& label, const muster_operation& given) {
   const DataType type = type_of(given.type);
   const Reduction reduction = reduction_of(given.op, given.prescale, given.postscale);
   if (given.tensor_count != 1) {
@@ -48,7 +49,8 @@ Result<Ticket> all_reduce(Session& to, const Label& label, const muster_operatio
   return to.all_reduce(label, tensor.in, tensor.out, tensor.count, type, reduction);
 }
 
-Result<Ticket> reduce_scatter(Session& to, const Label& label, const muster_operation& given) {
+Result<Ticket> begin_reduce_scatter(Session& to, const Label& label,
+                                    const muster_operation& given) {
   if (Status checked = check_counts(given, to.size()); !checked) return checked.error();
   return to.reduce_scatter(label, given.tensors->in, given.tensors->out,
                            per_rank(given.counts, to.size()), type_of(given.type),
@@ -59,17 +61,17 @@ Result<Ticket> reduce_scatter(Session& to, const Label& label, const muster_oper
 Status check_gathered_place(const muster_operation& given, int rank, int size) {
   if (given.counts == nullptr) {
     if (given.tensors->out == nullptr) return {};
-    return wrong(given, "an output needs the counts of all ranks");
+    return bad_operation(given, "an output needs the counts of all ranks");
   }
   const auto counts = per_rank(given.counts, size);
   if (Status checked = check_lengths(counts, 1, size); !checked) {
-    return wrong(given, checked.error().message);
+    return bad_operation(given, checked.error().message);
   }
   const auto self = static_cast<std::size_t>(rank);
   const std::uint64_t own = given.tensors->count;
   if (counts[self] != own) {
-    return wrong(given, "the count of this rank is " + std::to_string(counts[self]) +
-                            ", and its tensor has " + std::to_string(own));
+    return bad_operation(given, "the count of this rank is " + std::to_string(counts[self]) +
+                                    ", and its tensor has " + std::to_string(own));
   }
   auto* const all = static_cast<std::byte*>(given.tensors->out);
   if (all == nullptr || own == 0 || given.tensors->in == all + sum_of(counts.first(self)))
@@ -78,7 +80,7 @@ Status check_gathered_place(const muster_operation& given, int rank, int size) {
   if (apart && given.tensors->in == all) {
     apart = bad_argument("the part is neither this rank's own place in the output nor apart");
   }
-  return apart ? Status{} : Status{wrong(given, apart.error().message)};
+  return apart ? Status{} : Status{bad_operation(given, apart.error().message)};
 }
 
 Status check_swapped_place(const muster_operation& given, int size) {
@@ -87,7 +89,7 @@ Status check_swapped_place(const muster_operation& given, int size) {
   if (tensor.out == nullptr || tensor.count == 0) return {};
   Status apart = check_buffers({tensor.in, tensor.count}, {tensor.out, tensor.count});
   if (apart && tensor.in == tensor.out) apart = bad_argument("it has no way to work in place");
-  return apart ? Status{} : Status{wrong(given, apart.error().message)};
+  return apart ? Status{} : Status{bad_operation(given, apart.error().message)};
 }
 
 // An operation whose result has a length that only the session finds out.
@@ -108,8 +110,8 @@ Result<Ticket> with_room(muster_session& session, const muster_operation& given,
   return ticket;
 }
 
-Result<Ticket> all_gather(muster_session& session, const Label& label,
-                          const muster_operation& given) {
+Result<Ticket> begin_all_gather(muster_session& session, const Label& label,
+                                const muster_operation& given) {
   Session& to = *session.session;
   if (Status placed = check_gathered_place(given, to.rank(), to.size()); !placed) {
     return placed.error();
@@ -119,8 +121,8 @@ Result<Ticket> all_gather(muster_session& session, const Label& label,
   });
 }
 
-Result<Ticket> all_to_all(muster_session& session, const Label& label,
-                          const muster_operation& given) {
+Result<Ticket> begin_all_to_all(muster_session& session, const Label& label,
+                                const muster_operation& given) {
   Session& to = *session.session;
   if (Status placed = check_swapped_place(given, to.size()); !placed) return placed.error();
   return with_room(session, given, given.tensors->out != nullptr, [&](Allocate allocate) {
@@ -129,29 +131,30 @@ Result<Ticket> all_to_all(muster_session& session, const Label& label,
   });
 }
 
-Result<Ticket> hand_over(muster_session& session, const muster_operation& given) {
+Result<Ticket> hand_over_operation(muster_session& session, const muster_operation& given) {
   Session& to = *session.session;
   if (given.kind == MUSTER_OPERATION_JOIN) return to.join();
   if (given.name == nullptr) return bad_argument("the name is null");
   const Label label(given.name, given.shape == nullptr ? std::string_view() : given.shape);
   if (given.kind == MUSTER_OPERATION_BARRIER) return to.barrier(label);
   if (given.kind < MUSTER_OPERATION_ALL_REDUCE || given.kind > MUSTER_OPERATION_JOIN) {
-    return wrong(given, "there is no kind " + std::to_string(given.kind) + " of operations");
+    return bad_operation(given,
+                         "there is no kind " + std::to_string(given.kind) + " of operations");
   }
   if (given.tensors == nullptr && given.tensor_count > 0) {
-    return wrong(given, "the list of tensors is null");
+    return bad_operation(given, "the list of tensors is null");
   }
-  if (given.kind == MUSTER_OPERATION_ALL_REDUCE) return all_reduce(to, label, given);
+  if (given.kind == MUSTER_OPERATION_ALL_REDUCE) return begin_all_reduce(to, label, given);
   if (Status one = check_one_tensor(given); !one) return one.error();
   switch (given.kind) {
     case MUSTER_OPERATION_REDUCE_SCATTER:
-      return reduce_scatter(to, label, given);
+      return begin_reduce_scatter(to, label, given);
     case MUSTER_OPERATION_BROADCAST:
       return to.broadcast(label, given.tensors->out, given.tensors->count, given.root);
     case MUSTER_OPERATION_ALL_GATHER:
-      return all_gather(session, label, given);
+      return begin_all_gather(session, label, given);
     default:
-      return all_to_all(session, label, given);
+      return begin_all_to_all(session, label, given);
   }
 }
 
@@ -160,7 +163,7 @@ Result<Ticket> begin(muster_session& session, const muster_operation* operation)
   const Result<muster_operation> given = whole<muster_operation>(
       operation, MUSTER_OPERATION_INIT, "operation", "MUSTER_OPERATION_INIT");
   if (!given) return given.error();
-  return hand_over(session, *given);
+  return hand_over_operation(session, *given);
 }
 
 std::optional<std::chrono::milliseconds> limit_of(std::int64_t milliseconds) {

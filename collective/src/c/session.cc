@@ -15,7 +15,7 @@ namespace {
 
 using namespace c;
 
-SessionOptions options_of(const muster_session_options& given) {
+SessionOptions session_options_of(const muster_session_options& given) {
   SessionOptions options;
   options.timeline = text_of(given.timeline);
   if (given.stall_warning_ms >= 0) {
@@ -42,8 +42,8 @@ Allocate allocate_with(muster_allocate allocate, void* user) {
 
 // Hands an operation over by `call(session, name)`, once what every one of them needs is there.
 template <typename Body>
-int hand_over(muster_session* session, const char* name, muster_ticket* ticket,
-              Body&& call) noexcept {
+int hand_over_by_name(muster_session* session, const char* name, muster_ticket* ticket,
+                      Body&& call) noexcept {
   if (session != nullptr && name == nullptr) return fail_null("name");
   if (session != nullptr && ticket == nullptr) return fail_null("place for the ticket");
   return on(session, [&](Session& to) -> Status {
@@ -91,7 +91,8 @@ int muster_session_start(muster_comm* comm, const muster_session_options* option
         whole<muster_session_options>(options, MUSTER_SESSION_OPTIONS_INIT,
                                       "struct of session options", "MUSTER_SESSION_OPTIONS_INIT");
     if (!given) return fail(given.error());
-    const Result<SessionOptions> complete = session_options_from_environment(options_of(*given));
+    const Result<SessionOptions> complete =
+        session_options_from_environment(session_options_of(*given));
     if (!complete) return fail(complete.error());
     Result<std::unique_ptr<Session>> started = Session::start(std::move(taken->world), *complete);
     if (!started) return fail(started.error());
@@ -116,7 +117,7 @@ int muster_session_size(const muster_session* session) {
 int muster_session_all_reduce(muster_session* session, const char* name, const void* in, void* out,
                               uint64_t count, int type, int op, double prescale, double postscale,
                               muster_ticket* ticket) {
-  return hand_over(session, name, ticket, [&](Session& to, std::string_view as) {
+  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
     return to.all_reduce(as, in, out, count, type_of(type), reduction_of(op, prescale, postscale));
   });
 }
@@ -126,7 +127,7 @@ int muster_session_all_reduce_list(muster_session* session, const char* name,
                                    int op, double prescale, double postscale,
                                    muster_ticket* ticket) {
   if (tensors == nullptr && tensor_count > 0) return fail_null("list of tensors");
-  return hand_over(session, name, ticket, [&](Session& to, std::string_view as) {
+  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
     return to.all_reduce(as, tensors_of(tensors, tensor_count), type_of(type),
                          reduction_of(op, prescale, postscale));
   });
@@ -136,7 +137,7 @@ int muster_session_reduce_scatter(muster_session* session, const char* name, con
                                   void* out, const uint64_t* counts, int type, int op,
                                   double prescale, double postscale, muster_ticket* ticket) {
   if (counts == nullptr) return fail_null("list of counts");
-  return hand_over(session, name, ticket, [&](Session& to, std::string_view as) {
+  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
     return to.reduce_scatter(as, in, out, per_rank(counts, to.size()), type_of(type),
                              reduction_of(op, prescale, postscale));
   });
@@ -146,14 +147,14 @@ int muster_session_all_gather(muster_session* session, const char* name, const v
                               uint64_t bytes, muster_allocate allocate, void* user,
                               muster_ticket* ticket) {
   if (allocate == nullptr) return fail_null("allocate function");
-  return hand_over(session, name, ticket, [&](Session& to, std::string_view as) {
+  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
     return to.all_gather(as, part, bytes, allocate_with(allocate, user));
   });
 }
 
 int muster_session_broadcast(muster_session* session, const char* name, void* data, uint64_t bytes,
                              int root, muster_ticket* ticket) {
-  return hand_over(session, name, ticket, [&](Session& to, std::string_view as) {
+  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
     return to.broadcast(as, data, bytes, root);
   });
 }
@@ -163,18 +164,19 @@ int muster_session_all_to_all(muster_session* session, const char* name, const v
                               muster_ticket* ticket) {
   if (sent == nullptr) return fail_null("list of lengths");
   if (allocate == nullptr) return fail_null("allocate function");
-  return hand_over(session, name, ticket, [&](Session& to, std::string_view as) {
+  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
     return to.all_to_all(as, in, per_rank(sent, to.size()), allocate_with(allocate, user));
   });
 }
 
 int muster_session_barrier(muster_session* session, const char* name, muster_ticket* ticket) {
-  return hand_over(session, name, ticket,
-                   [](Session& to, std::string_view as) { return to.barrier(as); });
+  return hand_over_by_name(session, name, ticket,
+                           [](Session& to, std::string_view as) { return to.barrier(as); });
 }
 
 int muster_session_join(muster_session* session, muster_ticket* ticket) {
-  return hand_over(session, "", ticket, [](Session& to, std::string_view) { return to.join(); });
+  return hand_over_by_name(session, "", ticket,
+                           [](Session& to, std::string_view) { return to.join(); });
 }
 
 int muster_session_last_joined(const muster_session* session) {

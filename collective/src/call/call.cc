@@ -7,7 +7,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x4f43534d;  // "MSCO"
+constexpr std::uint32_t kCallMagic = 0x4f43534d;  // "MSCO"
 
 // The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input moves half
 // of the bits of the result.
@@ -34,7 +34,7 @@ std::string scales(const Reduction& reduction) {
   return text;
 }
 
-std::string reduction_of(const Call& call) {
+std::string reduction_text(const Call& call) {
   return std::to_string(call.count) + " " + std::string(to_string(call.type)) + ", " +
          std::string(to_string(call.reduction.op)) + scales(call.reduction);
 }
@@ -57,11 +57,11 @@ std::string what(const Call& call) {
   const std::string shape = shape_of(call);
   switch (call.kind) {
     case CallKind::kAllReduce:
-      return "all_reduce of " + reduction_of(call) + shape;
+      return "all_reduce of " + reduction_text(call) + shape;
     case CallKind::kReduceScatter:
-      return "reduce_scatter of " + reduction_of(call) + shape;
+      return "reduce_scatter of " + reduction_text(call) + shape;
     case CallKind::kReduce:
-      return "reduce of " + reduction_of(call) + " to rank " + std::to_string(call.root);
+      return "reduce of " + reduction_text(call) + " to rank " + std::to_string(call.root);
     case CallKind::kBroadcast:
       return "broadcast of " + std::to_string(call.count) + " bytes from rank " +
              std::to_string(call.root);
@@ -89,7 +89,7 @@ std::uint64_t hash_of(std::span<const std::uint64_t> lengths) {
 
 CallHeader encode(const Call& call) {
   const Bytes bytes = ByteWriter()
-                          .number(kMagic)
+                          .number(kCallMagic)
                           .number(static_cast<std::uint8_t>(call.kind))
                           .number(static_cast<std::uint8_t>(call.type))
                           .number(static_cast<std::uint8_t>(call.reduction.op))
@@ -109,7 +109,7 @@ CallHeader encode(const Call& call) {
 
 std::optional<Call> decode(const CallHeader& header) {
   ByteReader reader(header);
-  if (reader.number<std::uint32_t>() != kMagic) return std::nullopt;
+  if (reader.number<std::uint32_t>() != kCallMagic) return std::nullopt;
   // A peer may send what is no value of ours: the types hold any byte, and what() names it.
   Call call{.kind = CallKind{reader.number<std::uint8_t>()}};
   call.type = DataType{reader.number<std::uint8_t>()};

@@ -17,8 +17,8 @@ namespace {
 
 using testing::spawn_ranks;
 
-constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax,
-                             ReduceOp::kProduct};
+constexpr std::array kElementwiseOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
+                                        ReduceOp::kMax, ReduceOp::kProduct};
 
 // What rank `rank` contributes at element i: small, of both signs, never 0, different everywhere.
 template <typename T>
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Shape, WorldsOf, ::testing::ValuesIn(shapes()), [](cons
 
 TEST_P(WorldsOf, ReduceEveryTypeByEveryOperation) {
   spawn([](Communicator& world) {
-    for (const ReduceOp op : kOps) {
+    for (const ReduceOp op : kElementwiseOps) {
       for (const std::size_t count : {0, 1, 3, 8, 1009}) {
         expect_reference<float>(world, count, op);
         expect_reference<double>(world, count, op);

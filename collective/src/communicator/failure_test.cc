@@ -25,7 +25,7 @@ using testing::spawn_ranks;
 using testing::world_of;
 
 // Collects one error a rank.
-class Errors {
+class RankFailures {
  public:
   void add(const Status& status) {
     const std::lock_guard lock(mutex_);
@@ -51,23 +51,23 @@ class Errors {
 };
 
 // One rank as a process. Must be made before the test has threads.
-class Process {
+class CommunicatorProcess {
  public:
-  Process(const Options& options, const std::function<void(Communicator&)>& body) {
+  CommunicatorProcess(const Options& options, const std::function<void(Communicator&)>& body) {
     pid_ = ::fork();
     if (pid_ != 0) return;
     Result<Communicator> world = Communicator::connect(options);
     if (world) body(*world);
     ::_exit(1);
   }
-  ~Process() {
+  ~CommunicatorProcess() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
   void signal(int number) const { ::kill(pid_, number); }
 
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
+  CommunicatorProcess(const CommunicatorProcess&) = delete;
+  CommunicatorProcess& operator=(const CommunicatorProcess&) = delete;
 
  private:
   pid_t pid_;
@@ -157,16 +157,18 @@ std::vector<NamedCollective> collectives() {
 // A world that makes the same call again and again, until rank `victim` gets `signal` in the middle
 // of it. Collects the errors of all others, of that call and of a later one.
 void run_with_victim(int size, int victim, int signal, const Collective& collective,
-                     Placement placement, Errors& errors) {
+                     Placement placement, RankFailures& errors) {
   std::vector<Options> world = world_of(size, testing::kPatience, placement);
   for (Options& options : world) options.silence = milliseconds(700);
   const int listener = world[0].listener;
-  Process process(world[static_cast<std::size_t>(victim)], [&](Communicator& communicator) {
-    // The victim has a copy of the rendezvous' listener, which has to end with the rendezvous.
-    if (victim != 0) Descriptor(listener).close();
-    while (collective(communicator)) {
-    }
-  });
+  CommunicatorProcess process(world[static_cast<std::size_t>(victim)],
+                              [&](Communicator& communicator) {
+                                // The victim has a copy of the rendezvous' listener, which has to
+                                // end with the rendezvous.
+                                if (victim != 0) Descriptor(listener).close();
+                                while (collective(communicator)) {
+                                }
+                              });
   if (victim == 0) Descriptor(listener).close();
   std::atomic<int> calls = 0;
   on_threads(size, [&](int rank) {
@@ -207,7 +209,7 @@ TEST_P(Failures, InTheMiddleOfAnyCollectiveNameTheRankOnAllOthers) {
   int victim = 0;
   for (const NamedCollective& collective : collectives()) {
     SCOPED_TRACE(collective.name);
-    Errors errors;
+    RankFailures errors;
     run_with_victim(3, victim, GetParam().signal, collective.call, GetParam().placement, errors);
     EXPECT_EQ(errors.all().size(), 4u);
     errors.expect_all(GetParam().code, victim);
@@ -216,13 +218,13 @@ TEST_P(Failures, InTheMiddleOfAnyCollectiveNameTheRankOnAllOthers) {
 }
 
 TEST(Failure, InAWorldOfTwoNamesTheOther) {
-  Errors errors;
+  RankFailures errors;
   run_with_victim(2, 1, SIGKILL, collectives().front().call, Placement::one_host(), errors);
   errors.expect_all(ErrorCode::kPeerLost, 1);
 }
 
 TEST(Failure, OfARankThatLeavesEarlyNamesItOnAllOthers) {
-  Errors errors;
+  RankFailures errors;
   spawn_ranks(4, [&](Communicator& world) {
     Status status = world.barrier();
     if (world.rank() == 2) return;
@@ -249,7 +251,7 @@ TEST(Failure, DoesNotAriseWhenRanksLeaveAfterTheirLastCall) {
 }
 
 TEST(Failure, OfARankThatWorksTooLongIsATimeoutThatNamesIt) {
-  Errors errors;
+  RankFailures errors;
   std::atomic<int> failed = 0;
   spawn_ranks(
       4,
@@ -269,7 +271,7 @@ TEST(Failure, OfARankThatWorksTooLongIsATimeoutThatNamesIt) {
 
 TEST(Failure, OfTwoRanksThatWaitForEachOthersMessagesEndsBoth) {
   for (const Placement placement : {Placement::one_host(), Placement::host_each()}) {
-    Errors errors;
+    RankFailures errors;
     spawn_ranks(
         2,
         [&](Communicator& world) {
@@ -286,7 +288,7 @@ TEST(Failure, OfTwoRanksThatWaitForEachOthersMessagesEndsBoth) {
 }
 
 TEST(Failure, OfCallsThatDifferSaysWhoAskedForWhat) {
-  Errors errors;
+  RankFailures errors;
   spawn_ranks(2, [&](Communicator& world) {
     ASSERT_TRUE(world.barrier());
     std::vector<float> values(6);
@@ -316,7 +318,7 @@ TEST(Failure, OfCallsThatDifferReachesEveryRank) {
       [](Communicator& world) { return world.barrier(); },
   };
   for (const Calls& other : others) {
-    Errors errors;
+    RankFailures errors;
     spawn_ranks(4, [&](Communicator& world) {
       errors.add(world.rank() == 3 ? other(world) : common(world));
     });

@@ -5,7 +5,7 @@
 namespace muster::collective {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x5443534d;  // "MSCT"
+constexpr std::uint32_t kFrameMagic = 0x5443534d;  // "MSCT"
 
 // A buffer that has grown beyond this for one large message is not kept.
 constexpr std::size_t kKeptBytes = std::size_t{1} << 20;
@@ -32,7 +32,7 @@ Bytes encode(const Frame& frame) {
   const Bytes small = body_of(frame);
   const ByteView body = frame.kind == FrameKind::kMessage ? ByteView(frame.payload) : small;
   return ByteWriter()
-      .number(kMagic)
+      .number(kFrameMagic)
       .number(static_cast<std::uint16_t>(frame.kind))
       .number(frame.topic)
       .number(static_cast<std::uint32_t>(body.size()))
@@ -57,7 +57,7 @@ std::optional<Frame> FrameReader::next() {
   const ByteView rest = ByteView(received_).subspan(taken_);
   if (broken_ || rest.size() < kFrameHeadBytes) return std::nullopt;
   ByteReader head(rest);
-  const bool ours = head.number<std::uint32_t>() == kMagic;
+  const bool ours = head.number<std::uint32_t>() == kFrameMagic;
   const auto kind = static_cast<FrameKind>(head.number<std::uint16_t>());
   const auto topic = head.number<std::uint16_t>();
   const std::size_t length = head.number<std::uint32_t>();

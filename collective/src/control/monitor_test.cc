@@ -183,9 +183,9 @@ TEST(Monitor, EndsACallThatAllHaveEnteredAndInWhichNothingMoves) {
 }
 
 // A rank that is a process of its own. Made before the test has threads.
-class Process {
+class MonitorProcess {
  public:
-  Process(Cables& cables, std::size_t rank) {
+  MonitorProcess(Cables& cables, std::size_t rank) {
     pid_ = ::fork();
     if (pid_ == 0) {
       const auto monitor = monitor_of(cables, rank);
@@ -195,12 +195,12 @@ class Process {
     }
     cables[rank].clear();
   }
-  ~Process() {
+  ~MonitorProcess() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
+  MonitorProcess(const MonitorProcess&) = delete;
+  MonitorProcess& operator=(const MonitorProcess&) = delete;
   void signal(int number) const { ::kill(pid_, number); }
   void wait_until_stopped() const { ::waitpid(pid_, nullptr, WUNTRACED); }
 
@@ -210,7 +210,7 @@ class Process {
 
 TEST(Monitor, NamesAStoppedRankOnItsHostAboutAtOnce) {
   Cables cables = cables_of(3);
-  const Process victim(cables, 1);
+  const MonitorProcess victim(cables, 1);
   auto zero = monitor_of(cables, 0);
   auto two = monitor_of(cables, 2);
   victim.signal(SIGSTOP);
@@ -230,7 +230,7 @@ TEST(Monitor, NamesAStoppedRankOnItsHostAboutAtOnce) {
 
 TEST(Monitor, NamesAKilledRank) {
   Cables cables = cables_of(2);
-  const Process victim(cables, 1);
+  const MonitorProcess victim(cables, 1);
   auto zero = monitor_of(cables, 0);
   victim.signal(SIGKILL);
   EXPECT_EQ(failure_of(*zero).rank, 1);

@@ -20,7 +20,8 @@ constexpr DataType kTypes[] = {
     DataType::kFloat32,  DataType::kFloat64, DataType::kInt32, DataType::kInt64, DataType::kFloat16,
     DataType::kBFloat16, DataType::kInt8,    DataType::kUInt8, DataType::kInt16, DataType::kUInt16,
     DataType::kUInt32,   DataType::kUInt64,  DataType::kBool};
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct};
+constexpr ReduceOp kKernelOps[] = {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax,
+                                   ReduceOp::kProduct};
 constexpr Isa kIsas[] = {Isa::kScalar, Isa::kSse, Isa::kAvx2, Isa::kAvx512};
 constexpr Stores kBothStores[] = {Stores::kCached, Stores::kStreaming};
 
@@ -114,7 +115,7 @@ Bytes run(const KernelSpec& spec, Isa isa, const std::vector<Bytes>& inputs, std
 }
 
 template <typename T>
-Bytes bytes_of(const std::vector<T>& values) {
+Bytes copied_bytes(const std::vector<T>& values) {
   Bytes bytes(values.size() * sizeof(T));
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
@@ -123,7 +124,7 @@ Bytes bytes_of(const std::vector<T>& values) {
 template <typename T>
 std::vector<T> reduced(const KernelSpec& spec, Isa isa, const std::vector<std::vector<T>>& inputs) {
   std::vector<Bytes> bytes;
-  for (const std::vector<T>& input : inputs) bytes.push_back(bytes_of(input));
+  for (const std::vector<T>& input : inputs) bytes.push_back(copied_bytes(input));
   const Bytes out = run(spec, isa, bytes, inputs[0].size());
   std::vector<T> values(inputs[0].size());
   std::memcpy(values.data(), out.data(), out.size());
@@ -145,7 +146,7 @@ std::vector<KernelSpec> all_specs() {
   const Scales scales[] = {{1, 1, 1}, {1, 1, 4}, {1, 1, 3}, {0.37, 1, 1}, {2.5, -1.75, 7}};
   std::vector<KernelSpec> specs;
   for (const DataType type : kTypes) {
-    for (const ReduceOp op : kOps) {
+    for (const ReduceOp op : kKernelOps) {
       for (const Scales& scale : scales) {
         if (type == DataType::kBool && scale.divisor * scale.before != 1) continue;
         for (int wide = 0; wide < (type == wide_type_of(type) ? 1 : 4); ++wide) {
@@ -278,8 +279,8 @@ TEST(Kernel, WidensEveryShortFloatAndNarrowsItBack) {
     const KernelSpec widen{.type = type, .wide_out = true};
     const KernelSpec narrow{.type = type, .wide_in = true};
     for (const Isa isa : kIsas) {
-      const Bytes wide = run(widen, isa, {bytes_of(all)}, all.size());
-      EXPECT_EQ(wide, reference::reduce(widen, {bytes_of(all)}, all.size())) << to_string(isa);
+      const Bytes wide = run(widen, isa, {copied_bytes(all)}, all.size());
+      EXPECT_EQ(wide, reference::reduce(widen, {copied_bytes(all)}, all.size())) << to_string(isa);
       EXPECT_EQ(run(narrow, isa, {wide}, all.size()), reference::reduce(narrow, {wide}, all.size()))
           << to_string(isa);
     }
@@ -301,9 +302,9 @@ TEST(Kernel, RoundsShortFloatsToNearestEven) {
     const float overflow = type == DataType::kFloat16 ? 65520.F : 3.3961775e38F;
     values.insert(values.end(), {overflow, std::nextafter(overflow, 0.F), -overflow});
     const KernelSpec narrow{.type = type, .wide_in = true};
-    const Bytes expected = reference::reduce(narrow, {bytes_of(values)}, values.size());
+    const Bytes expected = reference::reduce(narrow, {copied_bytes(values)}, values.size());
     for (const Isa isa : kIsas) {
-      const Bytes out = run(narrow, isa, {bytes_of(values)}, values.size());
+      const Bytes out = run(narrow, isa, {copied_bytes(values)}, values.size());
       EXPECT_EQ(first_difference(out, expected, 2), -1) << describe(narrow, isa);
     }
   }
@@ -347,10 +348,11 @@ TEST(Kernel, ShowsANaNInAnyInputAndPutsMinusZeroBelowZero) {
     for (const std::size_t count : {1U, 64U}) {
       const std::vector<std::vector<float>> inputs = {std::vector<float>(count, c.a),
                                                       std::vector<float>(count, c.b)};
-      const auto bits = [&](float value) { return bytes_of(std::vector<float>(count, value)); };
+      const auto bits = [&](float value) { return copied_bytes(std::vector<float>(count, value)); };
       for (const Isa isa : kIsas) {
-        EXPECT_EQ(bytes_of(reduced<float>({.op = ReduceOp::kMin}, isa, inputs)), bits(c.least));
-        EXPECT_EQ(bytes_of(reduced<float>({.op = ReduceOp::kMax}, isa, inputs)), bits(c.greatest));
+        EXPECT_EQ(copied_bytes(reduced<float>({.op = ReduceOp::kMin}, isa, inputs)), bits(c.least));
+        EXPECT_EQ(copied_bytes(reduced<float>({.op = ReduceOp::kMax}, isa, inputs)),
+                  bits(c.greatest));
       }
     }
   }
@@ -390,7 +392,7 @@ TEST(Kernel, TakesWhatIsNotZeroForTrue) {
   using Values = std::vector<std::uint8_t>;
   const std::vector<Values> inputs = {{0, 0, 2, 255}, {0, 4, 0, 1}};
   for (const Isa isa : kIsas) {
-    for (const ReduceOp op : kOps) {
+    for (const ReduceOp op : kKernelOps) {
       const bool is_or = op == ReduceOp::kSum || op == ReduceOp::kMax;
       EXPECT_EQ(reduced<std::uint8_t>({.type = DataType::kBool, .op = op}, isa, inputs),
                 is_or ? (Values{0, 1, 1, 1}) : (Values{0, 0, 0, 1}));

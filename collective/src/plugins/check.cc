@@ -25,15 +25,15 @@ bool went(const Communicator& world, const std::string& what, const Status& stat
 // Small whole numbers, exact in every type, whose average over any number of ranks divides exactly
 // where every rank brings the same.
 template <typename T>
-T value_of(int rank, std::size_t i) {
+T input_of(int rank, std::size_t i) {
   return static_cast<T>((i + static_cast<std::size_t>(rank)) % 3 + 1);
 }
 
 template <typename T>
 T expected_of(ReduceOp op, int size, std::size_t i) {
-  T result = value_of<T>(0, i);
+  T result = input_of<T>(0, i);
   for (int rank = 1; rank < size; ++rank) {
-    const T next = value_of<T>(rank, i);
+    const T next = input_of<T>(rank, i);
     if (op == ReduceOp::kMin) {
       result = std::min(result, next);
     } else if (op == ReduceOp::kMax) {
@@ -48,9 +48,9 @@ T expected_of(ReduceOp op, int size, std::size_t i) {
 }
 
 template <typename T>
-std::vector<T> values_of(int rank, std::size_t count) {
+std::vector<T> inputs_of(int rank, std::size_t count) {
   std::vector<T> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = value_of<T>(rank, i);
+  for (std::size_t i = 0; i < count; ++i) values[i] = input_of<T>(rank, i);
   return values;
 }
 
@@ -63,7 +63,7 @@ bool check_type(Communicator& world) {
          {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{300'007}}) {
       const std::string what = "all_reduce of " + std::to_string(count) + " " +
                                std::string(to_string(type)) + ", " + std::string(to_string(op));
-      const std::vector<T> in = values_of<T>(world.rank(), count);
+      const std::vector<T> in = inputs_of<T>(world.rank(), count);
       std::vector<T> out(count);
       if (!went(world, what, world.all_reduce(in.data(), out.data(), count, type, op)))
         return false;
@@ -103,7 +103,7 @@ bool check_scatters(Communicator& world) {
   for (std::size_t r = 0; r < size; ++r) counts[r] = 100 * r;
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   const std::size_t first = 100 * self * (self - (self > 0 ? 1 : 0)) / 2;
-  const auto in = values_of<float>(world.rank(), total);
+  const auto in = inputs_of<float>(world.rank(), total);
   std::vector<float> out(counts[self]);
   const ReduceOp op = ReduceOp::kSum;
   if (!went(world, "reduce_scatter",

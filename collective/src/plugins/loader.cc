@@ -14,7 +14,7 @@ Error missing(std::string message, std::string advice) {
   return {ErrorCode::kConfiguration, std::move(message), std::move(advice)};
 }
 
-std::optional<std::string> environment(const std::string& name) {
+std::optional<std::string> secure_variable(const std::string& name) {
   const char* const value = ::secure_getenv(name.c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
@@ -36,7 +36,7 @@ std::string own_folder() {
   return program.substr(0, program.rfind('/'));
 }
 
-std::vector<std::string> split(const std::string& list) {
+std::vector<std::string> split_path_list(const std::string& list) {
   std::vector<std::string> items;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(':', begin), list.size());
@@ -72,7 +72,8 @@ Result<std::string> plugin_named(const std::string& transport, const Lookup& var
 
 std::vector<std::string> plugin_files(const std::string& name, const Lookup& variable) {
   const std::string own = own_folder();
-  std::vector<std::string> folders = split(variable("MUSTER_COLLECTIVE_PLUGIN_PATH").value_or(""));
+  std::vector<std::string> folders =
+      split_path_list(variable("MUSTER_COLLECTIVE_PLUGIN_PATH").value_or(""));
   folders.insert(folders.end(), {own, own + "/muster-collective",
                                  own + "/../" MUSTER_COLLECTIVE_LIBDIR "/muster-collective"});
   for (std::string& folder : folders) folder += "/muster_collective_" + name + ".so";
@@ -101,9 +102,9 @@ Result<const MusterPlugin*> load_module(const std::string& name,
 
 Result<std::unique_ptr<Backend>> load_plugin(World& world, std::unique_ptr<Backend> bootstrap) {
   const auto load = [&]() -> Result<const MusterPlugin*> {
-    const Result<std::string> name = plugin_named(world.options.transport, environment);
+    const Result<std::string> name = plugin_named(world.options.transport, secure_variable);
     if (!name) return name.error();
-    return load_module(*name, plugin_files(*name, environment));
+    return load_module(*name, plugin_files(*name, secure_variable));
   };
   const Result<const MusterPlugin*> plugin = load();
   const Status own = plugin ? Status() : Status(plugin.error());

@@ -17,12 +17,12 @@
 namespace muster::collective {
 namespace {
 
-int report(const Error& error) {
+int report_mpi_failure(const Error& error) {
   std::fprintf(stderr, "collective_mpi_check: %s\n", error.to_string().c_str());
   return 1;
 }
 
-Lookup environment() {
+Lookup process_environment() {
   return [](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     if (value == nullptr) return std::nullopt;
@@ -58,9 +58,10 @@ Status check_plugin_alone(Options options) {
   options.transport = "tcp";
   Result<std::unique_ptr<World>> world = join(options, [](int, std::uint64_t) { return 0; });
   if (!world) return world.error();
-  const Result<std::string> name = plugin_named("mpi", environment());
+  const Result<std::string> name = plugin_named("mpi", process_environment());
   if (!name) return name.error();
-  const Result<const MusterPlugin*> plugin = load_module(*name, plugin_files(*name, environment()));
+  const Result<const MusterPlugin*> plugin =
+      load_module(*name, plugin_files(*name, process_environment()));
   if (!plugin) return plugin.error();
   Result<std::unique_ptr<PluginBackend>> backend =
       PluginBackend::open(**world, **plugin, std::make_unique<tcp::TcpBackend>(**world),
@@ -69,24 +70,24 @@ Status check_plugin_alone(Options options) {
   return check_cut(**world, **backend);
 }
 
-int run() {
+int check_mpi() {
   const Result<Options> options = bootstrap_from_environment();
-  if (!options) return report(options.error());
+  if (!options) return report_mpi_failure(options.error());
   {
     Result<Communicator> world = Communicator::connect(*options);
-    if (!world) return report(world.error());
+    if (!world) return report_mpi_failure(world.error());
     if (world->rank() == 0) {
       std::printf("%s\n", world->explain(DataType::kFloat32, 1 << 20).c_str());
     }
     if (!check_collectives(*world)) return 1;
   }
   const Status alone = check_plugin_alone(*options);
-  return alone ? 0 : report(alone.error());
+  return alone ? 0 : report_mpi_failure(alone.error());
 }
 
 }  // namespace
 }  // namespace muster::collective
 
 int main() {
-  return muster::collective::run();
+  return muster::collective::check_mpi();
 }

@@ -14,7 +14,7 @@
 namespace muster::collective {
 namespace {
 
-int report(const Error& error) {
+int report_nccl_failure(const Error& error) {
   std::fprintf(stderr, "collective_nccl_check: %s\n", error.to_string().c_str());
   return error.message.find("no NCCL") == std::string::npos ? 1 : 77;
 }
@@ -53,7 +53,7 @@ class OnDevice {
   bool ok_ = false;
 };
 
-Status wrong(const std::string& what) {
+Status wrong_on_device(const std::string& what) {
   return Error{ErrorCode::kSystem, what + " in the memory of the device is wrong"};
 }
 
@@ -62,36 +62,38 @@ Status check_device(Communicator& world) {
   const std::size_t count = 1'000'003;
   OnDevice in(std::vector<float>(count, 2));
   OnDevice out(std::vector<float>(count, 0));
-  if (!in.ok() || !out.ok()) return wrong("an allocation");
+  if (!in.ok() || !out.ok()) return wrong_on_device("an allocation");
   if (Status done =
           world.all_reduce(in.data(), out.data(), count, DataType::kFloat32, ReduceOp::kSum);
       !done) {
     return done;
   }
-  if (out.values() != std::vector<float>(count, 2 * size)) return wrong("a sum");
-  if (in.values() != std::vector<float>(count, 2)) return wrong("the input of a sum");
+  if (out.values() != std::vector<float>(count, 2 * size)) return wrong_on_device("a sum");
+  if (in.values() != std::vector<float>(count, 2)) return wrong_on_device("the input of a sum");
 
   const Reduction scaled(ReduceOp::kAverage, 3, 0.5);
   if (Status done = world.all_reduce(in.data(), count, DataType::kFloat32, scaled); !done) {
     return done;
   }
-  if (in.values() != std::vector<float>(count, 3)) return wrong("a scaled average");
+  if (in.values() != std::vector<float>(count, 3)) return wrong_on_device("a scaled average");
 
   const Tensor list[] = {{in.data(), in.data(), 1000}, {out.data(), out.data(), 7}};
   if (Status done = world.all_reduce(list, DataType::kFloat32, ReduceOp::kSum); !done) return done;
-  if (in.values()[999] != 3 * size || in.values()[1000] != 3) return wrong("a list");
-  if (out.values()[6] != 2 * size * size || out.values()[7] != 2 * size) return wrong("a list");
+  if (in.values()[999] != 3 * size || in.values()[1000] != 3) return wrong_on_device("a list");
+  if (out.values()[6] != 2 * size * size || out.values()[7] != 2 * size)
+    return wrong_on_device("a list");
 
   const Status refused = world.all_reduce(in.data(), count, DataType::kFloat32, ReduceOp::kMax);
-  if (refused || refused.error().code != ErrorCode::kBadArgument) return wrong("a refusal");
+  if (refused || refused.error().code != ErrorCode::kBadArgument)
+    return wrong_on_device("a refusal");
   return {};
 }
 
-int run() {
+int check_nccl() {
   const Result<Options> options = bootstrap_from_environment({.transport = "nccl"});
-  if (!options) return report(options.error());
+  if (!options) return report_nccl_failure(options.error());
   Result<Communicator> world = Communicator::connect(*options);
-  if (!world) return report(world.error());
+  if (!world) return report_nccl_failure(world.error());
   if (!check_collectives(*world)) return 1;
   // The plug-in has made a context on the device; memory is allocated in it.
   nccl::Context context = nullptr;
@@ -101,7 +103,7 @@ int run() {
   cuda.retain_primary(&context, device);
   cuda.push_context(context);
   const Status checked = check_device(*world);
-  if (!checked) return report(checked.error());
+  if (!checked) return report_nccl_failure(checked.error());
   if (world->rank() == 0) std::printf("NCCL: all is right on %d ranks\n", world->size());
   return 0;
 }
@@ -110,5 +112,5 @@ int run() {
 }  // namespace muster::collective
 
 int main() {
-  return muster::collective::run();
+  return muster::collective::check_nccl();
 }

@@ -8,9 +8,9 @@ namespace muster::collective {
 namespace {
 
 // A call that takes longer may be waiting for a rank that is gone, and is watched.
-constexpr std::chrono::milliseconds kPatience{10};
+constexpr std::chrono::milliseconds kUnwatchedTime{10};
 
-MusterPluginReduction reduction_of(DataType type, const Reduction& reduction) {
+MusterPluginReduction plugin_reduction_of(DataType type, const Reduction& reduction) {
   return {static_cast<int>(type), static_cast<int>(reduction.op), reduction.prescale,
           reduction.postscale};
 }
@@ -82,7 +82,7 @@ int PluginBackend::gather(const void* part, std::uint64_t bytes, void* all) {
 int PluginBackend::keep_waiting() {
   if (!world_.monitor) return 1;
   if (world_.monitor->failed()) return 0;
-  if (!watch_ && std::chrono::steady_clock::now() - began_ > kPatience) {
+  if (!watch_ && std::chrono::steady_clock::now() - began_ > kUnwatchedTime) {
     watch_.emplace(*world_.monitor, waiting_for_);
   }
   return 1;
@@ -116,7 +116,7 @@ bool PluginBackend::goes_elsewhere(const Call& call, bool on_device) const {
 }
 
 Result<PluginBackend::Way> PluginBackend::way_of(const Call& call, bool on_device) const {
-  const MusterPluginReduction whole = reduction_of(call.type, call.reduction);
+  const MusterPluginReduction whole = plugin_reduction_of(call.type, call.reduction);
   if (plugin_.reduces(state_, &whole) != 0) return Way::kPlugin;
   if (on_device) {
     return Error{ErrorCode::kBadArgument,
@@ -131,7 +131,7 @@ Result<PluginBackend::Way> PluginBackend::way_of(const Call& call, bool on_devic
   const bool is_scaled = call.reduction.prescale != 1 || call.reduction.postscale != 1;
   const bool has_sum =
       call.reduction.op == ReduceOp::kAverage || call.reduction.op == ReduceOp::kSum;
-  const MusterPluginReduction plain = reduction_of(call.type, ReduceOp::kSum);
+  const MusterPluginReduction plain = plugin_reduction_of(call.type, ReduceOp::kSum);
   if (has_sum && (is_wide_float(call.type) || !is_scaled) && plugin_.reduces(state_, &plain) != 0) {
     return Way::kScaled;
   }
@@ -150,7 +150,7 @@ Status PluginBackend::all_reduce(const Call& call, Pieces pieces) {
   if (*way == Way::kPlugin && (on_device || pieces.size() == 1)) {
     std::vector<MusterPluginPiece> list;
     for (const Piece& piece : pieces) list.push_back({piece.in, piece.out, piece.count});
-    const MusterPluginReduction reduction = reduction_of(call.type, call.reduction);
+    const MusterPluginReduction reduction = plugin_reduction_of(call.type, call.reduction);
     return outcome(plugin_.all_reduce(state_, list.data(), list.size(), &reduction));
   }
   const std::size_t width = size_of(call.type);
@@ -192,7 +192,7 @@ Status PluginBackend::run(const Call& call, Way way, const MusterPluginPiece& pi
     return exchange(call, static_cast<const std::byte*>(piece.in),
                     static_cast<std::byte*>(piece.out), piece.count);
   }
-  const MusterPluginReduction reduction = reduction_of(call.type, call.reduction);
+  const MusterPluginReduction reduction = plugin_reduction_of(call.type, call.reduction);
   return outcome(plugin_.all_reduce(state_, &piece, 1, &reduction));
 }
 
@@ -205,7 +205,7 @@ Status PluginBackend::run_scaled(const Call& call, const MusterPluginPiece& piec
     in = out;
   }
   const MusterPluginPiece plain = {in, out, piece.count};
-  const MusterPluginReduction sum = reduction_of(call.type, ReduceOp::kSum);
+  const MusterPluginReduction sum = plugin_reduction_of(call.type, ReduceOp::kSum);
   if (Status done = outcome(plugin_.all_reduce(state_, &plain, 1, &sum)); !done) return done;
   const int divisor = call.reduction.op == ReduceOp::kAverage ? world_.size : 1;
   if (call.reduction.postscale == 1 && divisor == 1) return {};
@@ -263,7 +263,7 @@ Status PluginBackend::reduce_scatter(const Call& call, const std::byte* in, std:
   const Result<Way> way = way_of(call, on_device);
   if (!way) return fail(way.error());
   if (*way == Way::kPlugin && plugin_.reduce_scatter != nullptr) {
-    const MusterPluginReduction reduction = reduction_of(call.type, call.reduction);
+    const MusterPluginReduction reduction = plugin_reduction_of(call.type, call.reduction);
     return outcome(plugin_.reduce_scatter(state_, in, out, counts.data(), &reduction));
   }
   const std::size_t width = size_of(call.type);
@@ -292,7 +292,7 @@ Status PluginBackend::reduce(const Call& call, const std::byte* in, std::byte* o
   const Result<Way> way = way_of(call, on_device);
   if (!way) return fail(way.error());
   if (*way == Way::kPlugin) {
-    const MusterPluginReduction reduction = reduction_of(call.type, call.reduction);
+    const MusterPluginReduction reduction = plugin_reduction_of(call.type, call.reduction);
     return outcome(plugin_.reduce(state_, in, out, call.count, &reduction, call.root));
   }
   const std::size_t width = size_of(call.type);

@@ -59,7 +59,7 @@ float sum_at(std::size_t i) {
 }
 
 // Every rank's error.
-class Errors {
+class RankErrors {
  public:
   void add(const Status& status) {
     const std::lock_guard lock(mutex_);
@@ -201,7 +201,7 @@ TEST(PluginBackend, AdasumIsLeftToTheBootstrap) {
 
 TEST(PluginBackend, CallsThatDifferAreAMismatchOnEveryRank) {
   reset_fake({.sums_floats = true});
-  Errors errors;
+  RankErrors errors;
   on_ranks(3, [&](World& world, Backend& backend) {
     std::vector<float> values(10);
     const std::uint64_t count = world.rank == 1 ? 9 : 10;
@@ -215,7 +215,7 @@ TEST(PluginBackend, CallsThatDifferAreAMismatchOnEveryRank) {
 
 TEST(PluginBackend, LengthsThatDoNotFitAreAMismatchOnEveryRank) {
   reset_fake({});
-  Errors errors;
+  RankErrors errors;
   on_ranks(2, [&](World& world, Backend& backend) {
     std::vector<std::byte> in(8);
     std::vector<std::byte> out(8);
@@ -233,7 +233,7 @@ TEST(PluginBackend, LengthsThatDoNotFitAreAMismatchOnEveryRank) {
 
 TEST(PluginBackend, AFailureInsideOfThePluginIsTheFailureOfEveryRank) {
   reset_fake({.sums_floats = true, .breaks_on_rank = 1});
-  Errors errors;
+  RankErrors errors;
   on_ranks(3, [&](World&, Backend& backend) {
     std::vector<float> values(10);
     const Piece piece{bytes_of(values), bytes_of(values), values.size()};
@@ -249,7 +249,7 @@ TEST(PluginBackend, AFailureInsideOfThePluginIsTheFailureOfEveryRank) {
 
 TEST(PluginBackend, ARankThatCannotUseThePluginIsNamedOnAll) {
   reset_fake({.unprepared_calls = 1});
-  Errors errors;
+  RankErrors errors;
   testing::spawn_worlds(3, Placement::host_each(), [&](World& world) {
     Result<std::unique_ptr<PluginBackend>> backend = PluginBackend::open(
         world, testing::fake_plugin(), std::make_unique<tcp::TcpBackend>(world), kSmall);

@@ -7,10 +7,6 @@
 namespace muster::collective::session {
 namespace {
 
-// As in operation.cc: for what nobody waits for just now.
-constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
-constexpr std::chrono::milliseconds kBetweenLooks{500};
-
 std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadline> other) {
   if (!one || !other) return one ? one : other;
   return std::min(*one, *other);

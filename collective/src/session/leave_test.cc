@@ -103,10 +103,10 @@ class SessionLeaves : public SessionTest {
 };
 INSTANTIATE_SESSION_TEST(SessionLeaves);
 
-constexpr int kRounds = 40;  // for the many ways in which two may cross
+constexpr int kLeaveRounds = 40;  // for the many ways in which two may cross
 
 TEST_P(SessionLeaves, WithTheOther) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLeaveRounds; ++round) {
     run_two([&](Rank rank) {
       if (round % 2 == 0) EXPECT_OK(rank.session->wait(ticket_of(rank.session->barrier("b"))));
       rank.session->leave();
@@ -115,7 +115,7 @@ TEST_P(SessionLeaves, WithTheOther) {
 }
 
 TEST_P(SessionLeaves, WhereTheOtherIsGone) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLeaveRounds; ++round) {
     std::latch gone(1);
     run_two([&](Rank rank) {
       const bool first = rank.world->rank == round % 2;
@@ -128,7 +128,7 @@ TEST_P(SessionLeaves, WhereTheOtherIsGone) {
 }
 
 TEST_P(SessionLeaves, WhileItsThreadsWaitAndTheOtherHearsOfIt) {
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLeaveRounds; ++round) {
     run_two([&](Rank rank) {
       if (rank.world->rank != round % 2) {
         EXPECT_FALSE(rank.session->wait(ticket_of(rank.session->barrier("alone"))));

@@ -10,7 +10,7 @@ namespace muster::collective::session {
 namespace {
 
 // A message that a monitor would refuse to carry is refused before.
-constexpr std::uint64_t kLongest = 256 << 10;
+constexpr std::uint64_t kLongestMessage = 256 << 10;
 
 // Shared with the monitor's handler, which may be in the middle of a message when the channel ends.
 struct Inbox {
@@ -81,7 +81,7 @@ class MessageChannel final : public Channel {
     }
   }
 
-  std::uint64_t longest() const override { return kLongest; }
+  std::uint64_t longest() const override { return kLongestMessage; }
   Bell& bell() override { return inbox_->bell; }
 
  private:

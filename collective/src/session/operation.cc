@@ -7,14 +7,6 @@
 #include "session/bell.h"
 
 namespace muster::collective::session {
-namespace {
-
-// A rank that is stopped is found out by asking; a rank that only computes for a while should not
-// be asked all the time.
-constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
-constexpr std::chrono::milliseconds kBetweenLooks{500};
-
-}  // namespace
 
 void Operation::sleep_until_done(Monitor* monitor, std::optional<Deadline> limit,
                                  const std::function<void()>& look) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +20,11 @@ class Monitor;
 }
 
 namespace muster::collective::session {
+
+// A rank that is stopped is found out by asking; a rank that only computes for a while should not
+// be asked all the time. The same holds whether a thread waits for the operation or none does.
+inline constexpr std::chrono::milliseconds kUntilOthersAreAsked{100};
+inline constexpr std::chrono::milliseconds kBetweenLooks{500};
 
 struct Operation {
   std::string name;

@@ -26,10 +26,6 @@ constexpr std::uint64_t kDirectBytes = 2048;
 // the end of the ring.
 constexpr std::uint64_t kSliceChunk = kRingBytes / 8;
 
-// Results of so many bytes fall out of the caches before anyone reads them: they are written past
-// the caches, unless their lines are there because the input was.
-constexpr std::uint64_t kStreamBytes = 12 << 20;
-
 // Below, a copy costs less than the second meeting at the end.
 constexpr std::uint64_t kArenaBytes = 32 << 10;
 

@@ -8,9 +8,6 @@
 namespace muster::collective::shm {
 namespace {
 
-// From here on results fall out of the caches before anyone reads them.
-constexpr std::uint64_t kStreamBytes = 12 << 20;
-
 // With outputs of their own: below, fetching the lines of the others' outputs costs more than
 // cells.
 constexpr std::uint64_t kArenaBytesApart = 512 << 10;

@@ -106,6 +106,10 @@ class ShmBackend final : public Backend {
 
   static constexpr int kEveryone = SlicedTask::kEveryone;
 
+  // Results of so many bytes fall out of the caches before anyone reads them: they are written past
+  // the caches, unless their lines are there because the input was.
+  static constexpr std::uint64_t kStreamBytes = 12 << 20;
+
   Host host_;
   Waiter waiter_;
   Rings rings_;

@@ -20,7 +20,7 @@ Piece piece_of(Vector& vector) {
 }
 
 // Every rank's result, by rank.
-std::vector<Vector> reduced(const std::vector<Vector>& inputs, const Reduction& reduction) {
+std::vector<Vector> adasum_results(const std::vector<Vector>& inputs, const Reduction& reduction) {
   std::vector<Vector> results = inputs;
   on_all(make_worlds({.size = static_cast<int>(inputs.size())}), [&](World& world) {
     tcp::TcpBackend backend(world);
@@ -37,25 +37,26 @@ std::vector<Vector> reduced(const std::vector<Vector>& inputs, const Reduction& 
 }
 
 TEST(Adasum, AddsWhatIsOrthogonal) {
-  for (const Vector& result : reduced({{3, 0}, {0, 4}}, ReduceOp::kAdasum)) {
+  for (const Vector& result : adasum_results({{3, 0}, {0, 4}}, ReduceOp::kAdasum)) {
     EXPECT_EQ(result, (Vector{3, 4}));
   }
 }
 
 TEST(Adasum, AveragesWhatIsParallel) {
-  for (const Vector& result : reduced({{2, 4}, {2, 4}}, ReduceOp::kAdasum)) {
+  for (const Vector& result : adasum_results({{2, 4}, {2, 4}}, ReduceOp::kAdasum)) {
     EXPECT_EQ(result, (Vector{2, 4}));
   }
 }
 
 TEST(Adasum, AVectorOfZerosChangesNothing) {
-  for (const Vector& result : reduced({{0, 0}, {5, -1}, {0, 0}}, ReduceOp::kAdasum)) {
+  for (const Vector& result : adasum_results({{0, 0}, {5, -1}, {0, 0}}, ReduceOp::kAdasum)) {
     EXPECT_EQ(result, (Vector{5, -1}));
   }
 }
 
 TEST(Adasum, ScalesBeforeAndAfter) {
-  for (const Vector& result : reduced({{1, 0}, {0, 1}}, Reduction(ReduceOp::kAdasum, 2.0, 10.0))) {
+  for (const Vector& result :
+       adasum_results({{1, 0}, {0, 1}}, Reduction(ReduceOp::kAdasum, 2.0, 10.0))) {
     EXPECT_EQ(result, (Vector{20, 20}));
   }
 }
@@ -91,7 +92,7 @@ std::vector<Vector> rough_inputs(int ranks, std::size_t count) {
 TEST(Adasum, CombinesInPairsAndFoldsWhatIsLeftOver) {
   const std::vector<Vector> in = rough_inputs(5, 30'001);
   const Vector expected = pairwise(pairwise(pairwise(in[0], in[4]), in[1]), pairwise(in[2], in[3]));
-  const std::vector<Vector> results = reduced(in, ReduceOp::kAdasum);
+  const std::vector<Vector> results = adasum_results(in, ReduceOp::kAdasum);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_NEAR(results[0][i], expected[i], 1e-9) << i;
   }

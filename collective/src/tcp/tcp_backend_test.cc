@@ -70,8 +70,8 @@ void expect_reduced(DataType type, const Reduction& reduction, int ranks, std::u
   }
 }
 
-void all_reduce(Caller& caller, DataType type, const Reduction& reduction, std::uint64_t count,
-                bool in_place) {
+void expect_all_reduce(Caller& caller, DataType type, const Reduction& reduction,
+                       std::uint64_t count, bool in_place) {
   std::vector<std::byte> in = input_of(type, caller.rank(), count);
   std::vector<std::byte> out(in.size());
   std::byte* const target = in_place ? in.data() : out.data();
@@ -94,8 +94,8 @@ TEST_P(OfRanks, EveryAlgorithmReducesEveryLength) {
            {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{17},
             std::uint64_t{1009}, kChunkOfFloats, kChunkOfFloats + 1, 3 * kChunkOfFloats - 1,
             std::uint64_t{300'007}}) {
-        all_reduce(caller, DataType::kFloat32, sum, count, false);
-        all_reduce(caller, DataType::kFloat32, sum, count, true);
+        expect_all_reduce(caller, DataType::kFloat32, sum, count, false);
+        expect_all_reduce(caller, DataType::kFloat32, sum, count, true);
       }
     });
   }
@@ -112,8 +112,8 @@ TEST_P(OfRanks, EveryTypeAndOperationIsReduced) {
         // Products of nine values do not fit into the small types.
         if (op == ReduceOp::kProduct && !is_float(type) && caller.size() > 3) continue;
         if (op == ReduceOp::kProduct && type == DataType::kFloat16 && caller.size() > 7) continue;
-        all_reduce(caller, type, op, 1009, true);
-        all_reduce(caller, type, op, 40'003, false);
+        expect_all_reduce(caller, type, op, 1009, true);
+        expect_all_reduce(caller, type, op, 40'003, false);
       }
     }
   });
@@ -126,7 +126,7 @@ TEST_P(OfRanks, ScalesAreAppliedOnceWhateverTheAlgorithm) {
       Caller caller(world);
       for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMax}) {
         for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kInt32}) {
-          all_reduce(caller, type, {op, 2.0, 4.0}, 70'001, true);
+          expect_all_reduce(caller, type, {op, 2.0, 4.0}, 70'001, true);
         }
       }
     });
@@ -278,8 +278,8 @@ TEST(Tcp, TheNumberOfStreamsDoesNotMatter) {
     on_all(make_worlds({.size = 3, .streams = streams}), [](World& world) {
       Caller caller(world);
       for (const std::uint64_t count : {std::uint64_t{7}, std::uint64_t{1'500'007}}) {
-        all_reduce(caller, DataType::kFloat32, ReduceOp::kSum, count, true);
-        all_reduce(caller, DataType::kBFloat16, ReduceOp::kSum, count, true);
+        expect_all_reduce(caller, DataType::kFloat32, ReduceOp::kSum, count, true);
+        expect_all_reduce(caller, DataType::kBFloat16, ReduceOp::kSum, count, true);
       }
     });
   }

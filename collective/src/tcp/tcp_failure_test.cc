@@ -43,7 +43,7 @@ Call summed(std::uint64_t sequence, std::uint64_t count) {
           .sequence = sequence};
 }
 
-Status all_reduce(TcpBackend& backend, std::uint64_t sequence, std::uint64_t count) {
+Status all_reduce_zeros(TcpBackend& backend, std::uint64_t sequence, std::uint64_t count) {
   std::vector<std::byte> data(count * sizeof(float));
   const Piece piece = {data.data(), data.data(), count};
   return backend.all_reduce(summed(sequence, count), {&piece, 1});
@@ -54,7 +54,7 @@ TEST(TcpFailure, LengthsThatDifferAreNamedOnEveryRank) {
   on_all(make_worlds({.size = 4}), [&](World& world) {
     TcpBackend backend(world);
     world.monitor->entered(1);
-    Status status = all_reduce(backend, 1, world.rank == 2 ? 7 : 5);
+    Status status = all_reduce_zeros(backend, 1, world.rank == 2 ? 7 : 5);
     // A rank whose own part was in order hears of it in its next call.
     if (status) status = backend.barrier(numbered(CallKind::kBarrier, 2, 0));
     outcomes.add(status);
@@ -132,7 +132,7 @@ TEST(TcpFailure, ALostDataConnectionNamesItsRankOnAllOthers) {
       Status status;
       for (std::uint64_t call = 1; call <= 3 && status; ++call) {
         world.monitor->entered(call);
-        status = all_reduce(backend, call, count);
+        status = all_reduce_zeros(backend, call, count);
       }
       outcomes.add(status);
     });

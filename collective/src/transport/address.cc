@@ -30,7 +30,7 @@ bool is_port(std::string_view text) {
   return !text.empty() && error == std::errc{} && end == text.data() + text.size();
 }
 
-std::optional<HostAndPort> split(std::string_view endpoint) {
+std::optional<HostAndPort> split_endpoint(std::string_view endpoint) {
   const std::size_t colon = endpoint.rfind(':');
   if (colon == std::string_view::npos || !is_port(endpoint.substr(colon + 1))) return std::nullopt;
   std::string_view host = endpoint.substr(0, colon);
@@ -110,7 +110,7 @@ Result<std::vector<Address>> resolve(std::string_view endpoint) {
   if (endpoint.starts_with(kUnix) && endpoint.substr(kUnix.size()).starts_with('@')) {
     return std::vector<Address>{unix_address(endpoint.substr(kUnix.size() + 1))};
   }
-  const std::optional<HostAndPort> parts = split(endpoint);
+  const std::optional<HostAndPort> parts = split_endpoint(endpoint);
   if (!parts) {
     return Error{ErrorCode::kConfiguration, "'" + std::string(endpoint) + "' is not host:port",
                  "write 10.0.0.1:4000, name:4000 or [fd00::1]:4000"};

@@ -9,12 +9,12 @@
 #include <array>
 #include <string>
 
+#include "transport/test_deadline.h"
+
 namespace muster::collective {
 namespace {
 
-Deadline soon() {
-  return Clock::now() + std::chrono::seconds(20);
-}
+using testing::soon;
 
 Descriptor accepted(const Descriptor& listener) {
   pollfd entry = {listener.get(), POLLIN, 0};

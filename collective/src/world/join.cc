@@ -12,7 +12,7 @@
 namespace muster::collective {
 namespace {
 
-Status check_place(const Options& options) {
+Status check_rank_and_rendezvous(const Options& options) {
   const bool placed =
       options.rank && options.size && *options.rank >= 0 && *options.rank < *options.size;
   if (!placed) {
@@ -178,7 +178,7 @@ Status settle(const Joining& joining, Gathered& gathered, const MemoryBytes& mem
 
 Result<std::unique_ptr<World>> join(const Options& given, const MemoryBytes& memory_bytes,
                                     int cancel) {
-  if (Status checked = check_place(given); !checked) return checked.error();
+  if (Status checked = check_rank_and_rendezvous(given); !checked) return checked.error();
   if (Status checked = check_choices(given); !checked) return checked.error();
   Options options = completed(given);
   if (*options.size == 1) return world_of_one(std::move(options));

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "transport/socket.h"
+#include "transport/test_deadline.h"
 
 namespace muster::collective {
 namespace {
@@ -20,12 +21,9 @@ using testing::ample_memory;
 using testing::join_all;
 using testing::on_threads;
 using testing::Placement;
+using testing::soon;
 using testing::spawn_worlds;
 using testing::world_of;
-
-Deadline soon() {
-  return Clock::now() + std::chrono::seconds(20);
-}
 
 // Joins one rank for each of `world` and returns what each got: an empty text, or its error.
 std::vector<std::string> outcomes(const std::vector<Options>& world) {

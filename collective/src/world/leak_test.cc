@@ -1,10 +1,10 @@
 // Worlds come and go, and leave nothing behind: no descriptor, no thread, no mapping.
 #include <gtest/gtest.h>
+#include <muster/collective/testing/leaks.h>
 #include <muster/collective/testing/worlds.h>
 
 #include <array>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -14,13 +14,9 @@
 namespace muster::collective {
 namespace {
 
+using testing::entries_in;
 using testing::Placement;
 using testing::spawn_worlds;
-
-std::ptrdiff_t entries_in(const std::string& folder) {
-  const std::filesystem::directory_iterator entries(folder);
-  return std::distance(begin(entries), end(entries));
-}
 
 int mappings_of_shared_memory() {
   std::ifstream maps("/proc/self/maps");

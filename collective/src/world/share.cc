@@ -33,8 +33,8 @@ Result<Sharing> mapped(Descriptor file) {
 }
 
 // The lowest rank's part. Who cannot be given the memory knows that by itself.
-Result<Sharing> give(const std::vector<int>& local, const std::vector<Descriptor>& control,
-                     std::uint64_t bytes) {
+Result<Sharing> give_memory(const std::vector<int>& local, const std::vector<Descriptor>& control,
+                            std::uint64_t bytes) {
   Result<Descriptor> file = create(bytes);
   for (std::size_t i = 1; i < local.size(); ++i) {
     const Descriptor& socket = control[static_cast<std::size_t>(local[i])];
@@ -45,7 +45,8 @@ Result<Sharing> give(const std::vector<int>& local, const std::vector<Descriptor
   return mapped(*std::move(file));
 }
 
-Result<Sharing> receive(const Joining& joining, Star& star, int leader, const Descriptor& socket) {
+Result<Sharing> receive_memory(const Joining& joining, Star& star, int leader,
+                               const Descriptor& socket) {
   const std::string from = "rank " + std::to_string(leader);
   if (!is_unix(socket)) return Sharing{{}, "it is not joined to " + from + " by a unix socket"};
   for (;;) {
@@ -74,8 +75,9 @@ Result<Sharing> share_memory(const Joining& joining, Star& star, const Topology&
                              const std::vector<Descriptor>& control, std::uint64_t bytes) {
   const std::vector<int>& local = topology.neighbours_of(joining.self.rank);
   if (local.size() < 2) return Sharing{};
-  if (local.front() == joining.self.rank) return give(local, control, bytes);
-  return receive(joining, star, local.front(), control[static_cast<std::size_t>(local.front())]);
+  if (local.front() == joining.self.rank) return give_memory(local, control, bytes);
+  return receive_memory(joining, star, local.front(),
+                        control[static_cast<std::size_t>(local.front())]);
 }
 
 }  // namespace muster::collective

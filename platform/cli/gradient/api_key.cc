@@ -12,26 +12,26 @@ namespace fs = std::filesystem;
 using base::Error;
 using base::ErrorCode;
 using base::Result;
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr const char* kApiKey = "apiKey";
 
 /// What the file holds; an empty object where there is none.
-Result<Json> read(const fs::path& file) {
+Result<ordered_json> read(const fs::path& file) {
   constexpr size_t kMostBytes = 1 << 20;
   auto text = base::read_file(file, kMostBytes);
   if (!text) {
-    if (text.error().code == ErrorCode::kNotFound) return Json::object();
+    if (text.error().code == ErrorCode::kNotFound) return ordered_json::object();
     return std::move(text).error();
   }
-  Json json = Json::parse(*text, nullptr, false);
+  ordered_json json = ordered_json::parse(*text, nullptr, false);
   if (json.is_object()) return json;
   return Error{.code = ErrorCode::kInvalid,
                .what = file.string() + " is not a JSON object",
                .advice = "mend it, or remove it and run: gradient apiKey"};
 }
 
-Result<void> write(const fs::path& file, const Json& json) {
+Result<void> write(const fs::path& file, const ordered_json& json) {
   MUSTER_CHECK(base::make_private_folder(file.parent_path()));
   return base::write_file(file, json.dump(2) + "\n");
 }
@@ -49,7 +49,7 @@ Result<fs::path> config_file(const Environment& environment) {
 }
 
 Result<std::string> kept_api_key(const fs::path& file) {
-  MUSTER_TRY(const Json json, read(file));
+  MUSTER_TRY(const ordered_json json, read(file));
   const auto found = json.find(kApiKey);
   if (found == json.end() || found->is_null()) return std::string();
   if (found->is_string()) return found->get<std::string>();
@@ -59,13 +59,13 @@ Result<std::string> kept_api_key(const fs::path& file) {
 }
 
 Result<void> keep_api_key(const fs::path& file, const std::string& key) {
-  MUSTER_TRY(Json json, read(file));
+  MUSTER_TRY(ordered_json json, read(file));
   json[kApiKey] = key;
   return write(file, json);
 }
 
 Result<void> forget_api_key(const fs::path& file) {
-  MUSTER_TRY(Json json, read(file));
+  MUSTER_TRY(ordered_json json, read(file));
   if (json.erase(kApiKey) == 0) return {};
   if (!json.empty()) return write(file, json);
   std::error_code failure;

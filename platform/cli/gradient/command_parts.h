@@ -56,6 +56,9 @@ std::vector<std::string> words_of(const Asked& asked, const std::string& flag,
 /// All faults of the flags as one error. REQUIRES: there are some.
 base::Error faults_of(const Asked& asked);
 
+/// The job of an experiment, by its ID or name.
+Result<job::Job> get_job(Connection& connection, const std::string& id);
+
 /// A line of text on standard output.
 Result<void> say(const std::string& line);
 /// A line for the person on standard error.

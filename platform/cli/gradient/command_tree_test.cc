@@ -20,7 +20,7 @@ void for_each_leaf(const Command& command, const std::string& path,
   }
 }
 
-std::string faults_of(const std::vector<std::string>& words) {
+std::string faults_in_tree(const std::vector<std::string>& words) {
   std::string text;
   for (const base::Fault& fault : sort_arguments(command_tree(), words).faults) {
     text += fault.field + fault.what + "\n";
@@ -89,12 +89,13 @@ TEST(GradientTree, NamesNoFlagTwice) {
 }
 
 TEST(GradientTree, AnswersWhatIsMisspeltWithTheNearest) {
-  EXPECT_EQ(faults_of({"experiment", "list"}),
+  EXPECT_EQ(faults_in_tree({"experiment", "list"}),
             "unknown command 'experiment'; did you mean 'experiments'?\n");
-  EXPECT_EQ(faults_of({"experiments", "lst"}), "unknown command 'lst'; did you mean 'list'?\n");
-  EXPECT_EQ(faults_of({"experiments", "list", "--projectid", "x"}),
+  EXPECT_EQ(faults_in_tree({"experiments", "lst"}),
+            "unknown command 'lst'; did you mean 'list'?\n");
+  EXPECT_EQ(faults_in_tree({"experiments", "list", "--projectid", "x"}),
             "unknown flag '--projectid'; did you mean '--projectId'?\n");
-  EXPECT_EQ(faults_of({"clusters", "machineType", "list"}),
+  EXPECT_EQ(faults_in_tree({"clusters", "machineType", "list"}),
             "unknown command 'machineType'; did you mean 'machineTypes'?\n");
 }
 

@@ -53,13 +53,7 @@ constexpr std::array<std::pair<std::string_view, Act>, 28> kCommands{{
     {"version", show_version},
 }};
 
-std::string joined(const std::vector<std::string>& path) {
-  std::string text;
-  for (const std::string& word : path) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
-std::string trimmed(std::string_view text) {
+std::string trimmed_item(std::string_view text) {
   constexpr std::string_view kBlanks = " \t";
   const size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return "";
@@ -88,7 +82,7 @@ Result<int> told_as_gradient(const base::Error& error, const std::string& doing,
 }  // namespace
 
 Result<int> run_other(Asked& asked) {
-  const std::string path = joined(asked.path);
+  const std::string path = base::joined(asked.path, " ");
   for (const auto& [known, act] : kCommands) {
     if (known == path) return act(asked);
   }
@@ -121,13 +115,17 @@ std::vector<std::string> words_of(const Asked& asked, const std::string& flag,
     }
   }
   std::set<std::string> words;
-  for (const std::string& word : said) words.insert(trimmed(word));
+  for (const std::string& word : said) words.insert(trimmed_item(word));
   words.erase("");
   return {words.begin(), words.end()};
 }
 
 base::Error faults_of(const Asked& asked) {
   return usage_error(asked.path, asked.reader.faults(), "gradient");
+}
+
+Result<job::Job> get_job(Connection& connection, const std::string& id) {
+  return connection.call([&](api::Client& client) { return client.get(id); });
 }
 
 Result<void> say(const std::string& line) {

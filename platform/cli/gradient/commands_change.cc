@@ -14,9 +14,9 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-constexpr const char* kWhich = "say which experiment";
+constexpr const char* kWhichExperiment = "say which experiment";
 
-Error has_ended(const job::Job& job) {
+Error experiment_has_ended(const job::Job& job) {
   return {.code = ErrorCode::kInternal,  // exit code 1: it was there, and nobody refused anything
           .what = "experiment " + job.id + " has ended: " + std::string(state_of(job)),
           .advice = "create it anew to run it again",
@@ -29,7 +29,7 @@ Result<job::Job> start(Connection& connection, const std::string& id) {
   auto started = connection.call([&](api::Client& client) { return client.resume(id); });
   if (started || started.error().code != ErrorCode::kConflict) return started;
   const auto job = connection.call([&](api::Client& client) { return client.get(id); });
-  return job && job::is_final(job->phase) ? Result<job::Job>(has_ended(*job)) : started;
+  return job && job::is_final(job->phase) ? Result<job::Job>(experiment_has_ended(*job)) : started;
 }
 
 /// Kills what runs, and waits until nothing of it does.
@@ -57,7 +57,7 @@ using Labels = std::map<std::string, std::optional<std::string>>;
 /// `value`: what each tag becomes; nothing takes it away.
 Result<int> change_tags(Asked& asked, const std::optional<std::string>& value,
                         const std::string& done) {
-  const std::string id = required(asked, "--id", kWhich);
+  const std::string id = required(asked, "--id", kWhichExperiment);
   Labels labels;
   for (const std::string& tag : words_of(asked, "--tag", "--tags")) labels[tag] = value;
   if (labels.empty() && asked.reader.ok()) {
@@ -76,7 +76,7 @@ Result<int> change_tags(Asked& asked, const std::optional<std::string>& value,
 }  // namespace
 
 Result<int> start_experiment(Asked& asked) {
-  const std::string id = required(asked, "--id", kWhich);
+  const std::string id = required(asked, "--id", kWhichExperiment);
   return with_server(asked, kUpdate, "Experiment", [&](Connection& connection) -> Result<int> {
     MUSTER_TRY(const job::Job job, start(connection, id));
     MUSTER_CHECK(say("Experiment started"));
@@ -85,7 +85,7 @@ Result<int> start_experiment(Asked& asked) {
 }
 
 Result<int> stop_experiment(Asked& asked) {
-  const std::string id = required(asked, "--id", kWhich);
+  const std::string id = required(asked, "--id", kWhichExperiment);
   return with_server(asked, kUpdate, "Experiment", [&](Connection& connection) -> Result<int> {
     MUSTER_CHECK(connection.call([&](api::Client& client) { return client.stop(id, false); }));
     MUSTER_CHECK(say("Experiment stopped"));
@@ -94,7 +94,7 @@ Result<int> stop_experiment(Asked& asked) {
 }
 
 Result<int> delete_experiment(Asked& asked) {
-  const std::string id = required(asked, "--id", kWhich);
+  const std::string id = required(asked, "--id", kWhichExperiment);
   return with_server(asked, kDelete, "Experiment", [&](Connection& connection) -> Result<int> {
     MUSTER_TRY(const job::Job job,
                connection.call([&](api::Client& client) { return client.get(id); }));

@@ -97,8 +97,8 @@ Result<void> send_datasets(Connection& connection, Experiment& experiment) {
 }
 
 /// Only admins of a project set its secrets; others may use one that is there.
-Result<void> keep_password(Connection& connection, const std::string& project,
-                           const RegistryPassword& each) {
+Result<void> store_password(Connection& connection, const std::string& project,
+                            const RegistryPassword& each) {
   const auto set = connection.call(
       [&](api::Client& client) { return client.set_secret(project, each.secret, each.password); });
   if (set) return {};
@@ -122,13 +122,13 @@ Result<void> keep_password(Connection& connection, const std::string& project,
 
 Result<void> keep_passwords(Connection& connection, const Experiment& experiment) {
   for (const RegistryPassword& each : experiment.passwords) {
-    MUSTER_CHECK(keep_password(connection, experiment.spec.project, each));
+    MUSTER_CHECK(store_password(connection, experiment.spec.project, each));
   }
   return {};
 }
 
 /// Submits under the first name that is free: experiments may be called alike, jobs may not.
-Result<job::Job> submit(Connection& connection, job::JobSpec spec) {
+Result<job::Job> submit_under_free_name(Connection& connection, job::JobSpec spec) {
   constexpr int kMostNames = 999;
   constexpr size_t kKeyLength = 26;  // 130 bits: never met twice
   base::SystemRandom random;
@@ -142,7 +142,8 @@ Result<job::Job> submit(Connection& connection, job::JobSpec spec) {
   }
 }
 
-Result<void> tell(const Connection& connection, const Experiment& experiment, const job::Job& job) {
+Result<void> announce(const Connection& connection, const Experiment& experiment,
+                      const job::Job& job) {
   const std::string done = experiment.starts ? "created and started" : "created";
   MUSTER_CHECK(say("New experiment " + done + " with ID: " + job.id));
   if (connection.is_shared()) {
@@ -162,9 +163,9 @@ Result<int> create(Connection& connection, const Asked& asked, Experiment& exper
   // From before the submit, so that no Ctrl-C falls between it and the follow.
   std::optional<Interrupts> interrupts;
   if (experiment.follows) interrupts.emplace();
-  MUSTER_TRY(const job::Job job, submit(connection, experiment.spec));
+  MUSTER_TRY(const job::Job job, submit_under_free_name(connection, experiment.spec));
   connection.set_project(job.spec.project);
-  MUSTER_CHECK(tell(connection, experiment, job));
+  MUSTER_CHECK(announce(connection, experiment, job));
   return experiment.follows ? follow_logs(connection, job.id) : kExitDone;
 }
 

@@ -43,15 +43,11 @@ Result<int> show_pages(JobPages& pages, size_t limit, size_t offset) {
   }
 }
 
-Result<job::Job> get(Connection& connection, const std::string& id) {
-  return connection.call([&](api::Client& client) { return client.get(id); });
-}
-
 /// Those of one experiment, or of all that are asked for.
 Result<std::vector<job::Job>> experiments_of(Connection& connection, const Asked& asked) {
   const FlagReader& reader = asked.reader;
   if (reader.has("--experimentId")) {
-    MUSTER_TRY(job::Job job, get(connection, reader.text("--experimentId")));
+    MUSTER_TRY(job::Job job, get_job(connection, reader.text("--experimentId")));
     return std::vector<job::Job>{std::move(job)};
   }
   const std::string project = reader.text("--projectId", reader.text("--project"));
@@ -76,7 +72,7 @@ Result<int> list_experiments(Asked& asked) {
 Result<int> show_experiment(Asked& asked) {
   const std::string id = required(asked, "--id", "say which experiment");
   return with_server(asked, kFetch, "Experiment", [&](Connection& connection) -> Result<int> {
-    MUSTER_TRY(const job::Job job, get(connection, id));
+    MUSTER_TRY(const job::Job job, get_job(connection, id));
     MUSTER_CHECK(show_table(experiment_details(job)));
     return kExitDone;
   });

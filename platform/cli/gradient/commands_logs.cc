@@ -17,7 +17,6 @@ namespace muster::cli::gradient {
 namespace {
 
 using Lines = std::vector<std::pair<int64_t, std::string>>;
-using Words = std::vector<std::string>;
 
 struct LogsAsked {
   std::string id;
@@ -25,7 +24,7 @@ struct LogsAsked {
   bool follows = false;
 };
 
-bool is_one_of(const Words& words, const std::string& word) {
+bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
@@ -93,17 +92,13 @@ Result<int> show_lines(const Lines& lines, const AsciiTable& table) {
   return kExitDone;
 }
 
-Result<job::Job> get(Connection& connection, const std::string& id) {
-  return connection.call([&](api::Client& client) { return client.get(id); });
-}
-
 }  // namespace
 
 Result<int> show_logs(Asked& asked) {
   const LogsAsked wish = read_logs_flags(asked, "experiment");
   return with_server(asked, kFetch, "Experiment", [&](Connection& connection) -> Result<int> {
     if (wish.follows) return follow_logs(connection, wish.id);
-    MUSTER_TRY(const job::Job job, get(connection, wish.id));
+    MUSTER_TRY(const job::Job job, get_job(connection, wish.id));
     MUSTER_TRY(const Lines lines, read_lines(connection, job, wish.span, std::nullopt));
     return show_lines(lines, experiment_log_table(job.id, lines));
   });
@@ -118,7 +113,7 @@ Result<int> show_job_logs(Asked& asked) {
   if (slash != std::string::npos) task = wish.id.substr(slash + 1);
   return with_server(asked, kFetch, "Job", [&](Connection& connection) -> Result<int> {
     if (wish.follows) return follow_logs(connection, experiment, task);
-    MUSTER_TRY(const job::Job job, get(connection, experiment));
+    MUSTER_TRY(const job::Job job, get_job(connection, experiment));
     MUSTER_TRY(const Lines lines, read_lines(connection, job, wish.span, task));
     return show_lines(lines, job_log_table(wish.id, lines));
   });

@@ -23,11 +23,8 @@ using job::MetricSeries;
 using std::chrono::milliseconds;
 using Series = std::vector<MetricSeries>;
 
-Result<job::Job> get(Connection& connection, const std::string& id) {
-  return connection.call([&](api::Client& client) { return client.get(id); });
-}
-
-Result<Series> ask(Connection& connection, const std::string& id, const job::MetricQuery& query) {
+Result<Series> read_series(Connection& connection, const std::string& id,
+                           const job::MetricQuery& query) {
   return connection.call([&](api::Client& client) { return client.metrics(id, query); });
 }
 
@@ -49,7 +46,7 @@ Result<int> show_metrics(Asked& asked, Which which) {
   const std::string id = required(asked, "--id", "say which experiment");
   const MetricQuery wish = read_metric_query(asked.reader, {});
   return with_server(asked, kFetch, "Experiment", [&](Connection& connection) -> Result<int> {
-    MUSTER_TRY(const job::Job job, get(connection, id));
+    MUSTER_TRY(const job::Job job, get_job(connection, id));
     if (!has_started(job)) {
       note("Experiment has not started yet");
       return kExitRefused;
@@ -57,7 +54,7 @@ Result<int> show_metrics(Asked& asked, Which which) {
     // Without a start, all: nothing is measured before its tasks have started.
     job::MetricQuery query{.since = wish.start, .until = wish.end, .interval = wish.interval};
     if (which == Which::kAsked) query.metrics = metrics_behind(wish.metrics);
-    MUSTER_TRY(const Series series, ask(connection, job.id, query));
+    MUSTER_TRY(const Series series, read_series(connection, job.id, query));
     const auto names = which == Which::kAsked ? wish.metrics : custom_names(series);
     MUSTER_CHECK(say(metrics_json(job, as_gradient_has_it(names, series))));
     return kExitDone;
@@ -73,7 +70,7 @@ class MetricsStream {
   Result<int> run() {
     while (true) {
       // The job first: once it has ended, all that there will be is in the values behind it.
-      MUSTER_TRY(const job::Job job, get(connection_, id_));
+      MUSTER_TRY(const job::Job job, get_job(connection_, id_));
       MUSTER_CHECK(show_values(job));
       if (job::is_final(job.phase)) return kExitDone;
       MUSTER_TRY(const bool goes_on, wait());
@@ -84,7 +81,7 @@ class MetricsStream {
  private:
   Result<void> show_values(const job::Job& job) {
     const job::MetricQuery query{.metrics = metrics_behind(wish_.metrics), .last = true};
-    MUSTER_TRY(const Series series, ask(connection_, job.id, query));
+    MUSTER_TRY(const Series series, read_series(connection_, job.id, query));
     const std::string text =
         metrics_table(job, wish_.metrics, as_gradient_has_it(wish_.metrics, series)).to_string();
     std::string back;
@@ -102,7 +99,7 @@ class MetricsStream {
       pollfd entry{.fd = interrupts_.fd(), .events = POLLIN, .revents = 0};
       ::poll(&entry, 1, static_cast<int>(std::min(left, kLook).count()));
       if (interrupts_.take()) return false;
-      MUSTER_TRY(const job::Job job, get(connection_, id_));
+      MUSTER_TRY(const job::Job job, get_job(connection_, id_));
       if (job::is_final(job.phase)) return true;
     }
     return true;
@@ -129,7 +126,7 @@ Result<int> stream_metrics(Asked& asked) {
   const std::string id = required(asked, "--id", "say which experiment");
   const MetricQuery wish = read_metric_query(asked.reader, built_in_metrics());
   return with_server(asked, kFetch, "Experiment", [&](Connection& connection) -> Result<int> {
-    MUSTER_TRY(const job::Job job, get(connection, id));
+    MUSTER_TRY(const job::Job job, get_job(connection, id));
     if (!has_started(job)) {
       note("Experiment has not started yet");
       return kExitRefused;

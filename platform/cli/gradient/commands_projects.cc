@@ -10,7 +10,7 @@ namespace muster::cli::gradient {
 
 namespace {
 
-constexpr const char* kWhich = "say which project";
+constexpr const char* kWhichProject = "say which project";
 
 void note_what_is_not_kept(const Asked& asked) {
   for (const char* flag : {"--repositoryName", "--repositoryUrl", "--tag", "--tags"}) {
@@ -44,7 +44,7 @@ Result<int> list_projects(Asked& asked) {
 }
 
 Result<int> show_project(Asked& asked) {
-  const std::string id = required(asked, "--id", kWhich);
+  const std::string id = required(asked, "--id", kWhichProject);
   return with_server(asked, kFetch, "Project", [&](Connection& connection) -> Result<int> {
     MUSTER_TRY(const job::ProjectStatus status,
                connection.call([&](api::Client& client) { return client.project(id); }));
@@ -54,7 +54,7 @@ Result<int> show_project(Asked& asked) {
 }
 
 Result<int> delete_project(Asked& asked) {
-  const std::string id = required(asked, "--id", kWhich);
+  const std::string id = required(asked, "--id", kWhichProject);
   return with_server(asked, kDelete, "Project", [&](Connection& connection) -> Result<int> {
     MUSTER_CHECK(connection.client().remove_project(id));
     MUSTER_CHECK(say("Project deleted"));

@@ -50,7 +50,7 @@ void read_user(const Role& role, FlagReader& reader) {
 }
 
 /// Notes the password where it will be kept. Two roles may use one account.
-void keep_password(const Role& role, const std::string& password, FlagReader& reader,
+void note_password(const Role& role, const std::string& password, FlagReader& reader,
                    Experiment& experiment) {
   const std::string& secret = role.registry.secret;
   auto& kept = experiment.passwords;
@@ -85,7 +85,7 @@ void read_registry(const Role& role, FlagReader& reader, Experiment& experiment)
   const std::string where = server.empty() ? job::registry_of_image(role.image) : server;
   role.registry = {
       .server = server, .username = username, .secret = registry_secret(where, username)};
-  keep_password(role, password, reader, experiment);
+  note_password(role, password, reader, experiment);
 }
 
 }  // namespace

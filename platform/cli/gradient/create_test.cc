@@ -13,7 +13,7 @@
 namespace muster::cli {
 namespace {
 
-std::vector<job::LogRecord> lines(const Words& tasks) {
+std::vector<job::LogRecord> lines_of_tasks(const Words& tasks) {
   std::vector<job::LogRecord> records;
   for (const std::string& task : tasks) {
     records.push_back({.time = base::Time(std::chrono::seconds(100)),
@@ -110,7 +110,7 @@ TEST_F(GradientCreate, CreateRegistersAndSaysHowToStart) {
 }
 
 TEST_F(GradientCreate, RunFollowsTheLogsWithTheirLineNumbers) {
-  serve({.records = lines({"main", "main"})});
+  serve({.records = lines_of_tasks({"main", "main"})});
 
   const Outcome outcome = single("run");
 
@@ -124,7 +124,7 @@ TEST_F(GradientCreate, RunFollowsTheLogsWithTheirLineNumbers) {
 }
 
 TEST_F(GradientCreate, LogsOfSeveralTasksSayWhichOneSpeaks) {
-  serve({.records = lines({"launcher", "worker-1"})});
+  serve({.records = lines_of_tasks({"launcher", "worker-1"})});
 
   const Outcome outcome = mpi("run");
 
@@ -134,14 +134,14 @@ TEST_F(GradientCreate, LogsOfSeveralTasksSayWhichOneSpeaks) {
 }
 
 TEST_F(GradientCreate, LogsThatBreakOffGoOnWithTheNextNumber) {
-  serve({.records = lines({"main", "main", "main"}), .break_after = 2});
+  serve({.records = lines_of_tasks({"main", "main", "main"}), .break_after = 2});
 
   EXPECT_NE(single("run").out.find("\t1\tline 0\nid-one\t2\tline 1\nid-one\t3\tline 2\n"),
             std::string::npos);
 }
 
 TEST_F(GradientCreate, RunWithoutLogsOnlyStarts) {
-  serve({.records = lines({"main"})});
+  serve({.records = lines_of_tasks({"main"})});
 
   EXPECT_EQ(single("run", {"--no-logs"}).out,
             "New experiment created and started with ID: id-one\n");

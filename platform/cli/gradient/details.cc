@@ -13,18 +13,17 @@ namespace muster::cli::gradient {
 
 namespace {
 
-using Cell = AsciiTable::Cell;
-using Row = std::pair<std::string, Cell>;
+using Row = std::pair<std::string, AsciiTable::Cell>;
 using Rows = std::vector<Row>;
-using Words = std::vector<std::string>;
 
-Cell first_of(Cell said, std::string otherwise) {
+AsciiTable::Cell first_of(AsciiTable::Cell said, std::string otherwise) {
   if (said) return said;
-  return otherwise.empty() ? Cell() : Cell(std::move(otherwise));
+  return otherwise.empty() ? AsciiTable::Cell() : AsciiTable::Cell(std::move(otherwise));
 }
 
-std::string command_line(const Words& command, const Words& arguments = {}) {
-  Words all = command;
+std::string command_line(const std::vector<std::string>& command,
+                         const std::vector<std::string>& arguments = {}) {
+  std::vector<std::string> all = command;
   all.insert(all.end(), arguments.begin(), arguments.end());
   return base::shell_joined(all);
 }
@@ -39,8 +38,8 @@ std::string tags_of(const job::JobSpec& spec) {
 }
 
 /// As it was said. Of a job that was submitted otherwise, its variables; secrets by their names.
-Cell environment_of(const job::JobSpec& spec) {
-  if (const Cell json = said(spec, "experimentEnv")) {
+AsciiTable::Cell environment_cell(const job::JobSpec& spec) {
+  if (const AsciiTable::Cell json = said(spec, "experimentEnv")) {
     return python_literal(*json).value_or(*json);
   }
   if (said(spec, "experimentType")) return std::nullopt;
@@ -48,18 +47,18 @@ Cell environment_of(const job::JobSpec& spec) {
   for (const job::SecretUse& use : spec.secrets) {
     if (!use.variable.empty()) values[use.variable] = "secret:" + use.name;
   }
-  return values.empty() ? Cell() : Cell(python_literal(values));
+  return values.empty() ? AsciiTable::Cell() : AsciiTable::Cell(python_literal(values));
 }
 
-Cell working_directory(const job::JobSpec& spec) {
+AsciiTable::Cell working_directory(const job::JobSpec& spec) {
   if (said(spec, "experimentType")) return said(spec, "workingDirectory");
   return first_of(said(spec, "workingDirectory"), spec.folder);
 }
 
 /// By any of the names that the flag had over the years.
-Cell workspace(const job::JobSpec& spec) {
+AsciiTable::Cell workspace(const job::JobSpec& spec) {
   for (const char* flag : {"workspace", "workspaceUrl", "workspaceArchive"}) {
-    if (Cell url = said(spec, flag)) return url;
+    if (AsciiTable::Cell url = said(spec, flag)) return url;
   }
   return std::nullopt;
 }
@@ -74,7 +73,7 @@ Rows shared_head(const job::Job& job, const std::string& type) {
   Rows rows = identity(job);
   rows.insert(rows.end(), {{"Artifact directory", said(spec, "artifactDirectory")},
                            {"Cluster ID", said(spec, "clusterId")},
-                           {"Experiment Env", environment_of(spec)},
+                           {"Experiment Env", environment_cell(spec)},
                            {"Experiment Type", type},
                            {"Model Type", said(spec, "modelType")},
                            {"Model Path", said(spec, "modelPath")}});

@@ -16,7 +16,6 @@ namespace muster::cli::gradient {
 
 namespace {
 
-using Type = Experiment::Type;
 using base::Error;
 using base::ErrorCode;
 using base::Fault;
@@ -28,7 +27,7 @@ class Shape {
       : reader_(reader), experiment_(experiment), spec_(experiment.spec) {}
 
   void read_single() {
-    experiment_.type = Type::kSingle;
+    experiment_.type = Experiment::Type::kSingle;
     keep_type("single");
     spec_.kind = job::Kind::kSingle;
     spec_.image = needed("--container");
@@ -49,7 +48,7 @@ class Shape {
 
  private:
   void read_mpi() {
-    experiment_.type = Type::kMpi;
+    experiment_.type = Experiment::Type::kMpi;
     keep_type("MPI");
     spec_.kind = job::Kind::kMpi;
     spec_.workers = count("--workerCount");
@@ -75,7 +74,7 @@ class Shape {
   }
 
   void read_grpc() {
-    experiment_.type = Type::kGrpc;
+    experiment_.type = Experiment::Type::kGrpc;
     keep_type("GRPC");
     spec_.kind = job::Kind::kGrpc;
     // The first of them is the chief.
@@ -172,8 +171,8 @@ class Shape {
 
 /// The path of a field in a spec, and the flag that it came from.
 std::string flag_of_field(const std::string& field, const Experiment& experiment) {
-  const bool is_single = experiment.type == Type::kSingle;
-  const bool is_mpi = experiment.type == Type::kMpi;
+  const bool is_single = experiment.type == Experiment::Type::kSingle;
+  const bool is_mpi = experiment.type == Experiment::Type::kMpi;
   const std::vector<std::pair<std::string_view, std::string>> known{
       {"name", "--name"},
       {"project", "--projectId"},
@@ -252,8 +251,8 @@ Experiment read_experiment(const std::vector<std::string>& path, FlagReader& rea
 }
 
 base::Result<void> use_machines(const job::MachineTypes& types, Experiment& experiment) {
-  const bool is_single = experiment.type == Type::kSingle;
-  const bool is_mpi = experiment.type == Type::kMpi;
+  const bool is_single = experiment.type == Experiment::Type::kSingle;
+  const bool is_mpi = experiment.type == Experiment::Type::kMpi;
   job::JobSpec& spec = experiment.spec;
   std::vector<Fault> faults;
   std::string advice;

@@ -49,6 +49,8 @@ struct Experiment {
   int missing = 0;                 ///< how many flags were not given that are needed
 };
 
+/// No workspace; or, in a list that is zipped with others, nothing in this place.
+inline constexpr const char* kNone = "none";
 /// Where the workspace is found, which is the working folder and the home.
 inline constexpr const char* kWorkspaceFolder = "/home/paperspace";
 /// Where a data set is found.

@@ -16,12 +16,9 @@ namespace muster::cli::gradient {
 
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::string_view kNone = "none";
 constexpr const char* kArtifacts = "/artifacts";
 
-void read_variable(const std::string& name, const Json& value, FlagReader& reader,
+void read_variable(const std::string& name, const nlohmann::json& value, FlagReader& reader,
                    job::JobSpec& spec) {
   constexpr std::string_view kSecret = "secret:";
   if (value.is_string()) {
@@ -209,7 +206,8 @@ std::string data_folder(const Dataset& dataset) {
 
 void read_environment(FlagReader& reader, job::JobSpec& spec) {
   if (reader.has("--experimentEnv")) {
-    const Json json = Json::parse(reader.text("--experimentEnv"), nullptr, false);
+    const nlohmann::json json =
+        nlohmann::json::parse(reader.text("--experimentEnv"), nullptr, false);
     if (!json.is_object()) {
       reader.fault("--experimentEnv", "'" + reader.text("--experimentEnv") +
                                           "' is no JSON object, as '{\"EPOCHS\": 5}' is one");

@@ -27,7 +27,7 @@ int number_at(std::string_view text, size_t begin, size_t length) {
   return base::number_of<int>(text.substr(begin, length)).value_or(0);
 }
 
-std::optional<Time> read_time(std::string_view text) {
+std::optional<Time> parse_time(std::string_view text) {
   const bool has_time = has_shape(text, "dddd-dd-dd?dd:dd:dd");
   if (!has_time && !has_shape(text, "dddd-dd-dd")) return std::nullopt;
   const std::chrono::year_month_day date{
@@ -67,7 +67,7 @@ void check_metrics(FlagReader& reader, const std::vector<std::string>& metrics,
 }  // namespace
 
 base::Result<Time> parse_metric_time(std::string_view text) {
-  if (const auto time = read_time(text)) return *time;
+  if (const auto time = parse_time(text)) return *time;
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "'" + std::string(text) +
                              "' is no time; write 2026-01-31, 2026-01-31T12:00:00 or "

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/gradient/experiment.h"
 #include "cli/yaml_document.h"
 #include "cli/yaml_fields.h"
 #include "cli/yaml_output.h"
@@ -18,13 +19,11 @@ namespace {
 
 using base::Error;
 using base::ErrorCode;
-using Json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 using Type = YamlValue::Type;
 
 constexpr std::string_view kDataset = "--dataset";
 constexpr const char* kDatasets = "datasets";
-// What stands for nothing in a list that is zipped with others.
-constexpr const char* kNone = "none";
 
 bool is_option(const Flag& flag) {
   return flag.name != "--help" && flag.name != "--optionsFile" &&
@@ -111,10 +110,10 @@ class OptionsReader {
   }
 
   /// Scalars stay the text they are: what becomes of them is text, too.
-  Json json_of(const std::string& path, Value value) {
+  ordered_json json_of(const std::string& path, Value value) {
     if (value.type == Type::kScalar) return value.scalar;
     if (value.type == Type::kNull) return nullptr;
-    Json json = value.type == Type::kList ? Json::array() : Json::object();
+    ordered_json json = value.type == Type::kList ? ordered_json::array() : ordered_json::object();
     for (const YamlValue& item : value.list) json.push_back(json_of(path, item));
     for (const YamlEntry& entry : value.map) {
       const std::string field = path + "." + entry.key;
@@ -175,7 +174,7 @@ class OptionsReader {
   YamlFields fields_;
 };
 
-Json json_of(const Flag& flag, const Arguments& arguments) {
+ordered_json json_of(const Flag& flag, const Arguments& arguments) {
   const auto found = arguments.flags.find(flag.name);
   if (flag.is_switch()) return found != arguments.flags.end();
   if (found == arguments.flags.end()) return nullptr;
@@ -197,7 +196,7 @@ base::Result<void> add_options(std::string_view text, const std::string& file,
 }
 
 std::string options_text(const Command& command, const Arguments& arguments) {
-  Json json = Json::object();
+  ordered_json json = ordered_json::object();
   for (const Flag& flag : command.flags) {
     if (is_option(flag) && !flag.hidden) json[flag.name.substr(2)] = json_of(flag, arguments);
   }

@@ -6,7 +6,7 @@ namespace muster::cli::gradient {
 
 namespace {
 
-using Json = nlohmann::ordered_json;  // Python keeps the order of keys, too
+using nlohmann::ordered_json;  // Python keeps the order of keys, too
 
 void append_escaped(std::string& out, char letter, char quote) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -39,9 +39,9 @@ void append_text(std::string& out, std::string_view text) {
   out += quote;
 }
 
-void append(std::string& out, const Json& json);
+void append(std::string& out, const ordered_json& json);
 
-void append_items(std::string& out, const Json& json) {
+void append_items(std::string& out, const ordered_json& json) {
   const char* separator = "";
   for (const auto& [key, value] : json.items()) {
     out += std::exchange(separator, ", ");
@@ -53,7 +53,7 @@ void append_items(std::string& out, const Json& json) {
   }
 }
 
-void append(std::string& out, const Json& json) {
+void append(std::string& out, const ordered_json& json) {
   if (json.is_null()) {
     out += "None";
   } else if (json.is_boolean()) {
@@ -72,7 +72,7 @@ void append(std::string& out, const Json& json) {
 }  // namespace
 
 std::optional<std::string> python_literal(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded()) return std::nullopt;
   std::string out;
   append(out, json);

@@ -12,20 +12,12 @@ namespace muster::cli::gradient {
 
 namespace {
 
-using Cell = AsciiTable::Cell;
-
-Cell text_or_none(std::string text) {
-  return text.empty() ? Cell() : Cell(std::move(text));
+AsciiTable::Cell text_or_none(std::string text) {
+  return text.empty() ? AsciiTable::Cell() : AsciiTable::Cell(std::move(text));
 }
 
-Cell amount_or_none(int64_t amount) {
-  return amount == 0 ? Cell() : Cell(std::to_string(amount));
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
+AsciiTable::Cell amount_or_none(int64_t amount) {
+  return amount == 0 ? AsciiTable::Cell() : AsciiTable::Cell(std::to_string(amount));
 }
 
 std::string machine_flag(const job::JobSpec& spec, job::Role role) {
@@ -48,9 +40,9 @@ std::string machine_flag(const job::JobSpec& spec, job::Role role) {
 
 }  // namespace
 
-Cell said(const job::JobSpec& spec, const std::string& flag) {
+AsciiTable::Cell said(const job::JobSpec& spec, const std::string& flag) {
   const auto found = spec.annotations.find(kAnnotation + flag);
-  return found == spec.annotations.end() ? Cell() : text_or_none(found->second);
+  return found == spec.annotations.end() ? AsciiTable::Cell() : text_or_none(found->second);
 }
 
 std::string experiment_name(const job::Job& job) {
@@ -129,7 +121,7 @@ AsciiTable machine_type_table(const job::MachineTypes& types,
     const job::Resources& claim = type.resources;
     table.add({name, claim.gpus > 0 ? "gpu" : "cpu", amount_or_none(claim.cpu_milli / kMilli),
                amount_or_none(claim.memory_bytes), std::to_string(claim.gpus),
-               type.gpu_model.empty() ? "N/A" : type.gpu_model, joined(pools)});
+               type.gpu_model.empty() ? "N/A" : type.gpu_model, base::joined(pools)});
   }
   return table;
 }

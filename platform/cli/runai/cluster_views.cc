@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/node_view.h"
 #include "cli/runai/age.h"
 #include "cli/runai/status.h"
@@ -57,9 +58,8 @@ std::string memory_taken(const Node& node) {
   return job::format_bytes(node.memory_bytes - node.memory_bytes_free);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+std::string joined_or_unknown(const std::vector<std::string>& words) {
+  const std::string text = base::joined(words, ",");
   return text.empty() ? kNotKnown : text;
 }
 
@@ -79,7 +79,7 @@ std::string gpu_rows(const std::vector<Node>& nodes) {
                  device.model.empty() ? kNotKnown : device.model,
                  job::format_milli(1000 - device.free_milli), kNotKnown,
                  device.memory_bytes == 0 ? kNotKnown : job::format_bytes(device.memory_bytes),
-                 kNotKnown, kNotKnown, joined(device.jobs)});
+                 kNotKnown, kNotKnown, joined_or_unknown(device.jobs)});
     }
   }
   return table.to_string();

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/runai/command_tree.h"
 #include "cli/runai/others.h"
 #include "cli/runai/sentences.h"
@@ -54,12 +55,6 @@ constexpr std::array kCommands{
     Entry{"update", update_command},
 };
 
-std::string joined(const std::vector<std::string>& path) {
-  std::string text;
-  for (const std::string& word : path) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 /// "give one of: runai top node, runai top job"
 std::string ways_on(const std::string& path) {
   std::string text;
@@ -83,7 +78,7 @@ Result<int> run_other(Asked& asked) {
       asked.reader.choice(flag.name, flag.choices);
     }
   }
-  const std::string path = joined(asked.arguments.path);
+  const std::string path = base::joined(asked.arguments.path, " ");
   const auto found = std::find_if(kCommands.begin(), kCommands.end(),
                                   [&](const Entry& entry) { return entry.path == path; });
   if (found != kCommands.end()) return found->command(asked);

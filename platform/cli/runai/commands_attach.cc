@@ -21,7 +21,7 @@ namespace {
 using base::ErrorCode;
 using End = FollowEnd::How;
 
-base::Error has_ended(const job::Job& job) {
+base::Error job_has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
           .what = "job " + job.spec.name + " has ended: " + job.reason,
           .advice = "what it printed: runai logs " + job.spec.name};
@@ -35,7 +35,7 @@ class Attachment {
   Result<int> run() {
     MUSTER_TRY(job_, connection_.call([&](api::Client& client) { return client.get(wish_.job); }));
     MUSTER_TRY(pod_, find_pod(job_, wish_.pod));
-    if (job::is_final(job_.phase) && !wish_.from_its_start) return has_ended(job_);
+    if (job::is_final(job_.phase) && !wish_.from_its_start) return job_has_ended(job_);
     say("Connecting to pod " + pod_.hostname);
     const bool ran_before = has_begun();
     if (!ran_before) {
@@ -111,7 +111,7 @@ class Attachment {
     MUSTER_TRY(const WatchEnd end, watch_jobs(connection_, watch));
     if (!is_there) return no_such_job(job_.spec.name, job_.spec.project);
     if (end == WatchEnd::kBoundReached) return start_timed_out(job_);
-    if (job::is_final(job_.phase) && !pod_.started) return has_ended(job_);
+    if (job::is_final(job_.phase) && !pod_.started) return job_has_ended(job_);
     return end == WatchEnd::kEnough;
   }
 

@@ -28,7 +28,7 @@ void check_names(Asked& asked) {
 }
 
 /// Those that are named, each once, or those of the project that `is_meant` takes.
-Result<Names> names_of(Asked& asked, Connection& connection, bool (*is_meant)(const job::Job&)) {
+Result<Names> names_meant(Asked& asked, Connection& connection, bool (*is_meant)(const job::Job&)) {
   Names names;
   if (asked.reader.has("--all")) {
     MUSTER_TRY(const std::vector<job::Job> jobs, list_jobs(connection, project_of(asked)));
@@ -120,7 +120,7 @@ Result<int> hold(Asked& asked, bool (*is_meant)(const job::Job&), Act act,
   check_names(asked);
   if (!asked.reader.ok()) return usage_error_of(asked);
   MUSTER_TRY(Connection connection, connect(asked));
-  MUSTER_TRY(const Names names, names_of(asked, connection, is_meant));
+  MUSTER_TRY(const Names names, names_meant(asked, connection, is_meant));
   Failures failures;
   for (const std::string& name : names) {
     const auto job = connection.call([&](api::Client& client) { return (client.*act)(name); });
@@ -140,7 +140,8 @@ Result<int> delete_command(Asked& asked) {
   check_names(asked);
   if (!asked.reader.ok()) return usage_error_of(asked);
   MUSTER_TRY(Connection connection, connect(asked));
-  MUSTER_TRY(const Names names, names_of(asked, connection, [](const job::Job&) { return true; }));
+  MUSTER_TRY(const Names names,
+             names_meant(asked, connection, [](const job::Job&) { return true; }));
   return Deletion(connection, project_of(asked)).run(names);
 }
 

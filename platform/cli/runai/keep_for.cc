@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// "1h30m": a number with its unit, and again.
-std::optional<milliseconds> duration_of(std::string_view text) {
+std::optional<milliseconds> parse_duration_parts(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789.";
   if (text.empty()) return std::nullopt;
   milliseconds sum{0};
@@ -34,7 +34,7 @@ std::optional<milliseconds> keep_for_of(FlagReader& reader) {
   for (const char* flag : {"--ttl-after-finish", "--auto-deletion-time-after-completion"}) {
     if (!reader.has(flag)) continue;
     const std::string text = reader.text(flag);
-    const auto time = duration_of(text);
+    const auto time = parse_duration_parts(text);
     if (!time) reader.fault(flag, "'" + text + "' is not a time such as 30s, 2m or 1h30m");
     return time;
   }

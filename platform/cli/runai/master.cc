@@ -6,12 +6,11 @@
 
 #include "cli/runai/claims.h"
 #include "cli/runai/key_values.h"
+#include "cli/runai/words.h"
 
 namespace muster::cli::runai {
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 /// "--lr 0.1 --note 'a b'" as words; quotes hold one together.
 Words split_words(const std::string& flag, const std::string& text, FlagReader& reader) {
@@ -59,7 +58,7 @@ void read_arguments(FlagReader& reader, job::JobSpec& spec) {
   }
 }
 
-void read_environment(FlagReader& reader, job::JobSpec& spec) {
+void read_master_environment(FlagReader& reader, job::JobSpec& spec) {
   const std::string flag = "--master-environment";
   for (const auto& [name, value] : read_pairs(flag, "write NAME=VALUE", reader)) {
     if (value != "-") {
@@ -114,7 +113,7 @@ void read_master(FlagReader& reader, job::JobSpec& spec) {
   if (spec.kind != job::Kind::kMpi) spec.leader.resources = spec.resources;
   read_gpus("--master-gpu", reader, spec.leader.resources);
   read_arguments(reader, spec);
-  read_environment(reader, spec);
+  read_master_environment(reader, spec);
 }
 
 }  // namespace muster::cli::runai

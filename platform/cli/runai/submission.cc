@@ -16,13 +16,12 @@
 #include "cli/runai/runai.h"
 #include "cli/runai/submission_check.h"
 #include "cli/runai/volumes.h"
+#include "cli/runai/words.h"
 #include "job/inherited.h"
 
 namespace muster::cli::runai {
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 constexpr int kUsualRetries = 6;
 

@@ -111,13 +111,13 @@ std::string text_of(const Lines& lines) {
   return text.substr(text.find('\n') + 1);  // without the empty titles
 }
 
-std::string failure_text(const job::Failure& failure) {
+std::string reason_of_failure(const job::Failure& failure) {
   return "\nReason:\n  " + failure.cause + "\n" + evidence_text(failure);
 }
 
 /// Why it waits or is being ended, or why it failed.
 std::string reason_text(const Job& job, base::Time now) {
-  if (job.failure) return failure_text(*job.failure);
+  if (job.failure) return reason_of_failure(*job.failure);
   const bool is_well = job::is_final(job.phase) || status_of(job) == "Running";
   if (is_well || job.reason.empty()) return "";
   std::string text = "\nReason:\n  " + job.reason + "\n";
@@ -162,7 +162,7 @@ bool is_warning(const Job& job, const job::Event& event) {
          event.text == job::to_string(job::Phase::kFailed);
 }
 
-std::string event_table(const Job& job, base::Time now) {
+std::string job_event_table(const Job& job, base::Time now) {
   if (job.events.empty()) return "No events for resources\n";
   Table table({{"SOURCE"}, {"TYPE"}, {"AGE"}, {"MESSAGE"}});
   for (const job::Event& event : job.events) {
@@ -217,7 +217,7 @@ std::string job_list(const std::vector<Job>& jobs, base::Time now) {
 std::string job_description(const Job& job, base::Time now, bool wide) {
   std::string text = text_of(lines_of(job, now)) + reason_text(job, now);
   text += "\nPods:\n" + pod_table(job, now, wide);
-  return text + "\nEvents:\n" + event_table(job, now);
+  return text + "\nEvents:\n" + job_event_table(job, now);
 }
 
 std::string job_description_json(const Job& job, base::Time now) {

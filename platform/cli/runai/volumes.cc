@@ -16,9 +16,10 @@ using job::Volume;
 
 constexpr const char* kMountIt = "mount it on the nodes, and hand it in with --volume HOST:PATH";
 
-class Reading {
+class VolumeReading {
  public:
-  Reading(FlagReader& reader, std::vector<std::string>& notes) : reader_(reader), notes_(notes) {}
+  VolumeReading(FlagReader& reader, std::vector<std::string>& notes)
+      : reader_(reader), notes_(notes) {}
 
   std::vector<AskedVolume> take() && {
     for (const char* const flag : {"--volume", "--volumes"}) {
@@ -164,7 +165,7 @@ class Reading {
 }  // namespace
 
 std::vector<AskedVolume> read_volumes(FlagReader& reader, std::vector<std::string>& notes) {
-  return Reading(reader, notes).take();
+  return VolumeReading(reader, notes).take();
 }
 
 job::JobSpec named_after(job::JobSpec spec, const std::string& name) {

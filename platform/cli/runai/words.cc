@@ -12,8 +12,6 @@ namespace muster::cli::runai {
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 bool is_flag(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }

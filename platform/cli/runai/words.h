@@ -14,6 +14,8 @@
 
 namespace muster::cli::runai {
 
-std::vector<std::string> plain_words(std::vector<std::string> words);
+using Words = std::vector<std::string>;
+
+Words plain_words(Words words);
 
 }  // namespace muster::cli::runai

@@ -20,9 +20,7 @@ using base::Result;
 
 namespace {
 
-using Listed = std::vector<std::pair<std::string, Labels>>;
-
-void keep(std::vector<Inventory::Named>& into, Listed listed) {
+void keep(std::vector<Inventory::Named>& into, NamedWithLabels listed) {
   for (auto& [name, labels] : listed) into.push_back({std::move(name), std::move(labels)});
 }
 
@@ -40,14 +38,14 @@ void ContainerEngine::Impl::take_inventory(HeldHost& host, std::function<void()>
                 });
               },
               [&client, filters, found](Then next) {
-                client.networks(filters, [found, next](Result<Listed> listed) {
+                client.networks(filters, [found, next](Result<NamedWithLabels> listed) {
                   if (!listed) return next(std::move(listed).error());
                   keep(found->networks, *std::move(listed));
                   next({});
                 });
               },
               [&client, filters, found](Then next) {
-                client.volumes(filters, [found, next](Result<Listed> listed) {
+                client.volumes(filters, [found, next](Result<NamedWithLabels> listed) {
                   if (!listed) return next(std::move(listed).error());
                   keep(found->volumes, *std::move(listed));
                   next({});

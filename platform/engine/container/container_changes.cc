@@ -20,7 +20,7 @@ using base::Result;
 
 namespace {
 
-constexpr size_t kKeptWords = 4096;
+constexpr size_t kLongestRefusal = 4096;
 /// A program whose container ends is gone a moment before that is known.
 constexpr std::chrono::seconds kEndPause{3};
 
@@ -47,7 +47,7 @@ class ContainerEngine::Impl::Change : public std::enable_shared_from_this<Change
 
  private:
   void hear(std::string_view bytes) {
-    words_ += bytes.substr(0, kKeptWords - std::min(kKeptWords, words_.size()));
+    words_ += bytes.substr(0, kLongestRefusal - std::min(kLongestRefusal, words_.size()));
   }
 
   void ended(const job::ExitStatus& status) {

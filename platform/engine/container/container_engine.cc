@@ -10,6 +10,7 @@
 #include "engine/container/container_exec.h"
 #include "engine/container/labels.h"
 #include "engine/container/preparation.h"
+#include "engine/exec_words.h"
 #include "engine/nvml_library.h"
 #include "engine/task_folder_reading.h"
 
@@ -48,12 +49,6 @@ bool gives_gpus(const HeldHost& host, const DockerInfo& info) {
   std::error_code ignored;
   return fs::exists("/etc/cdi/nvidia.yaml", ignored) ||
          fs::exists("/var/run/cdi/nvidia.yaml", ignored);
-}
-
-Error not_running(const std::string& task) {
-  return {.code = ErrorCode::kConflict,
-          .what = "task " + task + " does not run",
-          .advice = "programs can be run in tasks that run"};
 }
 
 }  // namespace

@@ -34,6 +34,9 @@
 
 namespace muster::engine {
 
+/// Names that are tried where somebody else has the one that a thing should have.
+inline constexpr int kMostNames = 4;
+
 using TaskKey = std::pair<Gang, std::string>;
 
 /// One call of start(), until each task is up or none is left.

@@ -10,9 +10,10 @@
 #include "workspace/small_archive.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 using base::ErrorCode;
 using job::Volume;

@@ -75,8 +75,8 @@ void open_stream(DockerClient& client, const std::string& exec,
                     });
 }
 
-void begin(DockerClient& client, const std::string& container, const char* how,
-           const std::shared_ptr<RunConversation>& conversation) {
+void create_shim_exec(DockerClient& client, const std::string& container, const char* how,
+                      const std::shared_ptr<RunConversation>& conversation) {
   client.create_exec(container,
                      {.argv = {program("muster-shim"), how, kTaskFolder},
                       .environment = {},
@@ -98,7 +98,7 @@ std::unique_ptr<Exec> run_in_container(base::EventLoop& loop, DockerClient& clie
   const auto conversation = std::make_shared<RunConversation>(
       loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
   conversation->say(start_of(plan));
-  begin(client, container, "--run", conversation);
+  create_shim_exec(client, container, "--run", conversation);
   return near_end_of(conversation);
 }
 
@@ -109,7 +109,7 @@ std::unique_ptr<Exec> attach_to_container(base::EventLoop& loop, DockerClient& c
       loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
       std::move(handlers));
   conversation->hear_end_of(std::move(end));
-  begin(client, container, "--attach", conversation);
+  create_shim_exec(client, container, "--attach", conversation);
   return near_end_of(conversation);
 }
 

@@ -17,8 +17,6 @@ namespace muster::engine {
 
 namespace fs = std::filesystem;
 
-namespace {
-
 using base::Error;
 using base::ErrorCode;
 using std::chrono::milliseconds;
@@ -51,6 +49,8 @@ class SocketFolder {
   fs::path path_;
 };
 
+namespace {
+
 std::string address_of(const Endpoint& endpoint) {
   if (const auto* tls = std::get_if<TlsEndpointOfHost>(&endpoint)) return tls->host;
   if (const auto* ssh = std::get_if<SshEndpoint>(&endpoint)) return ssh->host;
@@ -61,7 +61,7 @@ std::string engine_of(const DockerInfo& info) {
   return (info.is_podman ? "podman " : "docker ") + info.version;
 }
 
-Node node_of(const ContainerHostOptions& options, const DockerInfo& info) {
+Node node_from_info(const ContainerHostOptions& options, const DockerInfo& info) {
   Node node{.name = options.name,
             .pool = options.pool,
             .task_slots = options.task_slots,
@@ -162,7 +162,7 @@ struct ContainerHost::Impl {
     pause = pace.first_pause;
     timer = loop.after(pace.interval, [this] { ask(); });
     info = std::move(answer);
-    become(node_of(options, *info), std::nullopt);
+    become(node_from_info(options, *info), std::nullopt);
   }
 
   void failed(Error error) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/container/labels.h"
+#include "engine/process/volumes.h"
 
 namespace muster::engine {
 
@@ -49,7 +50,7 @@ bool is_covered(const TaskPlan& plan, const std::string& path) {
                      [&](const Volume& volume) { return lies_in(path, plain(volume.target)); });
 }
 
-std::string parent_of(const std::string& path) {
+std::string parent_folder_of(const std::string& path) {
   return fs::path(path).parent_path().string();
 }
 
@@ -82,7 +83,7 @@ std::vector<DockerMount> mounts_of(const Gang& gang, const TaskPlan& plan,
   std::vector<DockerMount> mounts{{.source = "", .target = kMusterFolder},
                                   {.source = "", .target = kGeneratedFolder}};
   std::set<std::string> folders;
-  for (const auto& [place, file] : links_of(plan)) folders.insert(parent_of(place));
+  for (const auto& [place, file] : links_of(plan)) folders.insert(parent_folder_of(place));
   if (needs_sshd_folder(plan) && !is_covered(plan, kSshdFolder)) folders.insert(kSshdFolder);
   for (const std::string& folder : folders) mounts.push_back({.source = "", .target = folder});
   for (const char* folder : kScratch) {
@@ -106,12 +107,6 @@ std::vector<std::string> capabilities_of(const TaskPlan& plan) {
     if (std::find(all.begin(), all.end(), more) == all.end()) all.push_back(more);
   }
   return all;
-}
-
-/// As that of a folder would be: names of storage mean the same to all engines.
-bool is_name(const std::string& text) {
-  return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&
-         text.find('\0') == std::string::npos;
 }
 
 ArchiveEntry folder_entry(std::string path, mode_t mode, const launch::Account& account) {
@@ -139,7 +134,7 @@ std::string relative(std::string_view path) {
   return std::string(path.substr(1));
 }
 
-void add_generated(const TaskPlan& plan, std::vector<ArchiveEntry>& files) {
+void add_generated_files(const TaskPlan& plan, std::vector<ArchiveEntry>& files) {
   const std::string root = relative(kGeneratedFolder);
   files.push_back(folder_entry(root, 0700, plan.account));
   std::set<std::string> folders(plan.folders.begin(), plan.folders.end());
@@ -185,7 +180,7 @@ std::string engine_volume(const std::string& owner, const std::string& job_id, c
 base::Result<void> check_places(const TaskPlan& plan) {
   base::Error error{.code = base::ErrorCode::kInvalid};
   for (const Volume& volume : plan.volumes) {
-    if (volume.kind == Volume::Kind::kStorage && !is_name(volume.source)) {
+    if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
       error.faults.push_back(
           {.field = "volume " + volume.target, .what = "'" + volume.source + "' names no storage"});
     }
@@ -274,7 +269,7 @@ std::vector<ArchiveEntry> files_of(const TaskPlan& plan, const ShimPlan& shim,
   }
   files.push_back(folder_entry(relative(kTaskFolder), 0700, plan.account));
   files.push_back(file_entry(relative(kTaskFolder) + "/plan", encode(shim), 0600, plan.account));
-  add_generated(plan, files);
+  add_generated_files(plan, files);
   for (const auto& [place, file] : links_of(plan)) {
     ArchiveEntry link = file_entry(relative(place), "", 0777, root);
     link.link = file;

@@ -22,11 +22,6 @@ using launch::TaskPlan;
 
 namespace {
 
-using NamedWithLabels = std::vector<std::pair<std::string, Labels>>;
-
-/// Names that are tried where somebody else has the one that a thing should have.
-constexpr int kMostNames = 4;
-
 std::string another(const std::string& name, int tries) {
   return tries == 0 ? name : name + "-" + std::to_string(tries + 1);
 }

@@ -21,13 +21,6 @@ using base::ErrorCode;
 using base::Result;
 using job::Volume;
 
-namespace {
-
-constexpr int kMostNames = 4;
-
-// Until a host that did not answer is asked for a job's volumes again.
-constexpr std::chrono::seconds kVolumesPause{5};
-
 /// A volume of the engine that tasks find somewhere.
 struct NamedVolume {
   std::string name;
@@ -36,14 +29,17 @@ struct NamedVolume {
   fs::path content;         ///< a folder of this machine; empty: it begins empty
 };
 
+namespace {
+
+// Until a host that did not answer is asked for a job's volumes again.
+constexpr std::chrono::seconds kVolumesPause{5};
+
 /// Where the container that is never started has them.
 std::string place_of(size_t volume) {
   return "/volumes/" + std::to_string(volume);
 }
 
-using Listed = std::vector<std::pair<std::string, std::map<std::string, std::string>>>;
-
-bool has(const Listed& volumes, const std::string& name) {
+bool has(const NamedWithLabels& volumes, const std::string& name) {
   return std::any_of(volumes.begin(), volumes.end(),
                      [&](const auto& volume) { return volume.first == name; });
 }
@@ -126,7 +122,7 @@ Step ContainerEngine::Impl::volumes_step(const std::shared_ptr<GangStart>& start
 /// been noted that they are whole.
 void ContainerEngine::Impl::make_volumes(const std::shared_ptr<Filling>& filling, Then then) {
   filling->host->client().volumes(
-      as_filters(filling->owner), [this, filling, then](Result<Listed> listed) {
+      as_filters(filling->owner), [this, filling, then](Result<NamedWithLabels> listed) {
         if (!listed) return then(std::move(listed).error());
         std::vector<Step> steps;
         DockerClient& client = filling->host->client();
@@ -156,7 +152,7 @@ void ContainerEngine::Impl::make_volumes(const std::shared_ptr<Filling>& filling
 /// is.
 void ContainerEngine::Impl::check_owner(const std::shared_ptr<Filling>& filling, Then then) {
   filling->host->client().volumes(
-      as_filters(filling->owner), [filling, then](Result<Listed> listed) {
+      as_filters(filling->owner), [filling, then](Result<NamedWithLabels> listed) {
         if (!listed) return then(std::move(listed).error());
         for (const NamedVolume& volume : filling->volumes) {
           if (has(*listed, volume.name)) continue;
@@ -222,7 +218,7 @@ void ContainerEngine::Impl::forget_volumes(const std::string& job_id, const Held
 /// Which they are the host is asked: an attempt may have had others than the next.
 void ContainerEngine::Impl::remove_volumes(HeldHost& host, const std::string& job_id) {
   const auto filters = as_filters(labels_of_job(options.owner, job_id));
-  host.client().volumes(filters, [this, &host, job_id](const Result<Listed>& listed) {
+  host.client().volumes(filters, [this, &host, job_id](const Result<NamedWithLabels>& listed) {
     if (!listed) {
       // The host is away. Should the server go first, the next one finds them by their labels.
       host.later[job_id] =

@@ -27,7 +27,7 @@ Result<std::string> to_text(const json& body, const std::string& what) {
   }
 }
 
-std::string name_of(const std::string& variable) {
+std::string variable_name_of(const std::string& variable) {
   return base::as_utf8(variable.substr(0, variable.find('=')));
 }
 
@@ -39,7 +39,7 @@ Result<void> check_environment(const std::vector<std::string>& environment) {
       .advice = "encode them, e.g. in base64"};
   for (const std::string& variable : environment) {
     if (base::is_utf8(variable)) continue;
-    error.faults.push_back({.field = name_of(variable), .what = "is no UTF-8"});
+    error.faults.push_back({.field = variable_name_of(variable), .what = "is no UTF-8"});
   }
   if (error.faults.empty()) return {};
   return error;

@@ -65,7 +65,7 @@ constexpr std::array kPullSigns{
     Sign{"temporary failure", ErrorCode::kUnavailable},
 };
 
-std::string lower(std::string text) {
+std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
   });
@@ -75,7 +75,7 @@ std::string lower(std::string text) {
 template <size_t Count>
 ErrorCode code_by(const std::array<Sign, Count>& signs, const std::string& text,
                   ErrorCode otherwise) {
-  const std::string said = lower(text);
+  const std::string said = lower_case(text);
   const auto found = std::find_if(signs.begin(), signs.end(), [&](const Sign& sign) {
     return said.find(sign.words) != std::string::npos;
   });
@@ -107,7 +107,7 @@ std::string sentence(const std::string& words) {
   return base::shortened(text, kLongestSentence);
 }
 
-std::string advice_for(ErrorCode code) {
+std::string advice_for_image(ErrorCode code) {
   switch (code) {
     case ErrorCode::kRefused:
       return "give credentials of that registry that may read this image";
@@ -139,7 +139,7 @@ Error pull_error(const std::string& message, const std::string& image, const std
   return {
       .code = code,
       .what = "image '" + image + "' cannot be pulled: " + sentence(message) + " (" + engine + ")",
-      .advice = advice_for(code)};
+      .advice = advice_for_image(code)};
 }
 
 }  // namespace muster::engine

@@ -37,14 +37,14 @@ http::Headers headers_of_pull(const RegistryAccess& access) {
 }
 
 /// A pull under way: what has been told of it.
-struct Pull {
+struct PullUnderWay {
   PullStream told = PullStream({});
   std::function<bool()> is_wanted = {};  ///< until somebody who is told drops it
   Result<void> understood = {};
 };
 
 /// Once the stream is at its end.
-Result<void> outcome(Pull& pull, const std::string& image, const std::string& engine) {
+Result<void> outcome(PullUnderWay& pull, const std::string& image, const std::string& engine) {
   if (pull.understood) pull.understood = pull.told.put_end();
   if (!pull.told.failure().empty()) return pull_error(pull.told.failure(), image, engine);
   if (!pull.understood) return pull_error(pull.understood.error().what, image, engine);
@@ -64,7 +64,7 @@ std::shared_ptr<void> DockerClient::pull(const std::string& image, const Registr
                                          std::function<void(const PullProgress&)> progress,
                                          Done done) {
   const ImageName name = parse_image_name(image);
-  const auto pull = std::make_shared<Pull>();
+  const auto pull = std::make_shared<PullUnderWay>();
   pull->told = PullStream(
       [weak = std::weak_ptr(pull), progress = std::move(progress)](const PullProgress& made) {
         const auto told = weak.lock();

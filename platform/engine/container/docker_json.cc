@@ -52,7 +52,7 @@ std::optional<std::chrono::minutes> zone_of(std::string_view text) {
 }
 
 /// RFC 3339. Nothing of the year 1, by which engines say that it has not happened.
-std::optional<base::Time> time_of(const std::string& text) {
+std::optional<base::Time> rfc3339_time_of(const std::string& text) {
   std::tm parts{};
   const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (rest == nullptr || parts.tm_year < 0) return std::nullopt;
@@ -167,14 +167,15 @@ Result<ContainerState> read_container(std::string_view text) {
       text, "what the engine says of the container",
       [](const json& body) -> Result<ContainerState> {
         const json& state = at(body, "State");
-        ContainerState found{.id = value_at<std::string>(body, "Id"),
-                             .name = plain_name(value_at<std::string>(body, "Name")),
-                             .state = docker_state(value_at<std::string>(state, "Status")),
-                             .exit_code = value_at<int>(state, "ExitCode"),
-                             .out_of_memory = value_at<bool>(state, "OOMKilled"),
-                             .error = value_at<std::string>(state, "Error"),
-                             .finished = time_of(value_at<std::string>(state, "FinishedAt")),
-                             .labels = value_at<TextMap>(at(body, "Config"), "Labels")};
+        ContainerState found{
+            .id = value_at<std::string>(body, "Id"),
+            .name = plain_name(value_at<std::string>(body, "Name")),
+            .state = docker_state(value_at<std::string>(state, "Status")),
+            .exit_code = value_at<int>(state, "ExitCode"),
+            .out_of_memory = value_at<bool>(state, "OOMKilled"),
+            .error = value_at<std::string>(state, "Error"),
+            .finished = rfc3339_time_of(value_at<std::string>(state, "FinishedAt")),
+            .labels = value_at<TextMap>(at(body, "Config"), "Labels")};
         if (found.id.empty() || found.state.empty()) {
           return nonsense("what the engine says of the container lacks its id or state");
         }

@@ -136,15 +136,15 @@ std::string bracketed(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
-std::string text_of(const UnixEndpoint& endpoint) {
+std::string url_of(const UnixEndpoint& endpoint) {
   return std::string(kUnix) + endpoint.socket.string();
 }
 
-std::string text_of(const TlsEndpointOfHost& endpoint) {
+std::string url_of(const TlsEndpointOfHost& endpoint) {
   return std::string(kTcp) + bracketed(endpoint.host) + ":" + std::to_string(endpoint.port);
 }
 
-std::string text_of(const SshEndpoint& endpoint) {
+std::string url_of(const SshEndpoint& endpoint) {
   std::string text(kSsh);
   if (!endpoint.user.empty()) text += endpoint.user + "@";
   text += bracketed(endpoint.host);
@@ -190,7 +190,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, const fs::path& certifica
 }
 
 std::string to_string(const Endpoint& endpoint) {
-  return std::visit([](const auto& kind) { return text_of(kind); }, endpoint);
+  return std::visit([](const auto& kind) { return url_of(kind); }, endpoint);
 }
 
 Surroundings surroundings_here() {

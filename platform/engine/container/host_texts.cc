@@ -14,7 +14,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Fault;
 
-std::string text_of(const std::map<std::string, std::string>& texts, const std::string& name) {
+std::string text_for(const std::map<std::string, std::string>& texts, const std::string& name) {
   const auto found = texts.find(name);
   return found == texts.end() ? "" : found->second;
 }
@@ -59,8 +59,8 @@ Result<std::vector<ContainerHostOptions>> read_hosts(const HostTexts& texts,
   std::vector<Fault> faults;
   for (const auto& [name, url] : texts.endpoints) {
     ContainerHostOptions host{
-        .name = name, .endpoint = {}, .address = text_of(texts.addresses, name)};
-    read_gpus(text_of(texts.gpus, name), "host_gpus." + name, host, faults);
+        .name = name, .endpoint = {}, .address = text_for(texts.addresses, name)};
+    read_gpus(text_for(texts.gpus, name), "host_gpus." + name, host, faults);
     auto endpoint = parse_endpoint(url, texts.certificates);
     if (!endpoint) {
       add_fault(faults, "container_hosts." + name, endpoint.error());

@@ -11,38 +11,39 @@
 
 namespace muster::engine {
 
-namespace {
-
 using base::Error;
 using base::ErrorCode;
 using launch::ImageFacts;
 
-using Progress = std::function<void(const PullProgress&)>;
-
 /// Something that several wait for, and that goes on as long as one of them does.
 template <class Value>
-struct Shared {
+struct SharedWork {
   std::vector<std::function<void(const Result<Value>&)>> waiting;
-  std::vector<Progress> watching;
+  std::vector<std::function<void(const PullProgress&)>> watching;
   std::shared_ptr<void> under_way;
 
   void show(const PullProgress& progress) {
-    for (const Progress& each : watching) each(progress);
+    for (const auto& each : watching) each(progress);
   }
   void tell(const Result<Value>& result) {
     for (const auto& each : std::exchange(waiting, {})) each(result);
   }
 };
-using Pull = Shared<void>;
-using Look = Shared<ImageContents>;
+using SharedPull = SharedWork<void>;
+using SharedLook = SharedWork<ImageContents>;
+
+namespace {
+
+using Progress = std::function<void(const PullProgress&)>;
 
 /// That of `key`, or a new one, which `begin` starts.
 template <class Value, class Begin>
-std::shared_ptr<Shared<Value>> join(std::map<std::string, std::weak_ptr<Shared<Value>>>& all,
-                                    const std::string& key, Begin begin) {
+std::shared_ptr<SharedWork<Value>> join_or_begin(
+    std::map<std::string, std::weak_ptr<SharedWork<Value>>>& all, const std::string& key,
+    Begin begin) {
   std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
   if (const auto found = all.find(key); found != all.end()) return found->second.lock();
-  auto fresh = std::make_shared<Shared<Value>>();
+  auto fresh = std::make_shared<SharedWork<Value>>();
   all[key] = fresh;
   begin(fresh);
   return fresh;
@@ -86,9 +87,11 @@ Result<ImageFacts> facts_of(const ImageWish& wish, const DockerImage& image,
                     .has_shell = contents.has_shell};
 }
 
+}  // namespace
+
 /// What the keeper of a host knows, and what is under way there. Held by those who wait for it.
-struct Keeping : std::enable_shared_from_this<Keeping> {
-  Keeping(DockerClient& its_client, std::string its_owner)
+struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
+  ImageKeeping(DockerClient& its_client, std::string its_owner)
       : client(its_client), owner(std::move(its_owner)) {}
 
   DockerClient& client;
@@ -96,8 +99,8 @@ struct Keeping : std::enable_shared_from_this<Keeping> {
   std::string run;  ///< tells what it makes from what an earlier one has left
 
   std::map<std::string, ImageContents> known;  ///< by the image's id
-  std::map<std::string, std::weak_ptr<Pull>> pulls;
-  std::map<std::string, std::weak_ptr<Look>> looks;
+  std::map<std::string, std::weak_ptr<SharedPull>> pulls;
+  std::map<std::string, std::weak_ptr<SharedLook>> looks;
   bool has_swept = false;
 
   void sweep() {
@@ -118,14 +121,14 @@ struct Keeping : std::enable_shared_from_this<Keeping> {
     }
   }
 
-  std::shared_ptr<Pull> pull(const ImageWish& wish) {
+  std::shared_ptr<SharedPull> pull(const ImageWish& wish) {
     RegistryAccess access{
         .server = wish.registry, .username = wish.username, .password = wish.password};
     if (access.server.empty()) access.server = registry_of(wish.image);
     // Who may fetch an image is the registry's to say: a fetch by another login is another.
     const std::string key =
         wish.image + '\0' + access.server + '\0' + access.username + '\0' + access.password;
-    return join(pulls, key, [&](const std::shared_ptr<Pull>& fresh) {
+    return join_or_begin(pulls, key, [&](const std::shared_ptr<SharedPull>& fresh) {
       fresh->under_way = client.pull(
           wish.image, access,
           [pull = std::weak_ptr(fresh)](const PullProgress& progress) {
@@ -140,9 +143,9 @@ struct Keeping : std::enable_shared_from_this<Keeping> {
     });
   }
 
-  std::shared_ptr<Look> look(const std::string& id) {
+  std::shared_ptr<SharedLook> look(const std::string& id) {
     sweep();
-    return join(looks, id, [&](const std::shared_ptr<Look>& fresh) {
+    return join_or_begin(looks, id, [&](const std::shared_ptr<SharedLook>& fresh) {
       const Labels labels{{kOwnerLabel, owner}, {kLookLabel, run}};
       fresh->under_way =
           ImageLook::begin(client, id, labels,
@@ -164,13 +167,15 @@ struct Keeping : std::enable_shared_from_this<Keeping> {
   }
 };
 
+namespace {
+
 /// What is done for one wish, step by step. Whoever wishes holds it.
-class Preparation : public std::enable_shared_from_this<Preparation> {
+class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
  public:
   using Done = std::function<void(Result<ImageFacts>)>;
 
-  Preparation(std::shared_ptr<Keeping> keeping, ImageWish wish, std::string architecture,
-              Progress progress, Done done)
+  ImagePreparation(std::shared_ptr<ImageKeeping> keeping, ImageWish wish, std::string architecture,
+                   Progress progress, Done done)
       : keeping_(std::move(keeping)),
         wish_(std::move(wish)),
         architecture_(std::move(architecture)),
@@ -240,23 +245,23 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
     if (const Done done = std::exchange(done_, {})) done(std::move(result));
   }
 
-  std::shared_ptr<Keeping> keeping_;
+  std::shared_ptr<ImageKeeping> keeping_;
   ImageWish wish_;
   std::string architecture_;
   Progress progress_;
   Done done_;
-  std::shared_ptr<Pull> pull_;
-  std::shared_ptr<Look> look_;
+  std::shared_ptr<SharedPull> pull_;
+  std::shared_ptr<SharedLook> look_;
 };
 
 }  // namespace
 
 struct ImageKeeper::Impl {
-  std::shared_ptr<Keeping> keeping;
+  std::shared_ptr<ImageKeeping> keeping;
 };
 
 ImageKeeper::ImageKeeper(base::EventLoop& loop, DockerClient& client, std::string owner)
-    : impl_(new Impl{std::make_shared<Keeping>(client, std::move(owner))}) {
+    : impl_(new Impl{std::make_shared<ImageKeeping>(client, std::move(owner))}) {
   static_cast<void>(loop);  // whatever is waited for is the client's
   base::SystemRandom random;
   impl_->keeping->run = base::random_name(random, 12);
@@ -267,8 +272,8 @@ ImageKeeper::~ImageKeeper() = default;
 std::shared_ptr<void> ImageKeeper::prepare(const ImageWish& wish, const std::string& architecture,
                                            Progress progress,
                                            std::function<void(Result<ImageFacts>)> done) {
-  const auto preparation = std::make_shared<Preparation>(impl_->keeping, wish, architecture,
-                                                         std::move(progress), std::move(done));
+  const auto preparation = std::make_shared<ImagePreparation>(impl_->keeping, wish, architecture,
+                                                              std::move(progress), std::move(done));
   preparation->begin();
   return preparation;
 }

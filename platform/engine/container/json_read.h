@@ -33,7 +33,7 @@ template <class Value, class Read>
 base::Result<Value> read_json(std::string_view text, const std::string& what, Read read) {
   std::optional<base::Result<Value>> value;
   const auto parsed =
-      parse_json(text, what, [&](const nlohmann::json& json) { value.emplace(read(json)); });
+      parse_json(text, what, [&](const nlohmann::json& whole) { value.emplace(read(whole)); });
   if (!parsed) return parsed.error();
   return *std::move(value);
 }

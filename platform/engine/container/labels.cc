@@ -23,7 +23,7 @@ std::string escaped(std::string_view part) {
   return text;
 }
 
-std::string value_of(const Labels& labels, const char* name) {
+std::string label_value(const Labels& labels, const char* name) {
   const auto found = labels.find(name);
   return found == labels.end() ? "" : found->second;
 }
@@ -53,19 +53,19 @@ std::vector<std::string> as_filters(const Labels& labels) {
 }
 
 std::string job_of(const std::string& owner, const Labels& labels) {
-  return value_of(labels, kOwnerLabel) == owner ? value_of(labels, kJobLabel) : "";
+  return label_value(labels, kOwnerLabel) == owner ? label_value(labels, kJobLabel) : "";
 }
 
 std::optional<Gang> gang_of(const std::string& owner, const Labels& labels) {
   const std::string job = job_of(owner, labels);
-  const auto attempt = base::number_of<int>(value_of(labels, kAttemptLabel));
+  const auto attempt = base::number_of<int>(label_value(labels, kAttemptLabel));
   if (job.empty() || !attempt) return std::nullopt;
   return Gang{job, *attempt};
 }
 
 std::optional<LabelledTask> task_of(const std::string& owner, const Labels& labels) {
   const auto gang = gang_of(owner, labels);
-  std::string task = value_of(labels, kTaskLabel);
+  std::string task = label_value(labels, kTaskLabel);
   if (!gang || task.empty()) return std::nullopt;
   return LabelledTask{.gang = *gang, .task = std::move(task)};
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -19,6 +20,8 @@ inline constexpr const char* kAttemptLabel = "org.muster.attempt";
 inline constexpr const char* kTaskLabel = "org.muster.task";
 
 using Labels = std::map<std::string, std::string>;
+/// As engines list networks and volumes.
+using NamedWithLabels = std::vector<std::pair<std::string, Labels>>;
 
 Labels labels_of_task(const std::string& owner, const Gang& gang, const std::string& task);
 Labels labels_of_gang(const std::string& owner, const Gang& gang);

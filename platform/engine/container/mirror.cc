@@ -38,7 +38,7 @@ Result<UniqueFd> open_for_writing(const fs::path& path, int more_flags = 0) {
   return file;
 }
 
-uint64_t size_of(const UniqueFd& file) {
+uint64_t file_size_of(const UniqueFd& file) {
   struct stat status{};
   return ::fstat(file.get(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
@@ -51,8 +51,8 @@ Error gap(std::string_view what, uint64_t expected, uint64_t told) {
 
 /// Appends what of `bytes`, which belong at `at`, is not there yet; `size` moves along with every
 /// byte that the disk takes.
-Result<void> append(const UniqueFd& file, std::string_view what, uint64_t at,
-                    std::string_view bytes, uint64_t& size) {
+Result<void> append_missing(const UniqueFd& file, std::string_view what, uint64_t at,
+                            std::string_view bytes, uint64_t& size) {
   if (at > size) return gap(what, size, at);
   if (size - at >= bytes.size()) return {};
   bytes.remove_prefix(size - at);
@@ -76,14 +76,14 @@ Result<Mirror> Mirror::open(TaskFolder folder, uint64_t log_quota) {
   MUSTER_CHECK(base::make_private_folder(folder.path));
   Mirror mirror(std::move(folder), log_quota);
   MUSTER_TRY(mirror.log_, open_for_writing(mirror.folder_.log()));
-  mirror.log_offset_ = size_of(mirror.log_);
+  mirror.log_offset_ = file_size_of(mirror.log_);
   if (const auto start = read_log_start(mirror.folder_.log_start())) {
     mirror.log_start_ = start->offset;
   }
   std::error_code ignored;
   if (fs::exists(mirror.folder_.metrics(), ignored)) {
     MUSTER_TRY(mirror.metrics_, open_for_writing(mirror.folder_.metrics()));
-    mirror.metrics_offset_ = size_of(mirror.metrics_);
+    mirror.metrics_offset_ = file_size_of(mirror.metrics_);
   }
   return mirror;
 }
@@ -114,7 +114,7 @@ Result<void> Mirror::take(const FollowRecord& record) {
 // A shim cuts the log's front by itself; what has grown this far was not written by one. Whatever
 // it is goes, for others need the disk, too, and the task is still to be heard of.
 Result<void> Mirror::take_log(const FollowRecord& record) {
-  MUSTER_CHECK(append(log_, "log", record.offset, record.bytes, log_offset_));
+  MUSTER_CHECK(append_missing(log_, "log", record.offset, record.bytes, log_offset_));
   if (log_quota_ == 0 || log_offset_ - log_start_ <= 2 * log_quota_ + kMaxFollowRecord) return {};
   return cut_log(log_offset_, encode(LogStart{.offset = log_offset_, .quota = log_quota_}));
 }
@@ -154,12 +154,12 @@ Result<void> Mirror::take_metrics(const FollowRecord& record) {
       metrics_offset_ += record.bytes.size();
       return {};
     }
-    return append(metrics_, "metrics", record.offset, record.bytes, metrics_offset_);
+    return append_missing(metrics_, "metrics", record.offset, record.bytes, metrics_offset_);
   }
   const fs::path draft = folder_.metrics().string() + ".told";
   MUSTER_TRY(UniqueFd file, open_for_writing(draft, O_TRUNC));
   uint64_t size = 0;
-  MUSTER_CHECK(append(file, "metrics", 0, record.bytes, size));
+  MUSTER_CHECK(append_missing(file, "metrics", 0, record.bytes, size));
   std::error_code error;
   fs::rename(draft, folder_.metrics(), error);
   if (error) return base::system_error("cannot write the task's metrics", error.value());

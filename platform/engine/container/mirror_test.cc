@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/files.h"
@@ -11,11 +9,13 @@
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
 #include "engine/task_folder_reading.h"
+#include "engine/test_full_disk.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 const base::Time kNow{std::chrono::seconds(1'700'000'000)};
 
@@ -243,22 +243,6 @@ TEST_F(MirrorOfATask, RanksSignInOnceAndOnlyAsNumbers) {
   for (const RankPlace& place : ranks_in(folder_, "main")) sizes[place.rank] = place.world_size;
   EXPECT_EQ(sizes, (std::map<int, int>{{0, 4}, {3, 4}}));
 }
-
-/// Files grow no further meanwhile.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t most) {
-    ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = most;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST_F(MirrorOfATask, WhatAFullDiskDidNotTakeIsTakenLater) {
   const std::string log = frame("one\n") + frame("two\n");

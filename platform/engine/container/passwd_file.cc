@@ -44,8 +44,8 @@ std::optional<Group> group_of_line(const std::vector<std::string>& fields) {
 }
 
 template <class Entry>
-std::vector<Entry> entries_of(std::string_view text,
-                              std::optional<Entry> (*read)(const std::vector<std::string>&)) {
+std::vector<Entry> read_entries(std::string_view text,
+                                std::optional<Entry> (*read)(const std::vector<std::string>&)) {
   std::vector<Entry> entries;
   for (const std::string& line : base::split(text, '\n')) {
     if (auto entry = read(base::split(line, ':'))) entries.push_back(*std::move(entry));
@@ -84,7 +84,7 @@ Error unknown(const std::string& what, const std::string& name, const std::vecto
 }
 
 Result<Account> find_user(const std::string& user, std::string_view passwd) {
-  const auto accounts = entries_of<Account>(passwd, account_of_line);
+  const auto accounts = read_entries<Account>(passwd, account_of_line);
   const auto number = base::number_of<uid_t>(user);
   // A name goes before a number, as engines have it: a user may be called "1000".
   const Account* found =
@@ -100,7 +100,7 @@ Result<Account> find_user(const std::string& user, std::string_view passwd) {
 }
 
 Result<gid_t> find_group(const std::string& name, std::string_view group) {
-  const auto groups = entries_of<Group>(group, group_of_line);
+  const auto groups = read_entries<Group>(group, group_of_line);
   const Group* const found =
       first<Group>(groups, [&](const Group& entry) { return entry.name == name; });
   if (found != nullptr) return found->gid;

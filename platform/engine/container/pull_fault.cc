@@ -13,7 +13,7 @@ constexpr const char* kBroughtByHand =
     "an image that was built elsewhere gets there by podman push and pull, or by podman save and "
     "load (docker alike)";
 
-std::string advice_for(const ImageWish& wish, const Error& error) {
+std::string advice_for_pull(const ImageWish& wish, const Error& error) {
   switch (error.code) {
     case ErrorCode::kRefused:
       if (!wish.username.empty()) {
@@ -38,7 +38,7 @@ std::string advice_for(const ImageWish& wish, const Error& error) {
 }  // namespace
 
 Error pull_fault(const ImageWish& wish, Error error) {
-  error.advice = advice_for(wish, error);
+  error.advice = advice_for_pull(wish, error);
   error.what = "node '" + wish.node + "': " + error.what;
   if (error.code == ErrorCode::kRefused) {
     error.what += wish.username.empty() ? "; nobody logged in there"

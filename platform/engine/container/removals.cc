@@ -13,10 +13,10 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr std::chrono::milliseconds kFirstPause{250};
-constexpr std::chrono::milliseconds kLongestPause{60'000};
+constexpr std::chrono::milliseconds kFirstRetryPause{250};
+constexpr std::chrono::milliseconds kLongestRetryPause{60'000};
 
-std::string name_of(Removals::Kind kind) {
+std::string kind_name(Removals::Kind kind) {
   switch (kind) {
     case Removals::Kind::kContainer:
       return "container";
@@ -59,13 +59,13 @@ struct Removals::State : std::enable_shared_from_this<State> {
     under_way.erase(item);
     if (removed || removed.error().code == ErrorCode::kNotFound) {
       failures.erase(item);
-      if (failures.empty()) pause = kFirstPause;
+      if (failures.empty()) pause = kFirstRetryPause;
       return;
     }
     left.insert(item);
     // At its first failure it is often only too soon: what ends is not gone yet.
     if (++failures[item] == 2) {
-      base::log_error(name_of(std::get<Kind>(item)) + " " + std::get<std::string>(item) +
+      base::log_error(kind_name(std::get<Kind>(item)) + " " + std::get<std::string>(item) +
                       " cannot be removed, and is tried again: " + removed.error().what);
     }
     if (!timer) timer = loop.after(pause, [this] { try_again(); });
@@ -73,7 +73,7 @@ struct Removals::State : std::enable_shared_from_this<State> {
 
   void try_again() {
     timer.reset();
-    pause = std::min(pause * 2, kLongestPause);
+    pause = std::min(pause * 2, kLongestRetryPause);
     for (const Item& item : std::exchange(left, {})) attempt(item, {});
   }
 
@@ -81,7 +81,7 @@ struct Removals::State : std::enable_shared_from_this<State> {
   std::set<Item> under_way;
   std::set<Item> left;  ///< those that are tried again
   std::map<Item, int> failures;
-  std::chrono::milliseconds pause = kFirstPause;
+  std::chrono::milliseconds pause = kFirstRetryPause;
   base::EventLoop::Interest timer;
 };
 

@@ -1,6 +1,5 @@
 #include "engine/container/ssh_process.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <utility>
+
+#include "engine/pipe.h"
 
 namespace muster::engine {
 
@@ -42,12 +43,6 @@ bool drain(int fd, std::string& text) {
   }
 }
 
-Result<std::pair<UniqueFd, UniqueFd>> make_pipe() {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
-  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
-}
-
 int exit_code_of(const Result<int>& status) {
   return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
 }
@@ -68,14 +63,14 @@ Result<std::unique_ptr<SshProcess>> SshProcess::start(base::EventLoop& loop,
   options.argv = command_line(arguments);
   MUSTER_TRY(auto output, make_pipe());
   MUSTER_TRY(auto errors, make_pipe());
-  options.descriptors = {{output.second.get(), STDOUT_FILENO},
-                         {errors.second.get(), STDERR_FILENO}};
+  options.descriptors = {{output.writer.get(), STDOUT_FILENO},
+                         {errors.writer.get(), STDERR_FILENO}};
   // Away from the terminal of a server in the foreground, whose Ctrl-C is not meant for it.
   options.new_session = true;
   MUSTER_TRY(base::Child child, base::spawn(options));
   std::unique_ptr<SshProcess> process(new SshProcess(std::move(child), std::move(handlers)));
-  process->output_.end = std::move(output.first);
-  process->errors_.end = std::move(errors.first);
+  process->output_.end = std::move(output.reader);
+  process->errors_.end = std::move(errors.reader);
   process->watch(loop);
   return process;
 }

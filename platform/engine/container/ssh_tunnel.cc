@@ -52,7 +52,7 @@ std::vector<std::string> forwarding(const SshEndpoint& endpoint, const std::stri
   return words;
 }
 
-std::vector<base::Fault> lines_of(const std::string& text) {
+std::vector<base::Fault> last_lines_of(const std::string& text) {
   constexpr size_t kMost = 5;
   std::vector<std::string> lines = base::split(text, '\n');
   std::erase_if(lines, [](std::string& line) {
@@ -145,7 +145,7 @@ struct SshTunnel::Impl {
             .what = (open_since ? "the ssh connection to " : "no ssh connection to ") +
                     endpoint.host + (open_since ? " has ended" : ""),
             .advice = try_by_hand(),
-            .faults = lines_of(end.errors)};
+            .faults = last_lines_of(end.errors)};
   }
 
   Error no_engine_there() const {

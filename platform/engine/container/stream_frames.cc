@@ -7,7 +7,7 @@ namespace muster::engine {
 
 namespace {
 
-enum Output : unsigned char { kInput = 0, kOutput = 1, kError = 2, kEngineError = 3 };
+enum FrameKind : unsigned char { kInput = 0, kOutput = 1, kError = 2, kEngineError = 3 };
 
 }  // namespace
 

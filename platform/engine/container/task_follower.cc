@@ -13,9 +13,9 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr std::chrono::milliseconds kFirstPause{50};
-constexpr std::chrono::milliseconds kLongestPause{5'000};
-constexpr size_t kKeptWords = 400;
+constexpr std::chrono::milliseconds kFirstFollowPause{50};
+constexpr std::chrono::milliseconds kLongestFollowPause{5'000};
+constexpr size_t kKeptErrorOutput = 400;
 /// Each may write a file. A task that says a lot of little is to hold up nobody else.
 constexpr int kTakenAtOnce = 200;
 
@@ -34,7 +34,7 @@ TaskFollower::TaskFollower(base::EventLoop& loop, HeldHost& host, Mirror mirror,
       host_(host),
       mirror_(std::move(mirror)),
       handlers_(std::move(handlers)),
-      pause_(kFirstPause) {}
+      pause_(kFirstFollowPause) {}
 
 DockerStream::Handlers TaskFollower::listening() {
   reader_ = {};
@@ -96,7 +96,7 @@ void TaskFollower::drop_stream() {
 void TaskFollower::hear(std::string_view bytes, bool is_error) {
   if (is_error) {
     words_ += bytes;
-    if (words_.size() > kKeptWords) words_.erase(0, words_.size() - kKeptWords);
+    if (words_.size() > kKeptErrorOutput) words_.erase(0, words_.size() - kKeptErrorOutput);
     return;
   }
   reader_.add(bytes);
@@ -142,7 +142,7 @@ void TaskFollower::take(const FollowRecord& record) {
     return look_later();
   }
   fault_.clear();
-  pause_ = kFirstPause;
+  pause_ = kFirstFollowPause;
   // All ranks are looked at where one signs in: not for one that is known.
   if (record.kind == FollowKind::kRank && mirror_.ranks() == ranks) return;
   const auto on_record = handlers_.on_record;
@@ -154,7 +154,7 @@ void TaskFollower::look_later() {
   drop_stream();
   if (finished_) return;
   timer_ = loop_.after(pause_, [this] { look(); });
-  pause_ = std::min(pause_ * 2, kLongestPause);
+  pause_ = std::min(pause_ * 2, kLongestFollowPause);
 }
 
 void TaskFollower::look() {

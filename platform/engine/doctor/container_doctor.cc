@@ -72,7 +72,7 @@ std::vector<Finding> notes_on(const HostFacts& host) {
   return notes;
 }
 
-Finding programs_of(const ContainerFacts& facts) {
+Finding shim_and_helper(const ContainerFacts& facts) {
   const std::string folder = facts.programs.string();
   if (facts.has_helper) return {.subject = "muster's programs", .text = folder};
   return {.subject = "muster's programs",
@@ -113,7 +113,7 @@ ContainerFacts look_at_containers(base::Result<std::vector<ContainerHostOptions>
 }
 
 Diagnosis diagnose(const ContainerFacts& facts) {
-  Diagnosis diagnosis{.engine = "container", .findings = {programs_of(facts)}};
+  Diagnosis diagnosis{.engine = "container", .findings = {shim_and_helper(facts)}};
   if (!facts.hosts) {
     diagnosis.findings.push_back({.subject = "hosts",
                                   .verdict = Verdict::kFails,

@@ -5,10 +5,11 @@
 #include "base/test_folder.h"
 
 namespace muster::engine::doctor {
-namespace {
 
 using job::Finding;
 using Verdict = job::Finding::Verdict;
+
+namespace {
 
 DockerInfo podman() {
   return {.api_version = "1.41",

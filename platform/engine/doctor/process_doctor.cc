@@ -39,7 +39,7 @@ base::Result<NvmlGpus> ask_nvml_for_a_while(const std::string& library) {
                      .advice = "nvidia-smi; dmesg | grep -i nvrm"};
 }
 
-Finding programs_of(const ProcessFacts& facts) {
+Finding shim_program(const ProcessFacts& facts) {
   const std::string folder = facts.programs.string();
   if (!facts.has_shim) {
     return {.subject = "muster's programs",
@@ -184,7 +184,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
 }
 
 Diagnosis diagnose(const ProcessFacts& facts) {
-  Diagnosis diagnosis{.engine = "process", .findings = {programs_of(facts), bubblewrap(facts)}};
+  Diagnosis diagnosis{.engine = "process", .findings = {shim_program(facts), bubblewrap(facts)}};
   // Without the program nothing more is to be said of what it makes.
   if (answer_in(facts.answers, "bwrap").is_there()) diagnosis.findings.push_back(sandboxes(facts));
   for (Finding finding : {remote_shells(facts), mpi(facts), gpus(facts), control_group(facts)}) {

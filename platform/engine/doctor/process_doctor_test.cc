@@ -3,25 +3,23 @@
 #include <gtest/gtest.h>
 
 #include "engine/doctor/stand_ins.h"
+#include "engine/doctor/test_findings.h"
 
 namespace muster::engine::doctor {
-namespace {
 
 using job::Finding;
 using Verdict = job::Finding::Verdict;
 
-Answer good(const std::string& path, const std::string& output) {
-  return {.path = path, .code = 0, .output = output};
-}
+namespace {
 
-ProcessFacts well() {
+ProcessFacts healthy_node() {
   return {.has_shim = true,
           .has_remote_shell = true,
           .programs = "/opt/libexec",
-          .answers = {{"bwrap", good("/usr/bin/bwrap", "bubblewrap 0.8.0\n")},
-                      {"sandbox", good("/usr/bin/bwrap", "")},
-                      {"ssh", good("/usr/bin/ssh", "")},
-                      {"mpirun", good("/usr/bin/mpirun", "mpirun (Open MPI) 4.1.4\n")}},
+          .answers = {{"bwrap", good_answer("bwrap", "bubblewrap 0.8.0\n")},
+                      {"sandbox", good_answer("bwrap", "")},
+                      {"ssh", good_answer("ssh", "")},
+                      {"mpirun", good_answer("mpirun", "mpirun (Open MPI) 4.1.4\n")}},
           .has_sshd = true,
           .sshd = "/usr/sbin/sshd",
           .gpus = NvmlGpus{.gpus = {{.model = "H100", .memory_bytes = int64_t{80} << 30},
@@ -29,15 +27,8 @@ ProcessFacts well() {
           .limits = {.memory_bytes = int64_t{4} << 30, .cpu_milli = 1500}};
 }
 
-Finding finding_on(const job::Diagnosis& diagnosis, const std::string& subject) {
-  for (const Finding& finding : diagnosis.findings) {
-    if (finding.subject == subject) return finding;
-  }
-  return {.subject = "none"};
-}
-
 TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
-  const job::Diagnosis diagnosis = diagnose(well());
+  const job::Diagnosis diagnosis = diagnose(healthy_node());
   EXPECT_EQ(diagnosis,
             (job::Diagnosis{
                 .engine = "process",
@@ -53,7 +44,7 @@ TEST(ProcessDoctor, OfAMachineThatHasAllSaysWhatItHas) {
 }
 
 TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {
-  ProcessFacts facts = well();
+  ProcessFacts facts = healthy_node();
   facts.answers["sandbox"] = {.path = "/usr/bin/bwrap",
                               .code = 1,
                               .errors = "bwrap: No permissions to create new namespace\n"};
@@ -72,13 +63,13 @@ TEST(ProcessDoctor, WithoutSandboxesNoJobRuns) {
   EXPECT_NE(finding.advice.find("apt install bubblewrap"), std::string::npos);
   EXPECT_EQ(finding_on(diagnosis, "sandboxes").subject, "none");
 
-  facts = well();
+  facts = healthy_node();
   facts.has_shim = false;
   EXPECT_FALSE(can_run(diagnose(facts)));
 }
 
 TEST(ProcessDoctor, SomeJobsDoWithoutShellsMpiAndGpus) {
-  ProcessFacts facts = well();
+  ProcessFacts facts = healthy_node();
   facts.has_sshd = false;
   facts.answers["ssh"] = facts.answers["mpirun"] = {};
   facts.gpus = base::Error{.code = base::ErrorCode::kNotFound, .what = "no library"};
@@ -98,8 +89,8 @@ TEST(ProcessDoctor, SomeJobsDoWithoutShellsMpiAndGpus) {
 }
 
 TEST(ProcessDoctor, TellsOfAnMpirunThatItDoesNotKnowAndOfDriversThatFail) {
-  ProcessFacts facts = well();
-  facts.answers["mpirun"] = good("/opt/mpirun", "some launcher 1.0\n");
+  ProcessFacts facts = healthy_node();
+  facts.answers["mpirun"] = {.path = "/opt/mpirun", .code = 0, .output = "some launcher 1.0\n"};
   facts.gpus = base::Error{
       .code = base::ErrorCode::kUnavailable, .what = "the driver is broken", .advice = "mend it"};
   job::Diagnosis diagnosis = diagnose(facts);

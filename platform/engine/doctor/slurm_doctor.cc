@@ -91,7 +91,7 @@ std::string configured(const SlurmFacts& facts, const std::string& key) {
   return "";
 }
 
-Finding config_file(const SlurmFacts& facts) {
+Finding slurm_conf(const SlurmFacts& facts) {
   if (!facts.config_file.empty()) return {.subject = "slurm.conf", .text = facts.config_file};
   if (controller_answers(facts)) {
     return {
@@ -364,7 +364,7 @@ Diagnosis diagnose(const SlurmFacts& facts) {
   };
   // Where there is no Slurm at all, what it lacks is not listed one by one.
   if (answer_in(facts.answers, "scontrol").is_there()) {
-    add(config_file(facts));
+    add(slurm_conf(facts));
     add(controller(facts));
     add(munge(facts));
     for (Finding& finding : partitions(facts)) diagnosis.findings.push_back(std::move(finding));

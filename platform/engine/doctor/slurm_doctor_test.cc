@@ -2,35 +2,34 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/doctor/test_findings.h"
+
 namespace muster::engine::doctor {
-namespace {
 
 using job::Finding;
 using Verdict = job::Finding::Verdict;
 
-Answer good(const std::string& name, const std::string& output) {
-  return {.path = "/usr/bin/" + name, .code = 0, .output = output};
-}
+namespace {
 
-SlurmFacts well() {
+SlurmFacts healthy_cluster() {
   SlurmFacts facts;
   for (const char* name : {"sbatch", "squeue", "scancel", "sinfo", "scontrol", "srun"}) {
-    facts.answers[name] = good(name, "slurm-wlm 22.05.8\n");
+    facts.answers[name] = good_answer(name, "slurm-wlm 22.05.8\n");
   }
-  facts.answers["ping"] = good("scontrol",
-                               "Slurmctld(primary) at head is UP\n"
-                               "Slurmctld(backup) at spare is DOWN\n");
-  facts.answers["config"] = good("scontrol",
-                                 "Configuration data as of 2026-01-31T12:00:00\n"
-                                 "AccountingStorageType   = accounting_storage/slurmdbd\n"
-                                 "AuthType                = auth/munge\n"
-                                 "ClusterName             = atlas\n");
-  facts.answers["munge"] = good("munge", "");
-  facts.answers["dbd"] = good("sacctmgr", "atlas\n");
+  facts.answers["ping"] = good_answer("scontrol",
+                                      "Slurmctld(primary) at head is UP\n"
+                                      "Slurmctld(backup) at spare is DOWN\n");
+  facts.answers["config"] = good_answer("scontrol",
+                                        "Configuration data as of 2026-01-31T12:00:00\n"
+                                        "AccountingStorageType   = accounting_storage/slurmdbd\n"
+                                        "AuthType                = auth/munge\n"
+                                        "ClusterName             = atlas\n");
+  facts.answers["munge"] = good_answer("munge", "");
+  facts.answers["dbd"] = good_answer("sacctmgr", "atlas\n");
   facts.answers["mpi"] =
-      good("srun",
-           "MPI plugin types are...\n\tpmix\nspecific pmix plugin versions available: "
-           "pmix_v4\n");
+      good_answer("srun",
+                  "MPI plugin types are...\n\tpmix\nspecific pmix plugin versions available: "
+                  "pmix_v4\n");
   facts.config_file = "/etc/slurm/slurm.conf";
   facts.has_node_program = true;
   facts.programs = "/opt/libexec";
@@ -41,23 +40,16 @@ SlurmFacts well() {
   return facts;
 }
 
-Finding finding_on(const SlurmFacts& facts, const std::string& subject) {
-  for (const Finding& finding : diagnose(facts).findings) {
-    if (finding.subject == subject) return finding;
-  }
-  return {.subject = "none"};
-}
-
 void expect(const SlurmFacts& facts, const std::string& subject, Verdict verdict,
             const std::string& part) {
-  const Finding finding = finding_on(facts, subject);
+  const Finding finding = finding_on(diagnose(facts), subject);
   EXPECT_EQ(finding.subject, subject);
   EXPECT_EQ(finding.verdict, verdict) << subject << ": " << finding.text;
   EXPECT_NE(finding.text.find(part), std::string::npos) << subject << ": " << finding.text;
 }
 
 TEST(SlurmDoctor, OfAClusterThatHasAllSaysWhatItHas) {
-  const SlurmFacts facts = well();
+  const SlurmFacts facts = healthy_cluster();
   EXPECT_TRUE(can_run(diagnose(facts)));
   expect(facts, "Slurm's programs", Verdict::kFine, "version 22.05.8, /usr/bin/sbatch");
   expect(facts, "slurm.conf", Verdict::kFine, "/etc/slurm/slurm.conf");
@@ -73,17 +65,17 @@ TEST(SlurmDoctor, OfAClusterThatHasAllSaysWhatItHas) {
 }
 
 TEST(SlurmDoctor, WithoutSlurmsProgramsSaysHowToGetThemAndNoMore) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.answers.clear();
   facts.config_file.clear();
   const job::Diagnosis diagnosis = diagnose(facts);
   EXPECT_FALSE(can_run(diagnosis));
-  const Finding programs = finding_on(facts, "Slurm's programs");
+  const Finding programs = finding_on(diagnose(facts), "Slurm's programs");
   EXPECT_EQ(programs.verdict, Verdict::kFails);
   EXPECT_EQ(programs.text, "sbatch, squeue, scancel, sinfo, scontrol, srun not found on the PATH");
   EXPECT_NE(programs.advice.find("apt install slurm-client"), std::string::npos);
   for (const char* subject : {"slurm.conf", "the controller", "munge", "accounting", "PMIx"}) {
-    EXPECT_EQ(finding_on(facts, subject).subject, "none") << subject;
+    EXPECT_EQ(finding_on(diagnose(facts), subject).subject, "none") << subject;
   }
 }
 
@@ -91,14 +83,14 @@ TEST(SlurmDoctor, ASlurmThatIsTooOldIsRefused) {
   for (const auto& [version, verdict] :
        {std::pair("20.11.9", Verdict::kFails), std::pair("21.08.0", Verdict::kFine),
         std::pair("25.05.1", Verdict::kFine), std::pair("from-git", Verdict::kFine)}) {
-    SlurmFacts facts = well();
+    SlurmFacts facts = healthy_cluster();
     facts.answers["sbatch"].output = "slurm " + std::string(version) + "\n";
     expect(facts, "Slurm's programs", verdict, version);
   }
 }
 
 TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.answers["ping"] = {.path = "/usr/bin/scontrol",
                            .code = 1,
                            .output = "Slurmctld(primary) at head is DOWN\n****\n"};
@@ -109,12 +101,12 @@ TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
          "does not answer: Slurmctld(primary) at head is DOWN");
   // Which way of authentication the cluster has is not known now.
   expect(facts, "munge", Verdict::kLacks, "munge: no socket");
-  EXPECT_EQ(finding_on(facts, "accounting").subject, "none");
+  EXPECT_EQ(finding_on(diagnose(facts), "accounting").subject, "none");
 
   facts.answers["sbatch"] =
       facts.answers["mpi"] = {.path = "/usr/bin/sbatch", .code = 1, .errors = "no configuration\n"};
   expect(facts, "Slurm's programs", Verdict::kFine, "are there, /usr/bin/sbatch");
-  EXPECT_EQ(finding_on(facts, "PMIx").subject, "none");
+  EXPECT_EQ(finding_on(diagnose(facts), "PMIx").subject, "none");
 
   facts.answers["ping"] = {.path = "/usr/bin/scontrol", .was_late = true};
   facts.config_file.clear();
@@ -123,17 +115,17 @@ TEST(SlurmDoctor, AControllerThatDoesNotAnswerIsTold) {
 }
 
 TEST(SlurmDoctor, MungeIsLookedAtWhereTheControllerDoesNotShowItsTrust) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.answers["munge"] = {};
-  EXPECT_EQ(finding_on(facts, "munge").subject, "none");
+  EXPECT_EQ(finding_on(diagnose(facts), "munge").subject, "none");
   facts.answers["config"] = {.path = "/usr/bin/scontrol", .code = 1, .errors = "denied\n"};
   expect(facts, "munge", Verdict::kLacks, "is not installed");
-  facts.answers["munge"] = good("munge", "");
+  facts.answers["munge"] = good_answer("munge", "");
   expect(facts, "munge", Verdict::kFine, "answers");
 }
 
 TEST(SlurmDoctor, ASlurmrestdThatIsConfiguredCountsInThePlaceOfPrograms) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.answers.clear();
   facts.rest = RestFacts{.place = "unix:///run/slurmrestd.sock", .is_configured = true};
   facts.rest->answer = slurm::ClientFacts{.way = "w", .version = "23.11.4", .api = "v0.0.40"};
@@ -145,16 +137,17 @@ TEST(SlurmDoctor, ASlurmrestdThatIsConfiguredCountsInThePlaceOfPrograms) {
   facts.rest->answer = base::Error{.what = "nobody listens there", .advice = "start it"};
   expect(facts, "slurmrestd", Verdict::kFails,
          "unix:///run/slurmrestd.sock does not answer: nobody listens there");
-  facts = well();
+  facts = healthy_cluster();
   facts.rest = RestFacts{.place = "unix:///run/slurmrestd.sock"};
   facts.rest->answer = slurm::ClientFacts{.way = "w", .version = "22.05.8", .api = "v0.0.38"};
   expect(facts, "slurmrestd", Verdict::kNote, "v0.0.38");
-  EXPECT_NE(finding_on(facts, "slurmrestd").advice.find("--slurm-rest unix:///run/slurmrestd.sock"),
+  EXPECT_NE(finding_on(diagnose(facts), "slurmrestd")
+                .advice.find("--slurm-rest unix:///run/slurmrestd.sock"),
             std::string::npos);
 }
 
 TEST(SlurmDoctor, SaysWhatDoesNotWorkWithoutTheAccountingDatabaseAndPmix) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.answers["dbd"] = {
       .path = "/usr/bin/sacctmgr", .code = 1, .errors = "sacctmgr: error: refused\n"};
   expect(facts, "accounting", Verdict::kLacks,
@@ -167,7 +160,7 @@ TEST(SlurmDoctor, SaysWhatDoesNotWorkWithoutTheAccountingDatabaseAndPmix) {
 }
 
 TEST(SlurmDoctor, NodesHaveToReachThisMachine) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.port = 0;
   expect(facts, "call-backs", Verdict::kFine, "a port that is chosen at the first start");
   facts.hosts = {"localhost", "127.0.0.1"};
@@ -176,13 +169,13 @@ TEST(SlurmDoctor, NodesHaveToReachThisMachine) {
   expect(facts, "call-backs", Verdict::kLacks, "held by the server that runs");
   facts.cannot_bind = base::Error{.what = "cannot listen at 0.0.0.0:7445: in use"};
   expect(facts, "call-backs", Verdict::kFails, "cannot listen at 0.0.0.0:7445");
-  facts = well();
+  facts = healthy_cluster();
   facts.has_node_program = false;
   expect(facts, "muster-node", Verdict::kFails, "is not in /opt/libexec");
 }
 
 TEST(SlurmDoctor, AFolderThatNodesAreSaidToSeeShouldLookLikeIt) {
-  SlurmFacts facts = well();
+  SlurmFacts facts = healthy_cluster();
   facts.file_system = "ext4";
   expect(facts, "folder of the jobs", Verdict::kFine, "looks like this machine's own");
   facts.sharing = slurm::Sharing::kYes;

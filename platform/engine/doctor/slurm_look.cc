@@ -40,7 +40,7 @@ std::string value_in(const std::vector<std::string>& environment, const std::str
 }
 
 /// Where Slurm's programs look, in their order.
-std::string config_file(const SlurmPlaces& places) {
+std::string find_slurm_conf(const SlurmPlaces& places) {
   const std::string named = value_in(places.environment, "SLURM_CONF");
   if (!named.empty()) return is_there(named) ? named : "";
   for (const char* path : {"etc/slurm/slurm.conf", "etc/slurm-llnl/slurm.conf",
@@ -192,7 +192,7 @@ SlurmFacts look_at_slurm(const SlurmPlaces& places) {
   facts.answers = ask_programs(places);
   asking.join();
   facts.rest = std::move(rest);
-  facts.config_file = config_file(places);
+  facts.config_file = find_slurm_conf(places);
   facts.programs = places.options.programs;
   facts.programs_on_nodes = places.options.programs_on_nodes;
   facts.has_node_program = is_there(facts.programs / "muster-node");

@@ -34,7 +34,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-std::optional<Address> address_of(const std::string& text, int port) {
+std::optional<Address> socket_address_of(const std::string& text, int port) {
   Address address;
   auto* const four = reinterpret_cast<sockaddr_in*>(&address.bytes);
   auto* const six = reinterpret_cast<sockaddr_in6*>(&address.bytes);
@@ -91,7 +91,7 @@ UniqueFd connection_to(int port) {
   std::vector<std::string> places{"127.0.0.1", "::1"};
   for (std::string& own : own_addresses()) places.push_back(std::move(own));
   for (const std::string& place : places) {
-    const auto address = address_of(place, port);
+    const auto address = socket_address_of(place, port);
     if (!address) continue;
     if (UniqueFd socket = connection_to(*address)) return socket;
   }
@@ -143,7 +143,7 @@ bool turn(Pump& pump, const pollfd& from, const pollfd& to) {
   return true;
 }
 
-void join(int socket) {
+void pump_both_ways(int socket) {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, socket}) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
@@ -175,7 +175,7 @@ int connect_port(int port) {
   }
   const int yes = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  join(socket.get());
+  pump_both_ways(socket.get());
   return 0;
 }
 

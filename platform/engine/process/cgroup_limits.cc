@@ -21,7 +21,7 @@ struct Hierarchy {
   std::string root;
 };
 
-std::string text_of(const fs::path& path) {
+std::string file_text(const fs::path& path) {
   auto text = base::read_file(path, 1 << 20);
   return text ? *std::move(text) : std::string();
 }
@@ -86,7 +86,7 @@ std::vector<fs::path> folders_of(const fs::path& root, const Hierarchy& hierarch
   return folders;
 }
 
-void lower(std::optional<int64_t>& limit, std::optional<int64_t> other) {
+void lower_to(std::optional<int64_t>& limit, std::optional<int64_t> other) {
   if (other && (!limit || *other < *limit)) limit = other;
 }
 
@@ -100,8 +100,8 @@ std::optional<int64_t> cpu_milli_of(std::optional<int64_t> quota, std::optional<
 }  // namespace
 
 CgroupLimits cgroup_limits(const fs::path& root) {
-  const std::string mountinfo = text_of(root / "proc/self/mountinfo");
-  const std::string cgroup = text_of(root / "proc/self/cgroup");
+  const std::string mountinfo = file_text(root / "proc/self/mountinfo");
+  const std::string cgroup = file_text(root / "proc/self/cgroup");
   const auto folders = [&](std::string_view controller) {
     const auto hierarchy = hierarchy_of(mountinfo, controller);
     return hierarchy ? folders_of(root, *hierarchy, group_of(cgroup, controller))
@@ -109,18 +109,18 @@ CgroupLimits cgroup_limits(const fs::path& root) {
   };
   CgroupLimits limits;
   for (const fs::path& folder : folders("")) {
-    lower(limits.memory_bytes, number_in(text_of(folder / "memory.max")));
-    const std::string quota = text_of(folder / "cpu.max");
+    lower_to(limits.memory_bytes, number_in(file_text(folder / "memory.max")));
+    const std::string quota = file_text(folder / "cpu.max");
     const size_t space = std::min(quota.find(' '), quota.size());
     const std::string period = quota.substr(std::min(space + 1, quota.size()));
-    lower(limits.cpu_milli, cpu_milli_of(number_in(quota), number_in(period)));
+    lower_to(limits.cpu_milli, cpu_milli_of(number_in(quota), number_in(period)));
   }
   for (const fs::path& folder : folders("memory")) {
-    lower(limits.memory_bytes, number_in(text_of(folder / "memory.limit_in_bytes")));
+    lower_to(limits.memory_bytes, number_in(file_text(folder / "memory.limit_in_bytes")));
   }
   for (const fs::path& folder : folders("cpu")) {
-    lower(limits.cpu_milli, cpu_milli_of(number_in(text_of(folder / "cpu.cfs_quota_us")),
-                                         number_in(text_of(folder / "cpu.cfs_period_us"))));
+    lower_to(limits.cpu_milli, cpu_milli_of(number_in(file_text(folder / "cpu.cfs_quota_us")),
+                                            number_in(file_text(folder / "cpu.cfs_period_us"))));
   }
   return limits;
 }

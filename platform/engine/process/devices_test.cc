@@ -7,9 +7,10 @@
 #include <fstream>
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 

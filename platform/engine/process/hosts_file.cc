@@ -24,7 +24,7 @@ std::string line_of(const std::string& name, const std::string& address) {
 }
 
 /// The address that each name has: the first that is found counts.
-std::map<std::string, std::string> names_in(const std::string& text) {
+std::map<std::string, std::string> addresses_by_name(const std::string& text) {
   std::map<std::string, std::string> names;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -59,7 +59,7 @@ std::string hosts_file(const HostNames& names) {
 
 Result<void> add_hosts(const std::filesystem::path& path, const HostNames& names) {
   MUSTER_TRY(const std::string text, base::read_file(path));
-  auto known = names_in(text);
+  auto known = addresses_by_name(text);
   std::vector<std::string> lines;
   if (!text.ends_with('\n')) lines.emplace_back("\n");
   for (const auto& [name, address] : names) {

@@ -6,9 +6,10 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 class PlanMounts : public testing::Test {
  protected:

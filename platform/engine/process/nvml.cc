@@ -16,7 +16,7 @@ namespace {
 using Text = std::array<char, 128>;  // NVML's longest are 96
 
 /// A GPU without a name or memory can still be given to tasks; one without a handle cannot.
-Result<Gpu> ask(const NvmlLibrary& library, unsigned index) {
+Result<Gpu> read_gpu(const NvmlLibrary& library, unsigned index) {
   NvmlDevice* device = nullptr;
   if (const NvmlStatus status = library.handle.call(index, &device); status != kNvmlSuccess) {
     return Error{.code = ErrorCode::kUnavailable,
@@ -50,7 +50,7 @@ Result<NvmlGpus> ask_nvml(const std::string& path) {
   }
   NvmlGpus found;
   for (unsigned index = 0; index < count; ++index) {
-    auto gpu = ask(library, index);
+    auto gpu = read_gpu(library, index);
     if (gpu) {
       found.gpus.push_back(*std::move(gpu));
     } else {

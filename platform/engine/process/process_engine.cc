@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/subprocess.h"
 #include "engine/change_errors.h"
+#include "engine/exec_words.h"
 #include "engine/process/exec_program.h"
 #include "engine/process/hosts_file.h"
 #include "engine/process/process_attach.h"
@@ -477,16 +478,13 @@ std::shared_ptr<void> ProcessEngine::watch_log(const Gang& gang, const std::stri
 
 Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::string& task,
                                                   const ExecPlan& plan, ExecHandlers handlers) {
-  const Error not_running{.code = ErrorCode::kConflict,
-                          .what = "task " + task + " does not run",
-                          .advice = "programs can be run in tasks that run"};
   const auto found = tasks_.find({gang, task});
-  if (found == tasks_.end() || found->second->start) return not_running;
+  if (found == tasks_.end() || found->second->start) return not_running(task);
   const TaskFolder folder = folder_of(gang, task);
   MUSTER_TRY(const std::string running, base::read_file(folder.running(), 4096));
   MUSTER_TRY(const RunningRecord shim, decode_running(running));
   const auto inner = inner_half_of(shim.pid);
-  if (!inner) return not_running;
+  if (!inner) return not_running(task);
   MUSTER_TRY(const UniqueFd inner_fd, base::open_pidfd(*inner));
   MUSTER_TRY(const std::string text, base::read_file(folder.plan()));
   MUSTER_TRY(const ShimPlan shim_plan, decode_shim_plan(text));

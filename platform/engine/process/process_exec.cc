@@ -25,21 +25,16 @@ using base::UniqueFd;
 
 namespace {
 
-constexpr size_t kPiece = 64 << 10;
-/// A terminal's last output takes its way through the kernel. Its end comes behind it, unless a
-/// program in the background keeps the terminal: then nothing for so long is the end.
-constexpr std::chrono::milliseconds kLastWords{500};
-/// What a terminal takes for the end of the input.
-constexpr char kEndOfInput = '\x04';
+constexpr size_t kReadPiece = 64 << 10;
 
 /// Of all that goes to the helper, and all that stays here.
-struct Ends {
+struct ExecEnds {
   UniqueFd input, output, error;                    ///< ours; a terminal has one for both, twice
   UniqueFd their_input, their_output, their_error;  ///< a terminal: the first is for all
   UniqueFd control, their_control;
 };
 
-Result<void> make_terminal(Ends& ends, const ExecPlan& plan) {
+Result<void> make_terminal_ends(ExecEnds& ends, const ExecPlan& plan) {
   MUSTER_TRY(PseudoTerminal terminal, open_terminal());
   set_terminal_size(terminal.master, plan.rows, plan.columns);
   ::fcntl(terminal.master.get(), F_SETFL, ::fcntl(terminal.master.get(), F_GETFL) | O_NONBLOCK);
@@ -50,7 +45,7 @@ Result<void> make_terminal(Ends& ends, const ExecPlan& plan) {
   return {};
 }
 
-Result<void> make_pipes(Ends& ends) {
+Result<void> make_pipe_ends(ExecEnds& ends) {
   MUSTER_TRY(Pair input, make_input_pipe());
   MUSTER_TRY(Pair output, make_output_pipe());
   MUSTER_TRY(Pair error, make_output_pipe());
@@ -63,12 +58,12 @@ Result<void> make_pipes(Ends& ends) {
   return {};
 }
 
-Result<Ends> make_ends(const ExecPlan& plan) {
-  Ends ends;
+Result<ExecEnds> make_ends(const ExecPlan& plan) {
+  ExecEnds ends;
   if (plan.terminal) {
-    MUSTER_CHECK(make_terminal(ends, plan));
+    MUSTER_CHECK(make_terminal_ends(ends, plan));
   } else {
-    MUSTER_CHECK(make_pipes(ends));
+    MUSTER_CHECK(make_pipe_ends(ends));
   }
   MUSTER_TRY(Pair control, make_control());
   ends.control = std::move(control.here);
@@ -78,7 +73,7 @@ Result<Ends> make_ends(const ExecPlan& plan) {
 
 class RunningExec : public std::enable_shared_from_this<RunningExec> {
  public:
-  RunningExec(base::EventLoop& loop, Ends ends, bool terminal, ExecHandlers handlers)
+  RunningExec(base::EventLoop& loop, ExecEnds ends, bool terminal, ExecHandlers handlers)
       : loop_(loop), ends_(std::move(ends)), terminal_(terminal), handlers_(std::move(handlers)) {}
 
   void begin() {
@@ -103,7 +98,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   size_t waiting() const { return waiting_.size(); }
 
   void close_input() {
-    if (terminal_) return write({&kEndOfInput, 1});
+    if (terminal_) return write({&kTerminalEndOfInput, 1});
     input_closed_ = true;
     if (waiting_.empty()) ends_.input.reset();
   }
@@ -153,7 +148,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   /// Whether there may be more right now.
   bool read(UniqueFd& fd, base::EventLoop::Interest& interest, bool is_error) {
     if (!fd || paused_) return false;
-    std::array<char, kPiece> buffer;
+    std::array<char, kReadPiece> buffer;
     const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (count <= 0) {  // a terminal ends with EIO, a pipe with 0
@@ -185,7 +180,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   void finish_if_silent() {
     if (!status_ || paused_) return;
     if (terminal_ && ends_.output) {
-      last_words_ = loop_.after(kLastWords, calling(&RunningExec::finish));
+      last_words_ = loop_.after(kTerminalLastWords, calling(&RunningExec::finish));
       return;
     }
     while (!paused_ && read(ends_.output, output_, false)) continue;
@@ -220,7 +215,7 @@ class RunningExec : public std::enable_shared_from_this<RunningExec> {
   }
 
   base::EventLoop& loop_;
-  Ends ends_;
+  ExecEnds ends_;
   bool terminal_;
   ExecHandlers handlers_;
   std::string waiting_;  ///< input
@@ -254,7 +249,7 @@ class ProcessExec : public Exec {
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const InnerPlan& inner, const UniqueFd& task, const ExecPlan& plan,
                                ExecHandlers handlers) {
-  MUSTER_TRY(Ends ends, make_ends(plan));
+  MUSTER_TRY(ExecEnds ends, make_ends(plan));
   // The environment holds secrets: it goes by a descriptor, not by argv.
   MUSTER_TRY(const UniqueFd file, in_memory_file(encode(inner)));
   const UniqueFd& input = ends.their_input;

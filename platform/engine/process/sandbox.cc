@@ -14,18 +14,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
 // Bubblewrap takes 9000 words, those of the command among them.
 constexpr size_t kMostWords = 8900;
 
-void append(Words& words, std::initializer_list<std::string> more) {
-  words.insert(words.end(), more);
-}
-
 /// Files of /generated that are found elsewhere, too, by links: they may be replaced while the task
 /// runs. A volume of the user's at that place wins.
-void add_generated(const launch::TaskPlan& plan, std::vector<Mount>& mounts) {
+void add_links_to_generated(const launch::TaskPlan& plan, std::vector<Mount>& mounts) {
   const std::vector<Mount> volumes = mounts;
   for (const auto& [name, target] : plan.also_at) {
     bool taken = false;
@@ -60,16 +54,18 @@ base::Error too_many_entries(const MountPlan& plan) {
 /// The sandbox that the task's own one is made in: the whole machine but for what is hidden, of
 /// which only the task's folders are there. Bubblewrap looks up the paths of mounts by name, and
 /// whatever they lead to by then, they do it in here.
-Words surroundings(const std::string& bwrap, const TaskFolder& folder,
-                   const std::vector<Mount>& mounts, const std::vector<fs::path>& hidden) {
-  Words words{bwrap, "--dev-bind", "/", "/"};
+BubblewrapWords surroundings(const std::string& bwrap, const TaskFolder& folder,
+                             const std::vector<Mount>& mounts,
+                             const std::vector<fs::path>& hidden) {
+  BubblewrapWords words{bwrap, "--dev-bind", "/", "/"};
   hold_and_hide(hidden, words);
   std::vector<fs::path> own{folder.generated(), folder.hosts(), folder.passwd(), folder.shadow()};
   for (const Mount& mount : mounts) {
     if (mount.own) own.push_back(mount.source);
   }
-  for (const fs::path& path : own) append(words, {"--bind-try", path.string(), path.string()});
-  append(words, {"--die-with-parent"});
+  for (const fs::path& path : own)
+    append_words(words, {"--bind-try", path.string(), path.string()});
+  append_words(words, {"--die-with-parent"});
   return words;
 }
 
@@ -77,8 +73,8 @@ bool shows_the_nodes_paths(const std::vector<Mount>& mounts) {
   return std::any_of(mounts.begin(), mounts.end(), [](const Mount& mount) { return !mount.own; });
 }
 
-void show_file(Words& words, const fs::path& file, const std::string& place) {
-  if (fs::exists(place)) append(words, {"--ro-bind", file.string(), place});
+void show_file(BubblewrapWords& words, const fs::path& file, const std::string& place) {
+  if (fs::exists(place)) append_words(words, {"--ro-bind", file.string(), place});
 }
 
 }  // namespace
@@ -89,9 +85,10 @@ std::string sandbox_advice() {
          "run without a sandbox: --sandbox none";
 }
 
-base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFolder& folder,
-                                    const std::vector<Mount>& volumes,
-                                    const std::vector<fs::path>& hidden, bool shared) {
+base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
+                                              const TaskFolder& folder,
+                                              const std::vector<Mount>& volumes,
+                                              const std::vector<fs::path>& hidden, bool shared) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -99,27 +96,27 @@ base::Result<Words> sandbox_command(const launch::TaskPlan& plan, const TaskFold
                        .advice = sandbox_advice()};
   }
   std::vector<Mount> wanted = volumes;
-  add_generated(plan, wanted);
+  add_links_to_generated(plan, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
   add_own_places(mounts);
-  Words words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
-                           shared ? folders_above(hidden) : std::vector<fs::path>());
+  BubblewrapWords words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
+                                     shared ? folders_above(hidden) : std::vector<fs::path>());
   if (words.size() > kMostWords) return too_many_entries(mounts);
   words.insert(words.begin(), *bwrap);
   if (shared && shows_the_nodes_paths(volumes)) {
-    const Words around = surroundings(*bwrap, folder, mounts.mounts, hidden);
+    const BubblewrapWords around = surroundings(*bwrap, folder, mounts.mounts, hidden);
     words.insert(words.begin(), around.begin(), around.end());
   }
-  if (::geteuid() == 0) append(words, {"--dir", "/run/sshd"});
-  append(words, {"--bind", folder.generated().string(), "/generated"});
-  append(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
+  if (::geteuid() == 0) append_words(words, {"--dir", "/run/sshd"});
+  append_words(words, {"--bind", folder.generated().string(), "/generated"});
+  append_words(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
   if (plan.ssh) {
     show_file(words, folder.passwd(), "/etc/passwd");
     // Only root's sshd reads it, and only root may bind over it.
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
-  append(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname", plan.hostname,
-                 "--as-pid-1", "--die-with-parent"});
+  append_words(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname",
+                       plan.hostname, "--as-pid-1", "--die-with-parent"});
   return words;
 }
 

@@ -11,7 +11,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Words = std::vector<std::string>;
 using Entries = std::vector<fs::directory_entry>;
 
 // Where a fresh folder's links lead: there the machine's own one is.
@@ -22,11 +21,7 @@ constexpr const char* kMachine = "/.machine";
 // what is behind it sees that it is one.
 constexpr size_t kMostMounts = 16;
 
-void append(Words& words, std::initializer_list<std::string> more) {
-  words.insert(words.end(), more);
-}
-
-Entries entries_of(const fs::path& folder) {
+Entries sorted_entries_of(const fs::path& folder) {
   std::error_code error;
   Entries entries;
   for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
@@ -34,15 +29,15 @@ Entries entries_of(const fs::path& folder) {
   return entries;
 }
 
-void hide_at(const fs::path& path, const fs::path& place, Words& words) {
+void hide_at(const fs::path& path, const fs::path& place, BubblewrapWords& words) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return append(words, {"--tmpfs", place.string()});
-  append(words, {"--ro-bind", "/dev/null", place.string()});
+  if (fs::is_directory(path, error)) return append_words(words, {"--tmpfs", place.string()});
+  append_words(words, {"--ro-bind", "/dev/null", place.string()});
 }
 
 /// What something is mounted at cannot be renamed from within, by whatever way it is reached.
-void hold(const fs::path& folder, Words& words) {
-  append(words, {"--dev-bind", folder.string(), folder.string()});
+void hold(const fs::path& folder, BubblewrapWords& words) {
+  append_words(words, {"--dev-bind", folder.string(), folder.string()});
 }
 
 class Root {
@@ -56,15 +51,15 @@ class Root {
     for (const auto& [folder, names] : plan.fresh) {
       // /run is made afresh for sshd in most sandboxes: what is in it keeps its real name.
       if (folder == "/" || folder == "/run") continue;
-      if (entries_of(folder).size() > kMostMounts) of_links_.insert(folder);
+      if (sorted_entries_of(folder).size() > kMostMounts) of_links_.insert(folder);
     }
   }
 
-  Words words() && {
+  BubblewrapWords words() && {
     show_entries("/");
     hold_folders();
-    append(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
-    if (fs::is_directory("/dev/shm")) append(words_, {"--tmpfs", "/dev/shm"});
+    append_words(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
+    if (fs::is_directory("/dev/shm")) append_words(words_, {"--tmpfs", "/dev/shm"});
     for (const auto& [folder, names] : plan_.fresh) {
       if (folder != "/") show_fresh(folder);
     }
@@ -91,10 +86,11 @@ class Root {
   void show_entries(const fs::path& folder) {
     const bool link = of_links_.contains(folder);
     if (link) show_machines(folder);
-    for (const auto& entry : entries_of(folder)) {
+    for (const auto& entry : sorted_entries_of(folder)) {
       if (is_left_out(entry.path())) continue;
       if (link && !is_in_use(entry.path()) && !entry.is_symlink()) {
-        append(words_, {"--symlink", kMachine + entry.path().string(), entry.path().string()});
+        append_words(words_,
+                     {"--symlink", kMachine + entry.path().string(), entry.path().string()});
       } else {
         show_entry(entry);
       }
@@ -105,9 +101,9 @@ class Root {
     const std::string path = entry.path().string();
     std::error_code error;
     if (entry.is_symlink(error)) {
-      append(words_, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
+      append_words(words_, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
     } else if (entry.is_directory(error) || entry.is_regular_file(error)) {
-      append(words_, {"--dev-bind-try", path, path});
+      append_words(words_, {"--dev-bind-try", path, path});
     }
   }
 
@@ -116,9 +112,9 @@ class Root {
     if (::stat(folder.c_str(), &facts) == 0) {
       std::array<char, 8> mode{};
       std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777);
-      append(words_, {"--perms", mode.data()});
+      append_words(words_, {"--perms", mode.data()});
     }
-    append(words_, {"--tmpfs", folder.string()});
+    append_words(words_, {"--tmpfs", folder.string()});
     show_entries(folder);
   }
 
@@ -130,16 +126,17 @@ class Root {
                     [&](const fs::path& shown) { return is_within(folder, shown); });
     if (within_another) return;
     machines_.push_back(folder);
-    append(words_, {"--dev-bind", folder.string(), kMachine + folder.string()});
+    append_words(words_, {"--dev-bind", folder.string(), kMachine + folder.string()});
     for (const fs::path& path : hidden_) {
       if (is_within(path, folder)) hide(path, kMachine + path.string());
     }
     fs::path above = "/";
     for (const fs::path& name : folder.relative_path()) {
-      for (const auto& entry : entries_of(above)) {
+      for (const auto& entry : sorted_entries_of(above)) {
         const bool new_link = entry.path() != above / name && linked_.insert(entry.path()).second;
         if (!new_link || is_way_to_machines(entry.path())) continue;
-        append(words_, {"--symlink", entry.path().string(), kMachine + entry.path().string()});
+        append_words(words_,
+                     {"--symlink", entry.path().string(), kMachine + entry.path().string()});
       }
       above /= name;
     }
@@ -162,10 +159,10 @@ class Root {
 
   void show_mount(const Mount& mount) {
     if (mount.is_link) {
-      return append(words_, {"--symlink", mount.source.string(), mount.target.string()});
+      return append_words(words_, {"--symlink", mount.source.string(), mount.target.string()});
     }
-    append(words_, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
-                    mount.target.string()});
+    append_words(words_, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
+                          mount.target.string()});
     if (mount.own) return;
     const auto hide_in_it = [&](const fs::path& path) {
       if (!is_within(path, mount.source)) return;
@@ -182,17 +179,17 @@ class Root {
   std::set<fs::path> of_links_;     ///< fresh folders whose entries are links
   std::vector<fs::path> machines_;  ///< those shown below kMachine
   std::set<fs::path> linked_;       ///< those that have a link below kMachine
-  Words words_;
+  BubblewrapWords words_;
 };
 
 }  // namespace
 
-Words root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
-                 const std::vector<fs::path>& places, const std::vector<fs::path>& held) {
+BubblewrapWords root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
+                           const std::vector<fs::path>& places, const std::vector<fs::path>& held) {
   return Root(plan, hidden, places, held).words();
 }
 
-void hold_and_hide(const std::vector<fs::path>& hidden, Words& words) {
+void hold_and_hide(const std::vector<fs::path>& hidden, BubblewrapWords& words) {
   for (const fs::path& folder : folders_above(hidden)) hold(folder, words);
   for (const fs::path& path : hidden) hide_at(path, path, words);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,20 @@
 
 namespace muster::engine {
 
+using BubblewrapWords = std::vector<std::string>;
+
+inline void append_words(BubblewrapWords& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
 /// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
 /// `hidden`, and show the mounts. `places`: more paths that something will be mounted at. `held`:
 /// folders of the machine that nobody in the sandbox can move.
-std::vector<std::string> root_words(const MountPlan& plan,
-                                    const std::vector<std::filesystem::path>& hidden,
-                                    const std::vector<std::filesystem::path>& places,
-                                    const std::vector<std::filesystem::path>& held);
+BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
+                           const std::vector<std::filesystem::path>& places,
+                           const std::vector<std::filesystem::path>& held);
 
 /// The words that hide this where the machine's root is shown as it is, and hold the folders above.
-void hold_and_hide(const std::vector<std::filesystem::path>& hidden,
-                   std::vector<std::string>& words);
+void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapWords& words);
 
 }  // namespace muster::engine

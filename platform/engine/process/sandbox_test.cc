@@ -8,9 +8,10 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 /// What a task of another project could do to the machine's folders while a sandbox is being made
 /// is done between asking for its command and running that.

@@ -13,7 +13,7 @@ namespace muster::engine {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPause{200};
+constexpr std::chrono::milliseconds kSshProbePause{200};
 
 }  // namespace
 
@@ -64,7 +64,7 @@ void SshProbe::hear() {
 void SshProbe::retry() {
   interest_.reset();
   socket_.reset();
-  interest_ = loop_.after(kPause, [this] { connect(); });
+  interest_ = loop_.after(kSshProbePause, [this] { connect(); });
 }
 
 }  // namespace muster::engine

@@ -83,7 +83,7 @@ void remove_quietly(const fs::path& path) {
   }
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
+std::vector<std::string> entry_names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -178,10 +178,10 @@ void JobTrees::try_again() {
 void JobTrees::sweep() {
   unpacking_.run(
       [folder = jobs_folder_ / kUnpacking] {
-        for (const std::string& name : names_in(folder)) remove_quietly(folder / name);
+        for (const std::string& name : entry_names_in(folder)) remove_quietly(folder / name);
       },
       [] {});
-  for (const std::string& name : names_in(jobs_folder_ / kRemoved)) take_from_disk(name);
+  for (const std::string& name : entry_names_in(jobs_folder_ / kRemoved)) take_from_disk(name);
 }
 
 }  // namespace muster::engine

@@ -41,16 +41,10 @@ Result<fs::path> find_host_path(const Volume& volume, const std::vector<fs::path
   return real;
 }
 
-/// One name of a folder: none that leads elsewhere.
-bool is_name(const std::string& text) {
-  return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&
-         text.find('\0') == std::string::npos;
-}
-
 Result<fs::path> find_storage(const Volume& volume, const std::string& project,
                               const VolumeFolders& folders) {
   if (folders.storage.empty()) return fault(volume, "this node keeps no storage");
-  if (!is_name(project) || !is_name(volume.source)) {
+  if (!is_folder_name(project) || !is_folder_name(volume.source)) {
     return fault(volume, "'" + volume.source + "' of project '" + project + "' names no storage");
   }
   fs::path folder = folders.storage / project / volume.source;
@@ -82,6 +76,11 @@ Result<fs::path> find_source(const launch::TaskPlan& plan, size_t index,
 }
 
 }  // namespace
+
+bool is_folder_name(const std::string& text) {
+  return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&
+         text.find('\0') == std::string::npos;
+}
 
 Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
                                         const VolumeFolders& folders) {

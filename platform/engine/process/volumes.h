@@ -13,6 +13,9 @@
 
 namespace muster::engine {
 
+/// One name of a folder, none that leads elsewhere: names of storage mean the same to all engines.
+bool is_folder_name(const std::string& text);
+
 /// Where volumes lie.
 struct VolumeFolders {
   std::filesystem::path job;      ///< of the job: its trees, its artifacts

@@ -1,6 +1,5 @@
 #include "engine/rsh/far_end.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 #include <optional>
 
 #include "base/subprocess.h"
+#include "engine/pipe.h"
 #include "engine/rsh/connection.h"
 #include "engine/rsh/streams.h"
 
@@ -19,20 +19,9 @@ namespace muster::engine::rsh {
 using base::Result;
 using base::UniqueFd;
 
-namespace {
-
 using Clock = std::chrono::steady_clock;
 
-struct Pipe {
-  UniqueFd reader;
-  UniqueFd writer;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
+namespace {
 
 /// The command and its three streams.
 struct Running {

@@ -24,9 +24,9 @@ using base::ErrorCode;
 using base::Result;
 using base::UniqueFd;
 
-namespace {
-
 using Clock = std::chrono::steady_clock;
+
+namespace {
 
 constexpr std::chrono::seconds kPatience{30};
 

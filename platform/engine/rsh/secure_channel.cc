@@ -56,13 +56,6 @@ int find_key(SSL* ssl, const unsigned char* identity, size_t length, SSL_SESSION
   return 1;
 }
 
-struct FreeContext {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-struct FreeSsl {
-  void operator()(SSL* ssl) const { SSL_free(ssl); }
-};
-
 /// Without memory for it there is nothing to be done, and it depends on nothing that is read: the
 /// configuration of the machine's OpenSSL is none of ours, and may name modules that are not there.
 void require(bool done) {
@@ -72,6 +65,13 @@ void require(bool done) {
 }  // namespace
 
 struct SecureChannel::State {
+  struct FreeContext {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+  struct FreeSsl {
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+
   Key key;
   std::unique_ptr<SSL_CTX, FreeContext> context;
   std::unique_ptr<SSL, FreeSsl> ssl;

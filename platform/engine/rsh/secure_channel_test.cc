@@ -8,7 +8,7 @@
 #include <array>
 #include <memory>
 
-#include "base/random.h"
+#include "base/fake_random.h"
 #include "launch/rsh_files.h"
 
 namespace muster::engine::rsh {

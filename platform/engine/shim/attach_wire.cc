@@ -9,27 +9,29 @@ namespace muster::engine {
 
 namespace {
 
-constexpr char kInput = 'i';
-constexpr char kInputEnd = 'e';
-constexpr char kSize = 'r';
-constexpr char kOutput = 'o';
-constexpr char kErrorOutput = 'x';
-constexpr char kLeftOut = 'l';
+constexpr char kInputPacket = 'i';
+constexpr char kInputEndPacket = 'e';
+constexpr char kSizePacket = 'r';
+constexpr char kOutputPacket = 'o';
+constexpr char kErrorOutputPacket = 'x';
+constexpr char kLeftOutPacket = 'l';
 
 /// What a terminal's size has room for.
 constexpr int kLargestSize = 65'535;
 
-struct Encode {
-  std::string operator()(const AttachInput& input) const { return packet(kInput, input.bytes); }
-  std::string operator()(const AttachInputEnd&) const { return packet(kInputEnd, ""); }
+struct EncodeAttach {
+  std::string operator()(const AttachInput& input) const {
+    return packet(kInputPacket, input.bytes);
+  }
+  std::string operator()(const AttachInputEnd&) const { return packet(kInputEndPacket, ""); }
   std::string operator()(const AttachSize& size) const {
-    return packet(kSize, std::to_string(size.rows) + " " + std::to_string(size.columns));
+    return packet(kSizePacket, std::to_string(size.rows) + " " + std::to_string(size.columns));
   }
   std::string operator()(const AttachOutput& output) const {
-    return packet(output.is_error ? kErrorOutput : kOutput, output.bytes);
+    return packet(output.is_error ? kErrorOutputPacket : kOutputPacket, output.bytes);
   }
   std::string operator()(const AttachLeftOut& left_out) const {
-    return packet(kLeftOut, std::to_string(left_out.bytes));
+    return packet(kLeftOutPacket, std::to_string(left_out.bytes));
   }
 };
 
@@ -38,7 +40,7 @@ std::optional<int> dimension_of(std::string_view text) {
   return number && *number > 0 && *number <= kLargestSize ? number : std::nullopt;
 }
 
-std::optional<AttachMessage> size_of(std::string_view text) {
+std::optional<AttachMessage> attach_size_of(std::string_view text) {
   const size_t blank = text.find(' ');
   if (blank == std::string_view::npos) return std::nullopt;
   const auto rows = dimension_of(text.substr(0, blank));
@@ -47,19 +49,19 @@ std::optional<AttachMessage> size_of(std::string_view text) {
   return AttachSize{.rows = *rows, .columns = *columns};
 }
 
-std::optional<AttachMessage> message_of(char type, std::string_view rest) {
+std::optional<AttachMessage> attach_message_of(char type, std::string_view rest) {
   switch (type) {
-    case kInput:
+    case kInputPacket:
       return AttachInput{std::string(rest)};
-    case kInputEnd:
+    case kInputEndPacket:
       if (rest.empty()) return AttachInputEnd{};
       break;
-    case kSize:
-      return size_of(rest);
-    case kOutput:
-    case kErrorOutput:
-      return AttachOutput{.bytes = std::string(rest), .is_error = type == kErrorOutput};
-    case kLeftOut:
+    case kSizePacket:
+      return attach_size_of(rest);
+    case kOutputPacket:
+    case kErrorOutputPacket:
+      return AttachOutput{.bytes = std::string(rest), .is_error = type == kErrorOutputPacket};
+    case kLeftOutPacket:
       if (const auto bytes = base::number_of<uint64_t>(rest)) return AttachLeftOut{*bytes};
       break;
     default:
@@ -71,11 +73,12 @@ std::optional<AttachMessage> message_of(char type, std::string_view rest) {
 }  // namespace
 
 std::string encode(const AttachMessage& message) {
-  return std::visit(Encode{}, message);
+  return std::visit(EncodeAttach{}, message);
 }
 
 base::Result<AttachMessage> decode_attach(std::string_view packet) {
-  auto message = packet.empty() ? std::nullopt : message_of(packet.front(), packet.substr(1));
+  auto message =
+      packet.empty() ? std::nullopt : attach_message_of(packet.front(), packet.substr(1));
   if (message) return *std::move(message);
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "a packet of the attach socket is none that is known"};

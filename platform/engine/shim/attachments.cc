@@ -20,10 +20,8 @@ using base::UniqueFd;
 
 namespace {
 
-/// What a terminal takes for the end of the input.
-constexpr char kEndOfInput = '\x04';
 /// How long the last words wait for those who are slow: the room of the task is not free before.
-constexpr std::chrono::milliseconds kLastWords{300};
+constexpr std::chrono::milliseconds kSlowReaderPatience{300};
 
 }  // namespace
 
@@ -84,7 +82,7 @@ void Attachments::heed(const AttachMessage& message) {
   if (const auto* input = std::get_if<AttachInput>(&message)) {
     input_ += input->bytes;
   } else if (std::holds_alternative<AttachInputEnd>(message)) {
-    if (is_terminal_) input_ += kEndOfInput;
+    if (is_terminal_) input_ += kTerminalEndOfInput;
     input_ends_ = !is_terminal_;
   } else if (const auto* size = std::get_if<AttachSize>(&message)) {
     resize(*size);
@@ -161,7 +159,7 @@ void Attachments::send_waiting(Attached& one) {
 void Attachments::finish() {
   listener_.reset();
   to_program_.reset();
-  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  const auto deadline = std::chrono::steady_clock::now() + kSlowReaderPatience;
   while (true) {
     std::vector<pollfd> polled;
     for (Attached& one : attached_) {

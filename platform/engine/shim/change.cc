@@ -24,7 +24,7 @@ json::binary_t bytes_of(const std::string& text) {
   return json::binary_t({text.begin(), text.end()});
 }
 
-std::string text_of(const json& value) {
+std::string string_from_binary(const json& value) {
   const json::binary_t& bytes = value.get_binary();
   return {bytes.begin(), bytes.end()};
 }
@@ -66,8 +66,8 @@ Result<Files> decode_files(std::string_view text) {
     Files files;
     const json list = json::from_cbor(text);
     for (const json& file : list.get_ref<const json::array_t&>()) {
-      files.push_back({.path = text_of(file.at("path")),
-                       .content = text_of(file.at("content")),
+      files.push_back({.path = string_from_binary(file.at("path")),
+                       .content = string_from_binary(file.at("content")),
                        .mode = file.at("mode").get<mode_t>()});
     }
     return files;

@@ -8,11 +8,12 @@
 namespace muster::engine {
 namespace {
 
-using Files = std::vector<launch::PlannedFile>;
+using PlannedFiles = std::vector<launch::PlannedFile>;
 
 TEST(ChangedFiles, AreReadBackByteForByte) {
-  const Files files{{.path = "hostfile", .content = std::string("w\0\xff\n", 4), .mode = 0644},
-                    {.path = "rank", .content = "", .mode = 0700}};
+  const PlannedFiles files{
+      {.path = "hostfile", .content = std::string("w\0\xff\n", 4), .mode = 0644},
+      {.path = "rank", .content = "", .mode = 0700}};
 
   const auto read = decode_files(encode(files));
 

@@ -9,26 +9,12 @@
 #include <cerrno>
 
 #include "base/files.h"
+#include "engine/pipe.h"
 
 namespace muster::engine {
 
 using base::Result;
 using base::UniqueFd;
-
-namespace {
-
-struct Pipe {
-  UniqueFd reader;
-  UniqueFd writer;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-}  // namespace
 
 Result<Pair> make_output_pipe() {
   MUSTER_TRY(Pipe pipe, make_pipe());

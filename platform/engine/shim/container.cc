@@ -26,7 +26,7 @@ using base::UniqueFd;
 namespace {
 
 /// Whoever stops a task that has just ended may not have read that yet.
-constexpr std::chrono::milliseconds kLastWords{5000};
+constexpr std::chrono::milliseconds kLastReadPatience{5000};
 
 /// Tells on what was this process's standard output, on a thread of its own: whoever reads slowly
 /// there, or not at all, holds up nothing else.
@@ -101,7 +101,7 @@ int run_container(const char* task_folder) {
   // A stop that came with the end, and that nobody has heeded, counts as one that came after it.
   await_stop(signals);
   pollfd done{teller.done(), POLLIN, 0};
-  ::poll(&done, 1, static_cast<int>(kLastWords.count()));
+  ::poll(&done, 1, static_cast<int>(kLastReadPatience.count()));
   std::fflush(stderr);
   ::_exit(0);
 }

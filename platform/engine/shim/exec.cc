@@ -27,9 +27,6 @@ using base::Result;
 
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kNotExecutable = 126;
-
 /// What a program has to clean up when it is hung up on.
 constexpr std::chrono::milliseconds kGrace{2000};
 
@@ -39,12 +36,7 @@ void tell(const job::ExitStatus& status) {
       ::send(kExecControl, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
-job::ExitStatus not_started(const base::Error& error) {
-  const bool missing = error.code == base::ErrorCode::kNotFound;
-  return {.code = missing ? kNotFound : kNotExecutable, .error = error.what};
-}
-
-Result<base::Child> start_program(const InnerPlan& plan) {
+Result<base::Child> start_in_task(const InnerPlan& plan) {
   if (plan.own_process_tree) MUSTER_CHECK(enter_task(kExecTask));
   if (::chdir(plan.folder.c_str()) != 0) {
     return base::system_error("cannot enter the working folder '" + plan.folder + "'", errno);
@@ -72,10 +64,10 @@ void let_go() {
 
 /// The process between: enters the task, starts the program there and says how it ended.
 int run_between(const InnerPlan& plan) {
-  const auto program = start_program(plan);
+  const auto program = start_in_task(plan);
   let_go();
   if (!program) {
-    tell(not_started(program.error()));
+    tell(status_of_failed_start(program.error()));
     return 1;
   }
   const auto status = base::wait_for(*program);
@@ -138,7 +130,7 @@ int run_exec() {
   const auto text = base::read_file("/proc/self/fd/" + std::to_string(kExecPlan));
   const auto plan = text ? decode_inner_plan(*text) : Result<InnerPlan>(text.error());
   if (!plan) {
-    tell(not_started(plan.error()));
+    tell(status_of_failed_start(plan.error()));
     return 1;
   }
   const pid_t pid = ::fork();
@@ -153,6 +145,13 @@ base::Error no_such_program(const std::string& name) {
   return {.code = base::ErrorCode::kNotFound,
           .what = "the task has no program '" + name + "'",
           .advice = "give its full path, or name one in the PATH of the task"};
+}
+
+job::ExitStatus status_of_failed_start(const base::Error& error) {
+  constexpr int kNotFound = 127;
+  constexpr int kNotExecutable = 126;
+  const bool missing = error.code == base::ErrorCode::kNotFound;
+  return {.code = missing ? kNotFound : kNotExecutable, .error = error.what};
 }
 
 }  // namespace muster::engine

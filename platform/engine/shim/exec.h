@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "job/exit_status.h"
 
 namespace muster::engine {
 
@@ -17,5 +18,8 @@ int run_exec();
 
 /// What whoever asks for a program that the task lacks is told, before anything is started.
 base::Error no_such_program(const std::string& name);
+
+/// Of a program that could not be started: what a shell would answer, and why in words.
+job::ExitStatus status_of_failed_start(const base::Error& error);
 
 }  // namespace muster::engine

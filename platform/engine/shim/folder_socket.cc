@@ -31,14 +31,14 @@ Place place_in(const std::string& folder, const std::string& name) {
   return place;
 }
 
-UniqueFd make_socket(int type = SOCK_SEQPACKET) {
+UniqueFd make_unix_socket(int type = SOCK_SEQPACKET) {
   return UniqueFd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 Result<UniqueFd> bound_socket(const std::string& folder, const std::string& name, int type) {
   const Place place = place_in(folder, name);
   if (!place.folder) return base::system_error("cannot open '" + folder + "'", errno);
-  UniqueFd socket = make_socket(type);
+  UniqueFd socket = make_unix_socket(type);
   if (!socket) return base::system_error("cannot make a socket", errno);
   const mode_t before = ::umask(0177);  // bind() makes the file
   const int bound = ::bind(socket.get(), place.get(), sizeof place.address);
@@ -62,7 +62,7 @@ Result<UniqueFd> bind_in(const std::string& folder, const std::string& name) {
 Result<UniqueFd> connect_in(const std::string& folder, const std::string& name) {
   const Place place = place_in(folder, name);
   if (!place.folder) return base::system_error("cannot open '" + folder + "'", errno);
-  UniqueFd socket = make_socket();
+  UniqueFd socket = make_unix_socket();
   if (!socket) return base::system_error("cannot make a socket", errno);
   if (::connect(socket.get(), place.get(), sizeof place.address) == 0) return socket;
   base::Error error = base::system_error("cannot reach '" + name + "' in '" + folder + "'", errno);

@@ -31,9 +31,9 @@ using base::UniqueFd;
 namespace {
 
 /// The stream, and whether anybody reads it.
-class Output {
+class FollowOutput {
  public:
-  explicit Output(const FollowPlan& plan) : output_(plan.output), hang_up_(plan.hang_up) {}
+  explicit FollowOutput(const FollowPlan& plan) : output_(plan.output), hang_up_(plan.hang_up) {}
 
   bool is_read() const { return is_read_; }
 
@@ -89,7 +89,7 @@ class LogTeller {
  public:
   LogTeller(const TaskFolder& folder, uint64_t told) : folder_(folder), told_(told) {}
 
-  void tell(Output& output) {
+  void tell(FollowOutput& output) {
     if (!cursor_ && !open()) return;
     LogFrame frame;
     // A damaged log cannot be read beyond that, by nobody.
@@ -109,7 +109,7 @@ class LogTeller {
     return true;
   }
 
-  void take(const LogFrame& frame, Output& output) {
+  void take(const LogFrame& frame, FollowOutput& output) {
     const uint64_t begin = std::exchange(read_, read_ + size_in_log(frame));
     if (frame.cut > 0) {
       send(output);
@@ -123,13 +123,13 @@ class LogTeller {
     if (waiting_.size() >= kMaxFollowRecord) send(output);
   }
 
-  void send(Output& output) {
+  void send(FollowOutput& output) {
     output.tell_all(FollowKind::kLog, told_, waiting_);
     told_ += waiting_.size();
     waiting_.clear();
   }
 
-  void tell_start(Output& output) {
+  void tell_start(FollowOutput& output) {
     auto text = base::read_file(folder_.log_start(), 256);
     if (!text || *text == start_) return;
     start_ = *std::move(text);
@@ -149,7 +149,7 @@ class MetricsTeller {
  public:
   MetricsTeller(const TaskFolder& folder, uint64_t told) : file_(folder.metrics()), told_(told) {}
 
-  void tell(Output& output) {
+  void tell(FollowOutput& output) {
     const UniqueFd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
     if (!file || ::fstat(file.get(), &status) != 0) return;
@@ -183,7 +183,7 @@ class MetricsTeller {
 class RankTeller {
  public:
   void tell(const std::filesystem::path& folder, const FolderWatch::Changes& changes,
-            Output& output) {
+            FollowOutput& output) {
     if (changes.all) {
       for (const SignedRank& rank : ranks_in(folder)) tell(rank, output);
       return;
@@ -195,7 +195,7 @@ class RankTeller {
 
  private:
   /// What is about to be written has no size yet.
-  void tell(const SignedRank& rank, Output& output) {
+  void tell(const SignedRank& rank, FollowOutput& output) {
     const auto found = told_.find(rank.rank);
     if (rank.world_size <= 0 || (found != told_.end() && found->second == rank.world_size)) return;
     told_[rank.rank] = rank.world_size;
@@ -299,7 +299,7 @@ class Follower {
   }
 
   TaskFolder folder_;
-  Output output_;
+  FollowOutput output_;
   FolderWatch watch_;
   LogTeller log_;
   MetricsTeller metrics_;

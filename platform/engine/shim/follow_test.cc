@@ -10,6 +10,7 @@
 #include "engine/shim/log_writer.h"
 #include "engine/shim/metric_writer.h"
 #include "engine/shim/shim_fixture.h"
+#include "engine/test_metrics.h"
 
 namespace muster::engine {
 namespace {
@@ -66,11 +67,6 @@ class Follow : public testing::Test {
   std::thread thread_;
 };
 
-MetricSample sample(int number) {
-  return {
-      .time = base::Time(std::chrono::seconds(number)), .rank = {}, .values = {{"loss", number}}};
-}
-
 TEST_F(Follow, TellsEachThingAsItComes) {
   FollowStream told = start();
 
@@ -83,8 +79,8 @@ TEST_F(Follow, TellsEachThingAsItComes) {
   ASSERT_TRUE(base::write_file(task_.answered(), ""));
   EXPECT_EQ(kinds_of(told.until(FollowKind::kAnswered)), "a");
   MetricWriter metrics(task_.metrics());
-  metrics.write(sample(1));
-  EXPECT_EQ(told.until(FollowKind::kMetrics).back().bytes, encode_sample(sample(1)));
+  metrics.write(loss_at(1, 1));
+  EXPECT_EQ(told.until(FollowKind::kMetrics).back().bytes, encode_sample(loss_at(1, 1)));
   end();
   const auto last = told.rest();
 
@@ -96,7 +92,7 @@ TEST_F(Follow, TellsAllOfItBeforeTheEnd) {
   LogWriter log = log_writer();
   log.write(job::LogStream::kOutput, std::string(3 * kMaxFrame, 'x'));
   MetricWriter metrics(task_.metrics());
-  metrics.write(sample(1));
+  metrics.write(loss_at(1, 1));
   ASSERT_TRUE(base::write_file(task_.running(), "{}"));
   ASSERT_TRUE(base::make_private_folder(task_.generated() / "ranks"));
   ASSERT_TRUE(sign_in(task_.generated() / "ranks", {.rank = 0, .world_size = 1}));
@@ -156,7 +152,7 @@ TEST_F(Follow, MetricsThatAreWrittenAnewAreToldAnew) {
   std::vector<FollowRecord> records;
   {
     MetricWriter metrics(task_.metrics(), 4000);
-    for (int i = 0; i < 500; ++i) metrics.write(sample(i));
+    for (int i = 0; i < 500; ++i) metrics.write(loss_at(i, i));
   }
   end();
   for (FollowRecord& record : told.rest()) records.push_back(std::move(record));
@@ -166,21 +162,22 @@ TEST_F(Follow, MetricsThatAreWrittenAnewAreToldAnew) {
 
 TEST_F(Follow, MetricsGoOnBehindTheLineThatWasTold) {
   MetricWriter metrics(task_.metrics());
-  metrics.write(sample(1));
-  metrics.write(sample(2));
+  metrics.write(loss_at(1, 1));
+  metrics.write(loss_at(2, 2));
   end();
 
-  const auto told = start(0, encode_sample(sample(1)).size()).rest();
+  const auto told = start(0, encode_sample(loss_at(1, 1)).size()).rest();
 
-  EXPECT_EQ(bytes_of(told, FollowKind::kMetrics), encode_sample(sample(2)));
+  EXPECT_EQ(bytes_of(told, FollowKind::kMetrics), encode_sample(loss_at(2, 2)));
 }
 
 TEST_F(Follow, AnOffsetBehindTheMetricsThereAreBeginsAnew) {
   MetricWriter metrics(task_.metrics());
-  metrics.write(sample(1));
+  metrics.write(loss_at(1, 1));
   end();
 
-  EXPECT_EQ(bytes_of(start(0, 1'000'000).rest(), FollowKind::kMetrics), encode_sample(sample(1)));
+  EXPECT_EQ(bytes_of(start(0, 1'000'000).rest(), FollowKind::kMetrics),
+            encode_sample(loss_at(1, 1)));
 }
 
 TEST_F(Follow, ARefusalIsTheLastWord) {

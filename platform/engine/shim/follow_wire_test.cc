@@ -20,7 +20,7 @@ std::string stream_of(const std::vector<FollowRecord>& records) {
   return stream;
 }
 
-std::vector<FollowRecord> read_all(FollowReader& reader) {
+std::vector<FollowRecord> records_in(FollowReader& reader) {
   std::vector<FollowRecord> records;
   while (auto record = reader.next()) records.push_back(*std::move(record));
   return records;
@@ -40,7 +40,7 @@ TEST(FollowWire, RecordsComeOutAsTheyWentInWhereverTheStreamIsCut) {
     std::vector<FollowRecord> records;
     for (size_t at = 0; at < stream.size(); at += piece) {
       reader.add(std::string_view(stream).substr(at, piece));
-      for (FollowRecord& record : read_all(reader)) records.push_back(std::move(record));
+      for (FollowRecord& record : records_in(reader)) records.push_back(std::move(record));
     }
     EXPECT_EQ(records, kTold) << "in pieces of " << piece;
     EXPECT_FALSE(reader.is_broken());
@@ -53,7 +53,7 @@ TEST(FollowWire, AStreamThatEndsInARecordHasThoseBeforeIt) {
 
   reader.add(std::string_view(stream).substr(0, stream.size() - 1));
 
-  EXPECT_EQ(read_all(reader).size(), kTold.size() - 1);
+  EXPECT_EQ(records_in(reader).size(), kTold.size() - 1);
   EXPECT_FALSE(reader.is_broken());
 }
 
@@ -62,7 +62,7 @@ TEST(FollowWire, WhatWasHandedOutIsNotKept) {
   for (int i = 0; i < 100; ++i) {
     for (const FollowRecord& record : kTold) {
       reader.add(encode(record));
-      EXPECT_EQ(read_all(reader).size(), 1U);
+      EXPECT_EQ(records_in(reader).size(), 1U);
       EXPECT_EQ(reader.kept(), 0U);
     }
   }
@@ -78,7 +78,7 @@ TEST(FollowWire, WhatIsNoRecordEndsTheStreamForGood) {
     FollowReader reader;
     reader.add(encode(kTold[0]) + bad);
 
-    EXPECT_EQ(read_all(reader), std::vector<FollowRecord>{kTold[0]});
+    EXPECT_EQ(records_in(reader), std::vector<FollowRecord>{kTold[0]});
     EXPECT_TRUE(reader.is_broken());
     reader.add(encode(kTold[0]));
     EXPECT_EQ(reader.next(), std::nullopt);

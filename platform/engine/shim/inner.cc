@@ -18,6 +18,7 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "engine/shim/exec.h"
 #include "engine/shim/mpi_question.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/poll_wait.h"
@@ -30,16 +31,15 @@ namespace muster::engine {
 
 namespace {
 
-constexpr int kNotFound = 127;
-constexpr int kNotExecutable = 126;
-
 constexpr std::chrono::milliseconds kLookForPrograms{50};
 
-/// The program could not be started: what a shell would answer, and why in words.
-job::ExitStatus not_started(const InnerPlan& plan, const base::Error& error) {
-  const bool missing = error.code == base::ErrorCode::kNotFound;
-  return {.code = missing ? kNotFound : kNotExecutable,
-          .error = missing ? "'" + plan.argv.front() + "' was not found" : error.what};
+/// A program that is missing is named as the command has it.
+job::ExitStatus status_of_failed_command(const InnerPlan& plan, const base::Error& error) {
+  job::ExitStatus status = status_of_failed_start(error);
+  if (error.code == base::ErrorCode::kNotFound) {
+    status.error = "'" + plan.argv.front() + "' was not found";
+  }
+  return status;
 }
 
 class Inner {
@@ -81,7 +81,7 @@ class Inner {
     look_for_ranks();
     auto child = start();
     if (!child) {
-      const job::ExitStatus status = not_started(plan_, child.error());
+      const job::ExitStatus status = status_of_failed_command(plan_, child.error());
       dprintf(STDERR_FILENO, "muster: cannot run the command: %s\n", status.error.c_str());
       finish(status);
       return;

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 
 #include "base/files.h"
 #include "engine/log_frame.h"
+#include "engine/test_full_disk.h"
 
 namespace muster::engine {
 namespace {
@@ -57,26 +56,6 @@ class Log : public testing::Test {
 
   base::FakeClock clock_;
   std::string path_;
-};
-
-/// A disk that is full beyond `bytes`: the limit on the size of files, with its signal ignored.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) {
-    ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, SIG_DFL);
-  }
-
- private:
-  rlimit before_{};
 };
 
 TEST_F(Log, AppendsFramesInOrderAndCutsLongOnes) {

@@ -10,14 +10,14 @@ namespace muster::engine {
 namespace {
 
 constexpr std::chrono::seconds kSecond{1};
-constexpr size_t kShown = 80;
+constexpr size_t kShownOfReport = 80;
 
 /// As much of a report as a log shows of it: nothing in it may steer a terminal.
 std::string shown(std::string_view text) {
-  std::string printable(text.substr(0, kShown));
+  std::string printable(text.substr(0, kShownOfReport));
   std::replace_if(
       printable.begin(), printable.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return printable + (text.size() > kShown ? "..." : "");
+  return printable + (text.size() > kShownOfReport ? "..." : "");
 }
 
 }  // namespace

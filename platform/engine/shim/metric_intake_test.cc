@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 fs::path make_folder() {
   std::string pattern = testing::TempDir() + "intakeXXXXXX";

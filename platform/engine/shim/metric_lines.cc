@@ -12,8 +12,8 @@ namespace muster::engine {
 namespace {
 
 // A tag, a marker and a report.
-constexpr size_t kLongestTag = 128;
-constexpr size_t kLongestLine = kLongestTag + kMetricMarker.size() + kLongestReport;
+constexpr size_t kLongestLineTag = 128;
+constexpr size_t kLongestLine = kLongestLineTag + kMetricMarker.size() + kLongestReport;
 
 /// memmem(3) rather than find(): logs are full of colons, at which find() stops each time.
 size_t find_marker(std::string_view text, size_t from) {
@@ -64,7 +64,7 @@ Tag tag_in_brackets(std::string_view inside) {
 Tag read_tag(std::string_view text) {
   text = without_blanks(text);
   if (text.empty()) return {.is_one = true};
-  if (text.size() > kLongestTag) return {};
+  if (text.size() > kLongestLineTag) return {};
   if (text.ends_with(':')) text.remove_suffix(1);
   const size_t stream = std::min(text.rfind("<stdout>"), text.rfind("<stderr>"));
   const bool names_stream = stream != std::string_view::npos;

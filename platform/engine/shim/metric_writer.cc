@@ -36,26 +36,26 @@ std::string kind_of(std::string_view line) {
   return kind;
 }
 
-base::Time time_of(std::string_view line) {
+base::Time time_of_line(std::string_view line) {
   const auto count = base::number_of<int64_t>(line.substr(0, line.find(' ')));
   return base::Time(std::chrono::nanoseconds(count.value_or(0)));
 }
 
 /// Newest first.
-std::vector<Line> lines_of(std::string_view log) {
+std::vector<Line> lines_newest_first(std::string_view log) {
   std::vector<Line> lines;
   std::unordered_map<std::string, size_t> kinds;
   for (size_t end = log.find('\n'); end != std::string_view::npos; end = log.find('\n')) {
     const std::string_view text = log.substr(0, end + 1);
     const size_t kind = kinds.emplace(kind_of(text), kinds.size()).first->second;
-    lines.push_back({.text = text, .time = time_of(text), .kind = kind});
+    lines.push_back({.text = text, .time = time_of_line(text), .kind = kind});
     log.remove_prefix(end + 1);
   }
   std::reverse(lines.begin(), lines.end());
   return lines;
 }
 
-size_t size_of(const std::vector<Line>& lines) {
+size_t total_size_of(const std::vector<Line>& lines) {
   size_t size = 0;
   for (const Line& line : lines) size += line.text.size();
   return size;
@@ -80,20 +80,21 @@ std::vector<Line> thinned(const std::vector<Line>& lines, base::Time now, size_t
   std::vector<Line> kept = lines;
   for (const base::Time whole : {now - kKeptWhole, base::Time::max()}) {
     std::chrono::nanoseconds distance = std::chrono::seconds(1);
-    for (; size_of(kept) > most && distance <= kWidest; distance *= 2) {
+    for (; total_size_of(kept) > most && distance <= kWidest; distance *= 2) {
       kept = spaced(kept, whole, distance);
     }
   }
-  for (size_t size = size_of(kept); size > most; kept.pop_back()) size -= kept.back().text.size();
+  for (size_t size = total_size_of(kept); size > most; kept.pop_back())
+    size -= kept.back().text.size();
   return kept;
 }
 
 }  // namespace
 
 std::string thinned_log(std::string_view log, base::Time now, size_t most) {
-  const std::vector<Line> kept = thinned(lines_of(log), now, most);
+  const std::vector<Line> kept = thinned(lines_newest_first(log), now, most);
   std::string text;
-  text.reserve(size_of(kept));
+  text.reserve(total_size_of(kept));
   for (auto line = kept.rbegin(); line != kept.rend(); ++line) text += line->text;
   return text;
 }

@@ -2,24 +2,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/files.h"
+#include "engine/test_full_disk.h"
+#include "engine/test_metrics.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
 
-base::Time at(int64_t seconds) {
-  return base::Time(std::chrono::seconds(seconds));
-}
+namespace {
 
 MetricSample sample(int64_t second, const std::string& name, std::optional<int> rank = {}) {
-  return {.time = at(second), .rank = rank, .values = {{name, static_cast<double>(second)}}};
+  return {.time = at_second(second), .rank = rank, .values = {{name, static_cast<double>(second)}}};
 }
 
 /// The seconds of the lines in `log` that have `kind` in them.
@@ -48,13 +45,13 @@ std::string log_of(int64_t first, int64_t end, int64_t step) {
 TEST(ThinnedLog, IsTheSameWhereItIsShortEnough) {
   const std::string log = log_of(0, 100, 1);
 
-  EXPECT_EQ(thinned_log(log, at(100), log.size()), log);
+  EXPECT_EQ(thinned_log(log, at_second(100), log.size()), log);
 }
 
 TEST(ThinnedLog, LeavesOutWhatStandsCloseButNotOfTheLastMinute) {
   const std::string log = log_of(0, 201, 1);
 
-  const auto seconds = seconds_in(thinned_log(log, at(200), log.size() * 2 / 3));
+  const auto seconds = seconds_in(thinned_log(log, at_second(200), log.size() * 2 / 3));
 
   std::vector<int64_t> expected;
   for (int64_t second = 0; second < 140; second += 2) expected.push_back(second);
@@ -68,7 +65,7 @@ TEST(ThinnedLog, LeavesAllOfThePastEquallyDenseHoweverOftenItIsThinned) {
   int64_t second = 0;
   for (int times = 0; times < 50; ++times) {
     for (; log.size() < kMost; second += 10) log += encode_sample(sample(second, "a"));
-    log = thinned_log(log, at(second), kMost / 4 * 3);
+    log = thinned_log(log, at_second(second), kMost / 4 * 3);
     ASSERT_LE(log.size(), kMost / 4 * 3);
   }
   std::vector<int64_t> seconds = seconds_in(log);
@@ -88,7 +85,7 @@ TEST(ThinnedLog, KeepsTheNewestOfEachKindHoweverTheyAlternate) {
     if (second == 3) log += encode_sample(sample(second, "once"));
   }
 
-  const std::string thin = thinned_log(log, at(1000), log.size() * 2 / 3);
+  const std::string thin = thinned_log(log, at_second(1000), log.size() * 2 / 3);
 
   EXPECT_EQ(seconds_in(thin, " 0 a="), (std::vector<int64_t>{1, 3, 5, 7}));
   EXPECT_EQ(seconds_in(thin, " 1 a="), (std::vector<int64_t>{1, 3, 5, 7}));
@@ -99,7 +96,7 @@ TEST(ThinnedLog, ThinsTheLastMinuteToWhereThatIsWhatFillsIt) {
   std::string log;
   for (int i = 0; i < 1000; ++i) log += encode_sample(sample(100 + i / 100, "a"));
 
-  const std::string thin = thinned_log(log, at(110), 1000);
+  const std::string thin = thinned_log(log, at_second(110), 1000);
 
   EXPECT_LE(thin.size(), 1000U);
   EXPECT_EQ(seconds_in(thin).back(), 109);
@@ -110,15 +107,15 @@ TEST(ThinnedLog, DropsTheOldestWhereEveryLineIsOneOfItsKind) {
   std::string log;
   for (int rank = 0; rank < 100; ++rank) log += encode_sample(sample(rank, "a", rank));
 
-  const std::string thin = thinned_log(log, at(100), 1000);
+  const std::string thin = thinned_log(log, at_second(100), 1000);
 
   EXPECT_LE(thin.size(), 1000U);
   EXPECT_EQ(seconds_in(thin).back(), 99);
 }
 
 TEST(ThinnedLog, OfNothingIsNothing) {
-  EXPECT_EQ(thinned_log("", at(1), 0), "");
-  EXPECT_EQ(thinned_log("half a line", at(1), 100), "");
+  EXPECT_EQ(thinned_log("", at_second(1), 0), "");
+  EXPECT_EQ(thinned_log("half a line", at_second(1), 100), "");
 }
 
 class Writing : public testing::Test {
@@ -159,35 +156,15 @@ TEST_F(Writing, NeverExceedsItsBoundAndAlwaysEndsWithTheNewest) {
   }
   const auto all = MetricReader(file()).read()->samples;
   EXPECT_GT(times_anew, 3);
-  EXPECT_LT(all.front().time, at(300)) << "old ones are fewer, and not gone";
+  EXPECT_LT(all.front().time, at_second(300)) << "old ones are fewer, and not gone";
   EXPECT_EQ(fs::status(file()).permissions(), fs::perms(0600));
 }
-
-/// What is written past this many bytes fails, as on a full disk.
-class FileLimit {
- public:
-  explicit FileLimit(rlim_t bytes) {
-    ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, SIG_DFL);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 TEST_F(Writing, LosesWhatAFullDiskDoesNotTakeAndNoOtherLineWithIt) {
   MetricWriter writer(file());
   writer.write(sample(1, "a"));
   {
-    const FileLimit full(fs::file_size(file()) + 5);
+    const FullDisk full(fs::file_size(file()) + 5);
     writer.write(sample(2, "a"));
   }
   writer.write(sample(3, "a"));
@@ -200,7 +177,7 @@ TEST_F(Writing, KeepsWhatThereIsWhereADiskIsTooFullToThinIt) {
   for (int64_t second = 0; second < 6; ++second) writer.write(sample(second, "a"));
   const auto before = *base::read_file(file());
   {
-    const FileLimit full(10);
+    const FullDisk full(10);
     for (int64_t second = 6; second < 20; ++second) writer.write(sample(second, "a"));
   }
   EXPECT_EQ(*base::read_file(file()), before);

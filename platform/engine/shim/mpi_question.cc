@@ -27,14 +27,14 @@ constexpr std::string_view kKnown = "mpi ";
 constexpr std::string_view kUnknown = "mpi? ";
 
 /// A version and its build's options are shorter.
-constexpr size_t kMostOutput = 64 << 10;
-constexpr size_t kShown = 200;
+constexpr size_t kMostVersionOutput = 64 << 10;
+constexpr size_t kShownOfAnswer = 200;
 
 /// Nothing in it may steer a terminal.
 std::string first_line_of(std::string_view text) {
   const size_t begin = std::min(text.find_first_not_of("\r\n"), text.size());
   const size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
-  std::string line(text.substr(begin, std::min(end - begin, kShown)));
+  std::string line(text.substr(begin, std::min(end - begin, kShownOfAnswer)));
   std::replace_if(
       line.begin(), line.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return line;
@@ -47,7 +47,7 @@ std::optional<std::string> hear(const base::Child& child, const base::UniqueFd& 
   std::string heard;
   std::array<char, 4096> buffer;
   bool ended = false;
-  while (heard.size() < kMostOutput) {
+  while (heard.size() < kMostVersionOutput) {
     const ssize_t count = ::read(output.get(), buffer.data(), buffer.size());
     if (count > 0) heard.append(buffer.data(), static_cast<size_t>(count));
     if (count > 0 || (count < 0 && errno == EINTR)) continue;

@@ -15,11 +15,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kLongest = 1 << 20;
+constexpr size_t kLongestCgroupFile = 1 << 20;
 
 /// The number behind "oom_kill" in a file of such lines.
 std::optional<uint64_t> count_in(const fs::path& file) {
-  const auto text = base::read_file(file, kLongest);
+  const auto text = base::read_file(file, kLongestCgroupFile);
   if (!text) return std::nullopt;
   for (const std::string& line : base::split(*text, '\n')) {
     constexpr std::string_view kName = "oom_kill ";
@@ -54,7 +54,7 @@ uint64_t kills_on_machine(const fs::path& root) {
 // the machine's: the named place counts first, for at the top of the machine there is no count, or
 // one of all.
 std::optional<uint64_t> kills_in_group(const fs::path& root) {
-  const auto text = base::read_file(root / "proc/self/cgroup", kLongest);
+  const auto text = base::read_file(root / "proc/self/cgroup", kLongestCgroupFile);
   if (!text) return std::nullopt;
   const std::vector<std::string> cgroup = base::split(*text, '\n');
   struct Place {

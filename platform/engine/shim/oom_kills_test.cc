@@ -2,66 +2,46 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <string>
-
-#include "base/files.h"
-#include "base/test_folder.h"
+#include "engine/fake_machine.h"
 
 namespace muster::engine {
 namespace {
 
-using Files = std::map<std::string, std::string>;
-
-/// A folder that stands for /, with these files in it.
-class Machine {
- public:
-  explicit Machine(const Files& files) {
-    for (const auto& [path, content] : files) {
-      std::filesystem::create_directories((root_ / path).parent_path());
-      EXPECT_TRUE(base::write_new_file(root_ / path, content));
-    }
-  }
-  const std::filesystem::path& root() const { return root_.path(); }
-
- private:
-  base::TestFolder root_;
-};
-
 constexpr const char* kVmstat = "nr_free_pages 7\noom_kill 12\nworkingset 1\n";
 
 TEST(OomKills, OfTheMachineStandInItsStatistics) {
-  EXPECT_EQ(kills_on_machine(Machine(Files{{"proc/vmstat", kVmstat}}).root()), 12U);
-  EXPECT_EQ(kills_on_machine(Machine(Files{}).root()), 0U);
+  EXPECT_EQ(kills_on_machine(FakeMachine(FakeMachine::Files{{"proc/vmstat", kVmstat}}).root()),
+            12U);
+  EXPECT_EQ(kills_on_machine(FakeMachine({}).root()), 0U);
 }
 
 TEST(OomKills, OfAGroupOfVersionTwoStandAmongItsEvents) {
-  const Machine machine(
-      Files{{"proc/self/cgroup", "0::/jobs/one\n"},
-            {"sys/fs/cgroup/jobs/one/memory.events", "low 0\nmax 9\noom 3\noom_kill 2\n"}});
+  const FakeMachine machine(
+      {{"proc/self/cgroup", "0::/jobs/one\n"},
+       {"sys/fs/cgroup/jobs/one/memory.events", "low 0\nmax 9\noom 3\noom_kill 2\n"}});
 
   EXPECT_EQ(kills_in_group(machine.root()), 2U);
 }
 
 TEST(OomKills, OfAGroupOfVersionOneStandInItsControl) {
-  const Machine machine(Files{{"proc/self/cgroup", "5:cpu,memory:/a\n0::/\n"},
-                              {"sys/fs/cgroup/memory/a/memory.oom_control",
-                               "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"}});
+  const FakeMachine machine({{"proc/self/cgroup", "5:cpu,memory:/a\n0::/\n"},
+                             {"sys/fs/cgroup/memory/a/memory.oom_control",
+                              "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"}});
 
   EXPECT_EQ(kills_in_group(machine.root()), 4U);
 }
 
 TEST(OomKills, OfAContainerThatSeesItsGroupAtTheTopAreFoundThere) {
-  const Machine machine(
-      Files{{"proc/self/cgroup", "9:memory:/docker/0123\n"},
-            {"sys/fs/cgroup/memory/memory.oom_control", "under_oom 0\noom_kill 1\n"},
-            {"proc/vmstat", kVmstat}});
+  const FakeMachine machine(
+      {{"proc/self/cgroup", "9:memory:/docker/0123\n"},
+       {"sys/fs/cgroup/memory/memory.oom_control", "under_oom 0\noom_kill 1\n"},
+       {"proc/vmstat", kVmstat}});
 
   EXPECT_EQ(kills_in_container(machine.root()), 1U);
 }
 
 TEST(OomKills, WhereNoGroupCountsThemTheMachineDoes) {
-  const Machine machine(Files{{"proc/self/cgroup", "0::/\n"}, {"proc/vmstat", kVmstat}});
+  const FakeMachine machine({{"proc/self/cgroup", "0::/\n"}, {"proc/vmstat", kVmstat}});
 
   EXPECT_EQ(kills_in_group(machine.root()), std::nullopt);
   EXPECT_EQ(kills_in_container(machine.root()), 12U);

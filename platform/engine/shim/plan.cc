@@ -171,7 +171,7 @@ std::vector<launch::ServedPort> serves_from_json(const json& list) {
 int64_t count_of(base::Time time) {
   return time.time_since_epoch().count();
 }
-base::Time time_of(int64_t count) {
+base::Time time_from_count(int64_t count) {
   return base::Time(std::chrono::nanoseconds(count));
 }
 
@@ -232,7 +232,7 @@ Result<RunningRecord> decode_running(std::string_view text) {
   return read_record<RunningRecord>(text, false, "a running record", [](const json& value) {
     return RunningRecord{.pid = value.at("pid").get<pid_t>(),
                          .start_ticks = value.at("start_ticks").get<uint64_t>(),
-                         .started = time_of(value.at("started_ns").get<int64_t>())};
+                         .started = time_from_count(value.at("started_ns").get<int64_t>())};
   });
 }
 
@@ -257,7 +257,7 @@ Result<ExitRecord> decode_exit(std::string_view text) {
                                  .out_of_memory = value.at("out_of_memory").get<bool>(),
                                  .stopped = value.at("stopped").get<bool>(),
                                  .error = value.at("error").get<std::string>()},
-                      .ended = time_of(value.at("ended_ns").get<int64_t>())};
+                      .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
   });
 }
 

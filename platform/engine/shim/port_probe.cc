@@ -14,7 +14,7 @@ namespace muster::engine {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPause{200};
+constexpr std::chrono::milliseconds kProbePause{200};
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void PortProbe::connect() {
 
 void PortProbe::retry() {
   socket_.reset();
-  again_at_ = Steady::now() + kPause;
+  again_at_ = Steady::now() + kProbePause;
 }
 
 void PortProbe::watch(std::vector<pollfd>& polled) const {

@@ -19,7 +19,7 @@ namespace muster::engine {
 namespace {
 
 /// Field 4 of /proc/PID/stat; 0 where the process is gone.
-pid_t parent_of(pid_t pid) {
+pid_t parent_process_of(pid_t pid) {
   auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!stat) return 0;
   const size_t bracket = stat->rfind(')');
@@ -42,7 +42,7 @@ std::vector<pid_t> all_processes() {
 
 std::vector<pid_t> descendants_of(pid_t ancestor) {
   std::multimap<pid_t, pid_t> children;
-  for (const pid_t pid : all_processes()) children.emplace(parent_of(pid), pid);
+  for (const pid_t pid : all_processes()) children.emplace(parent_process_of(pid), pid);
   std::vector<pid_t> found;
   std::vector<pid_t> open{ancestor};
   while (!open.empty()) {

@@ -28,6 +28,10 @@
 
 namespace muster::engine {
 
+/// Whoever measures again and again rests so many times as long as it worked: measuring takes at
+/// most a fiftieth of a CPU.
+inline constexpr int kRestForWork = 50;
+
 /// What tells processes apart: the kernel gives numbers anew.
 struct ProcessKey {
   pid_t pid = 0;

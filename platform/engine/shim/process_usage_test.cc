@@ -9,9 +9,10 @@
 #include <fstream>
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 constexpr int64_t kKiB = 1024;
 

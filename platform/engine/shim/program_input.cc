@@ -3,9 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <utility>
 
+#include "engine/shim/channels.h"
 #include "engine/shim/pseudo_terminal.h"
 
 namespace muster::engine {
@@ -19,7 +20,7 @@ namespace {
 constexpr int kRows = 24;
 constexpr int kColumns = 80;
 
-Result<ProgramInput> make_terminal() {
+Result<ProgramInput> terminal_input() {
   MUSTER_TRY(PseudoTerminal terminal, open_terminal());
   set_terminal_size(terminal.master, kRows, kColumns);
   ::fcntl(terminal.master.get(), F_SETFL, ::fcntl(terminal.master.get(), F_GETFL) | O_NONBLOCK);
@@ -30,19 +31,17 @@ Result<ProgramInput> make_terminal() {
   return input;
 }
 
-Result<ProgramInput> make_pipe() {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
-  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+Result<ProgramInput> piped_input() {
+  MUSTER_TRY(Pair pipe, make_input_pipe());
   return ProgramInput{
-      .to_program = UniqueFd(ends[1]), .from_program = {}, .theirs = UniqueFd(ends[0])};
+      .to_program = std::move(pipe.here), .from_program = {}, .theirs = std::move(pipe.there)};
 }
 
 }  // namespace
 
 Result<ProgramInput> make_program_input(const InnerPlan& plan) {
-  if (plan.terminal) return make_terminal();
-  if (plan.input) return make_pipe();
+  if (plan.terminal) return terminal_input();
+  if (plan.input) return piped_input();
   return ProgramInput{};
 }
 

@@ -2,10 +2,18 @@
 // end.
 #pragma once
 
+#include <chrono>
+
 #include "base/result.h"
 #include "base/unique_fd.h"
 
 namespace muster::engine {
+
+/// What a terminal takes for the end of the input.
+inline constexpr char kTerminalEndOfInput = '\x04';
+/// A terminal's last output takes its way through the kernel. Its end comes behind it, unless a
+/// program in the background keeps the terminal: then nothing for so long is the end.
+inline constexpr std::chrono::milliseconds kTerminalLastWords{500};
 
 struct PseudoTerminal {
   base::UniqueFd master;  ///< the end that stays here

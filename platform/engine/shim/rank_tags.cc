@@ -12,7 +12,7 @@ using job::LogStream;
 namespace {
 
 // "[prterun-a-long-host-name-4711@1,123456]<stderr>:" is about the longest.
-constexpr size_t kLongestTag = 96;
+constexpr size_t kLongestRankTag = 96;
 
 struct StreamName {
   std::string_view name;
@@ -42,10 +42,10 @@ bool may_be_inside(std::string_view text) {
 
 RankTags::Found RankTags::read_tag(std::string_view text, Tag& tag) const {
   if (text.front() != '[') return Found::kNone;
-  const size_t close = text.substr(0, kLongestTag).find(']');
+  const size_t close = text.substr(0, kLongestRankTag).find(']');
   if (!may_be_inside(text.substr(1, std::min(close, text.size()) - 1))) return Found::kNone;
   if (close == std::string_view::npos) {
-    return text.size() < kLongestTag ? Found::kUndecided : Found::kNone;
+    return text.size() < kLongestRankTag ? Found::kUndecided : Found::kNone;
   }
   const std::string_view inside = text.substr(1, close - 1);
   const auto rank = number_of(inside.substr(inside.rfind(',') + 1));

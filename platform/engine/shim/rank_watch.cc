@@ -21,10 +21,8 @@ constexpr std::array<std::string_view, 2> kProxies{"hydra_pmi_proxy", "hydra_bst
 
 /// Of a start's age: a rank that lives a tenth as long as its world took to come up is seen.
 constexpr int kPartOfAge = 10;
-constexpr std::chrono::milliseconds kShortest{5};
-constexpr std::chrono::milliseconds kLongest{2000};
-/// Looking takes at most one part of so many of a CPU.
-constexpr int kRestForWork = 50;
+constexpr std::chrono::milliseconds kShortestRest{5};
+constexpr std::chrono::milliseconds kLongestRest{2000};
 
 std::optional<int> number_behind(std::string_view entry, std::string_view name) {
   if (!entry.starts_with(name)) return std::nullopt;
@@ -77,13 +75,14 @@ std::vector<SignedRank> ranks_below(pid_t root, const fs::path& proc) {
 }
 
 std::chrono::nanoseconds pause_after(std::chrono::nanoseconds age, std::chrono::nanoseconds cost) {
-  const auto pause = std::clamp<std::chrono::nanoseconds>(age / kPartOfAge, kShortest, kLongest);
+  const auto pause =
+      std::clamp<std::chrono::nanoseconds>(age / kPartOfAge, kShortestRest, kLongestRest);
   return std::max(pause, kRestForWork * cost);
 }
 
 void RankWatch::started(Steady::time_point now) {
   started_ = now;
-  due_ = now + kShortest;
+  due_ = now + kShortestRest;
 }
 
 void RankWatch::look() {

@@ -45,9 +45,9 @@ TEST(RankOfEnvironment, IsNoneWhereItIsNotBoth) {
 }
 
 /// A folder that stands for /proc.
-class FakeProc {
+class FakeRankProcesses {
  public:
-  explicit FakeProc(bool lists_children) : lists_children_(lists_children) {}
+  explicit FakeRankProcesses(bool lists_children) : lists_children_(lists_children) {}
 
   void add(pid_t pid, pid_t parent, const std::string& name,
            const std::vector<std::string>& environment = {}) {
@@ -84,7 +84,7 @@ class FakeProc {
 class RanksBelow : public testing::TestWithParam<bool> {};
 
 TEST_P(RanksBelow, AreTheChildrenOfTheProxies) {
-  FakeProc proc(GetParam());
+  FakeRankProcesses proc(GetParam());
   proc.add(10, 1, "sshd");
   proc.add(11, 10, "sh (x) y");
   proc.add(12, 11, "hydra_pmi_proxy");
@@ -98,7 +98,7 @@ TEST_P(RanksBelow, AreTheChildrenOfTheProxies) {
 }
 
 TEST_P(RanksBelow, AreNotThoseThatARankStarts) {
-  FakeProc proc(GetParam());
+  FakeRankProcesses proc(GetParam());
   proc.add(12, 1, "hydra_pmi_proxy");
   proc.add(13, 12, "sh", {"PMI_RANK=0", "PMI_SIZE=2"});
   proc.add(14, 13, "loader", {"PMI_RANK=1", "PMI_SIZE=2"});
@@ -107,7 +107,7 @@ TEST_P(RanksBelow, AreNotThoseThatARankStarts) {
 }
 
 TEST_P(RanksBelow, AreNotThoseOfOthers) {
-  FakeProc proc(GetParam());
+  FakeRankProcesses proc(GetParam());
   proc.add(5, 1, "inner");
   proc.add(6, 1, "hydra_pmi_proxy");
   proc.add(7, 6, "sh", {"PMI_RANK=0", "PMI_SIZE=1"});

@@ -14,7 +14,7 @@ namespace {
 // The kernel keeps so much of a process's name.
 constexpr size_t kKeptOfName = 15;
 
-std::string_view name_of(std::string_view program) {
+std::string_view kernel_name_of(std::string_view program) {
   return program.substr(program.rfind('/') + 1).substr(0, kKeptOfName);
 }
 
@@ -30,7 +30,8 @@ std::vector<pid_t> reached_programs(std::string_view shell) {
   std::vector<pid_t> programs;
   for (const pid_t pid : descendants_of(::getpid())) {
     const std::string stat = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
-    if (lives(stat) && !name_in_stat(stat).starts_with(name_of(shell))) programs.push_back(pid);
+    if (lives(stat) && !name_in_stat(stat).starts_with(kernel_name_of(shell)))
+      programs.push_back(pid);
   }
   return programs;
 }

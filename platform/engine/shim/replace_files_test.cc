@@ -8,9 +8,10 @@
 #include "base/test_folder.h"
 
 namespace muster::engine {
-namespace {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 class ReplaceFiles : public testing::Test {
  protected:

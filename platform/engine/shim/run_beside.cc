@@ -35,14 +35,8 @@ using Steady = std::chrono::steady_clock;
 
 namespace {
 
-/// A terminal's last output takes its way through the kernel. Its end comes behind it, unless a
-/// program in the background keeps the terminal: then nothing for so long is the end.
-constexpr std::chrono::milliseconds kLastWords{500};
-/// What a terminal takes for the end of the input.
-constexpr char kEndOfInput = '\x04';
-
 /// The near ends of a program's input and output; a terminal has one for all, twice.
-struct Ends {
+struct NearEnds {
   UniqueFd input;
   UniqueFd output;
   UniqueFd error;
@@ -86,8 +80,9 @@ Result<void> check(const InnerPlan& program) {
   return no_such_program(program.argv.front());
 }
 
-Result<Ends> start_program(const RunStart& start, const InnerPlan& program, const UniqueFd& inner) {
-  Ends ends;
+Result<NearEnds> start_exec_shim(const RunStart& start, const InnerPlan& program,
+                                 const UniqueFd& inner) {
+  NearEnds ends;
   std::vector<std::pair<UniqueFd, int>> theirs;
   if (program.terminal) {
     MUSTER_TRY(PseudoTerminal terminal, open_terminal());
@@ -131,7 +126,7 @@ Result<Ends> start_program(const RunStart& start, const InnerPlan& program, cons
 /// Between the messages and the program.
 class Relay {
  public:
-  Relay(StdioLink& link, Ends ends, bool terminal)
+  Relay(StdioLink& link, NearEnds ends, bool terminal)
       : link_(link), ends_(std::move(ends)), terminal_(terminal) {}
 
   void run() {
@@ -166,7 +161,7 @@ class Relay {
     if (const auto* input = std::get_if<AttachInput>(&message)) {
       take_input(input->bytes);
     } else if (std::holds_alternative<AttachInputEnd>(message)) {
-      if (terminal_) return take_input({&kEndOfInput, 1});
+      if (terminal_) return take_input({&kTerminalEndOfInput, 1});
       input_ends_ = true;
       if (input_.empty()) ends_.input.reset();
     } else if (const auto* size = std::get_if<AttachSize>(&message)) {
@@ -203,7 +198,7 @@ class Relay {
     }
     link_.tell(
         AttachOutput{.bytes = {buffer.data(), static_cast<size_t>(count)}, .is_error = is_error});
-    if (silent_at_) silent_at_ = Steady::now() + kLastWords;
+    if (silent_at_) silent_at_ = Steady::now() + kTerminalLastWords;
     return true;
   }
 
@@ -215,7 +210,7 @@ class Relay {
         decode_exit({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
     // Without a word: its task has ended and took it along.
     status_ = record ? record->status : job::ExitStatus{.signal = SIGKILL};
-    if (terminal_) silent_at_ = Steady::now() + kLastWords;
+    if (terminal_) silent_at_ = Steady::now() + kTerminalLastWords;
   }
 
   /// The program has ended, and all that it has put into its output was told. What it left behind
@@ -235,7 +230,7 @@ class Relay {
   }
 
   StdioLink& link_;
-  Ends ends_;
+  NearEnds ends_;
   bool terminal_;
   std::string input_;
   bool input_ends_ = false;
@@ -243,11 +238,11 @@ class Relay {
   std::optional<Steady::time_point> silent_at_;  ///< of a terminal whose program has ended
 };
 
-Result<Ends> begin(const RunStart& start, const TaskFolder& folder) {
+Result<NearEnds> begin_run(const RunStart& start, const TaskFolder& folder) {
   MUSTER_TRY(const UniqueFd inner, inner_half_in(folder));
   MUSTER_TRY(const InnerPlan program, program_of(start, folder));
   MUSTER_CHECK(check(program));
-  return start_program(start, program, inner);
+  return start_exec_shim(start, program, inner);
 }
 
 }  // namespace
@@ -258,7 +253,7 @@ int run_beside(const char* task_folder) {
   const auto first = link.await();
   const auto* start = first ? std::get_if<RunStart>(&*first) : nullptr;
   if (start == nullptr) return 1;
-  auto ends = begin(*start, {task_folder});
+  auto ends = begin_run(*start, {task_folder});
   if (!ends) {
     link.tell(RunRefused{ends.error()});
     link.flush();

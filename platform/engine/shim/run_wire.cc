@@ -15,11 +15,11 @@ using nlohmann::json;
 
 namespace {
 
-constexpr char kStart = 'p';
-constexpr char kBegun = 'b';
-constexpr char kRefused = 'n';
-constexpr char kOutputEnd = 'c';
-constexpr char kEnded = 'q';
+constexpr char kStartPacket = 'p';
+constexpr char kBegunPacket = 'b';
+constexpr char kRefusedPacket = 'n';
+constexpr char kOutputEndPacket = 'c';
+constexpr char kEndedPacket = 'q';
 constexpr char kOutputName = 'o';
 constexpr char kErrorName = 'x';
 
@@ -30,28 +30,30 @@ Error none() {
           .what = "what came from the task's shim, or went to it, is no message that is known"};
 }
 
-std::string text_of(const RunStart& start) {
+std::string payload_of(const RunStart& start) {
   std::string head =
       json{{"inherits", start.inherits}, {"rows", start.rows}, {"columns", start.columns}}.dump();
   return head.append(1, '\n').append(encode(start.program));
 }
 
-std::string text_of(const Error& error) {
+std::string payload_of(const Error& error) {
   const json text{{"code", to_string(error.code)}, {"what", error.what}, {"advice", error.advice}};
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-struct Encode {
-  std::string operator()(const RunStart& start) const { return packet(kStart, text_of(start)); }
-  std::string operator()(const RunBegun&) const { return packet(kBegun, ""); }
+struct EncodeRun {
+  std::string operator()(const RunStart& start) const {
+    return packet(kStartPacket, payload_of(start));
+  }
+  std::string operator()(const RunBegun&) const { return packet(kBegunPacket, ""); }
   std::string operator()(const RunRefused& refused) const {
-    return packet(kRefused, text_of(refused.error));
+    return packet(kRefusedPacket, payload_of(refused.error));
   }
   std::string operator()(const RunOutputEnd& end) const {
-    return packet(kOutputEnd, {end.is_error ? &kErrorName : &kOutputName, 1});
+    return packet(kOutputEndPacket, {end.is_error ? &kErrorName : &kOutputName, 1});
   }
   std::string operator()(const RunEnded& ended) const {
-    return packet(kEnded, engine::encode(ended.record));
+    return packet(kEndedPacket, engine::encode(ended.record));
   }
   template <class Attach>
   std::string operator()(const Attach& message) const {
@@ -60,7 +62,7 @@ struct Encode {
 };
 
 // nlohmann throws on a missing or mistyped member; so does none of the callers.
-Result<RunStart> start_of(std::string_view text) {
+Result<RunStart> decode_start(std::string_view text) {
   const size_t line = text.find('\n');
   if (line == std::string_view::npos) return none();
   MUSTER_TRY(InnerPlan program, decode_inner_plan(text.substr(line + 1)));
@@ -83,20 +85,20 @@ Result<RunMessage> output_end_of(std::string_view name) {
   return RunMessage(RunOutputEnd{.is_error = name[0] == kErrorName});
 }
 
-Result<RunMessage> message_of(std::string_view packet) {
+Result<RunMessage> run_message_of(std::string_view packet) {
   const std::string_view rest = packet.substr(1);
   switch (packet.front()) {
-    case kStart: {
-      MUSTER_TRY(RunStart start, start_of(rest));
+    case kStartPacket: {
+      MUSTER_TRY(RunStart start, decode_start(rest));
       return RunMessage(std::move(start));
     }
-    case kBegun:
+    case kBegunPacket:
       return rest.empty() ? Result<RunMessage>(RunBegun{}) : none();
-    case kRefused:
+    case kRefusedPacket:
       return RunMessage(refused_of(rest));
-    case kOutputEnd:
+    case kOutputEndPacket:
       return output_end_of(rest);
-    case kEnded: {
+    case kEndedPacket: {
       MUSTER_TRY(ExitRecord record, decode_exit(rest));
       return RunMessage(RunEnded{std::move(record)});
     }
@@ -110,7 +112,7 @@ Result<RunMessage> message_of(std::string_view packet) {
 }  // namespace
 
 std::string encode_run(const RunMessage& message) {
-  const std::string packet = std::visit(Encode{}, message);
+  const std::string packet = std::visit(EncodeRun{}, message);
   std::string text;
   text.reserve(kLength + packet.size());
   append_little_endian(text, packet.size(), kLength);
@@ -120,7 +122,7 @@ std::string encode_run(const RunMessage& message) {
 Result<RunMessage> decode_run(std::string_view packet) {
   if (packet.empty()) return none();
   try {
-    return message_of(packet);
+    return run_message_of(packet);
   } catch (const json::exception&) {
     return none();
   }

@@ -7,7 +7,7 @@
 namespace muster::engine {
 namespace {
 
-std::vector<RunMessage> read_all(RunReader& reader) {
+std::vector<RunMessage> messages_in(RunReader& reader) {
   std::vector<RunMessage> messages;
   while (auto message = reader.next()) messages.push_back(*std::move(message));
   return messages;
@@ -16,7 +16,7 @@ std::vector<RunMessage> read_all(RunReader& reader) {
 RunMessage there_and_back(const RunMessage& message) {
   RunReader reader;
   reader.add(encode_run(message));
-  auto messages = read_all(reader);
+  auto messages = messages_in(reader);
   EXPECT_EQ(messages.size(), 1U);
   EXPECT_EQ(reader.waiting(), 0U);
   return messages.empty() ? RunMessage() : std::move(messages.front());
@@ -75,7 +75,7 @@ TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
     std::string kinds;
     for (size_t at = 0; at < stream.size(); at += piece) {
       reader.add(std::string_view(stream).substr(at, piece));
-      for (const RunMessage& message : read_all(reader)) kinds += encode_run(message)[4];
+      for (const RunMessage& message : messages_in(reader)) kinds += encode_run(message)[4];
     }
     EXPECT_EQ(kinds, "boercl") << "in pieces of " << piece;
     EXPECT_FALSE(reader.is_broken());
@@ -108,7 +108,7 @@ TEST(RunWire, WhatIsNoMessageEndsTheStreamForGood) {
     RunReader reader;
     reader.add(encode_run(RunBegun{}) + text);
 
-    EXPECT_EQ(read_all(reader).size(), 1U);
+    EXPECT_EQ(messages_in(reader).size(), 1U);
     EXPECT_TRUE(reader.is_broken()) << text;
     reader.add(encode_run(RunBegun{}));
     EXPECT_EQ(reader.next(), std::nullopt);

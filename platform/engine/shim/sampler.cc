@@ -20,8 +20,6 @@ using Steady = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kRestForWork = 50;
-
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }

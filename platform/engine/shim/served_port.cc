@@ -15,7 +15,7 @@ using base::UniqueFd;
 
 namespace {
 
-UniqueFd make_socket(int family) {
+UniqueFd make_tcp_socket(int family) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // As servers do: what is left of a connection that has ended takes no port. SO_REUSEPORT is not
   // set, so that a server which shares its port with others is seen, too.
@@ -35,12 +35,13 @@ int try_address(const in_addr& address, int port) {
   where.sin_family = AF_INET;
   where.sin_port = htons(static_cast<uint16_t>(port));
   where.sin_addr = address;
-  return try_to_bind(make_socket(AF_INET), reinterpret_cast<const sockaddr*>(&where), sizeof where);
+  return try_to_bind(make_tcp_socket(AF_INET), reinterpret_cast<const sockaddr*>(&where),
+                     sizeof where);
 }
 
 /// Of both families with one socket, as gRPC and torch bind; of IPv4 alone where there is no other.
 int try_all_addresses(int port) {
-  const UniqueFd socket = make_socket(AF_INET6);
+  const UniqueFd socket = make_tcp_socket(AF_INET6);
   const int no = 0;
   const bool is_for_both =
       socket && ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0;

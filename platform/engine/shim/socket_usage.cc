@@ -37,7 +37,7 @@ struct Question {
   inet_diag_req_v2 what{};
 };
 
-bool ask(int netlink, uint8_t family) {
+bool request_sockets(int netlink, uint8_t family) {
   Question question{.header = {.nlmsg_len = sizeof question,
                                .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                                .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
@@ -90,7 +90,7 @@ Answer read_answer(const char* bytes, size_t length, std::vector<TcpSocket>& soc
 
 /// Adds those of a family; false where the kernel does not tell.
 bool add_sockets(int netlink, uint8_t family, std::vector<TcpSocket>& sockets) {
-  if (!ask(netlink, family)) return false;
+  if (!request_sockets(netlink, family)) return false;
   alignas(nlmsghdr) std::array<char, 32 << 10> buffer;
   while (true) {
     const ssize_t count = ::recv(netlink, buffer.data(), buffer.size(), 0);

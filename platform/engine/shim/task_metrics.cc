@@ -21,7 +21,7 @@ namespace muster::engine {
 namespace {
 
 // Reports read at once: the task's output must not wait for a flood of them.
-constexpr int kMostAtOnce = 256;
+constexpr int kMostReportsAtOnce = 256;
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void TaskMetrics::serve(std::span<const pollfd> polled) {
 
 void TaskMetrics::read_reports() {
   std::array<char, kLongestReport + 1> buffer;
-  for (int i = 0; reports_ && i < kMostAtOnce; ++i) {
+  for (int i = 0; reports_ && i < kMostReportsAtOnce; ++i) {
     const ssize_t count = ::recv(reports_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count < 0) return;
     intake_.take({buffer.data(), static_cast<size_t>(count)}, std::nullopt, clock_.now());

@@ -83,12 +83,12 @@ TEST_F(SlurmEngineTest, WhatHasRoomCanBeStartedByTheNextServerBeforeItsNodesHave
   EXPECT_TRUE(*started);
 }
 
-struct Sharing {
+struct FolderSharing {
   const char* name;
   bool is_shared;
 };
 
-class Adopted : public SlurmEngineTest, public testing::WithParamInterface<Sharing> {
+class Adopted : public SlurmEngineTest, public testing::WithParamInterface<FolderSharing> {
  protected:
   Adopted() { is_shared_ = GetParam().is_shared; }
 
@@ -188,7 +188,8 @@ TEST_P(Adopted, AMusterNodeThatHasLostItsTaskSaysSoByNotHavingIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, Adopted,
-                         testing::Values(Sharing{"Shared", true}, Sharing{"NotShared", false}),
+                         testing::Values(FolderSharing{"Shared", true},
+                                         FolderSharing{"NotShared", false}),
                          [](const auto& each) { return each.param.name; });
 
 TEST_F(SlurmEngineTest, WhyTheRoomWasTakenIsToldToTheNextServerToo) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/text.h"
+#include "engine/slurm/slurm_words.h"
+
 namespace muster::engine::slurm {
 
 using base::Error;
@@ -11,8 +14,6 @@ using base::Fault;
 using base::Result;
 
 namespace {
-
-constexpr int64_t kMebi = int64_t{1} << 20;
 
 int nodes_for(int tasks, const Component& component) {
   const int on_each = std::max(component.tasks_per_node, 1);
@@ -32,12 +33,6 @@ std::string quoted(std::string_view value) {
     text += c;
   }
   return text + '"';
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
 }
 
 /// A per cent sign begins what Slurm puts a number in the place of.
@@ -73,8 +68,8 @@ void say_size(const Component& component, Lines& lines) {
   lines.number("ntasks-per-node", component.tasks_per_node);
   if (component.cpus_per_task > 0) lines.number("cpus-per-task", component.cpus_per_task);
   if (component.memory_bytes_per_node > 0) {
-    lines.flag("mem=" + std::to_string((component.memory_bytes_per_node + kMebi - 1) / kMebi) +
-               "M");
+    lines.flag("mem=" +
+               std::to_string((component.memory_bytes_per_node + kMebibyte - 1) / kMebibyte) + "M");
   }
   if (component.gpus_per_node > 0) {
     const std::string type = component.gpu_type.empty() ? "" : component.gpu_type + ":";
@@ -91,7 +86,7 @@ void say_place(const Submission& submission, Lines& lines) {
   lines.value("qos", submission.qos);
   lines.value("reservation", submission.reservation);
   lines.value("constraint", submission.constraint);
-  lines.value("exclude", joined(submission.excluded_nodes));
+  lines.value("exclude", base::joined(submission.excluded_nodes, ","));
   if (submission.time_limit) lines.number("time", submission.time_limit->count());
   // Where Slurm takes its nodes away, it is put back into the queue and keeps its place there.
   lines.flag("requeue");

@@ -95,7 +95,7 @@ Result<void> cancel_answer(Result<ProgramEnd> end) {
 }
 
 /// "SLURM_VERSION           = 22.05.8" among others.
-std::string value_in(std::string_view config, std::string_view name) {
+std::string config_value(std::string_view config, std::string_view name) {
   for (const std::string& line : base::split(config, '\n')) {
     const size_t sign = line.find('=');
     if (sign == std::string::npos || !line.starts_with(name)) continue;
@@ -211,7 +211,7 @@ void CommandClient::facts(Then<ClientFacts> then) {
     const auto text = answer_of(std::move(end), "Slurm's controller does not answer", "scontrol");
     if (!text) return then(text.error());
     then(ClientFacts{.way = "Slurm's programs",
-                     .version = value_in(*text, "SLURM_VERSION"),
+                     .version = config_value(*text, "SLURM_VERSION"),
                      .api = "parseable output"});
   });
 }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+#include "engine/slurm/slurm_words.h"
 #include "job/checker.h"
 #include "job/slurm_account.h"
 #include "job/validate_slurm.h"
@@ -20,12 +22,6 @@ namespace {
 constexpr int64_t kMilli = 1000;
 /// For Slurm's own doings before a task starts and after it has ended.
 constexpr std::chrono::minutes kSpareTime{1};
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
 
 std::string account_for(const RoomWish& wish, const SlurmEngineOptions& options) {
   if (!wish.slurm.account.empty()) return wish.slurm.account;
@@ -149,7 +145,7 @@ Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions
   if (wants_gpus && wish.gpu_models.size() > 1) {
     faults.push_back({.field = "gpu models",
                       .what = "Slurm is asked for one model of GPUs, not for any of " +
-                              joined(wish.gpu_models) +
+                              base::joined(wish.gpu_models, ",") +
                               ": name one, or the nodes' features by --slurm-constraint"});
   }
   if (!faults.empty()) {
@@ -162,7 +158,7 @@ Result<Submission> submission_for(const RoomWish& wish, const SlurmEngineOptions
                         .script = {},
                         .components = components_for(wish, options.tasks_per_node)};
   submission.partition =
-      wish.slurm.partition.empty() ? joined(wish.node_pools) : wish.slurm.partition;
+      wish.slurm.partition.empty() ? base::joined(wish.node_pools, ",") : wish.slurm.partition;
   submission.account = account_for(wish, options);
   submission.qos = wish.slurm.qos.empty() ? options.qos : wish.slurm.qos;
   submission.reservation = wish.slurm.reservation;

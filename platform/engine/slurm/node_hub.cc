@@ -25,7 +25,7 @@ namespace {
 /// Of those that have not shown a key yet: the one that has waited longest makes room, for whoever
 /// knows a key has shown it in a moment.
 constexpr size_t kMostStrangers = 512;
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kStrangerPatience{10};
 /// In a turn of the loop: a gang of a thousand tasks calls at once.
 constexpr int kAcceptedATurn = 32;
 /// Where this process has no descriptor left.
@@ -161,7 +161,7 @@ struct NodeHub::State {
     if (strangers.size() >= kMostStrangers) strangers.pop_front();
     const Place place = strangers.emplace(strangers.end());
     place->socket = std::move(socket);
-    place->patience = loop.after(kPatience, [this, place] { strangers.erase(place); });
+    place->patience = loop.after(kStrangerPatience, [this, place] { strangers.erase(place); });
     place->readable = loop.when_readable(place->socket.get(), [this, place] { read_line(place); });
   }
 

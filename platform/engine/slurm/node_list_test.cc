@@ -5,12 +5,10 @@
 namespace muster::engine::slurm {
 namespace {
 
-using Names = std::vector<std::string>;
-
 TEST(ExpandNodes, EachNameInOrderWithItsZeros) {
   struct Row {
     const char* list;
-    Names names;
+    std::vector<std::string> names;
   };
   const std::vector<Row> rows{
       {"n1", {"n1"}},

@@ -1,6 +1,5 @@
 // Nodes as sinfo lists them: a line for each partition that a node is in.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
@@ -16,46 +15,40 @@ using base::Result;
 namespace {
 
 enum NodeField {
-  kName,
-  kAddress,
+  kNodeName,
+  kNodeAddress,
   kNodeState,
   kNodeReason,
-  kCpus,
-  kMemory,
-  kGres,
+  kNodeCpus,
+  kNodeMemory,
+  kNodeGres,
   kNodePartition,
-  kFeatures,
+  kNodeFeatures,
   kNodeFields
 };
 constexpr std::array<std::string_view, kNodeFields> kNodeNames{
     "NodeList", "NodeAddr", "StateComplete", "Reason",  "CPUs",
     "Memory",   "Gres",     "PartitionName", "Features"};
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return result;
-}
-
 bool add_node(std::string_view line, std::vector<ListedNode>& nodes,
               std::map<std::string, size_t, std::less<>>& known) {
-  constexpr int64_t kMebi = int64_t{1} << 20;
-  constexpr int64_t kMostMebi = int64_t{1} << 40;
+  constexpr int64_t kMostMebibytes = int64_t{1} << 40;
   std::array<std::string_view, kNodeFields> fields;
-  if (!fields_of(line, fields) || fields[kName].empty()) return false;
-  const auto [place, is_new] = known.try_emplace(std::string(fields[kName]), nodes.size());
+  if (!fields_of(line, fields) || fields[kNodeName].empty()) return false;
+  const auto [place, is_new] = known.try_emplace(std::string(fields[kNodeName]), nodes.size());
   if (is_new) {
-    ListedNode node{.name = std::string(fields[kName]), .address = value_of(fields[kAddress])};
-    node.state_text = upper(fields[kNodeState]);
+    ListedNode node{.name = std::string(fields[kNodeName]),
+                    .address = value_of(fields[kNodeAddress])};
+    node.state_text = upper_case(fields[kNodeState]);
     node.takes_jobs = takes_jobs(node.state_text);
     node.reason = reason_of(fields[kNodeReason]);
-    node.cpus = number_or(fields[kCpus], 0);
-    const auto mebis = number_or<int64_t>(fields[kMemory], 0);
-    node.memory_bytes = std::clamp<int64_t>(mebis, 0, kMostMebi) * kMebi;
-    const Gpus gpus = gpus_in(fields[kGres]);
+    node.cpus = number_or(fields[kNodeCpus], 0);
+    const auto mebibytes = number_or<int64_t>(fields[kNodeMemory], 0);
+    node.memory_bytes = std::clamp<int64_t>(mebibytes, 0, kMostMebibytes) * kMebibyte;
+    const Gpus gpus = gpus_in(fields[kNodeGres]);
     node.gpus = gpus.count;
     node.gpu_type = gpus.type;
-    node.features = base::split(value_of(fields[kFeatures]), ',');
+    node.features = base::split(value_of(fields[kNodeFeatures]), ',');
     nodes.push_back(std::move(node));
   }
   std::vector<std::string>& partitions = nodes[place->second].partitions;

@@ -9,7 +9,7 @@ namespace muster::engine::slurm {
 namespace {
 
 /// Ends what a here-document holds; a brief is one line that begins with a brace.
-constexpr const char* kEnd = "MUSTER";
+constexpr const char* kHereDocumentEnd = "MUSTER";
 
 /// The end of one task is not the end of the others, however it ended and however long ago; ranks
 /// have a step of their own where Slurm starts them.
@@ -68,7 +68,8 @@ std::string node_script(const NodeBrief& brief, const std::vector<Component>& co
     const size_t group = i < components.size() ? i : 0;
     if (components.size() > 1) script += " --het-group=" + std::to_string(group);
     script += std::string(" ") + kRun + " " + base::shell_quoted(programs + "/muster-node") +
-              " --component " + number + " <<'" + kEnd + "' &\n" + encode(brief) + kEnd + "\n";
+              " --component " + number + " <<'" + kHereDocumentEnd + "' &\n" + encode(brief) +
+              kHereDocumentEnd + "\n";
     script += "step" + number + "=$!\n";
     waits += "await \"$step" + number + "\" || last=$?\n";
   }

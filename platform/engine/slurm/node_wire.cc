@@ -81,7 +81,7 @@ json with_error(json value, const std::optional<Error>& error) {
   return value;
 }
 
-json to_json(const Hello& hello) {
+json hello_json(const Hello& hello) {
   return {{"stream", hello.stream},
           {"component", hello.component},
           {"index", hello.index},
@@ -96,7 +96,7 @@ json to_json(const Hello& hello) {
           {"holds_task", hello.holds_task}};
 }
 
-json to_json(const TaskEnded& end) {
+json ended_json(const TaskEnded& end) {
   const auto& [code, signal, out_of_memory, stopped, lost, error] = end.status;
   return {{"code", code},
           {"signal", signal},
@@ -107,11 +107,11 @@ json to_json(const TaskEnded& end) {
           {"ended_ns", end.time.time_since_epoch().count()}};
 }
 
-json to_json(const StartOrder& order) {
+json start_json(const StartOrder& order) {
   const auto& [attempt, plan, programs, folder, storage, is_shared, log_quota, first_sample_ms,
                sample_interval_ms, hidden, trees] = order;
   return {{"attempt", attempt},
-          {"plan", slurm::to_json(plan)},
+          {"plan", to_json(plan)},
           {"programs", binary(programs)},
           {"folder", binary(folder)},
           {"storage", binary(storage)},
@@ -124,7 +124,7 @@ json to_json(const StartOrder& order) {
 }
 
 struct Encode {
-  Encoded operator()(const Hello& hello) const { return fields(Kind::kHello, to_json(hello)); }
+  Encoded operator()(const Hello& hello) const { return fields(Kind::kHello, hello_json(hello)); }
   Encoded operator()(const StartAnswer& answer) const {
     return fields(Kind::kStartAnswer, with_error(json::object(), answer.error));
   }
@@ -133,7 +133,7 @@ struct Encode {
   }
   Encoded operator()(const AnsweredNews&) const { return {Kind::kAnswered, ""}; }
   Encoded operator()(const EndedNews& news) const {
-    return fields(Kind::kEnded, to_json(news.end));
+    return fields(Kind::kEnded, ended_json(news.end));
   }
   Encoded operator()(const GrownNews& news) const {
     return fields(Kind::kGrown, {{"log", news.log}, {"ranks", news.ranks}});
@@ -151,16 +151,17 @@ struct Encode {
     return fields(Kind::kWelcome,
                   {{"log_offset", welcome.log_offset}, {"metrics_offset", welcome.metrics_offset}});
   }
-  Encoded operator()(const StartOrder& order) const { return fields(Kind::kStart, to_json(order)); }
+  Encoded operator()(const StartOrder& order) const {
+    return fields(Kind::kStart, start_json(order));
+  }
   Encoded operator()(const StopOrder& order) const {
     return fields(Kind::kStop, {{"mode", static_cast<int>(order.mode)}});
   }
   Encoded operator()(const ChangeOrder& order) const {
-    return fields(Kind::kChange,
-                  {{"number", order.number}, {"change", slurm::to_json(order.change)}});
+    return fields(Kind::kChange, {{"number", order.number}, {"change", to_json(order.change)}});
   }
   Encoded operator()(const ExecOrder& order) const {
-    return fields(Kind::kExec, {{"stream", order.stream}, {"plan", slurm::to_json(order.plan)}});
+    return fields(Kind::kExec, {{"stream", order.stream}, {"plan", to_json(order.plan)}});
   }
   Encoded operator()(const AttachOrder& order) const {
     return fields(Kind::kAttach, {{"stream", order.stream}});

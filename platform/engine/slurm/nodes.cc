@@ -14,13 +14,7 @@ namespace {
 
 constexpr int64_t kMilli = 1000;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
-
-Node node_of(const ListedNode& listed) {
+Node node_from_listing(const ListedNode& listed) {
   Node node{.name = listed.name,
             .pool = listed.partitions.empty() ? "default" : listed.partitions.front(),
             .task_slots = std::max(listed.cpus, 1),
@@ -29,7 +23,7 @@ Node node_of(const ListedNode& listed) {
             .cpu_milli = listed.cpus * kMilli,
             .memory_bytes = listed.memory_bytes,
             .address = listed.address};
-  node.labels["partitions"] = joined(listed.partitions);
+  node.labels["partitions"] = base::joined(listed.partitions, ",");
   node.labels["state"] = listed.state_text;
   for (const std::string& feature : listed.features) node.labels.emplace(feature, "");
   if (!listed.takes_jobs && !listed.reason.empty()) node.labels["reason"] = listed.reason;
@@ -55,7 +49,7 @@ void SlurmEngine::Impl::poll_nodes() {
 void SlurmEngine::Impl::have_nodes(const std::vector<ListedNode>& listed) {
   std::vector<Node> now;
   for (const ListedNode& each : listed) {
-    Node node = node_of(each);
+    Node node = node_from_listing(each);
     if (!each.takes_jobs && slurm::answers(each.state_text)) {
       node.labels[kClosedBy] = "Slurm";
     } else if (!each.takes_jobs) {

@@ -22,7 +22,7 @@ using base::UniqueFd;
 
 namespace {
 
-Result<std::pair<UniqueFd, UniqueFd>> make_pipe() {
+Result<std::pair<UniqueFd, UniqueFd>> pipe_from_program() {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
@@ -66,8 +66,8 @@ class ProgramRunner::Run {
     options.argv = wish.argv;
     options.environment = wish.environment;
     MUSTER_TRY(const UniqueFd input, input_of(wish.input));
-    MUSTER_TRY(auto output, make_pipe());
-    MUSTER_TRY(auto errors, make_pipe());
+    MUSTER_TRY(auto output, pipe_from_program());
+    MUSTER_TRY(auto errors, pipe_from_program());
     options.descriptors = {{input.get(), STDIN_FILENO},
                            {output.second.get(), STDOUT_FILENO},
                            {errors.second.get(), STDERR_FILENO}};

@@ -16,7 +16,7 @@ using slurm::NodeConnection;
 
 namespace {
 
-Error not_running(const std::string& task) {
+Error task_not_running(const std::string& task) {
   return {.code = ErrorCode::kConflict,
           .what = "task " + task + " does not run",
           .advice = "programs can be run in tasks that run"};
@@ -44,7 +44,7 @@ void SlurmEngine::Impl::fail_streams(const TaskPointer& task) {
     const auto waiting = streams.extract(stream);
     if (waiting.empty()) continue;
     const Error error =
-        task->end ? not_running(task->name)
+        task->end ? task_not_running(task->name)
                   : Error{.code = ErrorCode::kUnavailable,
                           .what = "the connection to the node of task " + task->name + " broke"};
     soon([arrived = waiting.mapped(), error] { arrived(error); });
@@ -54,7 +54,7 @@ void SlurmEngine::Impl::fail_streams(const TaskPointer& task) {
 Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::string& name,
                                                 const ExecPlan& plan, ExecHandlers handlers) {
   const auto task = impl_->find(gang, name);
-  if (task == nullptr || !task->runs() || task->start) return not_running(name);
+  if (task == nullptr || !task->runs() || task->start) return task_not_running(name);
   // Without a word: its task has ended and took it along.
   const auto conversation = std::make_shared<RunConversation>(
       impl_->loop, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
@@ -66,7 +66,7 @@ Result<std::unique_ptr<Exec>> SlurmEngine::exec(const Gang& gang, const std::str
 Result<std::unique_ptr<Exec>> SlurmEngine::attach(const Gang& gang, const std::string& name,
                                                   ExecHandlers handlers) {
   const auto task = impl_->find(gang, name);
-  if (task == nullptr || !task->runs() || task->start) return not_running(name);
+  if (task == nullptr || !task->runs() || task->start) return task_not_running(name);
   const auto conversation = std::make_shared<RunConversation>(
       impl_->loop, job::ExitStatus{.lost = true, .error = "the task's terminal is gone"},
       std::move(handlers));

@@ -22,7 +22,7 @@ namespace {
 /// Beyond, the file system as a whole is synced: as long as one file's turn takes, it is cheaper.
 constexpr size_t kFewRecords = 4;
 
-std::string draft_of(const fs::path& path) {
+std::string record_draft(const fs::path& path) {
   return path.string() + ".draft";
 }
 
@@ -45,7 +45,7 @@ Result<void> sync_all(const fs::path& folder) {
 
 Result<void> put_in_place(const fs::path& path) {
   std::error_code error;
-  fs::rename(draft_of(path), path, error);
+  fs::rename(record_draft(path), path, error);
   if (error) return base::system_error("cannot keep '" + path.string() + "'", error.value());
   return {};
 }
@@ -86,11 +86,11 @@ void RecordKeeper::write(std::vector<Wish>& wishes) {
     const auto synced = sync_all(wishes.front().path.parent_path().parent_path().parent_path());
     each([&](const Wish&) { return synced; });
   };
-  each([](const Wish& wish) { return base::write_file(draft_of(wish.path), wish.text); });
+  each([](const Wish& wish) { return base::write_file(record_draft(wish.path), wish.text); });
   if (together) {
     sync_together();
   } else {
-    each([](const Wish& wish) { return sync(draft_of(wish.path), O_WRONLY); });
+    each([](const Wish& wish) { return sync(record_draft(wish.path), O_WRONLY); });
   }
   each([](const Wish& wish) { return put_in_place(wish.path); });
   if (together) {

@@ -20,9 +20,9 @@ constexpr int kUnspecified = -1;
 constexpr int kInvalidJob = 2017;
 constexpr int kAlreadyDone = 2021;
 /// The controller could not be connected to.
-constexpr std::array kNotReached{1001, 1800};
+constexpr std::array kUnreachableNumbers{1001, 1800};
 /// It took some of it or all, and did not answer, or not in time.
-constexpr std::array kLost{1002, 1003, 1004, 1801, 1802, 1803, 5003, 5004};
+constexpr std::array kLostNumbers{1002, 1003, 1004, 1801, 1802, 1803, 5003, 5004};
 
 template <size_t Count>
 bool is_among(const std::array<int, Count>& numbers, int number) {
@@ -41,11 +41,11 @@ RestFailure rest_failure_of(int status, const std::vector<RestFault>& faults) {
   const auto any = [&](auto holds) { return std::any_of(faults.begin(), faults.end(), holds); };
   // v0.0.36 writes 0 for the number, and what is meant behind it.
   if (any([](const RestFault& fault) {
-        return is_among(kNotReached, fault.number) || says(fault, "(connect failure)");
+        return is_among(kUnreachableNumbers, fault.number) || says(fault, "(connect failure)");
       })) {
     return RestFailure::kNotReached;
   }
-  if (any([](const RestFault& fault) { return is_among(kLost, fault.number); })) {
+  if (any([](const RestFault& fault) { return is_among(kLostNumbers, fault.number); })) {
     return RestFailure::kLost;
   }
   const bool is_named =

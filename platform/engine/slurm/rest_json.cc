@@ -6,8 +6,8 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "engine/slurm/rest_json_parts.h"
+#include "engine/slurm/rest_words.h"
 
 namespace muster::engine::slurm {
 
@@ -106,15 +106,7 @@ Result<json> parse(std::string_view body, const std::string& what,
 
 namespace {
 
-/// On one line, as a sentence of an error has to be.
-std::string sentence(const std::string& words) {
-  constexpr size_t kLongest = 1000;
-  std::string text = base::as_utf8(words);
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, ' ');
-  return base::shortened(text, kLongest);
-}
+constexpr size_t kLongestFault = 1000;
 
 int fault_number(const json& fault) {
   for (const std::string_view name : {"error_number", "error_code", "errno"}) {
@@ -131,9 +123,10 @@ std::string fault_text(const json& fault) {
   const std::string error = rest::text_at(fault, "error");
   const std::string description = rest::text_at(fault, "description");
   if (description.empty() || description.find(error) != std::string::npos) {
-    return sentence(description.empty() ? error : description);
+    return rest::one_line(description.empty() ? error : description, kLongestFault);
   }
-  return sentence(error.empty() ? description : error + " (" + description + ")");
+  return rest::one_line(error.empty() ? description : error + " (" + description + ")",
+                        kLongestFault);
 }
 
 }  // namespace

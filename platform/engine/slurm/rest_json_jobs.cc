@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text.h"
 #include "engine/slurm/job_parts.h"
 #include "engine/slurm/node_list.h"
 #include "engine/slurm/rest_json.h"
@@ -59,7 +60,7 @@ std::vector<std::string> nodes_of(const json& job) {
   return nodes ? *std::move(nodes) : std::vector<std::string>();
 }
 
-std::string reason_of(std::string reason) {
+std::string waiting_reason(std::string reason) {
   return reason == "None" ? std::string() : reason;
 }
 
@@ -75,9 +76,9 @@ std::optional<ListedPart> read_job(const json& written) {
   ListedJob& job = part.job;
   job.id = static_cast<uint64_t>(*id);
   job.comment = text_at(written, "comment");
-  job.state_text = rest::joined(rest::texts_at(written, "job_state"), "+");
+  job.state_text = base::joined(rest::texts_at(written, "job_state"), "+");
   job.state = job_state_of(job.state_text);
-  job.reason = reason_of(text_at(written, "state_reason"));
+  job.reason = waiting_reason(text_at(written, "state_reason"));
   job.nodes = nodes_of(written);
   job.restarts = restarts_of(written);
   read_exit(written, job);
@@ -109,11 +110,11 @@ std::optional<ListedPart> read_past(const json& written) {
   ListedJob& job = part.job;
   job.id = static_cast<uint64_t>(*id);
   job.comment = text_at(at(written, "comment"), "job");
-  job.state_text = rest::joined(rest::texts_at(state, "current"), "+");
+  job.state_text = base::joined(rest::texts_at(state, "current"), "+");
   job.state = job_state_of(job.state_text);
   const std::string by = text_at(written, "kill_request_user");
   if (job.state == JobState::kCancelled && !by.empty()) job.state_text += " by " + by;
-  job.reason = reason_of(text_at(state, "reason"));
+  job.reason = waiting_reason(text_at(state, "reason"));
   job.nodes = nodes_of(written);
   job.restarts = restarts_of(written);
   read_exit(written, job);

@@ -24,10 +24,8 @@ const std::unordered_set<std::string_view> kNodeMembers{
     "cpus",  "real_memory", "gres",    "partitions", "features",    "active_features",
     "set",   "infinite",    "number"};
 
-constexpr int64_t kMebibyte = int64_t{1} << 20;
-constexpr int64_t kMostMebibytes = int64_t{1} << 40;
-
 ListedNode read_node(const json& node) {
+  constexpr int64_t kMostMebibytes = int64_t{1} << 40;
   auto words = rest::texts_at(node, "state");
   for (std::string& flag : rest::texts_at(node, "state_flags")) words.push_back(std::move(flag));
   ListedNode result{.name = text_at(node, "name"),

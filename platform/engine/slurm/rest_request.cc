@@ -11,8 +11,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int64_t kMebibyte = 1 << 20;
-
 json number(int64_t value, const RestDialect& dialect) {
   if (!dialect.wraps_numbers) return value;
   return {{"set", true}, {"infinite", false}, {"number", value}};

@@ -8,7 +8,7 @@
 
 #include "base/base64.h"
 #include "base/subprocess.h"
-#include "base/utf8.h"
+#include "engine/slurm/rest_words.h"
 #include "engine/slurm/slurm_environment.h"
 
 namespace muster::engine::slurm {
@@ -37,13 +37,9 @@ bool is_token_letter(char letter) {
          letter == '=' || letter == '+' || letter == '/';
 }
 
-std::string sentence(const std::string& printed) {
-  std::string text = base::as_utf8(printed);
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.pop_back();
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, ' ');
-  return base::shortened(text, 500);
+std::string_view without_blanks_at_the_end(std::string_view text) {
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
+  return text;
 }
 
 /// Without padding, and with - and _.
@@ -63,9 +59,7 @@ Result<std::string> token_of(std::string_view printed) {
                     .advice =
                         "it has to print \"SLURM_JWT=...\", as `scontrol token` does, or the "
                         "token alone"};
-  while (!printed.empty() && static_cast<unsigned char>(printed.back()) <= ' ') {
-    printed.remove_suffix(1);
-  }
+  printed = without_blanks_at_the_end(printed);
   if (const size_t at = printed.rfind(kName); at != std::string_view::npos) {
     printed.remove_prefix(at + kName.size());
   }
@@ -147,7 +141,8 @@ Result<std::string> RestToken::made_by(Result<ProgramEnd> end) const {
   if (end->was_late)
     return failed("it takes longer than " + std::to_string(patience_.count()) + " ms");
   if (end->code == 0) return token;
-  const std::string said = sentence(end->errors);
+  constexpr size_t kLongestSaid = 500;
+  const std::string said = rest::one_line(without_blanks_at_the_end(end->errors), kLongestSaid);
   return failed(said.empty() ? "it ends with code " + std::to_string(end->code) : said);
 }
 

@@ -25,12 +25,6 @@ std::string its_job(uint64_t job) {
   return "its Slurm job " + std::to_string(job);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string clock_time(base::Time time) {
   // 2026-01-31T12:34:56Z
   constexpr size_t kClock = 11;
@@ -132,10 +126,10 @@ RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& s
   if (job.state == JobState::kSuspended) {
     waits.reason += " is suspended in Slurm";
   } else if (silent.empty()) {
-    waits.reason += " starts on " + joined(job.nodes);
+    waits.reason += " starts on " + base::joined(job.nodes, ", ");
   } else {
-    waits.reason += " starts: " + joined(silent) + (silent.size() == 1 ? " has" : " have") +
-                    " not called back yet";
+    waits.reason += " starts: " + base::joined(silent, ", ") +
+                    (silent.size() == 1 ? " has" : " have") + " not called back yet";
     waits.details.push_back("awaited at " + awaited_at);
   }
   return waits;
@@ -171,7 +165,7 @@ RoomTaken late_words(uint64_t job, const std::vector<std::string>& nodes,
                      std::chrono::milliseconds bound) {
   const std::string who = nodes.empty()       ? "nodes"
                           : nodes.size() == 1 ? "node " + nodes.front()
-                                              : "nodes " + joined(nodes);
+                                              : "nodes " + base::joined(nodes, ", ");
   return taken(RoomTaken::Why::kNodeLost,
                who + " of " + its_job(job) + " did not call back within " +
                    std::to_string(std::chrono::ceil<std::chrono::seconds>(bound).count()) + " s");

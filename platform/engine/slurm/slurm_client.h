@@ -18,6 +18,9 @@
 
 namespace muster::engine::slurm {
 
+/// The unit in which Slurm counts memory.
+inline constexpr int64_t kMebibyte = int64_t{1} << 20;
+
 /// Nodes that are alike, each with the same number of tasks. A job with several of these is a
 /// heterogeneous one, the first being its leader.
 struct Component {

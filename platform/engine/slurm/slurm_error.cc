@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kLongestSentence = 1000;
 
 /// The controller was not reached: nothing has been asked of it.
-constexpr std::array<std::string_view, 9> kNotReached{
+constexpr std::array<std::string_view, 9> kUnreachableSigns{
     "(connect failure)",
     "Could not establish a configuration source",
     "Unable to establish configuration source",
@@ -54,7 +54,7 @@ constexpr std::array<std::string_view, 7> kTooMany{
 };
 
 template <size_t N>
-bool has_one_of(std::string_view said, const std::array<std::string_view, N>& signs) {
+bool mentions(std::string_view said, const std::array<std::string_view, N>& signs) {
   for (const std::string_view sign : signs) {
     if (said.find(sign) != std::string_view::npos) return true;
   }
@@ -159,8 +159,8 @@ Error unreachable(std::string what, std::string_view said) {
   return Error{
       .code = ErrorCode::kUnavailable,
       .what = std::move(what) + ": " + sentence_of(said),
-      .advice = has_one_of(said, std::array<std::string_view, 3>{"Munge encode failed",
-                                                                 "authentication", "credential"})
+      .advice = mentions(said, std::array<std::string_view, 3>{"Munge encode failed",
+                                                               "authentication", "credential"})
                     ? "see that munged runs here, and with the key of the cluster"
                     : "see that slurmctld runs, and that SLURM_CONF names the cluster's "
                       "slurm.conf: scontrol ping"};
@@ -187,14 +187,15 @@ std::string sentence_of(std::string_view said) {
 }
 
 Error refusal_of(std::string_view said, const Submission& submission) {
-  if (has_one_of(said, kReplyLost)) {
+  if (mentions(said, kReplyLost)) {
     return Error{
         .code = ErrorCode::kTimeout,
         .what = "Slurm was asked for a job, and its answer was lost: " + sentence_of(said)};
   }
-  if (has_one_of(said, kNotReached)) return unreachable("Slurm cannot be asked for a job", said);
+  if (mentions(said, kUnreachableSigns))
+    return unreachable("Slurm cannot be asked for a job", said);
   const std::string sentence = sentence_of(said);
-  if (has_one_of(said, kTooMany)) {
+  if (mentions(said, kTooMany)) {
     return Error{.code = ErrorCode::kExhausted,
                  .what = "Slurm takes no more jobs right now: " + sentence};
   }

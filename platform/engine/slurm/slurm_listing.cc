@@ -16,19 +16,19 @@ using base::Result;
 namespace {
 
 enum JobField {
-  kId,
-  kLeader,
-  kOffset,
-  kState,
-  kReason,
-  kStart,
-  kNodes,
-  kRestarts,
-  kExit,
-  kPartition,
-  kAccount,
-  kQos,
-  kComment,
+  kJobId,
+  kJobLeader,
+  kJobOffset,
+  kJobState,
+  kJobReason,
+  kJobStart,
+  kJobNodes,
+  kJobRestarts,
+  kJobExit,
+  kJobPartition,
+  kJobAccount,
+  kJobQos,
+  kJobComment,
   kJobFields
 };
 constexpr std::array<std::string_view, kJobFields> kJobNames{
@@ -63,24 +63,24 @@ bool set_nodes(ListedJob& job, std::string_view list) {
 std::optional<ListedPart> queued_job(std::string_view line) {
   std::array<std::string_view, kJobFields> fields;
   if (!fields_of(line, fields)) return std::nullopt;
-  const auto id = base::number_of<uint64_t>(fields[kId]);
+  const auto id = base::number_of<uint64_t>(fields[kJobId]);
   if (!id) return std::nullopt;
   ListedPart part;
   ListedJob& job = part.job;
   job.id = *id;
-  part.leader = number_or(fields[kLeader], *id);
-  part.offset = number_or(fields[kOffset], 0);
+  part.leader = number_or(fields[kJobLeader], *id);
+  part.offset = number_or(fields[kJobOffset], 0);
   if (part.leader == 0) part.leader = *id;
-  set_state(job, fields[kState]);
-  job.reason = reason_of(fields[kReason]);
-  if (job.state == JobState::kPending) job.may_start = time_of(fields[kStart]);
-  if (!set_nodes(job, fields[kNodes])) return std::nullopt;
-  job.restarts = number_or(fields[kRestarts], 0);
-  set_exit(job, number_or<uint32_t>(fields[kExit], 0));
-  job.partition = value_of(fields[kPartition]);
-  job.account = value_of(fields[kAccount]);
-  job.qos = value_of(fields[kQos]);
-  job.comment = value_of(fields[kComment]);
+  set_state(job, fields[kJobState]);
+  job.reason = reason_of(fields[kJobReason]);
+  if (job.state == JobState::kPending) job.may_start = time_of(fields[kJobStart]);
+  if (!set_nodes(job, fields[kJobNodes])) return std::nullopt;
+  job.restarts = number_or(fields[kJobRestarts], 0);
+  set_exit(job, number_or<uint32_t>(fields[kJobExit], 0));
+  job.partition = value_of(fields[kJobPartition]);
+  job.account = value_of(fields[kJobAccount]);
+  job.qos = value_of(fields[kJobQos]);
+  job.comment = value_of(fields[kJobComment]);
   return part;
 }
 

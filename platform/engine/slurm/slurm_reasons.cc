@@ -208,27 +208,27 @@ std::optional<ReasonWords> known(std::string_view reason) {
   return limit_of(reason);
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view bare_reason(std::string_view text) {
   constexpr std::string_view kBlanks = " \t";
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   text = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
   // squeue puts a word in brackets that a sentence may end with, too.
   if (!text.starts_with('(') || !text.ends_with(')')) return text;
-  return trimmed(text.substr(1, text.size() - 2));
+  return bare_reason(text.substr(1, text.size() - 2));
 }
 
 }  // namespace
 
 ReasonWords explain_reason(std::string_view reason) {
-  reason = trimmed(reason);
+  reason = bare_reason(reason);
   if (reason.empty()) return {};
   if (const auto words = known(reason)) return *words;
   // "ReqNodeNotAvail, UnavailableNodes:n[1-3]": what is behind the word is kept.
   const size_t comma = reason.find(',');
   if (comma != std::string_view::npos) {
     if (auto words = known(reason.substr(0, comma))) {
-      const std::string_view rest = trimmed(reason.substr(comma + 1));
+      const std::string_view rest = bare_reason(reason.substr(comma + 1));
       if (!rest.empty() && !rest.ends_with(':')) words->what += " (" + std::string(rest) + ")";
       return *words;
     }

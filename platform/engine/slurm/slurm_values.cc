@@ -20,7 +20,7 @@ std::optional<int> digits(std::string_view text, size_t at, size_t count) {
 }
 
 /// "gpu:a100:4(S:0-1)": the words between colons, without what is in brackets.
-std::vector<std::string_view> words_of(std::string_view gres) {
+std::vector<std::string_view> gres_words(std::string_view gres) {
   gres = gres.substr(0, gres.find('('));
   std::vector<std::string_view> words;
   while (true) {
@@ -83,7 +83,7 @@ Gpus gpus_in(std::string_view gres) {
   Gpus gpus;
   bool is_mixed = false;
   while (!gres.empty()) {
-    const std::vector<std::string_view> words = words_of(next_gres(gres));
+    const std::vector<std::string_view> words = gres_words(next_gres(gres));
     if (words.front() != "gpu") continue;
     const int count = words.size() == 1 ? 1 : count_of(words.back());
     const std::string_view type = words.size() > 2 ? words[1] : std::string_view();

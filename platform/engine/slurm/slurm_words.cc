@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
-#include <vector>
 
 namespace muster::engine::slurm {
 
@@ -51,16 +49,10 @@ constexpr std::array<std::string_view, 20> kIdleWords{
 /// Of these nothing is heard; so it is of those with an asterisk.
 constexpr std::array<std::string_view, 3> kSilentWords{"DOWN", "NO_RESPOND", "NOT_RESPONDING"};
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return result;
-}
-
 /// Letters and underscores stand together; all else is between words.
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> state_words(std::string_view text) {
   std::vector<std::string> words(1);
-  for (const char c : upper(text)) {
+  for (const char c : upper_case(text)) {
     if ((c >= 'A' && c <= 'Z') || c == '_') {
       words.back() += c;
     } else if (!words.back().empty()) {
@@ -72,8 +64,8 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 template <size_t N>
-bool has_one_of(const std::array<std::string_view, N>& known, std::string_view state) {
-  const std::vector<std::string> words = words_of(state);
+bool has_word(const std::array<std::string_view, N>& known, std::string_view state) {
+  const std::vector<std::string> words = state_words(state);
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
     return std::find(known.begin(), known.end(), word) != known.end();
   });
@@ -92,8 +84,16 @@ std::optional<JobState> first_of(const std::array<StateName, N>& names,
 
 }  // namespace
 
+std::string upper_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - ('a' - 'A'));
+  }
+  return result;
+}
+
 JobState job_state_of(std::string_view words) {
-  const std::vector<std::string> all = words_of(words);
+  const std::vector<std::string> all = state_words(words);
   const std::optional<JobState> base = first_of(kBases, all);
   const std::optional<JobState> flag = first_of(kFlags, all);
   if (!base) return flag.value_or(JobState::kUnknown);
@@ -126,12 +126,12 @@ bool is_over(JobState state) {
 }
 
 bool takes_jobs(std::string_view node_state) {
-  return answers(node_state) && !has_one_of(kIdleWords, node_state);
+  return answers(node_state) && !has_word(kIdleWords, node_state);
 }
 
 bool answers(std::string_view node_state) {
   const bool is_marked = node_state.find('*') != std::string_view::npos;
-  return !node_state.empty() && !is_marked && !has_one_of(kSilentWords, node_state);
+  return !node_state.empty() && !is_marked && !has_word(kSilentWords, node_state);
 }
 
 }  // namespace muster::engine::slurm

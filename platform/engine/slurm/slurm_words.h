@@ -6,10 +6,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/slurm/slurm_client.h"
 
 namespace muster::engine::slurm {
+
+/// As Slurm writes states; letters beyond ASCII stay as they are.
+std::string upper_case(std::string_view text);
 
 /// Of one word or of several, as Slurm joins them: "PENDING", "RUNNING+COMPLETING", "CANCELLED by
 /// 1000". A state in which a job may come to wait again (it completes, and Slurm does not say what

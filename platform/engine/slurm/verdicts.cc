@@ -27,15 +27,9 @@ using slurm::Steady;
 namespace {
 
 /// Between the end of a Slurm job and the last words of its muster-nodes.
-constexpr std::chrono::seconds kLastWords{3};
-constexpr size_t kMostOutput = 64 << 10;
-constexpr size_t kLastLines = 5;
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
+constexpr std::chrono::seconds kLastReportGrace{3};
+constexpr size_t kMostScriptOutput = 64 << 10;
+constexpr size_t kLastScriptLines = 5;
 
 }  // namespace
 
@@ -79,7 +73,7 @@ void SlurmEngine::Impl::runs_in_slurm(const GangPointer& gang, const ListedJob& 
 
 /// "login1 or 10.0.0.4 at port 40123".
 std::string SlurmEngine::Impl::awaited_at() const {
-  return joined(site.hosts, " or ") + " at port " + std::to_string(site.hub->port());
+  return base::joined(site.hosts, " or ") + " at port " + std::to_string(site.hub->port());
 }
 
 void SlurmEngine::Impl::nodes_are_late(const GangPointer& gang) {
@@ -157,7 +151,7 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
     if (all_known && !was_ended) forget_signals(gang);
     // What their muster-nodes still have to say is on its way here, or never will be.
     if (!gang->over_since) gang->over_since = Steady::now();
-    if (!all_known && Steady::now() - *gang->over_since < kLastWords &&
+    if (!all_known && Steady::now() - *gang->over_since < kLastReportGrace &&
         std::any_of(
             gang->tasks.begin(), gang->tasks.end(),
             [](const auto& each) { return each.second->line != nullptr; })) {
@@ -295,11 +289,11 @@ std::vector<std::string> SlurmEngine::Impl::output_of(const HeldGang& gang) cons
   // An earlier attempt's script writes where that attempt was.
   const auto file =
       attempt_folder({gang.gang.job_id, gang.record.submitted_attempt}) / slurm::kScriptOutput;
-  const auto text = base::read_file(file, kMostOutput);
+  const auto text = base::read_file(file, kMostScriptOutput);
   if (!text) return {};
   std::vector<std::string> lines = base::split(*text, '\n');
   std::erase(lines, "");
-  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
+  if (lines.size() > kLastScriptLines) lines.erase(lines.begin(), lines.end() - kLastScriptLines);
   return lines;
 }
 

@@ -29,7 +29,7 @@ Error bad_argument(std::string message) {
   return {ErrorCode::kBadArgument, std::move(message)};
 }
 
-Status check(const ClientOptions& options) {
+Status check_client_options(const ClientOptions& options) {
   if (options.servers.empty()) return bad_argument("no parameter server is named");
   if (options.worker < 0 || options.worker > static_cast<int>(kHighestWorker)) {
     return bad_argument("worker " + std::to_string(options.worker) + " is no worker's number");
@@ -52,10 +52,31 @@ std::vector<NamedTensor> names_of(std::span<const Buffer> buffers) {
   return named;
 }
 
-// The model as all calls see it: what is where.
-class Plan {
+Status check_declaration(std::span<const Parameter> parameters, std::span<const Tensor> tensors,
+                         const Optimizer& optimizer) {
+  if (Status right = check(tensors); !right) return right;
+  if (Status right = check(optimizer); !right) return right;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto [name, shape, values] = parameters[i];
+    if (values.size() != elements_of(tensors[i])) {
+      return bad_argument("'" + name + "' has the shape " + shape_of(tensors[i]) + " and " +
+                          std::to_string(values.size()) + " values");
+    }
+    if (const auto index = first_not_finite(values)) {
+      return bad_argument("element " + std::to_string(*index) + " of '" + name +
+                          "' is not finite, and cannot be what it begins with");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// The model as all calls see it: what is where. Not local to this file, as Client::Implementation,
+// which holds one, is not.
+class ModelPlan {
  public:
-  Plan(std::vector<Tensor> tensors, std::size_t servers)
+  ModelPlan(std::vector<Tensor> tensors, std::size_t servers)
       : catalogue_(std::move(tensors)),
         slices_(servers, std::vector<std::vector<Slice>>(catalogue_.tensors().size())) {
     for (std::size_t server = 0; server < servers; ++server) {
@@ -85,26 +106,6 @@ class Plan {
   std::vector<std::vector<std::vector<Slice>>> slices_;  // by server and tensor
 };
 
-Status check(std::span<const Parameter> parameters, std::span<const Tensor> tensors,
-             const Optimizer& optimizer) {
-  if (Status right = check(tensors); !right) return right;
-  if (Status right = check(optimizer); !right) return right;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const auto [name, shape, values] = parameters[i];
-    if (values.size() != elements_of(tensors[i])) {
-      return bad_argument("'" + name + "' has the shape " + shape_of(tensors[i]) + " and " +
-                          std::to_string(values.size()) + " values");
-    }
-    if (const auto index = first_not_finite(values)) {
-      return bad_argument("element " + std::to_string(*index) + " of '" + name +
-                          "' is not finite, and cannot be what it begins with");
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
 class Client::Implementation {
  public:
   Implementation(const ClientOptions& options,
@@ -124,7 +125,8 @@ class Client::Implementation {
     for (const Parameter& parameter : parameters) {
       declaration.tensors.push_back({parameter.name, parameter.shape});
     }
-    if (const Status right = check(parameters, declaration.tensors, optimizer); !right) {
+    if (const Status right = check_declaration(parameters, declaration.tensors, optimizer);
+        !right) {
       return right.error();
     }
     if (const Status right = may_call(); !right) return right.error();
@@ -135,7 +137,7 @@ class Client::Implementation {
                           " parameters take " + std::to_string(message.ByteSizeLong()) +
                           " bytes, more than " + std::to_string(kLongestDeclaration));
     }
-    auto plan = std::make_shared<const Plan>(declaration.tensors, lanes_.size());
+    auto plan = std::make_shared<const ModelPlan>(declaration.tensors, lanes_.size());
     const Result<Declared> declared = send(parameters, message, *plan);
     if (declared) set_plan(std::move(plan));
     return declared;
@@ -201,7 +203,7 @@ class Client::Implementation {
 
  private:
   struct Prepared {
-    std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const ModelPlan> plan;
     std::vector<std::size_t> places;
   };
 
@@ -228,7 +230,7 @@ class Client::Implementation {
 
   Result<Prepared> prepare(std::span<const NamedTensor> tensors) const {
     if (const Status right = may_call(); !right) return right.error();
-    const std::shared_ptr<const Plan> plan = this->plan();
+    const std::shared_ptr<const ModelPlan> plan = this->plan();
     if (!plan) return bad_argument("declare() the model before pull() and push()");
     Result<std::vector<std::size_t>> places = plan->catalogue().look_up(tensors);
     if (!places) return places.error();
@@ -249,7 +251,7 @@ class Client::Implementation {
   // The first server says whose values count. Were all asked at once, two workers that come
   // together could each win on some of them.
   Result<Declared> send(std::span<const Parameter> parameters, const v1::Declaration& message,
-                        const Plan& plan) {
+                        const ModelPlan& plan) {
     std::vector<std::size_t> places(parameters.size());
     std::iota(places.begin(), places.end(), 0);
     const auto declare_on = [&](std::size_t server, Connection& connection,
@@ -272,11 +274,11 @@ class Client::Implementation {
     return Declared{was_first};
   }
 
-  std::shared_ptr<const Plan> plan() const {
+  std::shared_ptr<const ModelPlan> plan() const {
     const std::lock_guard lock(mutex_);
     return plan_;
   }
-  void set_plan(std::shared_ptr<const Plan> plan) {
+  void set_plan(std::shared_ptr<const ModelPlan> plan) {
     const std::lock_guard lock(mutex_);
     plan_ = std::move(plan);
   }
@@ -284,7 +286,7 @@ class Client::Implementation {
   const ClientOptions options_;
   std::atomic<bool> has_left_ = false;
   mutable std::mutex mutex_;
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const ModelPlan> plan_;
   Lanes lanes_;
 };
 
@@ -295,7 +297,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
 Result<Client> Client::connect(const ClientOptions& options) {
-  if (const Status right = check(options); !right) return right.error();
+  if (const Status right = check_client_options(options); !right) return right.error();
   const auto credentials = worker_credentials(options.key);
   if (!credentials) return credentials.error();
   auto implementation = std::make_unique<Implementation>(options, *credentials);

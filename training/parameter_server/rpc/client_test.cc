@@ -14,7 +14,7 @@ namespace {
 using collective::ErrorCode;
 using collective::Status;
 using testing::Job;
-using Values = std::vector<float>;
+using testing::Values;
 
 constexpr Sgd kUnitSteps{.learning_rate = 1};
 

@@ -22,7 +22,7 @@ using collective::ErrorCode;
 using collective::Status;
 using testing::Job;
 using testing::kKey;
-using Values = std::vector<float>;
+using testing::Values;
 
 // A server in another process, which ends with this object.
 class Process {

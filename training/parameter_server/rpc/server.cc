@@ -17,7 +17,7 @@ using collective::ErrorCode;
 using collective::Result;
 using collective::Status;
 
-Status check(const ServerOptions& options) {
+Status check_server_options(const ServerOptions& options) {
   if (options.workers < 0) {
     return Error{ErrorCode::kBadArgument,
                  "a job has no " + std::to_string(options.workers) + " workers"};
@@ -89,7 +89,7 @@ Server& Server::operator=(Server&&) noexcept = default;
 Server::~Server() = default;
 
 Result<Server> Server::start(const ServerOptions& options) {
-  if (const Status right = check(options); !right) return right.error();
+  if (const Status right = check_server_options(options); !right) return right.error();
   const auto credentials = server_credentials(options.key);
   if (!credentials) return credentials.error();
   auto implementation = std::make_unique<Implementation>(options);

@@ -12,7 +12,7 @@ namespace {
 using testing::Job;
 using testing::until_it_waits;
 using testing::until_there_are;
-using Values = std::vector<float>;
+using testing::Values;
 
 // Workers of a model of one number, which begins with 0: what they pull is the sum of all pushes.
 class Staleness : public ::testing::Test {

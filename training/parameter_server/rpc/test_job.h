@@ -18,6 +18,9 @@ namespace muster::parameter_server::testing {
 inline constexpr const char* kKey = "00112233445566778899aabbccddeeff";
 inline constexpr const char* kOtherKey = "ffeeddccbbaa99887766554433221100";
 
+/// The values of a tensor.
+using Values = std::vector<float>;
+
 class Job {
  public:
   explicit Job(int count, const ServerOptions& options = {}) {

@@ -24,7 +24,7 @@ namespace {
 
 using testing::Job;
 using testing::kKey;
-using Values = std::vector<float>;
+using testing::Values;
 
 std::shared_ptr<grpc::Channel> channel_to(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {

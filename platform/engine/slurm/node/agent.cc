@@ -10,9 +10,9 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{5'000};
 /// Between hello and welcome.
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kWelcomePatience{20};
 /// For a task that is ended at once, because nobody wants it any more.
-constexpr std::chrono::seconds kEnd{20};
+constexpr std::chrono::seconds kUnwantedTaskGrace{20};
 /// Slurm kills what is still there KillWait after its signal, which is 30 s where nobody has chosen
 /// otherwise.
 constexpr std::chrono::seconds kBeforeTheKill{20};
@@ -68,7 +68,7 @@ void Agent::called(Line line) {
                      [this] {
                        if (task_) task_->pause_telling(false);
                      }});
-  patience_ = loop_.after(kPatience, [this] { line_is_gone("does not answer"); });
+  patience_ = loop_.after(kWelcomePatience, [this] { line_is_gone("does not answer"); });
 }
 
 void Agent::line_is_gone(const std::string& why) {
@@ -170,7 +170,7 @@ void Agent::heed(const Farewell& farewell) {
   leave_if_done();
   if (!waits_for_task()) return;
   task_->stop(StopMode::kNow);
-  ending_ = loop_.after(kEnd, [this] { leave(farewell_->code); });
+  ending_ = loop_.after(kUnwantedTaskGrace, [this] { leave(farewell_->code); });
 }
 
 // --- the end

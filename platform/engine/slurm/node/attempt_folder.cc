@@ -38,7 +38,7 @@ bool is_still(const fs::path& folder, const UniqueFd& opened) {
          here.st_ino == held.st_ino && here.st_dev == held.st_dev;
 }
 
-bool is_number(const std::string& name) {
+bool is_attempt_name(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
@@ -57,7 +57,7 @@ Result<UniqueFd> hold_attempt(const fs::path& attempt) {
 bool has_attempts(const fs::path& job) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(job, error)) {
-    if (is_number(entry.path().filename().string())) return true;
+    if (is_attempt_name(entry.path().filename().string())) return true;
   }
   return false;
 }
@@ -74,7 +74,7 @@ void remove_forsaken_attempts_of(const fs::path& job) {
   std::vector<fs::path> attempts;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(job, error)) {
-    if (is_number(entry.path().filename().string())) attempts.push_back(entry.path());
+    if (is_attempt_name(entry.path().filename().string())) attempts.push_back(entry.path());
   }
   for (const fs::path& attempt : attempts) {
     if (!is_forsaken(attempt)) continue;

@@ -12,7 +12,7 @@ using base::Result;
 namespace {
 
 /// For the last words to arrive where nobody hangs up.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kHangUpPatience{30};
 
 }  // namespace
 
@@ -106,7 +106,7 @@ void ExecBridge::ended(job::ExitStatus status) {
   has_ended_ = true;
   say(RunEnded{{.status = std::move(status), .ended = {}}});
   if (line_) line_->pause(false);  // it may still wait for the program to read
-  patience_ = loop_.after(kPatience, [weak = weak_from_this()] {
+  patience_ = loop_.after(kHangUpPatience, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->hung_up();
   });
 }

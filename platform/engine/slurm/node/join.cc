@@ -82,7 +82,7 @@ Result<Place> find_place(const std::string& tasks, const Variables& step) {
   return place;
 }
 
-std::string value_in(const std::vector<std::string>& environment, std::string_view name) {
+std::string variable_in(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& each : environment) {
     if (each.starts_with(name) && each.size() > name.size() && each[name.size()] == '=') {
       return each.substr(name.size() + 1);
@@ -94,7 +94,7 @@ std::string value_in(const std::vector<std::string>& environment, std::string_vi
 /// PMIx tells ranks by files that it maps, where they see them as it does; else by messages.
 void fit_pmix(std::vector<std::string>& environment) {
   for (const char* const name : {"PMIX_DSTORE_21_BASE_PATH", "PMIX_DSTORE_ESH_BASE_PATH"}) {
-    const std::string path = value_in(environment, name);
+    const std::string path = variable_in(environment, name);
     if (path.empty() || ::access(path.c_str(), W_OK) == 0) continue;
     environment = merged(environment, std::vector<std::string>{"PMIX_GDS_MODULE=hash"});
     return;
@@ -104,7 +104,7 @@ void fit_pmix(std::vector<std::string>& environment) {
 /// With its output in its own task's log, where there is what takes it there.
 std::vector<std::string> command_of(const std::vector<std::string>& program,
                                     const std::vector<std::string>& environment) {
-  const std::string agent = value_in(environment, "MUSTER_RANK_AGENT");
+  const std::string agent = variable_in(environment, "MUSTER_RANK_AGENT");
   if (agent.empty()) return program;
   std::vector<std::string> command{agent, "--rank"};
   command.insert(command.end(), program.begin(), program.end());

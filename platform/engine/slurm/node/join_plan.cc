@@ -21,7 +21,7 @@ Error no_rank(std::string what) {
                .advice = "muster-node --join is started by srun, in jobs with --launch srun"};
 }
 
-std::optional<int> number_in(const Variables& step, const char* name) {
+std::optional<int> step_number(const Variables& step, const char* name) {
   const auto found = step.find(name);
   return found == step.end() ? std::nullopt : base::number_of<int>(found->second);
 }
@@ -38,9 +38,9 @@ bool is_of_the_step(std::string_view name) {
 }  // namespace
 
 Result<JoiningRank> joining_rank(std::string_view tasks, const Variables& step) {
-  const auto rank = number_in(step, "SLURM_PROCID");
-  auto size = number_in(step, "SLURM_STEP_NUM_TASKS");
-  if (!size) size = number_in(step, "SLURM_NTASKS");
+  const auto rank = step_number(step, "SLURM_PROCID");
+  auto size = step_number(step, "SLURM_STEP_NUM_TASKS");
+  if (!size) size = step_number(step, "SLURM_NTASKS");
   if (!rank || !size || *rank < 0) return no_rank("this is no rank that srun has started");
   std::optional<JoiningRank> found;
   int before = 0;

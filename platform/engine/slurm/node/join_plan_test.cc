@@ -5,7 +5,7 @@
 namespace muster::engine::slurm {
 namespace {
 
-Variables step(const char* rank, const char* size) {
+Variables variables_of_rank(const char* rank, const char* size) {
   return {{"SLURM_PROCID", rank}, {"SLURM_STEP_NUM_TASKS", size}, {"SLURM_NTASKS", size}};
 }
 
@@ -21,7 +21,8 @@ TEST(JoiningRank, RanksFillTheTasksInTheirOrder) {
       {"4", {.task = "launcher", .rank = 4, .local_rank = 0, .world_size = 5}},
   };
   for (const Row& row : rows) {
-    const auto rank = joining_rank("worker-0=2,worker-1=2,launcher=1", step(row.rank, "5"));
+    const auto rank =
+        joining_rank("worker-0=2,worker-1=2,launcher=1", variables_of_rank(row.rank, "5"));
     ASSERT_TRUE(rank) << row.rank << ": " << rank.error().to_string();
     EXPECT_EQ(*rank, row.joining) << row.rank;
   }
@@ -29,7 +30,7 @@ TEST(JoiningRank, RanksFillTheTasksInTheirOrder) {
 
 TEST(JoiningRank, AStepOfAnotherSizeIsNoneOfOurs) {
   for (const char* size : {"1", "3", "100"}) {
-    EXPECT_FALSE(joining_rank("worker-0=1,worker-1=1", step("0", size))) << size;
+    EXPECT_FALSE(joining_rank("worker-0=1,worker-1=1", variables_of_rank("0", size))) << size;
   }
 }
 
@@ -37,19 +38,19 @@ TEST(JoiningRank, WithoutSrunThereIsNoRank) {
   const auto rank = joining_rank("worker-0=1", {});
   ASSERT_FALSE(rank);
   EXPECT_EQ(rank.error().what, "this is no rank that srun has started");
-  EXPECT_FALSE(joining_rank("worker-0=1", step("-1", "1")));
-  EXPECT_FALSE(joining_rank("worker-0=1", step("x", "1")));
+  EXPECT_FALSE(joining_rank("worker-0=1", variables_of_rank("-1", "1")));
+  EXPECT_FALSE(joining_rank("worker-0=1", variables_of_rank("x", "1")));
 }
 
 TEST(JoiningRank, NoTaskLeadsOutOfTheFolderOfTheGang) {
   for (const char* tasks : {"../other=1", "a/b=1", ".=1", "=1", "worker-0", "worker-0=0",
                             "worker-0=-1", "worker-0=2147483647", "worker-0=1x", ""}) {
-    EXPECT_FALSE(joining_rank(tasks, step("0", "1"))) << tasks;
+    EXPECT_FALSE(joining_rank(tasks, variables_of_rank("0", "1"))) << tasks;
   }
 }
 
 TEST(EnvironmentOfRank, IsTheTasksWithWhatTheStepTellsTheRank) {
-  Variables variables = step("2", "4");
+  Variables variables = variables_of_rank("2", "4");
   variables["PMIX_RANK"] = "2";
   variables["PATH"] = "/launcher";
   variables["LD_PRELOAD"] = "/launcher.so";

@@ -20,6 +20,7 @@
 
 #include "base/event_loop.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/subprocess.h"
 #include "base/unique_fd.h"
@@ -130,6 +131,7 @@ int run(int component) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  base::set_log_format(base::LogFormat::kPlain);
   if (argc > 1 && std::string_view(argv[1]) == "--join") return run_join({argv + 2, argv + argc});
   // The key is in its memory: neither a core dump nor another process of the user is to have it.
   ::prctl(PR_SET_DUMPABLE, 0);

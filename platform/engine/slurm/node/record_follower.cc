@@ -20,7 +20,7 @@ struct Pipe {
   UniqueFd read_end, write_end;
 };
 
-Result<Pipe> make_pipe() {
+Result<Pipe> make_record_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     return base::system_error("cannot make a pipe", errno);
@@ -34,8 +34,8 @@ Result<std::unique_ptr<RecordFollower>> RecordFollower::start(base::EventLoop& l
                                                               const TaskFolder& folder,
                                                               uint64_t log_offset,
                                                               uint64_t metrics_offset, Tell tell) {
-  MUSTER_TRY(Pipe records, make_pipe());
-  MUSTER_TRY(Pipe hang_up, make_pipe());
+  MUSTER_TRY(Pipe records, make_record_pipe());
+  MUSTER_TRY(Pipe hang_up, make_record_pipe());
   std::unique_ptr<RecordFollower> follower(new RecordFollower(loop, std::move(tell)));
   follower->records_ = std::move(records.read_end);
   follower->hang_up_ = std::move(hang_up.write_end);

@@ -15,7 +15,7 @@ using base::Result;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kGreetingPatience{10};
 constexpr size_t kLongestAddress = 64 << 10;
 
 }  // namespace
@@ -56,7 +56,7 @@ void ServerCalls::found(const std::shared_ptr<Call>& call, base::UniqueFd socket
   call->line = std::make_shared<ServerLine>(loop_, std::move(socket), brief_.key,
                                             brief_.caller.gang, std::move(call->hello));
   const std::weak_ptr<Call> weak = call;
-  call->patience = loop_.after(kPatience, [this, weak] {
+  call->patience = loop_.after(kGreetingPatience, [this, weak] {
     const auto still = weak.lock();
     if (still) failed(still, {.code = ErrorCode::kTimeout, .what = "the server does not answer"});
   });

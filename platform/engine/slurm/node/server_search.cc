@@ -14,30 +14,31 @@ using base::Error;
 using base::ErrorCode;
 using base::UniqueFd;
 
-namespace {
-
-/// A host that is there answers in a moment, one that is not may never do.
-constexpr std::chrono::seconds kPatience{3};
-
-struct Address {
+struct SocketAddress {
   sockaddr_storage address{};
   socklen_t length = 0;
 };
 
-struct LookedUp {
-  std::vector<Address> addresses;
-  std::string why;
+/// Result of looking up the name of a host.
+struct HostAddresses {
+  std::vector<SocketAddress> addresses;
+  std::string why;  ///< why there are no addresses, or no more of them
 };
 
-LookedUp look_up_name(const std::string& host, uint16_t port) {
+namespace {
+
+/// A host that is there answers in a moment, one that is not may never do.
+constexpr std::chrono::seconds kConnectPatience{3};
+
+HostAddresses look_up_name(const std::string& host, uint16_t port) {
   addrinfo wish{};
   wish.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wish, &list);
   if (error != 0) return {.addresses = {}, .why = ::gai_strerror(error)};
-  LookedUp found;
+  HostAddresses found;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    Address address;
+    SocketAddress address;
     if (entry->ai_addrlen > sizeof address.address) continue;
     std::memcpy(&address.address, entry->ai_addr, entry->ai_addrlen);
     address.length = entry->ai_addrlen;
@@ -54,7 +55,7 @@ struct ServerSearch::Search {
   CallbackAddress server;
   Found found;
   size_t host = 0;
-  LookedUp names;
+  HostAddresses names;
   size_t address = 0;
   std::string whys;
   UniqueFd socket;
@@ -88,7 +89,7 @@ void ServerSearch::look_up(const std::shared_ptr<Search>& search) {
     return;
   }
   const std::string host = search->server.hosts[search->host];
-  const auto names = std::make_shared<LookedUp>();
+  const auto names = std::make_shared<HostAddresses>();
   looking_up_.run([names, host, port = search->server.port] { *names = look_up_name(host, port); },
                   [this, names, weak = std::weak_ptr(search)] {
                     const auto still = weak.lock();
@@ -105,7 +106,7 @@ void ServerSearch::connect(const std::shared_ptr<Search>& search) {
                     " (" + search->names.why + ")";
     return look_up(search);
   }
-  const Address& address = search->names.addresses[search->address];
+  const SocketAddress& address = search->names.addresses[search->address];
   search->socket =
       UniqueFd(::socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!search->socket) return next(search, std::strerror(errno));
@@ -123,7 +124,7 @@ void ServerSearch::connect(const std::shared_ptr<Search>& search) {
     ::getsockopt(still->socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     connected(still, error);
   });
-  search->patience = loop_.after(kPatience, [this, weak] {
+  search->patience = loop_.after(kConnectPatience, [this, weak] {
     if (const auto still = weak.lock()) connected(still, ETIMEDOUT);
   });
 }

@@ -7,7 +7,7 @@
 namespace muster::engine::slurm {
 namespace {
 
-Variables step(Variables more) {
+Variables step_variables(Variables more) {
   more.insert({{"SLURM_JOB_ID", "17"}, {"SLURM_PROCID", "0"}, {"SLURMD_NODENAME", "n1"}});
   return more;
 }
@@ -40,7 +40,7 @@ TEST(StepFacts, WhichTaskItIsFollowsFromTheRankInTheStep) {
        2},
   };
   for (const auto& each : cases) {
-    const auto facts = read_step_facts(each.component, step(each.variables));
+    const auto facts = read_step_facts(each.component, step_variables(each.variables));
     ASSERT_TRUE(facts) << each.what;
     EXPECT_EQ(facts->component, each.expected_component) << each.what;
     EXPECT_EQ(facts->index, each.expected_index) << each.what;
@@ -50,7 +50,8 @@ TEST(StepFacts, WhichTaskItIsFollowsFromTheRankInTheStep) {
 
 TEST(StepFacts, AHeterogeneousJobIsItsLeader) {
   const auto facts = read_step_facts(
-      1, step({{"SLURM_JOB_ID", "18"}, {"SLURM_HET_JOB_ID", "17"}, {"SLURM_RESTART_COUNT", "2"}}));
+      1, step_variables(
+             {{"SLURM_JOB_ID", "18"}, {"SLURM_HET_JOB_ID", "17"}, {"SLURM_RESTART_COUNT", "2"}}));
   ASSERT_TRUE(facts);
   EXPECT_EQ(facts->slurm_job, 17u);
   EXPECT_EQ(facts->restarts, 2);
@@ -60,10 +61,10 @@ TEST(StepFacts, WhatIsNoStepIsRefused) {
   EXPECT_FALSE(read_step_facts(0, {}));
   EXPECT_FALSE(read_step_facts(0, {{"SLURM_JOB_ID", "17"}}));
   EXPECT_FALSE(read_step_facts(0, {{"SLURM_PROCID", "0"}}));
-  EXPECT_FALSE(read_step_facts(0, step({{"SLURM_PROCID", "-1"}})));
-  EXPECT_FALSE(read_step_facts(
-      -1,
-      step({{"SLURM_PROCID", "9"}, {"SLURM_HET_SIZE", "1"}, {"SLURM_NTASKS_HET_GROUP_0", "4"}})));
+  EXPECT_FALSE(read_step_facts(0, step_variables({{"SLURM_PROCID", "-1"}})));
+  EXPECT_FALSE(read_step_facts(-1, step_variables({{"SLURM_PROCID", "9"},
+                                                   {"SLURM_HET_SIZE", "1"},
+                                                   {"SLURM_NTASKS_HET_GROUP_0", "4"}})));
 }
 
 TEST(StepFacts, GpusGoBySlurmsNumbersWhereItSaysThem) {
@@ -94,7 +95,7 @@ TEST(StepFacts, GpusGoBySlurmsNumbersWhereItSaysThem) {
       {"nonsense", {{"SLURM_STEP_GPUS", "a-b"}, {"SLURM_JOB_GPUS", "0-999999999"}}, {}, {}},
   };
   for (const auto& each : cases) {
-    const auto facts = read_step_facts(0, step(each.variables));
+    const auto facts = read_step_facts(0, step_variables(each.variables));
     ASSERT_TRUE(facts) << each.what;
     EXPECT_EQ(facts->gpus, each.gpus) << each.what;
     EXPECT_EQ(facts->gpu_indices, each.indices) << each.what;

@@ -21,7 +21,7 @@ fs::path place_of(const fs::path& job, size_t volume) {
 }
 
 /// Of this process alone.
-fs::path draft_of(const fs::path& job, size_t volume) {
+fs::path tree_draft(const fs::path& job, size_t volume) {
   return job / "trees" / (".draft-" + std::to_string(volume) + "-" + std::to_string(::getpid()));
 }
 
@@ -48,7 +48,7 @@ void TreeFetch::fetch_next() {
 
 void TreeFetch::receive(Line line) {
   if (!line) return std::exchange(done_, nullptr)(tree_error(std::move(line).error()));
-  const fs::path draft = draft_of(job_, volume_);
+  const fs::path draft = tree_draft(job_, volume_);
   if (auto made = base::make_private_folder(draft); !made) {
     return std::exchange(done_, nullptr)(tree_error(std::move(made).error()));
   }
@@ -61,7 +61,7 @@ void TreeFetch::receive(Line line) {
 }
 
 Result<void> TreeFetch::keep() const {
-  const fs::path draft = draft_of(job_, volume_);
+  const fs::path draft = tree_draft(job_, volume_);
   std::error_code error;
   fs::rename(draft, place_of(job_, volume_), error);
   if (!error) return {};

@@ -1,0 +1,17 @@
+// Counts of what a process holds, for tests that look for leaks.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
+
+namespace muster::collective::testing {
+
+/// How many entries a folder has: in /proc/self/fd the open descriptors, in /proc/self/task the
+/// threads.
+inline std::ptrdiff_t entries_in(const std::filesystem::path& folder) {
+  const std::filesystem::directory_iterator entries(folder);
+  return std::distance(begin(entries), end(entries));
+}
+
+}  // namespace muster::collective::testing

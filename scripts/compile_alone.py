@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Compiles every source and every header by itself, as far as the compiler's front end goes.
+
+    scripts/compile_alone.py BUILD [PATTERN...]
+
+The build compiles sources in batches, where a file may lean on what another one in its batch includes.
+Here each stands alone: a fault is an include that is missing. Precompiled headers are left out for the
+same reason. BUILD is a configured build of the preset `alone`, of which only compile_commands.json is
+used; a header is compiled with the options of a source of its folder. PATTERN (a part of the path)
+chooses files. Ends with the line "N passed, N failed".
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Fragments by design: each says so in its first lines, and is included in the middle of a source.
+FRAGMENTS = re.compile(r"^// (A fragment|Included by)", re.M)
+
+
+def plain(command):
+    """The options of a compile command, without its source, its output and precompiled headers."""
+    words = iter(shlex.split(command))
+    options = []
+    for word in words:
+        if word in ("-o", "-c", "-include", "-MF", "-MT"):
+            next(words)
+        elif word not in ("-Winvalid-pch", "-fpch-preprocess", "-MD") and not re.match(r"-O[0-9]", word):
+            options.append(word)
+    while not re.search(r"(g\+\+|c\+\+|gcc|cc|clang\+\+)(-\d+)?$", options[0]):
+        options.pop(0)
+    return options
+
+
+def jobs(build):
+    """path -> (options, folder) for every source that the build knows and every header beside one."""
+    found, of_folder = {}, {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        if not path.is_relative_to(ROOT) or path.is_relative_to(ROOT / "build"):
+            continue
+        found.setdefault(path, (plain(entry["command"]), entry["directory"]))
+        # A product's options before a test's: fewer folders are searched.
+        if path.suffix == ".cc" and (path.parent not in of_folder or not path.stem.endswith("_test")):
+            of_folder[path.parent] = found[path]
+    for part in ("platform", "collective", "training", "examples", "bench", "tests"):
+        for header in (ROOT / part).rglob("*.h"):
+            above = header.parent
+            while above != ROOT and above not in of_folder:
+                above = above.parent
+            folder = of_folder.get(above) or next(
+                (job for path, job in of_folder.items() if path.is_relative_to(header.parent.parent)), None)
+            if folder and not FRAGMENTS.search(header.read_text(encoding="utf-8")[:400]):
+                found[header] = folder
+    return found
+
+
+def compile_alone(path, options, folder):
+    """What the compiler printed, or nothing where the file compiles."""
+    language = "c" if path.suffix == ".c" else "c++"
+    # Warnings about a header come with its sources; by itself, what it offers is unused.
+    quiet = ["-w"] if path.suffix == ".h" else []
+    run = subprocess.run([*options, *quiet, "-fsyntax-only", "-x", language, str(path)], cwd=folder,
+                         capture_output=True, text=True, check=False)
+    return "" if run.returncode == 0 else run.stderr or f"exit code {run.returncode}"
+
+
+def main():
+    build, patterns = Path(sys.argv[1]).resolve(), sys.argv[2:]
+    chosen = {path: job for path, job in sorted(jobs(build).items())
+              if not patterns or any(pattern in str(path) for pattern in patterns)}
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = {pool.submit(compile_alone, path, *job): path for path, job in chosen.items()}
+        for count, done in enumerate(concurrent.futures.as_completed(results), 1):
+            if done.result():
+                failed += 1
+                print(f"{results[done].relative_to(ROOT)}:\n{done.result()}", flush=True)
+            if sys.stderr.isatty():
+                print(f"\r[{count}/{len(results)}]", end="", file=sys.stderr, flush=True)
+    print(f"{len(chosen) - failed} passed, {failed} failed")
+    return 1 if failed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

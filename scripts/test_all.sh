@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Runs every suite that there is, one after another, and ends with a table of them: what is run before
+# a release. A suite that fails does not keep the others from running. Exits non-zero when one failed.
+#
+#   scripts/test_all.sh [SUITE...]   all, or only those
+#
+#   FUZZ_SECONDS   for each fuzzer, 60 unless it is set
+#
+# What a suite prints goes to the terminal and to build/test-all/SUITE.log.
+set -uo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly logs=$PWD/build/test-all
+export FUZZ_SECONDS=${FUZZ_SECONDS:-60}
+
+# suite -> its target of make
+declare -rA targets=(
+  [test]=test [documents]=test-documents [containers]=test-containers [intel-mpi]=test-intel-mpi
+  [slurm]=test-slurm [tensorflow]=test-tensorflow [horovod]=test-horovod
+  [frameworks]=test-frameworks [sanitize]=test-sanitize [fuzz]=fuzz [lint]=lint)
+readonly order=(test documents containers intel-mpi slurm tensorflow horovod frameworks sanitize fuzz lint)
+
+chosen=("$@")
+[[ ${#chosen[@]} -gt 0 ]] || chosen=("${order[@]}")
+for suite in "${chosen[@]}"; do
+  [[ -n ${targets[$suite]:-} ]] || {
+    echo "test-all: unknown suite '$suite'; there are: ${order[*]}" >&2
+    exit 2
+  }
+done
+
+# counts LOG: "PASSED FAILED", the sums of all its lines "N passed, N failed".
+counts() {
+  sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$1" |
+    awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }'
+}
+
+# A line of the table.
+row() { printf '%-12s %8s %8s %8s  %s\n' "$@"; }
+
+mkdir -p "$logs"
+rows=()
+broken=0 all_passed=0 all_failed=0
+begun=$SECONDS
+for suite in "${chosen[@]}"; do
+  echo "=== $suite"
+  log=$logs/$suite.log
+  from=$SECONDS
+  status=0
+  make "${targets[$suite]}" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
+  read -r passed failed < <(counts "$log")
+  verdict=ok
+  # A suite that printed no count did not get to its tests.
+  if [[ $status -ne 0 || $failed -ne 0 || $passed -eq 0 ]]; then
+    verdict="FAILED (exit code $status)"
+    broken=$((broken + 1))
+  fi
+  all_passed=$((all_passed + passed))
+  all_failed=$((all_failed + failed))
+  rows+=("$(row "$suite" "$passed" "$failed" "$(((SECONDS - from + 30) / 60))" "$verdict")")
+done
+
+echo
+row suite passed failed minutes ""
+printf '%s\n' "${rows[@]}"
+verdict=ok
+[[ $broken -eq 0 ]] || verdict="$broken of ${#chosen[@]} suites FAILED"
+row total "$all_passed" "$all_failed" "$(((SECONDS - begun + 30) / 60))" "$verdict"
+[[ $broken -eq 0 ]]
