@@ -5,6 +5,8 @@
 #
 # Without a label (-L, -LE) all but those that need container engines, Slurm or frameworks from PyPI, or take long,
 # which have make targets of their own. Exits non-zero when a test failed, could not run, or when there was none to run.
+#
+#   MUSTER_SLOWEST   how many of the slowest tests to list at the end; none unless it is set
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -43,6 +45,11 @@ if [[ -s $report ]]; then
 fi
 if [[ -s $failures ]]; then failed=$(wc -l <"$failures"); fi
 
+if [[ ${MUSTER_SLOWEST:-0} -gt 0 && -s $report ]]; then
+  echo "slowest, in seconds:"
+  sed -nE 's/.*<testcase name="([^"]*)".* time="([0-9.]+)".*/\2 \1/p' "$report" | sort -rn |
+    head -n "$MUSTER_SLOWEST" || true
+fi
 if [[ $((total - passed - failed)) -gt 0 ]]; then
   echo "$((total - passed - failed)) skipped (listed above)"
 fi
