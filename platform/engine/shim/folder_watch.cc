@@ -5,6 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
@@ -65,6 +66,12 @@ FolderWatch::Changes FolderWatch::take(const std::filesystem::path& folder) {
   read();
   const auto found = changes_.find(folder);
   return found == changes_.end() ? Changes() : std::exchange(found->second, {});
+}
+
+bool FolderWatch::has_changes() const {
+  return std::any_of(changes_.begin(), changes_.end(), [](const auto& entry) {
+    return entry.second.all || !entry.second.names.empty();
+  });
 }
 
 }  // namespace muster::engine

@@ -28,7 +28,9 @@ class FolderWatch {
   /// `asks_kernel`: false in tests of the other way.
   explicit FolderWatch(bool asks_kernel = true);
 
-  /// Readable when something has changed.
+  /// Readable when something has changed since the last take() of any folder. Before a wait for it,
+  /// ask has_changes(): take() of one folder also reads the changes of the others, and after that the
+  /// descriptor is silent about them.
   int descriptor() const { return inotify_ ? inotify_.get() : timer_.get(); }
 
   /// False: it is not there (yet). At first, all in it has changed.
@@ -36,6 +38,9 @@ class FolderWatch {
 
   /// Since the last call; nothing of a folder that was not added.
   Changes take(const std::filesystem::path& folder);
+
+  /// Whether there are changes that were read from the kernel and not taken.
+  bool has_changes() const;
 
  private:
   void read();

@@ -42,6 +42,27 @@ TEST(FolderWatch, NamesWhatHasChangedInWhichFolder) {
   EXPECT_TRUE(watch.take(other).has("b"));
 }
 
+TEST(FolderWatch, HasTheChangesOfAFolderThatWereReadWithThoseOfAnother) {
+  const base::TestFolder folder;
+  const auto one = folder / "one";
+  const auto other = folder / "other";
+  ASSERT_TRUE(base::make_private_folder(one) && base::make_private_folder(other));
+  FolderWatch watch;
+  ASSERT_TRUE(watch.add(one) && watch.add(other));
+  watch.take(one);
+  watch.take(other);
+  EXPECT_FALSE(watch.has_changes());
+
+  ASSERT_TRUE(base::write_new_file(one / "a", "1"));
+  watch.take(other);
+
+  pollfd silent{watch.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&silent, 1, 0), 0) << "the kernel reports a change once";
+  EXPECT_TRUE(watch.has_changes());
+  EXPECT_TRUE(watch.take(one).has("a"));
+  EXPECT_FALSE(watch.has_changes());
+}
+
 TEST(FolderWatch, OfAFolderThatIsNotThereCanBeTriedAgain) {
   const base::TestFolder folder;
   FolderWatch watch;

@@ -221,7 +221,8 @@ class Follower {
     }
     while (output_.is_read()) {
       if (look()) return 0;
-      output_.wait_for(watch_.descriptor());
+      // The task may end after look() took the task's folder and before it took that of the ranks.
+      if (!watch_.has_changes()) output_.wait_for(watch_.descriptor());
     }
     return 1;
   }
