@@ -28,7 +28,8 @@ struct Item {
 enum class Format { kZip, kTarGz };
 
 /// An archive as somebody may send it: libarchive writes whatever it is told to.
-void pack(const std::filesystem::path& file, Format format, const std::vector<Item>& items) {
+void pack_archive(const std::filesystem::path& file, Format format,
+                  const std::vector<Item>& items) {
   archive* const out = ::archive_write_new();
   if (format == Format::kZip) {
     ::archive_write_set_format_zip(out);
@@ -58,7 +59,7 @@ class ArchiveSource : public testing::Test {
   void SetUp() override { std::filesystem::create_directory(into_); }
 
   Result<void> unpack(Format format, const std::vector<Item>& items, int64_t most = 1 << 20) {
-    pack(file_, format, items);
+    pack_archive(file_, format, items);
     return unpack_archive(file_, into_, most);
   }
   std::string content(const std::string& name) const {
@@ -170,7 +171,7 @@ TEST_F(ArchiveSource, ABombEndsAtTheLimit) {
 
 TEST_F(ArchiveSource, ABombThatLiesAboutItsSizeEndsAtTheLimitToo) {
   const uint32_t size = 8 << 20;
-  pack(file_, Format::kZip, {{"zeros", std::string(size, '\0')}});
+  pack_archive(file_, Format::kZip, {{"zeros", std::string(size, '\0')}});
   std::string bytes = *base::read_file(file_);
   const std::string true_size{'\0', '\0', '\x80', '\0'};  // the least significant first
   int changed = 0;
@@ -189,7 +190,7 @@ TEST_F(ArchiveSource, ABombThatLiesAboutItsSizeEndsAtTheLimitToo) {
 }
 
 TEST_F(ArchiveSource, WhatIsNoArchiveOrHalfOfOneIsRefusedByName) {
-  pack(file_, Format::kTarGz, {{"a", std::string(100'000, 'x')}, {"b", "y"}});
+  pack_archive(file_, Format::kTarGz, {{"a", std::string(100'000, 'x')}, {"b", "y"}});
   const std::string whole = *base::read_file(file_);
   for (const std::string& bytes :
        {std::string("not an archive at all"), std::string(), whole.substr(0, whole.size() / 2)}) {
@@ -202,7 +203,7 @@ TEST_F(ArchiveSource, WhatIsNoArchiveOrHalfOfOneIsRefusedByName) {
 }
 
 TEST_F(ArchiveSource, IsFetchedIntoAFolderThatGoesWithIt) {
-  pack(folder_ / "a.zip", Format::kZip, {{"train.py", "x"}});
+  pack_archive(folder_ / "a.zip", Format::kZip, {{"train.py", "x"}});
   std::filesystem::path own;
   {
     const auto fetched = fetch({.where = "a.zip"}, folder_, 1 << 20);

@@ -143,10 +143,9 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
 
 // Between two attempts. Rank 0 may have given up for the same reason that cancels this one, and its
 // port is closed for good.
-Status pause_for(int milliseconds, const Joining& joining) {
+Status pause_for(int pause_ms, const Joining& joining) {
   pollfd cancel = {joining.cancel, POLLIN, 0};
-  if (::poll(&cancel, 1, std::min(milliseconds, milliseconds_left(joining.deadline))) <= 0)
-    return {};
+  if (::poll(&cancel, 1, std::min(pause_ms, milliseconds_left(joining.deadline))) <= 0) return {};
   return Error{ErrorCode::kPeerLost, joining.self.name() + " gave up the way to rank 0"};
 }
 

@@ -25,9 +25,9 @@ http::Response tar_of(std::vector<workspace::ArchiveEntry> entries) {
 }
 
 /// As an engine tells of a file.
-http::Response stat_of(const std::string& json) {
+http::Response stat_of(const std::string& status) {
   http::Response response;
-  response.headers["x-docker-container-path-stat"] = base::to_base64(json);
+  response.headers["x-docker-container-path-stat"] = base::to_base64(status);
   return response;
 }
 
