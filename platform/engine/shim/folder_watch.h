@@ -29,8 +29,8 @@ class FolderWatch {
   explicit FolderWatch(bool asks_kernel = true);
 
   /// Readable when something has changed since the last take() of any folder. Before a wait for it,
-  /// ask has_changes(): take() of one folder also reads the changes of the others, and after that the
-  /// descriptor is silent about them.
+  /// ask has_changes(): take() of one folder also reads the changes of the others, and after that
+  /// the descriptor is silent about them.
   int descriptor() const { return inotify_ ? inotify_.get() : timer_.get(); }
 
   /// False: it is not there (yet). At first, all in it has changed.
