@@ -14,6 +14,9 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 # Where tests and benchmarks find the programs.
 export MUSTER_BUILD := $(CURDIR)/build/release
 
+# Ninja's own choice is two more than there are cores, and a batch of sources takes up to a gigabyte.
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
         images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-intel-mpi \
