@@ -24,7 +24,9 @@ TREE = pathlib.Path(__file__).resolve().parent.parent
 WORK = TREE / "build" / "bare"
 # PATH and nothing else of the caller's environment.
 ENVIRONMENT = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-               "HOME=/root", "LANG=C.UTF-8", "CCACHE_DISABLE=1"]
+               "HOME=/root", "LANG=C.UTF-8", "CCACHE_DISABLE=1", "PIP_CERT=/etc/ssl/certs/ca-certificates.crt"]
+# Certificate authorities that this machine trusts beside Debian's, for registries behind a proxy.
+AUTHORITIES = pathlib.Path("usr/local/share/ca-certificates")
 
 # The root's own mounts; its end takes them along, and every process that is left.
 ENTER = r"""
@@ -61,6 +63,9 @@ class BareRoot:
         subprocess.run(["cp", "-a", self.template, self.path], check=True)
         for name in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{name}", self.path / "etc" / name)
+        if (pathlib.Path("/") / AUTHORITIES).is_dir():
+            shutil.copytree(pathlib.Path("/") / AUTHORITIES, self.path / AUTHORITIES, dirs_exist_ok=True)
+            subprocess.run(["chroot", self.path, "update-ca-certificates"], check=True, capture_output=True)
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", TREE, self.path / "root" / "muster"], check=True)
         return self
 

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from muster_harness import DIGITS, DOCUMENTS_MPIRUN, MUSTER, MusterTest, main
+from muster_harness import DIGITS, DOCUMENTS_MPIRUN, MUSTER, ROOT, MusterTest, main
 
 SAY_WHO = "echo rank $OMPI_COMM_WORLD_RANK by $(id -un) on $(hostname) with $NCCL_DEBUG $GREETING"
 
@@ -31,13 +31,15 @@ class OrdinaryUser(MusterTest):
         self.muster.environment |= {"USER": self.user, "LOGNAME": self.user}
 
     def copy_of_programs(self):
-        """The programs where every user may run them: the build may lie in a folder of root's."""
+        """The programs and their data where every user may read them: the clone may lie in a folder of
+        root's."""
         folder = f"/tmp/{self.user}-programs"
         os.mkdir(folder, 0o755)
         self.addCleanup(shutil.rmtree, folder)
         for program in (MUSTER, MUSTER.with_name("muster-shim"), DIGITS):
             if program.exists():
                 shutil.copy(program, folder)
+        shutil.copytree(ROOT / "examples" / "data" / "digits", os.path.join(folder, "data"))
         return os.path.join(folder, MUSTER.name)
 
     def documents_job(self, *flags):
@@ -61,7 +63,7 @@ class OrdinaryUser(MusterTest):
         digits = self.muster.binary.with_name("digits")
 
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
-                              *DOCUMENTS_MPIRUN, digits if digits.exists() else DIGITS)
+                              *DOCUMENTS_MPIRUN, digits, "--data", digits.with_name("data"))
 
         self.assertRegex(ran.stdout, r"test accuracy\D*9[6-9]")
 
