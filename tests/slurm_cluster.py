@@ -19,6 +19,7 @@ At the end all of it is gone: jobs, daemons, what they ran, files.
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -27,7 +28,7 @@ import time
 from pathlib import Path
 
 from engine_machine import children_of
-from muster_harness import await_end, descendants, describe, is_zombie, processes_naming, read_bytes
+from muster_harness import ROOT, await_end, descendants, describe, is_zombie, processes_naming, read_bytes
 from slurm_commands import SlurmCommands, names_in
 from slurm_daemons import ENDING_BOUND, Daemon, free_ports, steps_of
 from slurm_settings import gpu_settings, slurm_settings
@@ -109,6 +110,11 @@ class SlurmCluster(SlurmCommands):
         self._spawn_slurmd(node)
         self.await_nodes("idle", "mixed", "allocated", "completing", nodes=[node])
 
+    def _shared_in_tmp(self):
+        """What every node sees although it has a /tmp of its own: the cluster's folder and, where it lies
+        there, the clone with the programs. Elsewhere nodes share the file system."""
+        return [path for path in (self.folder, ROOT) if path.is_relative_to("/tmp")]
+
     def tmp_of(self, node):
         """What a node that is `apart` has as its /tmp."""
         return self.folder / "tmp" / node
@@ -117,7 +123,8 @@ class SlurmCluster(SlurmCommands):
         """Files and processes that jobs have left on nodes that are `apart`, in words."""
         left = []
         for node in self._slurmds if self.is_apart else []:
-            left += [str(path) for path in self.tmp_of(node).iterdir() if path.name != self.folder.name]
+            shared = {path.relative_to("/tmp").parts[0] for path in self._shared_in_tmp()}
+            left += [str(path) for path in self.tmp_of(node).iterdir() if path.name not in shared]
             left += [f"{node}: process {describe(pid)}" for pid in _descendants_but_slurm(self._slurmds[node].pid)]
         return left
 
@@ -192,11 +199,15 @@ class SlurmCluster(SlurmCommands):
         place = []
         if self.is_apart:
             own = self.tmp_of(node)
-            (own / self.folder.name).mkdir(exist_ok=True)
+            mounts = []
+            for path in self._shared_in_tmp():
+                there = own / path.relative_to("/tmp")
+                there.mkdir(parents=True, exist_ok=True)
+                mounts.append(shlex.join(["mount", "--rbind", str(path), str(there)]))
+            mounts.append(shlex.join(["mount", "--rbind", str(own), "/tmp"]))
             place = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
                      # The shell stays: as the first process there it has to reap what others orphan.
-                     'mount --rbind "$1" "$2/${1##*/}" && mount --rbind "$2" /tmp && shift 2 && "$@"; exit',
-                     "sh", self.folder, own]
+                     " && ".join([*mounts, '"$@"; exit']), "sh"]
         self._slurmds[node] = self._spawn(node, [*place, "slurmd", "-D", "-N", node])
         self._slurmds[node].await_line("slurmd started on")
 
