@@ -29,7 +29,8 @@ std::atomic<LogFormat>& chosen_format() {
 void log(std::string_view level, std::string_view text, const LogFields& fields) {
   const LogFormat format = chosen_format();
   std::string line = log_line(format, SystemClock().now(), level, text, fields) + "\n";
-  if (format == LogFormat::kPlain) line.insert(0, std::string(program_invocation_short_name) + ": ");
+  if (format == LogFormat::kPlain)
+    line.insert(0, std::string(program_invocation_short_name) + ": ");
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   [[maybe_unused]] const Result<void> written = write_all(STDERR_FILENO, line);
