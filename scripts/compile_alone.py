@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Fragments by design: each says so in its first lines, and is included in the middle of a source.
+# Headers that are included in the middle of a source, as their first lines state, cannot stand alone.
 FRAGMENTS = re.compile(r"^// (A fragment|Included by)", re.M)
 
 

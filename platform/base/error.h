@@ -50,7 +50,7 @@ struct Error {
   std::string to_string() const;
 };
 
-/// kInvalid about a text that somebody wrote: "'12x' is not a time".
+/// A kInvalid error about a user's text: "'12x' is not a time".
 Error invalid_text(std::string_view text, const std::string& what);
 
 /// "what: strerror(number)" with the code that the errno deserves (ENOSPC is kExhausted, ...).

@@ -38,7 +38,7 @@ std::string event(std::string_view name, const std::string& data) {
 }  // namespace
 
 struct FakeServer::State {
-  /// Pieces that are there, then either the end of the body or a wait for somebody to end it.
+  /// Returns the pieces that have arrived, then ends the body or waits until a test ends it.
   struct Tape {
     std::vector<std::string> pieces;
     bool stays_open = false;
