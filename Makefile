@@ -19,7 +19,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
-        images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-intel-mpi \
+        images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
         test-slurm test-tensorflow test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
         bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm format lint install clean
 
@@ -103,6 +103,14 @@ test-horovod: build deps-torch ## run muster.torch, horovodrun, elastic training
 	@scripts/python_env.sh wheel
 	@scripts/python_env.sh chainer
 	@scripts/run_tests.sh release -L '^horovod$$'
+
+# SUITES, LAUNCHERS, RANKS (lists with commas), RUNS and TESTS (an expression of pytest -k) select; HOROVOD=no leaves
+# Horovod itself out, which otherwise stands beside Muster where `make deps-horovod` has built it.
+test-horovod-suite: build deps-torch ## run Horovod's own tests, of the checkout HOROVOD_SOURCE, on muster.torch
+	@scripts/python_env.sh horovod-suite
+	@python3 -B tests/horovod_suite.py --source '$(HOROVOD_SOURCE)' $(if $(SUITES),--suites $(SUITES)) \
+	  $(if $(LAUNCHERS),--launchers $(LAUNCHERS)) $(if $(RANKS),--ranks $(RANKS)) $(if $(RUNS),--runs $(RUNS)) \
+	  $(if $(TESTS),--tests '$(TESTS)') $(if $(filter no,$(HOROVOD)),--no-horovod)
 
 test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow on a current PyTorch and TensorFlow
 	@scripts/python_env.sh torch

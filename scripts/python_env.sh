@@ -8,6 +8,7 @@
 #   scripts/python_env.sh wheel       build/wheel-tools, which tests build the wheels of python/ with
 #   scripts/python_env.sh horovod     build/horovod, Horovod itself over Debian's PyTorch, which bench-horovod compares
 #                                     with; compiles it: 5 minutes of one core, in 1 GB of memory
+#   scripts/python_env.sh horovod-suite  build/horovod-suite, pytest and what else Horovod's own tests import
 #   scripts/python_env.sh chainer     build/chainer, ChainerMN over mpi4py, which a test runs as an MPI job
 set -euo pipefail
 
@@ -29,6 +30,7 @@ case ${1:-} in
     finish=(scripts/torch_stand_ins.py build/torch)
     ;;
   wheel) venv=build/wheel-tools lock=python/requirements-build.lock ;;
+  horovod-suite) venv=build/horovod-suite lock=python/requirements-horovod-suite.lock ;;
   horovod)
     venv=build/horovod lock=python/requirements-horovod.lock
     # Compiled against the PyTorch that it will run on, so not in an environment of pip's own.
@@ -48,7 +50,7 @@ case ${1:-} in
     ;;
   *)
     say "unknown environment: $1"
-    say "usage: scripts/python_env.sh [chainer|horovod|tensorflow|torch|wheel]"
+    say "usage: scripts/python_env.sh [chainer|horovod|horovod-suite|tensorflow|torch|wheel]"
     exit 2
     ;;
 esac

@@ -138,11 +138,17 @@ class Alone(unittest.TestCase):
             basics.init()
             basics.barrier()
             basics.start_timeline(path, mark_cycles=True)
-            with self.assertRaises(ValueError):
-                basics.start_timeline(path)
             all_reduce("in the timeline", pack("float32", [1.0]), "float32", Sum)
+            following = os.path.join(folder, "following.json")
+            basics.start_timeline(following)
+            all_reduce("in the next timeline", pack("float32", [1.0]), "float32", Sum)
             basics.stop_timeline()
-            self.assertIn("in the timeline", json.dumps(json.loads(Path(path).read_text())))
+            names = [event["name"] for event in json.loads(Path(path).read_text())]
+            for name in ("NEGOTIATE_ALLREDUCE", "ALLREDUCE", "QUEUE", "EXECUTE", "CYCLE_START"):
+                self.assertIn(name, names)
+            text = Path(following).read_text()
+            self.assertIn("in the next timeline", json.dumps(json.loads(text)))
+            self.assertNotIn("CYCLE_START", text)
 
     def test_a_timeline_by_the_environment(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -151,6 +157,31 @@ class Alone(unittest.TestCase):
             all_reduce("in the timeline", pack("float32", [1.0]), "float32", Sum)
             basics.shutdown()
             self.assertIn("in the timeline", json.dumps(json.loads(Path(path).read_text())))
+
+    def test_a_name_stays_in_flight_until_its_rank_has_waited(self):
+        basics.init()
+        memory = Memory(pack("float32", [1.0]))
+
+        def begin():
+            return operations.submit("all_reduce", "twice", process_set=global_process_set, type="float32", op=Sum,
+                                     buffers=[(memory.address, memory.address, 1)], keep=memory)
+
+        pending = begin()
+        for again in (begin, lambda: all_reduce("twice", pack("float32", [1.0]), "float32", Sum)):
+            with self.assertRaisesRegex(ValueError, "'twice'.* in flight"):
+                again()
+        pending.wait()
+        dropped = begin()
+        basics.barrier()
+        begin().wait()
+        del dropped
+
+    def test_mpi_is_in_use_where_it_has_started_the_process(self):
+        for rank, size in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
+            with mock.patch.dict(os.environ, {rank: "0", size: "1"}):
+                self.assertEqual([basics.mpi_built(), basics.mpi_enabled(), basics.gloo_enabled()], [True, True, False])
+                with mock.patch.dict(os.environ, {"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"}):
+                    self.assertEqual([basics.mpi_enabled(), basics.gloo_enabled()], [False, True])
 
     def test_what_is_built_in(self):
         self.assertIs(basics.gloo_built(), True)

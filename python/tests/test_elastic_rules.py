@@ -415,6 +415,32 @@ class Ranks(unittest.TestCase):
 
 
 class LeftOut(unittest.TestCase):
+    def test_a_host_is_left_out_at_once_where_the_others_have_enough_slots(self):
+        book = HostBook(fewest=2)
+        book.found({"a": 2, "b": 2})
+        self.assertIn("host a gets no new workers any more", book.lost("a", 1000, 0.0))
+        self.assertFalse(book.takes_workers("a", 1e9))
+        self.assertIsNone(book.lost("b", 1000, 10.0), "the run needs the slots of b")
+        self.assertTrue(book.takes_workers("b", 10.0))
+
+    def test_a_host_that_went_and_came_back_is_a_new_one(self):
+        book = HostBook()
+        book.found({"a": 1, "b": 1})
+        book.lost("a", 1000, 0.0)
+        book.found({"b": 1})
+        book.found({"a": 1, "b": 1})
+        self.assertTrue(book.takes_workers("a", 0.0))
+
+    def test_the_slot_of_a_lost_worker_stays_empty_on_such_a_host(self):
+        book = Book(first=2)
+        book.hosts(a=1, b=1)
+        book.ready(*book.started)
+        zero, one = book.places()
+        book.over(one, 137)
+        book.back(zero)
+        self.assertEqual(len(book.started), 2)
+        self.assertEqual(book.places(), [zero])
+
     def test_only_losses_in_a_row_soon_after_the_start_count(self):
         book = HostBook()
         for now, lived in enumerate((1, 1, QUICK, 1)):

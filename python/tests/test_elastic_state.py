@@ -180,8 +180,14 @@ class Loop(Isolated):
                           "on_reset", "sync", "train", "end"])
 
     def test_an_error_of_the_program_is_raised_and_nothing_is_tried_again(self):
-        for error in (ValueError("x"), MismatchError("x")):
-            self.assertEqual(self.run_through(error), ["sync", "train", error])
+        error = ValueError("x")
+        self.assertEqual(self.run_through(error), ["sync", "train", error])
+
+    def test_ranks_that_disagree_begin_again_once(self):
+        again = ["sync", "train", "restore", "reset", "on_reset", "sync", "train"]
+        self.assertEqual(self.run_through(MismatchError("x"), "end"), [*again, "end"])
+        error = MismatchError("x")
+        self.assertEqual(self.run_through(MismatchError("x"), error), [*again, error])
 
     def test_callbacks_are_called_in_order_when_the_world_is_new(self):
         state, called = self.state(), []

@@ -57,6 +57,7 @@ class Sampler(unittest.TestCase):
         zero.record_batch(0, 2)
         self.assertEqual(zero.processed_indices, {0, 2})
         self.assertEqual(zero.state_dict()["processed_indices"], {0, 1, 2, 3})
+        self.assertEqual(zero.processed_num, 4)
         one.record_indices([9])
         self.assertEqual(one.state_dict()["processed_indices"], {9})
 
@@ -70,6 +71,22 @@ class Sampler(unittest.TestCase):
         sampler.set_epoch(0)
         self.assertEqual(list(sampler), first)
         self.assertEqual(list(sampler_of(5, 0, 1, shuffle=False)), [0, 1, 2, 3, 4])
+
+    def test_a_state_of_horovods_sampler_is_understood(self):
+        sampler = sampler_of(50, 0, 1)
+        order = list(sampler)
+        sampler.load_state_dict({"epoch": 0, "processed_num": 20})
+        self.assertEqual(sampler.processed_num, 20)
+        self.assertEqual(sorted(sampler), sorted(order[20:]))
+
+    def test_a_number_past_the_end_is_the_next_batch(self):
+        sampler = sampler_of(8, 0, 1)
+        sampler.record_batch(0, 2)
+        sampler.record_batch(1, 2)
+        sampler.load_state_dict(sampler.state_dict())
+        sampler.record_batch(2, 2)
+        self.assertEqual(sampler.processed_num, 6)
+        self.assertEqual(sampler.processed_indices - set(sampler.indices[2:]), sampler.processed_indices)
 
     def test_when_all_is_seen_nothing_is_left(self):
         sampler = sampler_of(4, 0, 2, shuffle=False)

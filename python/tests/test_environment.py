@@ -140,7 +140,8 @@ class Knobs(unittest.TestCase):
                 ({"DYNAMIC_PROCESS_SETS": "0"}, {"allows_process_sets": False}),
                 ({"DYNAMIC_PROCESS_SETS": "1"}, {}),
                 ({"LOG_LEVEL": "DEBUG", "LOG_HIDE_TIME": "true"}, {"log_level": "debug", "log_hides_time": True}),
-                ({"CYCLE_TIME": "3.5", "CACHE_CAPACITY": "0", "ELASTIC": "1", "TIMELINE_MARK_CYCLES": "1"}, {})):
+                ({"CYCLE_TIME": "3.5", "CACHE_CAPACITY": "0", "ELASTIC": "1"}, {}),
+                ({"TIMELINE_MARK_CYCLES": "1"}, {"marks_cycles": True})):
             with self.subTest(variables):
                 self.assertEqual(self.read(**variables), knobs.Knobs(**wanted))
 

@@ -79,6 +79,58 @@ class NamesTest(unittest.TestCase):
         done = run("import horovod.spark")
         self.assertIn("Muster's horovod has no spark: submit the program as a job of Muster", done.stderr)
 
+    def test_names_that_programs_import_work(self):
+        self.passes("""
+            from horovod.common.util import (check_extension, env, extension_available, gloo_built, mpi_built,
+                                             nccl_built, num_rank_is_power_2, split_list)
+            from horovod.common.elastic import ObjectState, run_fn
+            from horovod.common.process_sets import ProcessSet, global_process_set
+            from horovod.runner.common.util import codec, host_hash, secret, timeout
+            from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+            from horovod.runner.elastic.discovery import HostDiscovery, HostDiscoveryScript
+            from horovod.runner.util.threads import in_thread, on_event
+            import os, threading
+
+            check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", __name__, "mpi_lib_v2")
+            assert gloo_built() is True and not extension_available("mxnet")
+            assert split_list([1, 2, 3], 2) == [[1, 2], [3]] and num_rank_is_power_2(8) and not num_rank_is_power_2(6)
+            with env(A_VARIABLE="1", ANOTHER=None):
+                assert os.environ["A_VARIABLE"] == "1"
+            assert "A_VARIABLE" not in os.environ
+            assert codec.loads_base64(codec.dumps_base64({"a": 1})) == {"a": 1}
+            key = secret.make_secret_key()
+            assert secret.check_digest(key, b"m", secret.compute_digest(key, b"m"))
+            assert host_hash.host_hash() == host_hash.host_hash() != host_hash.host_hash("salt")
+            try:
+                timeout.Timeout(-1, "no {activity}").check_time_out_for("start")
+            except timeout.TimeoutException as error:
+                assert "no start" in str(error)
+            else:
+                raise AssertionError("the time is over")
+            places = get_host_assignments(parse_hosts("a:2,b:1"), 3)
+            assert [(each.hostname, each.rank, each.local_rank, each.cross_rank, each.local_size, each.cross_size)
+                    for each in places] == [("a", 0, 0, 0, 2, 2), ("a", 1, 1, 0, 2, 1), ("b", 2, 0, 1, 1, 2)]
+            script = HostDiscoveryScript("printf 'a:2\\nb\\n'", 4)
+            assert script.find_available_hosts_and_slots() == {"a": 2, "b": 4}
+            event, called = threading.Event(), []
+            thread = on_event(event, called.append, (1,))
+            event.set()
+            thread.join()
+            in_thread(called.append, (2,)).join()
+            assert called == [1, 2]
+        """)
+
+    def test_a_missing_name_tells_the_nearest_public_one(self):
+        for program, words in (
+                ("from horovod.runner.http.http_server import RendezvousServer", "MUSTER_RENDEZVOUS"),
+                ("from horovod.runner.gloo_run import gloo_run", "horovod.run()"),
+                ("from horovod.runner.common.util import config_parser", "horovod.run()"),
+                ("from horovod.runner import _HorovodArgs", "horovod.run()"),
+                ("from horovod.common.basics import HorovodBasics", "as functions"),
+                ("from horovod.common.util import get_extension_full_path", "library.find()")):
+            with self.subTest(program):
+                self.assertIn(words, run(program).stderr.splitlines()[-1])
+
     def test_a_module_that_fails_to_load_fails_as_itself(self):
         with tempfile.TemporaryDirectory() as folder:
             package = Path(folder) / "muster" / "torch"

@@ -342,8 +342,13 @@ int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64
 int muster_session_run(muster_session* session, const muster_operation* operation,
                        int64_t milliseconds, muster_ticket* ticket, muster_result** result);
 
+/* Writes a timeline in Chrome's trace format to `path`, where %r stands for the rank, until it is
+ * stopped or another one is started, or the session ends. Errors: MUSTER_SYSTEM. */
 int muster_session_start_timeline(muster_session* session, const char* path);
 int muster_session_stop_timeline(muster_session* session);
+
+/* Whether timelines get a mark CYCLE_START where operations begin together, from now on. */
+int muster_session_mark_cycles(muster_session* session, int marks);
 
 void* muster_session_allocate_shared(muster_session* session, uint64_t bytes);
 void muster_session_free_shared(muster_session* session, void* memory);

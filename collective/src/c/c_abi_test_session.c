@@ -95,7 +95,9 @@ static void check_timeline(muster_session* session, const char* folder, int rank
   muster_ticket ticket = 0;
   snprintf(path, sizeof(path), "%s/timeline-%d.json", folder, rank);
   CHECK_OK(muster_session_start_timeline(session, path));
-  CHECK(muster_session_start_timeline(session, path) == MUSTER_BAD_ARGUMENT);
+  CHECK(muster_session_start_timeline(session, "/nonexistent/timeline.json") == MUSTER_SYSTEM);
+  CHECK_OK(muster_session_start_timeline(session, path));
+  CHECK_OK(muster_session_mark_cycles(session, 1));
   CHECK_OK(muster_session_barrier(session, "on the timeline", &ticket));
   CHECK_OK(muster_session_wait(session, ticket));
   CHECK_OK(muster_session_stop_timeline(session));

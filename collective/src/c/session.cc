@@ -214,6 +214,13 @@ int muster_session_stop_timeline(muster_session* session) {
   return on(session, [](Session& of) { return of.stop_timeline(); });
 }
 
+int muster_session_mark_cycles(muster_session* session, int marks) {
+  return on(session, [marks](Session& of) -> Status {
+    of.mark_cycles(marks != 0);
+    return {};
+  });
+}
+
 void* muster_session_allocate_shared(muster_session* session, uint64_t bytes) {
   void* memory = nullptr;
   on(session, [&](Session& of) -> Status {

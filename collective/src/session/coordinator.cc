@@ -212,7 +212,7 @@ std::optional<Error> Coordinator::fault_of(const Name& name, int first) const {
   if (request.call.kind == CallKind::kAllReduce) return std::nullopt;
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     if (name.has[rank] != 0) continue;
-    return Error{.code = ErrorCode::kBadArgument,
+    return Error{.code = ErrorCode::kMismatch,
                  .message = std::string(to_string(request.call.kind)) + " '" + name.text +
                             "' while " + who(static_cast<int>(rank)) + " has joined",
                  .advice = "only all_reduce goes on until all ranks have joined",

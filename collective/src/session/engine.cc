@@ -94,7 +94,10 @@ void Engine::leave() {
 
 Status Engine::start_timeline(const std::string& path) {
   const std::lock_guard lock(timeline_mutex_);
-  if (timeline_) return Error{ErrorCode::kBadArgument, "there is a timeline already"};
+  traces_ = false;
+  if (const std::shared_ptr<Timeline> previous = std::exchange(timeline_, nullptr)) {
+    if (Status closed = previous->close(); !closed) return closed;
+  }
   const std::string& host = base_.world.hosts.empty()
                                 ? base_.world.options.host
                                 : base_.world.hosts[static_cast<std::size_t>(rank())];
@@ -112,6 +115,10 @@ Status Engine::stop_timeline() {
   Status closed = timeline_->close();
   timeline_.reset();
   return closed;
+}
+
+void Engine::mark_cycles(bool marks) {
+  marks_cycles_ = marks;
 }
 
 void* Engine::allocate_shared(std::uint64_t bytes) {

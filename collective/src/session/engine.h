@@ -78,6 +78,7 @@ class Engine final : public Session {
 
   Status start_timeline(const std::string& path) override;
   Status stop_timeline() override;
+  void mark_cycles(bool marks) override;
   void* allocate_shared(std::uint64_t bytes) override;
   void free_shared(void* memory) override;
 
@@ -197,6 +198,7 @@ class Engine final : public Session {
   std::mutex timeline_mutex_;
   std::shared_ptr<Timeline> timeline_;
   std::atomic<bool> traces_{false};
+  std::atomic<bool> marks_cycles_{false};
 
   std::atomic<int> last_joined_{-1};
   std::atomic<bool> stopping_{false};

@@ -207,6 +207,7 @@ void Engine::trace(const Batch& batch, Deadline agreed, Deadline begun, bool was
   }
   if (!timeline) return;
   const Deadline ended = Clock::now();
+  if (marks_cycles_) timeline->mark_cycle(begun);
   for (std::size_t i = 0; i < items_.size(); ++i) {
     const Operation* const operation = items_[i].operation;
     if (operation == nullptr || operation->handed_over == Deadline{}) continue;

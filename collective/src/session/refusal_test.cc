@@ -238,7 +238,7 @@ TEST_P(SessionRefusal, OtherOperationsFailWhileARankHasJoined) {
       const Ticket ticket = ticket_of(session.broadcast("x", &number, 4, 1));
       outcome = session.wait(ticket);
       ASSERT_FALSE(outcome);
-      EXPECT_EQ(outcome.error().code, ErrorCode::kBadArgument);
+      EXPECT_EQ(outcome.error().code, ErrorCode::kMismatch);
       EXPECT_EQ(outcome.error().message, "broadcast 'x' while rank 0 on host host-0 has joined");
       EXPECT_OK(session.wait(ticket_of(session.join())));
     }

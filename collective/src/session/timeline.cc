@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 
@@ -37,6 +38,23 @@ std::string microseconds(Deadline::duration time) {
   return text;
 }
 
+// ALLREDUCE for all_reduce, as Horovod spells it.
+std::string horovod_name(std::string_view operation) {
+  std::string name;
+  for (const char c : operation) {
+    if (c != '_') name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+// What the clock of the system shows where the clock of the events is 0.
+std::string epoch_microseconds() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  const auto since_start = Clock::now().time_since_epoch();
+  return std::to_string(
+      std::chrono::duration_cast<std::chrono::microseconds>(since_epoch - since_start).count());
+}
+
 std::string with_rank(std::string path, int rank) {
   for (std::size_t at = path.find("%r"); at != std::string::npos; at = path.find("%r", at)) {
     path.replace(at, 2, std::to_string(rank));
@@ -54,7 +72,8 @@ Result<std::unique_ptr<Timeline>> Timeline::open(const std::string& path, int ra
   std::unique_ptr<Timeline> timeline(new Timeline(std::move(file), rank));
   timeline->append(R"({"ph":"M","name":"process_name","pid":)" + std::to_string(rank) +
                    R"(,"args":{"name":)" +
-                   quoted("rank " + std::to_string(rank) + " on host " + host) + "}}");
+                   quoted("rank " + std::to_string(rank) + " on host " + host) +
+                   R"(,"start_time_since_epoch_in_micros":)" + epoch_microseconds() + "}}");
   timeline->writer_ = std::thread([&writer = *timeline] { writer.serve(); });
   return timeline;
 }
@@ -105,14 +124,24 @@ void Timeline::add(const TimelineEvent& event) {
     const std::lock_guard lock(mutex_);
     const int lane = lane_of(event.name);
     const std::string bytes = R"("bytes":)" + std::to_string(event.bytes);
-    phase("NEGOTIATE", lane, event.handed_over, event.agreed,
+    const std::string operation = horovod_name(event.operation);
+    phase("NEGOTIATE_" + operation, lane, event.handed_over, event.agreed,
           R"("last_rank":)" + std::to_string(event.last_rank));
     if (event.call != 0) {
+      phase(operation, lane, event.agreed, event.ended,
+            bytes + R"(,"failed":)" + (event.failed ? "true" : "false"));
       phase("QUEUE", lane, event.agreed, event.begun, bytes);
-      phase("EXECUTE " + std::string(event.operation), lane, event.begun, event.ended,
-            bytes + R"(,"call":)" + std::to_string(event.call) + R"(,"failed":)" +
-                (event.failed ? "true" : "false"));
+      phase("EXECUTE", lane, event.begun, event.ended, R"("call":)" + std::to_string(event.call));
     }
+  }
+  wake_.notify_one();
+}
+
+void Timeline::mark_cycle(Deadline begun) {
+  {
+    const std::lock_guard lock(mutex_);
+    append(R"({"ph":"i","name":"CYCLE_START","s":"g","pid":)" + std::to_string(rank_) +
+           R"(,"ts":)" + microseconds(begun.time_since_epoch()) + "}");
   }
   wake_.notify_one();
 }

@@ -1,7 +1,15 @@
 // The timeline of a rank's operations in Chrome's trace format (chrome://tracing, Perfetto): a lane
-// for each name, in it from when it was handed over until all had agreed (with the rank that came
-// last), until its turn came, and while it was carried out (with the number of the call: equal
-// numbers were carried out together).
+// for each name. The phases have Horovod's names where Horovod has such a phase:
+//
+//   NEGOTIATE_ALLREDUCE  from the hand-over until all ranks agreed (with the rank that came last)
+//   ALLREDUCE            from then until the end, with the two phases below in it
+//     QUEUE              until the turn of the operation came
+//     EXECUTE            while it was carried out (with the number of the call: equal numbers were
+//                        carried out together)
+//   CYCLE_START          a mark where operations begin together, if asked for
+//
+// Horovod's MEMCPY_IN_FUSION_BUFFER and MEMCPY_OUT_FUSION_BUFFER have no counterpart: tensors are
+// reduced where they are.
 //
 // The file begins with '[' and grows by whole events, so it can be read at any time: the format
 // allows that the ']' is missing, as it will be where the process is killed.
@@ -53,6 +61,9 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   void add(const TimelineEvent& event);
+
+  /// Operations begin together at this time.
+  void mark_cycle(Deadline begun);
 
   /// Writes what there is and closes the file. Errors: kSystem, also of all writes before.
   Status close();

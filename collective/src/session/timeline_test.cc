@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -55,7 +56,6 @@ TEST(TimelineTest, ShowsEveryOperationWithItsPhases) {
                       EXPECT_TRUE(session.wait(*ticket));
                     }
                   }
-                  EXPECT_FALSE(session.start_timeline(folder.file("other"))) << "there is one";
                 },
                 {.timeline = folder.file("rank%r.json")});
   for (const int rank : {0, 1}) {
@@ -66,22 +66,28 @@ TEST(TimelineTest, ShowsEveryOperationWithItsPhases) {
     for (const auto& event : events) {
       EXPECT_EQ(event.at("pid"), rank);
       if (event.at("ph") == "M") {
+        if (event.at("name") == "process_name") {
+          EXPECT_GT(event.at("args").at("start_time_since_epoch_in_micros").get<double>(), 0);
+        }
         lanes.insert(event.at("args").at("name").get<std::string>());
         continue;
       }
       ++phases[event.at("name").get<std::string>()];
       EXPECT_GE(event.at("dur").get<double>(), 0);
-      if (event.at("name") == "EXECUTE all_reduce") {
+      if (event.at("name") == "ALLREDUCE") {
         EXPECT_EQ(event.at("args").at("bytes"), 400);
-        EXPECT_GT(event.at("args").at("call"), 0);
         EXPECT_EQ(event.at("args").at("failed"), false);
       }
-      if (event.at("name") == "NEGOTIATE") {
+      if (event.at("name") == "EXECUTE") {
+        EXPECT_GT(event.at("args").at("call"), 0);
+      }
+      if (event.at("name") == "NEGOTIATE_ALLREDUCE") {
         EXPECT_LT(event.at("args").at("last_rank").get<int>(), 2);
       }
     }
-    EXPECT_EQ(phases, (std::map<std::string, int>{
-                          {"NEGOTIATE", 6}, {"QUEUE", 6}, {"EXECUTE all_reduce", 6}}));
+    EXPECT_EQ(phases,
+              (std::map<std::string, int>{
+                  {"NEGOTIATE_ALLREDUCE", 6}, {"ALLREDUCE", 6}, {"QUEUE", 6}, {"EXECUTE", 6}}));
     EXPECT_TRUE(lanes.contains("w1"));
     EXPECT_TRUE(
         lanes.contains("rank " + std::to_string(rank) + " on host host-" + std::to_string(rank)));
@@ -123,7 +129,38 @@ TEST(TimelineTest, BeginsAndEndsWhenAsked) {
     const std::string text = text_of(folder.file("t.json"));
     EXPECT_TRUE(nlohmann::json::accept(text));
     EXPECT_EQ(text.find("unseen"), std::string::npos);
-    EXPECT_NE(text.find("EXECUTE barrier"), std::string::npos);
+    EXPECT_NE(text.find("NEGOTIATE_BARRIER"), std::string::npos);
+    EXPECT_EQ(text.find("CYCLE_START"), std::string::npos);
+  });
+}
+
+TEST(TimelineTest, MarksWhereOperationsBeginTogetherIfAsked) {
+  const Folder folder;
+  with_sessions(1, Over::kSharedMemory, [&](Session& session) {
+    session.mark_cycles(true);
+    ASSERT_TRUE(session.start_timeline(folder.file("t.json")));
+    EXPECT_TRUE(session.wait(*session.barrier("b")));
+    EXPECT_TRUE(session.stop_timeline());
+    const auto events = nlohmann::json::parse(text_of(folder.file("t.json")));
+    EXPECT_TRUE(std::ranges::any_of(events, [](const auto& event) {
+      return event.at("ph") == "i" && event.at("name") == "CYCLE_START";
+    }));
+  });
+}
+
+TEST(TimelineTest, ANewTimelineEndsThePreviousOne) {
+  const Folder folder;
+  with_sessions(1, Over::kSharedMemory, [&](Session& session) {
+    ASSERT_TRUE(session.start_timeline(folder.file("first.json")));
+    EXPECT_TRUE(session.wait(*session.barrier("a")));
+    ASSERT_TRUE(session.start_timeline(folder.file("second.json")));
+    EXPECT_TRUE(session.wait(*session.barrier("b")));
+    EXPECT_TRUE(session.stop_timeline());
+    const std::string first = text_of(folder.file("first.json"));
+    EXPECT_TRUE(nlohmann::json::accept(first));
+    EXPECT_NE(first.find(R"("a")"), std::string::npos);
+    EXPECT_EQ(first.find(R"("b")"), std::string::npos);
+    EXPECT_NE(text_of(folder.file("second.json")).find(R"("b")"), std::string::npos);
   });
 }
 

@@ -24,6 +24,47 @@ MISSING = {
 }
 
 
+_RUN = "horovod.run() or horovodrun starts programs on ranks"
+#: Modules of Horovod's launcher that Muster has in another form, and the nearest public name. The modules below
+#: them are missing for the same reason.
+MISSING_MODULES = {
+    "runner.common.service": _RUN,
+    "runner.common.util.config_parser": _RUN,
+    "runner.common.util.network": "horovod.runner.common.util.host_hash names a host",
+    "runner.common.util.safe_shell_exec": "the module subprocess of Python runs commands",
+    "runner.common.util.settings": _RUN,
+    "runner.common.util.tiny_shell_exec": "the module subprocess of Python runs commands",
+    "runner.driver": _RUN,
+    "runner.elastic.constants": _RUN,
+    "runner.elastic.registration": _RUN,
+    "runner.elastic.rendezvous": "init() of ranks with MUSTER_RENDEZVOUS meets without a server",
+    "runner.elastic.settings": _RUN,
+    "runner.elastic.worker": "horovod.torch.elastic.run has what a worker needs",
+    "runner.gloo_run": _RUN,
+    "runner.http": "init() of ranks with MUSTER_RENDEZVOUS and MUSTER_RENDEZVOUS_KEY meets without a server",
+    "runner.js_run": _RUN,
+    "runner.mpi_run": _RUN,
+    "runner.run_task": _RUN,
+    "runner.task": _RUN,
+    "runner.task_fn": _RUN,
+    "runner.util.cache": _RUN,
+    "runner.util.lsf": "horovodrun reads the hosts of an LSF job by itself",
+    "runner.util.network": _RUN,
+    "runner.util.remote": _RUN,
+    "runner.util.streams": _RUN,
+}
+
+
+def _why_missing(rest):
+    """What to use for the module horovod.`rest`; None where Horovod has no such module."""
+    words = rest.split(".")
+    for length in range(len(words), 0, -1):
+        name = ".".join(words[:length])
+        if name in MISSING_MODULES:
+            return MISSING_MODULES[name]
+    return None
+
+
 class _Loader(importlib.abc.InspectLoader):
     """Gives the module of another name. It is that one's loader that made it."""
 
@@ -66,6 +107,10 @@ class _Spec(importlib.machinery.ModuleSpec):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
+        if fullname.startswith(_THEIRS):
+            # `from horovod.runner import gloo_run` asks for the module by the name of the package that it found.
+            self._refuse_missing(fullname[len(_THEIRS):])
+            return None
         if not fullname.startswith(_OURS):
             return None
         rest = fullname[len(_OURS):]
@@ -74,6 +119,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"Muster's horovod has no {part}: {MISSING[part]}", name=fullname)
         if part not in PARTS:
             return None
+        self._refuse_missing(rest)
         name = _THEIRS + rest
         try:
             found = importlib.util.find_spec(name)
@@ -88,6 +134,13 @@ class _Finder(importlib.abc.MetaPathFinder):
         spec.has_location = found.has_location
         spec.cached = found.cached
         return spec
+
+
+    @staticmethod
+    def _refuse_missing(rest):
+        why = _why_missing(rest)
+        if why is not None:
+            raise ModuleNotFoundError(f"Muster's horovod has no module {_OURS}{rest}: {why}", name=_OURS + rest)
 
 
 def install():

@@ -104,6 +104,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "muster_result_free": (None, [_RESULT]),
     "muster_session_start_timeline": (c_int, [_SESSION, c_char_p]),
     "muster_session_stop_timeline": (c_int, [_SESSION]),
+    "muster_session_mark_cycles": (c_int, [_SESSION, c_int]),
     "muster_session_allocate_shared": (c_void_p, [_SESSION, c_uint64]),
     "muster_session_free_shared": (None, [_SESSION, c_void_p])}
 

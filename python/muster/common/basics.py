@@ -148,17 +148,21 @@ def join() -> int:
     """
     session = operations.session_of(global_process_set)
     operations.run("join", "join", process_set=global_process_set, buffers=())
+    session.number_names_anew()
     return int(session.last_joined())
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
     """Begins a timeline of this rank's operations, which rank 0 writes to the file (Chrome's trace format, for
-    chrome://tracing and ui.perfetto.dev). `mark_cycles` is accepted: there are no cycles to mark.
+    chrome://tracing and ui.perfetto.dev). Ends the previous timeline. mark_cycles: with a mark CYCLE_START wherever
+    operations begin together.
 
-    Errors: ValueError unless HOROVOD_TIMELINE was DYNAMIC at init(), and where there is a timeline already.
+    Errors: ValueError unless HOROVOD_TIMELINE was DYNAMIC at init(); HorovodInternalError where the file cannot be
+    written.
     """
     session = _dynamic_timeline()
     if session is not None:
+        session.call("muster_session_mark_cycles", int(mark_cycles))
         session.call("muster_session_start_timeline", os.fsencode(file_path))
 
 
@@ -200,6 +204,13 @@ def _begin(made: world.World) -> None:
     world.current = made
     atexit.unregister(_shutdown_at_exit)
     atexit.register(_shutdown_at_exit)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "HorovodBasics":
+        raise ImportError("Muster has no class HorovodBasics: horovod.torch, horovod.tensorflow and this module have "
+                          "its methods as functions")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _shutdown_at_exit() -> None:

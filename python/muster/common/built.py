@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import List, Optional
 
 from .._native import library
+from . import environment
 
 _TRANSPORT = "MUSTER_COLLECTIVE_TRANSPORT"
 
 
 def mpi_built() -> bool:
-    """Whether a plug-in for Open MPI or MPICH is installed."""
-    return _plugin("openmpi") is not None or _plugin("mpich") is not None
+    """Whether a plug-in for Open MPI or MPICH is installed, or MPI has started this process."""
+    return _has_mpi_plugin() or _is_started_by_mpi()
 
 
 def mpi_enabled() -> bool:
-    """Whether MPI carries the data of this process: MUSTER_COLLECTIVE_TRANSPORT is mpi. A program that mpirun started
-    needs no MPI for it."""
-    return os.environ.get(_TRANSPORT) == "mpi" and mpi_built()
+    """Whether MPI has started this process, or carries its data (MUSTER_COLLECTIVE_TRANSPORT is mpi)."""
+    return _is_started_by_mpi() or (os.environ.get(_TRANSPORT) == "mpi" and _has_mpi_plugin())
 
 
 def gloo_built() -> bool:
@@ -34,7 +34,7 @@ def gloo_built() -> bool:
 
 
 def gloo_enabled() -> bool:
-    """Whether something else than MPI carries the data of this process."""
+    """The opposite of mpi_enabled()."""
     return not mpi_enabled()
 
 
@@ -61,6 +61,16 @@ def ccl_built() -> bool:
 def rocm_built() -> bool:
     """There is no plug-in for RCCL: False."""
     return False
+
+
+def _is_started_by_mpi() -> bool:
+    """Whether the place of this process comes from the variables of Open MPI, MPICH or Intel MPI."""
+    told = environment.launcher_pair(os.environ, [])
+    return told is not None and told[2] in ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def _has_mpi_plugin() -> bool:
+    return _plugin("openmpi") is not None or _plugin("mpich") is not None
 
 
 def _plugin(name: str) -> Optional[Path]:

@@ -18,9 +18,11 @@ class HorovodInternalError(RuntimeError):
         self.host = host
 
 
-class MismatchError(RuntimeError):
-    """The ranks disagree about one operation: another type, shape, root or kind under the same name. Raised on each
-    of them, with both versions; the world goes on."""
+class MismatchError(HorovodInternalError):
+    """The ranks disagree about one operation: another type, shape, root or kind under the same name, or a rank has
+    joined. Raised on each of them, with both versions; the world goes on.
+
+    A HorovodInternalError, because Horovod raises that one here."""
 
 
 class ConfigurationError(RuntimeError):

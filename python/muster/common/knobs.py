@@ -20,6 +20,7 @@ Number = TypeVar("Number", int, float)
 #: What each variable does.
 MEANINGS: Dict[str, str] = {
     "HOROVOD_TIMELINE": "file of the timeline, which rank 0 writes; DYNAMIC: start_timeline() begins one",
+    "HOROVOD_TIMELINE_MARK_CYCLES": "1: the timeline has a mark CYCLE_START wherever operations begin together",
     "HOROVOD_FUSION_THRESHOLD": "most bytes that are carried out together; 0: nothing is put together",
     "HOROVOD_AUTOTUNE": "1: sizes of fusion are tried on the first steps, and the best is kept",
     "HOROVOD_AUTOTUNE_LOG": "file for what was tried, which rank 0 writes (CSV)",
@@ -42,7 +43,6 @@ _GPU = "is about GPU streams of Horovod's own engine"
 #: Accepted without effect, and why.
 MEANINGLESS: Dict[str, str] = {
     "HOROVOD_CYCLE_TIME": _NO_CYCLES,
-    "HOROVOD_TIMELINE_MARK_CYCLES": _NO_CYCLES,
     "HOROVOD_CACHE_CAPACITY": "what was agreed on once is always recognised; up to 16,384 names",
     "HOROVOD_HIERARCHICAL_ALLREDUCE": _CHOSEN,
     "HOROVOD_HIERARCHICAL_ALLGATHER": _CHOSEN,
@@ -71,6 +71,7 @@ MEANINGLESS: Dict[str, str] = {
 class Knobs:
     timeline: Optional[str] = None
     timeline_is_dynamic: bool = False
+    marks_cycles: bool = False
     fusion_bytes: Optional[int] = None
     autotune: bool = False
     autotune_log: Optional[str] = None
@@ -119,6 +120,7 @@ def read(faults: List[str], environment: Optional[Mapping[str, str]] = None) -> 
     if timeout == 0:
         faults.append("HOROVOD_GLOO_TIMEOUT_SECONDS is 0: nobody could come in time")
     return Knobs(timeline=None if is_dynamic else timeline, timeline_is_dynamic=is_dynamic,
+                 marks_cycles=reader.flag("HOROVOD_TIMELINE_MARK_CYCLES"),
                  fusion_bytes=reader.number("HOROVOD_FUSION_THRESHOLD"),
                  autotune=reader.flag("HOROVOD_AUTOTUNE"), autotune_log=reader.text("HOROVOD_AUTOTUNE_LOG"),
                  stall_warning_ms=0 if is_quiet else warning,

@@ -93,7 +93,11 @@ class Pending:
         session = self._session
         if session.closed is FORKED:
             session.refuse()
-        return not self._ticket or session.closed is not None or bool(session.is_done(session.pointer, self._ticket))
+        is_done = (not self._ticket or session.closed is not None
+                   or bool(session.is_done(session.pointer, self._ticket)))
+        if is_done:
+            session.unobserved.clear()
+        return is_done
 
     def wait(self) -> Optional[Result]:
         """Waits for the end, once. Ctrl-C interrupts the wait and not the operation, which can be waited for again.
@@ -103,6 +107,7 @@ class Pending:
         if not self._ticket:
             raise ValueError(f"the operation {self.name!r} was waited for already")
         session = self._session
+        session.unobserved.clear()
         result = c_void_p()
         reference = byref(result)
         code = abi.PENDING
@@ -198,6 +203,9 @@ class _Filled:
         ticket.value = 0
         if session.closed is not None:
             session.refuse()
+        if session.unobserved:
+            _refuse_unobserved(session, name)
+            session.unobserved.clear()
         try:
             if session.dropped:
                 session.reap()
@@ -280,6 +288,9 @@ def submit(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence
            counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Pending:
     """Hands an operation over by its name, which no other one in flight in the process set may have.
 
+    An operation counts as in flight until this rank has waited for it, or for any other: an operation may be done at
+    once or later, and whether a name is refused must not depend on that.
+
     kind: one of KINDS.
     process_set: the ranks that take part; this one has to belong to it.
     buffers: one, except for all_reduce, which takes any number, barrier and join. broadcast uses what is written to.
@@ -292,9 +303,11 @@ def submit(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence
     Errors: ValueError (no init(), an argument that cannot be right, a name in flight), HorovodInternalError.
     """
     session = process_set._session or session_of(process_set)
+    _refuse_unobserved(session, name)
     filled = _take()
     filled.fill(session, kind, name, buffers, type, op, prescale, postscale, root, counts, shape)
     pending = filled.begin(session, keep, name)
+    session.unobserved.add(name)
     _unused.append(filled)
     return pending
 
@@ -309,6 +322,11 @@ def run(kind: str, name: str, *, process_set: "ProcessSet", buffers: Sequence[Bu
     result = filled.run(session, keep, name)
     _unused.append(filled)
     return result
+
+
+def _refuse_unobserved(session: Session, name: str) -> None:
+    if name in session.unobserved:
+        raise ValueError(f"'{name}': an operation of this name is in flight; wait for it, or use another name")
 
 
 def session_of(process_set: "ProcessSet") -> Session:

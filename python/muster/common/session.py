@@ -9,7 +9,7 @@ Thread-safety: everything from any thread. Single operations on lists and dicts 
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from .._native import abi
 from .exceptions import HorovodInternalError
@@ -23,7 +23,7 @@ SHUT_DOWN = "the world was shut down"
 
 class Session:
     __slots__ = ("pointer", "ranks", "rank", "size", "native", "begin", "run", "wait_for", "is_done", "closed",
-                 "dropped", "_names")
+                 "dropped", "unobserved", "_names")
 
     def __init__(self, pointer: Any, ranks: Tuple[int, ...], rank: int, loaded: Any) -> None:
         self.pointer = pointer
@@ -42,6 +42,8 @@ class Session:
         #: Operations that nobody will wait for, with what has to live until they are done: the library still reads
         #: and writes their buffers.
         self.dropped: List[Tuple[int, object]] = []
+        #: Names that were handed over since this rank last waited for an operation.
+        self.unobserved: Set[str] = set()
         self._names: Dict[str, Iterator[int]] = {}
 
     def refuse(self) -> None:
@@ -79,6 +81,11 @@ class Session:
         if count is None:
             count = self._names.setdefault(kind, itertools.count())
         return f"{kind}.noname.{next(count)}"
+
+    def number_names_anew(self) -> None:
+        """Names of operations that are given none begin at 0 again, on all ranks at the same point: a rank that had
+        joined missed some of those that the others counted."""
+        self._names.clear()
 
     def reap(self) -> None:
         """Lets go of what was dropped and is done by now."""

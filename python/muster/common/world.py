@@ -65,6 +65,8 @@ class World:
         pointer = c_void_p()
         check(self.native, self.native.muster_session_start(group, byref(options), byref(pointer)))
         session = Session(pointer, tuple(ranks), own, self.native)
+        if self.knobs.marks_cycles:
+            session.call("muster_session_mark_cycles", 1)
         self.sessions[number] = session
         return session
 

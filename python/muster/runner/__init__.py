@@ -19,4 +19,6 @@ __all__ = ["RankError", "run"]
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module(".function", __name__), name)
+    if name == "_HorovodArgs":
+        raise ImportError("Muster's horovod has no _HorovodArgs: horovod.run() takes the same arguments")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -109,7 +109,7 @@ OPTIONS: Tuple[Option, ...] = (
 
     _tuned("timeline_filename", "--timeline-filename", TEXT, "rank 0 writes a timeline there (Chrome's trace format)",
            _TIMELINE, "timeline/filename", "HOROVOD_TIMELINE"),
-    *_switch("timeline_mark_cycles", "timeline-mark-cycles", "there are no cycles: changes nothing", _TIMELINE,
+    *_switch("timeline_mark_cycles", "timeline-mark-cycles", "marks CYCLE_START wherever operations begin together", _TIMELINE,
              "timeline/mark-cycles", "HOROVOD_TIMELINE_MARK_CYCLES"),
 
     _tuned("stall_check", "--stall-check", YES, "say which ranks are waited for (it is done)", _STALL,

@@ -25,6 +25,7 @@ from ..common.basics import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_
                              nccl_built, rocm_built)
 from ..common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, MismatchError
 from ..common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from . import util
 from .compression import Compression
 from .mpi_ops import (Adasum, Average, Max, Min, Product, Sum, allgather, allreduce, alltoall, barrier, broadcast,
                       broadcast_, cross_rank, cross_size, grouped_allgather, grouped_allreduce, grouped_reducescatter,
@@ -34,6 +35,7 @@ from .mpi_ops import (Adasum, Average, Max, Min, Product, Sum, allgather, allred
 from .objects import allgather_object, broadcast_object, broadcast_object_fn
 from .optimizer import DistributedOptimizer
 from .tape import DistributedGradientTape, PartialDistributedGradientTape
+from .util import _executing_eagerly
 from .variables import BroadcastGlobalVariablesHook, broadcast_global_variables, broadcast_variables
 
 #: Programs look whether the library was found; without it nothing of this could be imported.

@@ -18,6 +18,11 @@ class LocalAggregation:
         self._counter: Optional[tf.Variable] = None
         self._sums: List[Optional[tf.Variable]] = []
 
+    @property
+    def counter(self) -> Optional[tf.Variable]:
+        """Passes since the last step; None before the first pass."""
+        return self._counter
+
     def apply(self, gradients: Sequence[Any], apply: Apply, otherwise: Callable[[], Any]) -> Any:
         """Adds; in every last pass calls `apply` with the sums, or averages, in the others `otherwise`.
 

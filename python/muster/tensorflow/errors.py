@@ -1,7 +1,9 @@
-"""TensorFlow's errors turned back into the ones that Python raised inside of a graph.
+"""The package's exceptions as errors of TensorFlow, and back.
 
-What a callback raises reaches the caller of a tf.function, or of model.fit(), as an error of TensorFlow with the
-exception's name and sentence in its text.
+Programs written for Horovod catch errors of TensorFlow: FailedPreconditionError where ranks disagree,
+InvalidArgumentError for an argument that cannot be right. Eagerly the exceptions here are both: one of this package, or
+ValueError, and TensorFlow's. What fails inside of a graph reaches the caller as TensorFlow's error alone, with the name
+of this package's exception before its sentence.
 """
 
 from __future__ import annotations
@@ -18,8 +20,61 @@ _RAISED = re.compile(r"\b(HorovodInternalError|MismatchError): (.*)$", re.MULTIL
 _RANK = re.compile(r"rank (\d+)")
 
 
+class OperationMismatchError(MismatchError, tf.errors.FailedPreconditionError):  # type: ignore[misc]
+    """The ranks disagree about an operation."""
+
+    def __init__(self, words: str) -> None:
+        MismatchError.__init__(self, words)
+        tf.errors.FailedPreconditionError.__init__(self, None, None, words)
+
+
+class OperationValueError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]
+    """An argument of an operation that cannot be right."""
+
+    def __init__(self, words: str) -> None:
+        tf.errors.InvalidArgumentError.__init__(self, None, None, words)
+
+
+def code_of(error: BaseException) -> int:
+    """TensorFlow's code for an exception of this package, or of Python."""
+    if isinstance(error, tf.errors.OpError):
+        code: int = error.error_code
+        return code
+    for kind, code in ((MismatchError, tf.errors.FAILED_PRECONDITION), (ValueError, tf.errors.INVALID_ARGUMENT),
+                       (TypeError, tf.errors.INVALID_ARGUMENT), (NotImplementedError, tf.errors.UNIMPLEMENTED),
+                       (KeyboardInterrupt, tf.errors.CANCELLED)):
+        if isinstance(error, kind):
+            return code
+    return int(tf.errors.UNKNOWN)
+
+
+def text_of(error: BaseException) -> str:
+    """What as_own() reads."""
+    return f"{_name_of(error)}: {error}"
+
+
+def _name_of(error: BaseException) -> str:
+    for kind in (MismatchError, HorovodInternalError):
+        if isinstance(error, kind):
+            return kind.__name__
+    return type(error).__name__
+
+
+def as_tensorflow(error: Exception) -> Exception:
+    """The exception to raise in eager mode: TensorFlow's kind where there is one."""
+    if isinstance(error, tf.errors.OpError):
+        return error
+    if isinstance(error, MismatchError):
+        return OperationMismatchError(str(error))
+    if isinstance(error, ValueError):
+        return OperationValueError(str(error))
+    return error
+
+
 def as_own(error: BaseException) -> Optional[Exception]:
     """The exception of this package that lies behind an error of TensorFlow; None where it is another's."""
+    if isinstance(error, MismatchError):
+        return error
     if not isinstance(error, tf.errors.OpError):
         return None
     found = _RAISED.search(str(error))
@@ -38,6 +93,6 @@ def raised_as_own() -> Iterator[None]:
         yield
     except tf.errors.OpError as error:
         own = as_own(error)
-        if own is None:
+        if own is None or own is error:
             raise
         raise own from error

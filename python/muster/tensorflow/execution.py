@@ -2,21 +2,23 @@
 
 Eager mode hands over and waits on the thread that calls, so errors and Ctrl-C are ordinary exceptions.
 
-A graph (tf.function, Keras) calls Python back in three steps, of which none blocks a thread of TensorFlow:
+A graph (tf.function, Keras, a session of TensorFlow 1) runs each operation as three nodes, of which none holds a thread
+of TensorFlow while other ranks are waited for:
 
     begin    tf.numpy_function  hands the operation over and returns a token
-    dequeue  of a tf.queue      TensorFlow's own asynchronous kernel: parked until the token comes
-    finish   tf.numpy_function  takes the results of that token, or raises what went wrong
+    park     parking            an asynchronous kernel, done when the operation with that token is
+    finish   tf.numpy_function  takes the results of that token
 
-A thread of this module waits for the operation and puts the token into the queue. Were waiting done inside of a
-callback, it would hold a thread of TensorFlow's pool: on a machine with few cores, two ranks that reach independent
-operations in different order would wait for each other for ever. As it is, `begin` is stateful, so TensorFlow runs
-all of them in the order of the program and none waits for another's end; `finish` has no state and runs as soon as
-its own operation is done. Operations whose order is fixed by their data have the same order on all ranks; all others
-may differ. The gradients of a step travel as one operation anyway, whichever is computed first.
+A thread of this package waits for the operation. Were waiting done inside of a callback, it would hold a thread of
+TensorFlow's pool: on a machine with few cores, two ranks that reach independent operations in different order would
+wait for each other for ever. As it is, `begin` is stateful, so that a tf.function runs all of them in the order of the
+program and none waits for another's end; `park` and `finish` have no state and run as soon as their own operation is
+done. Operations whose order is fixed by their data have the same order on all ranks; all others may differ. The
+gradients of a step travel as one operation anyway, whichever is computed first.
 
-Graphs of TensorFlow 1 (tf.compat.v1.Session) have no queue that Python could fill: there `finish` waits on a thread
-of the session. Ranks that reach independent operations in different orders need as many inter-op threads there.
+Where TensorFlow has no asynchronous kernels for Python, a tf.function takes the token from a tf.queue, whose dequeue is
+one of TensorFlow's own asynchronous kernels. A session of TensorFlow 1 has no queue that Python could fill: there
+`finish` waits on a thread of the session, and a warning names the consequence.
 
 XLA cannot compile calls of Python; that is said when a function with jit_compile=True is traced.
 """
@@ -30,7 +32,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import numpy as np
 import tensorflow as tf
 
-from . import flights, tensors
+from . import errors, flights, parking, tensors
 from .plans import Plan
 
 Kernel = Callable[[Sequence[np.ndarray], tensors.MakeOutput], Plan]
@@ -46,12 +48,15 @@ def run(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[tf.DType],
     """The values of `kernel` for the arrays of `inputs`.
 
     shapes: what is known of the shapes of the values before they are there. Errors, in eager mode: those of the
-    kernel and of operations.run(). In a graph TensorFlow raises an error of its own with the same sentence, which
-    errors.as_own() turns back.
+    kernel and of operations.run(), as errors.as_tensorflow() makes them. In a graph TensorFlow raises an error of its
+    own with the same sentence, which errors.as_own() turns back.
     """
     if tf.executing_eagerly():
-        plan = kernel([tensors.view(each) for each in inputs], tensors.output_in_eager_mode)
-        return plan.run()
+        try:
+            plan = kernel([tensors.view(each) for each in inputs], tensors.output_in_eager_mode)
+            return plan.run()
+        except Exception as error:
+            raise errors.as_tensorflow(error) from None
     refuse_xla(name)
     values = _run_in_graph(kernel, inputs, output_types)
     for value, shape in zip(values, shapes):
@@ -76,10 +81,13 @@ def unique_name(name: str) -> str:
 
 
 def _run_in_graph(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[tf.DType]) -> List[Any]:
-    site = flights.Site(_queue())
+    site = flights.Site(None if parking.is_available() else _queue())
 
     def begin(*values: Any) -> np.int64:
-        plan = kernel(tensors.views_in_graph(values), tensors.output_in_graph)
+        try:
+            plan = kernel(tensors.views_in_graph(values), tensors.output_in_graph)
+        except Exception as error:  # noqa: B902  (fails the flight)
+            return np.int64(site.fail(error))
         return np.int64(site.begin(plan))
 
     def finish(token: np.int64) -> List[Any]:
@@ -88,15 +96,21 @@ def _run_in_graph(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[
     with tf.device("CPU:0"):
         token = tf.numpy_function(begin, list(inputs), tf.int64)
         token.set_shape(())
-        if site.queue is not None:
+        if parking.is_available():
+            token = parking.park(token)
+            # A function has ended, and the next iteration of a loop may begin, only when its operations have.
+            getattr(token.graph, "control_outputs", []).append(token.op)
+        elif site.queue is not None:
             with tf.control_dependencies([token]):
                 token = site.queue.dequeue()
+        else:
+            parking.warn_of_held_threads()
         values = tf.numpy_function(finish, [token], list(output_types), stateful=False)
     return list(values)
 
 
 def _queue() -> Optional[Any]:
-    """A queue that both this graph and Python can use; None where graphs are all there is."""
+    """A queue that both this graph and Python can use; None in a graph of TensorFlow 1."""
     with tf.init_scope():
         if not tf.executing_eagerly():
             return None

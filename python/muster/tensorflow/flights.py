@@ -1,7 +1,8 @@
 """Operations that a graph has begun and not finished yet, and the threads that wait for them.
 
 Each place in a graph has a Site. Threads are made as they are needed, one for each operation that is in flight at the
-same time, and kept: an operation may take as long as the slowest rank does, and none may hold another up.
+same time, and kept: an operation may take as long as the slowest rank does, and none may hold another up. No thread of
+TensorFlow's pools waits (parking).
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import itertools
 import queue
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
-from . import interrupts
+from . import interrupts, parking
 from .plans import Plan
 
 #: Of one place in a graph at the same time: as many as threads run that graph at once.
@@ -26,37 +27,62 @@ _tokens = itertools.count(1)
 class Flight:
     """One operation, from begin to finish."""
 
-    __slots__ = ("plan", "done", "values", "error")
+    __slots__ = ("site", "done", "values", "error", "report", "__weakref__")
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, site: "Site") -> None:
+        self.site = site
         self.done = threading.Event()
         self.values: List[Any] = []
         self.error: Optional[BaseException] = None
+        #: For the operation that is parked until the end, once the graph has come to it.
+        self.report: Optional[parking.Report] = None
 
 
 class Site:
     """One place in a graph. Thread-safe: the same graph may run on several threads."""
 
     def __init__(self, ready: Optional[Any]) -> None:
-        """ready: the queue of tokens; None where finish() is to wait itself."""
+        """ready: a queue for the tokens of flights that have landed; None where operations are parked, or where
+        finish() has to wait itself."""
         self.queue = ready
         self._lock = threading.Lock()
         self._flights: Dict[int, Flight] = {}
         _sites.add(self)
 
     def begin(self, plan: Plan) -> int:
+        """Begins the operation of `plan`. A failure is one of the flight: it comes out where the graph waits."""
         interrupts.watch(interrupt_all)
-        plan.begin()
-        token = next(_tokens)
-        flight = Flight(plan)
+        try:
+            plan.begin()
+        except Exception as error:  # noqa: B902  (fails the flight)
+            return self.fail(error)
+        token, flight = self._add()
+        _waiters.run(lambda: self._wait(token, flight, plan))
+        return token
+
+    def fail(self, error: Exception) -> int:
+        """A flight that has failed before it began."""
+        token, flight = self._add()
+        self._land(token, flight, [], error)
+        return token
+
+    def _add(self) -> Tuple[int, Flight]:
+        token, flight = next(_tokens), Flight(self)
         with self._lock:
             # Those whose values nobody asked for are never finished; TensorFlow leaves such a step out.
             for old in [each for each, other in self._flights.items() if other.done.is_set()][:-MOST_IN_FLIGHT]:
                 del self._flights[old]
             self._flights[token] = flight
-        _waiters.run(lambda: self._wait(token, flight))
-        return token
+        _flights[token] = flight
+        return token, flight
+
+    def park(self, token: int, flight: Flight, report: parking.Report) -> None:
+        """Calls `report` when the flight lands; at once where it has landed."""
+        with self._lock:
+            if not flight.done.is_set():
+                flight.report = report
+                return
+        self._report(token, flight, report)
 
     def finish(self, token: int) -> List[Any]:
         with self._lock:
@@ -75,10 +101,10 @@ class Site:
         for token, flight in waiting:
             self._land(token, flight, [], KeyboardInterrupt("interrupted while waiting for other ranks"))
 
-    def _wait(self, token: int, flight: Flight) -> None:
+    def _wait(self, token: int, flight: Flight, plan: Plan) -> None:
         try:
-            values, error = flight.plan.wait(), None
-        except BaseException as caught:  # noqa: B902  (raised by finish)
+            values, error = plan.wait(), None
+        except BaseException as caught:  # noqa: B902  (fails the flight)
             values, error = [], caught
         self._land(token, flight, values, error)
 
@@ -88,11 +114,34 @@ class Site:
                 return
             flight.values, flight.error = values, error
             flight.done.set()
-        if self.queue is not None:
+            report, flight.report = flight.report, None
+        if report is not None:
+            self._report(token, flight, report)
+        elif self.queue is not None:
             tf.raw_ops.QueueEnqueueV2(handle=self.queue.queue_ref, components=[tf.constant(token, tf.int64)])
+
+    def _report(self, token: int, flight: Flight, report: parking.Report) -> None:
+        if flight.error is not None:
+            # The graph fails here, and does not come to finish().
+            with self._lock:
+                self._flights.pop(token, None)
+        report(flight.error)
 
 
 _sites: "weakref.WeakSet[Site]" = weakref.WeakSet()
+#: By token.
+_flights: "weakref.WeakValueDictionary[int, Flight]" = weakref.WeakValueDictionary()
+
+
+def _park(token: int, report: parking.Report) -> None:
+    flight = _flights.get(token)
+    if flight is None:
+        report(RuntimeError(f"no operation is in flight with the token {token}"))
+    else:
+        flight.site.park(token, flight, report)
+
+
+parking.use(_park)
 
 
 def interrupt_all() -> None:

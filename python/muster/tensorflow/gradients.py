@@ -54,6 +54,10 @@ class GradientReducer:
         """The gradient of this variable stays this rank's own."""
         self._local.add(tensor_of(variable).ref())
 
+    def is_local(self, variable: Any) -> bool:
+        """Whether register_local() was called for this variable."""
+        return tensor_of(variable).ref() in self._local
+
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
         """The gradients, reduced, in the order of `variables`. None stays None.
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any, List, Optional, Sequence
 
-import numpy as np
 import tensorflow as tf
 
-from ..common import basics
 from ..common.basics import (cross_rank, cross_size, init as _init, is_homogeneous, is_initialized, local_rank,
                              local_size, mpi_threads_supported, rank, shutdown, size, start_timeline, stop_timeline)
 from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import Adasum, Average, Max, Min, Product, Sum
 from . import interrupts, plans
-from .execution import refuse_xla, run
+from .execution import run
 from .gathering import allgather, alltoall, broadcast, broadcast_group, grouped_allgather
 from .naming import name_of
 from .questions import local_rank_op, local_size_op, process_set_included_op, rank_op, size_op
@@ -39,12 +37,8 @@ def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = N
 def join() -> tf.Tensor:
     """This rank has no more data: it takes part in all reductions with zeros until everybody has joined. The last
     rank that did."""
-    if tf.executing_eagerly():
-        return tf.constant(basics.join(), tf.int32)
-    refuse_xla("join")
-    last = tf.numpy_function(lambda: np.int32(basics.join()), [], tf.int32)
-    last.set_shape(())
-    return last
+    (last,) = run(plans.join, [], [tf.int32], [()], "join")
+    return tf.convert_to_tensor(last)
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:

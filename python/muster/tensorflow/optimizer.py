@@ -19,6 +19,7 @@ from ..common.reduce_ops import Average
 from .aggregation import LocalAggregation
 from .compression import Compression
 from .gradients import GradientReducer, Groups, register_layers
+from .variables import tensor_of
 
 _numbers = itertools.count()
 
@@ -95,7 +96,37 @@ class _Reducing:
         """The gradient of this variable stays this rank's own."""
         self._muster_reducer.register_local(variable)
 
+    @property
+    def _agg_helper(self) -> Optional[LocalAggregation]:
+        """What adds up the gradients of several passes; `counter` counts the passes."""
+        return self._muster_aggregation
+
+    def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Any:
+        """Pairs of gradient and variable, reduced over the ranks: the next apply_gradients() for these variables does
+        not reduce. Where several passes are added up, the gradients of this rank alone, which apply_gradients() adds.
+
+        loss: a tensor that `tape` has recorded, or a function that computes it.
+        """
+        pairs = self._muster_compute(loss, var_list, grad_loss, tape)
+        if self._muster_aggregation is not None:
+            return pairs
+        variables = [variable for _, variable in pairs]
+        reduced = self._muster_reducer.reduce([gradient for gradient, _ in pairs], variables)
+        self.__dict__["_muster_reduced"] = _keys(variables)
+        return list(zip(reduced, variables))
+
+    def _muster_compute(self, loss: Any, var_list: Any, grad_loss: Any, tape: Any) -> List[Any]:
+        tape = tf.GradientTape() if tape is None else tape
+        if callable(loss):
+            with tape:
+                loss = loss()
+        variables = list(var_list)
+        own = tape.gradient(loss, [tensor_of(each) for each in variables], grad_loss)
+        return list(zip(own, variables))
+
     def _muster_apply(self, gradients: List[Any], variables: List[Any], apply: Any) -> Any:
+        if self.__dict__.pop("_muster_reduced", None) == _keys(variables):
+            return apply(gradients)
         if self._muster_aggregation is None:
             return apply(self._muster_reducer.reduce(gradients, variables))
         with tf.init_scope():
@@ -116,6 +147,14 @@ class _ReducingKeras3(_Reducing):
 
 
 class _ReducingKeras2(_Reducing):
+    def _muster_compute(self, loss: Any, var_list: Any, grad_loss: Any, tape: Any) -> List[Any]:
+        base: Any = super()
+        if hasattr(base, "compute_gradients"):
+            return list(base.compute_gradients(loss, var_list, tape=tape))
+        # Keras' legacy optimizers, and those before Keras 2.11.
+        return list(super(_Reducing, self)._compute_gradients(  # type: ignore[misc]
+            loss, var_list, grad_loss=grad_loss, tape=tf.GradientTape() if tape is None else tape))
+
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
@@ -123,6 +162,10 @@ class _ReducingKeras2(_Reducing):
             [gradient for gradient, _ in pairs], variables,
             lambda reduced: super(_ReducingKeras2, self).apply_gradients(  # type: ignore[misc]
                 zip(reduced, variables), *args, **kwargs))
+
+
+def _keys(variables: List[Any]) -> List[Any]:
+    return [tensor_of(each).ref() for each in variables]
 
 
 def _build(optimizer: Any, variables: List[Any]) -> None:

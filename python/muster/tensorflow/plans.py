@@ -13,7 +13,7 @@ import numpy as np
 
 from ..common import operations
 from ..common.operations import Pending, Result
-from ..common.process_sets import ProcessSet
+from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import ReduceOp
 from . import tensors
 from .tensors import MakeOutput
@@ -153,6 +153,13 @@ def barrier(_: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set
     """Every rank has come here."""
     return Plan([dict(kind="barrier", name=name, process_set=process_set, buffers=())],
                 lambda _: [np.int32(0)])
+
+
+def join(_: Sequence[np.ndarray], make: MakeOutput) -> Plan:
+    """Every rank has joined: the one that did last."""
+    session = operations.session_of(global_process_set)
+    return Plan([dict(kind="join", name="join", process_set=global_process_set, buffers=())],
+                lambda _: [np.int32(session.last_joined())])
 
 
 def _numbered(name: str, index: int, listed: Sequence[Any]) -> str:

@@ -33,11 +33,12 @@ def allreduce(tensor: Tensor, average: Optional[bool] = None, device_dense: str 
     the ranks find each other (naming.py). device_dense, device_sparse, ignore_name_scope: as programs give them; the
     work is done on the host.
 
-    Errors: ValueError for a type that cannot be reduced; NotImplementedError for tf.IndexedSlices with another op
-    than Sum and Average; MismatchError where ranks differ in type, shape, op or factors; HorovodInternalError where
-    a rank is lost (in a graph, see execution.py).
+    Errors: ValueError for a type that cannot be reduced; NotImplementedError for tf.IndexedSlices with factors, or
+    with another op than Sum and Average; MismatchError where ranks differ in type, shape, op or factors;
+    HorovodInternalError where a rank is lost (in a graph, see execution.py).
     """
     del device_dense, device_sparse, ignore_name_scope
+    _refuse_scaled_slices([tensor], prescale_factor, postscale_factor)
     return _reduce([tensor], choose(op, average), compression, prescale_factor, postscale_factor, name, process_set,
                    None)[0]
 
@@ -49,6 +50,7 @@ def grouped_allreduce(tensors: Sequence[Tensor], average: Optional[bool] = None,
                       name: Optional[str] = None) -> List[Tensor]:
     """allreduce of several tensors, which travel together. Errors: as allreduce()."""
     del device_dense, device_sparse, ignore_name_scope
+    _refuse_scaled_slices(tensors, prescale_factor, postscale_factor)
     return _reduce(tensors, choose(op, average), compression, prescale_factor, postscale_factor, name, process_set,
                    None)
 
@@ -95,6 +97,10 @@ def _reduce(listed: Sequence[Tensor], op: ReduceOp, compression: Any, prescale: 
                          for each in listed]
     dense = [index for index, each in enumerate(values) if not isinstance(each, tf.IndexedSlices)]
     sparse = [index for index, each in enumerate(values) if isinstance(each, tf.IndexedSlices)]
+    if sparse and op not in (Average, Sum):
+        # Before the dense ones, which other ranks would wait for.
+        raise NotImplementedError(f"tf.IndexedSlices can be added and averaged over the ranks; for {op.name.lower()} "
+                                  "turn them into tensors first (tf.convert_to_tensor, sparse_as_dense=True)")
     if dense:
         place_of = {index: place for place, index in enumerate(dense)}
         dense_groups = groups and [[place_of[i] for i in group if i in place_of] for group in groups]
@@ -108,6 +114,12 @@ def _reduce(listed: Sequence[Tensor], op: ReduceOp, compression: Any, prescale: 
                                                         process_set)):
             values[index] = slices
     return values
+
+
+def _refuse_scaled_slices(listed: Sequence[Tensor], prescale: float, postscale: float) -> None:
+    if (prescale, postscale) != (1.0, 1.0) and any(isinstance(each, tf.IndexedSlices) for each in listed):
+        raise NotImplementedError("prescale_factor and postscale_factor cannot be used with tf.IndexedSlices: multiply "
+                                  "their values, or turn them into tensors first (tf.convert_to_tensor)")
 
 
 def _reduce_dense(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, postscale: float, name: Optional[str],
@@ -132,9 +144,6 @@ def _reduce_dense(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, po
 
 def _reduce_sparse(listed: Sequence[tf.IndexedSlices], op: ReduceOp, prescale: float, postscale: float,
                    name: Optional[str], process_set: ProcessSet) -> List[tf.IndexedSlices]:
-    if op not in (Average, Sum):
-        raise NotImplementedError(f"tf.IndexedSlices can be added and averaged over the ranks; for {op.name.lower()} "
-                                  "turn them into tensors first (tf.convert_to_tensor, sparse_as_dense=True)")
     gathered = gather_group([*[each.values for each in listed], *[each.indices for each in listed]],
                             None if name is None else f"{name}.slices", process_set)
     reduced = []

@@ -35,10 +35,15 @@ def moments(inputs: tf.Tensor, axes: Any, mask: Optional[tf.Tensor], keep_dims: 
     return tf.squeeze(mean, axes), tf.squeeze(variance, axes)
 
 
-@functools.lru_cache(maxsize=None)
 def layer_for(keras: Any) -> Any:
     """SyncBatchNormalization for a module keras, of Keras 2 or 3."""
-    base: Any = keras.layers.BatchNormalization
+    # tf.keras is another object before its first use and after it; its classes are the same.
+    return _layer_over(keras.layers.BatchNormalization)
+
+
+@functools.lru_cache(maxsize=None)
+def _layer_over(base: Any) -> Any:
+    """SyncBatchNormalization as a subclass of a BatchNormalization."""
 
     class SyncBatchNormalization(base):  # type: ignore[misc]
         """BatchNormalization of Keras whose statistics, while training, are those of all ranks' batches together.
@@ -68,3 +73,10 @@ def layer_for(keras: Any) -> Any:
             return moments(inputs, reduction_axes, mask, keep_dims, self._muster_process_set)
 
     return SyncBatchNormalization
+
+
+def __getattr__(name: str) -> Any:
+    """SyncBatchNormalization for tf.keras, under the name by which programs import it from Horovod."""
+    if name == "SyncBatchNormalization":
+        return layer_for(tf.keras)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

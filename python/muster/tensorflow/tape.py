@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, List, Tuple
 
 import tensorflow as tf
 
@@ -10,6 +10,8 @@ from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import Average
 from .compression import Compression
 from .gradients import GradientReducer, Groups, register_layers
+
+Pairs = List[Tuple[Any, Any]]
 
 
 class _Distributed:
@@ -23,6 +25,15 @@ class _Distributed:
         own = super().gradient(target, sources, output_gradients, unconnected_gradients)  # type: ignore[misc]
         reduced = self._muster_reducer.reduce(tf.nest.flatten(own), tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(sources, reduced)
+
+    def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,
+                                       use_generic_names: bool = False) -> Tuple[Pairs, Pairs]:
+        """Two lists of pairs of variable and gradient, as gradient() computes them: for the variables whose gradients
+        stay each rank's own, and for the others. `use_generic_names` is accepted: one name serves all gradients."""
+        del use_generic_names
+        pairs = list(zip(sources, self.gradient(target, sources, output_gradients)))
+        local = [pair for pair in pairs if self._muster_reducer.is_local(pair[0])]
+        return local, [pair for pair in pairs if not self._muster_reducer.is_local(pair[0])]
 
     def register_local_source(self, source: Any) -> None:
         """The gradient of this variable stays this rank's own."""

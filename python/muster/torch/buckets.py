@@ -26,7 +26,8 @@ _ALIGNMENT_BYTES = 64
 class Slot:
     """One parameter, and where its gradient goes."""
 
-    __slots__ = ("parameter", "name", "place", "passes", "sparse_dimensions", "view", "bucket", "sparse_wait")
+    __slots__ = ("parameter", "name", "place", "passes", "sparse_dimensions", "dense_dimensions", "view", "bucket",
+                 "sparse_wait", "forgotten_wait")
 
     def __init__(self, parameter: torch.Tensor, name: str, place: int) -> None:
         self.parameter = parameter
@@ -37,9 +38,23 @@ class Slot:
         self.passes = 1
         #: Of a sparse gradient; 0: it is dense.
         self.sparse_dimensions = 0
+        #: The sparse dimensions of a sparse gradient that is reduced as a dense one; 0: it is dense.
+        self.dense_dimensions = 0
         self.view: Optional[torch.Tensor] = None
         self.bucket: Optional[Any] = None
         self.sparse_wait: Optional[Any] = None
+        #: A reduction whose result is of no use, and which is still to be waited for.
+        self.forgotten_wait: Optional[Any] = None
+
+    def forget(self) -> None:
+        """Nobody wants the result of the sparse reduction that goes on."""
+        if self.sparse_wait is not None:
+            self.forgotten_wait, self.sparse_wait = self.sparse_wait, None
+
+    def finish_forgotten(self) -> None:
+        wait, self.forgotten_wait = self.forgotten_wait, None
+        if wait is not None:
+            wait()
 
 
 class Reduction:
@@ -69,6 +84,7 @@ class Bucket:
         #: How many gradients are not ready yet.
         self.missing = len(self.slots)
         self._pending: Optional[Pending] = None
+        self._forgotten: Optional[Pending] = None
         self._version = 0
         first = slots[0].parameter
         offsets, count = _layout([slot.parameter for slot in slots])
@@ -94,7 +110,12 @@ class Bucket:
         return self._pending is not None
 
     def launch(self) -> None:
-        """Collects the gradients and begins to reduce them. A gradient that is None counts as zeros."""
+        """Collects the gradients and begins to reduce them. A gradient that is None counts as zeros.
+
+        Waits where the previous reduction was forgotten: it has the name and the memory of the new one."""
+        forgotten, self._forgotten = self._forgotten, None
+        if forgotten is not None:
+            forgotten.wait()
         _collect(self.slots)
         if self._wire is not self._flat:
             with torch.no_grad():
@@ -119,15 +140,29 @@ class Bucket:
         if self._wire is not self._flat:
             with torch.no_grad():
                 self._flat.copy_(self._wire)
+        for slot in self.slots:
+            if slot.dense_dimensions:
+                slot.parameter.grad = slot.view.to_sparse(slot.dense_dimensions)  # type: ignore[misc, union-attr]
         self.missing = len(self.slots)
+
+    def forget(self) -> None:
+        """As if no gradient had come. What is being reduced goes on in the arena, which gradients leave for that."""
+        self.missing = len(self.slots)
+        if self._pending is not None:
+            self._forgotten, self._pending = self._pending, None
+            self._move_gradients_out()
 
     def abandon(self) -> None:
         """Nobody will wait. Gradients move out of the arena, which may be about to go."""
-        self._pending = None
+        self._pending = self._forgotten = None
+        self._move_gradients_out()
+        for slot in self.slots:
+            slot.bucket = slot.view = None
+
+    def _move_gradients_out(self) -> None:
         for slot in self.slots:
             if slot.parameter.grad is slot.view and slot.view is not None:
                 slot.parameter.grad = slot.view.clone(memory_format=torch.preserve_format)
-            slot.bucket = slot.view = None
 
 
 class CompressedBucket:
@@ -139,6 +174,7 @@ class CompressedBucket:
         self._name = name
         self._reduction = reduction
         self._pending: List[Tuple[Slot, Pending, torch.Tensor, Any]] = []
+        self._forgotten: List[Pending] = []
         for slot in self.slots:
             slot.bucket = self
 
@@ -147,10 +183,14 @@ class CompressedBucket:
         return bool(self._pending)
 
     def launch(self) -> None:
+        while self._forgotten:
+            self._forgotten.pop().wait()
         for slot in self.slots:
             gradient = slot.parameter.grad
             if gradient is None:
                 gradient = slot.parameter.grad = torch.zeros_like(slot.parameter)
+            if gradient.is_sparse:
+                gradient = gradient.to_dense()
             smaller, context = self._reduction.compression.compress(gradient)
             host = tensors.host_copy(smaller).contiguous()
             if host.data_ptr() == gradient.data_ptr():
@@ -171,15 +211,23 @@ class CompressedBucket:
             self._pending.pop(0)
             gradient = slot.parameter.grad
             whole = self._reduction.compression.decompress(host.to(slot.parameter.device), context)
-            if gradient is None:
+            if slot.dense_dimensions:
+                slot.parameter.grad = whole.to_sparse(slot.dense_dimensions)
+            elif gradient is None:
                 slot.parameter.grad = whole
             else:
                 with torch.no_grad():
                     gradient.copy_(whole)
         self.missing = len(self.slots)
 
+    def forget(self) -> None:
+        self.missing = len(self.slots)
+        self._forgotten += [pending for _, pending, _, _ in self._pending]
+        self._pending.clear()
+
     def abandon(self) -> None:
         self._pending.clear()
+        self._forgotten.clear()
         for slot in self.slots:
             slot.bucket = None
 

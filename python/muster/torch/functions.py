@@ -36,11 +36,12 @@ def broadcast_parameters(params: Parameters, root_rank: int) -> None:
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
                               model: Optional[torch.nn.Module] = None) -> None:
     """Gives every rank the root's optimizer state and settings (learning rates and so on), also where this rank's
-    optimizer is new and has no state yet, or another one than the root's.
+    optimizer is new and has no state yet, or another one than the root's. Gradients that are None are zeros after
+    that where the optimizer is new.
 
-    model: not needed; programs hand it over.
+    model: shows which parameters have sparse gradients; SparseAdam shows it, too.
     """
-    del model
+    _fill_gradients(optimizer, model)
     tensors: List[torch.Tensor] = []
     state: Any = None
     from ..common.basics import rank
@@ -90,6 +91,20 @@ def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessS
     lengths = allgather(torch.tensor([data.numel()], dtype=torch.int64), f"{name}.length", process_set).tolist()
     parts = allgather(data, f"{name}.data", process_set).split(lengths)
     return [objects.loads(part.numpy()) for part in parts]
+
+
+def _fill_gradients(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> None:
+    if optimizer.state:
+        return
+    sparse = {id(module.weight) for module in (model.modules() if model is not None else ())
+              if isinstance(module, torch.nn.Embedding) and module.sparse}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if not parameter.requires_grad or parameter.grad is not None:
+                continue
+            zeros = torch.zeros_like(parameter, requires_grad=False)
+            is_sparse = id(parameter) in sparse or isinstance(optimizer, torch.optim.SparseAdam)
+            parameter.grad = zeros.to_sparse(1) if is_sparse else zeros
 
 
 class _Placeholder:

@@ -18,7 +18,8 @@ import hashlib
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -143,9 +144,24 @@ class GradientReducer:
             self._generation += 1
             self._order = []
             for slot in self.slots:
-                slot.sparse_dimensions = 0
-                slot.sparse_wait = None
+                slot.sparse_dimensions = slot.dense_dimensions = 0
+                slot.sparse_wait = slot.forgotten_wait = None
             self.set_passes(self.passes)
+
+    def forget(self) -> None:
+        """As if there had been no backward pass since the last step. The plan stays, as the other ranks keep it."""
+        with self._lock:
+            if self._early is not None:
+                self._early.agreement.is_forgotten = True
+            self._forget_launched()
+            self._order = []
+            self.set_passes(self.passes)
+
+    def _forget_launched(self) -> None:
+        for bucket in self._buckets:
+            bucket.forget()
+        for slot in self.slots:
+            slot.forget()
 
     def finish_pending(self) -> None:
         """Waits for what is being reduced, for somebody who throws the outcome away."""
@@ -186,8 +202,19 @@ class GradientReducer:
             if agreement.generation != self._generation:
                 return False
             self._plan_by(agreement.seen)
+            if agreement.is_forgotten:
+                self._launch_for_the_others()
+                return False
             self._launch()
         return True
+
+    def _launch_for_the_others(self) -> None:
+        """Takes part in a reduction whose result only the other ranks use. Gradients stay as they are."""
+        gradients = [slot.parameter.grad for slot in self.slots]
+        self._launch()
+        for slot, gradient in zip(self.slots, gradients):
+            slot.parameter.grad = gradient
+        self._forget_launched()
 
     def _begin_early(self) -> None:
         if self._early is None or not self._early.is_alive():
@@ -232,7 +259,7 @@ class GradientReducer:
             seen[1:1 + count] = torch.tensor(self._order + rest)
         for slot in self.slots:
             gradient = slot.parameter.grad
-            if gradient is not None and gradient.is_sparse and not self._sparse_as_dense:
+            if gradient is not None and gradient.is_sparse:
                 seen[1 + count + slot.place], seen[1 + 2 * count + slot.place] = 1, gradient.sparse_dim()
         return seen
 
@@ -245,7 +272,9 @@ class GradientReducer:
             order = seen[1:1 + count].tolist()
             sparse, dimensions = seen[1 + count:1 + 2 * count].tolist(), seen[1 + 2 * count:].tolist()
             for slot in self.slots:
-                slot.sparse_dimensions = dimensions[slot.place] // max(sparse[slot.place], 1)
+                found = dimensions[slot.place] // max(sparse[slot.place], 1)
+                slot.sparse_dimensions = 0 if self._sparse_as_dense else found
+                slot.dense_dimensions = found if self._sparse_as_dense else 0
         else:
             order = list(reversed(range(count)))
         self._order = []
@@ -275,6 +304,7 @@ class GradientReducer:
 
     def _begin_sparse(self, slot: Slot) -> None:
         """A rank that has no gradient takes part with one that has no values, a dense one with what is not zero."""
+        slot.finish_forgotten()
         parameter = slot.parameter
         gradient = parameter.grad
         if gradient is None:
@@ -285,12 +315,15 @@ class GradientReducer:
                                                   self._reduction.process_set)
 
 
-class _Agreement(NamedTuple):
+@dataclass
+class _Agreement:
     """On a plan, while the ranks are asked."""
 
     generation: int
     seen: torch.Tensor
     pending: operations.Pending
+    #: Whether the gradients that were there are of no use any more.
+    is_forgotten: bool = False
 
 
 class _Early(threading.Thread):

@@ -41,7 +41,7 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
     gradient_predivide_factor: of Average: divides by it before adding up, and by the rest after.
     groups: a number of buckets, or lists of parameters whose gradients are reduced together; the rest, and all where
       it is None, in buckets by size. num_groups is the older name of the number.
-    sparse_as_dense: makes sparse gradients dense before they are reduced.
+    sparse_as_dense: makes sparse gradients dense before they are reduced, and sparse again after.
 
     Ranks may step several optimizers in different orders once all gradients of each have been computed. Gradients that
     no backward pass computes are reduced in step(): optimizers with such are to be stepped in one order everywhere.
@@ -150,8 +150,11 @@ class _Distributed:
         super().zero_grad(*args, **kwargs)  # type: ignore[misc]
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As the optimizer's own. Gradients that are being reduced are forgotten."""
-        self._reducer.reset()
+        """As the optimizer's own. Gradients that are being reduced are forgotten.
+
+        What the ranks have agreed on stays: one rank may load a state while the others do not, which
+        broadcast_optimizer_state() does on all ranks but the root."""
+        self._reducer.forget()
         self._synchronized = False
         self._should_synchronize = True
         return super().load_state_dict(*args, **kwargs)  # type: ignore[misc]
@@ -203,8 +206,8 @@ class _DistributedOptimizer(_Distributed):
                                    "reduced: call optimizer.synchronize() before")
         elif closure is None:
             if self._synchronized:
-                warnings.warn("optimizer.step() reduces all gradients once more, although optimizer.synchronize() was "
-                              "called: call step() in optimizer.skip_synchronize()", stacklevel=2)
+                warnings.warn("optimizer.step() called without optimizer.skip_synchronize() after "
+                              "optimizer.synchronize(): all gradients are reduced once more", stacklevel=2)
             self.synchronize()
         elif self._reducer.has_begun():
             self.synchronize()

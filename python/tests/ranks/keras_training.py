@@ -122,6 +122,40 @@ class Fit(Case):
                 callbacks=[classes_for(library).BroadcastGlobalVariablesCallback(0)])
             self.assert_same_bits(model.get_weights()[0], f"late {library.__name__}")
 
+    def test_gradients_of_compute_gradients_are_reduced_once(self):
+        for name, (library, make) in optimizers().items():
+            if "SGD" not in name:
+                continue
+            for op, expected in ((hvd.Average, (hvd.size() + 1) / 2), (hvd.Sum, hvd.size() * (hvd.size() + 1) / 2)):
+                with self.subTest(name, op=op):
+                    optimizer = hvd.DistributedOptimizer(make(), op=op)
+                    variable = tf.Variable(1.0, dtype=tf.float64)
+                    ((gradient, of),) = optimizer._compute_gradients(lambda: variable * (hvd.rank() + 1.0), [variable])
+                    self.assertIs(of, variable)
+                    self.assert_near(gradient, expected)
+                    optimizer.apply_gradients([(gradient, of)])
+                    numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * expected, rtol=1e-6)
+                    # Gradients from elsewhere are reduced as before.
+                    other = tf.Variable(1.0, dtype=tf.float64)
+                    optimizer = hvd.DistributedOptimizer(make(), op=op)
+                    optimizer.apply_gradients([(tf.constant(hvd.rank() + 1.0, tf.float64), other)])
+                    numpy.testing.assert_allclose(other.numpy(), 1 - 0.1 * expected, rtol=1e-6)
+
+    def test_the_counter_of_passes(self):
+        for name, (library, make) in optimizers().items():
+            if "SGD" not in name:
+                continue
+            with self.subTest(name):
+                optimizer = hvd.DistributedOptimizer(make(), backward_passes_per_step=3)
+                variable = tf.Variable(1.0, dtype=tf.float64)
+                seen = []
+                for _ in range(4):
+                    optimizer.apply_gradients(optimizer._compute_gradients(lambda: variable * 1.0, [variable]))
+                    seen.append(int(optimizer._agg_helper.counter))
+                self.assertEqual(seen, [1, 2, 0, 1])
+                numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * 3, rtol=1e-6)
+        self.assertIsNone(hvd.DistributedOptimizer(keras.optimizers.SGD())._agg_helper)
+
     def test_what_is_no_optimizer_is_refused(self):
         with self.assertRaisesRegex(ValueError, "takes an optimizer"):
             hvd.DistributedOptimizer("sgd")

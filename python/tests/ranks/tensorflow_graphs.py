@@ -178,6 +178,141 @@ class TensorFlow1(Case):
         numpy.testing.assert_allclose(seen, [0, -3 * mean, -3 * mean, -10 * mean], rtol=1e-6)
 
 
+class FewThreads(Case):
+    """Sessions of TensorFlow 1 with fewer threads than operations that wait."""
+
+    def in_a_session(self, threads, build):
+        """What a session with so many inter-op threads fetches for build(), 3 times."""
+        config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=threads, intra_op_parallelism_threads=1,
+                                          use_per_session_threads=True)
+        with tf.Graph().as_default():
+            fetches = build()
+            with tf.compat.v1.Session(config=config) as session:
+                return [session.run(fetches) for _ in range(3)]
+
+    def test_independent_operations_become_ready_in_another_order_on_each_rank(self):
+        count = 16
+        order = numpy.random.default_rng(hvd.rank()).permutation(count)
+
+        def build():
+            reduced = {}
+            previous = []
+            for index in order:
+                # This rank's order: an operation is ready only when the one before it has been handed over.
+                with tf.control_dependencies(previous):
+                    value = tf.numpy_function(lambda given: given, [tf.constant([index], tf.float64)], tf.float64)
+                    value.set_shape((1,))
+                reduced[index] = hvd.allreduce(value, op=hvd.Sum, name=f"of a session {index}")
+                previous = [value]
+            return [reduced[index] for index in range(count)]
+
+        for threads in (1, 2):
+            with self.subTest(threads=threads):
+                for values in self.in_a_session(threads, build):
+                    numpy.testing.assert_array_equal(numpy.ravel(values), hvd.size() * numpy.arange(float(count)))
+
+    def test_every_kind_of_operation_waits_beside_the_others(self):
+        kinds = {
+            "allreduce": lambda x: hvd.allreduce(x, op=hvd.Sum, name="beside allreduce"),
+            "grouped": lambda x: hvd.grouped_allreduce([x, x], op=hvd.Sum, name="beside grouped")[1],
+            "allgather": lambda x: tf.reduce_sum(hvd.allgather(x, name="beside allgather"), keepdims=True),
+            "broadcast": lambda x: hvd.broadcast(x, 0, name="beside broadcast"),
+            "alltoall": lambda x: hvd.alltoall(tf.tile(x, [hvd.size()]), name="beside alltoall")[:1],
+            "reducescatter": lambda x: hvd.reducescatter(tf.tile(x, [hvd.size()]), op=hvd.Sum, name="beside scatter")}
+        names = sorted(kinds)
+        numpy.random.default_rng(hvd.rank() + 7).shuffle(names)
+
+        def build():
+            made = {name: kinds[name](tf.ones(1)) for name in names}
+            return [made[name] for name in sorted(names)]
+
+        size = hvd.size()
+        for values in self.in_a_session(1, build):
+            self.assertEqual(list(map(float, numpy.ravel(values))), [size, size, 1, 1, size, size])
+
+    def test_a_rank_that_has_joined_holds_no_thread(self):
+        with tf.Graph().as_default():
+            joined = hvd.join() if hvd.rank() == 0 else None
+            reduced = hvd.allreduce(tf.ones(1), op=hvd.Sum, name="with a rank that has joined")
+            if joined is None:
+                with tf.control_dependencies([reduced]):
+                    joined = hvd.join()
+            self.assertIn("MusterPark", [each.type for each in joined.graph.get_operations()])
+            config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=1, use_per_session_threads=True)
+            with tf.compat.v1.Session(config=config) as session:
+                if hvd.rank() == 0:
+                    last = session.run(joined)
+                else:
+                    last, value = session.run([joined, reduced])
+                    numpy.testing.assert_array_equal(value, [hvd.size() - 1])
+        self.assertGreaterEqual(last, 0)
+
+    def test_without_asynchronous_kernels_a_warning_names_the_consequence(self):
+        from unittest import mock
+        from muster.tensorflow import parking
+
+        parking.warn_of_held_threads.cache_clear()
+        with mock.patch.object(parking, "is_available", lambda: False):
+            with self.assertWarnsRegex(RuntimeWarning, "more inter-op threads"):
+                (values, *_) = self.in_a_session(
+                    8, lambda: [hvd.allreduce(tf.ones(1), op=hvd.Sum, name=f"held {index}") for index in range(3)])
+            graph = tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum, name="of a queue"))
+            self.assert_near(graph(tf.ones(1)), [hvd.size()])
+        numpy.testing.assert_array_equal(numpy.ravel(values), [hvd.size()] * 3)
+
+    def test_with_another_c_library_the_kernel_waits_on_its_thread(self):
+        from unittest import mock
+        from muster.tensorflow import parking
+
+        parking.warn_of_held_threads.cache_clear()
+        # TensorFlow's threads ask: a warning there reaches no assertWarns.
+        with mock.patch.object(parking, "_is_in_library", lambda address: False), \
+                mock.patch.object(parking, "warn_of_held_threads") as warned:
+            (values, *_) = self.in_a_session(
+                8, lambda: [hvd.allreduce(tf.ones(1), op=hvd.Sum, name=f"here {index}") for index in range(3)])
+        numpy.testing.assert_array_equal(numpy.ravel(values), [hvd.size()] * 3)
+        self.assertTrue(warned.called)
+
+
+class Errors(Case):
+    """Of the kinds that programs written for Horovod catch."""
+
+    def ways(self, operation):
+        """Eagerly, in a tf.function, in a session."""
+        def in_a_session():
+            with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+                session.run(operation())
+        return {"eager": operation, "graph": tf.function(operation), "session": in_a_session}
+
+    def check(self, kind, words, operation):
+        for way, run in self.ways(operation).items():
+            with self.subTest(way=way):
+                with self.assertRaisesRegex(kind, words) as caught:
+                    run()
+                self.assertIsInstance(caught.exception, kind)
+
+    def test_ranks_that_disagree(self):
+        self.check(tf.errors.FailedPreconditionError, "float32\\[",
+                   lambda: hvd.allreduce(tf.ones([2 + hvd.rank()]), name="another shape"))
+
+    def test_the_error_is_also_the_packages_own(self):
+        from muster.tensorflow.errors import as_own
+        operation = lambda: hvd.broadcast(tf.ones(2), hvd.rank(), name="another root")  # noqa: E731
+        with self.assertRaises(hvd.MismatchError):
+            operation()
+        with self.assertRaises(tf.errors.FailedPreconditionError) as caught:
+            tf.function(operation)()
+        self.assertIsInstance(as_own(caught.exception), hvd.MismatchError)
+
+    def test_splits_that_do_not_add_up(self):
+        self.check(tf.errors.InvalidArgumentError, "adds up to",
+                   lambda: hvd.alltoall(tf.ones([hvd.size()]), splits=[2] * hvd.size(), name="bad splits")[0])
+
+    def test_splits_that_do_not_add_up_are_a_value_error_eagerly(self):
+        with self.assertRaises(ValueError):
+            hvd.alltoall(tf.ones([hvd.size()]), splits=[2] * hvd.size(), name="bad splits")
+
+
 class Xla(Case):
     def test_a_function_that_xla_is_to_compile_is_refused_with_the_way_out(self):
         compiled = tf.function(lambda x: hvd.allreduce(x), jit_compile=True)

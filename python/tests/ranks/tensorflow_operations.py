@@ -111,6 +111,13 @@ class GroupedAndSparse(Case):
     def test_indexed_slices_have_no_smallest(self):
         with self.assertRaisesRegex(NotImplementedError, "sparse_as_dense"):
             hvd.allreduce(tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0])), op=hvd.Min)
+        slices = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
+        for factors in ({"prescale_factor": 0.5}, {"postscale_factor": 0.5}):
+            with self.assertRaisesRegex(NotImplementedError, "multiply their values"):
+                hvd.allreduce(slices, op=hvd.Sum, **factors)
+        # Also where dense tensors come first: those are not handed over before.
+        with self.assertRaisesRegex(NotImplementedError, "sparse_as_dense"):
+            hvd.grouped_allreduce([tf.ones(2), slices], op=hvd.Adasum)
 
 
 class Moves(Case):

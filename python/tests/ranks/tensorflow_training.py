@@ -123,6 +123,18 @@ class Tape(Case):
             self.assert_near(of_shared, (hvd.size() + 1) / 2)
             self.assert_near(of_local, (hvd.rank() + 1) / (hvd.size() if is_scaled else 1))
 
+    def test_local_and_global_gradients_are_listed_apart(self):
+        shared, local = tf.Variable(1.0), tf.Variable(1.0)
+        with tf.GradientTape() as tape:
+            loss = (shared + local) * float(hvd.rank() + 1)
+        tape = hvd.PartialDistributedGradientTape(tape)
+        tape.register_local_source(local)
+        ((of_local, local_gradient),), ((of_shared, shared_gradient),) = \
+            tape.get_local_and_global_gradients(loss, [shared, local])
+        self.assertEqual((of_local is local, of_shared is shared), (True, True))
+        self.assert_near(local_gradient, (hvd.rank() + 1) / hvd.size())
+        self.assert_near(shared_gradient, (hvd.size() + 1) / 2)
+
     def test_arguments_that_do_not_go_together(self):
         tape = tf.GradientTape()
         with self.assertRaisesRegex(ValueError, "op=Average"):

@@ -141,10 +141,20 @@ class Joining(Case):
         self.assertEqual(hvd.allreduce(torch.tensor([float(hvd.rank())]), name="j", op=hvd.Sum).item(), sum(ranks))
         self.assertAlmostEqual(hvd.allreduce(torch.tensor([float(hvd.rank())]), name="j2").item(),
                                sum(ranks) / hvd.size(), places=6)
-        with self.assertRaises(ValueError) as caught:
-            hvd.allgather(torch.ones(1), name="no gathering with join")
-        self.assertIn("has joined", str(caught.exception))
+        for call in (lambda: hvd.allgather(torch.ones(1), name="no gathering with join"),
+                     lambda: hvd.broadcast(torch.ones(1), 1, name="no broadcast with join")):
+            with self.assertRaises(hvd.HorovodInternalError) as caught:
+                call()
+            self.assertIn("has joined", str(caught.exception))
         hvd.join()
+
+    def test_operations_without_names_fit_together_after_a_join(self):
+        for first in range(hvd.size()):
+            if hvd.rank() != first:
+                hvd.allreduce(torch.ones(1))
+            hvd.join()
+        self.assertEqual(hvd.allgather(torch.tensor([hvd.rank()])).tolist(), list(range(hvd.size())))
+        self.assertEqual(hvd.allreduce(torch.ones(1), op=hvd.Sum).item(), hvd.size())
 
     def test_training_with_batches_that_run_out(self):
         model = torch.nn.Linear(2, 1)

@@ -91,6 +91,46 @@ class Broadcasts(Case):
         states = hvd.allgather_object(flattened(optimizer.state_dict()))
         self.assertEqual(states, [states[0]] * hvd.size())
 
+    def test_training_goes_on_after_the_state_was_broadcast(self):
+        model = model_of()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+                                             model.named_parameters())
+        for step in range(3):
+            optimizer.zero_grad()
+            loss_of(model, *batch(step, hvd.rank())).backward()
+            optimizer.step()
+            hvd.broadcast_optimizer_state(optimizer, step % hvd.size())
+        for parameter in model.parameters():
+            self.assert_same_bits(parameter)
+
+    def test_a_state_that_is_loaded_while_gradients_are_reduced_forgets_them(self):
+        model, alone = model_of(), model_of()
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+        inner = torch.optim.SGD(alone.parameters(), lr=0.1)
+        for step in range(3):
+            loss_of(model, *batch(100 + step, hvd.rank())).backward()
+            optimizer.load_state_dict(optimizer.state_dict())
+            optimizer.zero_grad()
+            loss_of(model, *batch(step, hvd.rank())).backward()
+            optimizer.step()
+            inner.zero_grad()
+            inputs, targets = (torch.cat(each) for each in zip(*(batch(step, rank) for rank in range(hvd.size()))))
+            loss_of(alone, inputs, targets).backward()
+            inner.step()
+        for own, right in zip(model.parameters(), alone.parameters()):
+            self.assertLessEqual((own - right).abs().max().item(), 1e-12)
+            self.assert_same_bits(own)
+
+    def test_gradients_of_a_new_optimizer_are_zeros_after_the_broadcast(self):
+        frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+        weight = torch.nn.Parameter(torch.ones(3))
+        hvd.broadcast_optimizer_state(torch.optim.SGD([frozen, weight], lr=0.1), 0)
+        self.assertIsNone(frozen.grad)
+        self.assertEqual(weight.grad.tolist(), [0.0] * 3)
+        embedding = torch.nn.Embedding(4, 2, sparse=True)
+        hvd.broadcast_optimizer_state(torch.optim.SGD(embedding.parameters(), lr=0.1), 0, model=embedding)
+        self.assertTrue(embedding.weight.grad.is_sparse)
+
 
 class BatchNorm(Case):
     SHAPES = [(4, 3), (4, 3, 5), (4, 3, 5, 2), (2, 3, 2, 3, 2)]

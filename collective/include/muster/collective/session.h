@@ -162,9 +162,12 @@ class Session {
   /// wait. It must not block.
   virtual void when_done(Ticket ticket, std::function<void(const Status&)> then) = 0;
 
-  /// Begins or ends the timeline. Errors: kSystem, kBadArgument where there is one already.
+  /// Begins or ends the timeline. A new timeline ends the previous one. Errors: kSystem.
   virtual Status start_timeline(const std::string& path) = 0;
   virtual Status stop_timeline() = 0;
+
+  /// Whether timelines get a mark where operations begin together, from now on.
+  virtual void mark_cycles(bool marks) = 0;
 
   /// The communicator's own allocate_shared() and free_shared().
   virtual void* allocate_shared(std::uint64_t bytes) = 0;

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
-from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from ..exceptions import HorovodInternalError, HostsUpdatedInterrupt, MismatchError
 from . import places
 from .notification import notification_manager
 from .state import State
@@ -17,6 +17,8 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
     `reset()` leaves the old world and joins the next one. What ends func decides what follows:
 
       HorovodInternalError   a rank was lost: the state is restored to its last commit, and rank 0's given to all
+      MismatchError          the ranks disagreed about an operation: the same, but a disagreement that comes again in
+                             the next world, in the same words, ends the job
       HostsUpdatedInterrupt  hosts came or went, between two commits: the state is kept as it is. It is given to all
                              unless all who make up the next world were in the last one and left it at this same point
       any other exception    ends the job: it is the program's own, and would come again
@@ -43,6 +45,7 @@ class _Loop:
         self._reset = reset
         self._state = state
         self._skip_sync = False
+        self._last_mismatch: Optional[str] = None
 
     def run(self, train: Callable[[], Any]) -> Any:
         is_first = True
@@ -51,6 +54,7 @@ class _Loop:
                 self._prepare(is_first)
                 return train()
             except HorovodInternalError as error:
+                self._refuse_repeated_mismatch(error)
                 places.world_failed(error)
                 self._state.restore()
                 self._skip_sync = False
@@ -58,6 +62,12 @@ class _Loop:
                 places.hosts_changed()
                 self._skip_sync = interrupt.skip_sync
             is_first = False
+
+    def _refuse_repeated_mismatch(self, error: HorovodInternalError) -> None:
+        mismatch = str(error) if isinstance(error, MismatchError) else None
+        if mismatch is not None and mismatch == self._last_mismatch:
+            raise error
+        self._last_mismatch = mismatch
 
     def _prepare(self, is_first: bool) -> None:
         if not is_first:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
-from typing import Dict, List, NamedTuple, Optional, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Union
 
 from ..processes import STDERR, STDOUT, Processes
 
@@ -53,6 +54,47 @@ def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
     if faults:
         return Failed(f"{_NAME} printed what cannot be used: " + "; ".join(faults[:5]))
     return Found(slots)
+
+
+class HostDiscovery:
+    """What finds hosts; a program may derive classes of its own."""
+
+    def find_available_hosts_and_slots(self) -> Dict[str, int]:
+        """Slots by host."""
+        raise NotImplementedError
+
+
+class HostDiscoveryScript(HostDiscovery):
+    """Runs a script once for each call. Errors: RuntimeError where it fails, or prints what cannot be used."""
+
+    def __init__(self, discovery_script: str, slots: Optional[int]) -> None:
+        """slots: of a host for which the script prints no number."""
+        self._script = discovery_script
+        self._default_slots = slots
+
+    def find_available_hosts_and_slots(self) -> Dict[str, int]:
+        try:
+            done = subprocess.run(["/bin/sh", "-c", self._script], stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True, errors="replace", timeout=LONGEST_RUN, check=True)
+        except subprocess.SubprocessError as error:
+            raise RuntimeError(f"{_NAME} failed: {error}") from error
+        found = parse_hosts(done.stdout, self._default_slots)
+        if isinstance(found, Failed):
+            raise RuntimeError(found.sentence)
+        return found.slots
+
+
+class FixedHosts(HostDiscovery):
+    """The hosts that set() was given last."""
+
+    def __init__(self, host_slots: Mapping[str, int]) -> None:
+        self.set(host_slots)
+
+    def set(self, host_slots: Mapping[str, int]) -> None:
+        self._slots = dict(host_slots)
+
+    def find_available_hosts_and_slots(self) -> Dict[str, int]:
+        return dict(self._slots)
 
 
 class Discovery:

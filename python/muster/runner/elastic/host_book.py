@@ -1,8 +1,9 @@
 """Which hosts there are, in the order in which they were found, and which of them get no new workers for a while.
 
-A worker that is killed says little about its host, so its slot is filled again, unless three workers of the host in a
-row are lost within a minute of their start: then it gets no more for the rest of the run. With a cooldown range it
-gets none after each loss for as long as the range says, twice as long each time. Workers that are well stay.
+A host that loses a worker gets no more for the rest of the run, where the other hosts have the slots that the run needs
+at least. Otherwise the slot is filled again, unless three workers of the host in a row are lost within a minute of their
+start. With a cooldown range the host gets none after each loss for as long as the range says, twice as long each time.
+Workers that are well stay. A host that leaves the list of hosts and comes back is a new one.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ class _Record:
 class HostBook:
     """Seconds of the driver's clock throughout."""
 
-    def __init__(self, cooldown: Optional[Tuple[float, float]] = None) -> None:
-        """`cooldown`: the shortest and the longest time that a host is left out for."""
+    def __init__(self, cooldown: Optional[Tuple[float, float]] = None, fewest: int = 1) -> None:
+        """`cooldown`: the shortest and the longest time that a host is left out for. `fewest`: workers that the run
+        needs at least."""
         self._cooldown = cooldown
+        self._fewest = fewest
         self._slots: Dict[str, int] = {}
         self._order: List[str] = []
         self._records: Dict[str, _Record] = {}
@@ -48,6 +51,8 @@ class HostBook:
     def found(self, slots: Mapping[str, int]) -> bool:
         """These are there now. Returns whether that is a change."""
         changed = self._slots != dict(slots)
+        for host in self._slots.keys() - slots.keys():
+            self._records.pop(host, None)
         self._slots = dict(slots)
         self._order += [host for host in slots if host not in self._order]
         return changed
@@ -73,6 +78,9 @@ class HostBook:
             seconds = min(longest, shortest * 2.0 ** min(record.losses - 1, 60))
             record.aside_until = now + seconds
             return f"host {host} gets no new workers for {seconds:g} s"
+        if self._others_suffice(host, now):
+            record.aside_until = _FOR_EVER
+            return f"host {host} gets no new workers any more: it lost a worker, and the other hosts have enough slots"
         if lived < QUICK and record.losses >= LOSSES_IN_A_ROW:
             record.aside_until = _FOR_EVER
             return (f"host {host} gets no new workers any more: {record.losses} in a row were lost there within "
@@ -80,6 +88,11 @@ class HostBook:
         # The first is replaced at once; what fails again and again shall not keep this machine busy.
         record.aside_until = now + (ONE_LOSS if record.losses > 1 else 0)
         return None
+
+    def _others_suffice(self, host: str, now: float) -> bool:
+        """Whether the other hosts that take workers have the slots that the run needs at least."""
+        return sum(slots for other, slots in self.present()
+                   if other != host and self.takes_workers(other, now)) >= self._fewest
 
     def all_left_out_for_good(self) -> bool:
         """Whether there are hosts, and none of them will ever take workers again."""

@@ -27,7 +27,7 @@ class RunRules:
     def __init__(self, limits: Limits, orders: Orders) -> None:
         self._limits = limits
         self._orders = orders
-        self._hosts = HostBook(limits.cooldown)
+        self._hosts = HostBook(limits.cooldown, limits.fewest)
         self._staff = Staff(limits, orders, self._hosts)
         self._rounds = Rounds(limits, orders, self._hosts, self._staff)
         self._discovery_fault = ""

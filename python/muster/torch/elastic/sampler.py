@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any, Dict, Iterator, List, Sized
+from typing import Any, Dict, Iterable, Iterator, List, Sized
 
 import torch.utils.data
 
@@ -37,6 +37,11 @@ class ElasticSampler(torch.utils.data.Sampler):
         self._recorded_batches = 0
         self.reset()
 
+    @property
+    def processed_num(self) -> int:
+        """How many samples of the epoch have been seen, on this rank or elsewhere, as far as this rank knows."""
+        return len(self.processed_indices | self._processed_elsewhere)
+
     def set_epoch(self, epoch: int) -> None:
         """Begins another epoch, of which nothing has been seen."""
         self.epoch = epoch
@@ -47,7 +52,11 @@ class ElasticSampler(torch.utils.data.Sampler):
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
         """The ranks have all trained on their batch of this number, counted from 0 since the sampler was last shared
-        out, of `batch_size` samples a rank."""
+        out, of `batch_size` samples a rank. Where a program goes on counting after the sampler was shared out anew, a
+        number past the end stands for the next batch."""
+        if batch_idx * batch_size >= len(self.indices):
+            batch_idx = self._recorded_since_shared
+        self._recorded_since_shared += 1
         self.record_indices(self.get_indices(batch_idx, batch_size))
         self._recorded_batches += 1
         begin = batch_idx * batch_size * self.num_replicas
@@ -68,7 +77,11 @@ class ElasticSampler(torch.utils.data.Sampler):
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Shares what that state leaves out among the ranks that there are now."""
         self.epoch = state_dict["epoch"]
-        self.processed_indices = set(state_dict["processed_indices"])
+        if "processed_indices" in state_dict:
+            self.processed_indices = set(state_dict["processed_indices"])
+        else:
+            # Of Horovod's sampler, which counts along one order of the whole epoch.
+            self.processed_indices = set(self._shuffled(range(len(self.dataset)))[:state_dict["processed_num"]])
         self._processed_elsewhere = set()
         self._recorded_batches = state_dict.get("recorded_batches", 0)
         self.reset()
@@ -80,14 +93,19 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.rank = basics.rank() if joined else 0
         processed = self.processed_indices | self._processed_elsewhere
         self.remaining_indices = [each for each in range(len(self.dataset)) if each not in processed]
-        order = list(self.remaining_indices)
-        if self.shuffle:
-            random.Random(self.seed + self.epoch).shuffle(order)
+        order = self._shuffled(self.remaining_indices)
+        self._recorded_since_shared = 0
         self.num_samples = -(-len(order) // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
         #: In the order in which the ranks take turns.
         self._shared: List[int] = [order[each % len(order)] for each in range(self.total_size)]
         self.indices = self._shared[self.rank:self.total_size:self.num_replicas]
+
+    def _shuffled(self, indices: Iterable[int]) -> List[int]:
+        order = list(indices)
+        if self.shuffle:
+            random.Random(self.seed + self.epoch).shuffle(order)
+        return order
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.indices)

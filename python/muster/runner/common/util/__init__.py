@@ -1,0 +1,1 @@
+"""Helpers under the names by which programs import them from horovod.runner.common.util."""

@@ -1,0 +1,17 @@
+"""Python objects as text. Loading runs what the text says: load only what this job has written."""
+
+from __future__ import annotations
+
+import base64
+from typing import Union
+
+from ....common import objects
+
+
+def dumps_base64(obj: object, to_ascii: bool = True) -> Union[str, bytes]:
+    encoded = base64.b64encode(objects.dumps(obj))
+    return encoded.decode("ascii") if to_ascii else encoded
+
+
+def loads_base64(encoded: Union[str, bytes]) -> object:
+    return objects.loads(base64.b64decode(encoded))
