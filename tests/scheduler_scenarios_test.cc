@@ -1,6 +1,6 @@
 // Runs tests/data/scheduler-scenarios.md and holds the scenarios that differ against the list that
 // docs/scheduler.md explains: one that starts to differ is a fault, and so is one that no longer
-// does and is still on the list.
+// does and is still on the list. The scenarios of tests/data/scheduler-moves.md have no such list.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,6 +42,15 @@ TEST(SchedulerScenarios, ComeOutAsExpectedButForThoseThatAreDocumented) {
     if (!verdict.difference.empty()) differ.push_back(verdict.section + ": " + verdict.name);
   std::sort(differ.begin(), differ.end());
   EXPECT_EQ(differ, kDiffer) << report_of(verdicts);
+}
+
+TEST(SchedulerScenarios, OfMovesAllComeOutAsExpected) {
+  const auto scenarios = parse_scenarios(text_of(MUSTER_MOVES));
+  ASSERT_TRUE(scenarios) << scenarios.error().to_string();
+
+  const std::vector<Verdict> verdicts = run_scenarios(*scenarios);
+
+  EXPECT_TRUE(all_as_expected(verdicts)) << report_of(verdicts);
 }
 
 }  // namespace

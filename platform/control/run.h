@@ -39,7 +39,7 @@ struct Controller::Run {
   std::optional<std::string> requeue;          ///< why a new attempt follows when all has ended
   std::chrono::milliseconds requeue_delay{0};  ///< and how long after that
   std::vector<int> evicted;                ///< by the scheduler: these tasks of the gang it knows
-  bool moves = false;                      ///< and start elsewhere
+  bool moves = false;                      ///< and start elsewhere, at least some of them
   bool goes_whole = false;                 ///< once evicted, none of it keeps its place
   bool taken_up_evicted = false;           ///< the eviction was an earlier server's
   std::optional<job::Task> culprit;        ///< who failed the job

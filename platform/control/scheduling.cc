@@ -246,7 +246,7 @@ void Controller::take_eviction(const schedule::Eviction& eviction) {
     return;
   }
   Run& run = *entry->run;
-  const bool moves = eviction.cause == schedule::EvictionCause::kMoved;
+  const bool moves = !eviction.moved.empty();
   // Where it is on its way out already, these go with the rest.
   run.moves = run.evicted.empty() ? moves : run.moves && moves;
   run.evicted.insert(run.evicted.end(), eviction.tasks.begin(), eviction.tasks.end());

@@ -273,6 +273,31 @@ TEST_F(Scheduling, AnElasticJobThatLosesATaskStartsAgainSmaller) {
   EXPECT_EQ(job("dist").tasks[2].node, "");
 }
 
+// The other worker ends: its place is needed, and there is room for one.
+TEST_F(Scheduling, AnElasticJobOfWhichOneTaskMovesStartsAgainWithThatTask) {
+  add(project_of("team-a", 4));
+  JobSpec spec = mpi("dist", "team-a", 2);
+  spec.scheduling.min_workers = 1;
+  submit(spec);
+  auto machines = engine_.offered;
+  machines.push_back({.name = "n2", .task_slots = 100, .gpus = 1, .gpu_model = "V100"});
+  engine_.set_nodes(machines);
+  settle();
+  ASSERT_EQ(engine_.running.size(), 3U);
+
+  JobSpec owner = single("owner", "team-a", 2);
+  owner.scheduling.priority = 100;
+  submit(owner);
+
+  EXPECT_EQ(job("owner").phase, Phase::kRunning);
+  EXPECT_EQ(job("dist").phase, Phase::kRunning);
+  EXPECT_EQ(job("dist").attempt, 2);
+  EXPECT_EQ(job("dist").restarts, 1);
+  EXPECT_EQ(job("dist").tasks[1].node, "n2");
+  EXPECT_EQ(job("dist").tasks[2].node, "");
+  EXPECT_EQ(controller_->explain("dist")->constraint, "");
+}
+
 TEST_F(Scheduling, AProjectWithJobsIsNotDeleted) {
   add(project_of("team-a", 1));
   submit(single("one", "team-a", 1));

@@ -376,6 +376,48 @@ TEST(Preempt, TakesTheTasksBeyondTheMinimumFirstAndTheLauncherLast) {
   EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{2, 3}));
 }
 
+TEST(Preempt, MovesTheTasksThatHaveAPlaceElsewhereAndEndsTheOthers) {
+  Stage stage({node("n0", 2), node("n1", 1)}, {project("q0", {.deserved = 4})});
+  stage.run(elastic(gang("train", "q0", 1, 2), 1), {"n0", "n0"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+
+  const Plan plan = stage.plan(kPreempt);
+
+  ASSERT_EQ(plan.evictions.size(), 1U);
+  EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(plan.evictions[0].moved, (std::vector<int>{0}));
+  EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kPreempted);
+  ASSERT_EQ(promised(plan), (Ids{"build", "train"}));
+
+  stage.leave(plan);
+  EXPECT_EQ(started(stage.plan()), (Ids{"build", "train"}));
+  EXPECT_EQ(stage.tasks_of("train"), 1);
+}
+
+TEST(Preempt, LeavesTheTaskThatIsInNobodysWay) {
+  Stage stage({node("n0", 2), node("n1", 1)}, {project("q0", {.deserved = 4})});
+  stage.run(elastic(gang("train", "q0", 1, 2), 1), {"n0", "n1"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+
+  const Plan plan = stage.plan(kPreempt);
+
+  ASSERT_EQ(plan.evictions.size(), 1U);
+  EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{0}));
+  EXPECT_EQ(plan.evictions[0].moved, (std::vector<int>{}));
+}
+
+TEST(Preempt, MovesNothingAboveTheLimitOfItsProject) {
+  Stage stage({node("n0", 2), node("n1", 1)}, {project("q0", {.deserved = 4, .limit = 2})});
+  stage.run(elastic(gang("train", "q0", 1, 2), 1), {"n0", "n0"});
+  stage.wait(gang("build", "q0", 2, 1, kBuild));
+
+  const Plan plan = stage.plan(kPreempt);
+
+  ASSERT_EQ(plan.evictions.size(), 1U);
+  EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(plan.evictions[0].moved, (std::vector<int>{}));
+}
+
 TEST(Preempt, MakesRoomUnderItsProjectsLimit) {
   Stage stage({node("n0", 2)}, {project("q0", {.deserved = 1, .weight = 1, .limit = 1})});
   stage.run(gang("train", "q0", 1), {"n0"});
@@ -400,6 +442,47 @@ TEST(Consolidate, MovesOneThatAnotherMayRun) {
   ASSERT_EQ(evicted(plan), (Ids{"b"}));
   EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kMoved);
   EXPECT_EQ(promised(plan), (Ids{"b", "wide"}));
+}
+
+TEST(Consolidate, MovesTheJobThatHasAnotherPlaceWhicheverIsTheYounger) {
+  for (const bool small_first : {true, false}) {
+    Stage stage({node("n0", 4), node("n1", 4)}, {project("q0", {.deserved = 2})});
+    stage.run(gang("wide", "q0", 3), {"n0"});
+    if (small_first) stage.run(gang("small", "q0", 1), {"n1"});
+    stage.run(gang("medium", "q0", 2), {"n1"});
+    if (!small_first) stage.run(gang("small", "q0", 1), {"n1"});
+    stage.wait(gang("new", "q0", 2));
+
+    const Plan plan = stage.plan(kConsolidate);
+
+    EXPECT_EQ(evicted(plan), (Ids{"small"})) << small_first;
+    EXPECT_EQ(promised(plan), (Ids{"new", "small"})) << small_first;
+  }
+}
+
+TEST(Consolidate, MovesTwoWhereTheFirstTakesThePlaceOfTheSecond) {
+  for (const int most : {1, 2}) {
+    Options options;
+    options.most_consolidation_victims = most;
+    Stage stage({node("n0", 3), node("n1", 4), node("n2", 4)}, {project("q0", {.deserved = 9})},
+                options);
+    stage.run(gang("first", "q0", 2), {"n0"});
+    stage.run(gang("second", "q0", 1), {"n1"});
+    stage.run(gang("fixed1", "q0", 2, 1, kBuild), {"n1"});
+    stage.run(gang("fixed2", "q0", 3, 1, kBuild), {"n2"});
+    stage.wait(gang("new", "q0", 3));
+
+    const Plan plan = stage.plan(kConsolidate);
+
+    EXPECT_EQ(evicted(plan), most == 1 ? Ids{} : (Ids{"first", "second"}));
+    for (const Eviction& eviction : plan.evictions) {
+      EXPECT_EQ(eviction.cause, EvictionCause::kMoved);
+      EXPECT_EQ(eviction.moved, eviction.tasks);
+    }
+    stage.leave(plan);
+    EXPECT_EQ(started(stage.plan(kConsolidate)),
+              most == 1 ? Ids{} : (Ids{"first", "new", "second"}));
+  }
 }
 
 TEST(Consolidate, MovesNobodyForOneThatIsNotPreemptible) {

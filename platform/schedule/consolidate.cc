@@ -1,7 +1,13 @@
 // Room for a gang by moving others together. Nobody ends for it: all that are moved start again
 // elsewhere at once. So it can only help where there is room enough in all, in too many places.
+//
+// Two searches, the second where the first finds nothing. The first empties nodes into what is free
+// elsewhere. The second looks for chains of two: one unit leaves a node, and takes the place of
+// another, which moves to what is free. Both are bounded by a number of nodes and of trials.
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "schedule/evict.h"
 
@@ -13,6 +19,11 @@ namespace {
 constexpr int kTrialsOfOneSearch = 32;
 // How many nodes are tried as the one to empty.
 constexpr size_t kMostNodesTried = 32;
+// How many chains of two moves are tried, how many nodes their first unit may leave, and how many
+// nodes are looked at for the second, beyond a first look at all.
+constexpr int kMostChainsTried = 64;
+constexpr size_t kMostNodesOfChains = 8;
+constexpr size_t kMostNodesLookedAtAgain = 4096;
 
 /// A node with what it lacks for one more task, and who runs there, the first to move first.
 struct ClearableNode {
@@ -25,33 +36,54 @@ struct ClearableNode {
   auto operator<=>(const ClearableNode&) const = default;
 };
 
-/// The claim that is hardest to place.
-Claim hardest_claim(const Asking& asking) {
+Amounts amounts_of(const Booking& booking) {
+  return {int64_t{booking.share_milli} * __builtin_popcountll(booking.devices), booking.cpu_milli,
+          booking.memory_bytes};
+}
+
+std::tuple<int, int, int64_t, int64_t, int64_t> weight_of(const Claim& claim) {
+  return {claim.gpus, claim.gpu_share_milli, claim.gpu_memory_bytes, claim.cpu_milli,
+          claim.memory_bytes};
+}
+
+/// The claim that is hardest to place, of tasks of the gang by group.
+Claim hardest_claim(const Gang& gang, const std::vector<int>& counts) {
   Claim hardest;
-  for (size_t group = 0; group < asking.counts.size(); ++group) {
-    if (asking.counts[group] == 0) continue;
-    const Claim& claim = asking.gang.gang.groups[group].claim;
-    const auto weight = [](const Claim& one) {
-      return std::tuple(one.gpus, one.gpu_share_milli, one.gpu_memory_bytes, one.cpu_milli,
-                        one.memory_bytes);
-    };
-    if (weight(hardest) < weight(claim)) hardest = claim;
+  for (size_t group = 0; group < counts.size(); ++group) {
+    if (counts[group] == 0) continue;
+    const Claim& claim = gang.groups[group].claim;
+    if (weight_of(hardest) < weight_of(claim)) hardest = claim;
   }
   return hardest;
+}
+
+Claim hardest_claim(const Unit& unit) {
+  const std::vector<int> groups = groups_of_tasks(unit.gang->gang);
+  std::vector<int> counts(unit.gang->gang.groups.size());
+  for (const int task : unit.tasks) {
+    ++counts[static_cast<size_t>(groups[static_cast<size_t>(task)])];
+  }
+  return hardest_claim(unit.gang->gang, counts);
 }
 
 class Consolidation {
  public:
   Consolidation(const Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking)
-      : cycle_(cycle), pool_(pool), trial_(trial), asking_(asking), claim_(hardest_claim(asking)) {}
+      : cycle_(cycle), pool_(pool), trial_(trial), asking_(asking) {}
 
   std::optional<Decision> find() {
     if (MakeRoom(trial_, cycle_.options, pool_, asking_, false).fits_already()) return std::nullopt;
-    const std::vector<ClearableNode> candidates = find_candidates();
-    for (size_t first = 0; first < std::min(candidates.size(), kMostNodesTried); ++first) {
+    const std::vector<ClearableNode> candidates =
+        find_candidates(hardest_claim(asking_.gang.gang, asking_.counts));
+    const size_t most = std::min(candidates.size(), kMostNodesTried);
+    for (size_t first = 0; first < most; ++first) {
       trial_.rollback(0);
       if (std::optional<Decision> decision = find_from(candidates, first)) return decision;
     }
+    for (size_t first = 0; first < std::min(most, kMostNodesOfChains); ++first) {
+      if (std::optional<Decision> decision = find_chains(candidates[first].node)) return decision;
+    }
+    trial_.rollback(0);
     return std::nullopt;
   }
 
@@ -61,21 +93,23 @@ class Consolidation {
            !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
   }
 
-  std::vector<ClearableNode> find_candidates() const {
+  /// Nodes where a task of `claim` might go if others moved, those that lack least first.
+  std::vector<ClearableNode> find_candidates(const Claim& claim) {
     std::vector<ClearableNode> candidates;
-    for (const NodeIndex node : pool_.nodes.all()) {
+    const std::vector<NodeIndex> nodes = pool_.nodes.all();
+    nodes_ = nodes.size();
+    for (const NodeIndex node : nodes) {
       const Amounts free = pool_.nodes.free(node, Room::kLater);
       ClearableNode one{
-          .lacks_gpu = claim_.gpus * int64_t{kWholeGpu} + claim_.gpu_share_milli - free.gpu_milli,
-          .lacks_cpu = claim_.cpu_milli - free.cpu_milli,
-          .lacks_memory = claim_.memory_bytes - free.memory_bytes,
+          .lacks_gpu = claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
+          .lacks_cpu = claim.cpu_milli - free.cpu_milli,
+          .lacks_memory = claim.memory_bytes - free.memory_bytes,
           .node = node};
       Amounts movable;
       for (const Tenant& tenant : pool_.tenants_of(node)) {
         const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
         if (task.phase != TaskPhase::kRunning || !may_move(*tenant.gang)) continue;
-        movable += {int64_t{task.held.share_milli} * __builtin_popcountll(task.held.devices),
-                    task.held.cpu_milli, task.held.memory_bytes};
+        movable += amounts_of(task.held);
         one.rank_of_movers.push_back(rank_of(*tenant.gang));
       }
       // A node where nobody can be moved gains nothing.
@@ -118,6 +152,65 @@ class Consolidation {
       }
       const bool is_single = std::accumulate(asking_.counts.begin(), asking_.counts.end(), 0) == 1;
       if (is_single) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the unit alone holds what the node lacks.
+  static bool clears(const Unit& unit, const ClearableNode& node) {
+    Amounts held;
+    for (const int task : unit.tasks) {
+      const Booking& booking = unit.gang->tasks[static_cast<size_t>(task)].held;
+      if (booking.node == node.node) held += amounts_of(booking);
+    }
+    return Amounts{node.lacks_gpu, node.lacks_cpu, node.lacks_memory}.within(held);
+  }
+
+  /// Chains whose first unit leaves `node`, and with it alone enough room.
+  std::optional<Decision> find_chains(NodeIndex node) {
+    if (cycle_.options.most_consolidation_victims < 2) return std::nullopt;
+    trial_.rollback(0);
+    moved_.clear();
+    for (const Unit& first : movers_on(node)) {
+      if (chains_left_ <= 0) return std::nullopt;
+      if (const auto* const seconds = seconds_for(first); seconds != nullptr) {
+        for (const ClearableNode& second : *seconds) {
+          if (second.node == node) continue;
+          if (std::optional<Decision> decision = find_chain(first, second)) return decision;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Nodes that `first` might move to if another moved off them; nullptr where it cannot make room,
+  /// or too many claims have been looked at.
+  const std::vector<ClearableNode>* seconds_for(const Unit& first) {
+    const size_t mark = trial_.mark();
+    bool makes_room = false;
+    {
+      MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+      room.evict(first, false);
+      makes_room = room.is_worth_a_try() && room.fits_already();
+    }
+    trial_.rollback(mark);
+    if (!makes_room) return nullptr;
+    const Claim claim = hardest_claim(first);
+    const auto known = seconds_.find(weight_of(claim));
+    if (known != seconds_.end()) return &known->second;
+    if (seconds_.size() * nodes_ > kMostNodesLookedAtAgain) return nullptr;
+    return &seconds_.emplace(weight_of(claim), find_candidates(claim)).first->second;
+  }
+
+  std::optional<Decision> find_chain(const Unit& first, const ClearableNode& node) {
+    for (const Unit& second : movers_on(node.node)) {
+      if (second.gang == first.gang || !clears(second, node)) continue;
+      if (chains_left_-- <= 0) return std::nullopt;
+      MakeRoom room(trial_, cycle_.options, pool_, asking_, false);
+      room.evict(first, false);
+      room.evict(second, false);
+      if (std::optional<Decision> decision = room.conclude_chain()) return decision;
+      trial_.rollback(0);
     }
     return std::nullopt;
   }
@@ -170,8 +263,11 @@ class Consolidation {
   Pool& pool_;
   Trial& trial_;
   const Asking& asking_;
-  Claim claim_;
   std::set<std::pair<uint64_t, int>> moved_;  ///< gang and task, on the nodes before
+  size_t nodes_ = 0;                          ///< of the pool
+  int chains_left_ = kMostChainsTried;
+  /// By what weight_of() makes of a claim: where a task of it might go if another moved.
+  std::map<std::tuple<int, int, int64_t, int64_t, int64_t>, std::vector<ClearableNode>> seconds_;
 };
 
 bool may_consolidate(const Pool& pool, const WaitClass& waiting) {

@@ -28,11 +28,8 @@ void send_away(Cycle& cycle, Pool& pool, const Evicted& evicted, const MakesRoom
     state.phase = TaskPhase::kLeaving;
     state.leaves_for = whom;
   }
-  if (evicted.moved_to) {
-    promise(cycle, pool, gang, evicted.tasks, *evicted.moved_to);
-  } else {
-    gang.cools_until = cycle.now + cycle.options.cooldown;
-  }
+  if (!evicted.moved.empty()) promise(cycle, pool, gang, evicted.moved, evicted.moved_to);
+  if (!evicted.moves_whole()) gang.cools_until = cycle.now + cycle.options.cooldown;
   // The trial has booked that already.
   recount_after_trial(gang);
 }
@@ -46,9 +43,10 @@ std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking&
   trial.lift_books();
   for (const Evicted& evicted : decision.evicted) {
     const Gang& victim = evicted.gang->gang;
-    const EvictionCause its_cause = evicted.moved_to ? EvictionCause::kMoved : cause;
+    const EvictionCause its_cause = evicted.moves_whole() ? EvictionCause::kMoved : cause;
     evictions.push_back({.id = victim.id,
                          .tasks = evicted.tasks,
+                         .moved = evicted.moved,
                          .cause = its_cause,
                          .by = by.id,
                          .reason = eviction_text(victim, by, its_cause, pool.ledger)});

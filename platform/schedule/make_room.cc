@@ -2,8 +2,24 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace muster::schedule {
+
+namespace {
+
+/// The largest task of the unit's gang.
+auto size_of_largest(const GangState& gang) {
+  std::tuple<int64_t, int64_t, int64_t> largest{0, 0, 0};
+  for (const TaskState& task : gang.tasks) {
+    const Booking& held = task.held;
+    const int64_t gpu_milli = int64_t{held.share_milli} * __builtin_popcountll(held.devices);
+    largest = std::max(largest, {gpu_milli, held.cpu_milli, held.memory_bytes});
+  }
+  return largest;
+}
+
+}  // namespace
 
 MakeRoom::MakeRoom(Trial& trial, const Options& options, Pool& pool, const Asking& asking,
                    bool must_be_fair)
@@ -79,7 +95,22 @@ bool MakeRoom::is_worth_a_try() const {
   });
 }
 
+// Where a gang has no other place, another attempt leaves it where it is, and moves those that were
+// given back for it. Every attempt leaves one gang more, so only a few are made.
 std::optional<Decision> MakeRoom::conclude() {
+  constexpr size_t kMostUnmovable = 4;
+  std::vector<const GangState*> unmovable;
+  while (unmovable.size() <= kMostUnmovable) {
+    const GangState* stuck = nullptr;
+    std::optional<Decision> decision = try_to_conclude(unmovable, stuck);
+    if (decision || stuck == nullptr) return decision;
+    unmovable.push_back(stuck);
+  }
+  return std::nullopt;
+}
+
+std::optional<Decision> MakeRoom::try_to_conclude(const std::vector<const GangState*>& unmovable,
+                                                  const GangState*& stuck) {
   const Ledger& ledger = pool_.ledger;
   if (ledger.refuses(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible)) {
     return std::nullopt;
@@ -88,16 +119,40 @@ std::optional<Decision> MakeRoom::conclude() {
   const std::vector<Victim> before = victims_;
   if (!place()) return std::nullopt;
   trial_.allocate(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible);
-  give_back_unneeded();
-  Decision decision;
-  if (!move_victims(decision.evicted) || !is_fair(decision.evicted)) {
-    trial_.rollback(mark);
-    victims_ = before;
-    return std::nullopt;
+  if (give_back_unneeded(unmovable)) {
+    std::vector<Leaving> leaving = leaving_gangs();
+    const bool all_must_move = std::none_of(leaving.begin(), leaving.end(),
+                                            [](const Leaving& one) { return one.may_end; });
+    if (all_must_move) {  // what needs most is placed first
+      std::stable_sort(leaving.begin(), leaving.end(),
+                       [](const Leaving& one, const Leaving& other) {
+                         return size_of_largest(*one.unit.gang) > size_of_largest(*other.unit.gang);
+                       });
+    }
+    std::optional<std::vector<Evicted>> evicted = settle(leaving, stuck);
+    if (evicted && is_fair(*evicted)) return decide(*std::move(evicted));
   }
+  trial_.rollback(mark);
+  victims_ = before;
+  return std::nullopt;
+}
+
+std::optional<Decision> MakeRoom::conclude_chain() {
+  const size_t mark = trial_.mark();
+  if (!place()) return std::nullopt;
+  trial_.allocate(asking_.entry.leaf, asking_.charge, asking_.gang.gang.preemptible);
+  std::vector<Leaving> leaving;
+  for (const Victim& victim : victims_) leaving.push_back({victim.unit, victim.may_end});
+  const GangState* stuck = nullptr;
+  std::optional<std::vector<Evicted>> evicted = settle(leaving, stuck);
+  if (evicted && is_fair(*evicted)) return decide(*std::move(evicted));
+  trial_.rollback(mark);
+  return std::nullopt;
+}
+
+std::optional<Decision> MakeRoom::decide(std::vector<Evicted> evicted) {
   put_back_kept();
-  decision.bookings = bookings_;
-  return decision;
+  return Decision{.bookings = bookings_, .evicted = std::move(evicted)};
 }
 
 /// Who took more than its share is not better off than those it took from: or they would take it
@@ -105,8 +160,8 @@ std::optional<Decision> MakeRoom::conclude() {
 bool MakeRoom::is_fair(const std::vector<Evicted>& evicted) const {
   if (!must_be_fair_) return true;
   return std::all_of(evicted.begin(), evicted.end(), [&](const Evicted& one) {
-    return one.moved_to || pool_.ledger.is_fair_between(asking_.entry.leaf, asking_.charge,
-                                                        entry_in(*one.gang, pool_).leaf);
+    return one.moves_whole() || pool_.ledger.is_fair_between(asking_.entry.leaf, asking_.charge,
+                                                             entry_in(*one.gang, pool_).leaf);
   });
 }
 
@@ -118,17 +173,31 @@ bool MakeRoom::is_on_the_nodes(const Unit& unit) const {
   });
 }
 
-// Backwards: those evicted last are the most deserving. A gang's tasks beyond its minimum can only
-// go on if its core does.
-void MakeRoom::give_back_unneeded() {
+// A gang's tasks beyond its minimum can only go on if its core does.
+bool MakeRoom::is_core_evicted(const GangState& gang) const {
+  return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& one) {
+    return one.unit.gang == &gang && one.unit.core && one.evicted;
+  });
+}
+
+// Backwards: those evicted last are the most deserving. False where one that cannot move is needed.
+bool MakeRoom::give_back_unneeded(const std::vector<const GangState*>& unmovable) {
+  const auto must_stay = [&](const Victim& victim) {
+    return std::find(unmovable.begin(), unmovable.end(), victim.unit.gang) != unmovable.end();
+  };
+  for (size_t i = victims_.size(); i-- > 0 && !unmovable.empty();) {
+    Victim& victim = victims_[i];
+    if (!must_stay(victim)) continue;
+    victim.evicted = !give_back(victim);
+    if (victim.evicted) return false;
+  }
   for (size_t i = victims_.size(); i-- > 0;) {
     Victim& victim = victims_[i];
-    const bool core_is_gone =
-        !victim.unit.core && std::any_of(victims_.begin(), victims_.end(), [&](const Victim& one) {
-          return one.unit.gang == victim.unit.gang && one.unit.core && one.evicted;
-        });
+    if (!victim.evicted) continue;
+    const bool core_is_gone = !victim.unit.core && is_core_evicted(*victim.unit.gang);
     if (!core_is_gone) victim.evicted = !give_back(victim);
   }
+  return true;
 }
 
 bool MakeRoom::give_back(Victim& victim) {
@@ -150,59 +219,151 @@ bool MakeRoom::give_back(Victim& victim) {
   return true;
 }
 
-/// All that was evicted of one gang finds another place together, or ends together. False where
-/// some of it has neither a place nor leave to end.
-bool MakeRoom::move_victims(std::vector<Evicted>& evicted) {
+std::vector<MakeRoom::Leaving> MakeRoom::leaving_gangs() const {
   std::map<uint64_t, size_t> entries;
-  std::vector<Unit> whole;
-  std::vector<bool> may_end;
+  std::vector<Leaving> leaving;
   for (auto victim = victims_.rbegin(); victim != victims_.rend(); ++victim) {
     if (!victim->evicted) continue;
     const Unit& unit = victim->unit;
-    const auto [entry, is_new] = entries.try_emplace(unit.gang->number, whole.size());
+    const auto [entry, is_new] = entries.try_emplace(unit.gang->number, leaving.size());
     if (is_new) {
-      whole.push_back(unit);
-      may_end.push_back(victim->may_end);
+      leaving.push_back({unit, victim->may_end});
       continue;
     }
-    Unit& together = whole[entry->second];
-    together.tasks.insert(together.tasks.end(), unit.tasks.begin(), unit.tasks.end());
-    together.amounts += unit.amounts;
-    may_end[entry->second] = may_end[entry->second] && victim->may_end;
+    Leaving& together = leaving[entry->second];
+    together.unit.tasks.insert(together.unit.tasks.end(), unit.tasks.begin(), unit.tasks.end());
+    together.unit.amounts += unit.amounts;
+    together.may_end = together.may_end && victim->may_end;
   }
-  for (size_t i = 0; i < whole.size(); ++i) {
-    Unit& unit = whole[i];
-    std::sort(unit.tasks.begin(), unit.tasks.end());
-    std::optional<std::vector<Booking>> to = move(*unit.gang, unit.tasks, unit);
-    if (!to && !may_end[i]) return false;
-    evicted.push_back({.gang = unit.gang, .tasks = unit.tasks, .moved_to = std::move(to)});
+  return leaving;
+}
+
+std::optional<std::vector<Evicted>> MakeRoom::settle(const std::vector<Leaving>& leaving,
+                                                     const GangState*& stuck) {
+  std::vector<Evicted> result;
+  for (const Leaving& one : leaving) {
+    Evicted evicted = settle_gang(one.unit);
+    if (!one.may_end && !evicted.moves_whole()) {
+      stuck = one.unit.gang;
+      return std::nullopt;
+    }
+    if (!evicted.tasks.empty()) result.push_back(std::move(evicted));
+  }
+  return result;
+}
+
+/// A place for each task of the unit: the one that it has, if that is not needed, or another. The
+/// gang ends where its minimum finds none.
+Evicted MakeRoom::settle_gang(const Unit& unit) {
+  Evicted evicted{.gang = unit.gang, .tasks = unit.tasks};
+  std::sort(evicted.tasks.begin(), evicted.tasks.end());
+  // A gang that has lost tasks would start as half a gang.
+  if (is_below_minimum(*unit.gang)) return evicted;
+  keep_in_place(evicted);
+  if (!evicted.tasks.empty()) move(evicted);
+  return evicted;
+}
+
+namespace {
+
+/// Tasks of the gang, by group, that run and are not among `leaving`.
+std::vector<int> staying_by_group(const GangState& gang, const std::vector<int>& leaving) {
+  std::vector<int> staying = running_by_group(gang);
+  const std::vector<int> groups = groups_of_tasks(gang.gang);
+  for (const int task : leaving) {
+    --staying[static_cast<size_t>(groups[static_cast<size_t>(task)])];
+  }
+  return staying;
+}
+
+bool is_minimum(const Gang& gang, const std::vector<int>& by_group) {
+  for (size_t group = 0; group < by_group.size(); ++group) {
+    if (by_group[group] < gang.groups[group].minimum) return false;
   }
   return true;
 }
 
-std::optional<std::vector<Booking>> MakeRoom::move(const GangState& gang,
-                                                   const std::vector<int>& tasks,
-                                                   const Unit& unit) {
-  // One that has lost tasks would start as half a gang.
-  if (is_below_minimum(gang)) return std::nullopt;
-  if (pool_.ledger.refuses(unit.leaf, unit.amounts, gang.gang.preemptible)) return std::nullopt;
+}  // namespace
+
+/// Of a gang that then still has its minimum, tasks whose room the trial has left free go on.
+void MakeRoom::keep_in_place(Evicted& evicted) {
+  const GangState& gang = *evicted.gang;
+  const Entry& entry = entry_in(gang, pool_);
+  const std::vector<int> groups = groups_of_tasks(gang.gang);
+  const size_t mark = trial_.mark();
+  std::vector<int> leaving;
+  for (const int task : evicted.tasks) {
+    const Booking& held = gang.tasks[static_cast<size_t>(task)].held;
+    const Amounts& charge = entry.charge[static_cast<size_t>(groups[static_cast<size_t>(task)])];
+    const bool is_free = held.node < 0 || pool_.nodes.can_undo_release(held);
+    if (!is_free || pool_.ledger.refuses(entry.leaf, charge, gang.gang.preemptible)) {
+      leaving.push_back(task);
+      continue;
+    }
+    trial_.undo_begin_release(held);
+    trial_.allocate(entry.leaf, charge, gang.gang.preemptible);
+  }
+  if (is_minimum(gang.gang, staying_by_group(gang, leaving))) {
+    evicted.tasks = std::move(leaving);
+  } else {
+    trial_.rollback(mark);
+  }
+}
+
+/// All together where they fit. Else what the gang lacks of its minimum together, and then as many
+/// of the others as have room.
+void MakeRoom::move(Evicted& evicted) {
+  if (move_tasks(evicted, evicted.tasks)) return;
+  const GangState& gang = *evicted.gang;
+  const std::vector<int> groups = groups_of_tasks(gang.gang);
+  const auto group_of_task = [&](int task) {
+    return static_cast<size_t>(groups[static_cast<size_t>(task)]);
+  };
+  std::vector<int> having = staying_by_group(gang, evicted.tasks);
+  std::vector<int> minimum;
+  std::vector<int> others;
+  for (const int task : evicted.tasks) {
+    const size_t group = group_of_task(task);
+    const bool is_lacking = having[group] < gang.gang.groups[group].minimum;
+    having[group] += is_lacking;
+    (is_lacking ? minimum : others).push_back(task);
+  }
+  if (others.empty() || (!minimum.empty() && !move_tasks(evicted, minimum))) return;
+  std::vector<bool> is_full(gang.gang.groups.size());
+  for (const int task : others) {
+    const size_t group = group_of_task(task);
+    is_full[group] = is_full[group] || !move_tasks(evicted, {task});
+  }
+}
+
+bool MakeRoom::move_tasks(Evicted& evicted, const std::vector<int>& tasks) {
+  const GangState& gang = *evicted.gang;
+  const Entry& entry = entry_in(gang, pool_);
   const std::vector<int> groups = groups_of_tasks(gang.gang);
   std::vector<int> counts(gang.gang.groups.size());
   for (const int task : tasks) {
     ++counts[static_cast<size_t>(groups[static_cast<size_t>(task)])];
   }
-  std::vector<Booking> beside;
+  const Amounts amounts = charge_of(entry, counts);
+  if (pool_.ledger.refuses(entry.leaf, amounts, gang.gang.preemptible)) return false;
+  std::vector<Booking> beside = evicted.moved_to;
   for (size_t task = 0; task < gang.tasks.size(); ++task) {
     const TaskState& state = gang.tasks[task];
-    const bool stays = state.phase == TaskPhase::kRunning && state.held.node >= 0 &&
-                       !std::binary_search(tasks.begin(), tasks.end(), static_cast<int>(task));
+    const bool stays =
+        state.phase == TaskPhase::kRunning && state.held.node >= 0 &&
+        !std::binary_search(evicted.tasks.begin(), evicted.tasks.end(), static_cast<int>(task));
     if (stays) beside.push_back(state.held);
   }
   auto placed =
       trial_.place_later(gang.gang, counts, gang.gang.packing.value_or(options_.packing), beside);
-  if (!placed) return std::nullopt;
-  trial_.allocate(unit.leaf, unit.amounts, gang.gang.preemptible);
-  return *std::move(placed);
+  if (!placed) return false;
+  trial_.allocate(entry.leaf, amounts, gang.gang.preemptible);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const auto at = std::lower_bound(evicted.moved.begin(), evicted.moved.end(), tasks[i]);
+    evicted.moved_to.insert(evicted.moved_to.begin() + (at - evicted.moved.begin()), (*placed)[i]);
+    evicted.moved.insert(at, tasks[i]);
+  }
+  return true;
 }
 
 }  // namespace muster::schedule

@@ -1,6 +1,7 @@
-// Making room for one gang by evicting others: a trial that evicts one after the other until the
-// gang has a place, gives back whoever is not needed after all, and looks for another place for
-// the rest. Nothing is decided before all of it has been tried out.
+// Making room for one gang by evicting others: a trial that evicts units one after the other until
+// the gang has a place. Then the trial gives back the units that were evicted in vain, and looks
+// for another place for every task of the others. A task ends only where the trial has no place for
+// it. Nothing is decided before all of it has been tried out.
 #pragma once
 
 #include <optional>
@@ -12,10 +13,15 @@
 
 namespace muster::schedule {
 
+/// The tasks of one gang that leave. What is left of the gang, with the tasks that move, is nothing
+/// or at least its minimum.
 struct Evicted {
   GangState* gang = nullptr;
-  std::vector<int> tasks;
-  std::optional<std::vector<Booking>> moved_to;  ///< by task
+  std::vector<int> tasks;         ///< ascending
+  std::vector<int> moved;         ///< of these, ascending: start again at once
+  std::vector<Booking> moved_to;  ///< by entry of `moved`
+
+  bool moves_whole() const { return moved.size() == tasks.size(); }
 };
 
 struct Decision {
@@ -40,6 +46,9 @@ class MakeRoom {
   /// The decision, if what was evicted so far is enough. The trial then stands as decided;
   /// otherwise as before.
   std::optional<Decision> conclude();
+  /// As conclude(), where every evicted unit is needed, and moves in the order of its eviction: for
+  /// a unit that leaves its place to the one before.
+  std::optional<Decision> conclude_chain();
 
  private:
   struct Victim {
@@ -48,17 +57,32 @@ class MakeRoom {
     bool evicted = true;
   };
 
+  /// Evicted units of one gang together.
+  struct Leaving {
+    Unit unit;
+    bool may_end = true;
+  };
+
   std::vector<Booking> held_by(const Unit& unit) const;
   bool place();
   void lift_kept();
   void put_back_kept();
-  void give_back_unneeded();
+  /// `stuck` is set to the gang that has neither another place nor leave to end.
+  std::optional<Decision> try_to_conclude(const std::vector<const GangState*>& unmovable,
+                                          const GangState*& stuck);
+  std::optional<Decision> decide(std::vector<Evicted> evicted);
+  bool give_back_unneeded(const std::vector<const GangState*>& unmovable);
+  bool is_core_evicted(const GangState& gang) const;
   bool give_back(Victim& victim);
   bool is_fair(const std::vector<Evicted>& evicted) const;
   bool is_on_the_nodes(const Unit& unit) const;
-  bool move_victims(std::vector<Evicted>& evicted);
-  std::optional<std::vector<Booking>> move(const GangState& gang, const std::vector<int>& tasks,
-                                           const Unit& unit);
+  std::vector<Leaving> leaving_gangs() const;
+  std::optional<std::vector<Evicted>> settle(const std::vector<Leaving>& leaving,
+                                             const GangState*& stuck);
+  Evicted settle_gang(const Unit& unit);
+  void keep_in_place(Evicted& evicted);
+  void move(Evicted& evicted);
+  bool move_tasks(Evicted& evicted, const std::vector<int>& tasks);
 
   Trial& trial_;
   const Options& options_;

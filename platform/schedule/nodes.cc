@@ -22,6 +22,17 @@ std::optional<Shortage> shortage_of_minimum(NodeBooks& books, const Gang& gang) 
   return std::nullopt;
 }
 
+bool holds(const NodeRoom& room, const Booking& booking) {
+  if (room.task_slots < 1 || room.cpu_milli < booking.cpu_milli ||
+      room.memory_bytes < booking.memory_bytes)
+    return false;
+  for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1) {
+    const auto device = static_cast<size_t>(std::countr_zero(devices));
+    if (device >= room.devices.size() || room.devices[device] < booking.share_milli) return false;
+  }
+  return true;
+}
+
 std::tuple<int, int64_t, int64_t> size_of(const Claim& claim) {
   return {claim.gpus, claim.cpu_milli, claim.memory_bytes};
 }
@@ -127,20 +138,20 @@ void Nodes::claim_reserved(const Booking& booking) {
   state_->books.take_now_only(booking);
 }
 
+bool Nodes::can_undo_release(const Booking& booking) const {
+  const NodeEntry& entry = state_->books.table.at(booking.node);
+  NodeRoom room;
+  free_room(*entry.spec, entry.later, room);
+  return holds(room, booking);
+}
+
 bool Nodes::can_claim_reserved(const Booking& booking) const {
   if (!state_->books.table.present(booking.node)) return false;
   const NodeEntry& entry = state_->books.table.at(booking.node);
   if (entry.spec->cordoned) return false;
   NodeRoom room;
   free_room(*entry.spec, entry.now, room);
-  if (room.task_slots < 1 || room.cpu_milli < booking.cpu_milli ||
-      room.memory_bytes < booking.memory_bytes)
-    return false;
-  for (uint64_t devices = booking.devices; devices != 0; devices &= devices - 1) {
-    const auto device = static_cast<size_t>(std::countr_zero(devices));
-    if (device >= room.devices.size() || room.devices[device] < booking.share_milli) return false;
-  }
-  return true;
+  return holds(room, booking);
 }
 
 base::Result<std::vector<Booking>, Shortage> Nodes::place(const Gang& gang,

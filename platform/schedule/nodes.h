@@ -108,6 +108,8 @@ class Nodes {
   void unbook(const Booking& booking);
   void begin_release(const Booking& booking);  ///< gives later
   void undo_begin_release(const Booking& booking);
+  /// What begin_release() gave is promised to no other booking.
+  bool can_undo_release(const Booking& booking) const;
   void end_release(const Booking& booking);  ///< gives now
   void reserve(const Booking& booking);      ///< takes later
   void unreserve(const Booking& booking);

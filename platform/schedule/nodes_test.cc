@@ -29,6 +29,23 @@ TEST(Nodes, AReleaseGivesLaterFirstAndNowAtItsEnd) {
   EXPECT_EQ(free(), std::pair(1000, 1000));
 }
 
+TEST(Nodes, AReleaseCanBeUndoneUntilItsRoomIsPromised) {
+  Nodes nodes = nodes_of({node_of("a", 2, 4)});
+  const Booking first{.node = 0, .devices = 1, .share_milli = kWholeGpu, .cpu_milli = 3000};
+  nodes.book(first);
+  nodes.begin_release(first);
+  EXPECT_TRUE(nodes.can_undo_release(first));
+
+  const Booking same_gpu{.node = 0, .devices = 1, .share_milli = 500};
+  nodes.reserve(same_gpu);
+  EXPECT_FALSE(nodes.can_undo_release(first));
+  nodes.unreserve(same_gpu);
+
+  const Booking same_cpus{.node = 0, .devices = 2, .share_milli = kWholeGpu, .cpu_milli = 2000};
+  nodes.reserve(same_cpus);
+  EXPECT_FALSE(nodes.can_undo_release(first));
+}
+
 TEST(Nodes, WhatIsPromisedIsNotFreeForOthersNow) {
   Nodes nodes = nodes_of({node_of("a", 1)});
   nodes.reserve(one_gpu(0));

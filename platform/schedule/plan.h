@@ -33,10 +33,11 @@ enum class EvictionCause {
 std::string_view to_string(EvictionCause cause);
 
 /// These tasks have to end; all of a gang's, unless it is elastic and keeps its minimum. They hold
-/// their room until Scheduler::released().
+/// their room until Scheduler::released(). Those that `moved` lists are promised room elsewhere.
 struct Eviction {
   std::string id;
   std::vector<int> tasks;
+  std::vector<int> moved;  ///< of `tasks`: all of them where the cause is kMoved
   EvictionCause cause = EvictionCause::kReclaimed;
   std::string by;      ///< the gang that the room is for; empty where it is stale
   std::string reason;  ///< by whom and why, with the numbers, for the victim's events

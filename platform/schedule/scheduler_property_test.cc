@@ -443,6 +443,193 @@ TEST(SchedulerProperty, MakesTheSamePlansOfTheSameEvents) {
   });
 }
 
+/// A plan of a world in which all who leave have left: who runs, and who was promised room.
+class AfterLeaving {
+ public:
+  void take(const SchedulerWorld& world, const Plan& plan) {
+    std::erase_if(promised_, [&](const auto& one) { return !world.gangs.contains(one.first); });
+    for (const Start& start : plan.starts) promised_.erase(start.id);
+    for (const Start& start : plan.promises) {
+      for (size_t i = 0; i < start.tasks.size(); ++i) {
+        promised_[start.id][start.tasks[i]] = start.places[i];
+      }
+    }
+  }
+
+  /// Whether tasks of the gang would start if it alone waited.
+  bool has_room_for(const SchedulerWorld& world, const std::string& id) const {
+    Scheduler fresh(test_options());
+    for (const auto& [name, node] : world.nodes) fresh.set_node(node);
+    fresh.set_projects(world.projects);
+    for (const auto& [other, gang] : world.gangs) {
+      const std::map<int, TaskPlace> places = places_of(world, other);
+      if (other == id) {
+        enter_whole(fresh, gang, places);
+      } else if (!places.empty()) {
+        enter_as_it_runs(fresh, gang, places);
+      }
+    }
+    return !fresh.plan(world.now, kAllocate).starts.empty();
+  }
+
+  const std::map<int, TaskPlace>& promised_to(const std::string& id) { return promised_[id]; }
+
+ private:
+  std::map<int, TaskPlace> places_of(const SchedulerWorld& world, const std::string& id) const {
+    std::map<int, TaskPlace> places;
+    if (const auto promised = promised_.find(id); promised != promised_.end()) {
+      places = promised->second;
+    }
+    if (const auto held = world.held.find(id); held != world.held.end()) {
+      for (const auto& [task, state] : held->second) {
+        if (!state.leaves) places[task] = state.place;
+      }
+    }
+    return places;
+  }
+
+  static void enter_whole(Scheduler& fresh, const Gang& gang,
+                          const std::map<int, TaskPlace>& places) {
+    if (places.empty()) return fresh.submit(gang);
+    std::vector<std::optional<TaskPlace>> by_task(static_cast<size_t>(task_count(gang)));
+    for (const auto& [task, place] : places) by_task[static_cast<size_t>(task)] = place;
+    fresh.adopt(gang, by_task, kStart);
+  }
+
+  /// It asks for nothing more.
+  static void enter_as_it_runs(Scheduler& fresh, Gang gang,
+                               const std::map<int, TaskPlace>& places) {
+    std::vector<std::optional<TaskPlace>> in_a_row;
+    for (const auto& [task, place] : places) in_a_row.emplace_back(place);
+    gang.groups[0].count = gang.groups[0].minimum = static_cast<int>(in_a_row.size());
+    fresh.adopt(gang, in_a_row, kStart);
+  }
+
+  std::map<std::string, std::map<int, TaskPlace>> promised_;
+};
+
+/// Plans in which several gangs evict are left out: one may leave room that another could not have.
+bool evicts_for_one(const Plan& plan) {
+  return !plan.evictions.empty() &&
+         std::all_of(plan.evictions.begin(), plan.evictions.end(), [&](const Eviction& one) {
+           return one.cause != EvictionCause::kStale && one.by == plan.evictions.front().by;
+         });
+}
+
+std::string check_moves(SchedulerWorld& world, AfterLeaving& after, const Plan& plan) {
+  after.take(world, plan);
+  world.carry_out(plan);
+  if (!world.fault.empty() || !evicts_for_one(plan)) return world.fault;
+  for (const Eviction& eviction : plan.evictions) {
+    const std::map<int, TaskPlace>& promised = after.promised_to(eviction.id);
+    if (promised.size() < eviction.tasks.size() && after.has_room_for(world, eviction.id)) {
+      return "evicted although it has a place elsewhere: " + eviction.id;
+    }
+    const bool changes_place =
+        std::any_of(eviction.tasks.begin(), eviction.tasks.end(), [&](int task) {
+          const auto place = promised.find(task);
+          return place == promised.end() || place->second != world.held[eviction.id][task].place;
+        });
+    if (!changes_place) return "moved to the place that it has: " + eviction.id;
+  }
+  return {};
+}
+
+Options patient_options() {
+  Options options = test_options();
+  options.patience = std::chrono::hours(100'000);
+  return options;
+}
+
+TEST(SchedulerProperty, EndsNoTaskThatHasAPlaceElsewhereAndMovesNoneToItsOwn) {
+  hold_for_seeds(50'000, 52'000, 60, kCalmKinds, [&](const std::vector<Event>& events) {
+    SchedulerWorld world(patient_options());
+    AfterLeaving after;
+    for (const Event& event : events) {
+      std::string fault;
+      if (event.kind == Kind::kPlan) {
+        fault = check_moves(world, after, world.scheduler.plan(world.now));
+      } else {
+        world.apply(event);
+        fault = world.fault;
+      }
+      if (!fault.empty()) return fault;
+    }
+    return std::string();
+  });
+}
+
+/// Gangs, many of them elastic, whose tasks are scattered over the nodes, and holes between them:
+/// what is left after others have ended.
+class ScatteredWorld {
+ public:
+  explicit ScatteredWorld(unsigned seed) : random_(seed), world(patient_options()) {
+    for (int i = 0; i < 2 + below(3); ++i) {
+      const Node node = testing::node("n" + std::to_string(i), 2 + below(3));
+      world.nodes[node.name] = node;
+      world.scheduler.set_node(node);
+    }
+    world.set_projects(random_());
+    for (int i = 0; i < 2 + below(5); ++i) run(next_gang());
+    for (int i = 0; i < 1 + below(2); ++i) {
+      const Gang gang = next_gang();
+      world.gangs.emplace(gang.id, gang);
+      world.scheduler.submit(gang);
+    }
+  }
+
+ private:
+  int below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
+
+  Gang next_gang() {
+    static constexpr int kPriorities[] = {49, 50, 50, 75, 100};
+    Gang gang = testing::gang("g" + std::to_string(1000 + number_), "p" + std::to_string(below(3)),
+                              1 + below(2) * below(3), 1 + below(4), kPriorities[below(5)]);
+    gang.groups[0].minimum = 1 + below(gang.groups[0].count);
+    gang.sequence = number_++;
+    return gang;
+  }
+
+  /// Each task on the node that the dice choose; where one of them finds no room, not at all.
+  void run(const Gang& gang) {
+    std::map<std::string, int> taken = taken_;
+    std::vector<std::optional<TaskPlace>> places;
+    for (int task = 0; task < gang.groups[0].count; ++task) {
+      const Node& node = nth(world.nodes, random_()).second;
+      TaskPlace place{.node = node.name, .share_milli = kWholeGpu};
+      for (int i = 0; i < gang.groups[0].claim.gpus; ++i) {
+        place.devices.push_back(taken[node.name]++);
+      }
+      if (taken[node.name] > node.gpus) return;
+      places.emplace_back(place);
+    }
+    taken_ = taken;
+    for (int task = 0; task < gang.groups[0].count; ++task) {
+      world.held[gang.id][task] = {*places[static_cast<size_t>(task)], false};
+    }
+    world.gangs.emplace(gang.id, gang);
+    world.scheduler.adopt(gang, places, kStart);
+  }
+
+  std::mt19937 random_;
+  std::map<std::string, int> taken_;
+  uint64_t number_ = 0;
+
+ public:
+  SchedulerWorld world;
+};
+
+TEST(SchedulerProperty, EndsNoTaskOfScatteredGangsThatHasAPlaceElsewhere) {
+  for (const Actions actions : {kConsolidate, kReclaim, kPreempt, kAllActions}) {
+    for (unsigned seed = 0; seed < 1500; ++seed) {
+      ScatteredWorld scattered(seed);
+      AfterLeaving after;
+      const Plan plan = scattered.world.scheduler.plan(kStart, actions);
+      ASSERT_EQ(check_moves(scattered.world, after, plan), "") << actions << ", seed " << seed;
+    }
+  }
+}
+
 /// A scheduler that is told in one go how things stand.
 Plan plan_from_scratch(const SchedulerWorld& world) {
   Scheduler fresh(test_options());
