@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzzer of build/fuzz for FUZZ_SECONDS (20) each, as many side by side as there are cores, and
 # ends with the line "N passed, N failed". The input of a finding is left in build/fuzz/findings, what a
-# fuzzer printed in build/fuzz/logs; what the fuzzers learned is kept in build/fuzz/corpus.
+# fuzzer printed in build/fuzz/logs; what the fuzzers learned is kept in build/fuzz/corpus. A fuzzer NAME begins
+# with the inputs in fuzz/seeds/NAME, where there are any.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../build/fuzz"
@@ -11,9 +12,11 @@ rm -f logs/*
 # The name of a fuzzer that found something goes to its log's name: NAME.failed.
 run() {
   local name=$1
+  local corpora=("corpus/$name")
   mkdir -p "corpus/$name"
+  if [[ -d ../../fuzz/seeds/${name#fuzz_} ]]; then corpora+=("../../fuzz/seeds/${name#fuzz_}"); fi
   if "fuzz/$name" -max_total_time="${FUZZ_SECONDS:-20}" -max_len=4096 -timeout=10 -rss_limit_mb=4096 \
-    -verbosity=0 -print_final_stats=1 -artifact_prefix="findings/$name-" "corpus/$name" >"logs/$name" 2>&1; then
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="findings/$name-" "${corpora[@]}" >"logs/$name" 2>&1; then
     echo "$name: $(sed -nE 's/^stat::number_of_executed_units: *([0-9]+)$/\1/p' "logs/$name") inputs"
   else
     mv "logs/$name" "logs/$name.failed"

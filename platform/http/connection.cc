@@ -89,14 +89,19 @@ class Connection::Answer {
   bool given_ = false;
 };
 
-Connection::Connection(base::EventLoop& loop, std::shared_ptr<const Handler> handler,
-                       const Limits& limits, Peer peer)
+Connection::Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
+                       const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes)
     : loop_(loop),
-      handler_(std::move(handler)),
+      callbacks_(std::move(callbacks)),
       limits_(limits),
       peer_(std::move(peer)),
       timer_(loop.context()),
-      reader_(limits) {}
+      reader_(limits),
+      waiting_bytes_(std::move(waiting_bytes)) {}
+
+Connection::~Connection() {
+  count_waiting_bytes(0);
+}
 
 void Connection::start(std::unique_ptr<ByteStream> stream, OnEnd on_end) {
   on_end_ = std::move(on_end);
@@ -179,7 +184,15 @@ void Connection::read() {
 void Connection::on_input(std::string_view bytes) {
   if (!answering_) return advance(reader_.put(bytes));
   reader_.keep(bytes);
+  count_waiting_bytes(reader_.kept());
+  if (waiting_bytes_ && *waiting_bytes_ > limits_.waiting_bytes) return drop();
   read();
+}
+
+void Connection::count_waiting_bytes(size_t now) {
+  if (!waiting_bytes_) return;
+  *waiting_bytes_ += now - counted_;
+  counted_ = now;
 }
 
 /// A client that closes only its sending half still reads: it gets the answer it waits for. But a
@@ -190,6 +203,7 @@ void Connection::on_input_end() {
 }
 
 void Connection::advance(RequestReader::Progress progress) {
+  count_waiting_bytes(reader_.kept());
   switch (progress) {
     case RequestReader::Progress::kDone:
       return handle(reader_.take());
@@ -197,9 +211,33 @@ void Connection::advance(RequestReader::Progress progress) {
       return refuse(reader_.fault().status, reader_.fault().what);
     case RequestReader::Progress::kMore:
       if (input_ended_) return drop();
+      if (waiting_bytes_ && *waiting_bytes_ > limits_.waiting_bytes) {
+        return refuse(503, "the server has too many unfinished requests; try again later");
+      }
+      if (is_refused_at_the_gate()) return;
       if (reader_.wants_continue()) tell_to_go_on();
       return read();
   }
+}
+
+/// Whether the gate had an answer to the request whose head has just come. It is on its way then.
+bool Connection::is_refused_at_the_gate() {
+  if (!callbacks_->gate) return false;
+  std::optional<Request> head = reader_.take_head();
+  if (!head) return false;
+  head->peer = peer_;
+  std::optional<Response> refusal;
+  const auto thrown = thrown_by([&] { refusal = callbacks_->gate(*head); });
+  if (thrown) {
+    base::log_error("the check of a request's head failed: " + *thrown);
+    refusal = plain_problem(500, "the server failed; its log says why");
+  }
+  if (!refusal) return false;
+  answering_ = true;
+  keep_alive_ = false;
+  head_only_ = false;
+  answer(*std::move(refusal));
+  return true;
 }
 
 /// The rest of the request, and so the answer, may come before these bytes are gone.
@@ -231,8 +269,8 @@ void Connection::handle(ReadRequest read_request) {
 
   const auto answer = std::make_shared<Answer>(weak_from_this());
   const auto thrown = thrown_by([&] {
-    (*handler_)(std::move(read_request.request),
-                [answer](Response response) { answer->give(std::move(response)); });
+    callbacks_->handler(std::move(read_request.request),
+                        [answer](Response response) { answer->give(std::move(response)); });
   });
   if (thrown) {
     base::log_error("a request's handler failed: " + *thrown);

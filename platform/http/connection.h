@@ -30,8 +30,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using OnEnd = std::function<void(const std::shared_ptr<Connection>&)>;
 
-  Connection(base::EventLoop& loop, std::shared_ptr<const Handler> handler, const Limits& limits,
-             Peer peer);
+  struct Callbacks {
+    Handler handler;
+    Gate gate;  ///< may be empty
+  };
+
+  /// `waiting_bytes` is the sum over all connections that share it; null: it is not counted.
+  Connection(base::EventLoop& loop, std::shared_ptr<const Callbacks> callbacks,
+             const Limits& limits, Peer peer, std::shared_ptr<size_t> waiting_bytes);
+  ~Connection();
 
   /// Takes the stream over. `on_end` is called once, when the connection has ended by itself.
   void start(std::unique_ptr<ByteStream> stream, OnEnd on_end);
@@ -59,6 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void advance(RequestReader::Progress progress);
   void tell_to_go_on();
   void handle(ReadRequest read);
+  bool is_refused_at_the_gate();
+  void count_waiting_bytes(size_t now);
   void answer(Response response);
   void answer_whole(Response response);
   void answer_stream(Response response);
@@ -71,7 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void leave();
 
   base::EventLoop& loop_;
-  std::shared_ptr<const Handler> handler_;
+  std::shared_ptr<const Callbacks> callbacks_;
   Limits limits_;
   Peer peer_;
   OnEnd on_end_;
@@ -85,6 +94,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::array<char, 16 << 10> input_;
   RequestReader reader_;
+  std::shared_ptr<size_t> waiting_bytes_;
+  size_t counted_ = 0;  ///< our part of *waiting_bytes_
   bool started_ = false;
   bool reading_ = false;      ///< a read is open
   bool input_ended_ = false;  ///< the client sends no more

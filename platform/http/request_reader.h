@@ -1,5 +1,9 @@
 // Makes requests out of the bytes of one connection, one after the other, within limits.
 //
+// Stricter than RFC 9112 asks where a proxy in front of the server could read the bytes otherwise:
+// the only transfer coding is one `chunked`, an HTTP/1.1 request has exactly one Host, and a header
+// that is folded onto a second line is refused. Trailers are dropped.
+//
 // No I/O; not thread-safe. Beast's parser stays inside request_reader.cc.
 #pragma once
 
@@ -43,6 +47,9 @@ class RequestReader {
   void keep(std::string_view bytes) { waiting_ += bytes; }
 
   ReadRequest take();
+  /// The request without its body, once its head is here and its body is not yet whole. Once a
+  /// request.
+  std::optional<Request> take_head();
   const ReadFault& fault() const { return fault_; }
 
   /// Bytes that no request has taken up yet.
@@ -57,11 +64,16 @@ class RequestReader {
  private:
   struct Parser;
   Progress fail(int status, std::string what);
+  /// Passes the bytes in `waiting_` to the parser.
+  std::optional<ReadFault> parse();
+  std::optional<ReadFault> read_head();
 
   Limits limits_;
   std::unique_ptr<Parser> parser_;
   std::string waiting_;
-  std::optional<Target> target_;
+  Request head_;  ///< without its body, once it is read
+  bool head_read_ = false;
+  bool head_taken_ = false;
   ReadFault fault_;
   bool in_request_ = false;
   bool told_to_continue_ = false;

@@ -39,7 +39,8 @@ TEST(RequestReader, ReadsTheSameRequestWhereverItIsCut) {
 
 TEST(RequestReader, KeepsWhatFollowsForTheNextRequest) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put(std::string(kPost) + "GET /next HTTP/1.1\r\n"), RequestProgress::kDone);
+  ASSERT_EQ(reader.put(std::string(kPost) + "GET /next HTTP/1.1\r\nhost: h\r\n"),
+            RequestProgress::kDone);
   EXPECT_EQ(reader.take().request.path, "/v1/jobs");
 
   reader.keep("\r\n");
@@ -51,7 +52,7 @@ TEST(RequestReader, KeepsWhatFollowsForTheNextRequest) {
 TEST(RequestReader, JoinsABodyThatComesInChunks) {
   RequestReader reader({});
 
-  ASSERT_EQ(reader.put("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+  ASSERT_EQ(reader.put("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
                        "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"),
             RequestProgress::kDone);
 
@@ -60,7 +61,7 @@ TEST(RequestReader, JoinsABodyThatComesInChunks) {
 
 TEST(RequestReader, ShowsHeadToTheHandlerAsGet) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put("HEAD / HTTP/1.1\r\n\r\n"), RequestProgress::kDone);
+  ASSERT_EQ(reader.put("HEAD / HTTP/1.1\r\nhost: h\r\n\r\n"), RequestProgress::kDone);
 
   const ReadRequest read = reader.take();
 
@@ -80,8 +81,9 @@ TEST(RequestReader, KnowsWhatAnOldClientCannot) {
 
 TEST(RequestReader, SaysOnceThatTheClientWaitsForLeaveToSend) {
   RequestReader reader({});
-  ASSERT_EQ(reader.put("POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"),
-            RequestProgress::kMore);
+  ASSERT_EQ(
+      reader.put("POST / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"),
+      RequestProgress::kMore);
 
   EXPECT_TRUE(reader.wants_continue());
   EXPECT_FALSE(reader.wants_continue());
@@ -89,45 +91,147 @@ TEST(RequestReader, SaysOnceThatTheClientWaitsForLeaveToSend) {
 
 TEST(RequestReader, RefusesHeadersPastTheLimit) {
   const Limits limits{.header_bytes = 1000};
-  const std::string wide = "GET / HTTP/1.1\r\nx: " + std::string(5000, 'x') + "\r\n\r\n";
+  const std::string wide = "GET / HTTP/1.1\r\nhost: h\r\nx: " + std::string(5000, 'x') + "\r\n\r\n";
 
   EXPECT_EQ(refusal_of(wide, limits), 431);
   EXPECT_EQ(refusal_of(wide.substr(0, 2000), limits), 431);  // and does not wait for their end
   EXPECT_EQ(refusal_of("GET /" + std::string(2000, 'x'), limits), 431);
-  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nx: " + std::string(900, 'x') + "\r\n\r\n", limits), 0);
+  EXPECT_EQ(
+      refusal_of("GET / HTTP/1.1\r\nhost: h\r\nx: " + std::string(900, 'x') + "\r\n\r\n", limits),
+      0);
 }
 
 TEST(RequestReader, RefusesABodyPastTheLimitBeforeItComes) {
   const Limits limits{.body_bytes = 10};
 
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ncontent-length: 11\r\n\r\n", limits), 413);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ncontent-length: 1073741824\r\n\r\n", limits), 413);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\n", limits), 0);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 11\r\n\r\n", limits), 413);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 1073741824\r\n\r\n", limits),
+            413);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\n", limits), 0);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
                        "6\r\nabcdef\r\n6\r\nabcdef\r\n",
                        limits),
             413);
 }
 
 TEST(RequestReader, RefusesTargetsThatNobodyNeeds) {
-  EXPECT_EQ(refusal_of("GET /" + std::string(40'000, 'x') + " HTTP/1.1\r\n\r\n"), 414);
-  EXPECT_EQ(refusal_of("GET /v1/jobs/a%2F..%2Fb HTTP/1.1\r\n\r\n"), 400);
-  EXPECT_EQ(refusal_of("GET /v1/jobs/%00 HTTP/1.1\r\n\r\n"), 400);
-  EXPECT_EQ(refusal_of("GET /v1/../jobs HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET /" + std::string(40'000, 'x') + " HTTP/1.1\r\nhost: h\r\n\r\n"), 414);
+  EXPECT_EQ(refusal_of("GET /v1/jobs/a%2F..%2Fb HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET /v1/jobs/%00 HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET /v1/../jobs HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
 }
 
 TEST(RequestReader, RefusesWhatIsNoHttp) {
   for (const std::string_view bytes : std::initializer_list<std::string_view>{
            "\r\n\r\nnonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",
-           "GET / HTTP/1.1\r\nx\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n", "GET /%zz HTTP/1.1\r\n\r\n",
-           "GET nowhere HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-           "POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
-           "POST / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
-           "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-           std::string_view("GET / HTTP/1.1\r\nx: a\0b\r\n\r\n", 26),
-           "GET / HTTP/1.1\r\nx : a\r\n\r\n", "GET / HTTP/1.1\r\nx: a\rb\r\n\r\n"}) {
+           "GET / HTTP/1.1\r\nhost: h\r\nx\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n",
+           "GET /%zz HTTP/1.1\r\nhost: h\r\n\r\n", "GET nowhere HTTP/1.1\r\n\r\n",
+           "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: -1\r\n\r\n",
+           "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+           "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+           "POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+           std::string_view("GET / HTTP/1.1\r\nhost: h\r\nx: a\0b\r\n\r\n", 35),
+           "GET / HTTP/1.1\r\nhost: h\r\nx : a\r\n\r\n",
+           "GET / HTTP/1.1\r\nhost: h\r\nx: a\rb\r\n\r\n"}) {
     EXPECT_EQ(refusal_of(bytes), 400) << bytes;
   }
+}
+
+TEST(RequestReader, RefusesATransferCodingThatWouldHideARequestInABody) {
+  for (const std::string coding :
+       {"xchunked", "identity", "gzip", "\"chunked\"", "chunked, identity", "chunked, chunked",
+        "chunked\r\ntransfer-encoding: chunked", "gzip\r\ntransfer-encoding: chunked", ""}) {
+    EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: " + coding +
+                         "\r\n\r\nDELETE /v1/jobs/a HTTP/1.1\r\nhost: h\r\n\r\n"),
+              400)
+        << coding;
+  }
+  EXPECT_EQ(refusal_of("POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: CHUNKED\r\n\r\n0\r\n\r\n"),
+            0);
+}
+
+TEST(RequestReader, WantsOneHost) {
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost: a/b\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost: a b\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost: me@a\r\n\r\n"), 400);
+
+  EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost:\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nhost: [::1]:7443\r\n\r\n"), 0);
+}
+
+TEST(RequestReader, RefusesAFoldedHeaderWhereverItIsCut) {
+  for (const std::string bytes : {"GET / HTTP/1.1\r\n x: y\r\nhost: h\r\n\r\n",
+                                  "GET / HTTP/1.1\r\nhost: h\r\nx: a\r\n b\r\n\r\n",
+                                  "GET / HTTP/1.1\r\nhost: h\r\nx: a\r\n\tb\r\ny: c\r\n\r\n"}) {
+    for (size_t cut = 0; cut < bytes.size(); ++cut) {
+      RequestReader reader({});
+      const bool refused = reader.put(bytes.substr(0, cut)) == RequestProgress::kFault ||
+                           reader.put(bytes.substr(cut)) == RequestProgress::kFault;
+      EXPECT_TRUE(refused) << bytes << " cut at " << cut;
+    }
+  }
+}
+
+TEST(RequestReader, ReadsABodyWhoseLinesBeginWithSpaces) {
+  RequestReader reader({});
+
+  ASSERT_EQ(reader.put("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 8\r\n\r\na:\r\n b\r\n"),
+            RequestProgress::kDone);
+
+  EXPECT_EQ(reader.take().request.body, "a:\r\n b\r\n");
+}
+
+TEST(RequestReader, KeepsNoEndlessChunkLineAndNoEndlessTrailers) {
+  constexpr std::string_view kHead =
+      "POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n";
+  for (const std::string_view start :
+       {"2;", "0000", "1\r\na\r\n3;x=", "0\r\nx: ", "0\r\nx: y\r\n"}) {
+    RequestReader reader({});
+    ASSERT_EQ(reader.put(std::string(kHead) + std::string(start)), RequestProgress::kMore);
+    const std::string piece =
+        start == "0000" ? std::string(1024, '0') : "x:" + std::string(1020, 'a');
+
+    int pieces = 0;
+    while (pieces < 1024 && reader.put(piece) == RequestProgress::kMore) ++pieces;
+
+    EXPECT_LE(pieces, 16) << start;
+    EXPECT_EQ(reader.fault().status, 400) << start;
+  }
+}
+
+TEST(RequestReader, TakesNoHeaderFromTheTrailers) {
+  RequestReader reader({});
+
+  ASSERT_EQ(reader.put("POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
+                       "1\r\na\r\n0\r\nauthorization: Bearer x\r\n\r\n"),
+            RequestProgress::kDone);
+
+  const Request request = reader.take().request;
+  EXPECT_EQ(request.body, "a");
+  EXPECT_FALSE(request.headers.contains("authorization"));
+}
+
+TEST(RequestReader, ShowsTheHeadOnceBeforeTheBodyIsHere) {
+  RequestReader reader({});
+  ASSERT_EQ(reader.put(kPost.substr(0, 20)), RequestProgress::kMore);
+  EXPECT_FALSE(reader.take_head());
+  ASSERT_EQ(reader.put(kPost.substr(20, kPost.size() - 22)), RequestProgress::kMore);
+
+  const auto head = reader.take_head();
+
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->path, "/v1/jobs");
+  EXPECT_EQ(head->headers.at("x-two"), "a, b");
+  EXPECT_EQ(head->body, "");
+  EXPECT_FALSE(reader.take_head());
+  ASSERT_EQ(reader.put(kPost.substr(kPost.size() - 2)), RequestProgress::kDone);
+  EXPECT_FALSE(reader.take_head());
+  EXPECT_EQ(reader.take().request.body, "hello");
 }
 
 TEST(RequestReader, SurvivesAnyBytes) {

@@ -78,8 +78,11 @@ class Server::Door {
 };
 
 struct Server::Impl : std::enable_shared_from_this<Impl> {
-  Impl(base::EventLoop& runs_on, Handler answers, const Limits& bounds)
-      : loop(runs_on), handler(std::make_shared<Handler>(std::move(answers))), limits(bounds) {}
+  Impl(base::EventLoop& runs_on, Handler answers, const Limits& bounds, Gate admits)
+      : loop(runs_on),
+        callbacks(std::make_shared<Connection::Callbacks>(
+            Connection::Callbacks{.handler = std::move(answers), .gate = std::move(admits)})),
+        limits(bounds) {}
 
   Result<void> listen(const std::filesystem::path& path) {
     unix_door.reset();
@@ -127,7 +130,9 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void open(std::unique_ptr<ByteStream> stream, Peer peer) {
-    const auto connection = std::make_shared<Connection>(loop, handler, limits, std::move(peer));
+    auto shared = peer.user ? nullptr : waiting_bytes;
+    const auto connection =
+        std::make_shared<Connection>(loop, callbacks, limits, std::move(peer), std::move(shared));
     connections.insert(connection);
     connection->start(std::move(stream), [weak = weak_from_this()](const auto& ended) {
       if (const auto self = weak.lock()) self->forget(ended);
@@ -171,8 +176,9 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   }
 
   base::EventLoop& loop;
-  std::shared_ptr<const Handler> handler;
+  std::shared_ptr<const Connection::Callbacks> callbacks;
   Limits limits;
+  std::shared_ptr<size_t> waiting_bytes = std::make_shared<size_t>(0);  ///< as Limits has them
   TlsContext tls;
   Listener unix_listener;
   base::UniqueFd tls_listener;
@@ -184,8 +190,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   size_t from_afar = 0;                                ///< all of them
 };
 
-Server::Server(base::EventLoop& loop, Handler handler, Limits limits)
-    : impl_(std::make_shared<Impl>(loop, std::move(handler), limits)) {}
+Server::Server(base::EventLoop& loop, Handler handler, Limits limits, Gate gate)
+    : impl_(std::make_shared<Impl>(loop, std::move(handler), limits, std::move(gate))) {}
 
 Server::~Server() {
   close();

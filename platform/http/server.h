@@ -5,13 +5,14 @@
 // now or later, on that thread. The server itself is used there too, or while the loop does not
 // run. A handler that throws, or loses its Respond, has its client answered with 500. On the unix
 // socket every peer is checked by its credentials: only this user (and root) is let in. Over TLS
-// everybody is: who they are is the handler's question.
+// everybody is: who they are is the gate's and the handler's question.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/event_loop.h"
 #include "base/result.h"
@@ -23,6 +24,9 @@ namespace muster::http {
 using Respond = std::function<void(Response)>;
 /// Answers by calling `Respond` exactly once. If the client is gone by then, that is no error.
 using Handler = std::function<void(Request, Respond)>;
+/// Asked before the body of a request is read, where it did not come with the head: an answer
+/// refuses the request, and ends the connection.
+using Gate = std::function<std::optional<Response>(const Request& head)>;
 
 struct Limits {
   size_t header_bytes = 64 << 10;
@@ -34,11 +38,15 @@ struct Limits {
   /// How long a client may take nothing of an answer that is on its way to it.
   std::chrono::seconds write_timeout{300};
   size_t connections_of_address = 200;  ///< over TLS, of one address
+  /// Over TLS, of all connections together: bytes of heads that have not come in whole, and of
+  /// requests that were sent ahead. A client that brings more is answered 503. Bodies are not
+  /// counted: the gate lets them in.
+  size_t waiting_bytes = 32 << 20;
 };
 
 class Server {
  public:
-  Server(base::EventLoop& loop, Handler handler, Limits limits = {});
+  Server(base::EventLoop& loop, Handler handler, Limits limits = {}, Gate gate = nullptr);
   ~Server();
 
   /// Listens on `path` (mode 0600), replacing a socket that nobody answers on.

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
+#include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "http/client.h"
 #include "http/test_server.h"
@@ -170,7 +173,8 @@ TEST(Server, AnswersPipelinedRequestsInTheirOrder) {
   RawClient client(server.socket());
 
   client.send(
-      "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\nconnection: close\r\n\r\n");
+      "GET /1 HTTP/1.1\r\nhost: h\r\n\r\nGET /2 HTTP/1.1\r\nhost: h\r\n\r\nGET /3 "
+      "HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
 
   const std::string answers = client.read_to_the_end();
   EXPECT_LT(answers.find("/1\n"), answers.find("/2\n"));
@@ -182,7 +186,7 @@ TEST(Server, AnswersAClientThatHasClosedItsSendingHalf) {
   TestServer server(echo_request);
   RawClient client(server.socket());
 
-  client.send("GET /half HTTP/1.1\r\n\r\n");
+  client.send("GET /half HTTP/1.1\r\nhost: h\r\n\r\n");
   client.stop_sending();
 
   EXPECT_NE(client.read_to_the_end().find("GET /half"), std::string::npos);
@@ -192,7 +196,7 @@ TEST(Server, LetsAClientGoOnThatWaitsToSendItsBody) {
   TestServer server(echo_request);
   RawClient client(server.socket());
 
-  client.send("POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n");
+  client.send("POST / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n");
   EXPECT_EQ(client.read_to("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send("body");
 
@@ -224,7 +228,7 @@ TEST(Server, HangsUpOnAClientThatSendsTooSlowlyOrNothing) {
 TEST(Server, RefusesMoreConnectionsThanItsLimit) {
   TestServer server(echo_request, {.connections = 1});
   RawClient first(server.socket());
-  first.send("GET / HTTP/1.1\r\n\r\n");
+  first.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
   first.read_to("GET /\n");
 
   EXPECT_EQ(Client(server.socket()).send({})->status, 503);
@@ -260,7 +264,7 @@ TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
     client.emplace(server.socket());
     shortage.emplace();
   });
-  client->send("GET /patient HTTP/1.1\r\nconnection: close\r\n\r\n");
+  client->send("GET /patient HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
   for (int i = 0; i < 100; ++i) server.on_loop([] {});
   EXPECT_EQ(server.connections(), 0U);
 
@@ -272,7 +276,7 @@ TEST(Server, TriesAgainWhenThereAreDescriptorsAgain) {
 TEST(Server, DropsItsConnectionsAndItsFileWhenItCloses) {
   TestServer server(echo_request);
   RawClient client(server.socket());
-  client.send("GET / HTTP/1.1\r\n\r\n");
+  client.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
   client.read_to("GET /\n");
 
   server.on_loop([&] { server.server().close(); });
@@ -305,6 +309,36 @@ TEST(Client, SaysThatNobodyAnswers) {
   EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(response.error().what,
             "no server answers on socket '" + (folder / "none").string() + "'");
+}
+
+TEST(Server, AsksTheGateBeforeItReadsABody) {
+  base::TestFolder folder;
+  base::EventLoop loop;
+  std::atomic<int> handled = 0;
+  Server server(
+      loop, [&](const Request&, const Respond& respond) { ++handled, respond({.body = "in"}); }, {},
+      [](const Request& head) -> std::optional<Response> {
+        if (head.headers.contains("authorization")) return std::nullopt;
+        return Response{.status = 401, .body = "who?"};
+      });
+  ASSERT_TRUE(server.listen(folder / "socket"));
+  std::jthread thread([&] { loop.run(); });
+
+  RawClient stranger(folder / "socket");
+  stranger.send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 1000000\r\n\r\n");
+  const std::string refused = stranger.read_to_the_end();
+  RawClient guest(folder / "socket");
+  guest.send("POST / HTTP/1.1\r\nhost: h\r\nauthorization: x\r\ncontent-length: 4\r\n\r\nb");
+  guest.send("ody");
+  guest.send("GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+  const std::string answered = guest.read_to_the_end();
+  loop.post([&] { server.close(), loop.stop(); });
+  thread.join();
+
+  EXPECT_EQ(first_line(refused), "HTTP/1.1 401 Unauthorized");
+  EXPECT_TRUE(refused.ends_with("who?")) << refused;
+  EXPECT_EQ(first_line(answered), "HTTP/1.1 200 OK");
+  EXPECT_EQ(handled, 2);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Handler streaming_of_length(Observed& observed, size_t count, size_t size, size_
   };
 }
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\n\r\n";
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
 
 TEST(Stream, ArrivesWholeAndLeavesTheConnectionUsable) {
   Observed observed;

@@ -70,17 +70,25 @@ class RawTlsClient {
     EXPECT_TRUE(stream_->send_all(bytes, ClientStream::WhenAnswered::kStop));
   }
 
-  std::string read_to_the_end() {
+  std::string read_to_the_end() { return read_until(nullptr); }
+
+  /// What is there by now, or comes next.
+  std::string read_some() {
+    return read_until([](const std::string&) { return true; });
+  }
+
+ private:
+  std::string read_until(bool (*is_enough)(const std::string&)) {
     std::string text;
     std::string buffer(1 << 16, '\0');
     while (true) {
       const auto received = stream_->receive(buffer.data(), buffer.size(), {});
       if (!received || received->kind != ClientStream::Received::Kind::kBytes) return text;
       text.append(buffer, 0, received->count);
+      if (is_enough && is_enough(text)) return text;
     }
   }
 
- private:
   std::unique_ptr<ClientStream> stream_;
 };
 

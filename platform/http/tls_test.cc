@@ -157,7 +157,7 @@ TEST(Tls, RefusesABodyOfAGibibyteWithoutReadingIt) {
   TlsTestServer server(echo_with_peer);
   RawTlsClient client(server);
 
-  client.send("POST / HTTP/1.1\r\ncontent-length: 1073741824\r\n\r\n");
+  client.send("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 1073741824\r\n\r\n");
 
   EXPECT_EQ(first_line(client.read_to_the_end()), "HTTP/1.1 413 Content Too Large");
 }
@@ -236,7 +236,7 @@ TEST(Tls, DropsAClientThatStopsReading) {
       {.write_timeout = std::chrono::seconds(1)});
   RawTlsClient client(server);
 
-  client.send("GET / HTTP/1.1\r\n\r\n");
+  client.send("GET / HTTP/1.1\r\nhost: h\r\n\r\n");
 
   EXPECT_EQ(dropped.get_future().wait_for(kPatience), std::future_status::ready);
 }
@@ -356,6 +356,26 @@ TEST(Listen, RefusesWhatIsNoAddress) {
     ASSERT_FALSE(nobody);
     EXPECT_EQ(nobody.error().code, ErrorCode::kInvalid);
   });
+}
+
+TEST(Tls, LimitsWhatUnfinishedRequestsOfAllConnectionsHold) {
+  TlsTestServer server(echo_with_peer, {.waiting_bytes = 20 << 10});
+  // In one TLS record, so the server holds all of the second request once it has answered the
+  // first.
+  const std::string get = "GET / HTTP/1.1\r\nhost: h\r\n";
+  const std::string one_and_a_half = get + "\r\n" + get + "x: " + std::string(12 << 10, 'x');
+  RawTlsClient first(server);
+  RawTlsClient second(server);
+
+  first.send(one_and_a_half);
+  EXPECT_EQ(first_line(first.read_some()), "HTTP/1.1 200 OK");
+  second.send(one_and_a_half);
+  const std::string answers = second.read_to_the_end();
+  first.send("\r\nconnection: close\r\n\r\n");
+
+  EXPECT_NE(answers.find("HTTP/1.1 200 OK"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("HTTP/1.1 503 Service Unavailable"), std::string::npos) << answers;
+  EXPECT_NE(first.read_to_the_end().find("HTTP/1.1 200 OK"), std::string::npos);
 }
 
 }  // namespace

@@ -49,6 +49,12 @@ Response wrong_type(std::string_view type) {
                  kUnsupportedMediaType);
 }
 
+Response takes_no_body() {
+  constexpr int kContentTooLarge = 413;
+  return problem({.code = ErrorCode::kInvalid, .what = "a request to this path takes no body"},
+                 kContentTooLarge);
+}
+
 Answer may_shut_down(const Call& call) {
   if (call.request.peer.user) return Response{.status = 202};
   return base::Error{.code = ErrorCode::kRefused,
@@ -73,6 +79,23 @@ http::Handler App::handler() {
     touch();
     take(std::move(request), std::move(respond));
   };
+}
+
+http::Gate App::gate() {
+  return [this](const http::Request& head) { return refusal_of_body(head); };
+}
+
+std::optional<Response> App::refusal_of_body(const http::Request& head) {
+  if (head.peer.user) return std::nullopt;
+  const auto found = router_.find(head.method, head.path);
+  std::optional<Response> refusal = takes_no_body();
+  if (found.permission != Permission::kAnybody) refusal = authenticator_.refusal_of_body(head);
+  if (!refusal) return std::nullopt;
+  const Call call{.request = head, .id = request_id(head, parts_.random)};
+  std::optional<Response> answered;
+  answering(call, found.route,
+            [&](Response response) { answered = std::move(response); })(*std::move(refusal));
+  return answered;
 }
 
 void App::set_options(const AppOptions& options) {

@@ -61,6 +61,8 @@ class App {
   App(Parts parts, AppOptions options, std::function<void()> leave);
 
   http::Handler handler();
+  /// Lets in the bodies of callers who have a valid token.
+  http::Gate gate();
   /// From now on; of the options, only what can change while the server runs is taken over.
   void set_options(const AppOptions& options);
   const Router& router() const { return router_; }
@@ -68,6 +70,7 @@ class App {
  private:
   void add_routes();
   void take(http::Request request, http::Respond respond);
+  std::optional<http::Response> refusal_of_body(const http::Request& head);
   http::Respond answering(const Call& call, std::string route, http::Respond respond);
   void touch();
   void look_whether_idle();

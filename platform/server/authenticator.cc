@@ -104,6 +104,13 @@ base::Result<Identity, Response> Authenticator::by_token(const http::Request& re
   return wrong_token(who.error());
 }
 
+std::optional<Response> Authenticator::refusal_of_body(const http::Request& head) {
+  if (head.peer.user) return std::nullopt;
+  auto who = by_token(head);
+  if (who) return std::nullopt;
+  return std::move(who).error();
+}
+
 bool Authenticator::still_is(const Identity& who) const {
   if (who.token.empty()) return true;
   const auto token = parts_.accounts.token(who.token);

@@ -9,6 +9,7 @@
 // On the EventLoop's thread; accounts and clock must outlive it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "access/identity.h"
@@ -42,6 +43,10 @@ class Authenticator {
   /// no token and looks at none; its requests count for their address.
   base::Result<access::Identity, http::Response> identify(const http::Request& request,
                                                           Permission permission);
+
+  /// What `head` is answered instead of having its body read; nothing: the caller has a valid
+  /// token. identify() then counts the request.
+  std::optional<http::Response> refusal_of_body(const http::Request& head);
 
   /// Whether a request that shows the same token would have the same caller now, with the same
   /// rights. Notes no use.

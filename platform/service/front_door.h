@@ -14,11 +14,17 @@ class FrontDoor {
  public:
   /// For http::Server; may outlive the door, and turns everybody away then.
   http::Handler handler() const;
-  /// From the next request on.
-  void let_answer(http::Handler who);
+  /// As handler(). Lets no body in as long as nobody answers.
+  http::Gate gate() const;
+  /// From the next request on. `gate` may be empty: it lets every body in.
+  void let_answer(http::Handler who, http::Gate gate = nullptr);
 
  private:
-  std::shared_ptr<http::Handler> who_ = std::make_shared<http::Handler>();
+  struct Inside {
+    http::Handler handler;
+    http::Gate gate;
+  };
+  std::shared_ptr<Inside> inside_ = std::make_shared<Inside>();
 };
 
 }  // namespace muster::service

@@ -54,6 +54,7 @@ class Leader {
   /// Takes up the jobs that an earlier leader left. To be called once, before anything else.
   base::Result<void> take_up();
   http::Handler handler() { return app_.handler(); }
+  http::Gate gate() { return app_.gate(); }
   void set_options(const server::AppOptions& options) { app_.set_options(options); }
   void set_options(const NotifySettings& settings);
   /// From now on; it may be told before it takes up the jobs.

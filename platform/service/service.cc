@@ -129,7 +129,8 @@ class Service {
   }
 
   Result<void> listen() {
-    server_ = std::make_unique<http::Server>(loop_, door_.handler(), http_limits(options_));
+    server_ =
+        std::make_unique<http::Server>(loop_, door_.handler(), http_limits(options_), door_.gate());
     std::string listening;
     if (!options_.listen.empty()) {
       if (::geteuid() == 0) {
@@ -164,11 +165,12 @@ class Service {
     const std::string state = tried ? "waits for its turn to lead" : tried.error().to_string();
     if (std::exchange(waits_for_, state) != state) {
       tried ? base::log_info(state) : base::log_warning(state);
-      door_.let_answer(standby_handler({.version = makers_.version,
-                                        .state_folder = paths_.state_folder.string(),
-                                        .engine = options_.engine,
-                                        .leader = [this] { return known_leader_; },
-                                        .leave = [this] { leave(); }}));
+      const Standby standby{.version = makers_.version,
+                            .state_folder = paths_.state_folder.string(),
+                            .engine = options_.engine,
+                            .leader = [this] { return known_leader_; },
+                            .leave = [this] { leave(); }};
+      door_.let_answer(standby_handler(standby), standby_gate(standby));
     }
     const auto leader = store_.leadership->leader();
     if (leader) known_leader_ = *leader;
@@ -230,7 +232,7 @@ class Service {
                                        app_options(options_, paths_, makers_.version), notifying);
     leader_->set_retention(retention_rules(options_));
     MUSTER_CHECK(leader_->take_up());
-    door_.let_answer(leader_->handler());
+    door_.let_answer(leader_->handler(), leader_->gate());
     if (store_.leadership != nullptr) {
       base::log_info("leads, as " + address_);
       notify(notify_socket_, "STATUS=leads");

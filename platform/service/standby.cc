@@ -23,6 +23,12 @@ base::Error waits(const std::optional<std::string>& leader) {
           .advice = "ask again: one of them takes over within seconds"};
 }
 
+http::Response unavailable(const Standby& standby) {
+  http::Response response = server::problem(waits(standby.leader()));
+  response.headers["retry-after"] = "1";
+  return response;
+}
+
 std::string info_of(const Standby& standby) {
   return api::info_to_json({.version = standby.version,
                             .pid = ::getpid(),
@@ -45,10 +51,16 @@ http::Handler standby_handler(Standby standby) {
           respond({.status = 202});
           standby.leave();
         } else {
-          http::Response response = server::problem(waits(standby.leader()));
-          response.headers["retry-after"] = "1";
-          respond(std::move(response));
+          respond(unavailable(standby));
         }
+      };
+}
+
+http::Gate standby_gate(Standby standby) {
+  return
+      [standby = std::move(standby)](const http::Request& head) -> std::optional<http::Response> {
+        if (head.peer.user) return std::nullopt;
+        return unavailable(standby);
       };
 }
 

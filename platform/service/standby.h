@@ -27,5 +27,7 @@ struct Standby {
 ///   POST /v1/shutdown    over the unix socket: 202, and leaves
 ///   others               503 and a problem: "this server waits; muster-1:7443 leads"
 http::Handler standby_handler(Standby standby);
+/// Reads no body that comes over TLS: the answer is the 503 in any case.
+http::Gate standby_gate(Standby standby);
 
 }  // namespace muster::service
