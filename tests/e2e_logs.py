@@ -173,7 +173,7 @@ class OnATerminal(MusterTest):
 
         shown = self.typed("logs", "job", "--no-prefix")
 
-        self.assertEqual(shown, b"\\x1b]0;title\\x07 up red \xc2\\x9b31m\\x08\n100%|####|\n")
+        self.assertEqual(shown, b"\\x1b]0;title\\x07 up red \\u009b31m\\x08\n100%|####|\n")
 
     def test_repeated_lines_are_counted(self):
         self.muster.run("submit", "single", "job", "--follow", "--", "sh", "-c",

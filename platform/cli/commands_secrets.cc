@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/interrupts.h"
 #include "cli/report.h"
+#include "cli/terminal.h"
 #include "cli/typed_input.h"
 
 namespace muster::cli {
@@ -27,7 +28,8 @@ Result<std::optional<std::string>> secret_value(const SecretSetCommand& command)
   }
   if (::isatty(STDIN_FILENO) == 1) {
     Interrupts interrupts;
-    return ask(STDIN_FILENO, "value of " + command.name + " (it is not shown): ", Echo::kOff,
+    return ask(STDIN_FILENO,
+               "value of " + safe_lines(command.name) + " (it is not shown): ", Echo::kOff,
                interrupts);
   }
   MUSTER_TRY(std::string text, read_to_end(STDIN_FILENO, kMostSecretBytes));

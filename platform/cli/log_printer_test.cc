@@ -75,14 +75,14 @@ TEST(LogPrinter, ShowsControlCharactersOnATerminalInsteadOfObeyingThem) {
       "31m";
 
   EXPECT_EQ(printed({log_line("a", text)}, {.prefix = false}, kPlainTerminal),
-            "\\x1b]0;title\\x07 50%\t\\x7f \xc3\xa9 \xc2\\x9b"
+            "\\x1b]0;title\\x07 50%\t\\x7f \xc3\xa9 \\u009b"
             "31m\n");
 }
 
 TEST(LogPrinter, ShowsAControlCharacterThatIsCutBetweenTwoPieces) {
   EXPECT_EQ(printed({log_line("a", "\xc2", true), log_line("a", "\x9b")}, {.prefix = false},
                     kPlainTerminal),
-            "\xc2\\x9b\n");
+            "\\u009b\n");
 }
 
 TEST(LogPrinter, ColoursEachPrefixAlikeInEveryRun) {

@@ -1,7 +1,11 @@
 #include "cli/log_text.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "base/text.h"
 
 namespace muster::cli {
 
@@ -19,6 +23,22 @@ bool is_between(char letter, char first, char last) {
 bool lays_out(char last) {
   constexpr std::string_view kLayout = "ABCDEFGHJKSTdfhlnrsu";
   return kLayout.find(last) != std::string_view::npos;
+}
+
+/// Of ESC [ ... m: whether it makes text invisible (8). The numbers behind 38, 48 and 58 choose a
+/// colour: 5 and its index, or 2 and three parts.
+bool conceals(std::string_view sequence) {
+  std::vector<std::string> numbers = base::split(sequence.substr(2, sequence.size() - 3), ';');
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const std::string& number = numbers[i];
+    if (number.find_first_not_of('0') != std::string::npos &&
+        number.substr(number.find_first_not_of('0')) == "8") {
+      return true;
+    }
+    const bool chooses_colour = number == "38" || number == "48" || number == "58";
+    if (chooses_colour && i + 1 < numbers.size()) i += numbers[i + 1] == "2" ? 4 : 2;
+  }
+  return false;
 }
 
 }  // namespace
@@ -42,7 +62,7 @@ void LogText::end_sequence(std::string& out) {
   const char last = sequence.back();
   const bool is_plain = sequence.find_first_not_of("0123456789;:", 2) == sequence.size() - 1;
   if (last == 'm' && is_plain) {
-    if (!colour_) return;
+    if (!colour_ || conceals(sequence)) return;
     out += sequence;
     coloured_ = true;
   } else if (!lays_out(last)) {
@@ -57,6 +77,7 @@ void LogText::append(std::string_view text, std::string& out) {
       filter_.append(text.substr(0, plain), out);
       text.remove_prefix(plain);
       if (text.empty()) return;
+      filter_.finish(out);
       sequence_ = kEscape;
       text.remove_prefix(1);
       continue;
@@ -78,7 +99,7 @@ void LogText::append(std::string_view text, std::string& out) {
 
 void LogText::finish(std::string& out) {
   filter_.append(std::exchange(sequence_, {}), out);
-  filter_ = {};
+  filter_.finish(out);
   if (std::exchange(coloured_, false)) out += kNoColour;
 }
 

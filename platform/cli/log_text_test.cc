@@ -34,12 +34,28 @@ TEST(LogText, ShowsEveryOtherControlCharacter) {
             "\\x1bc\\x1bP1$r\\x1b\\");
   EXPECT_EQ(shown({"\x1b[5n\x1b[6c\x1b[21t"}), "\\x1b[6c\\x1b[21t");
   EXPECT_EQ(shown({"\x1b[>4;2m"}), "\\x1b[>4;2m");
-  EXPECT_EQ(shown({"\b\x7f\xc2\x9b"}), "\\x08\\x7f\xc2\\x9b");
+  EXPECT_EQ(shown({"\b\x7f\xc2\x9b"}), "\\x08\\x7f\\u009b");
+}
+
+TEST(LogText, ShowsBytesThatAreNoTextAndWhatTurnsTextAround) {
+  EXPECT_EQ(shown({"\x9b"
+                   "31m \xff \xe2\x82 \xc3"}),
+            "\\x9b31m \\xff \\xe2\\x82 \\xc3");
+  EXPECT_EQ(shown({"a\u202eb\u2066c\u200fd\u061ce"}), "a\\u202eb\\u2066c\\u200fd\\u061ce");
+  EXPECT_EQ(shown({"\u00e9 \u4e2d \U0001f600"}), "\u00e9 \u4e2d \U0001f600");
+  EXPECT_EQ(shown({"\xc3\x1b[31mx"}), "\\xc3\x1b[31mx\x1b[0m");
+}
+
+TEST(LogText, HidesNoText) {
+  EXPECT_EQ(shown({"\x1b[8mx"}), "x");
+  EXPECT_EQ(shown({"\x1b[31;08mx"}), "x");
+  EXPECT_EQ(shown({"\x1b[38;5;8mx"}), "\x1b[38;5;8mx\x1b[0m");
+  EXPECT_EQ(shown({"\x1b[38;2;8;8;8mx"}), "\x1b[38;2;8;8;8mx\x1b[0m");
 }
 
 TEST(LogText, MayBeCutAnywhere) {
   const std::string text =
-      "a\x1b[31mred\x1b[0m \x1b[2K\x1b]0;t\a \xc2\x9b"
+      "\u202e\u4e2d\xe2 a\x1b[31mred\x1b[0m \x1b[2K\x1b]0;t\a \xc2\x9b"
       "b";
   const std::string whole = shown({text});
   for (size_t cut = 0; cut <= text.size(); ++cut) {

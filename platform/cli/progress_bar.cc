@@ -93,6 +93,7 @@ std::string progress_line(std::string_view what, std::string_view line, size_t c
   std::string text = std::string(what) + "  ";
   TerminalFilter filter;
   filter.append(line, text);
+  filter.finish(text);
   std::erase(text, '\r');
   return cut_to_bytes(std::move(text), columns - 1);
 }

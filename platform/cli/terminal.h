@@ -27,14 +27,18 @@ bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang);
 
 /// Makes text safe to show: a terminal obeys control characters, and a log, a job's name or a
 /// server's answer must not move its cursor, set its title or type into it. C0 (but for tab and
-/// carriage return, which progress bars use), DEL and C1 come out as \x1b and the like; all other
-/// bytes as they are. Text may come in pieces cut anywhere. Pure.
+/// carriage return, which progress bars use), DEL and bytes that are not UTF-8 come out as \x1b and
+/// the like, C1 and what turns the direction of text around (Unicode's bidirectional controls) as
+/// \u202e; all other characters as they are. Text may come in pieces cut anywhere. Pure.
 class TerminalFilter {
  public:
   void append(std::string_view text, std::string& out);
+  /// Shows what has come of a character whose rest did not.
+  void finish(std::string& out);
 
  private:
-  char previous_ = '\0';  ///< the last byte: C1 is two bytes in UTF-8, C2 and one of 80 to 9F
+  std::string
+      character_;  ///< the bytes of one that is longer than a byte, as far as they have come
 };
 
 /// One whole text, whose newlines stay.
