@@ -59,6 +59,9 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-s
                     -Woverloaded-virtual -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Werror -Wno-restrict -Wno-maybe-uninitialized)
+  # A batch of sources fills half a gigabyte in any case; collecting garbage before that is a tenth of
+  # the time to compile it.
+  add_compile_options(--param=ggc-min-heapsize=524288)
 endif()
 
 # MUSTER_OPTIMISE: of a release build, in the place of -O3, for a folder where that only costs time.

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 
-#include <variant>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/gradient/gradient.h"
@@ -11,13 +11,25 @@ namespace muster::cli {
 
 namespace {
 
+template <class... Commands>
+Result<int> execute_any(const Invocation& invocation, const Hooks& hooks,
+                        CommandTypes<Commands...>) {
+  std::optional<Result<int>> result;
+  const auto execute_if = [&]<class Command>(const Command* command) {
+    if (command) result = execute(*command, hooks);
+    return command != nullptr;
+  };
+  (execute_if(invocation.get_if<Commands>()) || ...);
+  return *result;
+}
+
 Result<int> run_own(const std::vector<std::string>& args, const Hooks& hooks) {
   base::SystemRandom random;
   Hooks chosen = hooks;
   chosen.context = context_flag(args);
   MUSTER_TRY(const Caller caller, this_caller(chosen.context));
   MUSTER_TRY(const Invocation invocation, parse_invocation(args, caller, random));
-  return std::visit([&](const auto& command) { return execute(command, chosen); }, invocation);
+  return execute_any(invocation, chosen, AllCommands{});
 }
 
 }  // namespace

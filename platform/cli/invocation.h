@@ -4,10 +4,12 @@
 // Pure: what depends on the caller comes in as a value.
 #pragma once
 
+#include <any>
 #include <chrono>
 #include <optional>
 #include <string>
-#include <variant>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "api/project_wire.h"
@@ -230,7 +232,14 @@ struct HelpCommand {
   bool asked = true;              ///< false: nothing was asked at all
 };
 
-using Invocation = std::variant<
+template <class... Commands>
+struct CommandTypes {
+  template <class Type>
+  static constexpr bool kHas = (std::is_same_v<Type, Commands> || ...);
+};
+
+/// Every command that there is.
+using AllCommands = CommandTypes<
     SubmitCommand, RunCommand, ListCommand, GetCommand, LogsCommand, ExecCommand, StopCommand,
     SuspendCommand, ResumeCommand, ExplainCommand, EventsCommand, DeleteCommand, QueueCommand,
     TopCommand, ProjectChangeCommand, ProjectListCommand, ProjectGetCommand, ProjectDeleteCommand,
@@ -244,6 +253,24 @@ using Invocation = std::variant<
     NotifyRemoveCommand, NotifyRotateCommand, NotifyTestCommand, NotifyDeadCommand,
     NotifyRetryCommand, MetricsCommand, BashCommand, AttachCommand, ConvertCommand, CopyCommand,
     PortForwardCommand, ArtifactListCommand, ArtifactGetCommand>;
+
+/// One command out of AllCommands. A std::variant of so many types costs each file that moves one 5 s
+/// of compiling.
+class Invocation {
+ public:
+  template <class Command>
+    requires(AllCommands::kHas<Command>)
+  Invocation(Command command) : command_(std::move(command)) {}
+
+  /// Null, unless the command is of this type.
+  template <class Command>
+  const Command* get_if() const {
+    return std::any_cast<Command>(&command_);
+  }
+
+ private:
+  std::any command_;
+};
 
 /// What --context says, or empty. Which project is in use hangs on it, so it is known first.
 std::string context_flag(const std::vector<std::string>& words);

@@ -67,8 +67,8 @@ TEST(Submit, GivesEachInvocationAnIdempotencyKeyOfItsOwn) {
   const auto first = parse_invocation(words, ada(), random);
   const auto second = parse_invocation(words, ada(), random);
 
-  EXPECT_NE(std::get<SubmitCommand>(*first).idempotency_key,
-            std::get<SubmitCommand>(*second).idempotency_key);
+  EXPECT_NE(first->get_if<SubmitCommand>()->idempotency_key,
+            second->get_if<SubmitCommand>()->idempotency_key);
 }
 
 TEST(Submit, APlainTwinOfTheProgramsMarkStaysInTheProgram) {

@@ -110,7 +110,7 @@ TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
 TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
   const auto command_of = [](const Words& words) {
     const auto invocation = parse_by(ada(), words);
-    return invocation ? std::get<SubmitCommand>(*invocation).spec.command
+    return invocation ? invocation->get_if<SubmitCommand>()->spec.command
                       : Words{invocation.error().to_string()};
   };
 

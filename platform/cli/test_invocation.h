@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/fake_random.h"
@@ -33,7 +32,12 @@ Command parsed_by(const Caller& caller, const Words& words) {
     ADD_FAILURE() << invocation.error().to_string();
     return {};
   }
-  return std::get<Command>(*invocation);
+  const Command* const command = invocation->template get_if<Command>();
+  if (!command) {
+    ADD_FAILURE() << "another command was read";
+    return {};
+  }
+  return *command;
 }
 
 inline std::string refusal_by(const Caller& caller, const Words& words) {
