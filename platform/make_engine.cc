@@ -88,6 +88,10 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   how.log_quota = static_cast<uint64_t>(options.log_quota);
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
   how.storage_folder = options.storage_folder.value_or(cli::storage_folder(jobs_folder));
+  if (!options.listen.empty()) {
+    how.team = {.homes = cli::homes_folder(jobs_folder), .account_home = engine::account_home()};
+    how.team->shared.assign(options.shared_folders.begin(), options.shared_folders.end());
+  }
   how.unpack_tree = tree_unpacker(jobs_folder);
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, engine::parse_declared_gpus(options.declared_gpus));

@@ -5,8 +5,12 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
+import socket
+import ssl
 import subprocess
+import tempfile
 import time
 
 from muster_harness import BOUND, MUSTER, MusterTest, main, read_bytes, tls_port
@@ -360,6 +364,107 @@ class Audit(SharedServerTest):
         self.assertRegex(table, r"(?m)  local +user.create +- +ada")
         self.assertNotRegex(self.admin("audit", "-o", "json").stdout, TOKEN)
         ada.run("audit", code=4)
+
+
+class Strangers(SharedServerTest):
+    """Clients without a valid token, who write HTTP by hand."""
+
+    def connect(self):
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname = False
+        trusting.verify_mode = ssl.CERT_NONE
+        return trusting.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=BOUND))
+
+    def answer_to(self, request):
+        """All that the server sends until it hangs up; the client never ends its request."""
+        with self.connect() as client:
+            client.sendall(request)
+            answer = b""
+            while piece := client.recv(1 << 16):
+                answer += piece
+            return answer.decode()
+
+    def test_no_body_is_read_before_the_token_is_checked(self):
+        for token in ("", "authorization: Bearer muster_wrong\r\n"):
+            answer = self.answer_to(b"POST /v1/projects HTTP/1.1\r\nhost: h\r\n" + token.encode() +
+                                    b"transfer-encoding: chunked\r\n\r\n5\r\n{")
+            self.assertTrue(answer.startswith("HTTP/1.1 401 "), answer)
+        answer = self.answer_to(b"GET /healthz HTTP/1.1\r\nhost: h\r\ncontent-length: 100\r\n\r\n{")
+        self.assertTrue(answer.startswith("HTTP/1.1 413 "), answer)
+
+    def test_a_chunk_line_without_an_end_is_refused(self):
+        ada = self.logged_in("ada")
+        token = ada.run("token", "create").stdout.strip()
+        answer = self.answer_to(b"POST /v1/jobs HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n"
+                                b"authorization: Bearer " + token.encode() + b"\r\n\r\n2;" + b"a" * 20000)
+        self.assertTrue(answer.startswith("HTTP/1.1 400 "), answer)
+
+    def test_a_request_hidden_in_a_body_is_not_carried_out(self):
+        for coding in ("xchunked", "identity", "gzip", '"chunked"', "chunked, identity"):
+            answer = self.answer_to(f"POST /healthz HTTP/1.1\r\nhost: h\r\ntransfer-encoding: {coding}\r\n\r\n"
+                                    "GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n".encode())
+            self.assertTrue(answer.startswith("HTTP/1.1 400 "), answer)
+            self.assertNotIn("HTTP/1.1 200", answer)
+
+
+class PrivatePlaces(SharedServerTest):
+    """What tasks find in the places of the account that they run as."""
+
+    def setUp(self):
+        super().setUp()
+        self.ada, self.ben = self.two_teams()
+
+    def lines_of(self, person, name, project, script):
+        run = self.submit(person, name, project, "sh", "-c", script)
+        return [line.removeprefix("[main] ") for line in run.stdout.splitlines()]
+
+    def test_no_socket_and_no_file_of_the_account_is_within_reach(self):
+        folder = tempfile.mkdtemp(prefix="account-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, folder)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{folder}/socket")
+            listener.listen()
+
+            lines = self.lines_of(self.ada, "looks", "team-a",
+                                  f"test -e {folder} && echo found; ls -A /run/user /var/tmp; ls -A ~ | wc -l;"
+                                  "ls -A /tmp; echo end")
+
+        # Of /tmp only the way to the shared folder of these tests.
+        self.assertEqual(lines[-3:], ["0", self.muster.folder.name, "end"], lines)
+        self.assertNotIn("found", lines)
+
+    def test_a_private_folder_is_everybodys_and_gone_with_its_task(self):
+        write = "echo x >/tmp/left && echo x >/var/tmp/left && stat -c %a /tmp /var/tmp"
+        self.assertEqual(self.lines_of(self.ada, "writes", "team-a", write)[-2:], ["1777", "1777"])
+        self.assertFalse(os.path.exists("/tmp/left") or os.path.exists("/var/tmp/left"))
+        self.assertEqual(self.lines_of(self.ada, "reads", "team-a", "ls /tmp/left 2>&1 | wc -l")[-1:], ["1"])
+
+    def test_each_user_has_a_home_of_their_own(self):
+        self.submit(self.ada, "writes", "team-a", "sh", "-c", "echo mine >~/notes")
+
+        own = self.lines_of(self.ada, "again", "team-a", "cat ~/notes")
+        others = self.lines_of(self.ben, "other", "team-b", "cat ~/notes || echo none")
+
+        self.assertEqual(own[-1], "mine")
+        self.assertEqual(others[-1], "none")
+        self.assertFalse(os.path.exists(os.path.expanduser("~root/notes")))
+
+    def test_no_process_in_a_task_shows_the_environment_of_the_server(self):
+        self.muster.run("server", "--stop")
+        self.muster.start_server("--listen", f"127.0.0.1:{self.port}",
+                                 environment={"CLOUD_KEY": "open-sesame"})
+        gate = self.muster.gate()
+        self.ada.run("submit", "single", "waits", "--project", "team-a", "--folder", self.muster.work,
+                     "--", "sh", "-c", gate.wait)
+        while self.muster.job("waits")["phase"] != "Running":
+            os.sched_yield()
+        environments = "cat /proc/[0-9]*/environ | tr '\\0' '\\n'"
+
+        seen = self.ada.run("exec", "waits", "--project", "team-a", "--", "sh", "-c", environments).stdout
+        gate.open()
+
+        self.assertIn("HOME=", seen)
+        self.assertNotIn("open-sesame", seen)
 
 
 class Secrecy(SharedServerTest):

@@ -114,7 +114,9 @@ class Jobs:
 
         components = [job for job in self.muster.cluster.jobs_of_muster() if job["leader"] != "N/A"]
         self.assertEqual(len(components), 2, components)
-        self.assertEqual(sorted(self.muster.logs("dist", "--no-prefix").split()), ["dist-worker-0", "dist-worker-1"])
+        # Open MPI warns, now and then, that a child was faster than its setpgid().
+        lines = [line for line in self.muster.logs("dist", "--no-prefix").splitlines() if "setpgid" not in line]
+        self.assertEqual(sorted(lines), ["dist-worker-0", "dist-worker-1"])
         nodes = [task["node"] for task in self.muster.job("dist")["tasks"]]
         self.assertEqual(len(set(nodes)), 3, nodes)
 

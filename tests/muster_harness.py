@@ -267,9 +267,11 @@ class Muster:
         return stream
 
     def start_server(self, *words, prefix=(), environment=None):
-        """A server in the foreground, once its socket is open."""
+        """A server in the foreground, once its socket is open. Tasks of one that listens find no other part of
+        /tmp and of this account's home than what these tests run, and their work."""
         reading, writing = os.pipe()
-        server = self.stream_of([*prefix, *self.argv("server"), *words, "--ready-fd", str(writing)],
+        server = self.stream_of([*prefix, *self.argv("server"), *words, "--ready-fd", str(writing),
+                                 "--shared-folder", f"{self.work},{ROOT}"],
                                 environment, pass_fds=(writing,))
         os.close(writing)
         with os.fdopen(reading, "rb") as ready:

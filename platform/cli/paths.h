@@ -50,6 +50,11 @@ inline std::filesystem::path storage_folder(const std::filesystem::path& jobs_fo
   return jobs_folder / "storage";
 }
 
+/// The homes of the users of a server for a team.
+inline std::filesystem::path homes_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "homes";
+}
+
 /// Holds the name of the engine that the jobs of the folder run on, as long as any may.
 inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "engine";

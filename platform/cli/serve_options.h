@@ -33,6 +33,7 @@ struct ServeOptions {
   std::optional<std::filesystem::path> secret_key_file;  ///< unset: secret.key in the state folder
 
   std::optional<std::filesystem::path> storage_folder;  ///< unset: storage/ in the state folder
+  std::vector<std::string> shared_folders;  ///< that the tasks of a team find in private places
   int64_t workspace_bytes = int64_t{4} << 30;           ///< the most that the files of a job have
 
   std::string listen;     ///< "0.0.0.0:7443"; empty: only the unix socket

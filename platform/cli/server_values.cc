@@ -149,6 +149,13 @@ void read_path(const KeyValue& value, std::optional<std::filesystem::path>& targ
   target = (value.folder / *text).lexically_normal();
 }
 
+void read_folders(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> folders;
+  read_names(value, folders);
+  for (std::string& folder : folders) folder = (value.folder / folder).lexically_normal().string();
+  target = std::move(folders);
+}
+
 void read_names(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> names;
   value.fields.texts(value.field, value.value, names);

@@ -23,6 +23,8 @@ void read_text(const KeyValue& value, std::string& target);
 void read_filled_text(const KeyValue& value, std::string& target);
 void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target);
 /// A list, or "a,b".
+/// Absolute paths.
+void read_folders(const KeyValue& value, std::vector<std::string>& target);
 void read_names(const KeyValue& value, std::vector<std::string>& target);
 /// A list: a program's path from the root, then its arguments.
 void read_command(const KeyValue& value, std::vector<std::string>& target);

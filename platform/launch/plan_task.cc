@@ -106,6 +106,7 @@ TaskPlan plan_task(const Gang& gang, size_t index) {
                 .resources = job::resources_of(spec, task.role),
                 .devices = task.devices,
                 .project = spec.project,
+                .owner = gang.job.owner,
                 .volumes = spec.volumes,
                 .sandbox = spec.sandbox,
                 .grace = spec.grace,

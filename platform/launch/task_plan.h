@@ -94,6 +94,7 @@ struct TaskPlan {
   job::Resources resources;  ///< of the node: what it may use, where the engine can hold it to that
   std::vector<int> devices;  ///< the numbers of its GPUs on the node
   std::string project;       ///< whose kStorage volumes are meant
+  std::string owner;         ///< the user who submitted the job
   std::vector<job::Volume> volumes;  ///< what it finds where; the same for all of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};

@@ -13,6 +13,11 @@ std::string host_name() {
   return buffer.data();
 }
 
+std::string account_home() {
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry == nullptr ? std::string() : entry->pw_dir;
+}
+
 std::string user_name() {
   const passwd* entry = ::getpwuid(::geteuid());
   return entry == nullptr ? std::to_string(::geteuid()) : entry->pw_name;

@@ -24,6 +24,8 @@ struct Mount {
   bool own = false;  ///< the source is Muster's, so places may be made in it
   /// The target is a link to `source`, a path of the sandbox: what is replaced there is seen here.
   bool is_link = false;
+  /// A path of the node that the server's configuration shows, be it in a hidden folder.
+  bool is_configured = false;
 
   bool operator==(const Mount&) const = default;
 };

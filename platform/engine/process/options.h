@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "engine/nvml_library.h"
 #include "engine/process/declared_gpus.h"
+#include "engine/process/team_places.h"
 
 namespace muster::engine {
 
@@ -27,6 +28,8 @@ struct ProcessEngineOptions {
   /// Files and folders that no task in a sandbox finds: it runs as the account of the server, which
   /// can read them all.
   std::vector<std::filesystem::path> hidden;
+  /// Of a server for a team: what tasks find in the places of the server's account.
+  std::optional<TeamPlaces> team;
   uint64_t log_quota = 0;                ///< bytes that the log of a task may have; 0: any number
   std::filesystem::path storage_folder;  ///< where the kStorage folders of projects lie; made 0700
   /// Writes the files of a tree of the project into the folder, which is empty. Called on another

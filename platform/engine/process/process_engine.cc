@@ -125,9 +125,16 @@ VolumeFolders ProcessEngine::volume_folders(const std::string& job_id) const {
   std::vector<fs::path> hidden = options_.hidden;
   hidden.push_back(options_.folder);
   hidden.push_back(options_.storage_folder);
-  return {.job = options_.folder / job_id,
-          .storage = options_.storage_folder,
-          .hidden = real_paths(hidden)};
+  if (options_.team) hidden.push_back(options_.team->homes);
+  VolumeFolders folders{.job = options_.folder / job_id,
+                        .storage = options_.storage_folder,
+                        .secret = real_paths(hidden)};
+  if (options_.team) {
+    for (fs::path& place : private_places(*options_.team)) hidden.push_back(std::move(place));
+    folders.shared = real_paths(options_.team->shared);
+  }
+  folders.hidden = real_paths(hidden);
+  return folders;
 }
 
 /// Before anything large is unpacked.
@@ -138,6 +145,11 @@ Result<void> ProcessEngine::check_volumes(const Start& start) const {
     }
   }
   return {};
+}
+
+std::vector<std::string> ProcessEngine::holders_environment() const {
+  auto all = base::current_environment();
+  return options_.team ? environment_for_holders(all) : all;
 }
 
 Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
@@ -162,7 +174,7 @@ Result<void> ProcessEngine::launch(const std::shared_ptr<Start>& start,
   task->status = UniqueFd(ends[0]);
   const UniqueFd writer(ends[1]);
   base::SpawnOptions shim{.argv = {options_.shim.string(), folder.path.string()},
-                          .environment = base::current_environment(),
+                          .environment = holders_environment(),
                           .descriptors = {{lock.get(), kShimLock}, {writer.get(), kShimStatus}},
                           .new_session = true,
                           .folder = "/"};
@@ -491,8 +503,8 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const Gang& gang, const std::s
 
   const InnerPlan program = exec_program(plan, shim_plan.inner, options_.shim);
   MUSTER_CHECK(check_program(*inner, program));
-  MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(), program, inner_fd, plan,
-                                             std::move(handlers)));
+  MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(), holders_environment(),
+                                             program, inner_fd, plan, std::move(handlers)));
   reap(std::move(started.helper));
   return std::move(started.exec);
 }

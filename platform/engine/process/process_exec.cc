@@ -247,15 +247,15 @@ class ProcessExec : public Exec {
 }  // namespace
 
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
-                               const InnerPlan& inner, const UniqueFd& task, const ExecPlan& plan,
-                               ExecHandlers handlers) {
+                               const std::vector<std::string>& environment, const InnerPlan& inner,
+                               const UniqueFd& task, const ExecPlan& plan, ExecHandlers handlers) {
   MUSTER_TRY(ExecEnds ends, make_ends(plan));
   // The environment holds secrets: it goes by a descriptor, not by argv.
   MUSTER_TRY(const UniqueFd file, in_memory_file(encode(inner)));
   const UniqueFd& input = ends.their_input;
   base::SpawnOptions options{
       .argv = {shim, "--exec"},
-      .environment = base::current_environment(),
+      .environment = environment,
       .descriptors = {{input.get(), 0},
                       {plan.terminal ? input.get() : ends.their_output.get(), 1},
                       {plan.terminal ? input.get() : ends.their_error.get(), 2},

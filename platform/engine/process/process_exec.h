@@ -23,8 +23,9 @@ struct StartedExec {
 /// `inner` has the program, its environment and its folder; `task` is the pidfd of the process
 /// whose namespaces it enters.
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
-                               const InnerPlan& inner, const base::UniqueFd& task,
-                               const ExecPlan& plan, ExecHandlers handlers);
+                               const std::vector<std::string>& environment, const InnerPlan& inner,
+                               const base::UniqueFd& task, const ExecPlan& plan,
+                               ExecHandlers handlers);
 
 /// kNotFound where the task has no such program. Looks at the files as process `inner` sees them.
 Result<void> check_program(pid_t inner, const InnerPlan& plan);

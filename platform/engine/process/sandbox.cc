@@ -55,10 +55,13 @@ base::Error too_many_entries(const MountPlan& plan) {
 /// which only the task's folders are there. Bubblewrap looks up the paths of mounts by name, and
 /// whatever they lead to by then, they do it in here.
 BubblewrapWords surroundings(const std::string& bwrap, const TaskFolder& folder,
-                             const std::vector<Mount>& mounts,
-                             const std::vector<fs::path>& hidden) {
+                             const std::vector<Mount>& mounts, const std::vector<fs::path>& hidden,
+                             const std::vector<fs::path>& secret) {
   BubblewrapWords words{bwrap, "--dev-bind", "/", "/"};
   hold_and_hide(hidden, words);
+  for (const Mount& mount : mounts) {
+    if (mount.is_configured) show_configured(mount, secret, words);
+  }
   std::vector<fs::path> own{folder.generated(), folder.hosts(), folder.passwd(), folder.shadow()};
   for (const Mount& mount : mounts) {
     if (mount.own) own.push_back(mount.source);
@@ -70,7 +73,8 @@ BubblewrapWords surroundings(const std::string& bwrap, const TaskFolder& folder,
 }
 
 bool shows_the_nodes_paths(const std::vector<Mount>& mounts) {
-  return std::any_of(mounts.begin(), mounts.end(), [](const Mount& mount) { return !mount.own; });
+  return std::any_of(mounts.begin(), mounts.end(),
+                     [](const Mount& mount) { return !mount.own && !mount.is_configured; });
 }
 
 void show_file(BubblewrapWords& words, const fs::path& file, const std::string& place) {
@@ -88,7 +92,8 @@ std::string sandbox_advice() {
 base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
                                               const TaskFolder& folder,
                                               const std::vector<Mount>& volumes,
-                                              const std::vector<fs::path>& hidden, bool shared) {
+                                              const std::vector<fs::path>& hidden, bool shared,
+                                              const std::vector<fs::path>& secret) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -99,12 +104,13 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   add_links_to_generated(plan, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
   add_own_places(mounts);
-  BubblewrapWords words = root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
-                                     shared ? folders_above(hidden) : std::vector<fs::path>());
+  BubblewrapWords words =
+      root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
+                 shared ? folders_above(hidden) : std::vector<fs::path>(), secret);
   if (words.size() > kMostWords) return too_many_entries(mounts);
   words.insert(words.begin(), *bwrap);
   if (shared && shows_the_nodes_paths(volumes)) {
-    const BubblewrapWords around = surroundings(*bwrap, folder, mounts.mounts, hidden);
+    const BubblewrapWords around = surroundings(*bwrap, folder, mounts.mounts, hidden, secret);
     words.insert(words.begin(), around.begin(), around.end());
   }
   if (::geteuid() == 0) append_words(words, {"--dir", "/run/sshd"});

@@ -20,13 +20,16 @@ namespace muster::engine {
 /// to hide it would be to make it.) kNotFound where bubblewrap is not installed, with what to
 /// install; kInvalid: as plan_mounts().
 ///
+/// `secret`: real paths that stay hidden in mounts that the configuration shows.
+///
 /// `shared`: tasks are not to be trusted with what is hidden. They run as one account, so that one
 /// may rename the machine's folders, or make a link of one, while a sandbox is being made for
 /// another. Then no task can move a folder above what is hidden, and paths of the node are looked
 /// up where that is hidden already.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
-    const std::vector<std::filesystem::path>& hidden, bool shared = false);
+    const std::vector<std::filesystem::path>& hidden, bool shared = false,
+    const std::vector<std::filesystem::path>& secret = {});
 
 /// What to do about a sandbox that could not be made.
 std::string sandbox_advice();

@@ -29,9 +29,15 @@ Entries sorted_entries_of(const fs::path& folder) {
   return entries;
 }
 
+/// In the place of a folder that everybody may write to, /tmp, stands another such folder.
 void hide_at(const fs::path& path, const fs::path& place, BubblewrapWords& words) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return append_words(words, {"--tmpfs", place.string()});
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    const bool is_everybodys = (status.permissions() & fs::perms::sticky_bit) != fs::perms::none;
+    if (is_everybodys) append_words(words, {"--perms", "1777"});
+    return append_words(words, {"--tmpfs", place.string()});
+  }
   append_words(words, {"--ro-bind", "/dev/null", place.string()});
 }
 
@@ -43,8 +49,9 @@ void hold(const fs::path& folder, BubblewrapWords& words) {
 class Root {
  public:
   Root(const MountPlan& plan, const std::vector<fs::path>& hidden,
-       const std::vector<fs::path>& places, const std::vector<fs::path>& held)
-      : plan_(plan), hidden_(hidden), held_(held), in_use_(places) {
+       const std::vector<fs::path>& places, const std::vector<fs::path>& held,
+       const std::vector<fs::path>& secret)
+      : plan_(plan), hidden_(hidden), held_(held), secret_(secret), in_use_(places) {
     for (const auto& [folder, names] : plan.fresh) in_use_.push_back(folder);
     for (const Mount& mount : plan.mounts) in_use_.push_back(mount.target);
     in_use_.insert(in_use_.end(), hidden.begin(), hidden.end());
@@ -161,6 +168,7 @@ class Root {
     if (mount.is_link) {
       return append_words(words_, {"--symlink", mount.source.string(), mount.target.string()});
     }
+    if (mount.is_configured) return show_configured(mount, secret_, words_);
     append_words(words_, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
                           mount.target.string()});
     if (mount.own) return;
@@ -175,6 +183,7 @@ class Root {
   const MountPlan& plan_;
   const std::vector<fs::path>& hidden_;
   const std::vector<fs::path>& held_;
+  const std::vector<fs::path>& secret_;
   std::vector<fs::path> in_use_;
   std::set<fs::path> of_links_;     ///< fresh folders whose entries are links
   std::vector<fs::path> machines_;  ///< those shown below kMachine
@@ -185,8 +194,19 @@ class Root {
 }  // namespace
 
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
-                           const std::vector<fs::path>& places, const std::vector<fs::path>& held) {
-  return Root(plan, hidden, places, held).words();
+                           const std::vector<fs::path>& places, const std::vector<fs::path>& held,
+                           const std::vector<fs::path>& secret) {
+  return Root(plan, hidden, places, held, secret).words();
+}
+
+void show_configured(const Mount& mount, const std::vector<fs::path>& secret,
+                     BubblewrapWords& words) {
+  append_words(words, {mount.read_only ? "--ro-bind" : "--bind", mount.source.string(),
+                       mount.target.string()});
+  for (const fs::path& path : secret) {
+    if (!is_within(path, mount.source)) continue;
+    hide_at(path, mount.target / path.lexically_relative(mount.source), words);
+  }
 }
 
 void hold_and_hide(const std::vector<fs::path>& hidden, BubblewrapWords& words) {

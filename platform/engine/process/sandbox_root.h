@@ -22,10 +22,16 @@ inline void append_words(BubblewrapWords& words, std::initializer_list<std::stri
 
 /// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
 /// `hidden`, and show the mounts. `places`: more paths that something will be mounted at. `held`:
-/// folders of the machine that nobody in the sandbox can move.
+/// folders of the machine that nobody in the sandbox can move. `secret`: hidden in what the
+/// configuration shows, too.
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
                            const std::vector<std::filesystem::path>& places,
-                           const std::vector<std::filesystem::path>& held);
+                           const std::vector<std::filesystem::path>& held,
+                           const std::vector<std::filesystem::path>& secret = {});
+
+/// The words that show what the configuration shows, but for what is `secret`.
+void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
+                     BubblewrapWords& words);
 
 /// The words that hide this where the machine's root is shown as it is, and hold the folders above.
 void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapWords& words);

@@ -68,7 +68,9 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                              .interval = options.sample_interval,
                              .nvml = options.nvml,
                              .gpus = plan.gpus}};
-  for (const auto& [name, value] : plan.environment) {
+  auto environment = plan.environment;
+  if (sandboxed && options.team) environment["HOME"] = home_of_tasks(*options.team);
+  for (const auto& [name, value] : environment) {
     shim.inner.environment.emplace_back(name).append("=").append(value);
   }
   if (plan.own_rank_output) shim.inner.rank_output_folder = shim.inner.generated;
@@ -87,10 +89,16 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
   MUSTER_CHECK(write_files(plan, folder));
   ShimPlan shim = shim_plan_of(plan, folder, options);
   if (plan.sandbox == job::Sandbox::kBubblewrap) {
-    MUSTER_TRY(const std::vector<Mount> mounts, find_volumes(plan, volumes));
+    MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
+    if (options.team) {
+      MUSTER_TRY(const auto more,
+                 mounts_in_private_places(*options.team, plan.owner, options.shim.parent_path()));
+      mounts.insert(mounts.end(), more.begin(), more.end());
+    }
     // A server for one user hides nothing but what would only be in their own way.
     const bool shared = !options.hidden.empty();
-    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, mounts, volumes.hidden, shared));
+    MUSTER_TRY(shim.wrapper,
+               sandbox_command(plan, folder, mounts, volumes.hidden, shared, volumes.secret));
   } else if (plan.ssh) {
     MUSTER_CHECK(prepare_for_sshd());
   }

@@ -24,13 +24,17 @@ Error fault(const Volume& volume, const std::string& why, const std::string& adv
           .advice = advice};
 }
 
-Result<fs::path> find_host_path(const Volume& volume, const std::vector<fs::path>& all_hidden) {
+Result<fs::path> find_host_path(const Volume& volume, const std::vector<fs::path>& all_hidden,
+                                const std::vector<fs::path>& shared = {},
+                                const std::vector<fs::path>& secret = {}) {
   std::error_code error;
   fs::path real = fs::canonical(volume.source, error);
   const Error not_there = fault(volume, "there is no '" + volume.source + "' on this node",
                                 "a path of the node is meant, as the server's account finds it");
   if (error) return not_there;
-  for (const fs::path& hidden : all_hidden) {
+  const auto holds_it = [&](const fs::path& folder) { return is_within(real, folder); };
+  const bool is_shared = std::any_of(shared.begin(), shared.end(), holds_it);
+  for (const fs::path& hidden : is_shared ? secret : all_hidden) {
     if (real == hidden) return fault(volume, "'" + volume.source + "' is hidden from tasks");
     // What is there in it and what is not look the same: who may not read names may not guess them.
     if (is_within(real, hidden)) return not_there;
@@ -63,7 +67,7 @@ Result<fs::path> find_source(const launch::TaskPlan& plan, size_t index,
   const Volume& volume = plan.volumes[index];
   switch (volume.kind) {
     case Volume::Kind::kHostPath:
-      return find_host_path(volume, folders.hidden);
+      return find_host_path(volume, folders.hidden, folders.shared, folders.secret);
     case Volume::Kind::kStorage:
       return find_storage(volume, plan.project, folders);
     case Volume::Kind::kArtifacts:

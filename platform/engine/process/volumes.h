@@ -22,6 +22,10 @@ struct VolumeFolders {
   std::filesystem::path storage;  ///< PROJECT/NAME of each project
   /// Real paths that no volume of a kHostPath may show.
   std::vector<std::filesystem::path> hidden;
+  /// Real paths of what is hidden in shared folders, too. Each is one of `hidden` or lies in one.
+  std::vector<std::filesystem::path> secret;
+  /// Real paths of folders that may lie in hidden ones, and are shown all the same.
+  std::vector<std::filesystem::path> shared;
 
   std::filesystem::path tree(size_t volume) const { return job / "trees" / std::to_string(volume); }
   std::filesystem::path artifacts() const { return job / "artifacts"; }

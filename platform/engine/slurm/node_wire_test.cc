@@ -40,6 +40,7 @@ launch::TaskPlan full_plan() {
                     .memory_bytes = int64_t{1} << 41};
   plan.devices = {0, 5};
   plan.project = "team";
+  plan.owner = "ada";
   plan.volumes = {{.kind = job::Volume::Kind::kArtifacts,
                    .source = "s",
                    .target = "/artifacts",

@@ -177,8 +177,8 @@ std::vector<job::Volume> volumes_of(const json& list) {
 // Each structure is taken apart into all that it has: with one more field, this does not compile.
 json to_json(const launch::TaskPlan& plan) {
   const auto& [task, role, node, hostname, reach, address, argv, environment, folder, image,
-               account, container, resources, devices, project, volumes, sandbox, grace, files,
-               folders, ssh, serves, also_at, mpi, takes_ranks, input, terminal, gpus,
+               account, container, resources, devices, project, owner, volumes, sandbox, grace,
+               files, folders, ssh, serves, also_at, mpi, takes_ranks, input, terminal, gpus,
                own_rank_output, tags_ranks, prepends_rank, hosts] = plan;
   json value{{"task", binary(task)},
              {"role", static_cast<int>(role)},
@@ -195,6 +195,7 @@ json to_json(const launch::TaskPlan& plan) {
              {"resources", to_json(resources)},
              {"devices", devices},
              {"project", binary(project)},
+             {"owner", binary(owner)},
              {"volumes", to_json(volumes)},
              {"sandbox", static_cast<int>(sandbox)},
              {"grace_ms", grace.count()},
@@ -232,6 +233,7 @@ launch::TaskPlan task_plan_of(const json& value) {
                         .resources = resources_of(fields.at("resources")),
                         .devices = fields.numbers("devices"),
                         .project = fields.text("project", kLongestName),
+                        .owner = fields.text("owner", kLongestName),
                         .volumes = volumes_of(fields.list("volumes")),
                         .sandbox = fields.one_of("sandbox", job::Sandbox::kNone),
                         .grace = std::chrono::milliseconds(fields.number<int64_t>("grace_ms")),

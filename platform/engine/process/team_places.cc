@@ -1,0 +1,96 @@
+#include "engine/process/team_places.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/files.h"
+#include "engine/process/volumes.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Of /run: what the resolver and account databases are asked by, and the GPU driver's helper.
+/// Whoever may use the machine may use these.
+constexpr std::array<const char*, 8> kOfRun{"/run/systemd/resolve",
+                                            "/run/resolvconf",
+                                            "/run/NetworkManager/resolv.conf",
+                                            "/run/nscd",
+                                            "/run/nslcd",
+                                            "/run/nvidia-persistenced",
+                                            "/run/nvidia-fabricmanager",
+                                            "/run/nvidia-imex"};
+
+bool is_in_private_place(const fs::path& path, const TeamPlaces& places) {
+  const std::vector<fs::path> all = real_paths(private_places(places));
+  return std::any_of(all.begin(), all.end(),
+                     [&](const fs::path& place) { return is_within(path, place); });
+}
+
+Mount shown_as_it_is(const fs::path& path, bool read_only) {
+  return {.source = path, .target = path, .read_only = read_only, .is_configured = true};
+}
+
+}  // namespace
+
+std::vector<fs::path> private_places(const TeamPlaces& places) {
+  std::vector<fs::path> all{"/tmp", "/var/tmp", "/run"};
+  const bool has_home = places.account_home.is_absolute() && places.account_home != "/";
+  if (has_home) all.push_back(places.account_home);
+  return all;
+}
+
+fs::path home_of_tasks(const TeamPlaces& places) {
+  std::error_code error;
+  fs::path home = fs::canonical(places.account_home, error);
+  if (error || home == "/" || !fs::is_directory(home, error)) return "/tmp";
+  return home;
+}
+
+base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& places,
+                                                          const std::string& owner,
+                                                          const fs::path& programs) {
+  if (!is_folder_name(owner)) {
+    return base::Error{
+        .code = base::ErrorCode::kInvalid,
+        .what = "user '" + owner + "' cannot have a home: a folder cannot be named so"};
+  }
+  std::vector<Mount> mounts;
+  if (const fs::path home = home_of_tasks(places); home != "/tmp") {
+    MUSTER_CHECK(base::make_private_folder(places.homes));
+    MUSTER_CHECK(base::make_private_folder(places.homes / owner));
+    mounts.push_back({.source = places.homes / owner, .target = home, .own = true});
+  }
+  std::error_code error;
+  for (const char* path : kOfRun) {
+    if (fs::exists(path, error)) mounts.push_back(shown_as_it_is(path, true));
+  }
+  for (const fs::path& folder : real_paths(places.shared)) {
+    if (is_in_private_place(folder, places)) mounts.push_back(shown_as_it_is(folder, false));
+  }
+  const fs::path own = fs::canonical(programs, error);
+  const auto shows_it = [&](const fs::path& folder) { return is_within(own, folder); };
+  const std::vector<fs::path> shared = real_paths(places.shared);
+  if (!error && is_in_private_place(own, places) &&
+      std::none_of(shared.begin(), shared.end(), shows_it)) {
+    mounts.push_back(shown_as_it_is(own, true));
+  }
+  return mounts;
+}
+
+std::vector<std::string> environment_for_holders(const std::vector<std::string>& environment) {
+  constexpr std::array<std::string_view, 9> kKept{"PATH",   "LANG",         "LANGUAGE",
+                                                  "LC_ALL", "LC_CTYPE",     "LC_MESSAGES",
+                                                  "TZ",     "ASAN_OPTIONS", "LD_LIBRARY_PATH"};
+  std::vector<std::string> kept;
+  for (const std::string& entry : environment) {
+    const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (std::find(kKept.begin(), kKept.end(), name) != kKept.end()) kept.push_back(entry);
+  }
+  return kept;
+}
+
+}  // namespace muster::engine
