@@ -155,6 +155,20 @@ class Ending(MusterTest):
         self.muster.run("delete", "job", code=3)
         self.muster.run("delete", "--ignore-missing", "job")
 
+    def test_delete_waits_for_a_job_that_is_being_stopped(self):
+        gate, follow = self.start("trap 'echo saves; WAIT; exit 0' TERM; echo ready; "
+                                  "sleep infinity & wait", "--grace", "1h")
+        self.muster.run("stop", "job")
+        follow.until("saves")
+
+        deleting = self.muster.stream("delete", "job")
+        self.assertEqual(self.muster.job("job")["phase"], "Running")
+        gate.open()
+
+        self.assertEqual(deleting.finish(), 0)
+        follow.finish()
+        self.assertEqual(self.muster.jobs(), [])
+
     def test_a_name_is_free_again_once_its_job_is_deleted(self):
         for word in ("first", "second"):
             ran = self.muster.run("submit", "single", "job", "--follow", "--", "echo", word)

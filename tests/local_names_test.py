@@ -8,7 +8,8 @@ The build compiles the sources of a target in batches (unity builds, cmake/Muste
 functions with one name in the anonymous namespaces of two files are then one name with two meanings:
 an error when their parameters are equal, and a silent change of overload resolution when they are
 not. A batch holds files of one target, and names collide only within one enclosing namespace, so the
-rule is: in each of the project's parts, no two sources of one namespace declare the same local name.
+rule is: in each of the project's parts, no two sources of one namespace declare the same local name,
+and no local function has the name of a function in a header of that namespace.
 Tests are compiled apart from what they test, and are compared with each other only.
 
 Text is read, not compiled. It relies on the layout that clang-format keeps: declarations of a
@@ -77,11 +78,33 @@ def neighbourhood(path, text):
     """Sources with the same value may come into one batch."""
     found = NAMESPACE.search(text)
     namespace = found.group(1) if found else str(Path(path).parent)
-    return path.split("/")[0], namespace, path.endswith("_test.cc")
+    is_test = path.endswith("_test.cc") or Path(path).name.startswith("test_")
+    return path.split("/")[0], namespace, is_test
+
+
+FREE_FUNCTION = re.compile(rf"^{NOT}[A-Za-z_][^=(]*?[ *&>](\w+)\(")
+
+# Overloads that are meant: each takes a type of its own.
+OVERLOADED = {"append", "describe", "parse", "to_string"}
+
+
+def functions_of_headers(sources):
+    """(neighbourhood of a source, name) -> where a header declares a function of that name."""
+    found = {}
+    for path, text in sources.items():
+        if not path.endswith(".h"):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            function = FREE_FUNCTION.match(line)
+            if function and not MACRO.match(line):
+                found.setdefault((neighbourhood(path, text), function.group(1)), f"{path}:{number}")
+    return found
 
 
 def faults_of(sources):
     """One sentence for each name that several of the sources (path -> text) declare."""
+    yield from clashes_with_headers(sources)
+    sources = {path: text for path, text in sources.items() if path.endswith(".cc")}
     places = defaultdict(dict)
     for path, text in sources.items():
         if path in ALONE:
@@ -94,11 +117,24 @@ def faults_of(sources):
             yield f"the local name '{name}' stands in {len(files)} files of one folder: {where}"
 
 
+def clashes_with_headers(sources):
+    declared = functions_of_headers(sources)
+    for path, text in sources.items():
+        if not path.endswith(".cc") or path in ALONE:
+            continue
+        own = set(re.findall(r'^#include "([^"]+)"', text, re.M))
+        for name, line in local_names(text):
+            where = declared.get((neighbourhood(path, text), name))
+            # A source that includes the header has been compiled with both.
+            if where and name not in OVERLOADED and not any(where.split(":")[0].endswith(h) for h in own):
+                yield f"the local name '{name}' ({path}:{line}) is a function of its namespace, too: {where}"
+
+
 def tree():
-    """path -> text of every source of the project."""
+    """path -> text of every source and header of the project."""
     sources = {}
     for part in PARTS:
-        for path in sorted((ROOT / part).rglob("*.cc")):
+        for path in sorted([*(ROOT / part).rglob("*.cc"), *(ROOT / part).rglob("*.h")]):
             sources[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
     return sources
 
@@ -130,7 +166,13 @@ def self_test():
             wrong.append(f"not caught: {caught!r}")
     if not clash("int f(int a) {", "bool f(const std::string& b) {"):
         wrong.append("an overload in another file is not caught")
+    header = "namespace muster::a {\nstd::string f(const std::string& b);\n}  // namespace muster::a\n"
+    local = source("std::string f(std::string_view a) {")
+    if len(list(faults_of({"platform/a/x.cc": local, "platform/a/y.h": header}))) != 1:
+        wrong.append("an overload in a header is not caught")
+    included = '#include "a/y.h"\n' + local
     for kept, why in (
+        (list(faults_of({"platform/a/x.cc": included, "platform/a/y.h": header})), "a header that is included"),
         (clash("int f() {", "int g() {"), "two names"),
         (clash("int f() {", "int f() {", namespace="muster::b"), "another namespace"),
         (clash("int f() {", "int f() {", name="y_test.cc"), "a test and what it tests"),

@@ -224,7 +224,7 @@ int tell(const std::string& fault) {
   return 1;
 }
 
-int measure(const Workload& workload, const std::filesystem::path& folder, Mode mode) {
+int measure_queues(const Workload& workload, const std::filesystem::path& folder, Mode mode) {
   auto store = store::SqliteStore::open(folder / "muster.db");
   if (!store) return tell(store.error().to_string());
   const milliseconds min_runtime = mode.is_protected ? kProtection : milliseconds(0);
@@ -283,5 +283,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   const bench::Workload workload = which == "large" ? bench::large_scale() : bench::baseline();
-  return bench::measure(workload, argv[2], mode);
+  return bench::measure_queues(workload, argv[2], mode);
 }

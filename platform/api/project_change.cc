@@ -46,8 +46,8 @@ void write_pools(JsonWriter& json, const ProjectChange& change) {
   json.close('}');
 }
 
-void write_time(JsonWriter& json, std::string_view name,
-                const std::optional<std::chrono::milliseconds>& time) {
+void write_duration(JsonWriter& json, std::string_view name,
+                    const std::optional<std::chrono::milliseconds>& time) {
   if (time) json.key(name).number(time->count());
 }
 
@@ -65,8 +65,8 @@ std::string project_change_to_json(const std::string& name, const ProjectChange&
   }
   write_pools(json, change);
   if (change.priority) json.key("priority").number(*change.priority);
-  write_time(json, "reclaim_min_runtime_ms", change.reclaim_min_runtime);
-  write_time(json, "preempt_min_runtime_ms", change.preempt_min_runtime);
+  write_duration(json, "reclaim_min_runtime_ms", change.reclaim_min_runtime);
+  write_duration(json, "preempt_min_runtime_ms", change.preempt_min_runtime);
   if (change.takes_the_rest) json.key("takes_the_rest").flag(*change.takes_the_rest);
   json.close('}');
   return text;

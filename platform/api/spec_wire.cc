@@ -41,7 +41,7 @@ void write_programs(JsonWriter& json, const JobSpec& spec) {
   if (!spec.worker_command.empty()) json.key("worker_command").texts(spec.worker_command);
 }
 
-void write_roles(JsonWriter& json, const JobSpec& spec) {
+void write_task_groups(JsonWriter& json, const JobSpec& spec) {
   write_role_if_any(json, "leader", spec.leader);
   if (spec.leader_slots != 0) json.key("leader_slots").number(spec.leader_slots);
   if (spec.parameter_servers != 0) json.key("parameter_servers").number(spec.parameter_servers);
@@ -59,7 +59,7 @@ void write_marks(JsonWriter& json, const JobSpec& spec) {
   if (!spec.annotations.empty()) write_pairs(json, "annotations", spec.annotations);
 }
 
-void read_roles(Fields& fields, JobSpec& spec) {
+void read_task_groups(Fields& fields, JobSpec& spec) {
   fields.read("worker_command", spec.worker_command);
   fields.object("leader", [&](Fields& inner) { read_role(inner, spec.leader); });
   fields.read("leader_slots", spec.leader_slots);
@@ -82,7 +82,7 @@ void write_spec(JsonWriter& json, const JobSpec& spec) {
   json.key("slots_per_worker").number(spec.slots_per_worker);
   json.key("resources");
   write_resources(json, spec.resources);
-  write_roles(json, spec);
+  write_task_groups(json, spec);
   write_volumes_if_any(json, spec.volumes);
   write_marks(json, spec);
   json.key("scheduling");
@@ -111,7 +111,7 @@ void read_spec(Fields& fields, JobSpec& spec) {
   fields.read("workers", spec.workers);
   fields.read("slots_per_worker", spec.slots_per_worker);
   fields.object("resources", [&](Fields& inner) { read_resources(inner, spec.resources); });
-  read_roles(fields, spec);
+  read_task_groups(fields, spec);
   read_volumes(fields, spec.volumes);
   fields.read("held", spec.held);
   fields.read("input", spec.input);

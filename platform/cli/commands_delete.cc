@@ -39,6 +39,12 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
     if (!stopped) return stopped.error();
     if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
   }
+  const auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
+  if (removed || removed.error().code != ErrorCode::kConflict) return removed;
+  // `muster stop` returns before the program has ended; its grace is the longest wait here.
+  const auto job = connection.call([&](api::Client& client) { return client.get(name); });
+  if (!job || !job->stop_requested) return removed;
+  MUSTER_CHECK(wait_for_end(connection, name));
   return connection.call([&](api::Client& client) { return client.remove(name); });
 }
 

@@ -10,7 +10,7 @@ using schedule::kUnlimited;
 
 namespace {
 
-schedule::Amounts amounts_of(const job::Share& share) {
+schedule::Amounts share_amounts(const job::Share& share) {
   return {share.gpu_milli.value_or(kUnlimited), share.cpu_milli.value_or(kUnlimited),
           share.memory_bytes.value_or(kUnlimited)};
 }
@@ -55,8 +55,8 @@ schedule::Claim claim_of(const job::Resources& resources) {
 }
 
 schedule::Quota to_schedule(const job::Quota& quota) {
-  return {.deserved = amounts_of(quota.deserved),
-          .limit = amounts_of(quota.limit),
+  return {.deserved = share_amounts(quota.deserved),
+          .limit = share_amounts(quota.limit),
           .weight = quota.weight};
 }
 

@@ -25,7 +25,7 @@ unsigned bits(const Amounts& amounts) {
 }
 
 /// Only GPUs are shared out in whole ones.
-int64_t unit_of(Resource resource) {
+int64_t share_unit(Resource resource) {
   return resource == Resource::kGpu ? kWholeGpu : 1;
 }
 
@@ -243,7 +243,7 @@ void Ledger::settle_children(ProjectIndex project, std::vector<ProjectIndex>& to
                            .sequence = account.sequence});
     }
     const FairShares shares =
-        fair_shares(above.fair_share[resource], claimants, unit_of(resource), decay_);
+        fair_shares(above.fair_share[resource], claimants, share_unit(resource), decay_);
     for (size_t i = 0; i < claimants.size(); ++i) {
       Account& account = at(above.children[i]);
       if (account.fair_share[resource] == shares.share[i]) continue;

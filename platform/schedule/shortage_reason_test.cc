@@ -13,7 +13,7 @@ using base::Texts;
 constexpr bool kSomeday = true;
 constexpr bool kNeverEver = false;
 
-Gang gang_of(int count, const Claim& claim) {
+Gang waiting_gang(int count, const Claim& claim) {
   return {.id = "1",
           .name = "dist",
           .project = "a",
@@ -23,7 +23,7 @@ Gang gang_of(int count, const Claim& claim) {
 // The documents' case: one GPU free, a gang of two.
 TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
   const Claim one{.gpus = 1};
-  const Reason reason = shortage_reason(gang_of(2, one),
+  const Reason reason = shortage_reason(waiting_gang(2, one),
                                         {.tasks = 2,
                                          .placed = 1,
                                          .claim = one,
@@ -41,7 +41,7 @@ TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
 
 TEST(ShortageReason, ListsEveryResourceThatIsShort) {
   const Claim claim{.gpus = 1, .cpu_milli = 8000, .memory_bytes = 64 * kGib};
-  const Reason reason = shortage_reason(gang_of(1, claim),
+  const Reason reason = shortage_reason(waiting_gang(1, claim),
                                         {.tasks = 1,
                                          .claim = claim,
                                          .nodes = 5,
@@ -63,7 +63,7 @@ TEST(ShortageReason, ListsEveryResourceThatIsShort) {
 
 TEST(ShortageReason, SaysThatTheFreeGpusAreInPieces) {
   const Claim four{.gpus = 4};
-  const Reason reason = shortage_reason(gang_of(1, four),
+  const Reason reason = shortage_reason(waiting_gang(1, four),
                                         {.tasks = 1,
                                          .claim = four,
                                          .nodes = 3,
@@ -79,7 +79,7 @@ TEST(ShortageReason, SaysThatTheFreeGpusAreInPieces) {
 TEST(ShortageReason, NamesTheTaskThatFoundNoRoomWhereTheyDiffer) {
   const Claim launcher{.cpu_milli = 1000};
   const Claim worker{.gpus = 8, .cpu_milli = 4000};
-  Gang gang = gang_of(1, launcher);
+  Gang gang = waiting_gang(1, launcher);
   gang.groups.push_back({.claim = worker, .count = 2, .minimum = 2});
   EXPECT_EQ(shortage_reason(gang,
                             {.tasks = 3,
@@ -99,7 +99,7 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
   const Claim two{.gpus = 2};
   Shortage shortage{.tasks = 4, .placed = 3, .claim = two, .nodes = 8};
   shortage.topology = "rack";
-  const Reason reason = shortage_reason(gang_of(4, two), shortage, kSomeday);
+  const Reason reason = shortage_reason(waiting_gang(4, two), shortage, kSomeday);
   EXPECT_EQ(reason.constraint, Constraint::kTopology);
   EXPECT_EQ(reason.text,
             "needs 4 tasks with 2 GPUs each in one rack; room for 3 of 4 in the best rack: no rack "
@@ -108,7 +108,7 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
 
 TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
   const Claim four{.gpus = 4};
-  const Reason reason = shortage_reason(gang_of(2, four),
+  const Reason reason = shortage_reason(waiting_gang(2, four),
                                         {.tasks = 2,
                                          .claim = four,
                                          .nodes = 2,
@@ -124,7 +124,7 @@ TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
 }
 
 TEST(ShortageReason, SaysThatNoNodeIsOfTheKindAskedFor) {
-  Gang gang = gang_of(1, {.gpus = 1});
+  Gang gang = waiting_gang(1, {.gpus = 1});
   const Shortage shortage{.tasks = 1, .claim = {.gpus = 1}};
   EXPECT_EQ(shortage_reason(gang, shortage, kSomeday).text,
             "needs 1 GPU; there is no node that it may use (pool default)");
@@ -140,20 +140,20 @@ TEST(ShortageReason, SaysThatNoNodeIsOfTheKindAskedFor) {
 
 TEST(ShortageReason, CountsTheCordoned) {
   Shortage shortage{.tasks = 1, .claim = {.gpus = 1}, .cordoned = 2};
-  const Reason all = shortage_reason(gang_of(1, {.gpus = 1}), shortage, kSomeday);
+  const Reason all = shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday);
   EXPECT_EQ(all.text, "needs 1 GPU; all 2 nodes that it may use are cordoned (pool default)");
   EXPECT_EQ(all.details,
             (Texts{"2 nodes are cordoned and take nothing new; uncordon them to use their room"}));
 
   shortage.cordoned = 1;
-  EXPECT_EQ(shortage_reason(gang_of(1, {.gpus = 1}), shortage, kSomeday).text,
+  EXPECT_EQ(shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday).text,
             "needs 1 GPU; the only node that it may use is cordoned (pool default)");
-  EXPECT_EQ(shortage_reason(gang_of(1, {.gpus = 1}), shortage, kSomeday).details.back(),
+  EXPECT_EQ(shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday).details.back(),
             "1 node is cordoned and takes nothing new; uncordon it to use its room");
 }
 
 TEST(ShortageReason, OfTasksThatClaimNothingIsAboutSlots) {
-  EXPECT_EQ(shortage_reason(gang_of(3, {}),
+  EXPECT_EQ(shortage_reason(waiting_gang(3, {}),
                             {.tasks = 3, .placed = 2, .nodes = 1, .lack_task_slots = 1}, kSomeday)
                 .text,
             "needs 3 tasks at once; room for 2 of 3: the only node lacks task slots");

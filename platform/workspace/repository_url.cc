@@ -96,7 +96,7 @@ bool is_host(std::string_view host) {
          });
 }
 
-std::string_view without_slashes(std::string_view path) {
+std::string_view without_end_slashes(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   return path;
 }
@@ -117,7 +117,7 @@ Result<void> check_scheme(const Parts& parts, const std::string& shown) {
 
 /// What is behind http may be anything: only what says so is a repository.
 Result<void> check_web_address(const Parts& parts, const std::string& shown) {
-  const std::string path = lower(without_slashes(parts.path));
+  const std::string path = lower(without_end_slashes(parts.path));
   if (parts.git_plus || path.ends_with(".git")) return {};
   for (const std::string_view archive : {".zip", ".tar", ".tar.gz", ".tgz"}) {
     if (!path.ends_with(archive)) continue;

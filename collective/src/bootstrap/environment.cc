@@ -116,7 +116,7 @@ Result<std::optional<PlaceVariables>> read_place(const Lookup& variable, Options
   return std::optional<PlaceVariables>();
 }
 
-Status check_rank(const Options& options) {
+Status check_own_rank(const Options& options) {
   if (*options.size >= 1 && *options.rank >= 0 && *options.rank < *options.size) return {};
   return Error{ErrorCode::kConfiguration,
                "rank " + std::to_string(*options.rank) + " is not in a world of " +
@@ -239,7 +239,7 @@ Result<Options> bootstrap_from(const Lookup& variable, Options given, int proces
   }
   if (!options.rank) options.rank = 0;
   if (!options.size) options.size = 1;
-  if (Status checked = check_rank(options); !checked) return checked.error();
+  if (Status checked = check_own_rank(options); !checked) return checked.error();
   if (*options.size == 1) return options;
   if (Status read = read_rendezvous(variable, launcher, process, options); !read) {
     return read.error();

@@ -45,7 +45,7 @@ Bytes encode_refusal(const Error& refusal) {
   return writer.take();
 }
 
-Result<Roster> decode(ByteView answer, int size) {
+Result<Roster> decode_roster(ByteView answer, int size) {
   ByteReader reader(answer);
   const auto kind = Answer{reader.number<std::uint8_t>()};
   if (kind == Answer::kRefusal) return read_error(reader);
@@ -183,7 +183,7 @@ Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handsha
     error.rank = 0;
     return error;
   }
-  return decode(*answer, self.size);
+  return decode_roster(*answer, self.size);
 }
 
 }  // namespace muster::collective

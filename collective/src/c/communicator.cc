@@ -38,7 +38,7 @@ int on_world(muster_comm* comm, Body&& call) noexcept {
   return guarded([&] { return finish(call(comm->world)); });
 }
 
-int hand_out(Result<Communicator> world, muster_comm** out) {
+int hand_over_world(Result<Communicator> world, muster_comm** out) {
   if (!world) return fail(world.error());
   *out = new muster_comm{*std::move(world)};
   return MUSTER_OK;
@@ -58,7 +58,7 @@ int muster_connect(const muster_options* options, muster_comm** comm) {
     if (!given) return fail(given.error());
     const Result<Options> complete = bootstrap_from_environment(bootstrap_options_of(*given));
     if (!complete) return fail(complete.error());
-    return hand_out(Communicator::connect(*complete), comm);
+    return hand_over_world(Communicator::connect(*complete), comm);
   });
 }
 
@@ -92,8 +92,9 @@ int muster_group(muster_comm* comm, const int* ranks, int count, muster_comm** g
   if (comm == nullptr) return fail_null("communicator");
   if (ranks == nullptr || count < 1) return fail_null("list of ranks");
   if (group == nullptr) return fail_null("place for the group");
-  return guarded(
-      [&] { return hand_out(comm->world.group({ranks, static_cast<std::size_t>(count)}), group); });
+  return guarded([&] {
+    return hand_over_world(comm->world.group({ranks, static_cast<std::size_t>(count)}), group);
+  });
 }
 
 int muster_all_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type,

@@ -128,7 +128,7 @@ Command exec() {
           .example = "runai exec dist nvidia-smi -L"};
 }
 
-Command attach() {
+Command attach_words() {
   return {.name = "attach",
           .help = "sit before what a pod of a job runs: see, type, leave with ctrl-p ctrl-q",
           .positionals = one_job(),
@@ -218,7 +218,7 @@ std::vector<Command> other_commands() {
        .positionals = one_job(),
        .flags = {pod_flag()}},
       exec(),
-      attach(),
+      attach_words(),
       port_forward(),
       top(),
       config(),

@@ -12,13 +12,14 @@ using base::ErrorCode;
 namespace {
 
 std::string archive_path(const std::string& id, const std::string& path) {
-  return "/containers/" + escaped(id) + "/archive?path=" + escaped(path);
+  return "/containers/" + url_escaped(id) + "/archive?path=" + url_escaped(path);
 }
 
 DockerAsk ask_to_put(const std::string& id, const std::string& folder) {
   return {.method = "PUT",
           .path = archive_path(id, folder),
-          .doing = "files cannot be put into " + quoted(folder) + " of container " + quoted(id),
+          .doing = "files cannot be put into " + quoted_name(folder) + " of container " +
+                   quoted_name(id),
           .content_type = "application/x-tar"};
 }
 
@@ -43,16 +44,16 @@ std::shared_ptr<void> DockerClient::get_archive(const std::string& id, const std
                                                 Done then) {
   http::AsyncLimits limits = impl_->usual_limits();
   limits.silence = impl_->patience.answer;
-  const uint64_t call =
-      impl_->ask({.path = archive_path(id, path),
-                  .doing = quoted(path) + " cannot be fetched from container " + quoted(id),
-                  .on_piece =
-                      [on_piece = std::move(on_piece)](std::string_view bytes) {
-                        on_piece(bytes);
-                        return true;
-                      },
-                  .limits = limits},
-                 std::move(then));
+  const uint64_t call = impl_->ask(
+      {.path = archive_path(id, path),
+       .doing = quoted_name(path) + " cannot be fetched from container " + quoted_name(id),
+       .on_piece =
+           [on_piece = std::move(on_piece)](std::string_view bytes) {
+             on_piece(bytes);
+             return true;
+           },
+       .limits = limits},
+      std::move(then));
   return impl_->handle_of(call);
 }
 
@@ -60,7 +61,7 @@ void DockerClient::stat(const std::string& id, const std::string& path, Then<Pat
   impl_->ask<PathFacts>(
       {.method = "HEAD",
        .path = archive_path(id, path),
-       .doing = quoted(path) + " of container " + quoted(id) + " cannot be looked at"},
+       .doing = quoted_name(path) + " of container " + quoted_name(id) + " cannot be looked at"},
       [](const http::Response& answer) -> Result<PathFacts> {
         const auto found = answer.headers.find("x-docker-container-path-stat");
         if (found != answer.headers.end()) return read_path_facts(found->second);

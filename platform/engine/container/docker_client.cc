@@ -34,7 +34,7 @@ constexpr size_t kLongestPem = 1 << 20;
 
 }  // namespace
 
-std::string escaped(const std::string& text) {
+std::string url_escaped(const std::string& text) {
   return http::url_encoded(text);
 }
 
@@ -48,7 +48,7 @@ bool has_labels(const std::map<std::string, std::string>& labels,
   });
 }
 
-std::string quoted(const std::string& name) {
+std::string quoted_name(const std::string& name) {
   return "'" + base::shortened(base::as_utf8(name), 200) + "'";
 }
 

@@ -32,12 +32,12 @@ struct DockerAsk {
 };
 
 /// One segment of a path, or one value of a query.
-std::string escaped(const std::string& text);
+std::string url_escaped(const std::string& text);
 /// Whether these are all among them: "name" or "name=value". Engines differ in how they filter.
 bool has_labels(const std::map<std::string, std::string>& labels,
                 const std::vector<std::string>& wanted);
 /// "'x'" for errors: whatever was asked for, it stays on one line.
-std::string quoted(const std::string& name);
+std::string quoted_name(const std::string& name);
 
 struct DockerClient::Impl : std::enable_shared_from_this<Impl> {
   using Answered = std::function<void(Result<http::Response>)>;

@@ -16,16 +16,16 @@ namespace {
 constexpr const char* kLibpod = "/libpod";
 
 std::string container_path(const std::string& id, const std::string& what) {
-  return "/containers/" + escaped(id) + what;
+  return "/containers/" + url_escaped(id) + what;
 }
 
 std::string container(const std::string& id, const std::string& cannot) {
-  return "container " + quoted(id) + " cannot be " + cannot;
+  return "container " + quoted_name(id) + " cannot be " + cannot;
 }
 
 Result<DockerAsk> ask_to_create(const ContainerConfig& config, const DockerInfo& engine) {
   DockerAsk ask{.method = "POST",
-                .path = "/containers/create?name=" + escaped(config.name),
+                .path = "/containers/create?name=" + url_escaped(config.name),
                 .doing = container(config.name, "made")};
   if (engine.is_podman && !config.gpus.empty()) {
     MUSTER_TRY(ask.body, libpod_create_body(config, engine));
@@ -72,7 +72,7 @@ void DockerClient::inspect(const std::string& id, Then<ContainerState> then) {
 void DockerClient::list(const std::vector<std::string>& labels,
                         Then<std::vector<ContainerState>> then) {
   impl_->ask<std::vector<ContainerState>>(
-      {.path = "/containers/json?all=1&filters=" + escaped(filters(labels)),
+      {.path = "/containers/json?all=1&filters=" + url_escaped(filters(labels)),
        .doing = "containers cannot be listed"},
       [labels](const http::Response& answer) {
         auto found = read_containers(answer.body);
@@ -86,7 +86,7 @@ void DockerClient::list(const std::vector<std::string>& labels,
 
 void DockerClient::kill(const std::string& id, const std::string& signal, Done done) {
   impl_->ask({.method = "POST",
-              .path = container_path(id, "/kill?signal=" + escaped(signal)),
+              .path = container_path(id, "/kill?signal=" + url_escaped(signal)),
               .doing = container(id, "sent a signal")},
              std::move(done));
 }

@@ -71,7 +71,7 @@ std::shared_ptr<void> DockerClient::events(const std::vector<std::string>& label
                        call](const Result<http::Response>& pinged) {
     if (!pinged) return broken(pinged.error());
     *call = impl->ask(
-        {.path = "/events?filters=" + escaped(filters(labels, {"container"})) + since(*pinged),
+        {.path = "/events?filters=" + url_escaped(filters(labels, {"container"})) + since(*pinged),
          .doing = "what happens to containers cannot be heard",
          .on_piece = [telling](std::string_view bytes) { return telling->take(bytes); },
          .on_head = open},

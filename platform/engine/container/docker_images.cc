@@ -17,7 +17,7 @@ std::string escaped_image(const std::string& image) {
   size_t begin = 0;
   while (true) {
     const size_t end = image.find('/', begin);
-    path += escaped(image.substr(begin, end - begin));
+    path += url_escaped(image.substr(begin, end - begin));
     if (end == std::string::npos) return path;
     path += '/';
     begin = end + 1;
@@ -56,7 +56,7 @@ Result<void> outcome(PullUnderWay& pull, const std::string& image, const std::st
 void DockerClient::inspect_image(const std::string& image, Then<DockerImage> then) {
   impl_->ask<DockerImage>(
       {.path = "/images/" + escaped_image(image) + "/json",
-       .doing = "image " + quoted(image) + " cannot be looked at"},
+       .doing = "image " + quoted_name(image) + " cannot be looked at"},
       [](const http::Response& answer) { return read_image(answer.body); }, std::move(then));
 }
 
@@ -70,26 +70,27 @@ std::shared_ptr<void> DockerClient::pull(const std::string& image, const Registr
         const auto told = weak.lock();
         if (progress && told != nullptr && told->is_wanted()) progress(made);
       });
-  const uint64_t call = impl_->ask(
-      {.method = "POST",
-       .path = "/images/create?fromImage=" + escaped(name.name) + "&tag=" + escaped(name.tag),
-       .doing = {},
-       .headers = headers_of_pull(access),
-       .on_piece =
-           [pull](std::string_view bytes) {
-             pull->understood = pull->told.put(bytes);
-             return pull->understood.ok();
-           },
-       .limits = limits_of_pull(impl_->patience),
-       .refusal =
-           [image, engine = impl_->name](const http::Response& answer) {
-             return pull_error(read_words(answer.body).message, image, engine);
-           }},
-      Impl::Answered([pull, image, done = std::move(done),
-                      engine = impl_->name](const Result<http::Response>& answer) {
-        if (answer) return done(outcome(*pull, image, engine));
-        done(answer.error());
-      }));
+  const uint64_t call =
+      impl_->ask({.method = "POST",
+                  .path = "/images/create?fromImage=" + url_escaped(name.name) +
+                          "&tag=" + url_escaped(name.tag),
+                  .doing = {},
+                  .headers = headers_of_pull(access),
+                  .on_piece =
+                      [pull](std::string_view bytes) {
+                        pull->understood = pull->told.put(bytes);
+                        return pull->understood.ok();
+                      },
+                  .limits = limits_of_pull(impl_->patience),
+                  .refusal =
+                      [image, engine = impl_->name](const http::Response& answer) {
+                        return pull_error(read_words(answer.body).message, image, engine);
+                      }},
+                 Impl::Answered([pull, image, done = std::move(done),
+                                 engine = impl_->name](const Result<http::Response>& answer) {
+                   if (answer) return done(outcome(*pull, image, engine));
+                   done(answer.error());
+                 }));
   pull->is_wanted = impl_->is_open(call);
   return impl_->handle_of(call);
 }

@@ -32,21 +32,21 @@ void DockerClient::create_network(const std::string& name,
   impl_->ask<std::string>(
       {.method = "POST",
        .path = "/networks/create",
-       .doing = "network " + quoted(name) + " cannot be made",
+       .doing = "network " + quoted_name(name) + " cannot be made",
        .body = network_body(name, labels)},
       [](const http::Response& answer) { return read_id(answer.body); }, std::move(then));
 }
 
 void DockerClient::remove_network(const std::string& name, Done done) {
   impl_->ask({.method = "DELETE",
-              .path = "/networks/" + escaped(name),
-              .doing = "network " + quoted(name) + " cannot be removed"},
+              .path = "/networks/" + url_escaped(name),
+              .doing = "network " + quoted_name(name) + " cannot be removed"},
              unless_gone(std::move(done)));
 }
 
 void DockerClient::networks(const std::vector<std::string>& labels, Then<Named> then) {
   impl_->ask<Named>(
-      {.path = "/networks?filters=" + escaped(filters(labels)),
+      {.path = "/networks?filters=" + url_escaped(filters(labels)),
        .doing = "networks cannot be listed"},
       [labels](const http::Response& answer) {
         return with_labels(read_networks(answer.body), labels);
@@ -58,21 +58,22 @@ void DockerClient::create_volume(const std::string& name,
                                  const std::map<std::string, std::string>& labels, Done done) {
   impl_->ask({.method = "POST",
               .path = "/volumes/create",
-              .doing = "volume " + quoted(name) + " cannot be made",
+              .doing = "volume " + quoted_name(name) + " cannot be made",
               .body = volume_body(name, labels)},
              std::move(done));
 }
 
 void DockerClient::remove_volume(const std::string& name, Done done) {
   impl_->ask({.method = "DELETE",
-              .path = "/volumes/" + escaped(name),
-              .doing = "volume " + quoted(name) + " cannot be removed"},
+              .path = "/volumes/" + url_escaped(name),
+              .doing = "volume " + quoted_name(name) + " cannot be removed"},
              unless_gone(std::move(done)));
 }
 
 void DockerClient::volumes(const std::vector<std::string>& labels, Then<Named> then) {
   impl_->ask<Named>(
-      {.path = "/volumes?filters=" + escaped(filters(labels)), .doing = "volumes cannot be listed"},
+      {.path = "/volumes?filters=" + url_escaped(filters(labels)),
+       .doing = "volumes cannot be listed"},
       [labels](const http::Response& answer) {
         return with_labels(read_volumes(answer.body), labels);
       },

@@ -110,12 +110,12 @@ void DockerClient::Impl::ask_for_stream(DockerAsk ask, bool terminal,
 
 void DockerClient::attach(const std::string& id, bool terminal, DockerStream::Handlers handlers,
                           Then<std::unique_ptr<DockerStream>> then) {
-  const std::string doing = "container " + quoted(id) + " cannot be attached to";
+  const std::string doing = "container " + quoted_name(id) + " cannot be attached to";
   const auto attach = [impl = impl_.get(), id, doing, terminal, handlers = std::move(handlers),
                        then] {
     impl->ask_for_stream(
         {.method = "POST",
-         .path = "/containers/" + escaped(id) + "/attach?stream=1&stdin=1&stdout=1&stderr=1",
+         .path = "/containers/" + url_escaped(id) + "/attach?stream=1&stdin=1&stdout=1&stderr=1",
          .doing = doing},
         terminal, handlers, then);
   };
@@ -140,8 +140,8 @@ void DockerClient::create_exec(const std::string& id, const DockerExec& exec,
   }
   impl_->ask<std::string>(
       {.method = "POST",
-       .path = "/containers/" + escaped(id) + "/exec",
-       .doing = "no command can be run in container " + quoted(id),
+       .path = "/containers/" + url_escaped(id) + "/exec",
+       .doing = "no command can be run in container " + quoted_name(id),
        .body = *std::move(body)},
       [](const http::Response& answer) { return read_id(answer.body); }, std::move(then));
 }
@@ -150,7 +150,7 @@ void DockerClient::start_exec(const std::string& exec_id, bool terminal,
                               DockerStream::Handlers handlers,
                               Then<std::unique_ptr<DockerStream>> then) {
   impl_->ask_for_stream({.method = "POST",
-                         .path = "/exec/" + escaped(exec_id) + "/start",
+                         .path = "/exec/" + url_escaped(exec_id) + "/start",
                          .doing = "the command cannot be started",
                          .body = exec_start_body(terminal)},
                         terminal, std::move(handlers), std::move(then));
@@ -158,7 +158,7 @@ void DockerClient::start_exec(const std::string& exec_id, bool terminal,
 
 void DockerClient::resize_exec(const std::string& exec_id, int rows, int columns, Done done) {
   impl_->ask({.method = "POST",
-              .path = "/exec/" + escaped(exec_id) + "/resize?h=" + std::to_string(rows) +
+              .path = "/exec/" + url_escaped(exec_id) + "/resize?h=" + std::to_string(rows) +
                       "&w=" + std::to_string(columns),
               .doing = "the terminal cannot be resized"},
              std::move(done));
@@ -166,7 +166,7 @@ void DockerClient::resize_exec(const std::string& exec_id, int rows, int columns
 
 void DockerClient::inspect_exec(const std::string& exec_id, Then<DockerExit> then) {
   impl_->ask<DockerExit>(
-      {.path = "/exec/" + escaped(exec_id) + "/json",
+      {.path = "/exec/" + url_escaped(exec_id) + "/json",
        .doing = "how the command ended is not known"},
       [](const http::Response& answer) { return read_exec(answer.body); }, std::move(then));
 }

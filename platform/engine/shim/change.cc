@@ -20,7 +20,7 @@ namespace {
 
 using Files = std::vector<PlannedFile>;
 
-json::binary_t bytes_of(const std::string& text) {
+json::binary_t change_bytes(const std::string& text) {
   return json::binary_t({text.begin(), text.end()});
 }
 
@@ -53,8 +53,9 @@ Result<void> change_what_is_asked(const TaskFolder& folder) {
 std::string encode(const Files& files) {
   json list = json::array();
   for (const PlannedFile& file : files) {
-    list.push_back(
-        {{"path", bytes_of(file.path)}, {"content", bytes_of(file.content)}, {"mode", file.mode}});
+    list.push_back({{"path", change_bytes(file.path)},
+                    {"content", change_bytes(file.content)},
+                    {"mode", file.mode}});
   }
   std::string text;
   json::to_cbor(list, text);

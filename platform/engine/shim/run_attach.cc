@@ -88,7 +88,7 @@ class Bridge {
 };
 
 /// The shim lets go when the exit record stands; without one it is lost, or had too many.
-ExitRecord end_left_in(const TaskFolder& folder) {
+ExitRecord end_of_run(const TaskFolder& folder) {
   const auto text = base::read_file(folder.exit(), 64 << 10);
   const auto record = text ? decode_exit(*text) : base::Result<ExitRecord>(text.error());
   if (record) return *record;
@@ -108,7 +108,7 @@ int run_attach(const char* task_folder) {
   }
   link.tell(RunBegun{});
   if (!Bridge(link, *std::move(socket)).run()) return 0;
-  link.tell(RunEnded{end_left_in({task_folder})});
+  link.tell(RunEnded{end_of_run({task_folder})});
   link.flush();
   return 0;
 }

@@ -49,7 +49,7 @@ bool request_sockets(int netlink, uint8_t family) {
 }
 
 /// The counters of an older kernel's tcp_info are missing.
-bool read_info(const rtattr* attribute, TcpSocket& socket) {
+bool read_tcp_info(const rtattr* attribute, TcpSocket& socket) {
   constexpr size_t kEnd = offsetof(tcp_info, tcpi_bytes_received) + sizeof(uint64_t);
   static_assert(offsetof(tcp_info, tcpi_bytes_acked) < kEnd);
   if (RTA_PAYLOAD(attribute) < kEnd) return false;
@@ -69,7 +69,7 @@ bool read_socket(const nlmsghdr* message, std::vector<TcpSocket>& sockets) {
   const auto* attribute = reinterpret_cast<const rtattr*>(told + 1);
   for (; RTA_OK(attribute, room); attribute = RTA_NEXT(attribute, room)) {
     if (attribute->rta_type != INET_DIAG_INFO) continue;
-    if (!read_info(attribute, socket)) return false;
+    if (!read_tcp_info(attribute, socket)) return false;
     sockets.push_back(socket);
   }
   return true;

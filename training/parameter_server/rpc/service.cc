@@ -74,7 +74,7 @@ grpc::Slice copy_of(const Model& model, const Model::Selection& selection, std::
   return {slice, grpc::Slice::STEAL_REF};
 }
 
-std::uint64_t elements_of(const Declaration& declaration) {
+std::uint64_t declared_elements(const Declaration& declaration) {
   std::uint64_t elements = 0;
   for (const Slice& slice : part_of(declaration.tensors, declaration.server, declaration.servers)) {
     elements += slice.count;
@@ -185,7 +185,7 @@ Result<int> Service::take_declaration(const v1::Declaration& message,
   }
   // Who comes late need not send what nobody will look at.
   if (const std::optional<Declared> before = declared()) return agreed(*before, *declaration);
-  Result<std::vector<float>> values = memory_for(elements_of(*declaration));
+  Result<std::vector<float>> values = memory_for(declared_elements(*declaration));
   if (!values) return values.error();
   const auto odd = receive(*stream, *values);
   if (!odd) return odd.error();

@@ -13,14 +13,14 @@ using base::Result;
 
 namespace {
 
-std::string text_of(const Variables& variables, const std::string& name) {
+std::string variable_text(const Variables& variables, const std::string& name) {
   const auto found = variables.find(name);
   return found == variables.end() ? "" : found->second;
 }
 
 template <class Number>
 std::optional<Number> number_in(const Variables& variables, const std::string& name) {
-  const auto number = base::number_of<Number>(text_of(variables, name));
+  const auto number = base::number_of<Number>(variable_text(variables, name));
   return number && *number >= 0 ? number : std::nullopt;
 }
 
@@ -40,12 +40,12 @@ std::vector<int> numbers_in(const std::string& text) {
 }
 
 void read_gpus(const Variables& variables, StepFacts& facts) {
-  const std::string visible = text_of(variables, "CUDA_VISIBLE_DEVICES");
+  const std::string visible = variable_text(variables, "CUDA_VISIBLE_DEVICES");
   facts.gpus = base::split(visible, ',');
   // Where a control group holds the job to its GPUs these count from 0, and Slurm's own do not.
   std::vector<std::vector<int>> candidates;
   for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
-    candidates.push_back(numbers_in(text_of(variables, name)));
+    candidates.push_back(numbers_in(variable_text(variables, name)));
   }
   candidates.push_back(numbers_in(visible));
   for (std::vector<int>& candidate : candidates) {
@@ -95,7 +95,7 @@ Result<StepFacts> read_step_facts(int component, const Variables& variables) {
   }
   facts.slurm_job = *job;
   facts.restarts = number_in<int>(variables, "SLURM_RESTART_COUNT").value_or(0);
-  facts.node = text_of(variables, "SLURMD_NODENAME");
+  facts.node = variable_text(variables, "SLURMD_NODENAME");
   read_gpus(variables, facts);
   return facts;
 }

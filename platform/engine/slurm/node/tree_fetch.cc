@@ -16,7 +16,7 @@ using base::Result;
 
 namespace {
 
-fs::path place_of(const fs::path& job, size_t volume) {
+fs::path volume_folder(const fs::path& job, size_t volume) {
   return job / "trees" / std::to_string(volume);
 }
 
@@ -63,9 +63,9 @@ void TreeFetch::receive(Line line) {
 Result<void> TreeFetch::keep() const {
   const fs::path draft = tree_draft(job_, volume_);
   std::error_code error;
-  fs::rename(draft, place_of(job_, volume_), error);
+  fs::rename(draft, volume_folder(job_, volume_), error);
   if (!error) return {};
-  if (fs::exists(place_of(job_, volume_))) return base::remove_tree(draft);
+  if (fs::exists(volume_folder(job_, volume_))) return base::remove_tree(draft);
   return base::system_error("cannot rename " + draft.string(), error.value());
 }
 
