@@ -20,7 +20,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
         images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
-        test-slurm test-tensorflow test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
+        test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
         bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm format lint install clean
 
 help: ## list these targets
@@ -118,6 +118,9 @@ test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow
 
 test-documents: deps programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
+
+test-docs: build ## type every command of three pages of docs/ and compare what it prints
+	@scripts/run_tests.sh release -R '^e2e\.docs$$'
 
 test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
 	@status=0; for preset in asan tsan; do \
