@@ -99,7 +99,7 @@ TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
         const std::string name = "job-" + std::to_string(round) + "-" + std::to_string(change);
         alive[name] = submit(name);
       } else {
-        const auto chosen = std::next(alive.begin(), random() % alive.size());
+        const auto chosen = std::next(alive.begin(), static_cast<int>(random() % alive.size()));
         bool over = false;
         server_.on_loop([&] { over = is_final((*controller_->find(chosen->second))->phase); });
         if (!over) {
@@ -363,7 +363,6 @@ TEST_F(Streams, LetWhoeverHasFallenOutOfTheStoreReadForHimself) {
   const std::string id = submit("a");
   std::shared_ptr<LogShare> fast;
   std::shared_ptr<LogShare> slow;
-  std::string wanted;
   server_.on_loop([&] {
     LogShares shares(*controller_);
     fast = shares.share(id, {.follow = true}, LogFormat::kEvents);
@@ -376,10 +375,9 @@ TEST_F(Streams, LetWhoeverHasFallenOutOfTheStoreReadForHimself) {
     print(id, frame);
   }
   const auto read_all = [&](const std::shared_ptr<LogShare>& share) {
-    std::string text;
     std::string place;
     size_t lines = 0;
-    while (lines < 600U * 60U) {
+    while (lines < size_t{600} * 60) {
       std::promise<LogPiece> promise;
       std::shared_ptr<void> asked;
       server_.on_loop([&] {
