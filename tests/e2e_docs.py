@@ -94,7 +94,10 @@ class PageTest(MusterTest):
 
     def compare_lines(self, shown, printed):
         difference = self.names.difference(shown, printed.splitlines())
-        self.assertIsNone(difference, f"{difference}\n--- all that was printed:\n{printed}")
+        if difference:
+            kept = "".join(f"--- kept of {job['spec']['name']}:\n{self.muster.logs(job['id'])}"
+                           for job in self.muster.jobs())
+            self.fail(f"{difference}\n--- all that was printed:\n{printed}{kept}")
 
     def sit_at_a_shell(self, step):
         """Types what stands behind the prompts, and compares what comes between them."""

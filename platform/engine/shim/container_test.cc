@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "engine/shim/listener.h"
 #include "engine/shim/process_tree.h"
@@ -70,6 +71,29 @@ TEST_F(ShimInContainer, AKillEndsAllOfIt) {
   signal(SIGQUIT);
 
   EXPECT_EQ(end_in(told.until(FollowKind::kExit)), (job::ExitStatus{.signal = 9, .stopped = true}));
+}
+
+TEST_F(ShimInContainer, AKillKeepsTheOutputOfARankThatHasEnded) {
+  for (const char* name : {"gate", "ended"}) {
+    ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
+  }
+  ShimPlan plan = script("echo up; read -r _ < $SCRATCH/gate; " + std::string(MUSTER_SHIM) +
+                         " --rank sh -c 'echo last words'; echo > $SCRATCH/ended; sleep 1000");
+  plan.inner.rank_output_folder = generated().string();
+  plan.inner.environment.insert(plan.inner.environment.end(),
+                                {"MUSTER_RANK=0", "MUSTER_GENERATED=" + generated().string()});
+  FollowStream told = start(plan);
+  told.until(FollowKind::kLog);
+
+  // The shim reads nothing until it has to kill.
+  signal(SIGSTOP);
+  std::ofstream(folder_ / "gate") << std::endl;
+  ASSERT_TRUE(base::read_file(folder_ / "ended"));
+  signal(SIGQUIT);
+  signal(SIGCONT);
+
+  const auto records = told.until(FollowKind::kExit);
+  EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)), "last words\n");
 }
 
 TEST_F(ShimInContainer, AStopThatComesWithTheEndTakesNoWordAway) {

@@ -229,7 +229,7 @@ class Inner {
       ::poll(&watched, 1, -1);
       auto message = receive_message(connection.get());
       const auto output = message ? rank_output_of(*message) : std::nullopt;
-      if (output) send_rank_output(kInnerControl, *output);
+      if (output && send_rank_output(kInnerControl, *output)) answer_rank(connection.get());
     }
   }
 

@@ -253,12 +253,13 @@ class Outer {
   void kill() {
     kill_at_.reset();
     say(kKill);
-    // The wrapper takes its sandbox along (bwrap --die-with-parent); without one the inner half has
-    // just been told, and ends with the control socket at the latest.
+    // The wrapper takes its sandbox along (bwrap --die-with-parent). Without a sandbox the inner
+    // half ends by the word, or by the end of this side. Its own side may still hold outputs of
+    // ranks.
     if (plan_.inner.own_process_tree && wrapper_running_) {
       [[maybe_unused]] const auto sent = base::send_signal(wrapper_.pidfd, SIGKILL);
     }
-    control_.here.reset();
+    if (control_.here) ::shutdown(control_.here.get(), SHUT_WR);
   }
 
   void say(std::string_view word) {

@@ -1,6 +1,7 @@
 #include "engine/shim/rank_output.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
@@ -41,6 +42,16 @@ Result<PseudoTerminal> open_raw_terminal() {
   return terminal;
 }
 
+/// Waits until process 1 of the task has passed the output on. A task may be killed as soon as its
+/// launcher has ended, and what then still waits in a socket of process 1 is lost.
+bool is_taken(int socket) {
+  pollfd watched{socket, POLLIN, 0};
+  while (::poll(&watched, 1, -1) < 0 && errno == EINTR) {
+  }
+  char answer = 0;
+  return ::recv(socket, &answer, sizeof answer, MSG_DONTWAIT) == sizeof answer;
+}
+
 void divert(int rank, const std::string& generated_folder) {
   const auto socket = connect_in(generated_folder, kSocket);
   auto terminal = open_raw_terminal();
@@ -49,7 +60,7 @@ void divert(int rank, const std::string& generated_folder) {
   const UniqueFd error_end(pipe[1]);
   const RankOutput output{
       .rank = rank, .terminal = std::move(terminal->master), .error = UniqueFd(pipe[0])};
-  if (!send_rank_output(socket->get(), output)) return;
+  if (!send_rank_output(socket->get(), output) || !is_taken(socket->get())) return;
   ::dup2(terminal->slave.get(), STDOUT_FILENO);
   ::dup2(error_end.get(), STDERR_FILENO);
 }
@@ -75,6 +86,11 @@ bool send_rank_output(int socket, const RankOutput& output) {
   header->cmsg_len = CMSG_LEN(sizeof descriptors);
   std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+void answer_rank(int socket) {
+  static constexpr char kTaken = 't';
+  [[maybe_unused]] const ssize_t sent = ::send(socket, &kTaken, sizeof kTaken, MSG_NOSIGNAL);
 }
 
 Result<Message> receive_message(int socket) {

@@ -4,8 +4,11 @@
 // The rank's agent makes a terminal for its standard output, as mpirun would, and a pipe for its
 // standard error, and hands the other ends to process 1 of its task through a socket in the
 // generated folder; that hands them on to the shim, which writes them into the log with the rank.
+// The rank's program starts once the shim's socket holds them.
 //
 // Messages on the sockets: the rank as decimal digits, with the two descriptors (SCM_RIGHTS).
+// Process 1 answers the rank with one byte, or closes the connection where the output could not be
+// passed on.
 #pragma once
 
 #include <optional>
@@ -30,6 +33,9 @@ base::Result<base::UniqueFd> listen_for_ranks(const std::string& generated_folde
 /// Sends a rank's output on over a connected SOCK_SEQPACKET socket.
 bool send_rank_output(int socket, const RankOutput& output);
 
+/// Lets the rank that sent its output over this connection go on.
+void answer_rank(int socket);
+
 /// A message as recvmsg(2) gave it: its text, and the descriptors that came with it, if any.
 struct Message {
   std::string text;
@@ -43,7 +49,7 @@ base::Result<Message> receive_message(int socket);
 std::optional<RankOutput> rank_output_of(Message& message);
 
 /// Runs as the rank (muster-shim --rank PROGRAM ARGUMENTS...): gives away its output and becomes
-/// the program. Where nobody listens the output stays mpirun's. Returns an exit code only on
+/// the program. Where the output is not taken it stays mpirun's. Returns an exit code only on
 /// failure.
 int run_rank(char** program);
 
