@@ -1229,6 +1229,10 @@ class ExitStatus(Record):
     lost: bool
     #: Why the program could not be started; empty: it was.
     error: str
+    #: What to do about the error; empty: nothing particular.
+    advice: str
+    #: How much output the log lacks because the disk under it was full.
+    lost_log_bytes: int
     #: All of this in a sentence.
     explanation: str
 
@@ -1241,6 +1245,8 @@ class ExitStatus(Record):
             stopped=wire["stopped"],
             lost=wire["lost"],
             error=sentence_of(wire["error"]),
+            advice=sentence_of(wire["advice"]),
+            lost_log_bytes=wire["lost_log_bytes"],
             explanation=wire["explanation"],
         )
 
