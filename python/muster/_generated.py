@@ -100,6 +100,12 @@ class ServerInfo(Record):
     state_folder: str
     #: Where its tasks run: `process`, `container` or `slurm`. Absent: it does not say.
     engine: Optional[str] = None
+    #: HOST:PORT where others reach it. Absent: it serves a unix socket alone, or the caller does
+    #: not have the role admin over the server.
+    address: Optional[str] = None
+    #: Its configuration file has been written since it was read. False for callers who do not have
+    #: the role admin over the server.
+    config_changed: Optional[bool] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "ServerInfo":
@@ -108,6 +114,8 @@ class ServerInfo(Record):
             pid=wire["pid"],
             state_folder=wire["state_folder"],
             engine=wire.get("engine"),
+            address=wire.get("address"),
+            config_changed=wire.get("config_changed"),
         )
 
 
