@@ -64,6 +64,7 @@ int serve(const ServeOptions& options, const muster::cli::Hooks::ReadAgain& read
                                        .make_engine = muster::make_engine,
                                        .ready = [&options] { tell_ready(options.ready_fd); },
                                        .site = {.user = muster::engine::user_name(),
+                                                .programs = muster::programs_folder(),
                                                 .rank_agent = muster::shim_path(),
                                                 .remote_shell = muster::remote_shell_path()},
                                        .version = kVersion};

@@ -101,10 +101,12 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
 
 }  // namespace
 
-/// The shim stands beside this program where it was built, and in ../libexec where it is installed.
+std::filesystem::path programs_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
 std::filesystem::path shim_path() {
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path folder = programs_folder();
   const std::filesystem::path installed = folder.parent_path() / "libexec/muster/muster-shim";
   return std::filesystem::exists(installed) ? installed : folder / "muster-shim";
 }

@@ -17,6 +17,9 @@
 
 namespace muster {
 
+/// The folder of this program, and of what else users call: runai, gradient, horovodrun.
+std::filesystem::path programs_folder();
+
 /// The shim stands beside this program where it was built, and in ../libexec where it is installed.
 std::filesystem::path shim_path();
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import time
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +47,36 @@ class ProgramsThatCannotRun(MusterTest):
         self.assertIn("exited with code 126: the command was found but is not executable", ran.stderr)
         self.assertIn("chmod +x", job["failure"]["advice"])
 
+    def test_a_script_whose_interpreter_is_missing_names_it(self):
+        for line, where in (("#!/usr/bin/pythn3", "which does not exist"),
+                            ("#!/usr/bin/env pythn3", "which is not on the PATH of the task")):
+            with self.subTest(line):
+                script = self.muster.script("train.py", f"{line}\nprint()\n")
+                ran = self.muster.run("run", "--", script, code=127)
+
+                self.assertIn(f"main exited with code 127: the first line of '{script}' names the interpreter "
+                              f"'{line.rpartition(' ')[2].removeprefix('#!')}', {where}", ran.stderr)
+                self.assertIn("install the interpreter where the task runs", ran.stderr)
+
+    def test_a_script_with_the_line_ends_of_windows_says_so(self):
+        for line in ("#!/bin/sh", "#!/usr/bin/env sh"):
+            with self.subTest(line):
+                script = self.muster.script("train.sh", f"{line}\r\ntrue\r\n")
+                ran = self.muster.run("run", "--", script, code=127)
+
+                self.assertIn("sh' and ends with a carriage return (CRLF line ends)", ran.stderr)
+                self.assertIn(f"sed -i 's/\\r$//' {script}", ran.stderr)
+
+    def test_a_script_that_mpirun_starts_without_its_interpreter_says_so(self):
+        script = self.muster.script("train.py", "#!/usr/bin/pythn3\nprint()\n")
+
+        job, ran = self.mpi(*MPIRUN, script)
+
+        self.assertRegex(job["failure"]["cause"],
+                         r"^rank [01] on worker-[01] exited with code 127: the first line of a script names an "
+                         r"interpreter that does not exist$")
+        self.assertIn(f"the first line of '{script}' names the interpreter '/usr/bin/pythn3'", ran.stderr)
+
     def test_a_missing_mpirun_ends_with_127_and_is_named(self):
         job, ran = self.mpi("/nowhere/mpirun", "-np", "2", "true")
 
@@ -65,8 +96,39 @@ class ProgramsThatCannotRun(MusterTest):
 
         job, ran = self.mpi(*DOCUMENTS_MPIRUN, script)
 
+        self.assertRegex(job["failure"]["cause"], rf"^launcher exited with code 132: mpirun could not execute "
+                                                  rf"'{script}' on job-worker-[01]$")
+        self.assertIn("chmod +x", job["failure"]["advice"])
         self.assertIn(str(script), ran.stderr)
-        self.assertNotEqual(job["failure"]["advice"], "")
+
+    def test_a_host_that_is_not_the_jobs_is_named_without_the_guesses_of_mpirun(self):
+        for launch, cause in (("ssh", "ssh could not resolve host 'foo'"), ("agent", "this job has no host 'foo'")):
+            with self.subTest(launch):
+                name = f"dist-{launch}"
+                self.muster.run("submit", "mpi", name, "--workers", 2, "--launch", launch, "--follow", "--",
+                                *MPIRUN, "-H", f"{name}-worker-0,foo", "true", code=255)
+
+                failure = self.muster.job(name)["failure"]
+                self.assertIn(f"launcher exited with code 255: {cause}", failure["cause"])
+                self.assertIn("leave out -H", failure["advice"])
+                self.assertEqual(len(failure["last_lines"]), 1, failure)
+
+    def test_a_rank_that_ends_without_mpi_finalize_is_named(self):
+        program = self.muster.work / "leaves"
+        source = self.muster.work / "leaves.c"
+        source.write_text("#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+                          "int main(int count, char** words) {\n"
+                          "  int rank = 0;\n  MPI_Init(&count, &words);\n"
+                          "  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
+                          '  if (rank == 1) { puts("no work for me"); exit(0); }\n'
+                          "  MPI_Barrier(MPI_COMM_WORLD);\n  return MPI_Finalize();\n}\n")
+        subprocess.run(["mpicc.openmpi", "-o", program, source], check=True)
+
+        job, ran = self.mpi(*MPIRUN, program)
+
+        self.assertEqual(job["failure"]["cause"], "rank 1 on worker-1 ended without MPI_Finalize")
+        self.assertEqual(job["failure"]["last_lines"], ["no work for me"])
+        self.assertIn("MPI_Finalize before it ends", job["failure"]["advice"])
 
     def test_more_ranks_than_slots_show_the_message_of_mpirun_and_advice(self):
         job, ran = self.mpi("mpirun", "--allow-run-as-root", "-np", "4", "--hostfile",
@@ -87,7 +149,9 @@ class ProgramsThatCannotRun(MusterTest):
         ran = self.muster.run("submit", "single", "job", "--folder", "/nowhere/work", "--follow", "--",
                               "true", code=126)
 
-        self.assertIn("cannot enter the working folder '/nowhere/work'", ran.stderr)
+        self.assertIn("main exited with code 126: cannot enter the working folder '/nowhere/work'", ran.stderr)
+        self.assertIn("choose another (--folder)", ran.stderr)
+        self.assertNotIn("not executable", ran.stderr)
 
 
 class ProgramsThatDie(MusterTest):

@@ -118,6 +118,19 @@ class Faults(ServerTest):
         self.assertIn("A100", self.muster.run("node", "list").stdout)
 
 
+    def test_a_file_that_is_newer_than_the_server_is_told_until_it_is_read(self):
+        warning = "the server's configuration file has changed since the server read it"
+        self.assertNotIn(warning, self.muster.run("list").stderr)
+
+        self.muster.configure("gpus: 3:A100\n")
+        ran = self.muster.run("list")
+        self.assertIn(warning, ran.stderr)
+        self.assertIn("'muster server --stop' lets the next command start a server that reads it", ran.stderr)
+
+        self.muster.run("server", "--stop")
+        self.assertNotIn(warning, self.muster.run("list").stderr)
+
+
 class Tls(ServerTest):
 
     def test_the_certificate_it_makes_is_kept_and_its_fingerprint_shown(self):

@@ -341,14 +341,14 @@ class FullDisk(MusterTest):
     def get(self):
         return json.loads((self.muster.work / "job.json").read_text())
 
-    def lost_bytes(self, log, exit_status):
-        """How many bytes are told to be missing: in the log where there was room again to say so, or
-        else with how the task ended."""
+    def lost_bytes(self, log, job):
+        """How many bytes are told to be missing: by the log, by the task and by an event alike."""
         said = re.findall(rb"(\d+) bytes of output are lost here: the disk under the log was full", log)
-        said += re.findall(r"(\d+) bytes of its log are lost: the disk was full",
-                           exit_status["explanation"])
-        self.assertTrue(said, exit_status)
-        return sum(map(int, said))
+        lost = sum(map(int, said))
+        self.assertEqual(job["tasks"][0]["exit"]["lost_log_bytes"], lost)
+        events = [event["text"] for event in job["events"]]
+        self.assertIn(f"main: {lost} bytes of its output are lost: the disk under its log was full", events)
+        return lost
 
     def test_a_job_that_fills_the_disk_ends_with_its_own_code_and_the_loss_is_told(self):
         self.on_a_small_disk(
@@ -361,7 +361,7 @@ class FullDisk(MusterTest):
         exit_status = job["tasks"][0]["exit"]
         self.assertEqual((job["phase"], job["exit_code"], exit_status["code"]), ("Failed", 7, 7))
         log = (self.muster.work / "log").read_bytes()
-        self.assertEqual(log.count(b"x") + self.lost_bytes(log, exit_status), 3 * self.SIZE, exit_status)
+        self.assertEqual(log.count(b"x") + self.lost_bytes(log, job), 3 * self.SIZE, exit_status)
 
     def test_a_log_goes_on_when_there_is_room_again_and_says_how_much_it_lacks(self):
         self.on_a_small_disk(
@@ -374,8 +374,47 @@ class FullDisk(MusterTest):
 
         self.assertEqual(self.get()["phase"], "Succeeded")
         log = (self.muster.work / "log").read_bytes()
-        self.assertEqual(log.count(b"x") + self.lost_bytes(log, self.get()["tasks"][0]["exit"]), self.SIZE)
+        self.assertEqual(log.count(b"x") + self.lost_bytes(log, self.get()), self.SIZE)
         self.assertTrue(log.endswith(b"room again\n"), log[-300:])
+
+    def test_a_job_of_which_half_the_log_is_lost_succeeds_and_says_so(self):
+        self.on_a_small_disk(
+            f"muster submit single job -- sh -c 'head -c {2 * self.SIZE} /dev/zero | tr \"\\0\" x'\n"
+            "muster logs job -f --no-prefix > log\n"
+            "muster get job -o json > job.json\n"
+            "muster get job > page\n"
+            "muster server --stop\n")
+
+        job = self.get()
+        self.assertEqual(job["phase"], "Succeeded")
+        lost = self.lost_bytes((self.muster.work / "log").read_bytes(), job)
+        self.assertGreater(lost, self.SIZE)
+        self.assertIn(f"main: {lost} bytes of its output are lost", (self.muster.work / "page").read_text())
+
+    def test_a_job_that_finds_no_room_to_start_says_what_to_do(self):
+        self.muster.state.mkdir(mode=0o700)
+        jobs = self.muster.state / "jobs"
+        jobs.mkdir(mode=0o700)
+        script = (f"{self.muster.binary} list\n"
+                  f"head -c {1 << 20} /dev/zero > {jobs}/filler || true\n"
+                  f"{self.muster.binary} submit single job --follow -- true || true\n"
+                  f"rm {jobs}/filler\n"
+                  f"{self.muster.binary} server --stop\n")
+        ran = subprocess.run(
+            ["bwrap", "--dev-bind", "/", "/", "--size", str(1 << 19), "--perms", "0700", "--tmpfs", str(jobs),
+             "sh", "-ec", script],
+            env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
+
+        self.assertIn("No space left on device", ran.stderr)
+        self.assertIn(f"the disk under '{jobs}' is full: make room there", ran.stderr)
+
+    def test_a_server_that_finds_no_room_to_start_says_what_to_do(self):
+        ran = self.on_a_small_disk(
+            f"head -c {2 * self.SIZE} /dev/zero > $1/filler || true\n"
+            "muster list 2> refusal || true\n")
+
+        refusal = (self.muster.work / "refusal").read_text()
+        self.assertIn(f"the disk under '{self.muster.state}' is full: make room there", refusal, ran.stderr)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,16 @@ class FoldersThatAreNot(WorkspaceTest):
         # Left out, they are in nobody's way.
         self.assertEqual(self.run_in("tree", "find . -type f", "--ignore", "*.bin")[0], "./train.py\n")
 
+    def test_several_reasons_are_told_with_the_flags_of_this_command_alone(self):
+        os.mkfifo(self.tree / "pipe")
+        for name in ("old.bin", "older.bin"):
+            os.truncate(self.write(name), 1 << 30)
+
+        said = self.refused("tree")
+
+        self.assertEqual(said.count("--ignore"), 2, said)
+        self.assertNotIn("--ignoreFiles", said)
+
     def test_a_folder_that_is_not_there_is_named(self):
         self.assertIn("there is no folder 'nowhere'", self.refused("nowhere", code=3))
 

@@ -12,6 +12,8 @@ std::string info_to_json(const ServerInfo& info) {
   json.key("pid").number(info.pid);
   json.key("state_folder").text(info.state_folder);
   if (!info.engine.empty()) json.key("engine").text(info.engine);
+  if (!info.address.empty()) json.key("address").text(info.address);
+  json.key("config_changed").flag(info.config_changed);
   json.close('}');
   return text;
 }
@@ -26,6 +28,8 @@ Result<ServerInfo> info_from_json(std::string_view text) {
         fields.read("pid", info.pid, Need::kRequired);
         fields.read("state_folder", info.state_folder);
         fields.read("engine", info.engine);
+        fields.read("address", info.address);
+        fields.read("config_changed", info.config_changed);
       },
       Unknown::kIgnored));
   return info;

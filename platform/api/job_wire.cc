@@ -18,6 +18,8 @@ void write_exit(JsonWriter& json, const job::ExitStatus& exit) {
   json.key("stopped").flag(exit.stopped);
   json.key("lost").flag(exit.lost);
   json.key("error").text(exit.error);
+  json.key("advice").text(exit.advice);
+  json.key("lost_log_bytes").number(exit.lost_log_bytes);
   json.key("explanation").prose(explain(exit));
   json.close('}');
 }
@@ -30,6 +32,8 @@ job::ExitStatus read_exit(Fields& fields) {
   fields.read("stopped", exit.stopped);
   fields.read("lost", exit.lost);
   fields.read("error", exit.error);
+  fields.read("advice", exit.advice);
+  fields.read("lost_log_bytes", exit.lost_log_bytes);
   fields.ignore("explanation");  // follows from the rest; there for those who read JSON themselves
   return exit;
 }

@@ -25,7 +25,9 @@ struct ServerInfo {
   std::string version;
   int pid = 0;
   std::string state_folder;
-  std::string engine = {};  ///< where its tasks run: "process", "slurm"; empty: it does not say
+  std::string engine = {};      ///< where its tasks run: "process", "slurm"; empty: it does not say
+  std::string address = {};     ///< HOST:PORT where others reach it; empty: the unix socket alone
+  bool config_changed = false;  ///< its configuration file has been written since it was read
 
   bool operator==(const ServerInfo&) const = default;
 };

@@ -263,8 +263,12 @@ TEST(JobsWire, IsReadBackAsItWasWritten) {
 }
 
 TEST(InfoWire, IsReadBackAndMayHoldMore) {
-  const ServerInfo info{
-      .version = "0.1.0", .pid = 7, .state_folder = "/home/ada/" + kBinary, .engine = "slurm"};
+  const ServerInfo info{.version = "0.1.0",
+                        .pid = 7,
+                        .state_folder = "/home/ada/" + kBinary,
+                        .engine = "slurm",
+                        .address = "lab:7443",
+                        .config_changed = true};
 
   EXPECT_EQ(*info_from_json(info_to_json(info)), info);
   EXPECT_TRUE(info_from_json(R"({"version":"9","pid":1,"state_folder":"/","newer":[]})"));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,14 @@
 namespace muster::base {
 
 namespace fs = std::filesystem;
+
+bool is_disk_full(const fs::path& folder) {
+  constexpr uint64_t kLeastRoom = 1 << 20;
+  struct statvfs disk{};
+  if (::statvfs(folder.c_str(), &disk) != 0) return false;
+  const bool has_inodes = disk.f_files == 0 || disk.f_favail > 0;
+  return disk.f_bavail * disk.f_frsize < kLeastRoom || !has_inodes;
+}
 
 Result<void> make_private_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0700) != 0) {

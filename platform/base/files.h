@@ -30,6 +30,9 @@ Result<void> write_new_file(const std::filesystem::path& path, std::string_view 
 /// The whole of a file. kInvalid where it is larger than `limit` bytes.
 Result<std::string> read_file(const std::filesystem::path& path, size_t limit = 64 << 20);
 
+/// Whether the disk under `folder` lacks room for a few small files (1 MiB), or has no inode left.
+bool is_disk_full(const std::filesystem::path& folder);
+
 /// Removes a tree of any depth, with folders in it that their owner has closed; what is already
 /// gone is no error.
 Result<void> remove_tree(const std::filesystem::path& path);

@@ -123,7 +123,7 @@ std::string invitation_text(const api::NewToken& invitation, const std::string& 
          "  It is shown this once, and good for one login until " +
          until(invitation.token.expires) + ".\n" + "  " + invitation.token.user +
          " runs this, and pastes it when asked:  muster login " +
-         (server.empty() ? "https://HOST" : server) + "\n";
+         (server.empty() ? "https://HOST:PORT" : server) + "\n";
 }
 
 std::string member_table(const std::map<std::string, access::Role>& members) {

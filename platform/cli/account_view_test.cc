@@ -92,7 +92,8 @@ TEST(InvitationText, SaysHowItIsUsed) {
             "invitation  muster_x\n"
             "  It is shown this once, and good for one login until 2023-11-14T22:13:20Z.\n"
             "  ada runs this, and pastes it when asked:  muster login https://lab:7443\n");
-  EXPECT_NE(invitation_text(invitation, "").find("muster login https://HOST\n"), std::string::npos);
+  EXPECT_NE(invitation_text(invitation, "").find("muster login https://HOST:PORT\n"),
+            std::string::npos);
 }
 
 }  // namespace

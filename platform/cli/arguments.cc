@@ -57,6 +57,20 @@ void fill(CLI::App& app, const Command& command, const std::vector<std::string>&
   }
 }
 
+/// `submit`: the command itself runs no program, its kinds do.
+bool has_kinds_of_programs(const Command& command) {
+  const Command* const single = command.find_command("single");
+  return single != nullptr && single->takes_program;
+}
+
+/// "the kind of the job is missing, as in: muster submit single train -- python3 train.py".
+std::string missing_kind(const std::string& name, const Arguments& typed) {
+  std::vector<std::string> words{"muster", "submit", "single", name, "--"};
+  words.insert(words.end(), typed.program.begin(), typed.program.end());
+  return "the kind of the job is missing (mpi, grpc, torch or single), as in: " +
+         base::shell_joined(words);
+}
+
 /// Collects the faults and values of one parsed CLI11 app.
 class Sorter {
  public:
@@ -75,7 +89,8 @@ class Sorter {
     }
   }
 
-  void take_rest(const std::vector<std::string>& rest, const Command& command) {
+  /// False: one of the words was to be a command and is none; what follows it means nothing.
+  bool take_rest(const std::vector<std::string>& rest, const Command& command) {
     bool after_unknown_flag = false;
     for (const std::string& word : rest) {
       if (word.size() > 1 && word.front() == '-') {
@@ -84,14 +99,17 @@ class Sorter {
       } else if (std::exchange(after_unknown_flag, false)) {
         // Most likely the value of the flag that was misspelt.
       } else if (!command.commands.empty()) {
-        return report_command(word, command);
+        report_command(word, command);
+        return false;
       } else if (result_.names.size() < command.positionals.most) {
         result_.names.push_back(word);
       } else {
         // What follows are the flags of a program whose "--" was forgotten.
-        return report_surplus(word, command);
+        report_surplus(word, command);
+        return true;
       }
     }
+    return true;
   }
 
  private:
@@ -99,8 +117,13 @@ class Sorter {
     result_.faults.push_back({.field = "", .what = unknown_flag(word, command)});
   }
 
+  /// A name in the place of a kind, with a program behind it, is most likely a job's.
   void report_command(const std::string& word, const Command& command) {
-    result_.faults.push_back({.field = "", .what = unknown_command(word, command)});
+    const bool is_job = result_.has_program && has_kinds_of_programs(command) &&
+                        base::nearest(word, command_names(command)).empty();
+    result_.faults.push_back(
+        {.field = "",
+         .what = is_job ? missing_kind(word, result_) : unknown_command(word, command)});
   }
 
   void report_surplus(const std::string& word, const Command& command) {
@@ -140,15 +163,18 @@ void sort_with_cli11(const Command& root, std::vector<std::string> words, Argume
   const Command* command = &root;
   while (true) {
     sorter.take_flags(*at, *command);
-    sorter.take_rest(at->remaining(), *command);
-    if (at->get_subcommands().empty()) break;
+    const bool is_known = sorter.take_rest(at->remaining(), *command);
+    if (!is_known || at->get_subcommands().empty()) break;
     at = at->get_subcommands().front();
     command = command->find_command(at->get_name());
     result.path.push_back(command->name);
   }
-  if (result.has_program && !command->takes_program) {
+  if (!result.has_program || command->takes_program) return;
+  if (!has_kinds_of_programs(*command)) {
     result.faults.push_back(
         {.field = "", .what = "'" + command->name + "' runs no program; leave out '--'"});
+  } else if (result.faults.empty()) {
+    result.faults.push_back({.field = "", .what = missing_kind("NAME", result)});
   }
 }
 

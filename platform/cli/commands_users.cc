@@ -10,9 +10,11 @@ namespace muster::cli {
 namespace {
 
 /// The address that a new user has to log in to.
-std::string server_here(const Hooks& hooks) {
+std::string server_here(Connection& connection, const Hooks& hooks) {
   const auto context = chosen_context(hooks.context);
-  return context ? context->server : "";
+  if (context && !context->server.empty()) return context->server;
+  const auto info = connection.call([](api::Client& client) { return client.info(); });
+  return info && !info->address.empty() ? "https://" + info->address : "";
 }
 
 }  // namespace
@@ -23,7 +25,7 @@ Result<int> execute(const UserCreateCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const api::NewUser created, connection.client().create_user(command.user));
   MUSTER_CHECK(show(command.output,
                     "created " + created.user.name + "\n" +
-                        invitation_text(created.invitation, server_here(hooks)),
+                        invitation_text(created.invitation, server_here(connection, hooks)),
                     api::new_user_to_json(created)));
   return kExitDone;
 }
@@ -67,7 +69,7 @@ Result<int> execute(const UserInviteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   // Not sent twice: the first would be one that nobody has seen.
   MUSTER_TRY(const api::NewToken invitation, connection.client().invite_user(command.name));
-  MUSTER_CHECK(show(command.output, invitation_text(invitation, server_here(hooks)),
+  MUSTER_CHECK(show(command.output, invitation_text(invitation, server_here(connection, hooks)),
                     api::new_token_to_json(invitation)));
   return kExitDone;
 }

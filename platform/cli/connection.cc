@@ -21,6 +21,12 @@ void warn_of_other_version(const api::ServerInfo& server, const std::string& ver
             << "jobs go on meanwhile\n";
 }
 
+void warn_of_changed_config() {
+  std::cerr << "muster: warning: the server's configuration file has changed since the server read "
+            << "it\n  'muster server --stop' lets the next command start a server that reads it; "
+            << "jobs go on meanwhile\n";
+}
+
 base::Error runs_another_engine(const api::ServerInfo& server, const std::string& wanted,
                                 bool is_shared) {
   const std::string whose = is_shared ? "the server" : "the server that runs here";
@@ -56,6 +62,7 @@ Result<Connection> Connection::open(const Context& context, const std::string& v
     return runs_another_engine(server, connection.engine_, connection.is_shared());
   }
   if (server.version != version) warn_of_other_version(server, version, connection.is_shared());
+  if (server.config_changed && !connection.is_shared()) warn_of_changed_config();
   return connection;
 }
 

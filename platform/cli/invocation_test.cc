@@ -221,6 +221,12 @@ TEST(BadUsage, IsToldInASentence) {
       {{"logs", "a", "-o", "yaml"}, "--output 'yaml' is none of"},
       {{"logs", "a", "-o", "json", "--timestamps"}, "--timestamps does not go with --output json"},
       {{"submit"}, "say what to submit"},
+      {{"submit", "x", "--", "true"},
+       "the kind of the job is missing (mpi, grpc, torch or single), as in: muster submit single x "
+       "-- true"},
+      {{"frobnicate", "--", "true"}, "unknown command 'frobnicate'; there are run submit list"},
+      {{"submit", "--", "echo", "a b"}, "as in: muster submit single NAME -- echo 'a b'"},
+      {{"submit", "mpj", "a", "--", "true"}, "unknown command 'mpj'; did you mean 'mpi'?"},
       {{"submit", "mpi", "a", "--", "x"}, "--workers is missing; say how many"},
       {{"submit", "single", "a", "--env", "NOWHERE", "--", "x"}, "'NOWHERE' is not set here"},
       {{"submit", "-f", "a", "-f", "b"}, "--file is given more than once"},

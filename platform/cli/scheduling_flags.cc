@@ -83,10 +83,19 @@ void read_retry_flags(FlagReader& reader, std::vector<RetryRule>& rules) {
   }
 }
 
+int read_gpus(FlagReader& reader) {
+  const std::string text = reader.text("--gpus");
+  const auto milli = job::parse_milli(text);
+  if (!milli || *milli <= 0 || *milli >= 1000) return reader.number("--gpus", 0);
+  reader.fault("--gpus",
+               "'" + text + "' is not a whole number; a part of one GPU is: --gpu-share " + text);
+  return 0;
+}
+
 }  // namespace
 
 job::Resources read_resource_flags(FlagReader& reader) {
-  return {.gpus = reader.number("--gpus", 0),
+  return {.gpus = read_gpus(reader),
           .gpu_share_milli = reader.share("--gpu-share"),
           .gpu_memory_bytes = reader.bytes("--gpu-memory", 0),
           .cpu_milli = reader.cpus("--cpus", 0),

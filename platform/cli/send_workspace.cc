@@ -255,8 +255,10 @@ Error in_flags_of_muster(Error error) {
        {"--workspaceRef", "--workspace-ref"},
        {"--ignoreFiles", "--ignore"}}};
   for (const auto& [theirs, ours] : kOwn) {
-    const size_t at = error.advice.find(theirs);
-    if (at != std::string::npos) error.advice.replace(at, theirs.size(), ours);
+    for (size_t at = error.advice.find(theirs); at != std::string::npos;
+         at = error.advice.find(theirs, at + ours.size())) {
+      error.advice.replace(at, theirs.size(), ours);
+    }
   }
   return error;
 }

@@ -24,8 +24,20 @@ struct CallbackAddress {
   bool operator==(const CallbackAddress&) const = default;
 };
 
+/// The file that options were read from, as it was then.
+struct ConfigStamp {
+  std::filesystem::path file;                                   ///< empty: there can be none
+  std::optional<std::filesystem::file_time_type> written = {};  ///< nothing: it was not there
+
+  bool operator==(const ConfigStamp&) const = default;
+};
+
+/// Whether the file has been written, made or removed since. I/O.
+bool has_changed(const ConfigStamp& stamp);
+
 /// Where a server is reached and what it keeps, then how it behaves. Paths are absolute.
 struct ServeOptions {
+  ConfigStamp config;
   std::optional<std::filesystem::path> state_folder;  ///< unset: paths.h decides
   std::optional<std::filesystem::path> jobs_folder;   ///< unset: jobs/ in the state folder
   std::string store;  ///< a file or a postgres:// URL; empty: muster.db in the state folder
@@ -33,8 +45,8 @@ struct ServeOptions {
   std::optional<std::filesystem::path> secret_key_file;  ///< unset: secret.key in the state folder
 
   std::optional<std::filesystem::path> storage_folder;  ///< unset: storage/ in the state folder
-  std::vector<std::string> shared_folders;  ///< that the tasks of a team find in private places
-  int64_t workspace_bytes = int64_t{4} << 30;           ///< the most that the files of a job have
+  std::vector<std::string> shared_folders;     ///< that the tasks of a team find in private places
+  int64_t workspace_bytes = int64_t{4} << 30;  ///< the most that the files of a job have
 
   std::string listen;     ///< "0.0.0.0:7443"; empty: only the unix socket
   std::string advertise;  ///< "HOST:PORT" that callers are sent to; empty: made from `listen`

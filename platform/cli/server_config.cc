@@ -149,6 +149,12 @@ void forget_other_engines(const ServerSource& source, ServeOptions& options) {
   if (chosen->text != "container") options.host_addresses = options.host_gpus = {};
 }
 
+ConfigStamp stamp_of(const fs::path& file) {
+  std::error_code error;
+  const auto written = fs::last_write_time(file, error);
+  return error ? ConfigStamp{.file = file} : ConfigStamp{.file = file, .written = written};
+}
+
 Result<ServeOptions> read_file_of(const ServerSource& source) {
   std::error_code error;
   const bool is_there = !source.file.empty() && fs::exists(source.file, error);
@@ -206,8 +212,15 @@ ServerSource with_usual_file(ServerSource source) {
   return source;
 }
 
+bool has_changed(const ConfigStamp& stamp) {
+  return stamp != stamp_of(stamp.file);
+}
+
 Result<ServeOptions> read_server_options(const ServerSource& source) {
+  // From before it is read: what is written meanwhile counts as a change.
+  const ConfigStamp stamp = stamp_of(source.file);
   MUSTER_TRY(ServeOptions options, read_file_of(source));
+  options.config = stamp;
   forget_other_engines(source, options);
   std::vector<Fault> faults = apply_settings(source, options);
   for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
@@ -231,6 +244,8 @@ ServeOptions with_reloaded(const ServeOptions& before, const ServeOptions& after
   for (const ServerKey& key : server_keys()) {
     if (key.reloads) key.copy(after, result);
   }
+  // What needs a restart stays unread until then.
+  if (changes_between(before, after).need_restart.empty()) result.config = after.config;
   return result;
 }
 

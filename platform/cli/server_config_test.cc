@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/files.h"
+#include "base/test_folder.h"
 #include "cli/server_flags.h"
 #include "cli/server_keys.h"
 #include "cli/test_server_config.h"
@@ -262,6 +264,34 @@ TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
   EXPECT_EQ(now.listen, "a:1");
   EXPECT_EQ(now.request_rate, 6);
   EXPECT_EQ(now.log_format, "json");
+}
+
+TEST(ServerConfig, HasChangedOnceItsFileIsWrittenOrRemoved) {
+  const base::TestFolder folder;
+  const ServerSource source{.file = folder / "server.yaml"};
+  const auto before = read_server_options(source);
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(has_changed(before->config));
+
+  ASSERT_TRUE(base::write_file(source.file, "limits: {request_rate: 5}\n"));
+  EXPECT_TRUE(has_changed(before->config));
+
+  const auto after = read_server_options(source);
+  ASSERT_TRUE(after);
+  EXPECT_FALSE(has_changed(after->config));
+  EXPECT_FALSE(has_changed(with_reloaded(*before, *after).config));
+  std::filesystem::remove(source.file);
+  EXPECT_TRUE(has_changed(after->config));
+}
+
+TEST(ServerConfig, StaysChangedAfterAReloadThatLeavesSomethingForARestart) {
+  ServeOptions before = read_server_config("listen: a:1\n");
+  ServeOptions after = read_server_config("listen: a:2\n");
+  before.config = {.file = "before"};
+  after.config = {.file = "after"};
+  EXPECT_EQ(with_reloaded(before, after).config, before.config);
+  after.listen = before.listen;
+  EXPECT_EQ(with_reloaded(before, after).config, after.config);
 }
 
 TEST(ServerConfig, HasTablesOfMachinesAndOfWhatStandsInForImages) {

@@ -126,11 +126,14 @@ Result<void> start(const Paths& paths, const std::string& engine) {
   const Readiness readiness = wait_until_ready(read_end);
   if (readiness == Readiness::kReady) return {};
   const bool late = readiness == Readiness::kLate;
+  const std::string& state = paths.state_folder.string();
+  const std::string room =
+      base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there; " : "";
   return Error{.code = late ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
                .what = late ? "the server did not get ready within " +
                                   std::to_string(kServerStartBound.count()) + " s"
                             : "the server could not start",
-               .advice = "its log is " + paths.server_log().string(),
+               .advice = room + "its log is " + paths.server_log().string(),
                .faults = last_log_lines(paths.server_log(), log_begin)};
 }
 

@@ -34,6 +34,8 @@ class SpecReader {
       fields_.fault("", "must be a map of keys and values, but is " + name_of(root.type),
                     root.line);
     } else {
+      fields_.belong_in("resources", names_of_resources());
+      fields_.belong_in("scheduling", names_of_scheduling());
       fields_.map(root, "", keys());
       note_inherited();
       report_missing();

@@ -21,6 +21,12 @@ void read_share(YamlFields& fields, const std::string& field, const YamlValue& v
   }
 }
 
+/// A part of one, such as 0.5.
+bool is_share(const YamlValue& value) {
+  const auto milli = job::parse_milli(value.scalar);
+  return value.type == YamlValue::Type::kScalar && milli && *milli > 0 && *milli < 1000;
+}
+
 /// The keys of a mapping, each with its path and what reads it.
 class MapKeys {
  public:
@@ -117,14 +123,14 @@ void add_places(YamlFields& fields, Scheduling& scheduling, MapKeys& keys) {
   });
 }
 
-}  // namespace
-
-void read_resources(YamlFields& fields, const std::string& field, const YamlValue& value,
-                    job::Resources& resources) {
-  if (!fields.is(field, value, YamlValue::Type::kMap)) return;
-  MapKeys keys(field + ".");
-  keys.add("gpus",
-           [&](Path path, const YamlValue& inner) { fields.count(path, inner, resources.gpus); });
+void add_resources(YamlFields& fields, job::Resources& resources, MapKeys& keys) {
+  keys.add("gpus", [&](Path path, const YamlValue& inner) {
+    if (!is_share(inner)) return void(fields.count(path, inner, resources.gpus));
+    fields.fault(path,
+                 "'" + inner.scalar +
+                     "' is not a whole number; a part of one GPU is: gpu_share: " + inner.scalar,
+                 inner.line);
+  });
   keys.add("gpu_share", [&](Path path, const YamlValue& inner) {
     read_share(fields, path, inner, resources.gpu_share_milli);
   });
@@ -137,6 +143,21 @@ void read_resources(YamlFields& fields, const std::string& field, const YamlValu
   keys.add("memory", [&](Path path, const YamlValue& inner) {
     fields.with(path, inner, job::parse_bytes, resources.memory_bytes);
   });
+}
+
+std::vector<std::string> key_names(const MapKeys& keys) {
+  std::vector<std::string> names;
+  for (const auto& [name, read] : keys.all()) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+void read_resources(YamlFields& fields, const std::string& field, const YamlValue& value,
+                    job::Resources& resources) {
+  if (!fields.is(field, value, YamlValue::Type::kMap)) return;
+  MapKeys keys(field + ".");
+  add_resources(fields, resources, keys);
   fields.map(value, field + ".", keys.all());
 }
 
@@ -146,6 +167,23 @@ void read_scheduling(YamlFields& fields, const YamlValue& value, Scheduling& sch
   add_importance(fields, scheduling, keys);
   add_places(fields, scheduling, keys);
   fields.map(value, "scheduling.", keys.all());
+}
+
+std::vector<std::string> names_of_resources() {
+  YamlFields fields;
+  job::Resources resources;
+  MapKeys keys("");
+  add_resources(fields, resources, keys);
+  return key_names(keys);
+}
+
+std::vector<std::string> names_of_scheduling() {
+  YamlFields fields;
+  Scheduling scheduling;
+  MapKeys keys("");
+  add_importance(fields, scheduling, keys);
+  add_places(fields, scheduling, keys);
+  return key_names(keys);
 }
 
 }  // namespace muster::cli

@@ -40,8 +40,16 @@ void YamlFields::map(const YamlValue& map, const std::string& prefix, const Keys
   }
 }
 
+void YamlFields::belong_in(const std::string& section, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) sections_[key] = section;
+}
+
 void YamlFields::report_unknown(const YamlEntry& entry, const std::string& field,
                                 const Keys& known) {
+  const auto section = sections_.find(field);
+  if (section != sections_.end()) {
+    return fault(field, "unknown key here; write it under '" + section->second + "'", entry.line);
+  }
   std::vector<std::string> names;
   for (const auto& [name, read] : known) names.push_back(name);
   const std::string meant = base::nearest(entry.key, names);

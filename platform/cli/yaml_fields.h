@@ -28,6 +28,9 @@ class YamlFields {
   /// path of an entry is `prefix` and its key.
   void map(const YamlValue& map, const std::string& prefix, const Keys& known);
 
+  /// That these keys of the outermost map are understood within the map `section` alone.
+  void belong_in(const std::string& section, const std::vector<std::string>& keys);
+
   /// Whether `value` is of this type; a fault if not.
   bool is(const std::string& field, const YamlValue& value, YamlValue::Type wanted);
 
@@ -83,7 +86,8 @@ class YamlFields {
   static std::string is_none_of(const std::string& word, const std::vector<std::string>& words);
   void report_unknown(const YamlEntry& entry, const std::string& field, const Keys& known);
 
-  std::map<std::string, int> lines_;  ///< of the fields that the text gives
+  std::map<std::string, std::string> sections_;  ///< of keys, as belong_in() was called
+  std::map<std::string, int> lines_;             ///< of the fields that the text gives
   std::set<std::string> at_fault_;
   std::vector<base::Fault> faults_;
 };

@@ -31,6 +31,7 @@ struct Parts {
 struct SiteFacts {
   std::string sshd = "/usr/sbin/sshd";
   std::string user;
+  std::string programs;  ///< folder of what users call; empty: unknown
   std::string rank_agent;
   std::string remote_shell;    ///< path of muster-rsh; empty: there is none
   job::ImageStandIns images;   ///< where the engine runs none

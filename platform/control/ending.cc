@@ -80,6 +80,9 @@ void Controller::ended(Entry& entry, Task& task, const TaskEnded& end) {
   task.phase = TaskPhase::kEnded;
   task.exit = end.status;
   task.ended = end.time;
+  if (end.status.lost_log_bytes > 0) {
+    note(entry.job, task.name + ": " + job::lost_output(end.status));
+  }
   react_to_end(entry, task);
 }
 

@@ -23,12 +23,18 @@ constexpr size_t kLongestShownLine = 400;
 constexpr size_t kReadLines = 80;  // mpirun's explanations are long
 constexpr size_t kShownLines = 12;
 
+constexpr const char* kFinalize =
+    "every rank of an MPI program has to call MPI_Init, and MPI_Finalize before it ends, also "
+    "where "
+    "it ends early";
+
 /// What of a task's lines is worth showing, what they say, and what to do about it.
 struct LogSummary {
   std::string meaning;
   std::string advice;
   std::vector<std::string> shown;
-  bool outdoes_code = false;  ///< mpirun has codes of its own, which look like those of signals
+  /// mpirun has codes of its own, which look like those of signals; or a program could not be run.
+  bool outdoes_code = false;
 };
 
 Surroundings surroundings_of(const Evidence& evidence) {
@@ -41,6 +47,12 @@ std::vector<std::string> window(std::vector<std::string> lines, size_t begin) {
   lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(begin));
   lines.resize(std::min(lines.size(), kShownLines));
   return lines;
+}
+
+/// As much of what mpirun says from there on as is one explanation.
+std::vector<std::string> explanation_from(std::vector<std::string> lines, size_t begin) {
+  lines.resize(end_of_explanation(lines, begin));
+  return window(std::move(lines), begin);
 }
 
 std::vector<std::string> end_of(std::vector<std::string> lines) {
@@ -64,7 +76,8 @@ LogSummary summary_of_lines(std::vector<std::string> lines, Printers printers,
   if (!clue) return {.meaning = {}, .advice = {}, .shown = end_of(std::move(lines))};
   return {.meaning = std::move(clue->words),
           .advice = std::move(clue->advice),
-          .shown = around(*clue, std::move(lines))};
+          .shown = around(*clue, std::move(lines)),
+          .outdoes_code = clue->outdoes_code};
 }
 
 LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surroundings) {
@@ -72,7 +85,7 @@ LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surr
   if (!clue) return summary_of_lines(std::move(lines), Printers::kSeveral, surroundings);
   return {.meaning = clue->words,
           .advice = std::move(clue->advice),
-          .shown = window(std::move(lines), clue->begin),
+          .shown = explanation_from(std::move(lines), clue->begin),
           .outdoes_code = !clue->words.empty()};
 }
 
@@ -106,7 +119,8 @@ bool was_killed(const job::ExitStatus& status) {
 constexpr int kNotFound = 127;  // as a shell, and the shim, say that there is no such program
 
 bool was_not_found(const job::ExitStatus& status) {
-  return status.signal == 0 && status.code == kNotFound && !status.lost;
+  const bool has_other_cause = !status.advice.empty();
+  return status.signal == 0 && status.code == kNotFound && !status.lost && !has_other_cause;
 }
 
 /// How it ended; what a container has to do with that is told with what is known of it.
@@ -142,7 +156,7 @@ std::string advice_for(const job::ExitStatus& status, const std::optional<Contai
 
 std::string cause_of_end(const std::string& subject, const job::ExitStatus& status,
                          const LogSummary& words, const std::optional<Container>& container) {
-  if (words.outdoes_code && status.signal == 0) {
+  if (words.outdoes_code && status.signal == 0 && status.advice.empty()) {
     return subject + " exited with code " + std::to_string(status.code) + ": " + words.meaning;
   }
   std::string cause = subject + " " + end_of(status, container);
@@ -154,7 +168,8 @@ std::string cause_of_end(const std::string& subject, const job::ExitStatus& stat
 std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
                       const std::optional<Container>& container) {
   const std::string advice = advice_for(status, container);
-  const bool exit_says_more = status.signal == SIGKILL || status.out_of_memory || status.lost;
+  const bool exit_says_more =
+      status.signal == SIGKILL || status.out_of_memory || status.lost || !status.advice.empty();
   if (words.advice.empty() || (exit_says_more && !advice.empty())) return advice;
   return words.advice;
 }
@@ -179,10 +194,16 @@ job::Failure failure_of_rank(const Evidence& evidence) {
         rank_name(evidence) + " called MPI_Abort with error code " + std::to_string(status.code);
     if (!words.meaning.empty()) cause += ": " + words.meaning;
   }
+  std::string advice = end.aborted ? words.advice : advice_of(status, words, evidence.container);
+  if (end.unfinalized) {
+    cause = rank_name(evidence) + " ended without MPI_Finalize";
+    if (!words.meaning.empty()) cause += ": " + words.meaning;
+    if (words.advice.empty()) advice = kFinalize;
+  }
   return {.task = evidence.where ? evidence.where->name : evidence.task.name,
           .rank = end.rank,
           .cause = std::move(cause),
-          .advice = end.aborted ? words.advice : advice_of(status, words, evidence.container),
+          .advice = std::move(advice),
           .last_lines = std::move(words.shown)};
 }
 
@@ -269,7 +290,11 @@ Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job
   return evidence;
 }
 
-job::Failure failure_of(const Evidence& evidence) {
+job::Failure failure_of(const Evidence& found) {
+  Evidence evidence = found;
+  for (auto* lines : {&evidence.lines, &evidence.rank_lines}) {
+    std::erase_if(*lines, is_harmless_remark);
+  }
   if (evidence.rank) return failure_of_rank(evidence);
   const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});

@@ -30,9 +30,26 @@ constexpr std::string_view kSharedMemory =
 constexpr std::string_view kNccl =
     "run it again with NCCL_DEBUG=INFO in its environment: the first 'NCCL WARN' names the cause";
 
+constexpr std::string_view kCrlf = "a script has Windows line ends (CRLF)";
+constexpr std::string_view kConvertLineEnds = "convert its line ends: sed -i 's/\\r$//' SCRIPT";
+constexpr std::string_view kNoInterpreter =
+    "the first line of a script names an interpreter that does not exist";
+constexpr std::string_view kOtherInterpreter =
+    "correct that line, or install the interpreter where the task runs; 'cat -A SCRIPT' shows "
+    "'^M$' "
+    "at the ends of lines that have Windows line ends (CRLF)";
+
 constexpr std::string_view kPortTaken = "another program has the port that it wanted";
 constexpr std::string_view kOtherPort =
     "listen on the port that the job was given (MASTER_PORT, TF_CONFIG), or on port 0";
+
+constexpr std::string_view kBadInterpreter = " has a bad interpreter on the first line";
+constexpr std::string_view kNotAccessible = "could not access";
+constexpr std::string_view kNotResolved = "Could not resolve hostname ";
+constexpr std::string_view kNotOfTheJob = "this job has no host ";
+constexpr std::string_view kOnlyHostsOfTheJob =
+    "name only hosts of the job: leave out -H, --host and hostfiles of your own; mpirun reads "
+    "/generated/hostfile by itself";
 
 // What mpirun says, and what a user of Muster does about it.
 constexpr Hint kOfMpirun[] = {
@@ -41,8 +58,12 @@ constexpr Hint kOfMpirun[] = {
      "or lower -np"},
     {"unable to find the specified executable file", "mpirun did not find the program",
      "check its name, give its full path, or install it where the tasks run"},
-    {"could not access", "",
-     "the program that mpirun was to run does not exist or is not executable; give its full path"},
+    {kBadInterpreter, kNoInterpreter, kOtherInterpreter},
+    {kNotAccessible, "mpirun could not execute the program",
+     "give its full path, and make it executable (chmod +x); where the workers have files of their "
+     "own, each of them needs it"},
+    {kNotResolved, "ssh could not resolve the name of a host", kOnlyHostsOfTheJob},
+    {kNotOfTheJob, "mpirun was to start ranks on a host that is not the job's", kOnlyHostsOfTheJob},
     {"execvp error on file", "mpiexec did not find the program",
      "check its name, give its full path, or install it where the tasks run"},
     {"unrecognized argument allow-run-as-root", "its mpirun is not Open MPI's",
@@ -118,6 +139,13 @@ constexpr Hint kOfPrograms[] = {
     {"error while loading shared libraries", "a library of it is missing",
      "install the library where the tasks run, or set LD_LIBRARY_PATH"},
     {"Read-only file system", "", "write to the job's folder, /artifacts, /tmp or a volume"},
+    {"(CRLF line ends)", kCrlf, kConvertLineEnds},
+    {"names the interpreter '", kNoInterpreter, kOtherInterpreter},
+    {"^M: bad interpreter", kCrlf, kConvertLineEnds},
+    {"\\r': No such file or directory", kCrlf, kConvertLineEnds},
+    {"\\r’: No such file or directory", kCrlf, kConvertLineEnds},
+    {"bad interpreter: No such file or directory", kNoInterpreter, kOtherInterpreter},
+    {"cannot execute: required file not found", kNoInterpreter, kOtherInterpreter},
     {"Permission denied", "",
      "the user that the job runs as may not do that; see who owns the file (ls -l)"},
     {"No such file or directory", "",
@@ -131,16 +159,9 @@ bool holds(std::string_view line, std::string_view words) {
   return line.find(words) != std::string_view::npos;
 }
 
-/// Open MPI's, of a machine that is busy, and without any consequence: mpirun moves a child of its
-/// own to another process group, which that one has done itself and gone on to be another program.
-/// Its "Permission denied" is not the job's.
-bool is_harmless(std::string_view line) {
-  return holds(line, "plm:rsh: Warning: setpgid");
-}
-
 template <size_t kSize>
 const Hint* hint_in(std::string_view line, const Hint (&hints)[kSize]) {
-  if (is_harmless(line)) return nullptr;
+  if (is_harmless_remark(line)) return nullptr;
   const auto found = std::find_if(std::begin(hints), std::end(hints),
                                   [&](const Hint& hint) { return holds(line, hint.said); });
   return found == std::end(hints) ? nullptr : &*found;
@@ -160,7 +181,8 @@ Clue clue_of(const Hint& hint, size_t line) {
   return {.words = std::string(hint.words),
           .advice = std::string(hint.advice),
           .begin = line,
-          .end = line};
+          .end = line,
+          .outdoes_code = hint.words == kCrlf || hint.words == kNoInterpreter};
 }
 
 /// Where the lines say which it is.
@@ -170,6 +192,33 @@ void name_the_port(const Lines& lines, Clue& clue) {
   if (!refused || refused->named.empty()) return;
   clue.words =
       "another program has port " + std::to_string(*refused->named.begin()) + ", which it wanted";
+}
+
+/// The text behind "name" in one of the lines from `begin` on.
+std::string field_behind(const Lines& lines, size_t begin, std::string_view name) {
+  constexpr size_t kLinesOfReport = 6;
+  for (size_t i = begin; i < std::min(lines.size(), begin + kLinesOfReport); ++i) {
+    if (lines[i].starts_with(name)) return lines[i].substr(name.size());
+  }
+  return "";
+}
+
+/// What an explanation of mpirun's is about, where its lines name that.
+void name_the_subject(const Lines& lines, const Hint& hint, Clue& clue) {
+  const std::string& line = lines[clue.begin];
+  if (hint.said == kNotAccessible) {
+    const std::string program = field_behind(lines, clue.begin, "Executable: ");
+    const std::string node = field_behind(lines, clue.begin, "Node: ");
+    if (program.empty() || node.empty()) return;
+    clue.words = "mpirun could not execute '" + program + "' on " + node;
+  } else if (hint.said == kNotResolved) {
+    const size_t begin = line.find(kNotResolved) + kNotResolved.size();
+    clue.words =
+        "ssh could not resolve host '" + line.substr(begin, line.find(':', begin) - begin) + "'";
+  } else if (hint.said == kNotOfTheJob) {
+    const size_t begin = line.find(kNotOfTheJob);
+    clue.words = line.substr(begin, kLongestWords);
+  }
 }
 
 /// A traceback of Python: where it begins, and its last line, which names the exception.
@@ -279,7 +328,10 @@ std::optional<Clue> clue_in(const Lines& lines, Printers printers, Surroundings 
 std::optional<Clue> clue_of_mpirun(const Lines& lines) {
   for (const Hint& hint : kOfMpirun) {
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (holds(lines[i], hint.said)) return clue_of(hint, i);
+      if (!holds(lines[i], hint.said)) continue;
+      Clue clue = clue_of(hint, i);
+      name_the_subject(lines, hint, clue);
+      return clue;
     }
   }
   return std::nullopt;

@@ -16,6 +16,8 @@ struct Clue {
   std::string advice;  ///< what to try; empty: nothing better than to read on
   size_t begin = 0;    ///< of the lines that say so, the first
   size_t end = 0;      ///< and the last
+  /// `words` are why a program could not be run, which is more than 126 and 127 stand for.
+  bool outdoes_code = false;
 };
 
 /// Whose lines they are decides what is the cause among several mishaps: a process fails by the

@@ -135,6 +135,95 @@ TEST(Failure, OfAProgramThatMpirunDidNotFindDoesNotReadASignalIntoItsCode) {
   EXPECT_NE(failure.advice.find("full path"), std::string::npos);
 }
 
+TEST(Failure, OfARankThatEndedWithoutMpiFinalizeNamesIt) {
+  Evidence evidence{.task = launcher({.code = 1}), .lines = lines_of(kOpenMpiUnfinalized)};
+  evidence.rank = first_failed(evidence.lines);
+  evidence.where = worker_task("worker-1");
+  evidence.rank_lines = {"no work for me"};
+
+  const job::Failure failure = failure_of(evidence);
+
+  EXPECT_EQ(failure.cause, "rank 1 on worker-1 ended without MPI_Finalize");
+  EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.last_lines, evidence.rank_lines);
+  EXPECT_NE(failure.advice.find("MPI_Finalize before it ends"), std::string::npos);
+}
+
+TEST(Failure, OfAProgramThatMpirunMayNotExecuteNamesItAndTheWorker) {
+  const job::Failure failure = failure_of(launcher({.code = 132}), lines_of(kOpenMpiNotExecutable));
+
+  EXPECT_EQ(failure.cause,
+            "launcher exited with code 132: mpirun could not execute './train' on dist-worker-0");
+  EXPECT_NE(failure.advice.find("chmod +x"), std::string::npos);
+  EXPECT_EQ(failure.last_lines.back(), "while attempting to start process rank 0.");
+}
+
+TEST(Failure, OfAHostThatIsNotTheJobsNamesItAndShowsNoneOfOpenMpisGuesses) {
+  const job::Failure failure = failure_of(launcher({.code = 255}), lines_of(kOpenMpiUnknownHost));
+
+  EXPECT_EQ(failure.cause, "launcher exited with code 255: ssh could not resolve host 'foo'");
+  EXPECT_NE(failure.advice.find("leave out -H"), std::string::npos);
+  EXPECT_EQ(failure.last_lines,
+            Lines{"ssh: Could not resolve hostname foo: Name or service not known"});
+
+  const job::Failure by_agent = failure_of(
+      launcher({.code = 255}),
+      {"muster-rsh: this job has no host 'foo'", "  its hosts are dist-worker-0, dist-worker-1"});
+  EXPECT_EQ(by_agent.cause, "launcher exited with code 255: this job has no host 'foo'");
+}
+
+TEST(Failure, OfAScriptWithoutItsInterpreterUnderMpirunSaysSo) {
+  const job::Failure failure = failure_of(launcher({.code = 131}), lines_of(kOpenMpiNoInterpreter));
+
+  EXPECT_EQ(failure.cause,
+            "launcher exited with code 131: the first line of a script names an interpreter that "
+            "does not exist");
+  EXPECT_EQ(failure.last_lines, Lines{"  Error:             ./train.py has a bad interpreter on "
+                                      "the first line."});
+}
+
+TEST(Failure, ShowsNoWarningOfOpenMpiThatNothingFollowsFrom) {
+  const std::string warning =
+      "[dist-launcher:00003] plm:rsh: Warning: setpgid(8,8) failed in parent with "
+      "errno=Permission denied(13)";
+
+  EXPECT_EQ(failure_of(launcher({.code = 7}), {"epoch 1", warning, "bye"}).last_lines,
+            (Lines{"epoch 1", "bye"}));
+}
+
+TEST(Failure, OfAShellThatFindsNoInterpreterSaysWhatToDo) {
+  const struct {
+    std::string line;
+    std::string advice;
+  } cases[] = {
+      {"muster: cannot run the command: the first line of './a.py' names the interpreter "
+       "'/usr/bin/pythn3', which does not exist",
+       "correct that line"},
+      {"bash: ./a.sh: /bin/sh^M: bad interpreter: No such file or directory", "convert its line"},
+      {"/usr/bin/env: ‘python3\\r’: No such file or directory", "convert its line"},
+      {"bash: ./a.sh: /bin/nosh: bad interpreter: No such file or directory", "correct that line"},
+      {"bash: line 1: ./a.sh: cannot execute: required file not found", "correct that line"},
+  };
+  for (const auto& known : cases) {
+    const job::Failure failure = failure_of(launcher({.code = 127}), {known.line});
+    EXPECT_NE(failure.advice.find(known.advice), std::string::npos) << known.line;
+    EXPECT_EQ(failure.cause.find("the command was not found"), std::string::npos) << failure.cause;
+  }
+}
+
+TEST(Failure, ThatTheShimExplainsKeepsItsWordsAndItsAdvice) {
+  job::Task task{.name = "main"};
+  task.exit = job::ExitStatus{.code = 126,
+                              .error = "cannot enter the working folder '/nope'",
+                              .advice = "choose another folder"};
+
+  const job::Failure failure = failure_of(
+      task, {"muster: cannot enter the working folder '/nope': No such file or directory"});
+
+  EXPECT_EQ(failure.cause, "main exited with code 126: cannot enter the working folder '/nope'");
+  EXPECT_EQ(failure.advice, "choose another folder");
+}
+
 // --- in containers
 
 job::Failure failure_in(const Container& container, job::ExitStatus status, Lines lines = {}) {

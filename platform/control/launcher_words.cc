@@ -90,6 +90,20 @@ std::optional<RankEnd> open_mpi_abort(const Lines& lines, size_t at) {
   return RankEnd{.rank = rank, .host = {}, .status = {.code = code.value_or(1)}, .aborted = true};
 }
 
+// "mpirun has exited due to process rank 1 with PID 0 on", then "node dist-worker-1 exiting
+// improperly. There are three reasons this could occur:".
+std::optional<RankEnd> open_mpi_unfinalized(const Lines& lines, size_t at) {
+  if (lines[at].find(" has exited due to process rank ") == std::string::npos) return std::nullopt;
+  const std::string report = report_at(lines, at, 2);
+  std::string_view rest = report;
+  skip_past(rest, "process rank ");
+  RankEnd end{.rank = take_number(rest)};
+  if (skip_past(rest, " on node ")) end.host = word_of(rest);
+  if (!end.rank || rest.find("exiting improperly") == std::string_view::npos) return std::nullopt;
+  end.unfinalized = true;
+  return end;
+}
+
 // "Abort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 5) ..."
 std::optional<RankEnd> mpich_abort(const Lines& lines, size_t at) {
   const auto code = number_after(lines[at], "Abort(");
@@ -234,7 +248,8 @@ size_t begin_of_torchrun_report(const Lines& lines) {
 }  // namespace
 
 std::optional<RankEnd> first_failed(const Lines& lines) {
-  constexpr std::array kReports{open_mpi_signal, named_process, open_mpi_abort, torchrun_cause};
+  constexpr std::array kReports{open_mpi_signal, named_process, open_mpi_abort,
+                                open_mpi_unfinalized, torchrun_cause};
   for (size_t i = lines.size(); i-- > 0;) {
     for (const auto report : kReports) {
       if (auto end = report(lines, i)) return end;
@@ -247,6 +262,16 @@ std::optional<RankEnd> first_failed(const Lines& lines) {
     }
   }
   return first_hydra_frame(lines);
+}
+
+size_t end_of_explanation(const Lines& lines, size_t begin) {
+  const auto rule = std::find_if(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end(),
+                                 [](const std::string& line) { return is_rule(line, '-'); });
+  return static_cast<size_t>(rule - lines.begin());
+}
+
+bool is_harmless_remark(std::string_view line) {
+  return line.find("plm:rsh: Warning: setpgid") != std::string_view::npos;
 }
 
 std::vector<std::string> without_launcher_words(const Lines& lines) {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/exit_status.h"
@@ -22,12 +23,23 @@ struct RankEnd {
   std::string host;         ///< empty: the launcher does not say
   job::ExitStatus status;
   bool aborted = false;  ///< it called MPI_Abort itself, with status.code
+  bool unfinalized =
+      false;  ///< it ended without MPI_Finalize; the launcher does not report its code
 
   bool operator==(const RankEnd&) const = default;
 };
 
 /// From the last lines of a launcher; of several programs that it ran, the last one's.
 std::optional<RankEnd> first_failed(const Lines& lines);
+
+/// The end of the explanation that line `begin` is in: the next line that an Open MPI launcher
+/// draws around explanations, or the end of the lines.
+size_t end_of_explanation(const Lines& lines, size_t begin);
+
+/// Open MPI's "plm:rsh: Warning: setpgid(...) failed in parent": mpirun moves each ssh to a process
+/// group of its own, which the ssh has done itself if it was quicker. Nothing follows from it, and
+/// its "Permission denied" is not the job's.
+bool is_harmless_remark(std::string_view line);
 
 /// The lines without what launchers add about the end of their processes, which explains nothing.
 Lines without_launcher_words(const Lines& lines);

@@ -27,6 +27,9 @@ TEST(FirstFailed, IsFoundInWhatEachLauncherPrints) {
       {"Open MPI, MPI_Abort",
        kOpenMpiAbort,
        {.rank = 1, .host = {}, .status = {.code = 5}, .aborted = true}},
+      {"Open MPI, no MPI_Finalize",
+       kOpenMpiUnfinalized,
+       {.rank = 1, .host = "dist-worker-1", .status = {}, .unfinalized = true}},
       {"MPICH, killed",
        kMpichKilled,
        {.rank = {}, .host = "dist-worker-1", .status = {.signal = SIGKILL}}},
@@ -90,6 +93,7 @@ TEST(FirstFailed, IsNotReadIntoOtherWords) {
                          {"Process name: trainer", "Exit code: 3"},
                          {"Process name: [[1,1],1]"},
                          {"mpirun noticed that process rank"},
+                         {"mpirun has exited due to process rank 1 with PID 0 on"},
                          {"Abort(soon)"},
                          {"Root Cause (first observed failure):", "the disk"}};
   for (const Lines& lines : cases) EXPECT_EQ(first_failed(lines), std::nullopt);
@@ -98,6 +102,7 @@ TEST(FirstFailed, IsNotReadIntoOtherWords) {
 TEST(WithoutLauncherWords, OnlyWhatTheProgramPrintedIsLeft) {
   EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiExit3)), Lines{});
   EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiAbort)), Lines{});
+  EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiUnfinalized)), Lines{});
   EXPECT_EQ(without_launcher_words(lines_of(kMpichAbort)), Lines{});
   EXPECT_EQ(without_launcher_words(lines_of(kTorchrunKilled)), Lines{});
   EXPECT_EQ(without_launcher_words(lines_of(kOpenMpiSegfault)).size(), 7U);

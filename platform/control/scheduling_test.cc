@@ -240,7 +240,8 @@ TEST_F(Scheduling, AForecastTellsWhoWouldHaveToGo) {
 
   ASSERT_TRUE(seen);
   ASSERT_EQ(seen->evictions.size(), 1U);
-  EXPECT_TRUE(seen->evictions[0].starts_with("'guest' ")) << seen->evictions[0];
+  EXPECT_TRUE(seen->evictions[0].starts_with("'guest' would be evicted for 'owner' "))
+      << seen->evictions[0];
   settle();
   EXPECT_EQ(job("guest").phase, Phase::kRunning);
 }

@@ -89,6 +89,7 @@ launch::Site Controller::site_of(const Job& job, const Run& run) const {
   };
   launch::Site site{.sshd = site_.sshd,
                     .user = site_.user,
+                    .programs = site_.programs,
                     .rank_agent = seen(programs.shim, site_.rank_agent),
                     .images = site_.images,
                     .reach = run.reach ? *run.reach : engine.reach(nodes_of(job)),

@@ -75,6 +75,90 @@ exactly when Open MPI kills them.
 --------------------------------------------------------------------------
 )";
 
+// Rank 1 calls exit(0) behind MPI_Init.
+inline constexpr std::string_view kOpenMpiUnfinalized = R"(
+--------------------------------------------------------------------------
+mpirun has exited due to process rank 1 with PID 0 on
+node dist-worker-1 exiting improperly. There are three reasons this could occur:
+
+1. this process did not call "init" before exiting, but others in
+the job did. This can cause a job to hang indefinitely while it waits
+for all processes to call "init". By rule, if one process calls "init",
+then ALL processes must call "init" prior to termination.
+
+2. this process called "init", but exited without calling "finalize".
+By rule, all processes that call "init" MUST call "finalize" prior to
+exiting or it will be considered an "abnormal termination"
+
+3. this process called "MPI_Abort" or "orte_abort" and the mca parameter
+orte_create_session_dirs is set to false. In this case, the run-time cannot
+detect that the abort call was an abnormal termination. Hence, the only
+error message you will receive is this one.
+
+This may have caused other processes in the application to be
+terminated by signals sent by mpirun (as reported here).
+
+You can avoid this message by specifying -quiet on the mpirun command line.
+--------------------------------------------------------------------------
+)";
+
+// A program without execute permission.
+inline constexpr std::string_view kOpenMpiNotExecutable = R"(
+--------------------------------------------------------------------------
+mpirun was unable to launch the specified application as it could not access
+or execute an executable:
+
+Executable: ./train
+Node: dist-worker-0
+
+while attempting to start process rank 0.
+--------------------------------------------------------------------------
+2 total processes failed to start
+)";
+
+// `mpirun -H dist-worker-0,foo`.
+inline constexpr std::string_view kOpenMpiUnknownHost = R"(
+[dist-launcher:00003] plm:rsh: Warning: setpgid(8,8) failed in parent with errno=Permission denied(13)
+ssh: Could not resolve hostname foo: Name or service not known
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* not finding the required libraries and/or binaries on
+  one or more nodes. Please check your PATH and LD_LIBRARY_PATH
+  settings, or configure OMPI with --enable-orterun-prefix-by-default
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+ORTE does not know how to route a message to the specified daemon
+located on the indicated node:
+
+  my node:   dist-launcher
+  target node:  foo
+
+This is usually an internal programming error that should be
+reported to the developers. In the meantime, a workaround may
+be to set the MCA param routed=direct on the command line or
+in your environment. We apologize for the problem.
+--------------------------------------------------------------------------
+)";
+
+// A script whose first line is #!/usr/bin/pythn3.
+inline constexpr std::string_view kOpenMpiNoInterpreter = R"(
+--------------------------------------------------------------------------
+Open MPI tried to fork a new process via the "execve" system call but
+failed.  Open MPI checks many things before attempting to launch a
+child process, but nothing is perfect. This error may be indicative
+of another problem on the target host, or even something as silly as
+having specified a directory for your application. Your job will now
+abort.
+
+  Local host:        dist-worker-0
+  Working dir:       /home/ada
+  Application name:  ./train.py
+  Error:             ./train.py has a bad interpreter on the first line.
+--------------------------------------------------------------------------
+)";
+
 inline constexpr std::string_view kOpenMpiNotFound = R"(
 --------------------------------------------------------------------------
 mpirun was unable to find the specified executable file, and therefore

@@ -87,18 +87,19 @@ std::string explain(const ExitStatus& status) {
   if (status.signal != 0) {
     text = "was killed by " + signal_name(status.signal);
   } else {
+    // A particular cause stands in place of the code's general meaning, which may contradict it.
+    const std::string meaning = status.advice.empty() ? meaning_of_code(status.code) : status.error;
     text = "exited with code " + std::to_string(status.code);
-    if (const std::string meaning = meaning_of_code(status.code); !meaning.empty()) {
-      text += ": " + meaning;
-    }
+    if (!meaning.empty()) text += ": " + meaning;
   }
-  if (!status.error.empty()) text += " (" + status.error + ")";
+  if (!status.error.empty() && status.advice.empty()) text += " (" + status.error + ")";
   if (status.out_of_memory) text += ": the kernel's out-of-memory killer struck";
   if (status.stopped) text += " after it was told to stop";
   return text;
 }
 
 std::string advice_for(const ExitStatus& status) {
+  if (!status.advice.empty()) return status.advice;
   if (status.out_of_memory) {
     return "ask for less memory a process (a smaller batch), or for fewer processes on the machine";
   }
@@ -106,10 +107,6 @@ std::string advice_for(const ExitStatus& status) {
   if (std::string advice = advice_for_signal(status); !advice.empty()) return advice;
   if (status.signal == 0 && status.code == kNotFound) {
     return "check the spelling, give the full path, or install the program on this machine";
-  }
-  const bool has_no_folder = status.error.find("working folder") != std::string::npos;
-  if (status.signal == 0 && status.code == kNotExecutable && has_no_folder) {
-    return "the folder must be there on the machine that the task runs on; choose another one";
   }
   const bool is_foreign = status.error.find("Exec format error") != std::string::npos;
   if (status.signal == 0 && status.code == kNotExecutable && is_foreign) {
@@ -120,6 +117,12 @@ std::string advice_for(const ExitStatus& status) {
     return "make it executable (chmod +x), or name its interpreter, as in: python3 train.py";
   }
   return "";
+}
+
+std::string lost_output(const ExitStatus& status) {
+  if (status.lost_log_bytes == 0) return "";
+  return std::to_string(status.lost_log_bytes) +
+         " bytes of its output are lost: the disk under its log was full";
 }
 
 }  // namespace muster::job

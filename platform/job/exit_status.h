@@ -1,6 +1,7 @@
 // How a task ended, and what that means in words.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,8 @@ struct ExitStatus {
   bool stopped = false;        ///< Muster was told to stop the task before it ended
   bool lost = false;           ///< nobody saw the end: its shim was killed or the machine restarted
   std::string error;           ///< the shim's own words where the program could not be started
+  std::string advice;  ///< what to do about `error`, where the shim found a particular cause
+  int64_t lost_log_bytes = 0;  ///< output that the log lacks: the disk under it was full
 
   bool succeeded() const { return code == 0 && signal == 0 && !lost; }
   /// As a shell tells it: the code, or 128 + the signal; 137 for a lost task.
@@ -23,10 +26,14 @@ struct ExitStatus {
   bool operator==(const ExitStatus&) const = default;
 };
 
-/// "exited with code 127: a command was not found" ...; "exited with code 0".
+/// "exited with code 127: the command was not found"; "exited with code 0". Lost output is no part
+/// of it: lost_output() is.
 std::string explain(const ExitStatus& status);
 
 /// What to try, or empty where nothing better than reading the log can be said.
 std::string advice_for(const ExitStatus& status);
+
+/// "1234 bytes of its output are lost: the disk under its log was full"; empty: the log is whole.
+std::string lost_output(const ExitStatus& status);
 
 }  // namespace muster::job

@@ -19,6 +19,15 @@ TEST(ExitStatus, IsExplainedInWordsAndCountedAsAShellDoes) {
       {{.code = 3}, "exited with code 3", 3},
       {{.code = 127}, "exited with code 127: the command was not found", 127},
       {{.code = 126}, "exited with code 126: the command was found but is not executable", 126},
+      {{.code = 127, .error = "'train' was not found"},
+       "exited with code 127: the command was not found ('train' was not found)",
+       127},
+      {{.code = 126,
+        .error = "cannot enter the working folder '/nope'",
+        .advice = "choose another"},
+       "exited with code 126: cannot enter the working folder '/nope'",
+       126},
+      {{.code = 0, .lost_log_bytes = 7}, "exited with code 0", 0},
       {{.code = 132}, "exited with code 132", 132},
       {{.code = 137}, "exited with code 137: as after signal 9 (SIGKILL)", 137},
       {{.signal = SIGSEGV}, "was killed by signal 11 (SIGSEGV)", 139},
@@ -45,6 +54,12 @@ TEST(ExitStatus, OnlyACleanEndSucceeds) {
   EXPECT_FALSE(ExitStatus{.lost = true}.succeeded());
 }
 
+TEST(ExitStatus, TellsHowMuchOutputWasLost) {
+  EXPECT_EQ(lost_output({}), "");
+  EXPECT_EQ(lost_output({.lost_log_bytes = 7}),
+            "7 bytes of its output are lost: the disk under its log was full");
+}
+
 TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
   EXPECT_NE(advice_for({.code = 126}).find("chmod +x"), std::string::npos);
   EXPECT_NE(advice_for({.code = 126, .error = "cannot start '/x': Exec format error"})
@@ -53,6 +68,8 @@ TEST(Advice, SaysWhatToTryWhereSomethingCanBeSaid) {
   EXPECT_NE(advice_for({.code = 127}).find("full path"), std::string::npos);
   EXPECT_NE(advice_for({.signal = SIGKILL, .out_of_memory = true}).find("memory"),
             std::string::npos);
+  EXPECT_EQ(advice_for({.code = 126, .error = "no folder", .advice = "choose another"}),
+            "choose another");
   EXPECT_EQ(advice_for({.code = 3}), "");
   EXPECT_EQ(advice_for({.signal = SIGKILL, .error = "the program that held it was killed"}), "")
       << "a guess beside the cause";

@@ -104,7 +104,9 @@ inline Job full_job() {
                         .out_of_memory = true,
                         .stopped = true,
                         .lost = true,
-                        .error = "cannot start '" + kBinary + "'"};
+                        .error = "cannot start '" + kBinary + "'",
+                        .advice = "rename '" + kBinary + "'",
+                        .lost_log_bytes = int64_t{1} << 40};
   return {.id = "abc234",
           .spec = full_spec(),
           .owner = "ada",

@@ -47,6 +47,22 @@ bool parse(std::string_view text, const std::array<Unit, N>& units, int64_t& res
   return false;
 }
 
+/// "2GB", "2gib" and "2g" mean 2G; empty: nothing that is known.
+std::string size_meant_by(std::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto is_letter = [&](size_t at, char letter) {
+    return at < text.size() && (text[at] | 0x20) == letter;
+  };
+  const bool has_i = is_letter(digits + 1, 'i');
+  const bool has_b = is_letter(digits + (has_i ? 2 : 1), 'b');
+  const bool is_whole = text.size() == digits + 1 + (has_i ? 1 : 0) + (has_b ? 1 : 0);
+  if (digits == 0 || digits == text.size() || !is_whole) return "";
+  const std::string meant =
+      std::string(text.substr(0, digits)) + static_cast<char>(text[digits] & ~0x20);
+  int64_t bytes = 0;
+  return parse(meant, kSizes, bytes) ? meant : "";
+}
+
 /// Digits, and up to three more behind a point, in thousandths.
 bool parse_decimal(std::string_view text, int64_t& thousandths) {
   const size_t point = std::min(text.find('.'), text.size());
@@ -75,8 +91,10 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
 
 Result<int64_t> parse_bytes(std::string_view text) {
   int64_t bytes = 0;
-  if (!parse(text, kSizes, bytes)) return invalid_text(text, "is not a size such as 512M or 16G");
-  return bytes;
+  if (parse(text, kSizes, bytes)) return bytes;
+  const std::string meant = size_meant_by(text);
+  return invalid_text(text, "is not a size such as 512M or 16G" +
+                                (meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 Result<int64_t> parse_milli(std::string_view text) {

@@ -27,6 +27,12 @@ TEST(Bytes, ReadsPowersOf1024) {
   EXPECT_EQ(*parse_bytes("2K"), 2048);
   EXPECT_EQ(*parse_bytes("16Gi"), 16LL << 30);
   EXPECT_FALSE(parse_bytes("16 G"));
+  for (const char* text : {"2GB", "2GiB", "2gib", "2g", "2Gb"}) {
+    EXPECT_TRUE(parse_bytes(text).error().what.ends_with("; did you mean 2G?")) << text;
+  }
+  for (const char* text : {"2B", "GB", "2GBs", "2X", "2 GB", ""}) {
+    EXPECT_TRUE(parse_bytes(text).error().what.ends_with("such as 512M or 16G")) << text;
+  }
   EXPECT_FALSE(parse_bytes("99999999999T"));
 }
 

@@ -44,6 +44,7 @@ std::optional<GangSeed> seed_of(std::string_view text);
 struct Site {
   std::string sshd = "/usr/sbin/sshd";
   std::string user;        ///< who the tasks run as
+  std::string programs;    ///< folder of Muster's programs on the machine; empty: unknown
   std::string rank_agent;  ///< `RANK_AGENT --rank PROGRAM...` diverts a rank's output; empty: none
   /// The folder that a task sees as its own generated one: /generated, or a path of the host where
   /// nothing is sandboxed.

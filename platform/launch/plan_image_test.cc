@@ -29,6 +29,7 @@ GangPlan plan_in_image(const job::JobSpec& spec, const ImageFacts& facts = image
   Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   Site site{.user = "server",
+            .programs = "/opt/muster/bin",
             .generated_folder = [](std::string_view) { return std::string("/generated"); },
             .reach = Reach::kNames};
   for (job::Task& task : job.tasks) {

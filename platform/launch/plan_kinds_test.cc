@@ -16,7 +16,8 @@ using job::Role;
 using job::Sandbox;
 using job::Volume;
 
-GangPlan plan_on_one_node(const job::JobSpec& spec, const job::ImageStandIns& images = {}) {
+GangPlan plan_on_one_node(const job::JobSpec& spec, const job::ImageStandIns& images = {},
+                          const std::string& programs = "") {
   Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   for (job::Task& task : job.tasks) task.node = "n1";
@@ -24,6 +25,7 @@ GangPlan plan_on_one_node(const job::JobSpec& spec, const job::ImageStandIns& im
   auto plan =
       plan_gang(job, make_seed(random),
                 {.user = "ada",
+                 .programs = programs,
                  .generated_folder = [](std::string_view) { return std::string("/generated"); },
                  .images = images});
   EXPECT_TRUE(plan);
@@ -318,6 +320,17 @@ TEST(PlanMpi, LetsHorovodrunFindAnSshThatKnowsTheWorkers) {
   EXPECT_EQ(plan.then[0].environment.at("PATH"), "/generated/bin:/usr/bin");
   EXPECT_NE(find_file(plan.then[0], "bin/ssh"), nullptr);
   EXPECT_EQ(plan.first[0].environment.at("PATH"), "/usr/bin");
+}
+
+TEST(PlanMpi, LooksForProgramsLastInMustersOwnFolder) {
+  job::JobSpec spec = mpi_spec_with_worker_command();
+  spec.environment["PATH"] = "/usr/bin";
+  EXPECT_EQ(plan_on_one_node(spec, {}, "/opt/muster/bin").then[0].environment.at("PATH"),
+            "/usr/bin:/opt/muster/bin");
+
+  spec.environment["PATH"] = "/opt/muster/bin:/usr/bin";
+  EXPECT_EQ(plan_on_one_node(spec, {}, "/opt/muster/bin").first[0].environment.at("PATH"),
+            "/opt/muster/bin:/usr/bin");
 }
 
 TEST(PlanMpi, ShowsTheHostfileNowhereElseWithoutASandbox) {

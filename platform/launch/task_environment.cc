@@ -178,6 +178,12 @@ bool calls_plain_ssh(const Gang& gang, const Task& task) {
                      [](std::string_view word) { return is_file_named(word, "horovodrun"); });
 }
 
+/// `folder` is looked in where no other folder has a program, such as horovodrun.
+std::string with_folder_last(const std::string& path, const std::string& folder) {
+  const bool is_there = (":" + path + ":").find(":" + folder + ":") != std::string::npos;
+  return folder.empty() || is_there ? path : path + ":" + folder;
+}
+
 }  // namespace
 
 Variables environment_of(const Gang& gang, size_t index) {
@@ -203,6 +209,7 @@ Variables environment_of(const Gang& gang, size_t index) {
                        : set_variables(spec, task.role, gang.site.images));
   add_secret_variables(spec.secrets, gang.site.secrets, variables);
   if (calls_plain_ssh(gang, task)) variables["PATH"] = folder + "/bin:" + variables["PATH"];
+  if (image == nullptr) variables["PATH"] = with_folder_last(variables["PATH"], gang.site.programs);
   // Last: the CUDA_VISIBLE_DEVICES of the shell that submitted would lead to GPUs that others hold.
   put(devices_of(gang, task));
   return variables;

@@ -51,12 +51,23 @@ std::string text_of(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+/// The job when that happened: a short one may have ended before its start is told.
+job::Job as_of(const job::Job& job, job::Happening happening) {
+  job::Job then = job;
+  if (happening != job::Happening::kStarted || !job::is_final(job.phase)) return then;
+  then.phase = job::Phase::kRunning;
+  then.reason.clear();
+  then.exit_code.reset();
+  then.ended.reset();
+  return then;
+}
+
 }  // namespace
 
 std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
                        base::Time time, Lines lines) {
   ordered_json json = envelope(happening, id, time, job.spec.project);
-  json["job"] = job_of(job);
+  json["job"] = job_of(as_of(job, happening));
   if (happening == job::Happening::kFailed && job.failure) {
     json["failure"] = failure_of(*job.failure, lines);
   }

@@ -68,6 +68,18 @@ TEST(Payload, HoldsNoFailureOfAJobThatHasNotFailed) {
   EXPECT_EQ(told["event"], "job.started");
 }
 
+TEST(Payload, OfAStartTellsOfARunningJobThoughItHasEndedMeanwhile) {
+  job::Job job = failed_job();
+  job.started = kTime;
+  job.ended = kTime;
+  const json told = json::parse(payload_of(job, Happening::kStarted, "d1", kTime, Lines::kNone));
+
+  EXPECT_EQ(told["job"]["phase"], "Running");
+  EXPECT_TRUE(told["job"]["exit_code"].is_null());
+  EXPECT_TRUE(told["job"]["ended"].is_null());
+  EXPECT_EQ(told["job"]["reason"], "");
+}
+
 TEST(Payload, OfAPingHasNoJob) {
   const json told = json::parse(ping_payload("lab", "d1", kTime));
 

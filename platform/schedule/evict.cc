@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "schedule/gang_books.h"
-#include "schedule/reason.h"
 
 namespace muster::schedule {
 
@@ -37,7 +36,7 @@ void send_away(Cycle& cycle, Pool& pool, const Evicted& evicted, const MakesRoom
 }  // namespace
 
 std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking& asking,
-                                   const Decision& decision, EvictionCause cause) {
+                                   const Decision& decision, EvictionCause cause, Tense tense) {
   std::vector<Eviction> evictions;
   const Gang& by = asking.gang.gang;
   trial.lift_books();
@@ -49,7 +48,7 @@ std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking&
                          .moved = evicted.moved,
                          .cause = its_cause,
                          .by = by.id,
-                         .reason = eviction_text(victim, by, its_cause, pool.ledger)});
+                         .reason = eviction_text(victim, by, its_cause, pool.ledger, tense)});
   }
   trial.restore_books();
   return evictions;

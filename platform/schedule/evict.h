@@ -2,6 +2,7 @@
 #pragma once
 
 #include "schedule/make_room.h"
+#include "schedule/reason.h"
 
 namespace muster::schedule {
 
@@ -16,7 +17,8 @@ std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& t
 
 /// As they are announced, with the numbers as they were before anything was decided.
 std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking& asking,
-                                   const Decision& decision, EvictionCause cause);
+                                   const Decision& decision, EvictionCause cause,
+                                   Tense tense = Tense::kPast);
 
 /// The trial stands as decided, and is committed: the evicted tasks are leaving, and the gang has
 /// the promise of its room; so have those that move.

@@ -91,7 +91,7 @@ class Outlook {
       Trial trial(pool);
       const std::optional<Decision> decision = find(cycle_, pool, trial, asking);
       if (!decision) continue;
-      forecast.evictions = evictions_of(pool, trial, asking, *decision, cause);
+      forecast.evictions = evictions_of(pool, trial, asking, *decision, cause, Tense::kForecast);
       forecast.reason = after_evictions_reason(forecast.evictions);
       const Standing then = pool.ledger.standing(asking.entry.leaf);
       trial.rollback(0);

@@ -124,9 +124,13 @@ std::string standing_text(const std::string& project, const Standing& standing, 
          ", priority " + std::to_string(priority) + ")";
 }
 
-std::string reclaim_text(const Gang& victim, const Gang& by, const Ledger& ledger) {
-  std::string what = "was evicted for " + quoted_gang(by) + " of project " + by.project +
-                     ", which claims its share";
+std::string verb_of(Tense tense) {
+  return tense == Tense::kPast ? "was " : "would be ";
+}
+
+std::string reclaim_text(const Gang& victim, const Gang& by, const Ledger& ledger, Tense tense) {
+  std::string what = verb_of(tense) + "evicted for " + quoted_gang(by) + " of project " +
+                     by.project + ", which claims its share";
   const ProjectIndex loser = ledger.find(victim.project);
   const ProjectIndex taker = ledger.find(by.project);
   if (loser == kNoProject || taker == kNoProject) return what;
@@ -147,16 +151,18 @@ std::string reclaim_text(const Gang& victim, const Gang& by, const Ledger& ledge
 }  // namespace
 
 std::string eviction_text(const Gang& victim, const Gang& by, EvictionCause cause,
-                          const Ledger& ledger) {
+                          const Ledger& ledger, Tense tense) {
   switch (cause) {
     case EvictionCause::kReclaimed:
-      return reclaim_text(victim, by, ledger);
+      return reclaim_text(victim, by, ledger, tense);
     case EvictionCause::kPreempted:
-      return "was preempted by " + quoted_gang(by) + " of the same project, which has priority " +
-             std::to_string(by.priority) + " where this has " + std::to_string(victim.priority);
+      return verb_of(tense) + "preempted by " + quoted_gang(by) +
+             " of the same project, which has priority " + std::to_string(by.priority) +
+             " where this has " + std::to_string(victim.priority);
     case EvictionCause::kMoved:
-      return "is moved so that " + quoted_gang(by) + " of project " + by.project +
-             " finds its room in one piece; it starts again elsewhere at once";
+      return std::string(tense == Tense::kPast ? "is" : "would be") + " moved so that " +
+             quoted_gang(by) + " of project " + by.project + " finds its room in one piece; it " +
+             (tense == Tense::kPast ? "starts" : "would start") + " again elsewhere at once";
     case EvictionCause::kStale:
       break;
   }

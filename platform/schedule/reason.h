@@ -21,8 +21,10 @@ Reason shortage_reason(const Gang& gang, const Shortage& shortage, bool ever);
 /// For the victim's events: "was preempted by 'b' of ...", with the use, quota, fair share and
 /// priority of both projects, as the books stand, where it was reclaimed: of those at which the
 /// paths of the two from the top part.
+/// `tense`: of a forecast, nothing of it has happened: "would be preempted by 'b' of ...".
+enum class Tense { kPast, kForecast };
 std::string eviction_text(const Gang& victim, const Gang& by, EvictionCause cause,
-                          const Ledger& ledger);
+                          const Ledger& ledger, Tense tense = Tense::kPast);
 std::string stale_text(const Gang& gang, int running, Milliseconds grace);
 
 }  // namespace muster::schedule

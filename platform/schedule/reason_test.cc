@@ -205,6 +205,18 @@ TEST(EvictionText, OfAMoveSaysThatItGoesOn) {
             "elsewhere at once");
 }
 
+TEST(EvictionText, OfAForecastTellsOfNothingThatHasHappened) {
+  const auto forecast = [](EvictionCause cause) {
+    return eviction_text(gang("t", "a"), gang("b", "b"), cause, Ledger{}, Tense::kForecast);
+  };
+  EXPECT_EQ(forecast(EvictionCause::kReclaimed),
+            "would be evicted for 'b' of project b, which claims its share");
+  EXPECT_TRUE(forecast(EvictionCause::kPreempted).starts_with("would be preempted by 'b'"));
+  EXPECT_EQ(forecast(EvictionCause::kMoved),
+            "would be moved so that 'b' of project b finds its room in one piece; it would start "
+            "again elsewhere at once");
+}
+
 TEST(EvictionText, OfAProjectThatIsGoneStillSaysForWhom) {
   EXPECT_EQ(eviction_text(gang("t", "a"), gang("b", "b"), EvictionCause::kReclaimed, Ledger{}),
             "was evicted for 'b' of project b, which claims its share");

@@ -159,6 +159,8 @@ void App::add_routes() {
                 if (call.who.over_server() >= access::Role::kAdmin) {
                   info.pid = ::getpid();
                   info.state_folder = options_.state_folder;
+                  info.address = options_.address;
+                  info.config_changed = options_.config_changed && options_.config_changed();
                 }
                 return json_answer(200, api::info_to_json(info));
               }));

@@ -30,7 +30,10 @@ namespace muster::server {
 struct AppOptions {
   std::string version;
   std::string state_folder;
-  std::string engine;  ///< "process", "slurm"
+  std::string engine;   ///< "process", "slurm"
+  std::string address;  ///< HOST:PORT where others reach the server; empty: the unix socket alone
+  /// Whether the configuration file has been written since it was read; empty: there is none.
+  std::function<bool()> config_changed = {};
   /// Leave when nothing runs and nobody has asked for this long; never when absent.
   std::optional<std::chrono::milliseconds> idle_exit;
   /// Requests of one token: so many a second, so many at once. The unix socket has no limit.

@@ -149,6 +149,12 @@ class Service {
     return {};
   }
 
+  server::AppOptions own_app_options() const {
+    server::AppOptions own = app_options(options_, paths_, makers_.version);
+    if (!options_.listen.empty()) own.address = address_;
+    return own;
+  }
+
   // Taking the lead, and losing it.
 
   void try_to_lead() {
@@ -228,8 +234,7 @@ class Service {
                                                      .trees = *trees_,
                                                      .lost = [this] { lost_the_lead(); },
                                                      .leave = [this] { leave(); }},
-                                       site, scheduling,
-                                       app_options(options_, paths_, makers_.version), notifying);
+                                       site, scheduling, own_app_options(), notifying);
     leader_->set_retention(retention_rules(options_));
     MUSTER_CHECK(leader_->take_up());
     door_.let_answer(leader_->handler(), leader_->gate());
@@ -318,7 +323,7 @@ class Service {
     base::set_log_format(log_format_of(options_));
     server_->set_limits(http_limits(options_));
     if (leader_) {
-      leader_->set_options(app_options(options_, paths_, makers_.version));
+      leader_->set_options(own_app_options());
       leader_->set_retention(retention_rules(options_));
       leader_->set_options(notifying);
     }

@@ -44,6 +44,7 @@ server::AppOptions app_options(const cli::ServeOptions& options, const cli::Path
   server::AppOptions result;
   result.version = version;
   result.state_folder = paths.state_folder.string();
+  result.config_changed = [stamp = options.config] { return cli::has_changed(stamp); };
   result.engine = options.engine;
   result.idle_exit = options.idle_exit;
   result.request_rate = options.request_rate;

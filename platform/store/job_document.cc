@@ -8,23 +8,29 @@ using job::Job;
 
 namespace {
 
+/// Few tasks have advice or lost output: only then it is written.
 void write_exit(CborWriter& out, const job::ExitStatus& exit) {
-  out.map(6);
+  out.map(6 + (exit.advice.empty() ? 0 : 1) + (exit.lost_log_bytes == 0 ? 0 : 1));
   out.key("code").number(exit.code);
   out.key("signal").number(exit.signal);
   out.key("out_of_memory").flag(exit.out_of_memory);
   out.key("stopped").flag(exit.stopped);
   out.key("lost").flag(exit.lost);
   out.key("error").bytes(exit.error);
+  if (!exit.advice.empty()) out.key("advice").bytes(exit.advice);
+  if (exit.lost_log_bytes != 0) out.key("lost_log_bytes").number(exit.lost_log_bytes);
 }
 
 job::ExitStatus read_exit(const CborValue& value) {
-  return {.code = value.at("code").small_number(),
-          .signal = value.at("signal").small_number(),
-          .out_of_memory = value.at("out_of_memory").flag(),
-          .stopped = value.at("stopped").flag(),
-          .lost = value.at("lost").flag(),
-          .error = bytes_of(value.at("error"))};
+  job::ExitStatus exit{.code = value.at("code").small_number(),
+                       .signal = value.at("signal").small_number(),
+                       .out_of_memory = value.at("out_of_memory").flag(),
+                       .stopped = value.at("stopped").flag(),
+                       .lost = value.at("lost").flag(),
+                       .error = bytes_of(value.at("error"))};
+  read_if_there(value, "advice", exit.advice, bytes_of);
+  read_if_there(value, "lost_log_bytes", exit.lost_log_bytes, number_of);
+  return exit;
 }
 
 void write_moment(CborWriter& out, std::string_view name, const std::optional<base::Time>& time) {

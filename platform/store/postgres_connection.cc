@@ -110,16 +110,19 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
     // A failed attempt has no SQLSTATE, only words: those of the server begin with its severity.
     const std::string said = one_line(libpq().PQerrorMessage(connection));
     const bool by_server = said.find("FATAL: ") != std::string::npos;
-    Error error{
-        .code = ErrorCode::kUnavailable,
-        .what = "the database " + url.shown + " cannot be reached: " + url.without_password(said),
-        .advice = "see that the database server runs and that the URL names it"};
-    if (by_server && said.find("authentication failed") != std::string::npos) {
-      error.code = ErrorCode::kRefused;
+    const std::string shown = url.without_password(said);
+    const bool by_login = said.find("authentication failed") != std::string::npos ||
+                          said.find("pg_hba.conf") != std::string::npos;
+    if (by_server && by_login) {
+      return Error{.code = ErrorCode::kRefused,
+                   .what = "the database " + url.shown + " refuses the login: " + shown,
+                   .advice =
+                       "check the user and the password of the URL, and the server's "
+                       "pg_hba.conf"};
     }
-    if (by_server && said.find("pg_hba.conf") != std::string::npos)
-      error.code = ErrorCode::kRefused;
-    return error;
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "the database " + url.shown + " cannot be reached: " + shown,
+                 .advice = "see that the database server runs and that the URL names it"};
   }
   libpq().PQsetNoticeProcessor(connection, say_nothing, nullptr);
   libpq().PQsetnonblocking(connection, 1);

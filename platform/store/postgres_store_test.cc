@@ -378,6 +378,20 @@ TEST_F(Postgres, SaysThatNobodyAnswersAndKeepsThePasswordToItself) {
   EXPECT_EQ(store.error().to_string().find("hunter2"), std::string::npos);
 }
 
+TEST_F(Postgres, SaysOfAWrongPasswordWhatToCheck) {
+  server_.execute(url_, "CREATE ROLE guarded LOGIN PASSWORD 'sesame'");
+  const std::string url =
+      "postgres://guarded:hunter2@/postgres?host=" + server_.socket().parent_path().string();
+
+  const auto store = PostgresStore::open(url, folder_);
+
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kRefused);
+  EXPECT_NE(store.error().what.find("refuses the login"), std::string::npos) << store.error().what;
+  EXPECT_NE(store.error().advice.find("check the user and the password"), std::string::npos);
+  EXPECT_EQ(store.error().to_string().find("hunter2"), std::string::npos);
+}
+
 TEST_F(Postgres, RepeatsNothingOfAUrlThatCannotBeRead) {
   const auto store = PostgresStore::open("postgres://ada:hunter2%zz@host/muster", folder_);
 

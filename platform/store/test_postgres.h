@@ -24,7 +24,7 @@ class TestPostgres {
   TestPostgres(const TestPostgres&) = delete;
   TestPostgres& operator=(const TestPostgres&) = delete;
 
-  /// Of an empty schema that nobody else uses.
+  /// Of an empty schema that nobody else uses. The user `guarded`, once made, needs a password.
   std::string new_url();
   /// `url` by way of another socket: of a proxy in `folder`.
   std::string through(const std::string& url, const std::filesystem::path& folder) const;

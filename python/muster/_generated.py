@@ -100,6 +100,12 @@ class ServerInfo(Record):
     state_folder: str
     #: Where its tasks run: `process`, `container` or `slurm`. Absent: it does not say.
     engine: Optional[str] = None
+    #: HOST:PORT where others reach it. Absent: it serves a unix socket alone, or the caller does
+    #: not have the role admin over the server.
+    address: Optional[str] = None
+    #: Its configuration file has been written since it was read. False for callers who do not have
+    #: the role admin over the server.
+    config_changed: Optional[bool] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "ServerInfo":
@@ -108,6 +114,8 @@ class ServerInfo(Record):
             pid=wire["pid"],
             state_folder=wire["state_folder"],
             engine=wire.get("engine"),
+            address=wire.get("address"),
+            config_changed=wire.get("config_changed"),
         )
 
 
@@ -1229,6 +1237,10 @@ class ExitStatus(Record):
     lost: bool
     #: Why the program could not be started; empty: it was.
     error: str
+    #: What to do about the error; empty: nothing particular.
+    advice: str
+    #: How much output the log lacks because the disk under it was full.
+    lost_log_bytes: int
     #: All of this in a sentence.
     explanation: str
 
@@ -1241,6 +1253,8 @@ class ExitStatus(Record):
             stopped=wire["stopped"],
             lost=wire["lost"],
             error=sentence_of(wire["error"]),
+            advice=sentence_of(wire["advice"]),
+            lost_log_bytes=wire["lost_log_bytes"],
             explanation=wire["explanation"],
         )
 

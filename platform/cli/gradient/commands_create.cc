@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "cli/gradient/command_parts.h"
 #include "cli/gradient/commands.h"
 #include "cli/gradient/experiment.h"
@@ -52,7 +53,12 @@ job::Volume& volume_at(job::JobSpec& spec, const std::string& target) {
 Result<void> check_project(Connection& connection, const std::string& name) {
   const auto known = connection.call([&](api::Client& client) { return client.project(name); });
   if (known) return {};
-  return known.error();
+  base::Error error = known.error();
+  if (error.code == base::ErrorCode::kNotFound) {
+    error.advice = "to create it: gradient projects create --name " + base::shell_joined({name}) +
+                   "; gradient projects list shows the projects";
+  }
+  return error;
 }
 
 Result<SentWorkspace> send(Connection& connection, const std::string& project,

@@ -467,6 +467,10 @@ TEST_F(GradientCli, ShowsWhatThereIsBelowACommandThatOnlyHoldsOthers) {
   const Outcome misspelt = gradient({"experiments", "lst"});
   EXPECT_EQ(misspelt.code, 2);
   EXPECT_NE(misspelt.err.find("unknown command 'lst'; did you mean 'list'?"), std::string::npos);
+
+  const Outcome unknown = gradient({"experiments", "hyperparameters", "list"});
+  EXPECT_TRUE(unknown.err.starts_with("gradient: unknown command 'hyperparameters'; there are"));
+  EXPECT_TRUE(unknown.err.ends_with("  see: gradient experiments --help\n")) << unknown.err;
 }
 
 }  // namespace

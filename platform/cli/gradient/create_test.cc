@@ -230,6 +230,9 @@ TEST_F(GradientCreate, AnUnknownProjectIsNotFoundAndNothingIsSubmitted) {
   const Outcome outcome = single("create", {"--projectId", "missing"});
 
   EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("to create it: gradient projects create --name missing;"),
+            std::string::npos)
+      << outcome.err;
   EXPECT_NE(outcome.err.find("gradient: there is no project 'missing'"), std::string::npos)
       << outcome.err;
   EXPECT_EQ(count_of("POST /v1/jobs"), 0);

@@ -68,7 +68,7 @@ TEST_F(RunAi, ListSaysThatThereIsNoSuchProject) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(outcome.err,
             "runai: project team-x was not found. Please run 'runai list project' to view all "
-            "avaliable projects\n");
+            "avaliable projects\n  to create it: muster project create team-x\n");
 }
 
 TEST_F(RunAi, GetIsDescribeJob) {

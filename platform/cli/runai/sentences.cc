@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "cli/report.h"
 #include "cli/runai/status.h"
 
@@ -27,7 +28,8 @@ Error usage_error_of(const Asked& asked) {
 Error no_such_project(const std::string& project) {
   return {.code = ErrorCode::kNotFound,
           .what = "project " + project +
-                  " was not found. Please run 'runai list project' to view all avaliable projects"};
+                  " was not found. Please run 'runai list project' to view all avaliable projects",
+          .advice = "to create it: muster project create " + base::shell_joined({project})};
 }
 
 Error no_such_job(const std::string& job, const std::string& project) {

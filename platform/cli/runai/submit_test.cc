@@ -73,7 +73,7 @@ TEST_F(RunaiSubmit, AnUnknownProjectIsToldInRunAIsWords) {
   serve_jobs({});
   const std::string text =
       "runai: project team-x was not found. Please run 'runai list project' to view all avaliable "
-      "projects\n";
+      "projects\n  to create it: muster project create team-x\n";
   for (const Words& words : {Words{"submit", "dist", "-i", "img", "-p", "team-x"},
                              Words{"submit", "-i", "img", "-p", "team-x"}}) {
     const Outcome outcome = runai(words);

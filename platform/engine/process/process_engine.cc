@@ -270,6 +270,12 @@ void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& tas
 }
 
 void ProcessEngine::fail_start(const std::shared_ptr<Start>& start, Error error) {
+  const bool lacks_advice = error.code == ErrorCode::kExhausted && error.advice.empty();
+  if (lacks_advice && base::is_disk_full(options_.folder)) {
+    error.advice = "the disk under '" + options_.folder.string() +
+                   "' is full: make room there (muster delete removes ended jobs with their logs), "
+                   "then submit it again";
+  }
   if (!start->error) start->error = std::move(error);
   stop(start->gang, start->tasks, StopMode::kNow);
 }

@@ -27,6 +27,32 @@ using base::Result;
 
 namespace {
 
+/// As much of it as the kernel reads.
+std::string head_line_of(const std::string& program) {
+  std::array<char, 256> buffer{};
+  const base::UniqueFd file(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+  const std::string head(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  return head.substr(0, head.find('\n'));
+}
+
+/// "#! /usr/bin/env python3": those behind "#!".
+std::vector<std::string> words_behind_mark(const std::string& line) {
+  std::vector<std::string> words;
+  size_t begin = line.find_first_not_of(" \t", 2);
+  while (begin != std::string::npos) {
+    const size_t end = line.find_first_of(" \t", begin);
+    words.push_back(line.substr(begin, end - begin));
+    begin = end == std::string::npos ? end : line.find_first_not_of(" \t", end);
+  }
+  return words;
+}
+
+/// Not one of its options, nor a variable that it sets.
+bool is_program_for_env(const std::string& word) {
+  return !word.starts_with('-') && word.find('=') == std::string::npos;
+}
+
 /// What a program has to clean up when it is hung up on.
 constexpr std::chrono::milliseconds kGrace{2000};
 
@@ -53,7 +79,7 @@ Result<base::Child> start_in_task(const InnerPlan& plan) {
   } else {
     for (const int fd : {0, 1, 2}) options.descriptors.emplace_back(fd, fd);
   }
-  return base::spawn(options);
+  return spawn_program(options);
 }
 
 /// Lets go of the program's ends: as long as somebody holds them, their other ends do not end.
@@ -151,7 +177,50 @@ job::ExitStatus status_of_failed_start(const base::Error& error) {
   constexpr int kNotFound = 127;
   constexpr int kNotExecutable = 126;
   const bool missing = error.code == base::ErrorCode::kNotFound;
-  return {.code = missing ? kNotFound : kNotExecutable, .error = error.what};
+  return {
+      .code = missing ? kNotFound : kNotExecutable, .error = error.what, .advice = error.advice};
+}
+
+std::optional<base::Error> interpreter_fault(const std::string& program,
+                                             const std::vector<std::string>& environment) {
+  std::string line = head_line_of(program);
+  if (!line.starts_with("#!")) return std::nullopt;
+  const bool is_crlf = line.ends_with('\r');
+  if (is_crlf) line.pop_back();
+  const std::vector<std::string> words = words_behind_mark(line);
+  const bool asks_env = words.size() > 1 && words[0].ends_with("/env");
+  const auto named =
+      asks_env ? std::find_if(words.begin() + 1, words.end(), is_program_for_env) : words.begin();
+  if (named == words.end()) return std::nullopt;
+  // With an argument behind it, the carriage return is part of that.
+  const bool is_part_of_name = is_crlf && named + 1 == words.end();
+  const bool is_path = named->find('/') != std::string::npos;
+  const std::string looked_for = asks_env || is_path ? *named : "./" + *named;
+  const std::string which = "the first line of '" + program + "' names the interpreter '" + *named;
+  if (is_part_of_name) {
+    return base::Error{.code = base::ErrorCode::kNotFound,
+                       .what = which + "' and ends with a carriage return (CRLF line ends)",
+                       .advice = "convert its line ends: sed -i 's/\\r$//' " + program};
+  }
+  if (base::find_program(looked_for, environment)) return std::nullopt;
+  const std::string where =
+      asks_env && !is_path ? "is not on the PATH of the task" : "does not exist";
+  return base::Error{.code = base::ErrorCode::kNotFound,
+                     .what = which + "', which " + where,
+                     .advice = "correct that line, or install the interpreter where the task runs"};
+}
+
+Result<base::Child> spawn_program(const base::SpawnOptions& options) {
+  auto child = base::spawn(options);
+  if (child || child.error().code != base::ErrorCode::kNotFound) return child;
+  const std::string& program = options.program;
+  if (auto fault = interpreter_fault(program, options.environment)) return *std::move(fault);
+  return base::Error{
+      .code = base::ErrorCode::kNotFound,
+      .what = "'" + program + "' exists, but the program loader that it names does not",
+      .advice =
+          "it was built for another system or C library: build it for the "
+          "machine or image that the task runs in"};
 }
 
 }  // namespace muster::engine

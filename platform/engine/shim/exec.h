@@ -7,9 +7,12 @@
 // between it and the program enters those of the task.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/subprocess.h"
 #include "job/exit_status.h"
 
 namespace muster::engine {
@@ -21,5 +24,13 @@ base::Error no_such_program(const std::string& name);
 
 /// Of a program that could not be started: what a shell would answer, and why in words.
 job::ExitStatus status_of_failed_start(const base::Error& error);
+
+/// What is wrong with the first line of the script `program`: it ends as lines do on Windows, or
+/// names an interpreter that is missing, directly or for /usr/bin/env to find in `environment`.
+std::optional<base::Error> interpreter_fault(const std::string& program,
+                                             const std::vector<std::string>& environment);
+
+/// Starts options.program. A script whose interpreter is missing is the fault, not "no such file".
+base::Result<base::Child> spawn_program(const base::SpawnOptions& options);
 
 }  // namespace muster::engine

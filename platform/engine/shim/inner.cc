@@ -33,14 +33,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookForPrograms{50};
 
-/// A program that is missing is named as the command has it.
-job::ExitStatus status_of_failed_command(const InnerPlan& plan, const base::Error& error) {
-  job::ExitStatus status = status_of_failed_start(error);
-  if (error.code == base::ErrorCode::kNotFound) {
-    status.error = "'" + plan.argv.front() + "' was not found";
-  }
-  return status;
-}
+/// As a shell does, /usr/bin/env ends with it where the program that it is to run is missing.
+constexpr int kEnvNotFound = 127;
 
 class Inner {
  public:
@@ -81,7 +75,7 @@ class Inner {
     look_for_ranks();
     auto child = start();
     if (!child) {
-      const job::ExitStatus status = status_of_failed_command(plan_, child.error());
+      const job::ExitStatus status = status_of_failed_start(child.error());
       dprintf(STDERR_FILENO, "muster: cannot run the command: %s\n", status.error.c_str());
       finish(status);
       return;
@@ -99,15 +93,17 @@ class Inner {
     base::Error error =
         base::system_error("cannot enter the working folder '" + plan_.folder + "'", errno);
     error.code = base::ErrorCode::kRefused;
+    error.advice =
+        "the folder must exist on the machine that the task runs on; choose another (--folder)";
     return error;
   }
 
   base::Result<base::Child> start() {
     MUSTER_CHECK(enter_folder());
-    MUSTER_TRY(std::string path, base::find_program(plan_.argv.front(), plan_.environment));
+    MUSTER_TRY(program_path_, base::find_program(plan_.argv.front(), plan_.environment));
     base::SpawnOptions options{
         .argv = plan_.argv,
-        .program = std::move(path),
+        .program = program_path_,
         .environment = plan_.environment,
         .descriptors = {{STDOUT_FILENO, STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}},
         .new_session = true,
@@ -118,7 +114,7 @@ class Inner {
     } else if (plan_.input) {
       options.descriptors.emplace_back(kInnerInput, STDIN_FILENO);
     }
-    return base::spawn(options);
+    return spawn_program(options);
   }
 
   /// As it is called in the sandbox, too: the machine's /dev is there.
@@ -194,10 +190,16 @@ class Inner {
     int status = 0;
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      if (pid != program_) continue;
-      finish(WIFSIGNALED(status) ? job::ExitStatus{.signal = WTERMSIG(status)}
-                                 : job::ExitStatus{.code = WEXITSTATUS(status)});
+      if (pid == program_) finish(end_of_program(status));
     }
+  }
+
+  job::ExitStatus end_of_program(int status) const {
+    if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
+    const job::ExitStatus end{.code = WEXITSTATUS(status)};
+    if (end.code != kEnvNotFound) return end;
+    const auto fault = interpreter_fault(program_path_, plan_.environment);
+    return fault ? status_of_failed_start(*fault) : end;
   }
 
   // Each connection gets an sshd of its own (inetd mode): the socket was bound before anybody was
@@ -249,6 +251,7 @@ class Inner {
   base::UniqueFd ranks_;
   RankWatch rank_watch_{std::filesystem::path(plan_.generated) / "ranks"};
   pid_t program_ = -1;
+  std::string program_path_;
   bool leaving_ = false;  ///< as a task without a program of its own does
   std::set<pid_t> told_;  ///< programs of others, to end
   bool done_ = false;

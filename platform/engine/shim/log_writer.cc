@@ -19,6 +19,11 @@ namespace {
 constexpr uint64_t kCutsOfQuota = 16;
 constexpr uint64_t kMarksOfQuota = 64;
 
+// Behind the end of a log: for its last words, which hold two short lines, and as much as is asked
+// for at a time where there is room, so that few frames ask.
+constexpr int64_t kRoomForLastWords = 512;
+constexpr int64_t kRoomAhead = 4096;
+
 }  // namespace
 
 bool punch_hole(int file, int64_t begin, int64_t end) {
@@ -29,7 +34,9 @@ LogWriter::LogWriter(base::UniqueFd file, const base::Clock& clock, LogQuota quo
     : file_(std::move(file)),
       clock_(clock),
       quota_(std::move(quota)),
-      size_(::lseek(file_.get(), 0, SEEK_END)) {
+      size_(::lseek(file_.get(), 0, SEEK_END)),
+      allocated_(size_) {
+  [[maybe_unused]] const bool has_room = reserve(kRoomForLastWords);
   if (quota_.bytes == 0) return;
   if (const auto start = read_log_start(quota_.start)) start_ = static_cast<int64_t>(start->offset);
 }
@@ -41,7 +48,9 @@ bool LogWriter::append(std::string_view frame) {
     size_ += static_cast<int64_t>(frame.size());
     return true;
   }
+  if (::lseek(file_.get(), 0, SEEK_CUR) == size_) return false;
   if (::ftruncate(file_.get(), size_) == 0) ::lseek(file_.get(), size_, SEEK_SET);
+  allocated_ = size_;
   return false;
 }
 
@@ -51,11 +60,19 @@ std::string LogWriter::loss_frame() const {
                       std::to_string(lost_) + " bytes of output are lost here: " + why + "\n");
 }
 
-// What was read once must not be taken back, and the notice could be whole where the frame behind
-// it is not. Where the file system cannot tell in advance, it is tried.
-bool LogWriter::reserve(size_t bytes) {
-  const auto length = static_cast<off_t>(bytes);
-  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, size_, length) == 0) return true;
+// What was read once must not be taken back, and the notice of a loss could be whole where the
+// frame behind it is not: room is asked for before anything is written.
+bool LogWriter::reserve(int64_t bytes) {
+  if (size_ + bytes <= allocated_) return true;
+  return allocate(bytes + kRoomAhead) || allocate(bytes);
+}
+
+/// Where the file system cannot tell in advance, it is tried.
+bool LogWriter::allocate(int64_t bytes) {
+  if (::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, size_, bytes) == 0) {
+    allocated_ = size_ + bytes;
+    return true;
+  }
   return errno != ENOSPC && errno != EDQUOT;
 }
 
@@ -63,14 +80,15 @@ void LogWriter::write(job::LogStream stream, std::string_view bytes, std::option
   while (!bytes.empty()) {
     const std::string_view part = bytes.substr(0, kMaxFrame);
     bytes.remove_prefix(part.size());
-    write_frame(stream, part, rank);
+    write_frame(stream, part, rank, kRoomForLastWords);
     keep_quota();
   }
 }
 
 // The loss is told together with what comes after it: alone, the short line would find room where
-// no output does, over and over.
-void LogWriter::write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank) {
+// no output does, over and over. `kept`: room that has to be left behind the frame.
+void LogWriter::write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank,
+                            int64_t kept) {
   const bool own_words = stream == job::LogStream::kNotice;
   if (ended_ && !own_words) {
     lost_ += part.size();
@@ -78,11 +96,21 @@ void LogWriter::write_frame(job::LogStream stream, std::string_view part, std::o
   }
   std::string frame = encode_frame(clock_.now(), stream, part, rank);
   if (lost_ > 0) frame.insert(0, loss_frame());
-  if ((lost_ == 0 || reserve(frame.size())) && append(frame)) {
+  if (reserve(static_cast<int64_t>(frame.size()) + kept) && append(frame)) {
     lost_ = 0;
   } else if (!own_words) {
-    lost_ += part.size();
+    lose(part.size());
   }
+}
+
+void LogWriter::lose(size_t bytes) {
+  lost_ += bytes;
+  lost_in_all_ += bytes;
+}
+
+void LogWriter::finish() {
+  if (lost_ > 0) write_frame(job::LogStream::kNotice, "the log ends early\n", std::nullopt, 0);
+  if (allocated_ > size_ && ::ftruncate(file_.get(), size_) == 0) allocated_ = size_;
 }
 
 /// A frame is about to begin at size_.

@@ -1,7 +1,8 @@
 // Appends to a task's log, and never stands in the task's way: when the disk is full, bytes are
-// dropped and counted, and the log says so as soon as there is room again. When the log has grown
-// past its quota, its oldest part goes; where the file system cannot take the front off a file, the
-// log ends at its quota, and says so.
+// dropped and counted, and the log says so as soon as there is room again. Room for its last words
+// is kept behind its end, so that the log of a disk that stays full says so, too. When the log has
+// grown past its quota, its oldest part goes; where the file system cannot take the front off a
+// file, the log ends at its quota, and says so.
 //
 // One writer a log; not thread-safe.
 #pragma once
@@ -42,14 +43,22 @@ class LogWriter {
   /// A line of Muster's own.
   void notice(std::string_view text) { write(job::LogStream::kNotice, std::string(text) + "\n"); }
 
+  /// The last words, where output is missing at the end; gives the kept room back.
+  void finish();
+
   /// Bytes that were dropped and that no line in the log speaks of yet.
   uint64_t lost() const { return lost_; }
+  /// All bytes that a full disk did not take.
+  uint64_t lost_in_all() const { return lost_in_all_; }
 
  private:
-  void write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank);
+  void write_frame(job::LogStream stream, std::string_view part, std::optional<int> rank,
+                   int64_t kept);
+  void lose(size_t bytes);
   bool append(std::string_view frame);
   std::string loss_frame() const;
-  bool reserve(size_t bytes);
+  bool reserve(int64_t bytes);
+  bool allocate(int64_t bytes);
   void mark();
   void keep_quota();
   void cut();
@@ -58,9 +67,11 @@ class LogWriter {
   base::UniqueFd file_;
   const base::Clock& clock_;
   LogQuota quota_;
-  int64_t size_ = 0;   ///< end of the last whole frame
-  int64_t start_ = 0;  ///< of what is left of the log
+  int64_t size_ = 0;       ///< end of the last whole frame
+  int64_t allocated_ = 0;  ///< up to here the disk has given room
+  int64_t start_ = 0;      ///< of what is left of the log
   uint64_t lost_ = 0;
+  uint64_t lost_in_all_ = 0;
   bool ended_ = false;         ///< at its quota
   std::deque<int64_t> marks_;  ///< where frames begin, a few of all: at these it may be cut
 };

@@ -110,6 +110,30 @@ TEST_F(Log, TellsOfOneLossOnceAlthoughTheShortLineThatTellsItWouldFitBetween) {
   EXPECT_EQ(log.lost(), 3600U);
 }
 
+TEST_F(Log, SaysAtItsEndWhatItLacksInTheRoomThatWasKeptForThat) {
+  LogWriter log = writer();
+  log.write(job::LogStream::kOutput, "a");
+  EXPECT_GT(bytes_on_disk(), 0) << "of the last words";
+  {
+    const FullDisk disk(30);
+    log.write(job::LogStream::kOutput, std::string(50, 'b'));
+  }
+  log.finish();
+
+  EXPECT_EQ(log.lost_in_all(), 50U);
+  EXPECT_EQ(frames(),
+            (std::vector<std::string>{
+                "0:a", "2:50 bytes of output are lost here: the disk under the log was full\n",
+                "2:the log ends early\n"}));
+}
+
+TEST_F(Log, GivesTheRoomOfItsLastWordsBackWhenItIsFinished) {
+  LogWriter log = writer();
+  EXPECT_GT(bytes_on_disk(), 0);
+  log.finish();
+  EXPECT_EQ(bytes_on_disk(), 0);
+}
+
 TEST_F(Log, IsReadRightByWhoSawTheHalfOfAFrameThatWasTakenBack) {
   LogWriter log = writer();
   log.write(job::LogStream::kOutput, "whole");

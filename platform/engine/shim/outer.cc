@@ -372,11 +372,8 @@ class Outer {
     status.out_of_memory =
         status.shell_code() == 128 + SIGKILL && out_of_memory_kills() > kills_before_;
     if (is_cut_loose_) status.error = "the program of this node that held it was killed";
-    if (log_->lost() > 0) log_->notice("the log ends early");
-    if (log_->lost() > 0) {
-      status.error += (status.error.empty() ? "" : "; ") + std::to_string(log_->lost()) +
-                      " bytes of its log are lost: the disk was full";
-    }
+    log_->finish();
+    status.lost_log_bytes = static_cast<int64_t>(log_->lost_in_all());
     exit_.write({.status = std::move(status), .ended = clock_.now()});
   }
 

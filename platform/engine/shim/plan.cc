@@ -243,6 +243,8 @@ std::string encode(const ExitRecord& record) {
               {"out_of_memory", status.out_of_memory},
               {"stopped", status.stopped},
               {"error", status.error},
+              {"advice", status.advice},
+              {"lost_log_bytes", status.lost_log_bytes},
               {"ended_ns", count_of(record.ended)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -256,7 +258,9 @@ Result<ExitRecord> decode_exit(std::string_view text) {
                                  .signal = value.at("signal").get<int>(),
                                  .out_of_memory = value.at("out_of_memory").get<bool>(),
                                  .stopped = value.at("stopped").get<bool>(),
-                                 .error = value.at("error").get<std::string>()},
+                                 .error = value.at("error").get<std::string>(),
+                                 .advice = value.value("advice", std::string()),
+                                 .lost_log_bytes = value.value("lost_log_bytes", int64_t{0})},
                       .ended = time_from_count(value.at("ended_ns").get<int64_t>())};
   });
 }

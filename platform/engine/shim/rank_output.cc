@@ -12,7 +12,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "base/subprocess.h"
+#include "engine/shim/exec.h"
 #include "engine/shim/folder_socket.h"
 #include "engine/shim/pseudo_terminal.h"
 
@@ -28,6 +33,7 @@ namespace {
 constexpr size_t kLongestMessage = 8192;
 constexpr size_t kMostDescriptors = 2;
 constexpr int kCannotExecute = 126;
+constexpr int kNoSuchProgram = 127;
 constexpr const char* kSocket = "output";
 
 /// One that changes no byte on its way.
@@ -135,8 +141,16 @@ int run_rank(char** program) {
   const char* folder = std::getenv("MUSTER_GENERATED");
   if (rank != nullptr && folder != nullptr) divert(std::atoi(rank), folder);
   ::execvp(*program, program);
-  std::perror(*program);
-  return kCannotExecute;
+  if (errno != ENOENT) {
+    std::perror(*program);
+    return kCannotExecute;
+  }
+  const std::vector<std::string> environment = base::current_environment();
+  const auto path = base::find_program(*program, environment);
+  const auto fault = path ? interpreter_fault(*path, environment) : std::nullopt;
+  const std::string why = fault ? fault->what : "'" + std::string(*program) + "' was not found";
+  dprintf(STDERR_FILENO, "muster: cannot run the command: %s\n", why.c_str());
+  return kNoSuchProgram;
 }
 
 }  // namespace muster::engine

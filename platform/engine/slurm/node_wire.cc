@@ -97,13 +97,16 @@ json hello_json(const Hello& hello) {
 }
 
 json ended_json(const TaskEnded& end) {
-  const auto& [code, signal, out_of_memory, stopped, lost, error] = end.status;
+  const auto& [code, signal, out_of_memory, stopped, lost, error, advice, lost_log_bytes] =
+      end.status;
   return {{"code", code},
           {"signal", signal},
           {"out_of_memory", out_of_memory},
           {"stopped", stopped},
           {"lost", lost},
           {"error", binary(error.substr(0, kLongestWords))},
+          {"advice", binary(advice.substr(0, kLongestWords))},
+          {"lost_log_bytes", lost_log_bytes},
           {"ended_ns", end.time.time_since_epoch().count()}};
 }
 
@@ -205,7 +208,9 @@ EndedNews ended_of(const Fields& fields) {
                              .out_of_memory = fields.flag("out_of_memory"),
                              .stopped = fields.flag("stopped"),
                              .lost = fields.flag("lost"),
-                             .error = fields.text("error", kLongestWords)},
+                             .error = fields.text("error", kLongestWords),
+                             .advice = fields.text("advice", kLongestWords),
+                             .lost_log_bytes = fields.number<int64_t>("lost_log_bytes")},
                   .time = base::Time(
                       std::chrono::nanoseconds(fields.number<int64_t>("ended_ns", kEarliest)))}};
 }
