@@ -175,6 +175,7 @@ class LostTasks(MusterTest):
         await_no_process(str(self.muster.state / "jobs"), killed_at + LOST_WORKER_BOUND - time.time())
         self.assertEqual(self.muster.private_keys(), [])
         self.assertFalse((self.muster.task_folder(job, "worker-0") / "generated").exists())
+        self.assertEqual(list((self.muster.state / "jobs").rglob("attach")), [], "sockets of ended tasks")
 
     def test_a_killed_worker_fails_the_job_within_five_seconds_and_is_named(self):
         follow, job = self.train()
