@@ -141,7 +141,8 @@ void Controller::fail(Entry& entry, job::Failure failure) {
 /// `more`: behind the cause.
 void Controller::fail_by(Entry& entry, const Task& culprit, const std::string& more) {
   if (entry.job.failure) return;
-  const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit);
+  const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit,
+                                        entry.run->tasks_by_address);
   entry.run->culprit = culprit_of(evidence);
   entry.run->culprit_lines = lines_of(evidence);
   job::Failure failure = failure_of(evidence);

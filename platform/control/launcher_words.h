@@ -29,6 +29,11 @@ struct RankEnd {
 /// From the last lines of a launcher; of several programs that it ran, the last one's.
 std::optional<RankEnd> first_failed(const Lines& lines);
 
+/// The host to which a launcher lost its connection, by its name or its address as the lines have
+/// it: the launcher's daemon there (orted, prted), or the ssh session that holds the daemon, ended,
+/// while the host's task runs on.
+std::optional<std::string> lost_host_in(const Lines& lines);
+
 /// The lines without what launchers add about the end of their processes, which explains nothing.
 Lines without_launcher_words(const Lines& lines);
 
