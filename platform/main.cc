@@ -14,6 +14,7 @@
 #include "base/subprocess.h"
 #include "cli/cli.h"
 #include "cli/paths.h"
+#include "cli/server_start.h"
 #include "engine/doctor/container_doctor.h"
 #include "engine/doctor/process_doctor.h"
 #include "engine/doctor/slurm_doctor.h"
@@ -52,23 +53,30 @@ int tell(const Error& error) {
   return error.code == ErrorCode::kInvalid ? 2 : 1;
 }
 
-/// Tells whoever started this server that its socket is open.
-void tell_ready(int fd) {
+/// Tells the command that started this server that the socket is open, or why it never will be: the
+/// log that lies on a full disk cannot.
+void tell_starter(int fd, std::string_view word) {
   if (fd < 0) return;
-  [[maybe_unused]] const auto told = muster::base::write_all(fd, "r");
+  [[maybe_unused]] const auto told = muster::base::write_all(fd, word);
   ::close(fd);
 }
 
 int serve(const ServeOptions& options, const muster::cli::Hooks::ReadAgain& read_again) {
-  const muster::service::Makers makers{.open_store = open_store,
-                                       .make_engine = muster::make_engine,
-                                       .ready = [&options] { tell_ready(options.ready_fd); },
-                                       .site = {.user = muster::engine::user_name(),
-                                                .rank_agent = muster::shim_path(),
-                                                .remote_shell = muster::remote_shell_path()},
-                                       .version = kVersion};
+  int starter = options.ready_fd;
+  const muster::service::Makers makers{
+      .open_store = open_store,
+      .make_engine = muster::make_engine,
+      .ready =
+          [&starter] { tell_starter(std::exchange(starter, -1), muster::cli::kServerIsReady); },
+      .site = {.user = muster::engine::user_name(),
+               .rank_agent = muster::shim_path(),
+               .remote_shell = muster::remote_shell_path()},
+      .version = kVersion};
   const Result<void> served = muster::service::serve(options, read_again, makers);
-  return served ? 0 : tell(served.error());
+  if (served) return 0;
+  const int code = tell(served.error());
+  tell_starter(starter, muster::cli::server_refusal(served.error()));
+  return code;
 }
 
 StoreReport report_of(const muster::store::StoreSummary& summary) {

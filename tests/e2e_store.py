@@ -1,8 +1,10 @@
 """The store, from outside: on PostgreSQL and on SQLite, backed up, restored, checked, and broken."""
 
+import shutil
 import sqlite3
+import subprocess
 
-from muster_harness import MusterTest, main
+from muster_harness import BOUND, MUSTER, MusterTest, main
 from postgres_harness import Postgres
 
 
@@ -88,6 +90,30 @@ class StoreTest(MusterTest):
         self.assertEqual(check.returncode, 1, check.stderr)
         self.assertNotEqual(restored.returncode, 0)
         self.assertIn("is no backup", restored.stderr)
+
+    def in_bubblewrap(self, script, *words):
+        """Runs a script in which `muster` is the program; `words` are bubblewrap's, of the state folder."""
+        if not shutil.which("bwrap"):
+            self.fail("bubblewrap is not installed")
+        return subprocess.run(
+            ["bwrap", "--dev-bind", "/", "/", *words, "sh", "-c", script.replace("muster ", f"{MUSTER} ")],
+            env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
+
+    def test_a_first_start_on_a_full_disk_says_so_and_succeeds_once_there_is_room(self):
+        self.muster.state.mkdir(mode=0o700)
+        filler = self.muster.state / "filler"
+
+        ran = self.in_bubblewrap(
+            f"head -c {1 << 20} /dev/zero > {filler} 2> /dev/null\n"
+            "muster list; echo code $?\n"
+            f"rm {filler}\n"
+            "muster list; echo code $?\n"
+            "muster server --stop\n",
+            "--size", str(1 << 20), "--perms", "0700", "--tmpfs", str(self.muster.state))
+
+        self.assertIn("code 5\n", ran.stdout)
+        self.assertTrue(ran.stdout.splitlines()[-2] == "code 0", ran.stdout + ran.stderr)
+        self.assertRegex(ran.stderr, "the server could not start: .*(No space left on device|no room to grow)")
 
     def test_a_database_of_a_newer_muster_is_refused_and_left_alone(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
