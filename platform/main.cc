@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
@@ -88,7 +89,8 @@ StoreReport report_of(const muster::store::StoreSummary& summary) {
                      {"secrets", summary.secrets},
                      {"subscriptions", summary.subscriptions},
                      {"deliveries", summary.deliveries},
-                     {"audit_records", summary.audit_records}}};
+                     {"audit_records", summary.audit_records},
+                     {"set_aside", summary.set_aside}}};
 }
 
 Result<std::string> store_of(const ServeOptions& options) {
@@ -120,12 +122,25 @@ Result<StoreReport> restore_store(const ServeOptions& options, const std::string
   return report_of(summary);
 }
 
+StoreReport report_of(const muster::store::StoreCheck& check) {
+  StoreReport report = report_of(check.summary);
+  report.faults = check.faults;
+  report.set_aside = check.set_aside;
+  return report;
+}
+
 Result<StoreReport> check_store(const ServeOptions& options) {
   MUSTER_TRY(const std::string store, store_of(options));
   MUSTER_TRY(const auto check, muster::store::check_store(store));
-  StoreReport report = report_of(check.summary);
-  report.faults = check.faults;
-  return report;
+  return report_of(check);
+}
+
+Result<StoreReport> set_record_aside(const ServeOptions& options, const std::string& name) {
+  MUSTER_TRY(const UniqueFd lock, keep_servers_out(options));
+  MUSTER_TRY(const std::string store, store_of(options));
+  const muster::base::SystemClock clock;
+  MUSTER_TRY(const auto check, muster::store::set_aside_record(store, name, clock.now()));
+  return report_of(check);
 }
 
 muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli::DoctorWish& wish) {
@@ -173,5 +188,6 @@ int main(int argc, char** argv) {
                                       .backup_store = backup_store,
                                       .restore_store = restore_store,
                                       .check_store = check_store,
+                                      .set_record_aside = set_record_aside,
                                       .examine = examine});
 }

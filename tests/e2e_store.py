@@ -1,5 +1,6 @@
 """The store, from outside: on PostgreSQL and on SQLite, backed up, restored, checked, and broken."""
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -90,6 +91,74 @@ class StoreTest(MusterTest):
         self.assertEqual(check.returncode, 1, check.stderr)
         self.assertNotEqual(restored.returncode, 0)
         self.assertIn("is no backup", restored.stderr)
+
+    def flip_a_bit_of(self, job):
+        """In the middle of its record, as a disk does it: behind the back of SQLite."""
+        with sqlite3.connect(self.database()) as database:
+            document, = database.execute("SELECT document FROM job WHERE name = ?", (job,)).fetchone()
+            damaged = bytearray(document)
+            damaged[len(damaged) // 2] ^= 4
+            database.execute("UPDATE job SET document = ? WHERE name = ?", (bytes(damaged), job))
+        database.close()
+
+    def test_an_unreadable_job_is_named_and_set_aside_while_the_others_run_on(self):
+        gate = self.muster.gate()
+        for name in ("kept", "broken"):
+            self.muster.run("submit", "single", name, "--follow", "--", "true")
+        self.muster.run("submit", "single", "runs", "--", "sh", "-c", gate.wait)
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        listed = self.muster.run("list").stdout
+        page = self.muster.run("get", "broken").stdout
+        job = self.muster.job("broken")
+        deleted = self.muster.run("delete", "broken", code=4)
+        taken = self.muster.run("submit", "single", "broken", "--", "true", code=None)
+        self.muster.run("submit", "single", "next", "--follow", "--", "true")
+        in_use = self.muster.run("store", "set-aside", "default/broken", code=None)
+        gate.open()
+        self.assertEqual(self.muster.ended("runs")["phase"], "Succeeded")
+        self.muster.run("server", "--stop")
+        check = self.muster.run("store", "check", code=1)
+        readable = self.muster.run("store", "set-aside", "kept", code=3)
+        aside = self.muster.run("store", "set-aside", "default/broken")
+
+        command = "muster store set-aside default/broken"
+        self.assertRegex(listed, r"broken +default +- +Unreadable +- .*cannot be read: its checksum "
+                                 "differs from its content")
+        self.assertIn(command, page)
+        self.assertIs(job["unreadable"], True)
+        self.assertIn(command, deleted.stderr)
+        self.assertNotEqual(taken.returncode, 0)
+        self.assertIn("'broken'", taken.stderr)
+        self.assertNotEqual(in_use.returncode, 0)
+        self.assertIn("a server uses", in_use.stderr)
+        self.assertIn(command, check.stdout)
+        self.assertIn("these records cannot be read: default/broken", readable.stderr)
+        self.assertRegex(aside.stdout, r"set aside:\n  job 'default/broken' \(id [a-z0-9]+\), set aside ")
+        log = (self.muster.state / "server.log").read_text()
+        self.assertRegex(log, f"job 'default/broken' .*cannot be read: .*{command}")
+        self.assertEqual(self.muster.run("store", "check").returncode, 0)
+        names = [each["spec"]["name"] for each in self.muster.jobs()]
+        self.assertEqual(sorted(names), ["kept", "next", "runs"])
+        self.muster.run("submit", "single", "broken", "--follow", "--", "true")
+
+    def test_a_running_task_of_an_unreadable_job_is_left_alone(self):
+        gate = self.muster.gate()
+        end = self.muster.work / "end"
+        os.mkfifo(end)
+        self.muster.run("submit", "single", "broken", "--", "sh", "-c", f"{gate.wait}; echo well > {end}")
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        self.assertIs(self.muster.job("broken")["unreadable"], True)
+        gate.open()
+        reader = self.muster.stream_of(["cat", str(end)])
+
+        self.assertEqual(reader.line(), "well")
+        self.assertEqual(reader.finish(), 0)
+        self.muster.run("server", "--stop")
+        self.muster.run("store", "set-aside", "broken")
 
     def in_bubblewrap(self, script, *words):
         """Runs a script in which `muster` is the program; `words` are bubblewrap's, of the state folder."""

@@ -183,6 +183,9 @@ class Controller {
   /// Nothing waits and nothing runs.
   bool idle() const;
 
+  /// Whether the store has jobs that cannot be read: what they use is not known.
+  bool has_unreadable_jobs() const { return has_unreadable_jobs_; }
+
   /// {project, id} of every tree that a job has.
   std::set<std::pair<std::string, std::string>> trees_in_use() const;
 
@@ -235,6 +238,8 @@ class Controller {
   Result<schedule::Gang> admissible(const job::Job& job, uint64_t sequence) const;
   void admit(Entry& entry);
   Result<Entry*> entry_of(const std::string& name) const;
+  /// The same; kConflict for a job whose record cannot be read.
+  Result<Entry*> changeable_entry_of(const std::string& name) const;
   Entry* by_id(const std::string& id) const;
   Entry* by_name(const JobName& name) const;
   void forget(Entry& entry);
@@ -433,6 +438,8 @@ class Controller {
   Result<job::Node> set_cordon(const std::string& name, bool cordoned, Records audit);
 
   // recovery.cc
+  Result<void> take_note_of_unreadable(const store::Contents& stored);
+  void stand_in_for(const store::Unreadable& record, base::Time submitted);
   void take_up(Entry& entry);
   bool begins_anew(const Entry& entry) const;
   void take_up_task(Entry& entry, job::Task& task);
@@ -476,6 +483,7 @@ class Controller {
   std::set<std::string> uncommitted_keys_;
   uint64_t next_sequence_ = 1;
   size_t not_final_ = 0;
+  bool has_unreadable_jobs_ = false;
   std::set<uint64_t> waiting_;     ///< Queued: sequences
   std::set<uint64_t> resting_;     ///< of these, those that ask for room only later: sequences
   std::set<uint64_t> parted_;      ///< of these, those that have kept some places: sequences
