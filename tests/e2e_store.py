@@ -160,6 +160,23 @@ class StoreTest(MusterTest):
         self.muster.run("server", "--stop")
         self.muster.run("store", "set-aside", "broken")
 
+    def test_a_database_that_became_empty_is_refused(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        backup = self.muster.work / "backup"
+        self.muster.run("store", "backup", backup)
+        self.muster.run("server", "--stop")
+        self.database().write_bytes(b"")
+
+        refused = self.muster.run("list", code=None)
+        check = self.muster.run("store", "check", code=1)
+        self.muster.run("store", "restore", backup)
+
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("is empty (0 bytes)", refused.stderr)
+        self.assertIn("muster store restore FILE", refused.stderr)
+        self.assertIn("it holds no store", check.stdout)
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
+
     def in_bubblewrap(self, script, *words):
         """Runs a script in which `muster` is the program; `words` are bubblewrap's, of the state folder."""
         if not shutil.which("bwrap"):
@@ -167,6 +184,19 @@ class StoreTest(MusterTest):
         return subprocess.run(
             ["bwrap", "--dev-bind", "/", "/", *words, "sh", "-c", script.replace("muster ", f"{MUSTER} ")],
             env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
+
+    def test_a_read_only_file_system_is_called_that(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        self.muster.run("server", "--stop")
+
+        ran = self.in_bubblewrap("muster store check; echo code $?; muster server; echo code $?",
+                                 "--ro-bind", str(self.muster.state), str(self.muster.state))
+
+        self.assertRegex(ran.stdout, r"(?s)JOBS +1\n.*code 0\ncode 1\n|jobs +1\n.*code 0\ncode 1\n")
+        self.assertNotIn("damaged", ran.stdout + ran.stderr)
+        self.assertIn("Read-only file system", ran.stderr)
+        self.assertNotIn("another server", ran.stderr)
+        self.assertIn("MUSTER_STATE_DIR", ran.stderr)
 
     def test_a_first_start_on_a_full_disk_says_so_and_succeeds_once_there_is_room(self):
         self.muster.state.mkdir(mode=0o700)
