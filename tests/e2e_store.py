@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 
-from muster_harness import BOUND, MUSTER, MusterTest, main
+from muster_harness import BOUND, MUSTER, MusterTest, await_no_process, main
 from postgres_harness import Postgres
 
 
@@ -152,11 +152,25 @@ class StoreTest(MusterTest):
         self.flip_a_bit_of("broken")
 
         self.assertIs(self.muster.job("broken")["unreadable"], True)
+        self.assertIn("these tasks of it still run, and keep their GPUs: main",
+                      self.muster.run("get", "broken").stdout)
         gate.open()
         reader = self.muster.stream_of(["cat", str(end)])
 
         self.assertEqual(reader.line(), "well")
         self.assertEqual(reader.finish(), 0)
+        self.muster.run("server", "--stop")
+        self.muster.run("store", "set-aside", "broken")
+
+    def test_a_running_task_of_an_unreadable_job_can_be_stopped(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "broken", "--", "sh", "-c", gate.wait)
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        self.muster.run("stop", "--now", "broken")
+
+        await_no_process(str(self.muster.state / "jobs"), BOUND)
         self.muster.run("server", "--stop")
         self.muster.run("store", "set-aside", "broken")
 

@@ -208,6 +208,8 @@ Result<Job> Controller::act(Entry& entry, const access::Actor& by, const std::st
 }
 
 Result<Job> Controller::stop(const std::string& name, bool now, const access::Actor& by) {
+  MUSTER_TRY(Entry* const found, entry_of(name));
+  if (!found->strays.empty()) return stop_strays(*found, now, by);
   MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   if (job::is_final(entry->job.phase)) return entry->job;
   return act(*entry, by, "job.stop", [&] {

@@ -76,7 +76,7 @@ class Controller {
   /// What submit() would do with this spec now. Stores and starts nothing.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
-  /// Asks a job to end. Ended jobs are no error.
+  /// Asks a job to end. Ended jobs are no error. Of a job that cannot be read, its tasks are ended.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
 
   /// Frees the job's room (SIGTERM, grace, SIGKILL) and holds it back until resume(). Suspended
@@ -213,6 +213,7 @@ class Controller {
     Seeking seeking;
     std::string ended_by;          ///< who has it stopped, where that was none of Muster's users
     std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
+    std::vector<engine::RunningTask> strays;  ///< of a job that cannot be read: its tasks that run
   };
 
   struct JobCount {
@@ -440,6 +441,10 @@ class Controller {
   // recovery.cc
   Result<void> take_note_of_unreadable(const store::Contents& stored);
   void stand_in_for(const store::Unreadable& record, base::Time submitted);
+  void hold_strays(Entry& entry);
+  static void show_strays(Entry& entry);
+  void stray_reported(Entry& entry, const engine::TaskReport& report);
+  Result<job::Job> stop_strays(Entry& entry, bool now, const access::Actor& by);
   void take_up(Entry& entry);
   bool begins_anew(const Entry& entry) const;
   void take_up_task(Entry& entry, job::Task& task);

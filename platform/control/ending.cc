@@ -60,6 +60,7 @@ bool others_come_to_their_end(const Job& job) {
 
 void Controller::hear(const engine::TaskReport& report) {
   Entry* const entry = by_id(report.gang.job_id);
+  if (entry != nullptr && entry->job.unreadable) return stray_reported(*entry, report);
   if (entry == nullptr || entry->job.attempt != report.gang.attempt || !entry->run) return;
   Task* task = find_task(entry->job, report.task);
   if (task == nullptr || task->phase == TaskPhase::kEnded) return;

@@ -47,6 +47,7 @@ TEST_F(UnreadableJobs, AreShownWithTheCommandAndTheOthersRunOn) {
 
 TEST_F(UnreadableJobs, AreChangedByNothing) {
   submit(single("broken", "default", 0));
+  end("broken");
   store_.unreadable = {"broken"};
   come_back();
   const int commits = store_.commits;
@@ -72,6 +73,23 @@ TEST_F(UnreadableJobs, AreChangedByNothing) {
   settle();
   EXPECT_TRUE(job("broken").unreadable);
   EXPECT_EQ(store_.commits, commits + 1) << "the drained node alone";
+}
+
+TEST_F(UnreadableJobs, KeepTheGpusOfTheirTasksUntilTheseHaveEnded) {
+  submit(single("broken", "default", 2));
+  submit(single("next", "default", 1));
+  store_.unreadable = {"broken"};
+
+  come_back();
+
+  EXPECT_EQ(job("next").phase, Phase::kQueued);
+  EXPECT_EQ(job("broken").reason_details.back(),
+            "these tasks of it still run, and keep their GPUs: main; muster stop broken ends them");
+  ASSERT_TRUE(controller_->stop("broken", true));
+  settle();
+  EXPECT_EQ(job("next").phase, Phase::kRunning);
+  EXPECT_EQ(job("broken").reason_details.back(), "none of its tasks runs");
+  EXPECT_EQ(controller_->stop("broken", true).error().code, ErrorCode::kConflict);
 }
 
 TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {
@@ -107,6 +125,7 @@ TEST_F(UnreadableInRooms, KeepTheirRoomUntilTheyAreSetAside) {
   give("broken");
   const engine::Gang of = gang("broken");
   store_.unreadable = {"broken"};
+  engine_.tells_running = false;
   come_back();
   engine_.calls.clear();
 
