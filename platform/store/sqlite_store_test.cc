@@ -325,7 +325,7 @@ TEST_F(Sqlite, LeavesAnOldDatabaseAsItIsWhereAJobOfItCannotBeRead) {
   const auto store = SqliteStore::open(file());
 
   ASSERT_FALSE(store);
-  EXPECT_NE(store.error().what.find("a job that cannot be read"), std::string::npos);
+  EXPECT_NE(store.error().what.find("the document of a job is not valid: "), std::string::npos);
   auto database = SqliteDatabase::open(file(), SqliteDatabase::Mode::kReadOnly);
   EXPECT_EQ(*database->number("PRAGMA user_version"), 2);
   EXPECT_EQ(*database->number("SELECT count(*) FROM job"), 1);
