@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
 #include "cli/paths.h"
+#include "cli/server_start.h"
 #include "engine/doctor/container_doctor.h"
 #include "engine/doctor/process_doctor.h"
 #include "engine/doctor/slurm_doctor.h"
@@ -52,24 +54,31 @@ int tell(const Error& error) {
   return error.code == ErrorCode::kInvalid ? 2 : 1;
 }
 
-/// Tells whoever started this server that its socket is open.
-void tell_ready(int fd) {
+/// Tells the command that started this server that the socket is open, or why it never will be: the
+/// log that lies on a full disk cannot.
+void tell_starter(int fd, std::string_view word) {
   if (fd < 0) return;
-  [[maybe_unused]] const auto told = muster::base::write_all(fd, "r");
+  [[maybe_unused]] const auto told = muster::base::write_all(fd, word);
   ::close(fd);
 }
 
 int serve(const ServeOptions& options, const muster::cli::Hooks::ReadAgain& read_again) {
-  const muster::service::Makers makers{.open_store = open_store,
-                                       .make_engine = muster::make_engine,
-                                       .ready = [&options] { tell_ready(options.ready_fd); },
-                                       .site = {.user = muster::engine::user_name(),
-                                                .programs = muster::programs_folder(),
-                                                .rank_agent = muster::shim_path(),
-                                                .remote_shell = muster::remote_shell_path()},
-                                       .version = kVersion};
+  int starter = options.ready_fd;
+  const muster::service::Makers makers{
+      .open_store = open_store,
+      .make_engine = muster::make_engine,
+      .ready =
+          [&starter] { tell_starter(std::exchange(starter, -1), muster::cli::kServerIsReady); },
+      .site = {.user = muster::engine::user_name(),
+               .programs = muster::programs_folder(),
+               .rank_agent = muster::shim_path(),
+               .remote_shell = muster::remote_shell_path()},
+      .version = kVersion};
   const Result<void> served = muster::service::serve(options, read_again, makers);
-  return served ? 0 : tell(served.error());
+  if (served) return 0;
+  const int code = tell(served.error());
+  tell_starter(starter, muster::cli::server_refusal(served.error()));
+  return code;
 }
 
 StoreReport report_of(const muster::store::StoreSummary& summary) {
@@ -81,7 +90,8 @@ StoreReport report_of(const muster::store::StoreSummary& summary) {
                      {"secrets", summary.secrets},
                      {"subscriptions", summary.subscriptions},
                      {"deliveries", summary.deliveries},
-                     {"audit_records", summary.audit_records}}};
+                     {"audit_records", summary.audit_records},
+                     {"set_aside", summary.set_aside}}};
 }
 
 Result<std::string> store_of(const ServeOptions& options) {
@@ -113,12 +123,25 @@ Result<StoreReport> restore_store(const ServeOptions& options, const std::string
   return report_of(summary);
 }
 
+StoreReport report_of(const muster::store::StoreCheck& check) {
+  StoreReport report = report_of(check.summary);
+  report.faults = check.faults;
+  report.set_aside = check.set_aside;
+  return report;
+}
+
 Result<StoreReport> check_store(const ServeOptions& options) {
   MUSTER_TRY(const std::string store, store_of(options));
   MUSTER_TRY(const auto check, muster::store::check_store(store));
-  StoreReport report = report_of(check.summary);
-  report.faults = check.faults;
-  return report;
+  return report_of(check);
+}
+
+Result<StoreReport> set_record_aside(const ServeOptions& options, const std::string& name) {
+  MUSTER_TRY(const UniqueFd lock, keep_servers_out(options));
+  MUSTER_TRY(const std::string store, store_of(options));
+  const muster::base::SystemClock clock;
+  MUSTER_TRY(const auto check, muster::store::set_aside_record(store, name, clock.now()));
+  return report_of(check);
 }
 
 muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli::DoctorWish& wish) {
@@ -166,5 +189,6 @@ int main(int argc, char** argv) {
                                       .backup_store = backup_store,
                                       .restore_store = restore_store,
                                       .check_store = check_store,
+                                      .set_record_aside = set_record_aside,
                                       .examine = examine});
 }

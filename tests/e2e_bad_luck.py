@@ -10,8 +10,8 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from muster_harness import (BOUND, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, await_no_process, kill_and_wait,
-                            main)
+from muster_harness import (BOUND, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, await_no_process, descendants,
+                            kill_and_wait, main, read_bytes)
 
 # The bound on how long a job with a killed worker may go on.
 LOST_WORKER_BOUND = 5
@@ -239,6 +239,7 @@ class LostTasks(MusterTest):
         await_no_process(str(self.muster.state / "jobs"), killed_at + LOST_WORKER_BOUND - time.time())
         self.assertEqual(self.muster.private_keys(), [])
         self.assertFalse((self.muster.task_folder(job, "worker-0") / "generated").exists())
+        self.assertEqual(list((self.muster.state / "jobs").rglob("attach")), [], "sockets of ended tasks")
 
     def test_a_killed_worker_fails_the_job_within_five_seconds_and_is_named(self):
         follow, job = self.train()
@@ -275,6 +276,32 @@ class LostTasks(MusterTest):
 
         self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
         self.assertIn("job 'dist' failed: launcher was lost", follow.errors)
+
+    def kill_in_worker(self, job, worker, is_meant):
+        """Kills the first process below the worker whose command line is meant."""
+        for pid in descendants(self.muster.shim_of(job, worker)):
+            if is_meant(read_bytes(f"/proc/{pid}/cmdline").split(b"\0")):
+                return kill_and_wait(pid)
+        raise AssertionError(f"no such process in {worker}")
+
+    def test_a_worker_whose_daemon_of_mpirun_is_killed_is_named(self):
+        follow, job = self.train()
+
+        killed_at = time.time()
+        self.kill_in_worker(job, "worker-1", lambda words: words[0].endswith(b"orted"))
+
+        self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
+        self.assertIn("job 'dist' failed: worker-1: the daemon of mpirun there (orted)", follow.errors)
+
+    def test_a_worker_whose_ssh_session_is_killed_is_named(self):
+        follow, job = self.train()
+
+        killed_at = time.time()
+        self.kill_in_worker(job, "worker-1", lambda words: words[0].startswith(b"sshd: "))
+
+        self.assert_it_failed_in_time_and_left_nothing(follow, job, killed_at)
+        self.assertIn("job 'dist' failed: worker-1: the daemon of mpirun there (orted), or its session",
+                      follow.errors)
 
     def test_a_single_job_whose_processes_are_killed_fails_with_137(self):
         gate = self.muster.gate()

@@ -1,8 +1,11 @@
 """The store, from outside: on PostgreSQL and on SQLite, backed up, restored, checked, and broken."""
 
+import os
+import shutil
 import sqlite3
+import subprocess
 
-from muster_harness import MusterTest, main
+from muster_harness import BOUND, MUSTER, MusterTest, await_no_process, main
 from postgres_harness import Postgres
 
 
@@ -88,6 +91,142 @@ class StoreTest(MusterTest):
         self.assertEqual(check.returncode, 1, check.stderr)
         self.assertNotEqual(restored.returncode, 0)
         self.assertIn("is no backup", restored.stderr)
+
+    def flip_a_bit_of(self, job):
+        """In the middle of its record, as a disk does it: behind the back of SQLite."""
+        with sqlite3.connect(self.database()) as database:
+            document, = database.execute("SELECT document FROM job WHERE name = ?", (job,)).fetchone()
+            damaged = bytearray(document)
+            damaged[len(damaged) // 2] ^= 4
+            database.execute("UPDATE job SET document = ? WHERE name = ?", (bytes(damaged), job))
+        database.close()
+
+    def test_an_unreadable_job_is_named_and_set_aside_while_the_others_run_on(self):
+        gate = self.muster.gate()
+        for name in ("kept", "broken"):
+            self.muster.run("submit", "single", name, "--follow", "--", "true")
+        self.muster.run("submit", "single", "runs", "--", "sh", "-c", gate.wait)
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        listed = self.muster.run("list").stdout
+        page = self.muster.run("get", "broken").stdout
+        job = self.muster.job("broken")
+        deleted = self.muster.run("delete", "broken", code=4)
+        taken = self.muster.run("submit", "single", "broken", "--", "true", code=None)
+        self.muster.run("submit", "single", "next", "--follow", "--", "true")
+        in_use = self.muster.run("store", "set-aside", "default/broken", code=None)
+        gate.open()
+        self.assertEqual(self.muster.ended("runs")["phase"], "Succeeded")
+        self.muster.run("server", "--stop")
+        check = self.muster.run("store", "check", code=1)
+        readable = self.muster.run("store", "set-aside", "kept", code=3)
+        aside = self.muster.run("store", "set-aside", "default/broken")
+
+        command = "muster store set-aside default/broken"
+        self.assertRegex(listed, r"broken +default +- +Unreadable +- .*cannot be read: its checksum "
+                                 "differs from its content")
+        self.assertIn(command, page)
+        self.assertIs(job["unreadable"], True)
+        self.assertIn(command, deleted.stderr)
+        self.assertNotEqual(taken.returncode, 0)
+        self.assertIn("'broken'", taken.stderr)
+        self.assertNotEqual(in_use.returncode, 0)
+        self.assertIn("a server uses", in_use.stderr)
+        self.assertIn(command, check.stdout)
+        self.assertIn("these records cannot be read: default/broken", readable.stderr)
+        self.assertRegex(aside.stdout, r"set aside:\n  job 'default/broken' \(id [a-z0-9]+\), set aside ")
+        log = (self.muster.state / "server.log").read_text()
+        self.assertRegex(log, f"job 'default/broken' .*cannot be read: .*{command}")
+        self.assertEqual(self.muster.run("store", "check").returncode, 0)
+        names = [each["spec"]["name"] for each in self.muster.jobs()]
+        self.assertEqual(sorted(names), ["kept", "next", "runs"])
+        self.muster.run("submit", "single", "broken", "--follow", "--", "true")
+
+    def test_a_running_task_of_an_unreadable_job_is_left_alone(self):
+        gate = self.muster.gate()
+        end = self.muster.work / "end"
+        os.mkfifo(end)
+        self.muster.run("submit", "single", "broken", "--", "sh", "-c", f"{gate.wait}; echo well > {end}")
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        self.assertIs(self.muster.job("broken")["unreadable"], True)
+        self.assertIn("these tasks of it still run, and keep their GPUs: main",
+                      self.muster.run("get", "broken").stdout)
+        gate.open()
+        reader = self.muster.stream_of(["cat", str(end)])
+
+        self.assertEqual(reader.line(), "well")
+        self.assertEqual(reader.finish(), 0)
+        self.muster.run("server", "--stop")
+        self.muster.run("store", "set-aside", "broken")
+
+    def test_a_running_task_of_an_unreadable_job_can_be_stopped(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "broken", "--", "sh", "-c", gate.wait)
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        self.muster.run("stop", "--now", "broken")
+
+        await_no_process(str(self.muster.state / "jobs"), BOUND)
+        self.muster.run("server", "--stop")
+        self.muster.run("store", "set-aside", "broken")
+
+    def test_a_database_that_became_empty_is_refused(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        backup = self.muster.work / "backup"
+        self.muster.run("store", "backup", backup)
+        self.muster.run("server", "--stop")
+        self.database().write_bytes(b"")
+
+        refused = self.muster.run("list", code=None)
+        check = self.muster.run("store", "check", code=1)
+        self.muster.run("store", "restore", backup)
+
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("is empty (0 bytes)", refused.stderr)
+        self.assertIn("muster store restore FILE", refused.stderr)
+        self.assertIn("it holds no store", check.stdout)
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
+
+    def in_bubblewrap(self, script, *words):
+        """Runs a script in which `muster` is the program; `words` are bubblewrap's, of the state folder."""
+        if not shutil.which("bwrap"):
+            self.fail("bubblewrap is not installed")
+        return subprocess.run(
+            ["bwrap", "--dev-bind", "/", "/", *words, "sh", "-c", script.replace("muster ", f"{MUSTER} ")],
+            env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
+
+    def test_a_read_only_file_system_is_called_that(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+        self.muster.run("server", "--stop")
+
+        ran = self.in_bubblewrap("muster store check; echo code $?; muster server; echo code $?",
+                                 "--ro-bind", str(self.muster.state), str(self.muster.state))
+
+        self.assertRegex(ran.stdout, r"(?s)JOBS +1\n.*code 0\ncode 1\n|jobs +1\n.*code 0\ncode 1\n")
+        self.assertNotIn("damaged", ran.stdout + ran.stderr)
+        self.assertIn("Read-only file system", ran.stderr)
+        self.assertNotIn("another server", ran.stderr)
+        self.assertIn("MUSTER_STATE_DIR", ran.stderr)
+
+    def test_a_first_start_on_a_full_disk_says_so_and_succeeds_once_there_is_room(self):
+        self.muster.state.mkdir(mode=0o700)
+        filler = self.muster.state / "filler"
+
+        ran = self.in_bubblewrap(
+            f"head -c {1 << 20} /dev/zero > {filler} 2> /dev/null\n"
+            "muster list; echo code $?\n"
+            f"rm {filler}\n"
+            "muster list; echo code $?\n"
+            "muster server --stop\n",
+            "--size", str(1 << 20), "--perms", "0700", "--tmpfs", str(self.muster.state))
+
+        self.assertIn("code 5\n", ran.stdout)
+        self.assertTrue(ran.stdout.splitlines()[-2] == "code 0", ran.stdout + ran.stderr)
+        self.assertRegex(ran.stderr, "the server could not start: .*(No space left on device|no room to grow)")
 
     def test_a_database_of_a_newer_muster_is_refused_and_left_alone(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")

@@ -179,6 +179,7 @@ void write_job(JsonWriter& json, const Job& job) {
     write_launch(json, *job.launch);
   }
   write_time(json, "kept_until", job.kept_until);
+  if (job.unreadable) json.key("unreadable").flag(true);
   if (job.progress) {
     json.key("progress");
     write_progress(json, *job.progress);
@@ -209,6 +210,7 @@ void read_job(Fields& fields, Job& job) {
   fields.object("failure", [&](Fields& inner) { job.failure = read_failure(inner); });
   fields.object("launch", [&](Fields& inner) { job.launch = read_launch(inner); });
   fields.read("kept_until", job.kept_until);
+  fields.read("unreadable", job.unreadable);
   fields.object("progress", [&](Fields& inner) { job.progress = read_progress(inner); });
   fields.each("tasks", [&](Fields& inner) {
     job.tasks.push_back(read_task(inner, static_cast<int>(job.tasks.size())));

@@ -26,6 +26,7 @@ struct StoreReport {
   int schema_version = 0;
   std::vector<std::pair<std::string, uint64_t>> counts;  ///< "jobs", 12
   std::vector<std::string> faults;                       ///< of `check`: sentences
+  std::vector<std::string> set_aside;                    ///< the same: the records set aside
 };
 
 /// What `muster doctor` looks at.
@@ -52,6 +53,7 @@ struct Hooks {
   StoreTool backup_store = {};
   StoreTool restore_store = {};
   std::function<base::Result<StoreReport>(const ServeOptions&)> check_store = {};
+  StoreTool set_record_aside = {};  ///< its second argument is the name of the record
   /// What was found of each of the engines, in their order, within some seconds.
   std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
 };

@@ -68,7 +68,7 @@ Command doctor() {
 
 Command store() {
   return {.name = "store",
-          .help = "back up, restore and check the database of a server",
+          .help = "back up, restore, check and mend the database of a server",
           .commands = {{.name = "backup",
                         .help = "write all of it into a file, also while a server runs",
                         .positionals = backup_file(),
@@ -82,7 +82,12 @@ Command store() {
                        {.name = "check",
                         .help = "read every byte of it and say what is damaged",
                         .flags = store_flags() + output_flag(),
-                        .example = "muster store check"}}};
+                        .example = "muster store check"},
+                       {.name = "set-aside",
+                        .help = "move a record that cannot be read out of the way of the server",
+                        .positionals = {.name = "NAME", .least = 1, .most = 1},
+                        .flags = store_flags() + output_flag(),
+                        .example = "muster store set-aside default/train"}}};
 }
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// store: back it up, put a backup into it, look whether it is whole.
+// store: back it up, put a backup into it, look whether it is whole, set unreadable records aside.
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -18,6 +18,8 @@ std::string report_text(const StoreReport& report) {
   std::string text = fields(lines);
   if (!report.faults.empty()) text += "\ndamaged:\n";
   for (const std::string& fault : report.faults) text += "  " + fault + "\n";
+  if (!report.set_aside.empty()) text += "\nset aside:\n";
+  for (const std::string& record : report.set_aside) text += "  " + record + "\n";
   return text;
 }
 
@@ -26,7 +28,8 @@ std::string json_of(const StoreReport& report) {
   for (const auto& [what, count] : report.counts) counts[what] = count;
   const ordered_json json = {{"schema_version", report.schema_version},
                              {"counts", std::move(counts)},
-                             {"faults", report.faults}};
+                             {"faults", report.faults},
+                             {"set_aside", report.set_aside}};
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -37,6 +40,8 @@ Result<StoreReport> report_of(const StoreCommand& command, const ServeOptions& o
       return hooks.backup_store(options, command.file);
     case StoreCommand::What::kRestore:
       return hooks.restore_store(options, command.file);
+    case StoreCommand::What::kSetAside:
+      return hooks.set_record_aside(options, command.record);
     case StoreCommand::What::kCheck:
       break;
   }

@@ -153,6 +153,14 @@ Invocation read_store_command(Reading& in, StoreCommand::What what) {
       .what = what, .source = read_server_source(in.caller, in.reader), .output = in.output()};
   read_server_flags(command.source, in.reader);
   if (what == StoreCommand::What::kCheck) return command;
+  if (what == StoreCommand::What::kSetAside) {
+    if (in.arguments.names.empty()) {
+      in.reader.fault("NAME", "is missing; `muster store check` names the unreadable records");
+    } else {
+      command.record = in.arguments.names.front();
+    }
+    return command;
+  }
   if (in.arguments.names.empty()) {
     in.reader.fault("FILE", "is missing; name the backup");
   } else {
@@ -196,7 +204,7 @@ Invocation read_help(Reading& in) {
   return HelpCommand{.path = in.arguments.names};
 }
 
-constexpr std::array<InvocationReader, 21> kJobReaders{{
+constexpr std::array<InvocationReader, 22> kJobReaders{{
     {"run", read_run},
     {"submit", read_submit_file},
     {"submit mpi", [](Reading& in) { return read_submit_kind(in, job::Kind::kMpi); }},
@@ -230,6 +238,8 @@ constexpr std::array<InvocationReader, 21> kJobReaders{{
     {"store restore",
      [](Reading& in) { return read_store_command(in, StoreCommand::What::kRestore); }},
     {"store check", [](Reading& in) { return read_store_command(in, StoreCommand::What::kCheck); }},
+    {"store set-aside",
+     [](Reading& in) { return read_store_command(in, StoreCommand::What::kSetAside); }},
     {"doctor", read_doctor},
     {"simulate", read_simulate},
     {"version", [](Reading& in) -> Invocation { return VersionCommand{in.output()}; }},

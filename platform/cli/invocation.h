@@ -201,9 +201,10 @@ struct ServerCommand {
 };
 
 struct StoreCommand {
-  enum class What { kBackup, kRestore, kCheck };
+  enum class What { kBackup, kRestore, kCheck, kSetAside };
   What what = What::kCheck;
-  std::string file;  ///< of the backup
+  std::string file;    ///< of the backup
+  std::string record;  ///< to set aside
   ServerSource source;
   Output output = Output::kTable;
 };
@@ -254,8 +255,8 @@ using AllCommands = CommandTypes<
     NotifyRetryCommand, MetricsCommand, BashCommand, AttachCommand, ConvertCommand, CopyCommand,
     PortForwardCommand, ArtifactListCommand, ArtifactGetCommand>;
 
-/// One command out of AllCommands. A std::variant of so many types costs each file that moves one 5 s
-/// of compiling.
+/// One command out of AllCommands. A std::variant of so many types costs each file that moves one 5
+/// s of compiling.
 class Invocation {
  public:
   template <class Command>

@@ -100,6 +100,10 @@ std::string devices_of(const job::Task& task) {
   return part ? text + " (" + job::format_milli(task.gpu_share_milli) + " of it)" : text;
 }
 
+std::string phase_word(const job::Job& job) {
+  return job.unreadable ? "Unreadable" : words(job::to_string(job.phase));
+}
+
 std::string phase_of(const job::Task& task) {
   if (!task.left) return words(job::to_string(task.phase));
   return job::has_gone(task) ? "Left" : "Leaving";
@@ -167,9 +171,9 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
   for (const job::Job& job : jobs) {
     std::vector<std::string> row{job.spec.name,
                                  job.spec.project,
-                                 words(job::to_string(job.spec.kind)),
-                                 words(job::to_string(job.phase)),
-                                 tasks_running(job),
+                                 job.unreadable ? "-" : words(job::to_string(job.spec.kind)),
+                                 phase_word(job),
+                                 job.unreadable ? "-" : tasks_running(job),
                                  age(job.submitted, now),
                                  run_time(job, now),
                                  job.failure ? job.failure->cause : job.reason};
@@ -182,6 +186,16 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
 }
 
 std::string job_page(const job::Job& job, Time now) {
+  if (job.unreadable) {
+    std::string advice;
+    for (const std::string& detail : job.reason_details) advice += "  " + detail + "\n";
+    return fields({{"NAME", job.spec.name},
+                   {"PHASE", phase_word(job)},
+                   {"REASON", job.reason},
+                   {"PROJECT", job.spec.project},
+                   {"ID", job.id}}) +
+           "\nADVICE\n" + advice;
+  }
   std::string text = fields({
       {"NAME", job.spec.name},
       {"KIND", words(job::to_string(job.spec.kind))},

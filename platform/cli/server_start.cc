@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -61,22 +62,37 @@ std::vector<base::Fault> last_log_lines(const fs::path& log, off_t offset) {
   return shown;
 }
 
-enum class Readiness { kReady, kEnded, kLate };
+constexpr char kRefusal = 'e';
 
-/// Waits for the byte that says the socket is open, or for the pipe's end: the server has ended.
+struct Readiness {
+  enum class State { kReady, kEnded, kLate } state = State::kEnded;
+  std::string refusal;  ///< what server_refusal() made; empty: the server ended without a word
+};
+
+/// Waits for the word that the socket is open, or for the pipe's end: the server has ended.
 Readiness wait_until_ready(const UniqueFd& pipe) {
+  Readiness heard;
   const auto deadline = std::chrono::steady_clock::now() + kServerStartBound;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return Readiness::kLate;
+    if (left.count() <= 0) return {.state = Readiness::State::kLate, .refusal = {}};
     pollfd entry{.fd = pipe.get(), .events = POLLIN, .revents = 0};
     if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0) continue;
-    char byte = '\0';
-    const ssize_t count = ::read(pipe.get(), &byte, 1);
+    std::array<char, 4096> bytes{};
+    const ssize_t count = ::read(pipe.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    return count == 1 && byte == 'r' ? Readiness::kReady : Readiness::kEnded;
+    if (count <= 0) return heard;
+    heard.refusal.append(bytes.data(), static_cast<size_t>(count));
+    if (heard.refusal == kServerIsReady) return {.state = Readiness::State::kReady, .refusal = {}};
   }
+}
+
+Error refused_start(const std::string& refusal) {
+  const size_t end = refusal.find('\n');
+  return {.code = ErrorCode::kUnavailable,
+          .what = "the server could not start: " + refusal.substr(0, end),
+          .advice = end == std::string::npos ? "" : refusal.substr(end + 1)};
 }
 
 void set_variable(std::vector<std::string>& environment, const std::string& name,
@@ -124,8 +140,9 @@ Result<void> start(const Paths& paths, const std::string& engine) {
   MUSTER_CHECK(spawn_server(paths, engine, log, UniqueFd(ends[1])));
 
   const Readiness readiness = wait_until_ready(read_end);
-  if (readiness == Readiness::kReady) return {};
-  const bool late = readiness == Readiness::kLate;
+  if (readiness.state == Readiness::State::kReady) return {};
+  const bool late = readiness.state == Readiness::State::kLate;
+  if (readiness.refusal.starts_with(kRefusal)) return refused_start(readiness.refusal.substr(1));
   const std::string& state = paths.state_folder.string();
   const std::string room =
       base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there; " : "";
@@ -138,6 +155,15 @@ Result<void> start(const Paths& paths, const std::string& engine) {
 }
 
 }  // namespace
+
+std::string server_refusal(const Error& error) {
+  std::string what = error.what;
+  for (const base::Fault& fault : error.faults) {
+    what += "; " + (fault.field.empty() ? "" : fault.field + ": ") + fault.what;
+  }
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  return kRefusal + what + (error.advice.empty() ? "" : "\n" + error.advice);
+}
 
 Result<bool> server_answers(const Paths& paths) {
   const auto info = api::Client(paths.socket).info();

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "cli/paths.h"
 
@@ -21,8 +22,13 @@ inline constexpr std::chrono::seconds kServerStartBound{30};
 /// `engine`: what a server that is started is told to run jobs on. Empty: what its configuration
 /// says; but what the jobs run on that an earlier server left, where that has ended without them.
 ///
-/// Errors: kUnavailable with the last lines of the server's log; kTimeout; those of the folders.
+/// Errors: kUnavailable with what the server itself said, or else the last lines of its log;
+/// kTimeout; those of the folders.
 Result<void> ensure_server(const Paths& paths, const std::string& engine = {});
+
+/// What a server writes to --ready-fd: that its socket is open, or why it ends without one.
+inline constexpr std::string_view kServerIsReady = "r";
+std::string server_refusal(const base::Error& error);
 
 /// Whether a server answers. Errors other than "nobody there" are errors: a socket that belongs to
 /// somebody else is no reason to start a second server.

@@ -38,6 +38,30 @@ job::Job failed_job() {
   return job;
 }
 
+TEST(JobViews, ShowAnUnreadableJobAsWhatItIs) {
+  job::Job job{.id = "j1",
+               .spec = {.name = "dist", .project = "vision"},
+               .reason = "cannot be read: its checksum differs",
+               .reason_details = {"run `muster store set-aside vision/dist`"},
+               .suspended = true,
+               .submitted = kNow - seconds(50),
+               .unreadable = true};
+  job.tasks = job::tasks_of(job.spec);
+
+  EXPECT_EQ(job_table({job}, kNow),
+            "NAME  PROJECT  KIND  PHASE       TASKS  AGE  DURATION  REASON\n"
+            "dist  vision   -     Unreadable      -  50s         -  cannot be read: its checksum "
+            "differs\n");
+  EXPECT_EQ(job_page(job, kNow),
+            "NAME     dist\n"
+            "PHASE    Unreadable\n"
+            "REASON   cannot be read: its checksum differs\n"
+            "PROJECT  vision\n"
+            "ID       j1\n"
+            "\nADVICE\n"
+            "  run `muster store set-aside vision/dist`\n");
+}
+
 TEST(Table, AlignsTextLeftAndNumbersRightWithoutTrailingBlanks) {
   Table table({{"NAME"}, {"AGE", true}, {"REASON"}});
   table.add({"a-long-name", "5s", ""});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
 #include "control/audit_changes.h"
 #include "control/log_follower.h"
 #include "control/metric_book.h"
@@ -169,13 +170,15 @@ Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idem
 /// The entry is in the tables from now on.
 void Controller::admit(Entry& entry) {
   by_id_[entry.job.id] = &entry;
-  by_name_[name_of(entry.job.spec)] = &entry;
+  const auto [named, is_free] = by_name_.try_emplace(name_of(entry.job.spec), &entry);
+  // A name that changed in a record may be that of a job that can be read.
+  if (!is_free && named->second->job.unreadable) named->second = &entry;
   // Those of an earlier Muster may have come at the same time.
   base::Time time = entry.job.submitted;
   while (!by_time_.emplace(time, &entry).second) time += std::chrono::nanoseconds(1);
   if (job::is_final(entry.job.phase)) return;
   ++not_final_;
-  if (entry.job.phase == Phase::kQueued) waiting_.insert(entry.sequence);
+  if (entry.job.phase == Phase::kQueued && !entry.job.unreadable) waiting_.insert(entry.sequence);
 }
 
 Controller::Records Controller::record(const access::Actor& by, std::string action,
@@ -205,7 +208,9 @@ Result<Job> Controller::act(Entry& entry, const access::Actor& by, const std::st
 }
 
 Result<Job> Controller::stop(const std::string& name, bool now, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const found, entry_of(name));
+  if (!found->strays.empty()) return stop_strays(*found, now, by);
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   if (job::is_final(entry->job.phase)) return entry->job;
   return act(*entry, by, "job.stop", [&] {
     Job& job = entry->job;
@@ -226,7 +231,7 @@ Result<Job> Controller::stop(const std::string& name, bool now, const access::Ac
 }
 
 Result<Job> Controller::suspend(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   Job& job = entry->job;
   if (job::is_final(job.phase))
     return has_ended(job.spec.name, "muster list shows what runs and waits");
@@ -248,7 +253,7 @@ Result<Job> Controller::suspend(const std::string& name, const access::Actor& by
 }
 
 Result<Job> Controller::resume(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   Job& job = entry->job;
   if (job::is_final(job.phase)) return has_ended(job.spec.name, "submit it again");
   if (!job.suspended) return job;
@@ -266,7 +271,7 @@ Result<Job> Controller::resume(const std::string& name, const access::Actor& by)
 
 Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& changes,
                                    const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   job::JobSpec changed = entry->job.spec;
   for (const auto& [label, value] : changes) {
     if (value) {
@@ -339,6 +344,14 @@ Result<Controller::Entry*> Controller::entry_of(const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);
   return unknown_name("job", name, names, "muster list shows the jobs there are");
+}
+
+Result<Controller::Entry*> Controller::changeable_entry_of(const std::string& name) const {
+  MUSTER_TRY(Entry* const entry, entry_of(name));
+  if (!entry->job.unreadable) return entry;
+  return Error{.code = ErrorCode::kConflict,
+               .what = "job " + name_in_quotes(entry->job.spec.name) + " " + entry->job.reason,
+               .advice = base::joined(entry->job.reason_details, "; ")};
 }
 
 std::vector<const Job*> Controller::list() const {

@@ -76,7 +76,7 @@ class Controller {
   /// What submit() would do with this spec now. Stores and starts nothing.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
-  /// Asks a job to end. Ended jobs are no error.
+  /// Asks a job to end. Ended jobs are no error. Of a job that cannot be read, its tasks are ended.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
 
   /// Frees the job's room (SIGTERM, grace, SIGKILL) and holds it back until resume(). Suspended
@@ -183,6 +183,9 @@ class Controller {
   /// Nothing waits and nothing runs.
   bool idle() const;
 
+  /// Whether the store has jobs that cannot be read: what they use is not known.
+  bool has_unreadable_jobs() const { return has_unreadable_jobs_; }
+
   /// {project, id} of every tree that a job has.
   std::set<std::pair<std::string, std::string>> trees_in_use() const;
 
@@ -210,6 +213,7 @@ class Controller {
     Seeking seeking;
     std::string ended_by;          ///< who has it stopped, where that was none of Muster's users
     std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
+    std::vector<engine::RunningTask> strays;  ///< of a job that cannot be read: its tasks that run
   };
 
   struct JobCount {
@@ -235,6 +239,8 @@ class Controller {
   Result<schedule::Gang> admissible(const job::Job& job, uint64_t sequence) const;
   void admit(Entry& entry);
   Result<Entry*> entry_of(const std::string& name) const;
+  /// The same; kConflict for a job whose record cannot be read.
+  Result<Entry*> changeable_entry_of(const std::string& name) const;
   Entry* by_id(const std::string& id) const;
   Entry* by_name(const JobName& name) const;
   void forget(Entry& entry);
@@ -433,6 +439,12 @@ class Controller {
   Result<job::Node> set_cordon(const std::string& name, bool cordoned, Records audit);
 
   // recovery.cc
+  Result<void> take_note_of_unreadable(const store::Contents& stored);
+  void stand_in_for(const store::Unreadable& record, base::Time submitted);
+  void hold_strays(Entry& entry);
+  static void show_strays(Entry& entry);
+  void stray_reported(Entry& entry, const engine::TaskReport& report);
+  Result<job::Job> stop_strays(Entry& entry, bool now, const access::Actor& by);
   void take_up(Entry& entry);
   bool begins_anew(const Entry& entry) const;
   void take_up_task(Entry& entry, job::Task& task);
@@ -476,6 +488,7 @@ class Controller {
   std::set<std::string> uncommitted_keys_;
   uint64_t next_sequence_ = 1;
   size_t not_final_ = 0;
+  bool has_unreadable_jobs_ = false;
   std::set<uint64_t> waiting_;     ///< Queued: sequences
   std::set<uint64_t> resting_;     ///< of these, those that ask for room only later: sequences
   std::set<uint64_t> parted_;      ///< of these, those that have kept some places: sequences

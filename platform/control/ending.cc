@@ -60,6 +60,7 @@ bool others_come_to_their_end(const Job& job) {
 
 void Controller::hear(const engine::TaskReport& report) {
   Entry* const entry = by_id(report.gang.job_id);
+  if (entry != nullptr && entry->job.unreadable) return stray_reported(*entry, report);
   if (entry == nullptr || entry->job.attempt != report.gang.attempt || !entry->run) return;
   Task* task = find_task(entry->job, report.task);
   if (task == nullptr || task->phase == TaskPhase::kEnded) return;
@@ -144,7 +145,8 @@ void Controller::fail(Entry& entry, job::Failure failure) {
 /// `more`: behind the cause.
 void Controller::fail_by(Entry& entry, const Task& culprit, const std::string& more) {
   if (entry.job.failure) return;
-  const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit);
+  const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit,
+                                        entry.run->tasks_by_address);
   entry.run->culprit = culprit_of(evidence);
   entry.run->culprit_lines = lines_of(evidence);
   job::Failure failure = failure_of(evidence);

@@ -207,6 +207,25 @@ job::Failure failure_of_rank(const Evidence& evidence) {
           .last_lines = std::move(words.shown)};
 }
 
+/// The worker runs, and cannot be reached any more by the launcher that needs it.
+job::Failure failure_of_lost_host(const Evidence& evidence) {
+  const job::Task& launcher = evidence.task;
+  const job::ExitStatus status = launcher.exit.value_or(job::ExitStatus{.lost = true});
+  const std::string whom =
+      evidence.where ? evidence.where->name : "the worker at " + *evidence.lost_host;
+  const std::string node =
+      evidence.where && !evidence.where->node.empty() ? " on " + evidence.where->node : "";
+  return {.task = evidence.where ? evidence.where->name : launcher.name,
+          .rank = {},
+          .cause = whom +
+                   ": the daemon of mpirun there (orted), or its session of the remote "
+                   "shell, ended; " +
+                   launcher.name + " " + job::explain(status),
+          .advice = "somebody ended that process, or the kernel did for want of memory (dmesg" +
+                    node + " says so), or the network between the tasks failed",
+          .last_lines = end_of(evidence.lines)};
+}
+
 /// The last lines of a task, or of one rank in it.
 std::vector<std::string> read_last_lines(engine::Engine& engine, const engine::Gang& gang,
                                          const job::Task& task, std::optional<int> rank) {
@@ -245,6 +264,18 @@ std::optional<job::Task> task_of(const RankEnd& end, const std::vector<RankPlace
   return std::nullopt;
 }
 
+/// The task that answers at a host name or an address.
+std::optional<job::Task> task_at(const std::string& host, const job::Job& job,
+                                 const TasksByAddress& addresses) {
+  const auto known = addresses.find(host);
+  for (const job::Task& task : job.tasks) {
+    const bool is_it =
+        known == addresses.end() ? task.hostname == host : task.name == known->second;
+    if (is_it) return task;
+  }
+  return std::nullopt;
+}
+
 /// Whether it starts others, and tells how they ended. The workers of an MPI job are what its
 /// launcher tells about.
 bool tells_of_ranks(const job::Job& job, const job::Task& task) {
@@ -266,12 +297,16 @@ std::vector<std::string> last_lines(engine::Engine& engine, const engine::Gang& 
 }
 
 Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
-                     const job::Task& culprit) {
+                     const job::Task& culprit, const TasksByAddress& addresses) {
   Evidence evidence{.task = culprit, .lines = last_lines(engine, gang, culprit)};
   if (engine.runs_images()) evidence.container = container_of(job.spec, culprit.role);
   if (!tells_of_ranks(job, culprit)) return evidence;
   evidence.rank = first_failed(evidence.lines);
-  if (!evidence.rank) return evidence;
+  if (!evidence.rank) {
+    evidence.lost_host = lost_host_in(evidence.lines);
+    if (evidence.lost_host) evidence.where = task_at(*evidence.lost_host, job, addresses);
+    return evidence;
+  }
   std::vector<std::string> names;
   for (const job::Task& task : job.tasks) names.push_back(task.name);
   evidence.where = task_of(*evidence.rank, engine.ranks(gang, names), job);
@@ -296,6 +331,7 @@ job::Failure failure_of(const Evidence& found) {
     std::erase_if(*lines, is_harmless_remark);
   }
   if (evidence.rank) return failure_of_rank(evidence);
+  if (evidence.lost_host) return failure_of_lost_host(evidence);
   const job::Task& task = evidence.task;
   const job::ExitStatus status = task.exit.value_or(job::ExitStatus{.lost = true});
   const Surroundings surroundings = surroundings_of(evidence);

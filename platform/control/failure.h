@@ -3,6 +3,7 @@
 // failure_of() is pure; evidence_of() and last_lines() read the tasks' logs.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,12 +35,19 @@ struct Evidence {
   std::optional<job::Task> where;       ///< the task that the rank ran in
   std::vector<std::string> rank_lines;  ///< the last that the rank printed itself
 
+  /// The host to which the launcher lost its connection, as its words have it; `where` is its task.
+  std::optional<std::string> lost_host;
+
   std::optional<Container> container;  ///< that it happened in, where tasks are containers
 };
 
+/// The tasks by the addresses at which they answer, as far as they are known: ssh names hosts by
+/// these.
+using TasksByAddress = std::map<std::string, std::string>;
+
 /// Looks at the logs of `culprit` and of the rank that it names, and at the rank census.
 Evidence evidence_of(engine::Engine& engine, const engine::Gang& gang, const job::Job& job,
-                     const job::Task& culprit);
+                     const job::Task& culprit, const TasksByAddress& addresses = {});
 
 /// Names the first that failed, its exit in words, and what its last lines say about it: of those
 /// it keeps the few that matter.

@@ -326,6 +326,34 @@ TEST_F(Gathered, TheContainerIsThatOfTheTaskWhereItWentWrong) {
   EXPECT_EQ(gather().container->image, "launcher:1");
 }
 
+TEST_F(Gathered, AWorkerWhoseDaemonEndedIsNamed) {
+  job_.tasks[0].exit = job::ExitStatus{.code = 205};
+  engine_.logs["launcher"] = std::string(kOpenMpiLostDaemon.substr(1));
+
+  const job::Failure failure = failure_of(gather());
+
+  EXPECT_EQ(failure.task, "worker-0");
+  EXPECT_EQ(failure.cause,
+            "worker-0: the daemon of mpirun there (orted), or its session of the remote shell, "
+            "ended; launcher exited with code 205");
+  EXPECT_EQ(culprit_of(gather()).node, "n2");
+}
+
+TEST_F(Gathered, AWorkerWhoseSshSessionEndedIsNamedByItsAddress) {
+  job_.tasks[0].exit = job::ExitStatus{.code = 255};
+  engine_.logs["launcher"] = std::string(kOpenMpiLostSession.substr(1));
+
+  const auto failure = [&](const TasksByAddress& addresses) {
+    return failure_of(evidence_of(engine_, {"j1", 1}, job_, job_.tasks[0], addresses));
+  };
+
+  EXPECT_EQ(failure({{"127.44.0.2", "worker-0"}, {"127.44.0.3", "worker-1"}}).task, "worker-1");
+  // A server that took the job up has not planned it, and knows no addresses.
+  EXPECT_EQ(failure({}).cause,
+            "the worker at 127.44.0.3: the daemon of mpirun there (orted), or its session of the "
+            "remote shell, ended; launcher exited with code 255");
+}
+
 TEST_F(Gathered, ATaskThatWasStoppedOrLostTellsOfNoRank) {
   job_.tasks[0].exit = job::ExitStatus{.lost = true};
   EXPECT_FALSE(gather().rank);

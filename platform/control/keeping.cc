@@ -31,7 +31,7 @@ constexpr const char* kServer = "(server)";
 }  // namespace
 
 Result<void> Controller::remove(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   const Job& job = entry->job;
   if (!job::is_final(job.phase)) {
     return Error{.code = ErrorCode::kConflict,

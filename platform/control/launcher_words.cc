@@ -274,6 +274,57 @@ bool is_harmless_remark(std::string_view line) {
   return line.find("plm:rsh: Warning: setpgid") != std::string_view::npos;
 }
 
+namespace {
+
+/// The word between `before` and `behind`.
+std::optional<std::string> word_between(std::string_view line, std::string_view before,
+                                        std::string_view behind) {
+  if (!skip_past(line, before)) return std::nullopt;
+  const size_t end = line.find(behind);
+  if (end == std::string_view::npos || end == 0) return std::nullopt;
+  return std::string(line.substr(0, end));
+}
+
+// "ORTE has lost communication with a remote daemon." (4) or "PRTE has lost ..." (5), and below it
+// "  Remote daemon: [[14026,0],1] on node dist-worker-0".
+std::optional<std::string> lost_daemon(const Lines& lines) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find(" has lost communication with a remote daemon") == std::string::npos)
+      continue;
+    const std::string report = report_at(lines, i, 6);
+    std::string_view rest = report;
+    if (skip_past(rest, "Remote daemon:") && skip_past(rest, " on node ")) return word_of(rest);
+  }
+  return std::nullopt;
+}
+
+/// Of ssh, or of Muster's own remote shell.
+std::optional<std::string> closed_connection(std::string_view line) {
+  if (auto host = word_between(line, "Connection to ", " closed by remote host")) return host;
+  if (auto host = word_between(line, "Connection closed by ", " port ")) return host;
+  if (auto host = word_between(line, "Connection reset by ", " port ")) return host;
+  if (auto host = word_between(line, "Read from remote host ", ": ")) return host;
+  if (auto host = word_between(line, "muster-rsh: ", " closed the connection")) return host;
+  return word_between(line, "muster-rsh: ", " does not answer");
+}
+
+}  // namespace
+
+std::optional<std::string> lost_host_in(const Lines& lines) {
+  if (auto host = lost_daemon(lines)) return host;
+  // A connection is closed at every end of a job; it is the cause where mpirun goes on to say that
+  // it is without a daemon.
+  std::optional<std::string> closed;
+  for (const std::string& line : lines) {
+    if (!closed) closed = closed_connection(line);
+    const bool misses_daemon =
+        line.find(" was unable to reliably start one or more daemons") != std::string::npos ||
+        line.find(" daemon process exited abnormally") != std::string::npos;
+    if (closed && misses_daemon) return closed;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> without_launcher_words(const Lines& lines) {
   const size_t end = begin_of_torchrun_report(lines);
   Lines kept;

@@ -41,6 +41,11 @@ size_t end_of_explanation(const Lines& lines, size_t begin);
 /// its "Permission denied" is not the job's.
 bool is_harmless_remark(std::string_view line);
 
+/// The host to which a launcher lost its connection, by its name or its address as the lines have
+/// it: the launcher's daemon there (orted, prted), or the ssh session that holds the daemon, ended,
+/// while the host's task runs on.
+std::optional<std::string> lost_host_in(const Lines& lines);
+
 /// The lines without what launchers add about the end of their processes, which explains nothing.
 Lines without_launcher_words(const Lines& lines);
 

@@ -50,6 +50,17 @@ TEST(FirstFailed, IsFoundInWhatEachLauncherPrints) {
   }
 }
 
+TEST(LostHost, IsNamedByMpirunOrByItsRemoteShell) {
+  EXPECT_EQ(lost_host_in(lines_of(kOpenMpiLostDaemon)), "dist-worker-0");
+  EXPECT_EQ(lost_host_in(lines_of(kOpenMpiLostSession)), "127.44.0.3");
+  EXPECT_EQ(lost_host_in({"muster-rsh: dist-worker-1 closed the connection",
+                          "ORTE was unable to reliably start one or more daemons."}),
+            "dist-worker-1");
+  // Without a word of mpirun's, a connection that closed is the usual end of a job.
+  EXPECT_EQ(lost_host_in({"Connection to 127.44.0.3 closed by remote host."}), std::nullopt);
+  EXPECT_EQ(lost_host_in(lines_of(kOpenMpiKilled)), std::nullopt);
+}
+
 TEST(FirstFailed, IsFoundInTheFormsOfLaunchersThatAreNotInstalledHere) {
   const RankEnd exited{.rank = 2, .host = {}, .status = {.code = 3}};
   EXPECT_EQ(first_failed({"   Process name: [prterun-n1-4711@1,2]", "   Exit code:    3"}), exited);

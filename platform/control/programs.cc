@@ -58,7 +58,7 @@ Result<std::unique_ptr<engine::Exec>> Controller::exec(const std::string& name,
                                                        const engine::ExecPlan& plan,
                                                        engine::ExecHandlers handlers,
                                                        const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   MUSTER_TRY(const Task* const where, running_task(entry->job, task));
   MUSTER_CHECK(note_entry(entry->job, *where, action_of(plan.helper), by));
   return parts_.engine.exec(engine_gang(entry->job), where->name, plan, std::move(handlers));
@@ -68,7 +68,7 @@ Result<std::unique_ptr<engine::Exec>> Controller::attach(const std::string& name
                                                          const std::string& task,
                                                          engine::ExecHandlers handlers,
                                                          const access::Actor& by) {
-  MUSTER_TRY(Entry* const entry, entry_of(name));
+  MUSTER_TRY(Entry* const entry, changeable_entry_of(name));
   MUSTER_TRY(const Task* const where, running_task(entry->job, task));
   MUSTER_CHECK(note_entry(entry->job, *where, "job.attach", by));
   return parts_.engine.attach(engine_gang(entry->job), where->name, std::move(handlers));

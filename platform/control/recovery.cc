@@ -5,6 +5,8 @@
 // anew, as another attempt with new keys.
 #include <algorithm>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/run.h"
@@ -41,6 +43,7 @@ void give_up_task(Task& task) {
 
 Result<void> Controller::recover() {
   MUSTER_TRY(store::Contents stored, parts_.store.load());
+  MUSTER_CHECK(take_note_of_unreadable(stored));
   projects_.load(std::move(stored.projects), parts_.clock.now());
   cordoned_.insert(stored.cordoned_nodes.begin(), stored.cordoned_nodes.end());
   read_nodes();
@@ -48,7 +51,20 @@ Result<void> Controller::recover() {
     parts_.accounts->load(std::move(stored.users), std::move(stored.tokens),
                           std::move(stored.secrets));
   }
+  // A job that cannot be read stands between the jobs that were submitted before and after it.
+  std::multimap<size_t, const store::Unreadable*> unreadable;
+  for (const store::Unreadable& record : stored.unreadable) {
+    if (record.is_job()) unreadable.emplace(record.jobs_before, &record);
+  }
+  base::Time submitted = stored.jobs.empty() ? parts_.clock.now() : stored.jobs.front().submitted;
+  const auto stand_in = [&](size_t jobs_before) {
+    const auto [first, behind] = unreadable.equal_range(jobs_before);
+    for (auto at = first; at != behind; ++at) stand_in_for(*at->second, submitted);
+  };
+  size_t taken = 0;
   for (Job& job : stored.jobs) {
+    stand_in(taken++);
+    submitted = job.submitted;
     last_stamp_ = std::max(last_stamp_, job.submitted);
     if (!job.events.empty()) last_stamp_ = std::max(last_stamp_, job.events.back().time);
     auto entry = std::make_unique<Entry>();
@@ -57,7 +73,12 @@ Result<void> Controller::recover() {
     admit(*entry);
     entries_[entry->sequence] = std::move(entry);
   }
+  stand_in(taken);
   for (const auto& [sequence, entry] : entries_) {
+    if (entry->job.unreadable) {
+      hold_strays(*entry);
+      continue;
+    }
     if (entry->job.phase == Phase::kStarting || entry->job.phase == Phase::kRunning) {
       take_up(*entry);
     } else if (asks_a_cluster()) {
@@ -69,6 +90,118 @@ Result<void> Controller::recover() {
   set_retention(retention_);
   wake();
   return {};
+}
+
+/// One record must not keep the others from being served. A project is the exception: without its
+/// record its quota is unknown, and jobs would start that the quota forbids.
+Result<void> Controller::take_note_of_unreadable(const store::Contents& stored) {
+  for (const store::Unreadable& record : stored.unreadable) {
+    const std::string what = record.title() + " cannot be read: " + record.fault;
+    const std::string advice = "restore a backup, or stop the server and run `" + record.command() +
+                               "`, which sets the record aside";
+    if (record.kind == "project") {
+      return base::Error{
+          .code = base::ErrorCode::kInternal,
+          .what = what + "; its quota is unknown",
+          .advice = advice + ", and then `muster project create` to give its jobs a quota again"};
+    }
+    base::log_error(what + "; the server starts without it; " + advice);
+  }
+  return {};
+}
+
+/// What is shown in the place of a job that cannot be read. Its name stays taken.
+void Controller::stand_in_for(const store::Unreadable& record, base::Time submitted) {
+  has_unreadable_jobs_ = true;
+  const job::JobSpec spec{.name = record.name, .project = record.project};
+  auto entry = std::make_unique<Entry>();
+  entry->sequence = next_sequence_++;
+  entry->job = {
+      .id = record.id,
+      .spec = spec,
+      .reason = "cannot be read: " + record.fault,
+      .reason_details = {"restore a backup, or stop the server (muster server --stop) and "
+                         "run `" +
+                         record.command() + "`, which sets the record aside"},
+      .suspended = true,
+      .submitted = submitted,
+      .unreadable = true,
+      .tasks = job::tasks_of(spec)};
+  if (by_id_.contains(record.id)) return;  // the id is what changed: another job has it
+  admit(*entry);
+  entries_[entry->sequence] = std::move(entry);
+}
+
+/// Its tasks that run keep running, and no other job gets their GPUs meanwhile. They count as their
+/// project's, and are never evicted: what would become of the job, its record alone says.
+void Controller::hold_strays(Entry& entry) {
+  auto running = parts_.engine.running_tasks(entry.job.id);
+  if (!running) {
+    entry.job.reason_details.emplace_back(
+        "its tasks, where some still run, keep running; the engine cannot tell which these are, "
+        "and "
+        "Muster neither counts nor ends them");
+    return;
+  }
+  entry.strays = *std::move(running);
+  schedule::Gang gang{.id = entry.job.id,
+                      .name = entry.job.spec.name,
+                      .project = entry.job.spec.project,
+                      .preemptible = false,
+                      .sequence = entry.sequence,
+                      .pools = pools_,
+                      .submitted = forward_.of(entry.job.submitted)};
+  Places places;
+  for (const engine::RunningTask& stray : entry.strays) {
+    [[maybe_unused]] const auto found = parts_.engine.adopt(stray.gang, stray.task);
+    const bool is_part = stray.gpu_share_milli > 0 && stray.gpu_share_milli < schedule::kWholeGpu;
+    gang.groups.push_back({.claim = {.gpus = is_part ? 0 : static_cast<int>(stray.devices.size()),
+                                     .gpu_share_milli = is_part ? stray.gpu_share_milli : 0}});
+    places.push_back(schedule::TaskPlace{
+        .node = stray.node, .devices = stray.devices, .share_milli = stray.gpu_share_milli});
+  }
+  if (!entry.strays.empty()) scheduler_.adopt(std::move(gang), places, forward_.now());
+  show_strays(entry);
+}
+
+void Controller::show_strays(Entry& entry) {
+  std::vector<std::string>& details = entry.job.reason_details;
+  details.resize(1);
+  if (entry.strays.empty()) {
+    details.emplace_back("none of its tasks runs");
+    return;
+  }
+  std::vector<std::string> names;
+  for (const engine::RunningTask& stray : entry.strays) names.push_back(stray.task);
+  details.push_back("these tasks of it still run, and keep their GPUs: " + base::joined(names) +
+                    "; muster stop " + entry.job.spec.name + " ends them");
+}
+
+void Controller::stray_reported(Entry& entry, const engine::TaskReport& report) {
+  if (!std::holds_alternative<TaskEnded>(report.what)) return;
+  std::vector<engine::RunningTask>& strays = entry.strays;
+  const auto is_it = [&](const engine::RunningTask& stray) {
+    return stray.gang == report.gang && stray.task == report.task;
+  };
+  if (std::erase_if(strays, is_it) == 0) return;
+  show_strays(entry);
+  tell(entry.job);
+  // What outlives a task must go once nothing of its gang runs. And the scheduler would have a gang
+  // that lost one task wait for the others.
+  if (!strays.empty()) return;
+  parts_.engine.scrub(report.gang);
+  scheduler_.ended(entry.job.id);
+  wake();
+}
+
+Result<Job> Controller::stop_strays(Entry& entry, bool now, const access::Actor& by) {
+  const job::JobSpec& spec = entry.job.spec;
+  MUSTER_CHECK(journal_.flush({.audit = record(by, "job.stop", spec.name, spec.project,
+                                               {{.field = "stop_requested", .after = "true"}})}));
+  for (const engine::RunningTask& stray : entry.strays) {
+    parts_.engine.stop(stray.gang, {stray.task}, now ? StopMode::kNow : StopMode::kGraceful);
+  }
+  return entry.job;
 }
 
 void Controller::take_up(Entry& entry) {

@@ -135,6 +135,8 @@ void Controller::hear_of_room(const Gang& gang, const engine::RoomNews& news) {
     if (const auto* taken = std::get_if<RoomTaken>(&news)) room_taken(*entry, *taken);
     return;
   }
+  // Its tasks may run there: they keep the room until the record is set aside.
+  if (entry != nullptr && entry->job.unreadable) return;
   if (entry == nullptr || !entry->seeking.asked || gang != next_gang(entry->job)) {
     const bool has_some =
         std::holds_alternative<RoomGiven>(news) || std::holds_alternative<RoomWaits>(news);

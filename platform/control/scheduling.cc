@@ -235,7 +235,7 @@ void Controller::hold_as_placed(Entry& entry) {
 
 void Controller::take_eviction(const schedule::Eviction& eviction) {
   Entry* const entry = by_id(eviction.id);
-  if (entry == nullptr) return;
+  if (entry == nullptr || entry->job.unreadable) return;
   if (!entry->run || job::is_final(entry->job.phase)) {
     // Of what waits for the rest of its places, none is left to keep.
     entry->kept.empty() ? scheduler_.released(eviction.id, eviction.tasks) : queue_anew(*entry);

@@ -166,6 +166,22 @@ void Controller::begin(Entry& entry) {
   start_planned(entry);
 }
 
+namespace {
+
+std::map<std::string, std::string> tasks_by_address(const launch::GangPlan& plan) {
+  std::map<std::string, std::string> tasks;
+  std::set<std::string> shared;
+  for (const auto* stage : {&plan.first, &plan.then}) {
+    for (const launch::TaskPlan& task : *stage) {
+      if (!tasks.emplace(task.address, task.task).second) shared.insert(task.address);
+    }
+  }
+  for (const std::string& address : shared) tasks.erase(address);
+  return tasks;
+}
+
+}  // namespace
+
 void Controller::start_planned(Entry& entry) {
   Job& job = entry.job;
   Run& run = *entry.run;
@@ -175,6 +191,7 @@ void Controller::start_planned(Entry& entry) {
     return finish_if_over(entry);
   }
   run.plan = *std::move(plan);
+  run.tasks_by_address = tasks_by_address(run.plan);
   if (!job.sealed_seed.empty()) change(entry);
   tell_what_stands_in(job);
   tell_of_own_variables(job);

@@ -46,6 +46,50 @@ mpirun noticed that process rank 1 with PID 11 on node dist-worker-1 exited on s
 --------------------------------------------------------------------------
 )";
 
+// `kill -9` of the orted of worker-0.
+inline constexpr std::string_view kOpenMpiLostDaemon = R"(
+--------------------------------------------------------------------------
+ORTE has lost communication with a remote daemon.
+
+  HNP daemon   : [[14026,0],0] on node dist-launcher
+  Remote daemon: [[14026,0],1] on node dist-worker-0
+
+This is usually due to either a failure of the TCP network
+connection to the node, or possibly an internal failure of
+the daemon itself. We cannot recover from this failure, and
+therefore will terminate the job.
+--------------------------------------------------------------------------
+Killed
+)";
+
+// `kill -9` of the sshd that held the session of worker-1.
+inline constexpr std::string_view kOpenMpiLostSession = R"(
+Connection to 127.44.0.3 closed by remote host.
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* not finding the required libraries and/or binaries on
+  one or more nodes. Please check your PATH and LD_LIBRARY_PATH
+  settings, or configure OMPI with --enable-orterun-prefix-by-default
+
+* lack of authority to execute on one or more specified nodes.
+  Please verify your allocation and authorities.
+
+* the inability to write startup files into /tmp (--tmpdir/orte_tmpdir_base).
+  Please check with your sys admin to determine the correct location to use.
+
+*  compilation of the orted with dynamic libraries when static are required
+  (e.g., on Cray). Please check your configure cmd line and consider using
+  one of the contrib/platform definitions for your system type.
+
+* an inability to create a connection back to mpirun due to a
+  lack of common network interfaces and/or no route found between
+  them. Please check network connectivity (including firewalls
+  and network routing requirements).
+--------------------------------------------------------------------------
+)";
+
 // A program that writes to address 0 in rank 1; its output passed through mpirun.
 inline constexpr std::string_view kOpenMpiSegfault = R"(
 [dist-worker-1:00011] *** Process received signal ***

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,29 @@ class MortalStore : public store::MemoryStore {
     if (commits == dies_after) throw Crash{};
     return committed;
   }
+  base::Result<store::Contents> load() override {
+    MUSTER_TRY(store::Contents whole, MemoryStore::load());
+    const std::vector<job::Job> jobs = std::exchange(whole.jobs, {});
+    for (const job::Job& job : jobs) {
+      if (!unreadable.contains(job.spec.name)) {
+        whole.jobs.push_back(job);
+        continue;
+      }
+      whole.unreadable.push_back({.kind = "job",
+                                  .id = job.id,
+                                  .project = job.spec.project,
+                                  .name = job.spec.name,
+                                  .fault = "its checksum differs",
+                                  .jobs_before = whole.jobs.size()});
+    }
+    if (!unreadable_project.empty()) {
+      whole.unreadable.push_back(
+          {.kind = "project", .name = unreadable_project, .fault = "its checksum differs"});
+    }
+    return whole;
+  }
+  std::set<std::string> unreadable;  ///< names of jobs whose records cannot be read
+  std::string unreadable_project;    ///< the same of a project; empty: every project can be read
   int commits = 0;
   int dies_before = 0;
   int dies_after = 0;

@@ -114,6 +114,15 @@ enum class Helper {
   kConnect,  ///< argv: PORT. Its input and output are a connection to that port of the task
 };
 
+/// A task that runs, as the engine itself knows it.
+struct RunningTask {
+  Gang gang;
+  std::string task;
+  std::string node;
+  std::vector<int> devices;  ///< the numbers of its GPUs on the node
+  int gpu_share_milli = 0;   ///< of each of them; 0 without devices
+};
+
 /// A program that is run in a task that runs, beside what the task itself runs.
 struct ExecPlan {
   Helper helper = Helper::kNone;
@@ -276,6 +285,13 @@ class Engine {
 
   /// Takes up a task that an earlier server started.
   virtual Found adopt(const Gang& gang, const std::string& task) = 0;
+
+  /// The tasks of a job that run and were not taken up, told without the job's record, which cannot
+  /// be read. Nothing: this engine cannot tell.
+  virtual std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const {
+    static_cast<void>(job_id);
+    return std::nullopt;
+  }
 
   /// Removes what must not outlive the gang: keys, environment, temporary files. Logs stay.
   virtual void scrub(const Gang& gang) = 0;

@@ -54,6 +54,7 @@ class FakeEngine : public Engine {
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
   std::optional<std::filesystem::path> artifacts;
   std::map<std::string, int64_t> sizes;  ///< by job: what measure() says
+  bool tells_running = true;             ///< running_tasks() has an answer
   bool stops_obey = true;                ///< a stopped task ends by itself
 
   // What a test looks at.
@@ -149,6 +150,21 @@ class FakeEngine : public Engine {
     loop_.post([done = std::move(done), error = std::exchange(change_error, std::nullopt)] {
       error ? done(*error) : done({});
     });
+  }
+
+  std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const override {
+    if (!tells_running) return std::nullopt;
+    std::vector<RunningTask> found;
+    for (const auto& [gang, task] : running) {
+      if (gang.job_id != job_id) continue;
+      const launch::TaskPlan& plan = plans.at({gang, task});
+      found.push_back({.gang = gang,
+                       .task = task,
+                       .node = plan.node,
+                       .devices = plan.devices,
+                       .gpu_share_milli = plan.devices.empty() ? 0 : 1000});
+    }
+    return found;
   }
 
   void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override {

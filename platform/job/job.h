@@ -116,6 +116,9 @@ struct Job {
   /// While an elastic job runs: the launch::GangSeed of its attempt, which workers that join are
   /// planned with. Sealed with the server's key; empty where it has none.
   std::string sealed_seed;
+  /// The store has a record of it that cannot be read. Only the id, the name and the project are
+  /// known, and no change of it is taken. Never stored.
+  bool unreadable = false;
   /// As its program reports it. Never stored: looked at when the job is shown.
   std::optional<Progress> progress;
   /// Of an ended job: when it is removed by itself. Never stored: the server's settings say it.

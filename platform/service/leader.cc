@@ -77,8 +77,10 @@ base::Result<void> Leader::take_up() {
   return {};
 }
 
-/// Files that no job has are kept for a while: whoever sends the same again need not.
+/// Files that no job has are kept for a while: whoever sends the same again need not. Which files a
+/// job has that cannot be read, nobody knows.
 void Leader::collect_trees() {
+  if (controller_.has_unreadable_jobs()) return;
   auto collect = [this, used = controller_.trees_in_use(),
                   before = clock_.now() - kUnusedTreesAreKept] {
     const auto freed = trees_.collect(used, before);

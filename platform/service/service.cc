@@ -90,6 +90,7 @@ class Service {
     MUSTER_TRY(const access::SecretBox::Key key, find_secret_key(key_places(), random_));
     box_ = std::make_unique<access::SecretBox>(key);
     MUSTER_TRY(const std::string place, store_place(options_, paths_));
+    MUSTER_CHECK(refuse_emptied_database(place, leader_lock()));
     // It may hold a password, and every process of a job could read it in its parent's environment.
     ::unsetenv("MUSTER_STORE");
     MUSTER_TRY(store_, makers_.open_store(place, paths_));
@@ -101,15 +102,27 @@ class Service {
 
   Result<void> take_lock() {
     auto lock = base::lock_file(paths_.server_lock());
-    if (!lock) {
+    if (!lock && lock.error().code == ErrorCode::kConflict) {
       return Error{
-          .code = lock.error().code,
+          .code = ErrorCode::kConflict,
           .what = "another server uses '" + paths_.state_folder.string() + "'",
           .advice = "muster server --stop ends it; MUSTER_STATE_DIR chooses another folder"};
+    }
+    if (!lock) {
+      Error error = std::move(lock).error();
+      if (error.advice.empty()) {
+        error.advice =
+            "the server writes to its state folder: make the folder writable, or choose "
+            "another one (MUSTER_STATE_DIR)";
+      }
+      return error;
     }
     lock_ = *std::move(lock);
     return {};
   }
+
+  /// Made after the first server of this folder has opened its database; stays.
+  std::filesystem::path leader_lock() const { return jobs_folder_ / "leader.lock"; }
 
   SecretKeyPlaces key_places() const {
     return {.variable = take_secret_key_variable(),
@@ -185,7 +198,7 @@ class Service {
 
   /// False: a server that led before has not left yet, and its engine still watches the jobs.
   Result<bool> lead_if_the_jobs_are_free() {
-    auto lock = base::lock_file(jobs_folder_ / "leader.lock");
+    auto lock = base::lock_file(leader_lock());
     if (!lock && lock.error().code == ErrorCode::kConflict) return false;
     if (!lock) return std::move(lock).error();
     jobs_lock_ = *std::move(lock);

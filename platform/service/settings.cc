@@ -1,6 +1,8 @@
 #include "service/settings.h"
 
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "service/secret_key.h"
 #include "service/tls_files.h"
@@ -98,6 +100,21 @@ Result<std::string> store_place(const cli::ServeOptions& options, const cli::Pat
   MUSTER_TRY(const std::string password, password_in(*options.store_password_file));
   const char* const joint = options.store.find('?') == std::string::npos ? "?" : "&";
   return options.store + joint + "password=" + http::url_encoded(password);
+}
+
+base::Result<void> refuse_emptied_database(const std::string& place,
+                                           const std::filesystem::path& trace) {
+  std::error_code failed;
+  const bool is_empty =
+      !store::is_postgres_url(place) && std::filesystem::file_size(place, failed) == 0 && !failed;
+  if (!is_empty || !std::filesystem::exists(trace, failed)) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "the database '" + place +
+                       "' is empty (0 bytes), although a server has "
+                       "used this state folder before: its content is lost",
+               .advice =
+                   "put the last backup in its place with `muster store restore FILE`, or "
+                   "remove the file to begin with an empty database"};
 }
 
 std::string own_address(const cli::ServeOptions& options, const std::string& host_name,

@@ -1,8 +1,9 @@
 // What a server was told, in the words of its parts.
 //
-// Pure but for store_place(), which reads the file of a password.
+// Pure but for store_place(), which reads the file of a password, and refuse_emptied_database().
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ base::Result<schedule::Options> scheduler_options(const cli::ServeOptions& optio
 
 /// The file or the URL of the store, with the password in it. Never to be shown.
 base::Result<std::string> store_place(const cli::ServeOptions& options, const cli::Paths& paths);
+
+/// kConflict: the database is a file of 0 bytes although there is `trace`, a file that a server
+/// makes once it has opened its database. SQLite would take the file for a new database, and every
+/// job and quota would seem never to have been.
+base::Result<void> refuse_emptied_database(const std::string& place,
+                                           const std::filesystem::path& trace);
 
 /// Where callers of a server that waits are sent to: `advertise`, or the host's name and the port
 /// of `listening` (what http::Server::listen() said; empty: it listens nowhere), or the socket.

@@ -34,6 +34,25 @@ TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
   EXPECT_NE(store_place(options, kPaths).error().what.find("no password"), std::string::npos);
 }
 
+TEST(EmptiedDatabase, IsRefusedOnceAServerHasUsedTheFolder) {
+  const base::TestFolder folder;
+  const std::string database = folder / "muster.db";
+  const std::string trace = folder / "leader.lock";
+  EXPECT_TRUE(refuse_emptied_database(database, trace)) << "the first start";
+  ASSERT_TRUE(base::write_file(database, ""));
+  EXPECT_TRUE(refuse_emptied_database(database, trace)) << "the first start, on a full disk";
+  ASSERT_TRUE(base::write_file(trace, ""));
+
+  const auto refused = refuse_emptied_database(database, trace);
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
+  EXPECT_NE(refused.error().what.find("is empty (0 bytes)"), std::string::npos);
+  EXPECT_TRUE(refuse_emptied_database("postgres://muster@db/m", trace));
+  ASSERT_TRUE(base::write_file(database, "SQLite format 3"));
+  EXPECT_TRUE(refuse_emptied_database(database, trace));
+}
+
 TEST(RetentionRules, AreNoneUnlessTheyAreSet) {
   EXPECT_EQ(retention_rules({}), control::RetentionRules());
   const control::RetentionRules rules{

@@ -91,9 +91,9 @@ base::Result<T> read_document(std::string_view document, const char* noun,
   try {
     return read(CborValue::parse(document));
   } catch (const std::exception& error) {
-    return base::Error{.code = base::ErrorCode::kInternal,
-                       .what = std::string("the database holds a ") + noun +
-                               " that cannot be read: " + error.what()};
+    return base::Error{
+        .code = base::ErrorCode::kInternal,
+        .what = std::string("the document of a ") + noun + " is not valid: " + error.what()};
   }
 }
 

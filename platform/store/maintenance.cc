@@ -61,4 +61,14 @@ Result<StoreCheck> check_store(const std::string& store) {
   return is_postgres_url(store) ? check_postgres(store) : check_sqlite(store);
 }
 
+Result<StoreCheck> set_aside_record(const std::string& store, const std::string& name,
+                                    base::Time now) {
+  if (is_postgres_url(store)) {
+    MUSTER_CHECK(set_aside_in_postgres(store, name, now));
+  } else {
+    MUSTER_CHECK(set_aside_in_sqlite(store, name, now));
+  }
+  return check_store(store);
+}
+
 }  // namespace muster::store

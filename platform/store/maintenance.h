@@ -1,4 +1,4 @@
-// What is done to a store while no server uses it: `muster store backup|restore|check`.
+// What is done to a store while no server uses it: `muster store backup|restore|check|set-aside`.
 //
 // A store is named by a file (SQLite) or a postgres:// URL. A backup is a SQLite file of the
 // present schema whatever it was made from, so a backup of the one can be restored into the other.
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace muster::store {
@@ -26,6 +27,7 @@ struct StoreSummary {
   uint64_t subscriptions = 0;  ///< to notifications
   uint64_t deliveries = 0;     ///< of notifications, that have not arrived
   uint64_t audit_records = 0;
+  uint64_t set_aside = 0;  ///< unreadable records that set_aside_record() moved away
 
   bool operator==(const StoreSummary&) const = default;
 };
@@ -42,9 +44,16 @@ base::Result<StoreSummary> restore_store(const std::filesystem::path& file,
 
 struct StoreCheck {
   StoreSummary summary;
-  std::vector<std::string> faults;  ///< sentences: damaged pages, documents that cannot be read ...
+  std::vector<std::string> faults;     ///< sentences: damaged pages, unreadable records ...
+  std::vector<std::string> set_aside;  ///< sentences: which records, when and why
 };
 /// Reads every byte; changes nothing.
 base::Result<StoreCheck> check_store(const std::string& store);
+
+/// Moves an unreadable record, as it is, into the table `set_aside` of the same database, where no
+/// server reads it. `name` is what Unreadable::argument() prints. kNotFound: no unreadable record
+/// has this name. kConflict: a server uses the store, or the name means several records.
+base::Result<StoreCheck> set_aside_record(const std::string& store, const std::string& name,
+                                          base::Time now);
 
 }  // namespace muster::store

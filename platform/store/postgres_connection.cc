@@ -69,6 +69,15 @@ bool PostgresRows::is_number(int column) const {
   return libpq().PQftype(result_.get(), column) == kInt8;
 }
 
+RecordRow PostgresRows::record(int row, size_t key_size) const {
+  RecordRow result;
+  const auto document = static_cast<int>(key_size);
+  for (int column = 0; column < document; ++column) result.key.push_back(bytes(row, column));
+  result.document = bytes(row, document);
+  if (!is_null(row, document + 1)) result.checksum = number(row, document + 1);
+  return result;
+}
+
 int64_t PostgresRows::changed() const {
   return std::atoll(libpq().PQcmdTuples(result_.get()));
 }

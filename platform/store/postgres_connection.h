@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "store/postgres_parameters.h"
 #include "store/postgres_url.h"
+#include "store/records.h"
 
 struct pg_conn;
 struct pg_result;
@@ -36,6 +37,9 @@ class PostgresRows {
   int64_t number(int row, int column) const;  ///< of an int8
   bool is_null(int row, int column) const;
   bool is_number(int column) const;
+  /// Of a row that begins with the columns of RecordKind::query(): `key_size` texts, the document
+  /// and the checksum.
+  RecordRow record(int row, size_t key_size) const;
   /// How many rows an INSERT, UPDATE or DELETE changed.
   int64_t changed() const;
 

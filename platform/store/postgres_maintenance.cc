@@ -1,8 +1,9 @@
 #include "store/postgres_maintenance.h"
 
-#include "store/document_check.h"
 #include "store/postgres_copy.h"
 #include "store/postgres_schema.h"
+#include "store/records.h"
+#include "store/set_aside.h"
 #include "store/sqlite_schema.h"
 #include "store/summary_counts.h"
 
@@ -54,15 +55,48 @@ Result<StoreSummary> postgres_summary_of(PostgresConnection& connection) {
   return summary;
 }
 
-Result<void> check_postgres_documents(PostgresConnection& connection, Faults& faults) {
-  for (const DocumentTable& table : kDocumentTables) {
-    MUSTER_TRY(const bool is_there, has_postgres_table(connection, table.name));
-    if (!is_there) continue;
-    MUSTER_CHECK(connection.each_row(table.query(), [&](const PostgresRows& row) -> Result<void> {
-      faults.check(table, row.bytes(0, 0), row.bytes(0, 1));
-      return {};
-    }));
+Result<void> each_postgres_record(PostgresConnection& connection, const RecordKind& kind,
+                                  const std::function<void(const RecordRow&)>& take) {
+  MUSTER_TRY(const bool is_there, has_postgres_table(connection, kind.table));
+  if (!is_there) return {};
+  MUSTER_TRY(const int version, schema_version(connection));
+  return connection.each_row(kind.query(version), [&](const PostgresRows& row) -> Result<void> {
+    take(row.record(0, kind.key.size()));
+    return {};
+  });
+}
+
+Result<void> check_postgres_records(PostgresConnection& connection, Faults& faults) {
+  const auto check = [&](const RecordKind& kind) {
+    return each_postgres_record(connection, kind,
+                                [&](const RecordRow& row) { faults.check(kind, row); });
+  };
+  for (const RecordKind& kind : kRecordKinds) MUSTER_CHECK(check(kind));
+  return check(kAuditKind);
+}
+
+Result<void> list_set_aside_in_postgres(PostgresConnection& connection,
+                                        std::vector<std::string>& sentences) {
+  MUSTER_TRY(const bool is_there, has_postgres_table(connection, "set_aside"));
+  if (!is_there) return {};
+  return connection.each_row(kSetAsideQuery, [&](const PostgresRows& row) -> Result<void> {
+    sentences.push_back(set_aside_sentence(row.bytes(0, 0), row.bytes(0, 1), row.number(0, 2)));
+    return {};
+  });
+}
+
+Result<void> move_in_postgres(PostgresConnection& connection, const UnreadableRecords::Found& found,
+                              base::Time now) {
+  const MoveStatements sql = move_statements(*found.kind, '$');
+  PostgresParameters key;
+  PostgresParameters all;
+  for (const std::string& column : found.key) {
+    key.text(column);
+    all.text(column);
   }
+  all.number(now.time_since_epoch().count()).text(found.record.title()).text(found.record.fault);
+  MUSTER_TRY([[maybe_unused]] const PostgresRows inserted, connection.query(sql.insert, all));
+  MUSTER_TRY([[maybe_unused]] const PostgresRows removed, connection.query(sql.remove, key));
   return {};
 }
 
@@ -108,16 +142,41 @@ Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
   return connection->execute("COMMIT");
 }
 
+Result<void> set_aside_in_postgres(const std::string& url, const std::string& name,
+                                   base::Time now) {
+  MUSTER_TRY(const Connection connection, connect(url));
+  MUSTER_TRY(const int version, schema_version(*connection));
+  if (version != kSchemaVersion) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "the database " + connection->url().shown + " is of version " +
+                         std::to_string(version) + ", and this Muster writes version " +
+                         std::to_string(kSchemaVersion),
+                 .advice = "a server of this Muster brings it up to date when it starts"};
+  }
+  MUSTER_CHECK(refuse_where_somebody_leads(*connection));
+  // Closing the connection takes back what was not committed.
+  MUSTER_CHECK(connection->execute("BEGIN; SET LOCAL statement_timeout = 0"));
+  UnreadableRecords records;
+  for (const RecordKind& kind : kRecordKinds) {
+    MUSTER_CHECK(each_postgres_record(*connection, kind,
+                                      [&](const RecordRow& row) { records.look_at(kind, row); }));
+  }
+  MUSTER_TRY(const UnreadableRecords::Found found, records.choose(name));
+  MUSTER_CHECK(move_in_postgres(*connection, found, now));
+  return connection->execute("COMMIT");
+}
+
 Result<StoreCheck> check_postgres(const std::string& url) {
   MUSTER_TRY(const Connection connection, connect_to_read(url));
   StoreCheck check;
   MUSTER_TRY(check.summary, postgres_summary_of(*connection));
   Faults faults;
-  if (const auto done = check_postgres_documents(*connection, faults); !done) {
+  if (const auto done = check_postgres_records(*connection, faults); !done) {
     if (connection->is_broken()) return done.error();
     faults.add(done.error().what);
   }
   check.faults = faults.take();
+  MUSTER_CHECK(list_set_aside_in_postgres(*connection, check.set_aside));
   return check;
 }
 

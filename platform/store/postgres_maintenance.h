@@ -20,4 +20,7 @@ Result<void> copy_into_postgres(SqliteDatabase& backup, const std::string& url,
 
 Result<StoreCheck> check_postgres(const std::string& url);
 
+/// As set_aside_record() has it.
+Result<void> set_aside_in_postgres(const std::string& url, const std::string& name, base::Time now);
+
 }  // namespace muster::store

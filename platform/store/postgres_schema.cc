@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "store/postgres_copy.h"
+#include "store/records.h"
 #include "store/sqlite_schema.h"
 
 namespace muster::store {
@@ -11,6 +12,44 @@ using base::Error;
 using base::ErrorCode;
 
 namespace {
+
+/// The checksum of each row of a table, which takes the row's content as it is.
+Result<void> fill_in_checksums_of(PostgresConnection& connection, const RecordKind& kind) {
+  constexpr size_t kRowsATrip = 500;
+  std::vector<std::pair<std::string, int64_t>> checksums;
+  // The place of the row comes behind the columns of the query.
+  std::string query = kind.query(kFirstVersionWithChecksums);
+  query.insert(query.find(" FROM "), ", ctid::text");
+  MUSTER_CHECK(connection.each_row(query, [&](const PostgresRows& one) -> Result<void> {
+    const size_t key_size = kind.key.size();
+    const RecordRow row = one.record(0, key_size);
+    std::vector<std::string_view> columns = row.key;
+    columns.push_back(row.document);
+    checksums.emplace_back(one.bytes(0, static_cast<int>(key_size) + 2), checksum_of(columns));
+    return {};
+  }));
+  const std::string update =
+      std::string("UPDATE ") + kind.table + " SET checksum = $1::int8 WHERE ctid = $2::text::tid";
+  for (size_t first = 0; first < checksums.size(); first += kRowsATrip) {
+    std::vector<PostgresStep> steps;
+    const size_t end = std::min(checksums.size(), first + kRowsATrip);
+    for (size_t i = first; i < end; ++i) {
+      const auto& [place, checksum] = checksums[i];
+      steps.push_back({.statement = update,
+                       .parameters = PostgresParameters().number(checksum).text(place),
+                       .is_prepared = false});
+    }
+    if (const auto sent = connection.pipeline(steps); !sent) return sent.error();
+  }
+  return {};
+}
+
+Result<void> fill_in_checksums(PostgresConnection& connection) {
+  for (const RecordKind& kind : kRecordKinds) {
+    MUSTER_CHECK(fill_in_checksums_of(connection, kind));
+  }
+  return fill_in_checksums_of(connection, kAuditKind);
+}
 
 // COLLATE "C": names are ordered by their bytes, as everywhere else. A key may be any bytes. A
 // document of a job is written often and its other columns never: with room left in each page the
@@ -76,7 +115,33 @@ CREATE TABLE delivery (
   id text COLLATE "C" PRIMARY KEY,
   document bytea NOT NULL
 ) WITH (fillfactor = 70);
-)sql"}};
+)sql"},
+                                             {5, R"sql(
+ALTER TABLE job ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE project ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE account ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE token ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE secret ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE subscription ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE delivery ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE node_setting ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+ALTER TABLE audit ADD COLUMN checksum int8 NOT NULL DEFAULT 0;
+CREATE TABLE set_aside (
+  number int8 PRIMARY KEY,
+  time int8 NOT NULL,
+  title text COLLATE "C" NOT NULL,
+  fault text COLLATE "C" NOT NULL,
+  source text COLLATE "C" NOT NULL,
+  sequence int8,
+  id text COLLATE "C",
+  project text COLLATE "C",
+  name text COLLATE "C",
+  idempotency_key bytea,
+  document bytea,
+  checksum int8 NOT NULL
+);
+)sql",
+                                              fill_in_checksums}};
 
 Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {
   MUSTER_TRY(
@@ -119,7 +184,9 @@ Result<void> run_postgres_migrations(PostgresConnection& connection,
     MUSTER_CHECK(back_up_postgres(connection, found, backup_folder));
   }
   for (const PostgresMigration& migration : migrations) {
-    if (migration.to > found) MUSTER_CHECK(connection.execute(migration.sql));
+    if (migration.to <= found) continue;
+    MUSTER_CHECK(connection.execute(migration.sql));
+    if (migration.then != nullptr) MUSTER_CHECK(migration.then(connection));
   }
   return connection.execute("UPDATE schema_version SET version = " +
                             std::to_string(migrations.back().to));

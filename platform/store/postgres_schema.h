@@ -16,6 +16,8 @@ namespace muster::store {
 struct PostgresMigration {
   int to = 0;
   const char* sql = nullptr;
+  /// What SQL cannot do, after it; may be nullptr.
+  Result<void> (*then)(PostgresConnection& connection) = nullptr;
 };
 
 extern const std::span<const PostgresMigration> kPostgresMigrations;

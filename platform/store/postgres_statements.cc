@@ -4,6 +4,7 @@
 #include "store/job_document.h"
 #include "store/notification_document.h"
 #include "store/project_document.h"
+#include "store/records.h"
 
 namespace muster::store {
 
@@ -14,43 +15,45 @@ namespace {
 constexpr PostgresConnection::Prepared kStatements[] = {
     {"fence", "UPDATE leader SET commit_number = $1::int8 WHERE generation = $2::int8"},
     {"insert_job",
-     "INSERT INTO job (sequence, id, project, name, idempotency_key, document)"
+     "INSERT INTO job (sequence, id, project, name, idempotency_key, document, checksum)"
      " SELECT coalesce(max(sequence), 0) + 1, $1::text, $2::text, $3::text,"
-     " nullif($4::bytea, ''::bytea), $5::bytea FROM job"},
-    {"update_job", "UPDATE job SET document = $2::bytea WHERE id = $1::text"},
+     " nullif($4::bytea, ''::bytea), $5::bytea, $6::int8 FROM job"},
+    {"update_job", "UPDATE job SET document = $2::bytea, checksum = $3::int8 WHERE id = $1::text"},
     {"remove_job", "DELETE FROM job WHERE id = $1::text"},
     {"put_project",
-     "INSERT INTO project (name, sequence, document) VALUES ($1::text, $2::int8, $3::bytea)"
-     " ON CONFLICT (name) DO UPDATE SET sequence = $2::int8, document = $3::bytea"},
+     "INSERT INTO project (name, sequence, document, checksum)"
+     " VALUES ($1::text, $2::int8, $3::bytea, $4::int8) ON CONFLICT (name)"
+     " DO UPDATE SET sequence = $2::int8, document = $3::bytea, checksum = $4::int8"},
     {"remove_project", "DELETE FROM project WHERE name = $1::text"},
     {"cordon",
-     "INSERT INTO node_setting (name, cordoned) VALUES ($1::text, 1)"
-     " ON CONFLICT (name) DO UPDATE SET cordoned = 1"},
+     "INSERT INTO node_setting (name, cordoned, checksum) VALUES ($1::text, 1, $2::int8)"
+     " ON CONFLICT (name) DO UPDATE SET cordoned = 1, checksum = $2::int8"},
     {"uncordon", "DELETE FROM node_setting WHERE name = $1::text"},
     {"put_account",
-     "INSERT INTO account (name, document) VALUES ($1::text, $2::bytea)"
-     " ON CONFLICT (name) DO UPDATE SET document = $2::bytea"},
+     "INSERT INTO account (name, document, checksum) VALUES ($1::text, $2::bytea, $3::int8)"
+     " ON CONFLICT (name) DO UPDATE SET document = $2::bytea, checksum = $3::int8"},
     {"remove_account", "DELETE FROM account WHERE name = $1::text"},
     {"put_token",
-     "INSERT INTO token (id, document) VALUES ($1::text, $2::bytea)"
-     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea"},
+     "INSERT INTO token (id, document, checksum) VALUES ($1::text, $2::bytea, $3::int8)"
+     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea, checksum = $3::int8"},
     {"remove_token", "DELETE FROM token WHERE id = $1::text"},
     {"put_secret",
-     "INSERT INTO secret (project, name, document) VALUES ($1::text, $2::text, $3::bytea)"
-     " ON CONFLICT (project, name) DO UPDATE SET document = $3::bytea"},
+     "INSERT INTO secret (project, name, document, checksum)"
+     " VALUES ($1::text, $2::text, $3::bytea, $4::int8)"
+     " ON CONFLICT (project, name) DO UPDATE SET document = $3::bytea, checksum = $4::int8"},
     {"remove_secret", "DELETE FROM secret WHERE project = $1::text AND name = $2::text"},
     {"put_subscription",
-     "INSERT INTO subscription (id, document) VALUES ($1::text, $2::bytea)"
-     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea"},
+     "INSERT INTO subscription (id, document, checksum) VALUES ($1::text, $2::bytea, $3::int8)"
+     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea, checksum = $3::int8"},
     {"remove_subscription", "DELETE FROM subscription WHERE id = $1::text"},
     {"put_delivery",
-     "INSERT INTO delivery (id, document) VALUES ($1::text, $2::bytea)"
-     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea"},
+     "INSERT INTO delivery (id, document, checksum) VALUES ($1::text, $2::bytea, $3::int8)"
+     " ON CONFLICT (id) DO UPDATE SET document = $2::bytea, checksum = $3::int8"},
     {"remove_delivery", "DELETE FROM delivery WHERE id = $1::text"},
     {"append_audit",
-     "INSERT INTO audit (number, time, actor, project, action, document)"
-     " SELECT coalesce(max(number), 0) + 1, $1::int8, $2::text, $3::text, $4::text, $5::bytea"
-     " FROM audit"}};
+     "INSERT INTO audit (number, time, actor, project, action, document, checksum)"
+     " SELECT coalesce(max(number), 0) + 1, $1::int8, $2::text, $3::text, $4::text, $5::bytea,"
+     " $6::int8 FROM audit"}};
 
 /// The keys that a batch touches in one table.
 struct Touched {
@@ -69,28 +72,28 @@ Touched touched_jobs(const Batch& batch) {
   std::vector<std::string> ids = batch.removed_jobs;
   for (const NewJob& job : batch.new_jobs) ids.push_back(job.job->id);
   for (const job::Job* job : batch.changed_jobs) ids.push_back(job->id);
-  return {"job", "sequence, id, project, name, idempotency_key, document", "id = ANY($1::text[])",
-          PostgresParameters().texts(ids)};
+  return {"job", "sequence, id, project, name, idempotency_key, document, checksum",
+          "id = ANY($1::text[])", PostgresParameters().texts(ids)};
 }
 
 Touched touched_projects(const Batch& batch) {
   std::vector<std::string> names;
   for (const job::Project& project : batch.projects) names.push_back(project.name);
-  return {"project", "name, sequence, document", "name = ANY($1::text[])",
+  return {"project", "name, sequence, document, checksum", "name = ANY($1::text[])",
           keys_of(std::move(names), batch.removed_projects)};
 }
 
 Touched touched_accounts(const Batch& batch) {
   std::vector<std::string> names;
   for (const access::User& user : batch.users) names.push_back(user.name);
-  return {"account", "name, document", "name = ANY($1::text[])",
+  return {"account", "name, document, checksum", "name = ANY($1::text[])",
           keys_of(std::move(names), batch.removed_users)};
 }
 
 Touched touched_tokens(const Batch& batch) {
   std::vector<std::string> ids;
   for (const access::Token& token : batch.tokens) ids.push_back(token.id);
-  return {"token", "id, document", "id = ANY($1::text[])",
+  return {"token", "id, document, checksum", "id = ANY($1::text[])",
           keys_of(std::move(ids), batch.removed_tokens)};
 }
 
@@ -105,7 +108,7 @@ Touched touched_secrets(const Batch& batch) {
     projects.push_back(secret.project);
     names.push_back(secret.name);
   }
-  return {"secret", "project, name, document",
+  return {"secret", "project, name, document, checksum",
           "(project, name) IN (SELECT * FROM unnest($1::text[], $2::text[]))",
           PostgresParameters().texts(projects).texts(names)};
 }
@@ -116,7 +119,8 @@ Touched touched_ids(const char* table, const std::vector<Value>& values,
                     const std::vector<std::string>& removed) {
   std::vector<std::string> ids;
   for (const Value& value : values) ids.push_back(value.id);
-  return {table, "id, document", "id = ANY($1::text[])", keys_of(std::move(ids), removed)};
+  return {table, "id, document, checksum", "id = ANY($1::text[])",
+          keys_of(std::move(ids), removed)};
 }
 
 std::vector<Touched> touched_by(const Batch& batch) {
@@ -128,7 +132,7 @@ std::vector<Touched> touched_by(const Batch& batch) {
     touched.push_back(touched_projects(batch));
   }
   if (!batch.cordoned_nodes.empty() || !batch.uncordoned_nodes.empty()) {
-    touched.push_back({"node_setting", "name, cordoned", "name = ANY($1::text[])",
+    touched.push_back({"node_setting", "name, cordoned, checksum", "name = ANY($1::text[])",
                        keys_of(batch.cordoned_nodes, batch.uncordoned_nodes)});
   }
   if (!batch.users.empty() || !batch.removed_users.empty()) {
@@ -178,16 +182,20 @@ void write_jobs(const Batch& batch, PostgresWrites& writes) {
   for (const std::string& id : batch.removed_jobs) add("remove_job", PostgresParameters().text(id));
   for (const NewJob& job : batch.new_jobs) {
     writes.inserts.push_back({.step = steps.size(), .job = job.job});
+    const std::string document = to_document(*job.job);
     add("insert_job", PostgresParameters()
                           .text(job.job->id)
                           .text(job.job->spec.project)
                           .text(job.job->spec.name)
                           .bytes(job.idempotency_key)
-                          .bytes(to_document(*job.job)));
+                          .bytes(document)
+                          .number(checksum_of(*job.job, document)));
   }
   for (const job::Job* job : batch.changed_jobs) {
     writes.updates.push_back({.step = steps.size(), .job = job});
-    add("update_job", PostgresParameters().text(job->id).bytes(to_document(*job)));
+    const std::string document = to_document(*job);
+    add("update_job",
+        PostgresParameters().text(job->id).bytes(document).number(checksum_of(*job, document)));
   }
 }
 
@@ -199,16 +207,18 @@ void write_projects(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_project", PostgresParameters().text(name));
   }
   for (const job::Project& project : batch.projects) {
+    const std::string document = to_project_document(project);
     add("put_project", PostgresParameters()
                            .text(project.name)
                            .number(static_cast<int64_t>(project.sequence))
-                           .bytes(to_project_document(project)));
+                           .bytes(document)
+                           .number(checksum_of(project, document)));
   }
   for (const std::string& name : batch.uncordoned_nodes) {
     add("uncordon", PostgresParameters().text(name));
   }
   for (const std::string& name : batch.cordoned_nodes) {
-    add("cordon", PostgresParameters().text(name));
+    add("cordon", PostgresParameters().text(name).number(checksum_of_cordon(name)));
   }
 }
 
@@ -220,30 +230,38 @@ void write_accounts(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_account", PostgresParameters().text(name));
   }
   for (const access::User& user : batch.users) {
-    add("put_account", PostgresParameters().text(user.name).bytes(to_user_document(user)));
+    const std::string document = to_user_document(user);
+    add("put_account", PostgresParameters().text(user.name).bytes(document).number(
+                           checksum_of({user.name, document})));
   }
   for (const std::string& id : batch.removed_tokens) {
     add("remove_token", PostgresParameters().text(id));
   }
   for (const access::Token& token : batch.tokens) {
-    add("put_token", PostgresParameters().text(token.id).bytes(to_token_document(token)));
+    const std::string document = to_token_document(token);
+    add("put_token", PostgresParameters().text(token.id).bytes(document).number(
+                         checksum_of({token.id, document})));
   }
   for (const SecretName& secret : batch.removed_secrets) {
     add("remove_secret", PostgresParameters().text(secret.project).text(secret.name));
   }
   for (const access::Secret& secret : batch.secrets) {
+    const std::string document = to_secret_document(secret);
     add("put_secret", PostgresParameters()
                           .text(secret.project)
                           .text(secret.name)
-                          .bytes(to_secret_document(secret)));
+                          .bytes(document)
+                          .number(checksum_of({secret.project, secret.name, document})));
   }
   for (const access::AuditRecord& record : batch.audit) {
+    const std::string document = to_audit_document(record);
     add("append_audit", PostgresParameters()
                             .number(record.time.time_since_epoch().count())
                             .text(record.actor.user)
                             .text(record.project)
                             .text(record.action)
-                            .bytes(to_audit_document(record)));
+                            .bytes(document)
+                            .number(checksum_of(record, document)));
   }
 }
 
@@ -255,14 +273,17 @@ void write_notifications(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_subscription", PostgresParameters().text(id));
   }
   for (const job::Subscription& each : batch.subscriptions) {
-    add("put_subscription",
-        PostgresParameters().text(each.id).bytes(to_subscription_document(each)));
+    const std::string document = to_subscription_document(each);
+    add("put_subscription", PostgresParameters().text(each.id).bytes(document).number(
+                                checksum_of({each.id, document})));
   }
   for (const std::string& id : batch.removed_deliveries) {
     add("remove_delivery", PostgresParameters().text(id));
   }
   for (const job::Delivery& each : batch.deliveries) {
-    add("put_delivery", PostgresParameters().text(each.id).bytes(to_delivery_document(each)));
+    const std::string document = to_delivery_document(each);
+    add("put_delivery", PostgresParameters().text(each.id).bytes(document).number(
+                            checksum_of({each.id, document})));
   }
 }
 

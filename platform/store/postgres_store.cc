@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "store/account_document.h"
-#include "store/job_document.h"
-#include "store/notification_document.h"
 #include "store/postgres_schema.h"
 #include "store/postgres_session.h"
-#include "store/project_document.h"
+#include "store/records.h"
+#include "store/sqlite_schema.h"
 
 namespace muster::store {
 
@@ -42,41 +40,17 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(
 
 namespace {
 
-/// Appends what `read` makes of the first column of every row.
-template <class T>
-Result<void> load_from_postgres(PostgresConnection& connection, const char* sql,
-                                std::vector<T>& into, Result<T> (*read)(std::string_view)) {
-  return connection.each_row(sql, [&](const PostgresRows& row) -> Result<void> {
-    MUSTER_TRY(T value, read(row.bytes(0, 0)));
-    into.push_back(std::move(value));
-    return {};
-  });
-}
-
 Result<Contents> load_all(PostgresConnection& connection) {
   Contents contents;
   MUSTER_TRY(const PostgresRows jobs, connection.query("SELECT count(*) FROM job"));
   contents.jobs.reserve(static_cast<size_t>(jobs.number(0, 0)));
-  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM job ORDER BY sequence",
-                                  contents.jobs, from_document));
-  MUSTER_CHECK(load_from_postgres(connection,
-                                  "SELECT document FROM project ORDER BY sequence, name",
-                                  contents.projects, from_project_document));
-  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM account ORDER BY name",
-                                  contents.users, from_user_document));
-  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM token ORDER BY id",
-                                  contents.tokens, from_token_document));
-  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM secret ORDER BY project, name",
-                                  contents.secrets, from_secret_document));
-  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM subscription ORDER BY id",
-                                  contents.subscriptions, from_subscription_document));
-  MUSTER_CHECK(load_from_postgres(connection, "SELECT document FROM delivery ORDER BY id",
-                                  contents.deliveries, from_delivery_document));
-  MUSTER_CHECK(connection.each_row("SELECT name FROM node_setting WHERE cordoned = 1 ORDER BY name",
-                                   [&](const PostgresRows& row) -> Result<void> {
-                                     contents.cordoned_nodes.emplace_back(row.bytes(0, 0));
-                                     return {};
-                                   }));
+  for (const RecordKind& kind : kRecordKinds) {
+    MUSTER_CHECK(connection.each_row(kind.query(kSchemaVersion),
+                                     [&](const PostgresRows& row) -> Result<void> {
+                                       take_record(kind, row.record(0, kind.key.size()), contents);
+                                       return {};
+                                     }));
+  }
   return contents;
 }
 
@@ -103,8 +77,10 @@ Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connecti
   constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
   const uint64_t before = std::min(query.before.value_or(kLargest), kLargest);
   Conditions values;
-  std::string sql = "SELECT number, document FROM audit WHERE number < " +
-                    values.number(static_cast<int64_t>(before));
+  std::string sql =
+      "SELECT CAST(time AS TEXT), actor, project, action, document, checksum, number"
+      " FROM audit WHERE number < " +
+      values.number(static_cast<int64_t>(before));
   if (query.user) sql += " AND actor = " + values.text(*query.user);
   if (query.project) sql += " AND project = " + values.text(*query.project);
   if (query.action) {
@@ -119,9 +95,8 @@ Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connecti
   MUSTER_TRY(const PostgresRows rows, connection.query(sql, values.parameters()));
   std::vector<access::AuditRecord> found;
   for (int row = 0; row < rows.size(); ++row) {
-    MUSTER_TRY(access::AuditRecord record, from_audit_document(rows.bytes(row, 1)));
-    record.number = static_cast<uint64_t>(rows.number(row, 0));
-    found.push_back(std::move(record));
+    found.push_back(read_audit_record(rows.record(row, kAuditKind.key.size()),
+                                      static_cast<uint64_t>(rows.number(row, 6))));
   }
   return found;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "base/unique_fd.h"
 #include "store/lock_holder.h"
@@ -43,6 +44,33 @@ Error damaged(const std::string& file, const std::string& detail) {
               "the last backup in its place with `muster store restore`"};
 }
 
+/// Whether the file is all of the database and nobody changes it: its folder cannot be written, and
+/// no write-ahead log lies beside it. To read a database in WAL mode, SQLite wants to make files
+/// there, unless it is told that nothing changes.
+bool lies_still(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code failed;
+  const auto log_size = std::filesystem::file_size(file.string() + "-wal", failed);
+  return (failed || log_size == 0) && ::access(folder.c_str(), W_OK) != 0;
+}
+
+/// "file:///var/lib/muster/muster.db?immutable=1"
+std::string immutable_uri(const std::filesystem::path& file) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-";
+  std::string uri = "file:";
+  for (const char letter : std::filesystem::absolute(file).string()) {
+    if (kPlain.find(letter) != std::string_view::npos) {
+      uri += letter;
+      continue;
+    }
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(letter);
+    uri += {'%', kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+  return uri + "?immutable=1";
+}
+
 }  // namespace
 
 Error sqlite_error(sqlite3* database, const std::string& what) {
@@ -64,6 +92,12 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be written: " + message,
               .advice = "make the file and its folder writable for the server's user"};
+    case SQLITE_CANTOPEN:
+      return {.code = ErrorCode::kRefused,
+              .what = subject(file) + " cannot be opened: " + message,
+              .advice =
+                  "SQLite makes files beside it ('-wal', '-shm'): make its folder writable, or "
+                  "copy all three files to a folder that is"};
     case SQLITE_CONSTRAINT:
       return {.code = ErrorCode::kConflict, .what = sentence};
     case SQLITE_IOERR:
@@ -135,6 +169,15 @@ bool SqliteStatement::is_null(int column) const {
   return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
+RecordRow SqliteStatement::record(size_t key_size) const {
+  RecordRow row;
+  const auto document = static_cast<int>(key_size);
+  for (int column = 0; column < document; ++column) row.key.push_back(bytes(column));
+  row.document = bytes(document);
+  if (!is_null(document + 1)) row.checksum = number(document + 1);
+  return row;
+}
+
 void SqliteDatabase::Close::operator()(sqlite3* database) const {
   sqlite3_close(database);
 }
@@ -142,11 +185,16 @@ void SqliteDatabase::Close::operator()(sqlite3* database) const {
 Result<SqliteDatabase> SqliteDatabase::open(const std::filesystem::path& file, Mode mode) {
   // SQLite would make the file with the umask's mode; its -wal and -shm take the mode of the file.
   // It would also open one that is write-protected as read-only and say so at the first commit.
-  const int flags = mode == Mode::kMake ? O_RDWR | O_CREAT : O_RDONLY;
+  const int flags = mode == Mode::kMake    ? O_RDWR | O_CREAT
+                    : mode == Mode::kWrite ? O_RDWR
+                                           : O_RDONLY;
   const base::UniqueFd made(::open(file.c_str(), flags | O_CLOEXEC, 0600));
   if (!made) return base::system_error("cannot open the database '" + file.string() + "'", errno);
+  if (mode == Mode::kReadOnly && lies_still(file)) {
+    return open_raw(immutable_uri(file), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+  }
   return open_raw(file.string(),
-                  mode == Mode::kMake ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
+                  mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 }
 
 Result<SqliteDatabase> SqliteDatabase::temporary() {

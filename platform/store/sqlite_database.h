@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/records.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -21,7 +22,8 @@ namespace muster::store {
 using base::Result;
 
 /// What the last call on a database failed with. kUnavailable: another process has it locked.
-/// kExhausted: no room. kRefused: it is read-only. kInternal: it is damaged, among others.
+/// kExhausted: no room. kRefused: it is read-only, or lies where SQLite cannot make the files that
+/// it needs beside it. kInternal: it is damaged, among others.
 base::Error sqlite_error(sqlite3* database, const std::string& what);
 
 class SqliteStatement {
@@ -46,6 +48,9 @@ class SqliteStatement {
   std::string_view bytes(int column) const;
   int64_t number(int column) const;
   bool is_null(int column) const;
+  /// Of a row that begins with the columns of RecordKind::query(): `key_size` texts, the document
+  /// and the checksum.
+  RecordRow record(size_t key_size) const;
 
  private:
   struct Finalize {
@@ -58,6 +63,7 @@ class SqliteDatabase {
  public:
   enum class Mode {
     kMake,      ///< reads and writes; made (0600) where it is missing
+    kWrite,     ///< reads and writes; kNotFound where it is missing
     kReadOnly,  ///< kNotFound where it is missing
   };
   static Result<SqliteDatabase> open(const std::filesystem::path& file, Mode mode);

@@ -1,6 +1,8 @@
 #include "store/sqlite_maintenance.h"
 
-#include "store/document_check.h"
+#include "base/text.h"
+#include "store/records.h"
+#include "store/set_aside.h"
 #include "store/sqlite_schema.h"
 #include "store/sqlite_tables.h"
 #include "store/summary_counts.h"
@@ -20,16 +22,24 @@ Result<bool> has_sqlite_table(SqliteDatabase& database, const std::string& name)
   return count > 0;
 }
 
-Result<void> check_sqlite_documents(SqliteDatabase& database, Faults& faults) {
-  for (const DocumentTable& table : kDocumentTables) {
-    MUSTER_TRY(const bool is_there, has_sqlite_table(database, table.name));
-    if (!is_there) continue;  // of a later version
-    MUSTER_CHECK(database.each_row(table.query(), [&](const SqliteStatement& row) -> Result<void> {
-      faults.check(table, row.bytes(0), row.bytes(1));
-      return {};
-    }));
-  }
-  return {};
+Result<void> each_sqlite_record(SqliteDatabase& database, const RecordKind& kind,
+                                const std::function<void(const RecordRow&)>& take) {
+  MUSTER_TRY(const bool is_there, has_sqlite_table(database, kind.table));
+  if (!is_there) return {};  // of a later version
+  MUSTER_TRY(const int version, schema_version(database));
+  return database.each_row(kind.query(version), [&](const SqliteStatement& row) -> Result<void> {
+    take(row.record(kind.key.size()));
+    return {};
+  });
+}
+
+Result<void> check_sqlite_records(SqliteDatabase& database, Faults& faults) {
+  const auto check = [&](const RecordKind& kind) {
+    return each_sqlite_record(database, kind,
+                              [&](const RecordRow& row) { faults.check(kind, row); });
+  };
+  for (const RecordKind& kind : kRecordKinds) MUSTER_CHECK(check(kind));
+  return check(kAuditKind);
 }
 
 Result<void> check_pages(SqliteDatabase& database, Faults& faults) {
@@ -40,19 +50,36 @@ Result<void> check_pages(SqliteDatabase& database, Faults& faults) {
                            });
 }
 
-/// What is wrong with it, also where that keeps it from being read on.
-Faults faults_of(SqliteDatabase& database) {
+/// What is wrong with it, also where that keeps it from being read on. An error: it cannot be
+/// looked at, which says nothing of its content.
+Result<Faults> faults_of(SqliteDatabase& database) {
   Faults faults;
-  if (const auto done = check_pages(database, faults); !done) faults.add(done.error().what);
-  if (const auto done = check_sqlite_documents(database, faults); !done)
+  for (const auto check : {check_pages, check_sqlite_records}) {
+    const Result<void> done = check(database, faults);
+    if (done) continue;
+    if (done.error().code != ErrorCode::kInternal) return done.error();
     faults.add(done.error().what);
+  }
   return faults;
+}
+
+Result<void> list_set_aside_in_sqlite(SqliteDatabase& database,
+                                      std::vector<std::string>& sentences) {
+  MUSTER_TRY(const bool is_there, has_sqlite_table(database, "set_aside"));
+  if (!is_there) return {};
+  return database.each_row(kSetAsideQuery, [&](const SqliteStatement& row) -> Result<void> {
+    sentences.push_back(set_aside_sentence(row.bytes(0), row.bytes(1), row.number(2)));
+    return {};
+  });
 }
 
 Error no_backup(const std::filesystem::path& file, const std::string& why) {
   return {.code = ErrorCode::kInvalid,
           .what = "'" + file.string() + "' is no backup: " + why,
-          .advice = "name a file that `muster store backup` wrote"};
+          .advice =
+              "name a file that `muster store backup` wrote; of a backup with an unreadable "
+              "record, `muster store set-aside NAME --store " +
+              base::shell_quoted(file.string()) + "` sets the record aside"};
 }
 
 Result<bool> is_empty(SqliteDatabase& database) {
@@ -97,8 +124,9 @@ Result<SqliteDatabase> open_backup(const std::filesystem::path& file) {
   if (*version == 0) return no_backup(file, "it holds no store");
   MUSTER_TRY(SqliteDatabase copy, SqliteDatabase::temporary());
   MUSTER_CHECK(stored.copy_to(copy));
-  if (std::vector<std::string> faults = faults_of(copy).take(); !faults.empty()) {
-    return no_backup(file, faults.front());
+  MUSTER_TRY(Faults faults, faults_of(copy));
+  if (const std::vector<std::string> found = faults.take(); !found.empty()) {
+    return no_backup(file, found.front());
   }
   MUSTER_CHECK(migrate(copy));
   return copy;
@@ -127,13 +155,71 @@ Result<void> copy_into_sqlite(SqliteDatabase& backup, const std::filesystem::pat
   return backup.copy_to(target);
 }
 
+namespace {
+
+Result<void> move_in_sqlite(SqliteDatabase& database, const UnreadableRecords::Found& found,
+                            base::Time now) {
+  const MoveStatements sql = move_statements(*found.kind, '?');
+  MUSTER_TRY(SqliteStatement insert, database.prepare(sql.insert));
+  MUSTER_TRY(SqliteStatement remove, database.prepare(sql.remove));
+  int parameter = 0;
+  for (const std::string& column : found.key) {
+    ++parameter;
+    insert.text(parameter, column);
+    remove.text(parameter, column);
+  }
+  const std::string title = found.record.title();
+  insert.number(parameter + 1, now.time_since_epoch().count())
+      .text(parameter + 2, title)
+      .text(parameter + 3, found.record.fault);
+  MUSTER_CHECK(insert.run());
+  MUSTER_CHECK(remove.run());
+  MUSTER_TRY(const int64_t removed, database.number("SELECT changes()"));
+  if (removed == 1) return {};
+  return Error{.code = ErrorCode::kInternal,
+               .what = "the row of " + title + " cannot be removed from '" + database.file() + "'",
+               .advice =
+                   "move the file away, and put the last backup in its place with "
+                   "`muster store restore`"};
+}
+
+}  // namespace
+
+Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::string& name,
+                                 base::Time now) {
+  MUSTER_TRY(SqliteDatabase database, SqliteDatabase::open(file, SqliteDatabase::Mode::kWrite));
+  MUSTER_CHECK(take_for_oneself(database));
+  MUSTER_CHECK(migrate_with_backup(database));
+  UnreadableRecords records;
+  for (const RecordKind& kind : kRecordKinds) {
+    MUSTER_CHECK(each_sqlite_record(database, kind,
+                                    [&](const RecordRow& row) { records.look_at(kind, row); }));
+  }
+  MUSTER_TRY(const UnreadableRecords::Found found, records.choose(name));
+  MUSTER_CHECK(database.execute("BEGIN IMMEDIATE"));
+  // An index may hold another name than the row whose name changed: SQLite would not find the entry
+  // to remove. Where two rows have one name now, the index stays as it is.
+  (void)database.execute(std::string("REINDEX ") + found.kind->table);
+  Result<void> done = move_in_sqlite(database, found, now);
+  if (done) return database.execute("COMMIT");
+  (void)database.execute("ROLLBACK");
+  return done;
+}
+
 Result<StoreCheck> check_sqlite(const std::filesystem::path& file) {
   MUSTER_TRY(SqliteDatabase database, SqliteDatabase::open(file, SqliteDatabase::Mode::kReadOnly));
   // Of a newer version nothing can be said; one that is damaged is what this is for.
   Result<StoreSummary> summary = summary_of(database);
   if (!summary && summary.error().code == ErrorCode::kConflict) return summary.error();
   StoreCheck check;
-  check.faults = faults_of(database).take();
+  MUSTER_TRY(Faults faults, faults_of(database));
+  if (summary && summary->schema_version == 0) {
+    faults.add("the database '" + file.string() + "' is empty: it holds no store");
+  }
+  check.faults = faults.take();
+  if (const auto listed = list_set_aside_in_sqlite(database, check.set_aside); !listed) {
+    check.faults.push_back(listed.error().what);
+  }
   if (summary) {
     check.summary = *summary;
   } else if (check.faults.empty()) {

@@ -24,4 +24,8 @@ Result<void> copy_into_sqlite(SqliteDatabase& backup, const std::filesystem::pat
 
 Result<StoreCheck> check_sqlite(const std::filesystem::path& file);
 
+/// As set_aside_record() has it.
+Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::string& name,
+                                 base::Time now);
+
 }  // namespace muster::store

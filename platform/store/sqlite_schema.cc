@@ -2,7 +2,10 @@
 
 #include <sqlite3.h>
 
+#include <vector>
+
 #include "store/job_document.h"
+#include "store/records.h"
 
 namespace muster::store {
 
@@ -13,6 +16,8 @@ using base::ErrorCode;
 // Version 3: a job's name is one of its project's; accounts, and the audit log, which only grows:
 // its triggers keep a mistaken statement from taking something away.
 // Version 4: who is told of what happens to jobs, and what is still to be told.
+// Version 5: a checksum of each row (records.h), and the table of records that were set aside. The
+// checksums of the rows that are there take their content as it is.
 const std::array<const char*, kSchemaVersion> kSqliteMigrations{
     R"sql(
 CREATE TABLE job (
@@ -98,6 +103,43 @@ CREATE TABLE delivery (
   id TEXT PRIMARY KEY,
   document BLOB NOT NULL
 ) STRICT;
+)sql",
+    R"sql(
+ALTER TABLE job ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE project ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE account ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE token ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE secret ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE subscription ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE delivery ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE node_setting ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE audit ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+UPDATE job SET checksum = row_checksum(id, project, name, document);
+UPDATE project SET checksum = row_checksum(name, CAST(sequence AS TEXT), document);
+UPDATE account SET checksum = row_checksum(name, document);
+UPDATE token SET checksum = row_checksum(id, document);
+UPDATE secret SET checksum = row_checksum(project, name, document);
+UPDATE subscription SET checksum = row_checksum(id, document);
+UPDATE delivery SET checksum = row_checksum(id, document);
+UPDATE node_setting SET checksum = row_checksum(name, CAST(cordoned AS TEXT));
+DROP TRIGGER audit_keeps_what_it_says;
+UPDATE audit SET checksum = row_checksum(CAST(time AS TEXT), actor, project, action, document);
+CREATE TRIGGER audit_keeps_what_it_says BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
+CREATE TABLE set_aside (
+  number INTEGER PRIMARY KEY,
+  time INTEGER NOT NULL,
+  title TEXT NOT NULL,
+  fault TEXT NOT NULL,
+  source TEXT NOT NULL,
+  sequence INTEGER,
+  id TEXT,
+  project TEXT,
+  name TEXT,
+  idempotency_key TEXT,
+  document BLOB,
+  checksum INTEGER NOT NULL
+) STRICT;
 )sql"};
 
 namespace {
@@ -113,6 +155,30 @@ void project_of_job(sqlite3_context* context, int /*count*/, sqlite3_value** arg
   }
   const std::string& project = job->spec.project;
   sqlite3_result_text(context, project.data(), static_cast<int>(project.size()), SQLITE_TRANSIENT);
+}
+
+/// The SQL function row_checksum(column, ...).
+void row_checksum(sqlite3_context* context, int count, sqlite3_value** arguments) {
+  std::vector<std::string_view> columns;
+  for (int i = 0; i < count; ++i) {
+    columns.emplace_back(static_cast<const char*>(sqlite3_value_blob(arguments[i])),
+                         static_cast<size_t>(sqlite3_value_bytes(arguments[i])));
+  }
+  sqlite3_result_int64(context, checksum_of(columns));
+}
+
+Result<void> add_functions(SqliteDatabase& database) {
+  constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+  constexpr int kAnyNumber = -1;
+  const auto add = [&](const char* name, int count, auto* function) {
+    return sqlite3_create_function(database.raw(), name, count, kFlags, nullptr, function, nullptr,
+                                   nullptr);
+  };
+  if (add("project_of_job", 1, project_of_job) != SQLITE_OK ||
+      add("row_checksum", kAnyNumber, row_checksum) != SQLITE_OK) {
+    return database.error("the functions of a migration");
+  }
+  return {};
 }
 
 Result<int> stored_version(SqliteDatabase& database) {
@@ -172,11 +238,7 @@ Result<int> schema_version(SqliteDatabase& database) {
 Result<void> migrate(SqliteDatabase& database, int version) {
   MUSTER_TRY(const int found, schema_version(database));
   if (found >= version) return {};
-  if (sqlite3_create_function(database.raw(), "project_of_job", 1,
-                              SQLITE_UTF8 | SQLITE_DETERMINISTIC, nullptr, project_of_job, nullptr,
-                              nullptr) != SQLITE_OK) {
-    return database.error("project_of_job");
-  }
+  MUSTER_CHECK(add_functions(database));
   return run_sqlite_migrations(database, version);
 }
 

@@ -10,7 +10,7 @@
 
 namespace muster::store {
 
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 
 /// The statements that make version n + 1 of version n; version 0 is an empty database.
 extern const std::array<const char*, kSchemaVersion> kSqliteMigrations;

@@ -9,6 +9,7 @@
 #include "store/job_document.h"
 #include "store/notification_document.h"
 #include "store/project_document.h"
+#include "store/records.h"
 #include "store/sqlite_schema.h"
 #include "store/store_error.h"
 
@@ -53,30 +54,36 @@ Result<void> SqliteStore::prepare_statements() {
   auto all = std::make_unique<Statements>();
   const std::pair<SqliteStatement*, const char*> texts[] = {
       {&all->insert_job,
-       "INSERT INTO job (id, project, name, idempotency_key, document) "
-       "VALUES (?1, ?2, ?3, nullif(?4, ''), ?5)"},
-      {&all->update_job, "UPDATE job SET document = ?2 WHERE id = ?1"},
+       "INSERT INTO job (id, project, name, idempotency_key, document, checksum) "
+       "VALUES (?1, ?2, ?3, nullif(?4, ''), ?5, ?6)"},
+      {&all->update_job, "UPDATE job SET document = ?2, checksum = ?3 WHERE id = ?1"},
       {&all->remove_job, "DELETE FROM job WHERE id = ?1"},
       {&all->find_job, "SELECT id FROM job WHERE idempotency_key = ?1"},
       {&all->put_project,
-       "INSERT OR REPLACE INTO project (name, sequence, document) VALUES (?1, ?2, ?3)"},
+       "INSERT OR REPLACE INTO project (name, sequence, document, checksum) "
+       "VALUES (?1, ?2, ?3, ?4)"},
       {&all->remove_project, "DELETE FROM project WHERE name = ?1"},
-      {&all->cordon, "INSERT OR REPLACE INTO node_setting (name, cordoned) VALUES (?1, 1)"},
+      {&all->cordon,
+       "INSERT OR REPLACE INTO node_setting (name, cordoned, checksum) VALUES (?1, 1, ?2)"},
       {&all->uncordon, "DELETE FROM node_setting WHERE name = ?1"},
-      {&all->put_account, "INSERT OR REPLACE INTO account (name, document) VALUES (?1, ?2)"},
+      {&all->put_account,
+       "INSERT OR REPLACE INTO account (name, document, checksum) VALUES (?1, ?2, ?3)"},
       {&all->remove_account, "DELETE FROM account WHERE name = ?1"},
-      {&all->put_token, "INSERT OR REPLACE INTO token (id, document) VALUES (?1, ?2)"},
+      {&all->put_token,
+       "INSERT OR REPLACE INTO token (id, document, checksum) VALUES (?1, ?2, ?3)"},
       {&all->remove_token, "DELETE FROM token WHERE id = ?1"},
       {&all->put_secret,
-       "INSERT OR REPLACE INTO secret (project, name, document) VALUES (?1, ?2, ?3)"},
+       "INSERT OR REPLACE INTO secret (project, name, document, checksum) VALUES (?1, ?2, ?3, ?4)"},
       {&all->remove_secret, "DELETE FROM secret WHERE project = ?1 AND name = ?2"},
       {&all->put_subscription,
-       "INSERT OR REPLACE INTO subscription (id, document) VALUES (?1, ?2)"},
+       "INSERT OR REPLACE INTO subscription (id, document, checksum) VALUES (?1, ?2, ?3)"},
       {&all->remove_subscription, "DELETE FROM subscription WHERE id = ?1"},
-      {&all->put_delivery, "INSERT OR REPLACE INTO delivery (id, document) VALUES (?1, ?2)"},
+      {&all->put_delivery,
+       "INSERT OR REPLACE INTO delivery (id, document, checksum) VALUES (?1, ?2, ?3)"},
       {&all->remove_delivery, "DELETE FROM delivery WHERE id = ?1"},
       {&all->append_audit,
-       "INSERT INTO audit (time, actor, project, action, document) VALUES (?1, ?2, ?3, ?4, ?5)"},
+       "INSERT INTO audit (time, actor, project, action, document, checksum) "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6)"},
       {&all->begin, "BEGIN IMMEDIATE"},
       {&all->commit, "COMMIT"},
       {&all->rollback, "ROLLBACK"}};
@@ -87,44 +94,17 @@ Result<void> SqliteStore::prepare_statements() {
   return {};
 }
 
-namespace {
-
-/// Appends what `read` makes of the first column of every row.
-template <class T>
-Result<void> load_from_sqlite(SqliteDatabase& database, const char* sql, std::vector<T>& into,
-                              Result<T> (*read)(std::string_view)) {
-  return database.each_row(sql, [&](const SqliteStatement& row) -> Result<void> {
-    MUSTER_TRY(T value, read(row.bytes(0)));
-    into.push_back(std::move(value));
-    return {};
-  });
-}
-
-}  // namespace
-
 Result<Contents> SqliteStore::load() {
   Contents contents;
   MUSTER_TRY(const int64_t jobs, database_.number("SELECT count(*) FROM job"));
   contents.jobs.reserve(static_cast<size_t>(jobs));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM job ORDER BY sequence",
-                                contents.jobs, from_document));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM project ORDER BY sequence, name",
-                                contents.projects, from_project_document));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM account ORDER BY name",
-                                contents.users, from_user_document));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM token ORDER BY id",
-                                contents.tokens, from_token_document));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM secret ORDER BY project, name",
-                                contents.secrets, from_secret_document));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM subscription ORDER BY id",
-                                contents.subscriptions, from_subscription_document));
-  MUSTER_CHECK(load_from_sqlite(database_, "SELECT document FROM delivery ORDER BY id",
-                                contents.deliveries, from_delivery_document));
-  MUSTER_CHECK(database_.each_row("SELECT name FROM node_setting WHERE cordoned ORDER BY name",
-                                  [&](const SqliteStatement& row) -> Result<void> {
-                                    contents.cordoned_nodes.emplace_back(row.bytes(0));
-                                    return {};
-                                  }));
+  for (const RecordKind& kind : kRecordKinds) {
+    MUSTER_CHECK(database_.each_row(kind.query(kSchemaVersion),
+                                    [&](const SqliteStatement& row) -> Result<void> {
+                                      take_record(kind, row.record(kind.key.size()), contents);
+                                      return {};
+                                    }));
+  }
   return contents;
 }
 
@@ -165,13 +145,14 @@ Result<void> SqliteStore::write_projects(const Batch& batch) {
     MUSTER_CHECK(statements_->put_project.text(1, project.name)
                      .number(2, static_cast<int64_t>(project.sequence))
                      .blob(3, document)
+                     .number(4, checksum_of(project, document))
                      .run());
   }
   for (const std::string& name : batch.uncordoned_nodes) {
     MUSTER_CHECK(statements_->uncordon.text(1, name).run());
   }
   for (const std::string& name : batch.cordoned_nodes) {
-    MUSTER_CHECK(statements_->cordon.text(1, name).run());
+    MUSTER_CHECK(statements_->cordon.text(1, name).number(2, checksum_of_cordon(name)).run());
   }
   return {};
 }
@@ -183,22 +164,31 @@ Result<void> SqliteStore::write_accounts(const Batch& batch) {
   }
   for (const access::User& user : batch.users) {
     const std::string document = to_user_document(user);
-    MUSTER_CHECK(all.put_account.text(1, user.name).blob(2, document).run());
+    MUSTER_CHECK(all.put_account.text(1, user.name)
+                     .blob(2, document)
+                     .number(3, checksum_of({user.name, document}))
+                     .run());
   }
   for (const std::string& id : batch.removed_tokens) {
     MUSTER_CHECK(all.remove_token.text(1, id).run());
   }
   for (const access::Token& token : batch.tokens) {
     const std::string document = to_token_document(token);
-    MUSTER_CHECK(all.put_token.text(1, token.id).blob(2, document).run());
+    MUSTER_CHECK(all.put_token.text(1, token.id)
+                     .blob(2, document)
+                     .number(3, checksum_of({token.id, document}))
+                     .run());
   }
   for (const SecretName& secret : batch.removed_secrets) {
     MUSTER_CHECK(all.remove_secret.text(1, secret.project).text(2, secret.name).run());
   }
   for (const access::Secret& secret : batch.secrets) {
     const std::string document = to_secret_document(secret);
-    MUSTER_CHECK(
-        all.put_secret.text(1, secret.project).text(2, secret.name).blob(3, document).run());
+    MUSTER_CHECK(all.put_secret.text(1, secret.project)
+                     .text(2, secret.name)
+                     .blob(3, document)
+                     .number(4, checksum_of({secret.project, secret.name, document}))
+                     .run());
   }
   for (const access::AuditRecord& record : batch.audit) MUSTER_CHECK(append(record));
   return {};
@@ -211,14 +201,20 @@ Result<void> SqliteStore::write_notifications(const Batch& batch) {
   }
   for (const job::Subscription& each : batch.subscriptions) {
     const std::string document = to_subscription_document(each);
-    MUSTER_CHECK(all.put_subscription.text(1, each.id).blob(2, document).run());
+    MUSTER_CHECK(all.put_subscription.text(1, each.id)
+                     .blob(2, document)
+                     .number(3, checksum_of({each.id, document}))
+                     .run());
   }
   for (const std::string& id : batch.removed_deliveries) {
     MUSTER_CHECK(all.remove_delivery.text(1, id).run());
   }
   for (const job::Delivery& each : batch.deliveries) {
     const std::string document = to_delivery_document(each);
-    MUSTER_CHECK(all.put_delivery.text(1, each.id).blob(2, document).run());
+    MUSTER_CHECK(all.put_delivery.text(1, each.id)
+                     .blob(2, document)
+                     .number(3, checksum_of({each.id, document}))
+                     .run());
   }
   return {};
 }
@@ -230,6 +226,7 @@ Result<void> SqliteStore::insert(const NewJob& job) {
                           .text(3, job.job->spec.name)
                           .text(4, job.idempotency_key)
                           .blob(5, document)
+                          .number(6, checksum_of(*job.job, document))
                           .run();
   if (done || done.error().code != ErrorCode::kConflict) return done;
   return job_is_taken(*job.job);
@@ -237,7 +234,10 @@ Result<void> SqliteStore::insert(const NewJob& job) {
 
 Result<void> SqliteStore::update(const Job& job) {
   const std::string document = to_document(job);
-  MUSTER_CHECK(statements_->update_job.text(1, job.id).blob(2, document).run());
+  MUSTER_CHECK(statements_->update_job.text(1, job.id)
+                   .blob(2, document)
+                   .number(3, checksum_of(job, document))
+                   .run());
   if (sqlite3_changes(database_.raw()) == 0) return job_is_missing(job);
   return {};
 }
@@ -249,6 +249,7 @@ Result<void> SqliteStore::append(const access::AuditRecord& record) {
       .text(3, record.project)
       .text(4, record.action)
       .blob(5, document)
+      .number(6, checksum_of(record, document))
       .run();
 }
 
@@ -263,7 +264,9 @@ Result<std::optional<std::string>> SqliteStore::find_by_key(const std::string& i
 }
 
 Result<std::vector<access::AuditRecord>> SqliteStore::audit(const access::AuditQuery& query) {
-  std::string sql = "SELECT number, document FROM audit WHERE number < ?1";
+  std::string sql =
+      "SELECT CAST(time AS TEXT), actor, project, action, document, checksum, number FROM audit"
+      " WHERE number < ?1";
   if (query.user) sql += " AND actor = ?2";
   if (query.project) sql += " AND project = ?3";
   // '/' is the character behind '.': this is all that begins with "job.".
@@ -282,9 +285,8 @@ Result<std::vector<access::AuditRecord>> SqliteStore::audit(const access::AuditQ
   while (true) {
     MUSTER_TRY(const bool there, select.step());
     if (!there) return found;
-    MUSTER_TRY(access::AuditRecord record, from_audit_document(select.bytes(1)));
-    record.number = static_cast<uint64_t>(select.number(0));
-    found.push_back(std::move(record));
+    const RecordRow row = select.record(kAuditKind.key.size());
+    found.push_back(read_audit_record(row, static_cast<uint64_t>(select.number(6))));
   }
 }
 

@@ -60,6 +60,21 @@ struct Batch {
   bool empty() const;
 };
 
+/// A record that is there and cannot be read: its bytes have changed, or no Muster wrote them.
+struct Unreadable {
+  std::string kind;        ///< "job", "project", "user" ...
+  std::string id;          ///< of a job
+  std::string project;     ///< of a job or a secret
+  std::string name;        ///< of a token, a subscription or a delivery: its id
+  std::string fault;       ///< why it cannot be read
+  size_t jobs_before = 0;  ///< of a job: how many of Contents::jobs are older
+
+  bool is_job() const { return kind == "job"; }
+  std::string title() const;     ///< "job 'lab/train' (id j1)"
+  std::string argument() const;  ///< of set-aside: "lab/train", "user:ada"
+  std::string command() const;   ///< "muster store set-aside lab/train"
+};
+
 /// All that was ever committed and not removed.
 struct Contents {
   std::vector<job::Job> jobs;          ///< oldest first
@@ -70,12 +85,15 @@ struct Contents {
   std::vector<access::Secret> secrets;           ///< by project and name
   std::vector<job::Subscription> subscriptions;  ///< by id
   std::vector<job::Delivery> deliveries;         ///< by id
+  std::vector<Unreadable> unreadable;            ///< of any kind; the records that the rest lacks
 };
 
 class Store {
  public:
   virtual ~Store() = default;
 
+  /// Verifies the checksum of every record. A record that cannot be read is listed, and is no
+  /// error: one flipped bit must not take every other job away.
   virtual Result<Contents> load() = 0;
 
   /// One transaction, on disk when it returns. Costs one sync however much is in it: whoever has

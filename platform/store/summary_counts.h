@@ -14,7 +14,7 @@ namespace muster::store {
 using TableCount = std::pair<const char*, uint64_t*>;
 
 /// A table, and where in `summary` its number of rows goes.
-inline std::array<TableCount, 8> counts_in(StoreSummary& summary) {
+inline std::array<TableCount, 9> counts_in(StoreSummary& summary) {
   return {{{"job", &summary.jobs},
            {"project", &summary.projects},
            {"account", &summary.users},
@@ -22,7 +22,8 @@ inline std::array<TableCount, 8> counts_in(StoreSummary& summary) {
            {"secret", &summary.secrets},
            {"subscription", &summary.subscriptions},
            {"delivery", &summary.deliveries},
-           {"audit", &summary.audit_records}}};
+           {"audit", &summary.audit_records},
+           {"set_aside", &summary.set_aside}}};
 }
 
 }  // namespace muster::store

@@ -1446,6 +1446,9 @@ class Job(Record):
     may_start: Optional[datetime.datetime] = None
     #: Of an ended job: when it is removed by itself.
     kept_until: Optional[datetime.datetime] = None
+    #: The store has a record of the job that cannot be read: only its id, name and project are
+    #: known.
+    unreadable: Optional[bool] = None
     #: It is being evicted, and why.
     eviction: Optional[str] = None
     #: When it entered Running.
@@ -1480,6 +1483,7 @@ class Job(Record):
             events=list_of(wire["events"], Event.from_wire),
             may_start=optional(wire.get("may_start"), time_of),
             kept_until=optional(wire.get("kept_until"), time_of),
+            unreadable=wire.get("unreadable"),
             eviction=optional(wire.get("eviction"), sentence_of),
             started=optional(wire.get("started"), time_of),
             ended=optional(wire.get("ended"), time_of),

@@ -165,14 +165,10 @@ class ProcessAttach : public Exec {
 Result<std::unique_ptr<Exec>> attach_to(base::EventLoop& loop, const TaskFolder& folder,
                                         const std::string& task, ExecHandlers handlers) {
   auto socket = connect_in(folder.path.string(), "attach");
-  if (!socket && socket.error().code == ErrorCode::kNotFound) {
-    return Error{
-        .code = ErrorCode::kConflict,
-        .what = "nobody can be attached to task " + task + ": an earlier release has started it",
-        .advice = "follow its log instead"};
-  }
   if (!socket) {
-    return Error{.code = ErrorCode::kConflict, .what = "task " + task + " does not run"};
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "task " + task + " does not run",
+                 .advice = "muster logs shows what it printed"};
   }
   const auto attachment =
       std::make_shared<Attachment>(loop, *std::move(socket), folder, std::move(handlers));

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <optional>
 
 #include "base/files.h"
@@ -450,6 +452,66 @@ void ProcessEngine::take_up(HeldTask& task) {
   if (task.stop_wish) stop(task.key.first, {task.key.second}, *task.stop_wish);
 }
 
+namespace {
+
+/// Of a variable that the task was given; empty: it was not.
+std::string variable_in(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& line : environment) {
+    if (line.starts_with(name + "=")) return line.substr(name.size() + 1);
+  }
+  return {};
+}
+
+/// What its plan says of a task of which nothing else is known.
+void read_devices(const ShimPlan& plan, const Node& node, RunningTask& task) {
+  const auto names = node.gpu_names;
+  for (const std::string& gpu : plan.sampling.gpus) {
+    const auto named = std::find(names.begin(), names.end(), gpu);
+    int number = static_cast<int>(named - names.begin());
+    if (named == names.end()) {
+      const auto [end, failed] = std::from_chars(gpu.data(), gpu.data() + gpu.size(), number);
+      if (failed != std::errc() || end != gpu.data() + gpu.size()) continue;
+    }
+    if (number >= 0 && number < node.gpus) task.devices.push_back(number);
+  }
+  if (task.devices.empty()) return;
+  std::sort(task.devices.begin(), task.devices.end());
+  constexpr int kWhole = 1000;
+  const double share = std::atof(variable_in(plan.inner.environment, "MUSTER_GPU_SHARE").c_str());
+  const bool is_part = share > 0 && share < 1;
+  task.gpu_share_milli = is_part ? static_cast<int>(share * kWhole + 0.5) : kWhole;
+}
+
+}  // namespace
+
+std::optional<std::vector<RunningTask>> ProcessEngine::running_tasks(
+    const std::string& job_id) const {
+  // An id may be what changed on the disk, and lead out of the folder.
+  const bool is_id = !job_id.empty() && std::all_of(job_id.begin(), job_id.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+  });
+  std::vector<RunningTask> found;
+  std::error_code error;
+  if (!is_id) return found;
+  for (const auto& attempt : fs::directory_iterator(options_.folder / job_id, error)) {
+    const std::string number = attempt.path().filename();
+    Gang gang{.job_id = job_id};
+    const char* const behind = number.data() + number.size();
+    const auto [end, failed] = std::from_chars(number.data(), behind, gang.attempt);
+    if (failed != std::errc() || end != behind) continue;
+    for (const auto& each : fs::directory_iterator(attempt.path(), error)) {
+      const TaskFolder folder{each.path()};
+      if (!fs::exists(folder.lock(), error) || base::lock_file(folder.lock())) continue;
+      RunningTask task{.gang = gang, .task = each.path().filename(), .node = node_.name};
+      const auto text = base::read_file(folder.plan());
+      const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
+      if (plan) read_devices(*plan, node_, task);
+      found.push_back(std::move(task));
+    }
+  }
+  return found;
+}
+
 // --- what stays and what goes
 
 /// Whoever listens leads: no other server is at work here, and what an earlier one left half done
@@ -465,8 +527,9 @@ void ProcessEngine::scrub(const Gang& gang) {
   for (const auto& entry : fs::directory_iterator(attempt, error)) {
     const TaskFolder folder{entry.path()};
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
-    for (const fs::path& gone :
-         {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(), folder.shadow()}) {
+    // A shim that was killed leaves the socket "attach".
+    for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
+                                 folder.shadow(), folder.attach()}) {
       if (const auto removed = base::remove_tree(gone); !removed) {
         base::log_error(removed.error().what);
       }

@@ -35,6 +35,7 @@ class ProcessEngine : public Engine {
   void change_files(const Gang& gang, std::vector<launch::FileChange> changes, Done done) override;
   void stop(const Gang& gang, const std::vector<std::string>& tasks, StopMode mode) override;
   Found adopt(const Gang& gang, const std::string& task) override;
+  std::optional<std::vector<RunningTask>> running_tasks(const std::string& job_id) const override;
   void scrub(const Gang& gang) override;
   Result<void> remove(const std::string& job_id) override;
   void measure(const std::string& job_id, Measured done) override;

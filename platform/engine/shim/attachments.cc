@@ -23,10 +23,13 @@ namespace {
 /// How long the last words wait for those who are slow: the room of the task is not free before.
 constexpr std::chrono::milliseconds kSlowReaderPatience{300};
 
+constexpr const char* kSocketName = "attach";
+
 }  // namespace
 
 base::Result<void> Attachments::listen(const std::string& task_folder) {
-  MUSTER_TRY(listener_, listen_in(task_folder, "attach"));
+  MUSTER_TRY(listener_, listen_in(task_folder, kSocketName));
+  path_ = task_folder + "/" + kSocketName;
   return {};
 }
 
@@ -158,6 +161,7 @@ void Attachments::send_waiting(Attached& one) {
 
 void Attachments::finish() {
   listener_.reset();
+  if (!path_.empty()) ::unlink(path_.c_str());
   to_program_.reset();
   const auto deadline = std::chrono::steady_clock::now() + kSlowReaderPatience;
   while (true) {

@@ -46,7 +46,8 @@ class Attachments {
 
   void output(job::LogStream stream, std::string_view bytes);
 
-  /// Nothing more comes: hands over what still waits, for a moment, and lets all go.
+  /// Nothing more comes: removes the socket from the folder, hands over what still waits, for a
+  /// moment, and lets all go.
   void finish();
 
  private:
@@ -68,6 +69,7 @@ class Attachments {
   bool takes_input() const { return input_.size() < kMostInput; }
 
   base::UniqueFd listener_;
+  std::string path_;  ///< of the listener's socket; empty: there is none
   base::UniqueFd to_program_;
   bool is_terminal_ = false;
   bool input_ends_ = false;  ///< when what waits is written

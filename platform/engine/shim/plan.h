@@ -10,7 +10,8 @@
 //   log        log_frame.h
 //   log.start  where what is left of the log begins; absent while all of it is
 //   metrics    metric_log.h
-//   attach     a socket: the input and output of the task's program (attach_wire.h)
+//   attach     a socket: the input and output of the task's program (attach_wire.h); gone when the
+//              task has ended
 //   mpi        what its mpirun said it is ("Open MPI 4.1.4"), where one was asked and is known;
 //              written before "running"
 //   refused    of a task in a container: why it could not be started, "CODE\nWHAT"

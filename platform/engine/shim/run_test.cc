@@ -363,6 +363,16 @@ TEST_F(RunAttach, AHangUpLeavesTheProgramAsItIs) {
   EXPECT_EQ(caller.rest(), job::ExitStatus{});
 }
 
+// A thousand ended tasks would leave a thousand sockets.
+TEST_F(RunAttach, TheSocketGoesWithTheTask) {
+  FollowStream told = start(script("exit 0"));
+  told.rest();
+  signal(SIGTERM);
+  EXPECT_EQ(await_end(), 0);
+
+  EXPECT_FALSE(std::filesystem::exists(task().attach()));
+}
+
 TEST_F(RunAttach, ToATaskThatDoesNotRunIsRefused) {
   Caller caller("--attach", task());
 

@@ -28,8 +28,9 @@ void SlurmEngine::scrub(const Gang& gang) {
     if (!entry.is_directory(error)) continue;
     const TaskFolder folder{entry.path()};
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
-    for (const fs::path& gone :
-         {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(), folder.shadow()}) {
+    // A shim that was killed leaves the socket "attach".
+    for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
+                                 folder.shadow(), folder.attach()}) {
       if (const auto removed = base::remove_tree(gone); !removed) {
         base::log_error(removed.error().what);
       }

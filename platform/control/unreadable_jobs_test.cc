@@ -1,0 +1,139 @@
+// What a server does about records of its store that cannot be read.
+#include "control/test_rooms.h"
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using job::Phase;
+
+template <class T>
+Result<void> without_value(const Result<T>& result) {
+  return result ? Result<void>() : Result<void>(result.error());
+}
+
+class UnreadableJobs : public Scheduling {
+ protected:
+  void come_back() {
+    live_again();
+    const auto recovered = controller_->recover();
+    ASSERT_TRUE(recovered) << recovered.error().to_string();
+    settle();
+  }
+};
+
+TEST_F(UnreadableJobs, AreShownWithTheCommandAndTheOthersRunOn) {
+  submit(single("first", "default", 0));
+  submit(single("broken", "default", 0));
+  submit(single("last", "default", 0));
+  store_.unreadable = {"broken"};
+
+  come_back();
+
+  EXPECT_EQ(job("first").phase, Phase::kRunning);
+  EXPECT_EQ(job("last").phase, Phase::kRunning);
+  EXPECT_FALSE(job("first").unreadable);
+  EXPECT_TRUE(job("broken").unreadable);
+  EXPECT_EQ(job("broken").reason, "cannot be read: its checksum differs");
+  EXPECT_NE(job("broken").reason_details.front().find("`muster store set-aside default/broken`"),
+            std::string::npos);
+  std::vector<std::string> names;
+  controller_->each_job(false, std::nullopt, [&](const job::Job& each) {
+    names.push_back(each.spec.name);
+    return true;
+  });
+  EXPECT_EQ(names, (std::vector<std::string>{"first", "broken", "last"}));
+}
+
+TEST_F(UnreadableJobs, AreChangedByNothing) {
+  submit(single("broken", "default", 0));
+  end("broken");
+  store_.unreadable = {"broken"};
+  come_back();
+  const int commits = store_.commits;
+
+  const std::pair<const char*, Result<void>> refusals[] = {
+      {"stop", without_value(controller_->stop("broken", true))},
+      {"suspend", without_value(controller_->suspend("broken"))},
+      {"resume", without_value(controller_->resume("broken"))},
+      {"label", without_value(controller_->set_labels("broken", {{"a", "b"}}))},
+      {"remove", controller_->remove("broken")},
+      {"exec", without_value(controller_->exec("broken", "", {}, {}))},
+      {"attach", without_value(controller_->attach("broken", "", {}))}};
+
+  for (const auto& [what, refusal] : refusals) {
+    ASSERT_FALSE(refusal) << what;
+    EXPECT_EQ(refusal.error().code, ErrorCode::kConflict) << what;
+    EXPECT_NE(refusal.error().to_string().find("muster store set-aside default/broken"),
+              std::string::npos)
+        << what << ": " << refusal.error().to_string();
+  }
+  ASSERT_TRUE(controller_->drain("n1"));
+  engine_.set_nodes({{.name = "n2", .pool = "other", .task_slots = 100, .gpus = 2}});
+  settle();
+  EXPECT_TRUE(job("broken").unreadable);
+  EXPECT_EQ(store_.commits, commits + 1) << "the drained node alone";
+}
+
+TEST_F(UnreadableJobs, KeepTheGpusOfTheirTasksUntilTheseHaveEnded) {
+  submit(single("broken", "default", 2));
+  submit(single("next", "default", 1));
+  store_.unreadable = {"broken"};
+
+  come_back();
+
+  EXPECT_EQ(job("next").phase, Phase::kQueued);
+  EXPECT_EQ(job("broken").reason_details.back(),
+            "these tasks of it still run, and keep their GPUs: main; muster stop broken ends them");
+  ASSERT_TRUE(controller_->stop("broken", true));
+  settle();
+  EXPECT_EQ(job("next").phase, Phase::kRunning);
+  EXPECT_EQ(job("broken").reason_details.back(), "none of its tasks runs");
+  EXPECT_EQ(controller_->stop("broken", true).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(UnreadableJobs, KeepTheirNamesAndTheServerHere) {
+  submit(single("broken", "default", 0));
+  store_.unreadable = {"broken"};
+  come_back();
+
+  EXPECT_EQ(controller_->submit(single("broken", "default", 0), "").error().code,
+            ErrorCode::kConflict);
+  EXPECT_FALSE(controller_->idle()) << "its tasks may run";
+  EXPECT_TRUE(controller_->has_unreadable_jobs());
+  EXPECT_TRUE(controller_->queue().empty());
+}
+
+// Which quota its jobs have, nobody knows: they would start beyond it.
+TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
+  store_.unreadable_project = "team-a";
+  live_again();
+
+  const auto recovered = controller_->recover();
+
+  ASSERT_FALSE(recovered);
+  EXPECT_NE(recovered.error().to_string().find("muster store set-aside project:team-a"),
+            std::string::npos)
+      << recovered.error().to_string();
+}
+
+using UnreadableInRooms = Rooms;
+
+// What a cluster gave an unreadable job may be where its tasks run.
+TEST_F(UnreadableInRooms, KeepTheirRoomUntilTheyAreSetAside) {
+  submit(single("broken", "default", 1));
+  give("broken");
+  const engine::Gang of = gang("broken");
+  store_.unreadable = {"broken"};
+  engine_.tells_running = false;
+  come_back();
+  engine_.calls.clear();
+
+  tell(of, engine::RoomGiven{.places = {}, .text = "Slurm job 17"});
+
+  EXPECT_FALSE(was_given_back(of));
+  EXPECT_TRUE(engine_.running.contains({of, "main"}));
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,305 @@
+#include "store/records.h"
+
+#include <zlib.h>
+
+#include <array>
+#include <charconv>
+
+#include "base/text.h"
+#include "store/account_document.h"
+#include "store/job_document.h"
+#include "store/notification_document.h"
+#include "store/project_document.h"
+
+namespace muster::store {
+
+using base::Error;
+using base::ErrorCode;
+
+int64_t checksum_of(std::span<const std::string_view> columns) {
+  uLong checksum = ::crc32(0, nullptr, 0);
+  for (const std::string_view column : columns) {
+    std::array<Bytef, 8> length{};
+    for (size_t i = 0; i < length.size(); ++i) {
+      length[i] = static_cast<Bytef>(uint64_t{column.size()} >> (8 * i));
+    }
+    checksum = ::crc32(checksum, length.data(), static_cast<uInt>(length.size()));
+    // Given no bytes at a null pointer, zlib would begin anew.
+    if (column.empty()) continue;
+    checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(column.data()), column.size());
+  }
+  return static_cast<int64_t>(checksum);
+}
+
+int64_t checksum_of(const job::Job& job, std::string_view document) {
+  return checksum_of({job.id, job.spec.project, job.spec.name, document});
+}
+
+int64_t checksum_of(const job::Project& project, std::string_view document) {
+  return checksum_of({project.name, std::to_string(project.sequence), document});
+}
+
+int64_t checksum_of(const access::AuditRecord& record, std::string_view document) {
+  return checksum_of({std::to_string(record.time.time_since_epoch().count()), record.actor.user,
+                      record.project, record.action, document});
+}
+
+int64_t checksum_of_cordon(std::string_view node) {
+  return checksum_of({node, "1"});
+}
+
+namespace {
+
+using Key = std::vector<std::string>;
+
+Key key_of(const job::Job& job) {
+  return {job.id, job.spec.project, job.spec.name};
+}
+Key key_of(const job::Project& project) {
+  return {project.name, std::to_string(project.sequence)};
+}
+Key key_of(const access::User& user) {
+  return {user.name};
+}
+Key key_of(const access::Token& token) {
+  return {token.id};
+}
+Key key_of(const access::Secret& secret) {
+  return {secret.project, secret.name};
+}
+Key key_of(const job::Subscription& subscription) {
+  return {subscription.id};
+}
+Key key_of(const job::Delivery& delivery) {
+  return {delivery.id};
+}
+Key key_of(const access::AuditRecord& record) {
+  return {std::to_string(record.time.time_since_epoch().count()), record.actor.user, record.project,
+          record.action};
+}
+
+template <class T>
+Result<T> read_own(const RecordRow& row, Result<T> (*read)(std::string_view)) {
+  MUSTER_TRY(T value, read(row.document));
+  const Key own = key_of(value);
+  if (std::equal(own.begin(), own.end(), row.key.begin(), row.key.end())) return value;
+  return Error{.code = ErrorCode::kInternal,
+               .what = "the row holds the document of " + base::joined(own, " ")};
+}
+
+template <class T, Result<T> (*from)(std::string_view), std::vector<T> Contents::* member>
+Result<void> read_into(const RecordRow& row, Contents* into) {
+  MUSTER_TRY(T value, read_own<T>(row, from));
+  if (into != nullptr) (into->*member).push_back(std::move(value));
+  return {};
+}
+
+Result<void> read_node_setting(const RecordRow& row, Contents* into) {
+  if (into != nullptr && row.document != "0") into->cordoned_nodes.emplace_back(row.key.front());
+  return {};
+}
+
+Result<void> read_audit_for_faults(const RecordRow& row, Contents* /*into*/) {
+  MUSTER_TRY([[maybe_unused]] const access::AuditRecord record,
+             read_own<access::AuditRecord>(row, from_audit_document));
+  return {};
+}
+
+const RecordKind kKinds[] = {
+    {"job",
+     "job",
+     {"id", "project", "name"},
+     "document",
+     "sequence",
+     "sequence, id, project, name, idempotency_key, document, checksum",
+     read_into<job::Job, from_document, &Contents::jobs>},
+    {"project",
+     "project",
+     {"name", "CAST(sequence AS TEXT)"},
+     "document",
+     "sequence, name",
+     "sequence, NULL, NULL, name, NULL, document, checksum",
+     read_into<job::Project, from_project_document, &Contents::projects>},
+    {"account",
+     "user",
+     {"name"},
+     "document",
+     "name",
+     "NULL, NULL, NULL, name, NULL, document, checksum",
+     read_into<access::User, from_user_document, &Contents::users>},
+    {"token",
+     "token",
+     {"id"},
+     "document",
+     "id",
+     "NULL, id, NULL, NULL, NULL, document, checksum",
+     read_into<access::Token, from_token_document, &Contents::tokens>},
+    {"secret",
+     "secret",
+     {"project", "name"},
+     "document",
+     "project, name",
+     "NULL, NULL, project, name, NULL, document, checksum",
+     read_into<access::Secret, from_secret_document, &Contents::secrets>},
+    {"subscription",
+     "subscription",
+     {"id"},
+     "document",
+     "id",
+     "NULL, id, NULL, NULL, NULL, document, checksum",
+     read_into<job::Subscription, from_subscription_document, &Contents::subscriptions>},
+    {"delivery",
+     "delivery",
+     {"id"},
+     "document",
+     "id",
+     "NULL, id, NULL, NULL, NULL, document, checksum",
+     read_into<job::Delivery, from_delivery_document, &Contents::deliveries>},
+    {"node_setting",
+     "node",
+     {"name"},
+     "CAST(cordoned AS TEXT)",
+     "name",
+     "cordoned, NULL, NULL, name, NULL, NULL, checksum",
+     read_node_setting}};
+
+Result<void> verify(const RecordRow& row) {
+  if (!row.checksum) return {};
+  std::vector<std::string_view> columns = row.key;
+  columns.push_back(row.document);
+  if (checksum_of(columns) == *row.checksum) return {};
+  return Error{
+      .code = ErrorCode::kInternal,
+      .what = "its checksum differs from its content: bits of it have changed on the disk"};
+}
+
+int64_t number_in(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+const std::span<const RecordKind> kRecordKinds(kKinds);
+
+const RecordKind kAuditKind{"audit",
+                            "audit record",
+                            {"CAST(time AS TEXT)", "actor", "project", "action"},
+                            "document",
+                            "number",
+                            "",
+                            read_audit_for_faults};
+
+std::string RecordKind::query(int version) const {
+  std::string columns;
+  for (const char* column : key) columns += std::string(column) + ", ";
+  const char* const checksum =
+      version < kFirstVersionWithChecksums ? "CAST(NULL AS INTEGER)" : "checksum";
+  return "SELECT " + columns + document + ", " + checksum + " FROM " + table + " ORDER BY " + order;
+}
+
+Result<void> read_record(const RecordKind& kind, const RecordRow& row, Contents* into) {
+  MUSTER_CHECK(verify(row));
+  return kind.read(row, into);
+}
+
+void take_record(const RecordKind& kind, const RecordRow& row, Contents& into) {
+  const Result<void> read = read_record(kind, row, &into);
+  if (read) return;
+  into.unreadable.push_back(describe_unreadable(kind, row, read.error().what));
+  into.unreadable.back().jobs_before = into.jobs.size();
+}
+
+access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number) {
+  auto record =
+      verify(row) ? from_audit_document(row.document) : Result<access::AuditRecord>(Error{});
+  if (record) {
+    record->number = number;
+    return *std::move(record);
+  }
+  return {.number = number,
+          .time = base::Time(std::chrono::nanoseconds(number_in(row.key.at(0)))),
+          .actor = {.user = std::string(row.key.at(1))},
+          .action = std::string(row.key.at(3)),
+          .target = "(unreadable record " + std::to_string(number) + ")",
+          .project = std::string(row.key.at(2))};
+}
+
+Unreadable describe_unreadable(const RecordKind& kind, const RecordRow& row, std::string fault) {
+  Unreadable record{.kind = kind.noun, .fault = std::move(fault)};
+  const auto column = [&](size_t i) { return std::string(row.key.at(i)); };
+  if (record.is_job()) {
+    record.id = column(0);
+    record.project = column(1);
+    record.name = column(2);
+  } else if (record.kind == "secret") {
+    record.project = column(0);
+    record.name = column(1);
+  } else {
+    record.name = column(0);
+  }
+  return record;
+}
+
+std::string Unreadable::title() const {
+  const std::string whole = (project.empty() ? "" : project + "/") + name;
+  return kind + " '" + whole + "'" + (id.empty() ? "" : " (id " + id + ")");
+}
+
+std::string Unreadable::argument() const {
+  const std::string whole = (project.empty() ? "" : project + "/") + name;
+  return is_job() ? whole : kind + ":" + whole;
+}
+
+std::string Unreadable::command() const {
+  const std::string words = argument();
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:-";
+  const bool is_plain = words.find_first_not_of(kPlain) == std::string::npos;
+  return "muster store set-aside " + (is_plain ? words : base::shell_quoted(words));
+}
+
+Result<size_t> choose_unreadable(const std::vector<Unreadable>& found, const std::string& name) {
+  std::vector<size_t> meant;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Unreadable& record = found[i];
+    const bool is_this_job = record.is_job() && (record.name == name || record.id == name);
+    if (is_this_job || record.argument() == name) meant.push_back(i);
+  }
+  if (meant.size() == 1) return meant.front();
+  std::vector<std::string> arguments;
+  if (meant.empty()) {
+    for (const Unreadable& record : found) arguments.push_back(record.argument());
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "the store has no unreadable record '" + name + "'",
+                 .advice = arguments.empty()
+                               ? "every record of the store can be read"
+                               : "these records cannot be read: " + base::joined(arguments)};
+  }
+  for (const size_t i : meant) arguments.push_back(found[i].argument());
+  return Error{
+      .code = ErrorCode::kConflict,
+      .what = "'" + name + "' names " + std::to_string(meant.size()) + " unreadable records",
+      .advice = "name one of them: " + base::joined(arguments)};
+}
+
+void Faults::add(std::string sentence) {
+  constexpr size_t kMost = 100;
+  if (sentences_.size() < kMost) sentences_.push_back(std::move(sentence));
+  if (sentences_.size() == kMost) sentences_.back() = "there are more faults than are listed here";
+}
+
+void Faults::check(const RecordKind& kind, const RecordRow& row) {
+  const Result<void> read = read_record(kind, row, nullptr);
+  if (read) return;
+  // The audit log only grows: a record of it stays where it is.
+  if (&kind == &kAuditKind) {
+    return add("audit record of " + std::string(row.key.at(1)) + " ('" +
+               std::string(row.key.at(3)) + "'): " + read.error().what);
+  }
+  const Unreadable record = describe_unreadable(kind, row, read.error().what);
+  add(record.title() + ": " + record.fault + "; `" + record.command() + "` sets it aside");
+}
+
+}  // namespace muster::store
