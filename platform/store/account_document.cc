@@ -75,7 +75,7 @@ FieldChange read_change(const CborValue& value) {
           .after = bytes_of(parts.at(2))};
 }
 
-AuditRecord read_record(const CborValue& value) {
+AuditRecord audit_record_of(const CborValue& value) {
   return {.time = time_of(value.at("time")),
           .actor = read_actor(value.at("actor")),
           .action = value.at("action").text(),
