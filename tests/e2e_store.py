@@ -162,6 +162,22 @@ class StoreTest(MusterTest):
         self.muster.run("server", "--stop")
         self.muster.run("store", "set-aside", "broken")
 
+    def test_no_job_gets_the_gpu_of_an_unreadable_job_before_its_task_has_ended(self):
+        self.muster.configure("gpus: 1\n")
+        gate = self.muster.gate()
+        ended = self.muster.work / "ended"
+        self.muster.run("submit", "single", "broken", "--gpus", 1, "--",
+                        "sh", "-c", f"{gate.wait}; touch {ended}")
+        self.muster.run("server", "--stop")
+        self.flip_a_bit_of("broken")
+
+        self.muster.run("submit", "single", "next", "--gpus", 1, "--", "test", "-e", ended)
+        gate.open()
+
+        self.assertEqual(self.muster.ended("next")["phase"], "Succeeded", "it started too early")
+        self.muster.run("server", "--stop")
+        self.muster.run("store", "set-aside", "broken")
+
     def test_a_running_task_of_an_unreadable_job_can_be_stopped(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "broken", "--", "sh", "-c", gate.wait)

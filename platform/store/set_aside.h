@@ -3,7 +3,9 @@
 // Pure: makes the SQL; a caller that has the database runs it.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/records.h"
