@@ -260,7 +260,7 @@ class FirstMoments {
   bool is_gone_ = false;
 };
 
-Result<void> end_session(Connection& connection, const std::string& name) {
+Result<void> end_interactive_job(Connection& connection, const std::string& name) {
   MUSTER_TRY(const job::Job ended,
              connection.call([&](api::Client& client) { return client.stop(name, false); }));
   std::cerr << "muster: job '" << ended.spec.name << "' is being ended" << std::endl;
@@ -274,7 +274,7 @@ Result<int> hand_over(Connection& connection, const ConvertCommand& command, con
   const job::Job& job = moments.job();
   switch (end) {
     case FirstMoments::End::kRuns:
-      MUSTER_CHECK(end_session(connection, command.name));
+      MUSTER_CHECK(end_interactive_job(connection, command.name));
       return kExitDone;
     case FirstMoments::End::kTimeout:
       return Error{.code = ErrorCode::kTimeout,
@@ -313,7 +313,8 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   std::cerr << "muster: job '" << made.spec.name << "' submitted; to follow it: muster logs -f "
             << made.spec.name << std::endl;
   const bool ends_session = !command.keep && !job::is_final(job.phase);
-  if (ends_session && command.end_first) MUSTER_CHECK(end_session(connection, command.name));
+  if (ends_session && command.end_first)
+    MUSTER_CHECK(end_interactive_job(connection, command.name));
   MUSTER_CHECK(show(made.spec.name + "\n"));
   if (!ends_session || command.end_first) return kExitDone;
   return hand_over(connection, command, made);

@@ -18,7 +18,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 49> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 50> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -52,6 +52,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 49> kFlagOfF
      {"container.shm", "--shm-size"},
      {"replaces_entrypoint", "--keep-entrypoint"},
      {"launch", "--launch"},
+     {"allow_launcher_only", "--allow-launcher-only"},
      {"slurm.partition", "--slurm-partition"},
      {"slurm.account", "--slurm-account"},
      {"slurm.qos", "--slurm-qos"},

@@ -34,10 +34,11 @@ struct CensusVerdict {
 };
 
 /// Once all ranks of a world have been seen.
-CensusVerdict judge_at_start(const job::Job& job, const std::vector<engine::RankPlace>& ranks);
+CensusVerdict judge_at_start(const job::Job& job, const std::vector<engine::RankPlace>& census);
 
-/// Of a job whose launcher succeeded.
+/// Of a job whose launcher succeeded. That nothing ran in a worker is a fault: training of one
+/// process would pass for distributed.
 std::optional<CensusFault> judge_at_end(const job::Job& job,
-                                        const std::vector<engine::RankPlace>& ranks);
+                                        const std::vector<engine::RankPlace>& census);
 
 }  // namespace muster::control
