@@ -116,5 +116,33 @@ class WhatTasksSee(MusterTest):
         self.assertEqual(sorted(said), ["dist-worker-0"] * 2 + ["dist-worker-1"] * 2)
 
 
+# What a rank of MPICH does whose MPI_Finalize hangs: it waits for its process manager, and leaves what another rank
+# has asked unread. Which of its runs hang is chance.
+HANGS = """\
+import os, socket
+listening = socket.create_server(("127.0.0.1", 0))
+asks = socket.create_connection(listening.getsockname())
+asked, _ = listening.accept()
+asks.sendall(bytes(25))
+print("waits", flush=True)
+os.read(int(os.environ["PMI_FD"]), 1)
+"""
+
+
+class Mpich(MusterTest):
+
+    def test_a_rank_that_hangs_in_mpi_finalize_fails_the_job_within_seconds_and_its_worker_is_named(self):
+        script = self.muster.script("hangs.py", HANGS)
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "mpiexec.hydra", "-n", 2,
+                              "python3", script, code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertEqual(self.muster.job("dist")["phase"], "Failed")
+        self.assertRegex(ran.stderr, r"job 'dist' failed: MPICH hangs in MPI_Finalize: a rank on worker-[01] waits for "
+                                     r"the others, which wait for its answer\n")
+        self.assertIn("use Open MPI", ran.stderr)
+
+
 if __name__ == "__main__":
     main()

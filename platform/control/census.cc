@@ -234,6 +234,21 @@ bool misses_no_rank(const Job& job) {
 
 }  // namespace
 
+std::optional<CensusFault> hanging_rank(const Job& job, const std::vector<RankPlace>& census) {
+  const auto place = std::find_if(census.begin(), census.end(), [](const RankPlace& seen) {
+    return seen.rank == engine::kHangs;
+  });
+  if (job.spec.kind != job::Kind::kMpi || place == census.end()) return std::nullopt;
+  return CensusFault{
+      .cause = "MPICH hangs in MPI_Finalize: a rank on " + place->task +
+               " waits for the others, which wait for its answer",
+      .advice =
+          "what the ranks wrote before MPI_Finalize is there; Debian's MPICH 4.0.2 hangs now "
+          "and then where it speaks UCX over TCP: use Open MPI, or an MPICH that is built "
+          "with libfabric (--with-device=ch4:ofi)",
+      .evidence = {}};
+}
+
 CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& census) {
   const std::vector<RankPlace> ranks = ranks_among(census);
   if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return {};

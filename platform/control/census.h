@@ -26,6 +26,10 @@ struct CensusFault {
   bool is_certain = true;
 };
 
+/// Of a job that runs: a rank is in a wait that has no end (engine/rank_files.h, kHangs).
+std::optional<CensusFault> hanging_rank(const job::Job& job,
+                                        const std::vector<engine::RankPlace>& census);
+
 /// What is to be said while the job runs.
 struct CensusVerdict {
   /// A later look has nothing to add: the one world that there will be is complete.

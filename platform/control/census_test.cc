@@ -177,6 +177,20 @@ TEST(CensusAtStart, ALauncherThatTakesRanksDoesNotTakeThemAll) {
   EXPECT_TRUE(judge_at_start(job, ranks_on("launcher", 4, 4)).fault);
 }
 
+TEST(CensusAtStart, NamesTheTaskOfARankThatHangsInMpiFinalize) {
+  const Places whole = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2);
+  const Job job = launcher_job(kPlain, "MPICH 4.0.2");
+
+  const auto fault = hanging_rank(job, whole + Places{{engine::kHangs, 4, "worker-1"}});
+
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->cause,
+            "MPICH hangs in MPI_Finalize: a rank on worker-1 waits for the others, which wait for "
+            "its answer");
+  EXPECT_TRUE(fault->is_certain);
+  EXPECT_FALSE(hanging_rank(job, whole));
+}
+
 TEST(CensusAtEnd, AgreesWhenEveryRankRanOnAWorker) {
   EXPECT_FALSE(judge_at_end(launcher_job(kPlain), {{0, 2, "worker-0"}, {1, 2, "worker-1"}}));
 }

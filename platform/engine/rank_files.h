@@ -22,9 +22,11 @@ namespace muster::engine {
 
 /// In the place of a rank: a remote shell has run a command there. (launch/scripts.cc, engine/rsh)
 inline constexpr int kReached = -1;
+/// In the place of a rank: one of MPICH waits in MPI_Finalize for ranks that wait for its answer.
+inline constexpr int kHangs = -2;
 
 struct SignedRank {
-  int rank = 0;        ///< or kReached
+  int rank = 0;        ///< or kReached, kHangs
   int world_size = 0;  ///< 0: it does not say
 
   bool operator==(const SignedRank&) const = default;

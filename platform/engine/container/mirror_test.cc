@@ -235,7 +235,7 @@ TEST_F(MirrorOfATask, RanksSignInOnceAndOnlyAsNumbers) {
   for (const char* rank : {"0 4", "3 4", "3 8", "-1 1"}) {
     EXPECT_TRUE(mirror.take(record(FollowKind::kRank, rank))) << rank;
   }
-  for (const char* rank : {"", "1", "1 ", "-2 4", "../x 4", "a 4", "1 4 4"}) {
+  for (const char* rank : {"", "1", "1 ", "-3 4", "../x 4", "a 4", "1 4 4"}) {
     EXPECT_FALSE(mirror.take(record(FollowKind::kRank, rank))) << rank;
   }
 
