@@ -71,6 +71,7 @@ def agree(spec):
     for field in (
         "leader",
         "leader_slots",
+        "allow_launcher_only",
         "parameter_servers",
         "parameter_server",
         "evaluators",

@@ -50,7 +50,7 @@ def scalar(text):
 class Looking(MusterTest):
 
     def test_list_and_get_print_json_and_yaml_with_the_same_content(self):
-        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "true")
+        self.muster.run("submit", "mpi", "dist", "--workers", 2, "--allow-launcher-only", "--follow", "--", "true")
         self.muster.run("submit", "single", "alone", "--follow", "--", "sh", "-c", "exit 3", code=3)
 
         jobs = json.loads(self.muster.run("list", "--output", "json").stdout)["jobs"]

@@ -71,7 +71,7 @@ class WhatTasksSee(MusterTest):
 
     def test_the_launcher_finds_the_names_of_open_mpi_4_and_of_5(self):
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, *self.FLAGS, "--follow",
-                              "--no-prefix", "--", "env")
+                              "--allow-launcher-only", "--no-prefix", "--", "env")
 
         variables = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line)
         for name, value in {
@@ -82,9 +82,29 @@ class WhatTasksSee(MusterTest):
             self.assertEqual(variables.get(name), value, name)
 
     def test_the_launcher_alone_runs_the_command(self):
-        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "hostname")
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--allow-launcher-only", "--follow",
+                              "--", "hostname")
 
         self.assertEqual(ran.stdout, "[launcher] dist-launcher\n")
+        self.assertIs(self.muster.job("dist")["spec"]["allow_launcher_only"], True)
+
+    def test_a_command_that_runs_nothing_in_a_worker_fails_the_job(self):
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, *self.FLAGS, "--follow", "--",
+                              "hostname", code=1)
+
+        self.assertEqual(ran.stdout, "[launcher] dist-launcher\n")
+        self.assertIn("job 'dist' failed: the command ran on the launcher alone: it started no process in a "
+                      "worker\n  start the program by mpirun (mpirun -np 2 PROGRAM)", ran.stderr)
+
+    def test_a_script_that_reaches_a_worker_in_any_way_succeeds(self):
+        for by, shell in (("ssh", "ssh -F /generated/ssh/config"), ("agent", '"$OMPI_MCA_plm_rsh_agent"')):
+            for name, command in (("starts-ranks", " ".join(MPIRUN) + " true"),
+                                  ("opens-a-shell", f"{shell} $MUSTER_JOB-worker-1 true")):
+                with self.subTest(by=by, command=command):
+                    job = f"{name}-{by}"
+                    self.muster.run("submit", "mpi", job, "--workers", 2, "--launch", by, "--follow", "--",
+                                    "sh", "-c", f"echo begin; {command}; echo end")
+                    self.assertEqual(self.muster.job(job)["phase"], "Succeeded")
 
     def test_more_slots_per_worker_put_more_ranks_on_it(self):
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--slots-per-worker", 2,
@@ -94,6 +114,34 @@ class WhatTasksSee(MusterTest):
         # On a busy machine mpirun itself may warn there that a child was quicker than its parent.
         said = [line for line in ran.stdout.splitlines() if "plm:rsh: Warning: setpgid" not in line]
         self.assertEqual(sorted(said), ["dist-worker-0"] * 2 + ["dist-worker-1"] * 2)
+
+
+# What a rank of MPICH does whose MPI_Finalize hangs: it waits for its process manager, and leaves what another rank
+# has asked unread. Which of its runs hang is chance.
+HANGS = """\
+import os, socket
+listening = socket.create_server(("127.0.0.1", 0))
+asks = socket.create_connection(listening.getsockname())
+asked, _ = listening.accept()
+asks.sendall(bytes(25))
+print("waits", flush=True)
+os.read(int(os.environ["PMI_FD"]), 1)
+"""
+
+
+class Mpich(MusterTest):
+
+    def test_a_rank_that_hangs_in_mpi_finalize_fails_the_job_within_seconds_and_its_worker_is_named(self):
+        script = self.muster.script("hangs.py", HANGS)
+
+        ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "mpiexec.hydra", "-n", 2,
+                              "python3", script, code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertEqual(self.muster.job("dist")["phase"], "Failed")
+        self.assertRegex(ran.stderr, r"job 'dist' failed: MPICH hangs in MPI_Finalize: a rank on worker-[01] waits for "
+                                     r"the others, which wait for its answer\n")
+        self.assertIn("use Open MPI", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,8 @@ class DistributedJobs(RunAiTest):
             prefix=["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(held), "/usr/sbin/sshd"])
         reading = os.open(asked, os.O_RDWR | os.O_CLOEXEC)
         self.addCleanup(os.close, reading)
-        self.submit("dist", "--processes=2", "-g", "1", kind="submit-mpi", script="true")
+        self.submit("dist", "--processes=2", "-g", "1", kind="submit-mpi",
+                    script=f"{' '.join(MPIRUN)} true")
         self.assertTrue(select.select([reading], [], [], BOUND)[0], "nobody asked worker-1")
 
         page = self.describe("dist")
@@ -285,7 +286,7 @@ class Looking(RunAiTest):
                          "of-team-a\nof-team-b\n")
 
     def test_describe_prints_json_and_yaml_with_the_same_content(self):
-        self.runai("submit-mpi", "dist", "--processes", "2", "-i", "image", "--", "true")
+        self.runai("submit-mpi", "dist", "--processes", "2", "-i", "image", "--", *MPIRUN, "true")
         self.muster.ended("dist")
 
         job = json.loads(self.runai("describe", "job", "dist", "-o", "json").stdout)
@@ -299,7 +300,7 @@ class Looking(RunAiTest):
         self.assertEqual(job["status"], "Succeeded")
         self.assertEqual(job["chiefName"], "dist-launcher")
         self.assertEqual(job["commandLine"],
-                         "runai submit-mpi dist --processes 2 -i image -- true")
+                         f"runai submit-mpi dist --processes 2 -i image -- {' '.join(MPIRUN)} true")
         self.assertEqual([(pod["name"], pod["status"], pod["chief"]) for pod in job["instances"]],
                          [("dist-launcher", "Completed", True),
                           ("dist-worker-0", "Completed", False),

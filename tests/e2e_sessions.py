@@ -18,10 +18,10 @@ class Sessions(MusterTest):
         self.muster.run("submit", "single", name, "--interactive", *flags)
         return name
 
-    def shell(self, name="lab", **options):
+    def shell(self, name="lab", task="main", **options):
         """At its prompt."""
         typed = self.typed("bash", name, **options)
-        typed.until(f"{name}/main".encode())
+        typed.until(f"{name}/{task}".encode())
         return typed
 
 
@@ -281,8 +281,8 @@ class Attaching(Sessions):
 
 class Converting(Sessions):
 
-    def type_in_lab(self, *lines):
-        shell = self.shell()
+    def type_in_lab(self, *lines, task="main"):
+        shell = self.shell(task=task)
         for number, line in enumerate(lines):
             shell.type(f"{line}\n".encode())
             shell.type(f" echo did-$(({number} + 0))\n".encode())
@@ -363,6 +363,46 @@ class Converting(Sessions):
         self.muster.run("convert", "lab", "--command", "echo again", "--yes")
         self.muster.ended("lab-train")
         self.assertEqual(self.muster.logs("lab-train"), "[main] again\n")
+
+
+    def test_runs_mpirun_as_root_where_the_shell_did(self):
+        self.muster.run("submit", "mpi", "lab", "--workers", 2, "--interactive")
+        self.type_in_lab("mpirun -np 2 hostname < /dev/null", task="launcher")
+
+        self.muster.run("convert", "lab", "--yes")
+
+        self.assertEqual(self.muster.ended("lab-train")["phase"], "Succeeded", self.muster.logs("lab-train"))
+        self.assertEqual(self.muster.ended("lab")["phase"], "Stopped")
+        environment = self.muster.job("lab-train")["spec"]["environment"]
+        self.assertEqual(environment.get("OMPI_ALLOW_RUN_AS_ROOT"), "1" if os.geteuid() == 0 else None)
+
+    def test_keeps_the_session_where_the_new_job_cannot_start(self):
+        self.lab()
+        (self.muster.work / "gone").mkdir()
+        self.type_in_lab("cd gone", "python3 --version", "cd ..", "rmdir gone")
+
+        failed = self.muster.run("convert", "lab", "--yes", code=1)
+
+        self.assertIn("job 'lab-train' failed: ", failed.stderr)
+        self.assertIn("muster: job 'lab' goes on\n", failed.stderr)
+        self.assertEqual(self.muster.job("lab")["phase"], "Running")
+
+    def test_keeps_the_session_until_the_new_job_runs(self):
+        self.muster.start_server("--declare-gpus", "1:V100:16G")
+        self.lab("lab", "--gpus", 1)
+        self.type_in_lab("echo one")
+
+        waits = self.muster.run("convert", "lab", "--line", 1, "--yes", "--wait", "100ms", code=None)
+
+        self.assertIn("job 'lab-train' does not run yet: it is Queued: needs 1 GPU", waits.stderr)
+        self.assertIn("to end that: muster stop lab", waits.stderr)
+        self.assertNotEqual(waits.returncode, 0)
+        self.assertEqual(self.muster.job("lab")["phase"], "Running")
+
+        self.muster.run("convert", "lab", "--line", 1, "--yes", "--end-first", "--name", "second")
+        self.assertEqual(self.muster.ended("lab")["phase"], "Stopped")
+        self.assertEqual(self.muster.ended("lab-train")["phase"], "Succeeded")
+        self.assertEqual(self.muster.ended("second")["phase"], "Succeeded")
 
 
 class InteractiveJobs(Sessions):

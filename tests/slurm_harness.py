@@ -6,7 +6,7 @@
         SETTINGS = {"shared": "no"}                 # below `slurm:` of the server's file
 
         def test_a_sentence_that_holds(self):
-            ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "hostname")
+            ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "hostname")
 
 A test class of another engine, which inherits from MusterTest, runs on Slurm by
 `class OnSlurm(SlurmTest, TheirTests)`.

@@ -31,11 +31,13 @@ void read_thousandths(Fields& fields, std::string_view name, std::optional<int64
   into = value;
 }
 
-void read_share(Fields& fields, Share& share) {
+/// True: it says how many GPUs.
+bool read_share(Fields& fields, Share& share) {
   read_thousandths(fields, "gpus", share.gpu_milli);
   read_thousandths(fields, "cpus", share.cpu_milli);
   if (fields.is_null("memory_bytes")) share.memory_bytes.reset();
   fields.read("memory_bytes", share.memory_bytes);
+  return fields.has("gpus") || fields.is_null("gpus");
 }
 
 void write_quota(JsonWriter& json, const Quota& quota) {
@@ -48,10 +50,14 @@ void write_quota(JsonWriter& json, const Quota& quota) {
   json.close('}');
 }
 
-void read_quota(Fields& fields, Quota& quota) {
-  fields.object("deserved", [&](Fields& inner) { read_share(inner, quota.deserved); });
+/// True: it promises a number of GPUs.
+bool read_quota(Fields& fields, Quota& quota) {
+  bool promises_gpus = false;
+  fields.object("deserved",
+                [&](Fields& inner) { promises_gpus = read_share(inner, quota.deserved); });
   fields.object("limit", [&](Fields& inner) { read_share(inner, quota.limit); });
   fields.read("weight", quota.weight);
+  return promises_gpus;
 }
 
 void read_pools(Fields& fields, std::map<std::string, Quota>& pools) {
@@ -64,10 +70,13 @@ void read_pools(Fields& fields, std::map<std::string, Quota>& pools) {
   });
 }
 
-/// What can be changed.
+/// What can be changed. A quota that names GPUs takes the place of the rest, unless the document
+/// says otherwise.
 void read_settings(Fields& fields, Project& project) {
   fields.read("parent", project.parent);
-  fields.object("quota", [&](Fields& inner) { read_quota(inner, project.quota); });
+  fields.object("quota", [&](Fields& inner) {
+    if (read_quota(inner, project.quota)) project.takes_the_rest = false;
+  });
   read_pools(fields, project.pools);
   fields.read("priority", project.priority);
   fields.read("reclaim_min_runtime_ms", project.reclaim_min_runtime);

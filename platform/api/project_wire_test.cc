@@ -125,5 +125,17 @@ TEST(ProjectChange, IsWhatTheReaderMakesOfIt) {
   EXPECT_EQ(*read, expected);
 }
 
+TEST(ProjectChange, ANumberOfGpusTakesThePlaceOfTheRest) {
+  const Project known{.name = "default", .takes_the_rest = true};
+  const auto takes_the_rest = [&](const std::string& body) {
+    return read_project(body, known)->takes_the_rest;
+  };
+  EXPECT_FALSE(takes_the_rest(R"({"quota":{"deserved":{"gpus":0}}})"));
+  EXPECT_FALSE(takes_the_rest(R"({"quota":{"deserved":{"gpus":null}}})"));
+  EXPECT_TRUE(takes_the_rest(R"({"quota":{"deserved":{"gpus":0}},"takes_the_rest":true})"));
+  EXPECT_TRUE(takes_the_rest(R"({"quota":{"limit":{"gpus":2}}})"));
+  EXPECT_TRUE(takes_the_rest(R"({"quota":{"deserved":{"cpus":2},"weight":2}})"));
+}
+
 }  // namespace
 }  // namespace muster::api

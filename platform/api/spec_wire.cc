@@ -44,6 +44,7 @@ void write_programs(JsonWriter& json, const JobSpec& spec) {
 void write_task_groups(JsonWriter& json, const JobSpec& spec) {
   write_role_if_any(json, "leader", spec.leader);
   if (spec.leader_slots != 0) json.key("leader_slots").number(spec.leader_slots);
+  if (spec.allow_launcher_only) json.key("allow_launcher_only").flag(true);
   if (spec.parameter_servers != 0) json.key("parameter_servers").number(spec.parameter_servers);
   write_role_if_any(json, "parameter_server", spec.parameter_server);
   if (spec.evaluators != 0) json.key("evaluators").number(spec.evaluators);
@@ -63,6 +64,7 @@ void read_task_groups(Fields& fields, JobSpec& spec) {
   fields.read("worker_command", spec.worker_command);
   fields.object("leader", [&](Fields& inner) { read_role(inner, spec.leader); });
   fields.read("leader_slots", spec.leader_slots);
+  fields.read("allow_launcher_only", spec.allow_launcher_only);
   fields.read("parameter_servers", spec.parameter_servers);
   fields.object("parameter_server",
                 [&](Fields& inner) { read_role(inner, spec.parameter_server); });

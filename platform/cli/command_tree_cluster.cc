@@ -13,7 +13,9 @@ Flags project_flags() {
   return {
       {.name = "--gpus",
        .value = "N",
-       .help = "GPUs that it can always claim: 2, 0.5 or unlimited (default: 0)"},
+       .help =
+           "GPUs that it can always claim: 2, 0.5, unlimited, or, of the project 'default', rest: "
+           "what no other project was promised (default: 0)"},
       {.name = "--cpus", .value = "N", .help = "CPU cores that it can always claim"},
       {.name = "--memory", .value = "SIZE", .help = "memory that it can always claim, as in 64G"},
       {.name = "--limit", .value = "N", .help = "GPUs that it never exceeds, or unlimited"},

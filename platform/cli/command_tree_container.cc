@@ -62,7 +62,9 @@ Flags launch_flag() {
            .help = "start ranks by ssh, by agent, which needs no sshd, or on Slurm by srun "
                    "(default: auto)",
            .choices = {"auto", "ssh", "agent", "srun"},
-           .offer = Offer::kChoices}};
+           .offer = Offer::kChoices},
+          {.name = "--allow-launcher-only",
+           .help = "succeed even where the command never ran anything in a worker"}};
 }
 
 }  // namespace muster::cli

@@ -1,13 +1,20 @@
 // convert: what was typed in an interactive job becomes one that runs unattended.
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <functional>
 #include <iostream>
 
 #include "api/terminal.h"
+#include "cli/caller.h"
 #include "cli/commands.h"
+#include "cli/interrupts.h"
+#include "cli/job_watch.h"
 #include "cli/report.h"
 #include "cli/runai/runai.h"
 #include "cli/session_target.h"
+#include "cli/spec_flags.h"
 #include "cli/terminal.h"
 #include "cli/typed_commands.h"
 #include "cli/typed_input.h"
@@ -24,18 +31,27 @@ using base::ErrorCode;
 constexpr size_t kMostListed = 50;
 /// So many names with a number are tried.
 constexpr int kMostTries = 100;
+/// A command that is misspelled, refused or lacks a file fails this soon after its start.
+constexpr std::chrono::seconds kFirstMoments{2};
 
 /// The line, and where it was typed.
 struct Choice {
   std::vector<std::string> command;
   std::string text;
-  std::string folder;  ///< empty: that of the job
+  std::string folder;    ///< empty: that of the job
+  bool as_root = false;  ///< shells of root let Open MPI run for root (launch/shell_files.h)
 };
 
-/// All that a program printed, which asks for nothing.
+/// What the shells of a task have kept.
+struct Typed {
+  std::vector<TypedCommand> commands;
+  bool as_root = false;  ///< the account of the task
+};
+
 /// More than a shell keeps of what was typed (launch/shell_files.h).
 constexpr size_t kMostTyped = 1 << 20;
 
+/// All that a program printed, which asks for nothing.
 Result<std::string> output_of(Connection& connection, const std::string& name,
                               const api::ExecRequest& request) {
   MUSTER_TRY(const auto socket,
@@ -51,14 +67,17 @@ Result<std::string> output_of(Connection& connection, const std::string& name,
   }
 }
 
-Result<std::vector<TypedCommand>> typed_in(Connection& connection, const ConvertCommand& command) {
+Result<Typed> typed_in(Connection& connection, const ConvertCommand& command) {
   MUSTER_TRY(const auto target, await_running(connection, command.name, command.task, {}));
-  // As launch/shell_files.h has it.
-  const std::string script = "cat \"$MUSTER_GENERATED/bash/commands\" 2> /dev/null";
-  MUSTER_TRY(const std::string records,
+  // As launch/shell_files.h has it. A record begins with 036.
+  const std::string script =
+      "id -u 2> /dev/null; cat \"$MUSTER_GENERATED/bash/commands\" 2> /dev/null";
+  MUSTER_TRY(const std::string printed,
              output_of(connection, command.name,
                        {.command = {"/bin/sh", "-c", script}, .task = target->task.name}));
-  return parse_typed_commands(records);
+  const size_t records = std::min(printed.find('\036'), printed.size());
+  return Typed{.commands = parse_typed_commands(std::string_view(printed).substr(records)),
+               .as_root = printed.substr(0, records) == "0\n"};
 }
 
 Error nothing_typed(const std::string& name) {
@@ -75,7 +94,8 @@ Error no_candidate(const std::string& name) {
                     "--command 'TEXT'"};
 }
 
-Result<Choice> choose(const std::vector<TypedCommand>& typed, const ConvertCommand& command) {
+Result<Choice> choose(const Typed& from, const ConvertCommand& command) {
+  const std::vector<TypedCommand>& typed = from.commands;
   if (typed.empty()) return nothing_typed(command.name);
   size_t index = 0;
   if (command.line) {
@@ -92,8 +112,10 @@ Result<Choice> choose(const std::vector<TypedCommand>& typed, const ConvertComma
     index = *candidate;
   }
   const TypedCommand& chosen = typed[index];
-  return Choice{
-      .command = {"bash", "-c", chosen.text}, .text = chosen.text, .folder = chosen.folder};
+  return Choice{.command = {"bash", "-c", chosen.text},
+                .text = chosen.text,
+                .folder = chosen.folder,
+                .as_root = from.as_root};
 }
 
 /// The same job, but that nobody sits before it.
@@ -108,6 +130,7 @@ job::JobSpec unattended(job::JobSpec spec, const Choice& choice) {
   spec.scheduling.preemptible.reset();
   spec.input = spec.terminal = spec.held = false;
   spec.annotations.erase(runai::kCommandLine);
+  if (choice.as_root) let_root_run_open_mpi(spec);
   return spec;
 }
 
@@ -155,8 +178,14 @@ Result<job::Job> submit_converted(Connection& connection, job::JobSpec spec,
   }
 }
 
-Result<Choice> choice_of(Connection& connection, const ConvertCommand& command) {
-  if (command.command) return Choice{{"sh", "-c", *command.command}, *command.command, ""};
+Result<Choice> choice_of(Connection& connection, const ConvertCommand& command, const job::Job& job,
+                         const Hooks& hooks) {
+  if (command.command) {
+    MUSTER_TRY(const Caller caller, this_caller(hooks.context));
+    return Choice{.command = {"sh", "-c", *command.command},
+                  .text = *command.command,
+                  .as_root = caller.is_root || !job.spec.image.empty()};
+  }
   auto typed = typed_in(connection, command);
   if (typed) return choose(*typed, command);
   if (typed.error().code != ErrorCode::kConflict) return typed.error();
@@ -166,10 +195,105 @@ Result<Choice> choice_of(Connection& connection, const ConvertCommand& command) 
 }
 
 Result<int> list(Connection& connection, const ConvertCommand& command) {
-  MUSTER_TRY(const std::vector<TypedCommand> typed, typed_in(connection, command));
-  if (typed.empty()) return nothing_typed(command.name);
-  MUSTER_CHECK(show(typed_commands_view(typed, kMostListed)));
+  MUSTER_TRY(const Typed typed, typed_in(connection, command));
+  if (typed.commands.empty()) return nothing_typed(command.name);
+  MUSTER_CHECK(show(typed_commands_view(typed.commands, kMostListed)));
   return kExitDone;
+}
+
+/// Follows the new job until it has run for its first moments, so that a job that cannot run leaves
+/// the session as it is.
+class FirstMoments {
+ public:
+  FirstMoments(Connection& connection, const job::Job& made, const std::string& session)
+      : connection_(connection), job_(made), session_(session) {}
+
+  enum class End { kRuns, kFailed, kTimeout, kInterrupted };
+
+  Result<End> await(std::chrono::milliseconds patience) {
+    MUSTER_TRY(const WatchEnd start, watch(patience, [this] { return runs_or_ended(); }));
+    if (start == WatchEnd::kInterrupted) return End::kInterrupted;
+    if (start == WatchEnd::kBoundReached) return End::kTimeout;
+    if (has_failed()) return End::kFailed;
+    MUSTER_TRY(const WatchEnd end, watch(kFirstMoments, [this] { return has_ended_now(); }));
+    if (end == WatchEnd::kInterrupted) return End::kInterrupted;
+    return has_failed() ? End::kFailed : End::kRuns;
+  }
+
+  const job::Job& job() const { return job_; }
+
+ private:
+  Result<WatchEnd> watch(std::chrono::milliseconds bound, const std::function<bool()>& is_enough) {
+    return watch_jobs(connection_, {.project = job_.spec.project,
+                                    .names = {job_.spec.name},
+                                    .on_job =
+                                        [&](const std::string&, const job::Job* job) {
+                                          is_gone_ = job == nullptr;
+                                          if (job != nullptr) job_ = *job;
+                                          tell();
+                                          return !is_enough();
+                                        },
+                                    .bound = bound,
+                                    .interrupts = &interrupts_});
+  }
+
+  bool has_ended_now() const { return is_gone_ || job::is_final(job_.phase); }
+  bool runs_or_ended() const { return has_ended_now() || job_.phase == job::Phase::kRunning; }
+  bool has_failed() const {
+    return is_gone_ || (job::is_final(job_.phase) && job_.phase != job::Phase::kSucceeded);
+  }
+
+  void tell() {
+    if (is_gone_ || job_.phase != job::Phase::kQueued || job_.reason == told_) return;
+    told_ = job_.reason;
+    if (told_.empty()) return;
+    std::cerr << "muster: job '" << job_.spec.name << "' is Queued: " << safe_lines(told_)
+              << "\n  job '" << session_ << "' goes on until then; to end it now: muster stop "
+              << session_ << std::endl;
+  }
+
+  Connection& connection_;
+  Interrupts interrupts_;
+  job::Job job_;
+  std::string session_;
+  std::string told_;
+  bool is_gone_ = false;
+};
+
+Result<void> end_interactive_job(Connection& connection, const std::string& name) {
+  MUSTER_TRY(const job::Job ended,
+             connection.call([&](api::Client& client) { return client.stop(name, false); }));
+  std::cerr << "muster: job '" << ended.spec.name << "' is being ended" << std::endl;
+  return {};
+}
+
+/// Ends the session once the new job runs.
+Result<int> hand_over(Connection& connection, const ConvertCommand& command, const job::Job& made) {
+  FirstMoments moments(connection, made, command.name);
+  MUSTER_TRY(const FirstMoments::End end, moments.await(command.wait));
+  const job::Job& job = moments.job();
+  switch (end) {
+    case FirstMoments::End::kRuns:
+      MUSTER_CHECK(end_interactive_job(connection, command.name));
+      return kExitDone;
+    case FirstMoments::End::kTimeout:
+      return Error{.code = ErrorCode::kTimeout,
+                   .what = "job '" + job.spec.name + "' does not run yet: it is " +
+                           std::string(job::to_string(job.phase)) +
+                           (job.reason.empty() ? "" : ": " + job.reason),
+                   .advice = "it goes on waiting, and job '" + command.name +
+                             "' goes on; to end that: muster stop " + command.name};
+    case FirstMoments::End::kInterrupted:
+      std::cerr << "muster: jobs '" << job.spec.name << "' and '" << command.name
+                << "' go on; to end the session: muster stop " << command.name << std::endl;
+      return kExitInterrupted;
+    case FirstMoments::End::kFailed:
+      break;
+  }
+  const std::string why = failure_text(job);
+  std::cerr << (why.empty() ? "muster: job '" + job.spec.name + "' was removed\n" : safe_lines(why))
+            << "muster: job '" << command.name << "' goes on" << std::endl;
+  return kExitFailed;
 }
 
 }  // namespace
@@ -179,7 +303,7 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   if (command.list) return list(connection, command);
   MUSTER_TRY(const job::Job job,
              connection.call([&](api::Client& client) { return client.get(command.name); }));
-  MUSTER_TRY(const Choice choice, choice_of(connection, command));
+  MUSTER_TRY(const Choice choice, choice_of(connection, command, job, hooks));
   job::JobSpec spec = unattended(job.spec, choice);
   spec.name = command.new_name.empty() ? job.spec.name + "-train" : command.new_name;
   MUSTER_TRY(const bool wanted, is_wanted(command, choice, spec));
@@ -188,14 +312,12 @@ Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const job::Job made, submit_converted(connection, spec, command));
   std::cerr << "muster: job '" << made.spec.name << "' submitted; to follow it: muster logs -f "
             << made.spec.name << std::endl;
-  if (!command.keep && !job::is_final(job.phase)) {
-    MUSTER_TRY(const job::Job ended, connection.call([&](api::Client& client) {
-      return client.stop(command.name, false);
-    }));
-    std::cerr << "muster: job '" << ended.spec.name << "' is being ended" << std::endl;
-  }
+  const bool ends_session = !command.keep && !job::is_final(job.phase);
+  if (ends_session && command.end_first)
+    MUSTER_CHECK(end_interactive_job(connection, command.name));
   MUSTER_CHECK(show(made.spec.name + "\n"));
-  return kExitDone;
+  if (!ends_session || command.end_first) return kExitDone;
+  return hand_over(connection, command, made);
 }
 
 }  // namespace muster::cli

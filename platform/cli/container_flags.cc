@@ -37,6 +37,7 @@ void read_container_flags(FlagReader& reader, job::JobSpec& spec) {
                     .capabilities = job::capabilities_of(reader.texts("--cap-add")),
                     .shm_bytes = reader.bytes("--shm-size", 0)};
   spec.replaces_entrypoint = !reader.has("--keep-entrypoint");
+  spec.allow_launcher_only = reader.has("--allow-launcher-only");
   spec.launch = *job::launch_by_of(reader.choice("--launch", {"auto", "ssh", "agent", "srun"}));
 }
 

@@ -32,8 +32,6 @@ Invocation read_project_change(Reading& in, ProjectChangeCommand::What what) {
   ProjectChangeCommand command{
       .what = what, .name = in.name("project"), .change = {}, .output = in.output()};
   command.change = read_project_flags(in.reader);
-  // Of the default project: it has a quota of its own from now on, though that may be none.
-  if (in.reader.has("--gpus") && !in.reader.has("--pool")) command.change.takes_the_rest = false;
   if (what == ProjectChangeCommand::What::kSet && command.change == api::ProjectChange{} &&
       in.reader.ok()) {
     in.reader.fault("", "say what to change: --gpus, --limit, --weight ...");

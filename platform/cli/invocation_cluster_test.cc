@@ -65,6 +65,16 @@ TEST(ProjectSet, WithAPoolTheQuotaIsOfThatPoolAlone) {
   EXPECT_EQ(change.removed_pools, Words{"old"});
 }
 
+TEST(ProjectSet, GpusAreANumberOrTheRest) {
+  api::ProjectChange expected{.takes_the_rest = true};
+  EXPECT_EQ(parsed<ProjectChangeCommand>({"project", "set", "default", "--gpus", "rest"}).change,
+            expected);
+  expected = {.takes_the_rest = false};
+  expected.quota.deserved.gpu_milli = 2000;
+  EXPECT_EQ(parsed<ProjectChangeCommand>({"project", "set", "default", "--gpus", "2"}).change,
+            expected);
+}
+
 TEST(ProjectUse, SaysOrChooses) {
   Caller by = ada();
   by.project = "team-b";

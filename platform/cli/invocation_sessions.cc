@@ -39,6 +39,7 @@ Invocation read_attach(Reading& in) {
 void check_convert(const ConvertCommand& command, Reading& in) {
   const int choices = (command.line ? 1 : 0) + (command.command ? 1 : 0) + (command.list ? 1 : 0);
   if (choices > 1) in.reader.fault("", "give one of --list, --line and --command");
+  if (command.keep && command.end_first) in.reader.fault("--end-first", "contradicts --keep");
   if (command.line && *command.line < 1) in.reader.fault("--line", "counts from 1");
   if (command.command && command.command->empty()) in.reader.fault("--command", "is empty");
 }
@@ -51,7 +52,9 @@ Invocation read_convert(Reading& in) {
                          .idempotency_key = in.idempotency_key(),
                          .list = in.reader.has("--list"),
                          .yes = in.reader.has("--yes"),
-                         .keep = in.reader.has("--keep")};
+                         .keep = in.reader.has("--keep"),
+                         .end_first = in.reader.has("--end-first"),
+                         .wait = wait_of(in)};
   if (in.reader.has("--line")) command.line = in.reader.number("--line", 1);
   if (in.reader.has("--command")) command.command = in.reader.text("--command");
   check_convert(command, in);

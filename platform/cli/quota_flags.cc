@@ -15,6 +15,8 @@ namespace {
 using Amount = api::ShareChange::Amount;
 
 constexpr std::string_view kUnlimited = "unlimited";
+/// Of --gpus: those that no other project was promised.
+constexpr std::string_view kRest = "rest";
 
 using Parser = base::Result<int64_t> (*)(std::string_view);
 
@@ -39,9 +41,11 @@ std::optional<double> read_weight(FlagReader& reader) {
 
 api::QuotaChange read_quota(FlagReader& reader) {
   api::QuotaChange quota;
-  quota.deserved = {.gpu_milli = read_amount("--gpus", job::parse_milli, reader),
-                    .cpu_milli = read_amount("--cpus", job::parse_cpus, reader),
-                    .memory_bytes = read_amount("--memory", job::parse_bytes, reader)};
+  const bool has_rest = reader.text("--gpus") == kRest;
+  quota.deserved = {
+      .gpu_milli = has_rest ? Amount() : read_amount("--gpus", job::parse_milli, reader),
+      .cpu_milli = read_amount("--cpus", job::parse_cpus, reader),
+      .memory_bytes = read_amount("--memory", job::parse_bytes, reader)};
   if (reader.has("--limit") && reader.has("--limit-gpus")) {
     reader.fault("--limit", "is the same as --limit-gpus; give one of them");
   }
@@ -69,6 +73,11 @@ api::ProjectChange read_project_flags(FlagReader& reader) {
   change.preempt_min_runtime = read_duration("--preempt-min-runtime", reader);
   const api::QuotaChange quota = read_quota(reader);
   const std::vector<std::string> pools = reader.texts("--pool");
+  if (reader.has("--gpus") && pools.empty()) {
+    change.takes_the_rest = reader.text("--gpus") == kRest;
+  } else if (reader.has("--gpus") && reader.text("--gpus") == kRest) {
+    reader.fault("--gpus", "'rest' is for all node pools; leave out --pool");
+  }
   if (pools.empty()) change.quota = quota;
   for (const std::string& pool : pools) change.pools[pool] = quota;
   if (!pools.empty() && quota == api::QuotaChange{} && reader.ok()) {

@@ -37,7 +37,9 @@ struct ConvertCommand {
   std::string idempotency_key;
   bool list = false;
   bool yes = false;
-  bool keep = false;  ///< the interactive job goes on
+  bool keep = false;       ///< the interactive job goes on
+  bool end_first = false;  ///< it is ended at once, so that the new job can have its resources
+  std::chrono::milliseconds wait = kUsualWait;  ///< for the new job to run
 };
 
 }  // namespace muster::cli

@@ -134,6 +134,10 @@ YamlFields::Keys role_keys(YamlFields& fields, job::JobSpec& spec,
        [&](const YamlValue& value) { read_role_spec(fields, "leader", value, spec.leader); }},
       {"leader_slots",
        [&](const YamlValue& value) { fields.count("leader_slots", value, spec.leader_slots); }},
+      {"allow_launcher_only",
+       [&](const YamlValue& value) {
+         fields.flag("allow_launcher_only", value, spec.allow_launcher_only);
+       }},
       {"parameter_servers",
        [&](const YamlValue& value) {
          fields.count("parameter_servers", value, spec.parameter_servers);

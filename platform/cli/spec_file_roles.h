@@ -5,6 +5,7 @@
 //   arguments: [--epochs, "3"]            # behind the image's own command, or behind `command`
 //   leader: {resources: {cpus: 1}, environment: {ROLE: lead}}
 //   leader_slots: 1                       # mpi: ranks that the launcher takes as well
+//   allow_launcher_only: true             # mpi: no worker needs to run anything
 //   worker_command: [./prepare]           # mpi: beside answering ssh
 //   parameter_servers: 1                  # grpc
 //   parameter_server: {command: python3 ps.py}

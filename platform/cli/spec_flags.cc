@@ -18,7 +18,7 @@ namespace muster::cli {
 namespace {
 
 /// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 49> kFlagOfField{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 50> kFlagOfField{
     {{"name", "NAME"},
      {"project", "--project"},
      {"command", "CMD"},
@@ -52,6 +52,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 49> kFlagOfF
      {"container.shm", "--shm-size"},
      {"replaces_entrypoint", "--keep-entrypoint"},
      {"launch", "--launch"},
+     {"allow_launcher_only", "--allow-launcher-only"},
      {"slurm.partition", "--slurm-partition"},
      {"slurm.account", "--slurm-account"},
      {"slurm.qos", "--slurm-qos"},
@@ -196,15 +197,19 @@ void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
   spec.command = std::move(command);
   // In most images everybody is root.
   if (!caller.is_root && spec.image.empty()) return;
-  // Open MPI refuses to run for root unless told. As variables (4.x and 5.x have their own), for
-  // MPICH and Intel MPI take the flag --allow-run-as-root for an error.
+  let_root_run_open_mpi(spec);
+}
+
+}  // namespace
+
+void let_root_run_open_mpi(job::JobSpec& spec) {
+  // As variables (4.x and 5.x have their own), for MPICH and Intel MPI take the flag
+  // --allow-run-as-root for an error.
   for (const char* prefix : {"OMPI", "PRTE"}) {
     spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT", "1");
     spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
 }
-
-}  // namespace
 
 job::JobSpec default_spec(const Caller& caller) {
   job::JobSpec spec;

@@ -16,6 +16,9 @@ namespace muster::cli {
 /// the environment.
 job::JobSpec default_spec(const Caller& caller);
 
+/// Open MPI refuses to run for root unless the job's environment allows it.
+void let_root_run_open_mpi(job::JobSpec& spec);
+
 /// `submit mpi` and `submit single`. Adds what job::validate finds to the reader's faults, under
 /// the names of the flags.
 job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const Caller& caller,

@@ -1,11 +1,13 @@
 #include "control/census.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "control/live_gang.h"
 #include "control/sole_mpirun.h"
+#include "engine/rank_files.h"
 #include "launch/elastic.h"
 
 namespace muster::control {
@@ -124,7 +126,8 @@ bool has_workers(const Job& job) {
 
 /// And more of them than the hostfile has it take.
 bool are_all_on_the_launcher(const Job& job, const std::vector<RankPlace>& ranks) {
-  return has_workers(job) && static_cast<int>(ranks.size()) > job.spec.leader_slots &&
+  return has_workers(job) && !job.spec.allow_launcher_only &&
+         static_cast<int>(ranks.size()) > job.spec.leader_slots &&
          std::all_of(ranks.begin(), ranks.end(),
                      [&](const RankPlace& place) { return place.task == launcher_of(job); });
 }
@@ -184,6 +187,45 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
   return std::nullopt;
 }
 
+/// The census without the marks of remote shells.
+std::vector<RankPlace> ranks_among(const std::vector<RankPlace>& census) {
+  std::vector<RankPlace> ranks;
+  std::copy_if(census.begin(), census.end(), std::back_inserter(ranks),
+               [](const RankPlace& place) { return place.rank >= 0; });
+  return ranks;
+}
+
+/// A command that only keeps the workers there, as Gradient's do: "sleep infinity".
+bool only_waits(const std::vector<std::string>& command) {
+  return std::all_of(command.begin(), command.end(), [](const std::string& word) {
+    return word.starts_with("sleep") || word == "infinity" || word == "sh" || word == "-c";
+  });
+}
+
+/// Whether the job is one whose command has to run something in its workers. Ranks that Slurm
+/// starts need no remote shell, workers may have a command of their own, and in an interactive job
+/// somebody may have had other plans.
+bool needs_its_workers(const Job& job) {
+  const bool is_by_srun = job.launch && job.launch->by == job::LaunchBy::kSrun;
+  return has_workers(job) && !job.spec.allow_launcher_only && !is_by_srun &&
+         only_waits(job.spec.worker_command) && job.spec.scheduling.purpose != job::Purpose::kBuild;
+}
+
+std::optional<CensusFault> nothing_in_a_worker(const Job& job,
+                                               const std::vector<RankPlace>& census) {
+  const bool is_any = std::any_of(census.begin(), census.end(), [&](const RankPlace& place) {
+    return place.task != launcher_of(job);
+  });
+  if (is_any || !needs_its_workers(job)) return std::nullopt;
+  return CensusFault{
+      .cause = "the command ran on the launcher alone: it started no process in a worker",
+      .advice = "start the program by mpirun (mpirun -np " +
+                std::to_string(job.spec.workers * job.spec.slots_per_worker) +
+                " PROGRAM), or submit it as a 'single' job; --allow-launcher-only "
+                "(allow_launcher_only: true) lets such a job succeed",
+      .evidence = {}};
+}
+
 /// Open MPI has every rank sign in. Those of the others are looked for among the processes there
 /// are, and one that ends at once may never be seen.
 bool misses_no_rank(const Job& job) {
@@ -192,7 +234,23 @@ bool misses_no_rank(const Job& job) {
 
 }  // namespace
 
-CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& ranks) {
+std::optional<CensusFault> hanging_rank(const Job& job, const std::vector<RankPlace>& census) {
+  const auto place = std::find_if(census.begin(), census.end(), [](const RankPlace& seen) {
+    return seen.rank == engine::kHangs;
+  });
+  if (job.spec.kind != job::Kind::kMpi || place == census.end()) return std::nullopt;
+  return CensusFault{
+      .cause = "MPICH hangs in MPI_Finalize: a rank on " + place->task +
+               " waits for the others, which wait for its answer",
+      .advice =
+          "what the ranks wrote before MPI_Finalize is there; Debian's MPICH 4.0.2 hangs now "
+          "and then where it speaks UCX over TCP: use Open MPI, or an MPICH that is built "
+          "with libfabric (--with-device=ch4:ofi)",
+      .evidence = {}};
+}
+
+CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& census) {
+  const std::vector<RankPlace> ranks = ranks_among(census);
   if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return {};
   const auto asked = sole_mpirun(job.spec);
   if (asked) {
@@ -213,8 +271,10 @@ CensusVerdict judge_at_start(const Job& job, const std::vector<RankPlace>& ranks
   return {.is_final = true, .fault = is_meant ? std::nullopt : crowded(job, *seen)};
 }
 
-std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPlace>& ranks) {
-  if (job.spec.kind != job::Kind::kMpi || ranks.empty()) return std::nullopt;
+std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPlace>& census) {
+  if (job.spec.kind != job::Kind::kMpi) return std::nullopt;
+  const std::vector<RankPlace> ranks = ranks_among(census);
+  if (ranks.empty()) return nothing_in_a_worker(job, census);
   int world_size = 0;
   std::set<int> known;
   Seen seen;

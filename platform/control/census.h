@@ -26,6 +26,10 @@ struct CensusFault {
   bool is_certain = true;
 };
 
+/// Of a job that runs: a rank is in a wait that has no end (engine/rank_files.h, kHangs).
+std::optional<CensusFault> hanging_rank(const job::Job& job,
+                                        const std::vector<engine::RankPlace>& census);
+
 /// What is to be said while the job runs.
 struct CensusVerdict {
   /// A later look has nothing to add: the one world that there will be is complete.
@@ -34,10 +38,11 @@ struct CensusVerdict {
 };
 
 /// Once all ranks of a world have been seen.
-CensusVerdict judge_at_start(const job::Job& job, const std::vector<engine::RankPlace>& ranks);
+CensusVerdict judge_at_start(const job::Job& job, const std::vector<engine::RankPlace>& census);
 
-/// Of a job whose launcher succeeded.
+/// Of a job whose launcher succeeded. That nothing ran in a worker is a fault: training of one
+/// process would pass for distributed.
 std::optional<CensusFault> judge_at_end(const job::Job& job,
-                                        const std::vector<engine::RankPlace>& ranks);
+                                        const std::vector<engine::RankPlace>& census);
 
 }  // namespace muster::control

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/rank_files.h"
+
 namespace muster::control {
 namespace {
 
@@ -175,6 +177,20 @@ TEST(CensusAtStart, ALauncherThatTakesRanksDoesNotTakeThemAll) {
   EXPECT_TRUE(judge_at_start(job, ranks_on("launcher", 4, 4)).fault);
 }
 
+TEST(CensusAtStart, NamesTheTaskOfARankThatHangsInMpiFinalize) {
+  const Places whole = ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2);
+  const Job job = launcher_job(kPlain, "MPICH 4.0.2");
+
+  const auto fault = hanging_rank(job, whole + Places{{engine::kHangs, 4, "worker-1"}});
+
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->cause,
+            "MPICH hangs in MPI_Finalize: a rank on worker-1 waits for the others, which wait for "
+            "its answer");
+  EXPECT_TRUE(fault->is_certain);
+  EXPECT_FALSE(hanging_rank(job, whole));
+}
+
 TEST(CensusAtEnd, AgreesWhenEveryRankRanOnAWorker) {
   EXPECT_FALSE(judge_at_end(launcher_job(kPlain), {{0, 2, "worker-0"}, {1, 2, "worker-1"}}));
 }
@@ -231,9 +247,52 @@ TEST(CensusAtEnd, AWorldThatChangesWithItsWorkersIsNoFault) {
   EXPECT_TRUE(judge_at_end(job, ranks_on("launcher", 4, 4))) << "its workers took no part";
 }
 
-TEST(CensusAtEnd, HasNothingToSayWhereNoRankWasSeen) {
-  EXPECT_FALSE(judge_at_end(launcher_job(kPlain), {}));
+TEST(CensusAtEnd, CatchesACommandThatRanNothingInAWorker) {
+  const auto fault = judge_at_end(launcher_job({"hostname"}), {});
+
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->cause,
+            "the command ran on the launcher alone: it started no process in a worker");
+  EXPECT_EQ(fault->advice,
+            "start the program by mpirun (mpirun -np 4 PROGRAM), or submit it as a 'single' job; "
+            "--allow-launcher-only (allow_launcher_only: true) lets such a job succeed");
+}
+
+TEST(CensusAtEnd, AcceptsAWorkerThatWasReachedAndWasSeenToRunNoRank) {
+  for (const char* mpi : {"Open MPI 4.1.4", "MPICH 4.0.2", ""}) {
+    const Places reached{{engine::kReached, 1, "worker-1"}};
+    EXPECT_FALSE(judge_at_end(launcher_job({"horovodrun", "train"}, mpi), reached)) << mpi;
+    EXPECT_TRUE(judge_at_end(launcher_job(kPlain, mpi), reached + ranks_on("launcher", 4, 4)))
+        << mpi;
+    EXPECT_FALSE(judge_at_end(launcher_job(kPlain, mpi),
+                              reached + ranks_on("worker-0", 2, 4) + ranks_on("worker-1", 2, 4, 2)))
+        << mpi;
+  }
+}
+
+TEST(CensusAtEnd, AcceptsACommandThatIsToRunOnTheLauncherAlone) {
+  Job allowed = launcher_job({"hostname"});
+  allowed.spec.allow_launcher_only = true;
+  Job interactive = launcher_job({"sleep", "infinity"});
+  interactive.spec.scheduling.purpose = job::Purpose::kBuild;
+  Job by_slurm = launcher_job({"train"});
+  by_slurm.launch->by = job::LaunchBy::kSrun;
+  Job with_servers = launcher_job({"client"});
+  with_servers.spec.worker_command = {"serve"};
+  Job alone = launcher_job({"hostname"});
+  alone.tasks.resize(1);
+  for (const Job& job : {allowed, interactive, by_slurm, with_servers, alone}) {
+    EXPECT_FALSE(judge_at_end(job, {})) << job.spec.command.front();
+  }
+  with_servers.spec.worker_command = {"sh", "-c", "sleep infinity"};
+  EXPECT_TRUE(judge_at_end(with_servers, {}));
+  EXPECT_FALSE(judge_at_end(allowed, ranks_on("launcher", 4, 4)));
+  EXPECT_FALSE(judge_at_start(allowed, ranks_on("launcher", 4, 4)).fault);
+}
+
+TEST(CensusAtEnd, HasNothingToSayOfOtherKinds) {
   EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {{0, 1, "main"}}));
+  EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {}));
 }
 
 }  // namespace

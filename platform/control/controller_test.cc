@@ -133,6 +133,7 @@ TEST_F(Control, ALostWorkerFailsTheJobAndIsNamed) {
   ASSERT_TRUE(job("dist").failure);
   EXPECT_EQ(job("dist").failure->task, "worker-1");
   EXPECT_EQ(job("dist").failure->cause, "worker-1 was killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(job("dist").exit_code, 128 + SIGKILL);
   EXPECT_EQ(job("dist").failure->last_lines, (std::vector<std::string>{"the last", "lines of it"}));
   EXPECT_TRUE(engine_.running.empty());
 }

@@ -46,6 +46,18 @@ const Task& task_at_fault(const Job& job) {
   return first == nullptr ? leader : *first;
 }
 
+/// The task whose exit code is the job's: the one that failed first, unless Muster ended that, too
+/// (a worker whose rank failed). A launcher that ended by itself has a code for what went wrong.
+const Task& task_with_exit_code(const Job& job) {
+  const Task& leader = job::deciding_task(job);
+  const bool speaks_for_all = is_reached_by_its_leader(job) && leader.exit && !leader.exit->stopped;
+  if (!job.failure || speaks_for_all) return leader;
+  const auto failed = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
+    return task.name == job.failure->task && task.exit && !task.exit->stopped;
+  });
+  return failed == job.tasks.end() ? leader : *failed;
+}
+
 /// Whether others may still be at the last lines of what their leader has brought to its end.
 bool others_come_to_their_end(const Job& job) {
   const Task& leader = job::deciding_task(job);
@@ -240,13 +252,12 @@ bool Controller::start_again(Entry& entry) {
 
 void Controller::finish(Entry& entry, Phase phase) {
   Job& job = entry.job;
-  const Task& deciding = job::deciding_task(job);
   job.phase = phase;
   job.eviction.reset();
   job.suspended = false;
   job.reason_details.clear();
   job.may_start.reset();
-  if (deciding.exit) job.exit_code = deciding.exit->shell_code();
+  if (const auto& exit = task_with_exit_code(job).exit) job.exit_code = exit->shell_code();
   if (phase == Phase::kFailed && job.exit_code.value_or(0) == 0) job.exit_code = 1;
   job.reason = job.failure                  ? job.failure->cause
                : phase == Phase::kSucceeded ? "done"

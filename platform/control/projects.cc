@@ -25,8 +25,19 @@ Project default_project(base::Time now) {
   return {.name = std::string(job::kDefaultProject), .takes_the_rest = true, .created = now};
 }
 
-bool says_its_own_quota(const Project& project) {
-  return project.quota != job::Quota{} || !project.pools.empty();
+/// Whether `changed`, which was `known`, has the rest: a number of GPUs that it is given takes the
+/// place of the rest, and the rest that of a number that it had.
+bool has_the_rest(const Project& known, const Project& changed) {
+  const bool was_given_gpus = changed.quota.deserved.gpu_milli != known.quota.deserved.gpu_milli;
+  return changed.takes_the_rest && !(known.takes_the_rest && was_given_gpus);
+}
+
+/// Two projects cannot both have what no other was promised.
+Result<void> check_the_rest(const Project& project) {
+  if (!project.takes_the_rest || project.name == job::kDefaultProject) return {};
+  return invalid(project.name, {{"takes_the_rest",
+                                 "only the project 'default' can have the GPUs that no other "
+                                 "project was promised; give a number (--gpus 2)"}});
 }
 
 }  // namespace
@@ -84,8 +95,8 @@ Result<Project> Projects::checked_new(Project project, base::Time now) const {
                  .what = "there is a project '" + project.name + "' already",
                  .advice = "muster project set " + project.name + " changes it"};
   }
+  MUSTER_CHECK(check_the_rest(project));
   project.created = now;
-  project.takes_the_rest = false;
   project.sequence = 1;
   for (const auto& [name, known] : projects_) {
     project.sequence = std::max(project.sequence, known.sequence + 1);
@@ -98,8 +109,9 @@ Result<Project> Projects::checked_change(Project project) const {
   MUSTER_TRY(const Project* const known, find(project.name));
   project.created = known->created;
   project.sequence = known->sequence;
-  project.takes_the_rest =
-      known->takes_the_rest && project.takes_the_rest && !says_its_own_quota(project);
+  MUSTER_CHECK(check_the_rest(project));
+  project.takes_the_rest = has_the_rest(*known, project);
+  if (project.takes_the_rest) project.quota.deserved.gpu_milli = 0;
   MUSTER_CHECK(check_tree_with(project));
   return project;
 }
@@ -117,20 +129,26 @@ Result<void> Projects::check_tree_with(const Project& project) const {
   return {};
 }
 
-/// What no other project at the top was promised.
-schedule::Quota Projects::rest_of(const std::string& pool, const schedule::Amounts& total) const {
-  schedule::Quota quota;
-  quota.deserved = total;
+/// GPUs of the pool that no other project at the top was promised.
+int64_t Projects::rest_of(const std::string& pool, int64_t gpu_milli) const {
   for (const auto& [name, project] : projects_) {
     if (project.takes_the_rest || !project.parent.empty()) continue;
     const auto own = project.pools.find(pool);
     const schedule::Quota other =
         to_schedule(own == project.pools.end() ? project.quota : own->second);
-    const int64_t promised = std::min(other.deserved.gpu_milli, quota.deserved.gpu_milli);
-    quota.deserved.gpu_milli -= promised;
+    gpu_milli -= std::min(other.deserved.gpu_milli, gpu_milli);
   }
-  quota.deserved.cpu_milli = schedule::kUnlimited;
-  quota.deserved.memory_bytes = schedule::kUnlimited;
+  return gpu_milli;
+}
+
+/// Its quota in this pool, but for the GPUs. Those that the pool's own quota promises come first.
+schedule::Quota Projects::quota_with_rest(const Project& project, const std::string& pool,
+                                          int64_t gpu_milli) const {
+  const auto own = project.pools.find(pool);
+  schedule::Quota quota = to_schedule(own == project.pools.end() ? project.quota : own->second);
+  if (quota.deserved.gpu_milli == 0) {
+    quota.deserved.gpu_milli = std::min(rest_of(pool, gpu_milli), quota.limit.gpu_milli);
+  }
   return quota;
 }
 
@@ -140,7 +158,7 @@ std::vector<schedule::Project> Projects::for_scheduler(const PoolTotals& totals)
     result.push_back(to_schedule(project));
     if (!project.takes_the_rest) continue;
     for (const auto& [pool, total] : totals) {
-      result.back().quotas[pool] = rest_of(pool, total);
+      result.back().quotas[pool] = quota_with_rest(project, pool, total.gpu_milli);
     }
   }
   return result;

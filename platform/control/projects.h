@@ -46,7 +46,9 @@ class Projects {
 
  private:
   Result<void> check_tree_with(const job::Project& project) const;
-  schedule::Quota rest_of(const std::string& pool, const schedule::Amounts& total) const;
+  int64_t rest_of(const std::string& pool, int64_t gpu_milli) const;
+  schedule::Quota quota_with_rest(const job::Project& project, const std::string& pool,
+                                  int64_t gpu_milli) const;
 
   std::map<std::string, job::Project> projects_;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "control/test_parts.h"
 
 namespace muster::control {
@@ -23,12 +25,24 @@ class ProjectTable : public testing::Test {
     return *checked;
   }
 
-  int64_t rest(int64_t gpus) {
+  schedule::Quota default_quota(int64_t gpus, const std::string& pool = "default") {
     for (const schedule::Project& project :
-         projects_.for_scheduler({{"default", {gpus * 1000, 8000, 64}}})) {
-      if (project.name == "default") return project.quotas.at("default").deserved.gpu_milli;
+         projects_.for_scheduler({{pool, {gpus * 1000, 8000, 64}}})) {
+      if (project.name == "default") return project.quotas.at(pool);
     }
-    return -1;
+    return {};
+  }
+
+  int64_t rest(int64_t gpus) { return default_quota(gpus).deserved.gpu_milli; }
+
+  /// The default project, but for what `change` does.
+  Project change_default(const std::function<void(Project&)>& change) {
+    Project project = **projects_.find("default");
+    change(project);
+    const auto changed = projects_.checked_change(project);
+    EXPECT_TRUE(changed) << changed.error().to_string();
+    projects_.put(*changed);
+    return *changed;
   }
 
   Projects projects_;
@@ -52,6 +66,49 @@ TEST_F(ProjectTable, TheDefaultProjectKeepsAQuotaOnceItIsGivenOne) {
   const auto changed = projects_.checked_change(project_of("default", 3));
   ASSERT_TRUE(changed);
   EXPECT_FALSE(changed->takes_the_rest);
+}
+
+TEST_F(ProjectTable, TheDefaultProjectHasTheRestUpToItsLimit) {
+  add(project_of("team-a", 2));
+
+  EXPECT_TRUE(change_default([](Project& project) {
+                project.quota.limit.gpu_milli = 5000;
+              }).takes_the_rest);
+
+  EXPECT_EQ(rest(4), 2000);
+  EXPECT_EQ(rest(8), 5000);
+  EXPECT_EQ(default_quota(8).limit.gpu_milli, 5000);
+}
+
+TEST_F(ProjectTable, AChangeOfTheDefaultProjectLeavesItTheRest) {
+  change_default([](Project& project) { project.quota.weight = 3; });
+  change_default([](Project& project) { project.quota.deserved.cpu_milli = 1000; });
+  change_default([](Project& project) { project.pools["big"].limit.gpu_milli = 2000; });
+  EXPECT_EQ(rest(8), 8000);
+  EXPECT_EQ(default_quota(8).weight, 3);
+  EXPECT_EQ(default_quota(8).deserved.cpu_milli, 1000);
+  EXPECT_EQ(default_quota(8, "big").deserved.gpu_milli, 2000);
+
+  change_default([](Project& project) { project.pools["big"].deserved.gpu_milli = 1000; });
+  EXPECT_EQ(default_quota(8, "big").deserved.gpu_milli, 1000);
+  EXPECT_EQ(rest(8), 8000);
+}
+
+TEST_F(ProjectTable, TheDefaultProjectCanHaveTheRestAgain) {
+  change_default([](Project& project) { project.quota.deserved.gpu_milli = 3000; });
+  EXPECT_FALSE((*projects_.find("default"))->takes_the_rest);
+
+  const Project changed = change_default([](Project& project) { project.takes_the_rest = true; });
+
+  EXPECT_TRUE(changed.takes_the_rest);
+  EXPECT_EQ(changed.quota.deserved.gpu_milli, 0);
+  EXPECT_EQ(rest(8), 8000);
+}
+
+TEST_F(ProjectTable, NoOtherProjectCanHaveTheRest) {
+  Project greedy = project_of("team-a", 0);
+  greedy.takes_the_rest = true;
+  EXPECT_EQ(projects_.checked_new(greedy, kCreated).error().code, ErrorCode::kInvalid);
 }
 
 TEST_F(ProjectTable, NumbersProjectsInTheOrderOfTheirCreation) {

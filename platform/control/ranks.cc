@@ -30,7 +30,7 @@ void Controller::learn_mpi(Entry& entry) {
 /// Many sign in at once: they are looked at together.
 void Controller::ranks_changed(Entry& entry) {
   Run& run = *entry.run;
-  if (entry.job.spec.kind != job::Kind::kMpi || run.judged) return;
+  if (entry.job.spec.kind != job::Kind::kMpi) return;
   if (std::exchange(run.judging, true)) return;
   soon([this, id = entry.job.id, attempt = entry.job.attempt] {
     Entry* const late = run_of(id, attempt);
@@ -45,8 +45,13 @@ void Controller::judge_ranks(Entry& entry) {
   Run& run = *entry.run;
   if (run.ending || job.eviction) return;
   const auto ranks = parts_.engine.ranks(engine_gang(job), names_of_tasks(job));
-  CensusVerdict verdict = judge_at_start(job, ranks);
-  run.judged = verdict.is_final;
+  CensusVerdict verdict;
+  if (auto hangs = hanging_rank(job, ranks)) {
+    verdict.fault = std::move(hangs);
+  } else if (!run.judged) {
+    verdict = judge_at_start(job, ranks);
+    run.judged = verdict.is_final;
+  }
   if (!verdict.fault) return;
   if (!verdict.fault->is_certain) {
     note(job, verdict.fault->cause);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 
 #include "control/test_parts.h"
 
@@ -119,6 +120,28 @@ TEST_F(Roles, AFailedWorkerFailsTheJobAtOnceAndIsNamed) {
   EXPECT_EQ(job().failure->task, "worker-1");
   EXPECT_TRUE(called("chief gracefully"));
   EXPECT_TRUE(called("ps-0 gracefully"));
+}
+
+TEST_F(Roles, TheExitCodeIsThatOfTheTaskThatFailedFirst) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 2, 0));
+
+  end("worker-1", {.code = 7});
+  end("worker-0", {.code = 9});
+  end("chief", {.signal = SIGTERM, .stopped = true});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  EXPECT_EQ(job().failure->task, "worker-1");
+  EXPECT_EQ(job().exit_code, 7);
+}
+
+TEST_F(Roles, TheExitCodeOfAStoppedJobIsThatOfItsLeader) {
+  submit(grpc("mnist", 1, 0));
+  ASSERT_TRUE(controller_->stop(job().id, false));
+  settle();
+
+  EXPECT_EQ(job().phase, Phase::kStopped);
+  EXPECT_EQ(job().exit_code, 128 + SIGTERM);
 }
 
 TEST_F(Roles, AParameterServerThatEndsBeforeItsChiefIsALossWhateverItsExitCode) {

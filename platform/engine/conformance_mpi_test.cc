@@ -1,6 +1,7 @@
 // That the launchers of MPI find the hosts of a planned gang and start ranks on each: the real
 // ones, in tasks of the engine. A rank here is a shell, which needs no MPI.
 #include "engine/conformance.h"
+#include "engine/rank_files.h"
 
 namespace muster::engine {
 namespace {
@@ -66,10 +67,22 @@ TEST_P(MpiLaunchers, OpenMpiFillsTheWorkersAndThenALauncherThatTakesRanks) {
   Lines places;
   for (const RankPlace& rank :
        bench_->engine().ranks(gang_, {"launcher", "worker-0", "worker-1"})) {
+    if (rank.rank == kReached) continue;
     places.push_back(std::to_string(rank.rank) + " " + rank.task);
   }
   std::sort(places.begin(), places.end());
   EXPECT_EQ(places, (Lines{"0 worker-0", "1 worker-1", "2 launcher", "3 launcher"}));
+}
+
+TEST_P(MpiLaunchers, WorkersThatALauncherReachesSignInAsReached) {
+  run_gang(plan({"mpirun", "--allow-run-as-root", "-np", "2", "true"}, 0));
+
+  for (const char* worker : {"worker-0", "worker-1"}) {
+    const auto ranks = bench_->engine().ranks(gang_, {worker});
+    EXPECT_TRUE(std::any_of(ranks.begin(), ranks.end(), [](const RankPlace& place) {
+      return place.rank == kReached;
+    })) << worker;
+  }
 }
 
 TEST_P(MpiLaunchers, OpenMpiWithTwoRanksLeavesTheLauncherAlone) {
@@ -104,6 +117,7 @@ TEST_P(MpichLauncher, ItsRanksAreFoundWhereTheyAreThoughTheySignInNowhere) {
   Lines places;
   for (const RankPlace& rank :
        bench_->engine().ranks(gang_, {"launcher", "worker-0", "worker-1"})) {
+    if (rank.rank == kReached) continue;
     places.push_back(std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) + " " +
                      rank.task);
   }

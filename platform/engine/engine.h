@@ -89,7 +89,7 @@ struct ImageWish {
 
 /// Where the rank census found a rank of an MPI program.
 struct RankPlace {
-  int rank = 0;
+  int rank = 0;  ///< or kReached, kHangs (engine/rank_files.h)
   int world_size = 0;
   std::string task;
 };

@@ -12,6 +12,7 @@
 
 #include "base/event_loop.h"
 #include "engine/engine.h"
+#include "engine/rank_files.h"
 
 namespace muster::engine {
 
@@ -51,6 +52,7 @@ class FakeEngine : public Engine {
   std::map<std::string, Found> adoptable;           ///< by task
   std::map<std::string, std::string> logs;          ///< by task
   std::vector<RankPlace> census;
+  bool reaches_workers = true;
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
   std::optional<std::filesystem::path> artifacts;
   std::map<std::string, int64_t> sizes;  ///< by job: what measure() says
@@ -234,8 +236,14 @@ class FakeEngine : public Engine {
     return artifacts;
   }
 
-  std::vector<RankPlace> ranks(const Gang&, const std::vector<std::string>&) const override {
-    return census;
+  /// Where no census is set, the launcher has reached every worker.
+  std::vector<RankPlace> ranks(const Gang&, const std::vector<std::string>& tasks) const override {
+    if (!census.empty() || !reaches_workers) return census;
+    std::vector<RankPlace> reached;
+    for (const std::string& task : tasks) {
+      if (task.starts_with("worker")) reached.push_back({kReached, 1, task});
+    }
+    return reached;
   }
 
   // --- as an engine that runs images, where a test makes it one

@@ -41,7 +41,7 @@ std::optional<int> world_size_in(const fs::path& path) {
 
 std::optional<SignedRank> rank_in(const fs::path& folder, const std::string& name) {
   const auto number = base::number_of<int>(name);
-  if (!number || *number < 0) return std::nullopt;
+  if (!number || *number < kHangs) return std::nullopt;
   return SignedRank{.rank = *number, .world_size = world_size_in(folder / name).value_or(0)};
 }
 

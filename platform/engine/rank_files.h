@@ -2,6 +2,9 @@
 // for the task holds the size of the world. Open MPI's ranks write it themselves (the script of
 // launch/scripts.h); for others rank_watch.h does.
 //
+// A command that a remote shell runs in the task signs in as the file kReached: some launchers
+// start processes that belong to no MPI.
+//
 // The folder is the task's own, so a file there may be anything: no pipe is waited for, no link is
 // followed, no device is opened.
 //
@@ -17,8 +20,13 @@
 
 namespace muster::engine {
 
+/// In the place of a rank: a remote shell has run a command there. (launch/scripts.cc, engine/rsh)
+inline constexpr int kReached = -1;
+/// In the place of a rank: one of MPICH waits in MPI_Finalize for ranks that wait for its answer.
+inline constexpr int kHangs = -2;
+
 struct SignedRank {
-  int rank = 0;
+  int rank = 0;        ///< or kReached, kHangs
   int world_size = 0;  ///< 0: it does not say
 
   bool operator==(const SignedRank&) const = default;

@@ -41,7 +41,8 @@ TEST(RankFiles, ThatAreNoFilesHoldNobodyUp) {
   EXPECT_EQ(rank_in(folder, "0"), (SignedRank{0, 0}));
   EXPECT_EQ(rank_in(folder, "1"), (SignedRank{1, 0}));
   EXPECT_EQ(rank_in(folder, "x2"), std::nullopt);
-  EXPECT_EQ(rank_in(folder, "-1"), std::nullopt);
+  EXPECT_EQ(rank_in(folder, "-1"), (SignedRank{kReached, 0}));
+  EXPECT_EQ(rank_in(folder, "-3"), std::nullopt);
 }
 
 TEST(RankFiles, ThroughALinkAreNotRead) {

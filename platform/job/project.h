@@ -45,7 +45,8 @@ struct Project {
   int priority = 100;  ///< larger ones are served first of what others leave unused
   std::chrono::milliseconds reclaim_min_runtime{0};
   std::chrono::milliseconds preempt_min_runtime{0};
-  /// The default project until somebody sets its quota: it deserves what no other was promised.
+  /// The default project until it is given a number of GPUs: it deserves the GPUs that no other
+  /// project was promised, in each pool in which its quota has no GPUs.
   bool takes_the_rest = false;
   uint64_t sequence = 0;  ///< order of creation
   base::Time created;

@@ -236,9 +236,10 @@ struct JobSpec {
   int slots_per_worker = 1;  ///< ranks that a worker takes (hostfile slots)
   Resources resources;       ///< of each worker, or of the single task
   std::vector<std::string> worker_command;  ///< kMpi: what workers run beside answering ssh
-  RoleSpec leader;            ///< of the launcher (without a command of its own), chief or master
-  int leader_slots = 0;       ///< kMpi: ranks that the launcher takes; it is last in the hostfile
-  int parameter_servers = 0;  ///< kGrpc
+  RoleSpec leader;       ///< of the launcher (without a command of its own), chief or master
+  int leader_slots = 0;  ///< kMpi: ranks that the launcher takes; it is last in the hostfile
+  bool allow_launcher_only = false;  ///< kMpi: may succeed though no worker ran anything
+  int parameter_servers = 0;         ///< kGrpc
   RoleSpec parameter_server;
   int evaluators = 0;  ///< kGrpc: 0 or 1; what evaluates checkpoints beside the cluster
   RoleSpec evaluator;

@@ -74,6 +74,7 @@ inline JobSpec full_spec() {
           .worker_command = {"sleep", "infinity"},
           .leader = full_role("lead"),
           .leader_slots = 3,
+          .allow_launcher_only = true,
           .parameter_servers = 2,
           .parameter_server = full_role("serve"),
           .evaluators = 1,

@@ -117,6 +117,8 @@ void check_what_only_mpi_has(const JobSpec& spec, Checker& check) {
     return check.require_range(spec.leader_slots, 0, kMaxSlotsPerWorker, "leader_slots");
   }
   check.require(spec.leader_slots == 0, "leader_slots", "only an mpi job has slots; leave it out");
+  check.require(!spec.allow_launcher_only, "allow_launcher_only",
+                "only an mpi job has a launcher; leave it out");
   check.require(spec.worker_command.empty(), "worker_command",
                 "is of the workers of an mpi job, which answer ssh; say it in 'command'");
 }

@@ -117,6 +117,8 @@ TEST(ValidateRoles, SaysWhatTheKindDoesNotHave) {
   expect_role_faults({
       {single(), [](JobSpec& spec) { spec.leader.resources.gpus = 1; }, "leader",
        "a single job has one task alone; say it of the job itself"},
+      {torch(), [](JobSpec& spec) { spec.allow_launcher_only = true; }, "allow_launcher_only",
+       "only an mpi job has a launcher; leave it out"},
       {single(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",
        "only an mpi job has slots; leave it out"},
       {torch(), [](JobSpec& spec) { spec.leader_slots = 1; }, "leader_slots",

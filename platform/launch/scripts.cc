@@ -17,6 +17,8 @@ std::string export_lines(const std::map<std::string, std::string>& variables) {
 std::string session_script(const std::map<std::string, std::string>& environment,
                            const std::string& folder) {
   std::string text = "#!/bin/sh\n" + export_lines(environment);
+  // As engine/rank_files.h has it: a launcher has reached this task.
+  text += "[ ! -d \"$MUSTER_GENERATED/ranks\" ] || echo 1 > \"$MUSTER_GENERATED/ranks/-1\"\n";
   text += "cd " + shell_quoted(folder) + " || exit 1\n";
   text +=
       "if [ -n \"$SSH_ORIGINAL_COMMAND\" ]; then exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; fi\n";

@@ -27,6 +27,16 @@ TEST(SessionScript, GivesTheCommandItsEnvironmentAndFolderWhateverTheyHold) {
             "it's\ntwo lines\n$(touch /tmp/never) `x`\n/usr\n");
 }
 
+TEST(SessionScript, SignsTheTaskInAsReached) {
+  std::string pattern = testing::TempDir() + "sessionXXXXXX";
+  const std::string folder = ::mkdtemp(pattern.data());
+  EXPECT_EQ(run("mkdir " + folder + "/ranks; SSH_ORIGINAL_COMMAND='cd " + folder +
+                    "; ls ranks; cat ranks/-1'",
+                session_script({{"MUSTER_GENERATED", folder}}, "/usr")),
+            "-1\n1\n");
+  EXPECT_EQ(run("rm -r " + folder + ";", "true"), "");
+}
+
 TEST(SessionScript, DoesNotRunTheCommandInAnotherFolderWhenItsOwnIsMissing) {
   EXPECT_EQ(
       run("SSH_ORIGINAL_COMMAND='echo ran'", "exec 2>/dev/null\n" + session_script({}, "/no/such")),

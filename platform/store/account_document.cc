@@ -168,7 +168,7 @@ base::Result<Secret> from_secret_document(std::string_view document) {
 }
 
 base::Result<AuditRecord> from_audit_document(std::string_view document) {
-  return read_document(document, "record of the audit log", read_record);
+  return read_document(document, "record of the audit log", audit_record_of);
 }
 
 }  // namespace muster::store

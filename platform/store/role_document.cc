@@ -190,6 +190,7 @@ SparseMap extras_of(const JobSpec& spec) {
   add(extras, "worker_command", spec.worker_command);
   add(extras, "leader", fields_of(spec.leader));
   add(extras, "leader_slots", spec.leader_slots);
+  add_flag(extras, "allow_launcher_only", spec.allow_launcher_only);
   add(extras, "parameter_servers", spec.parameter_servers);
   add(extras, "parameter_server", fields_of(spec.parameter_server));
   add(extras, "evaluators", spec.evaluators);
@@ -227,6 +228,7 @@ void read_extras(const CborValue& value, JobSpec& spec) {
   read_if_there(value, "worker_command", spec.worker_command, bytes_list_of);
   read_if_there(value, "leader", spec.leader, read_role);
   read_if_there(value, "leader_slots", spec.leader_slots, int_of);
+  read_if_there(value, "allow_launcher_only", spec.allow_launcher_only, flag_of);
   read_if_there(value, "parameter_servers", spec.parameter_servers, int_of);
   read_if_there(value, "parameter_server", spec.parameter_server, read_role);
   read_if_there(value, "evaluators", spec.evaluators, int_of);

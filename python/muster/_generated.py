@@ -1070,6 +1070,8 @@ class JobSpec:
     leader: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
     #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
     leader_slots: Optional[int] = None
+    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
+    allow_launcher_only: Optional[bool] = None
     #: Of kind `grpc`, and at most 1000 together with the workers.
     parameter_servers: Optional[int] = None
     parameter_server: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
@@ -1149,6 +1151,8 @@ class AcceptedSpec(Record):
     leader: Optional[AcceptedRoleSpec] = None
     #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
     leader_slots: Optional[int] = None
+    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
+    allow_launcher_only: Optional[bool] = None
     #: Of kind `grpc`, and at most 1000 together with the workers.
     parameter_servers: Optional[int] = None
     parameter_server: Optional[AcceptedRoleSpec] = None
@@ -1199,6 +1203,7 @@ class AcceptedSpec(Record):
             worker_command=optional(wire.get("worker_command"), lambda each: list_of(each, text_of)),
             leader=optional(wire.get("leader"), AcceptedRoleSpec.from_wire),
             leader_slots=wire.get("leader_slots"),
+            allow_launcher_only=wire.get("allow_launcher_only"),
             parameter_servers=wire.get("parameter_servers"),
             parameter_server=optional(wire.get("parameter_server"), AcceptedRoleSpec.from_wire),
             evaluators=wire.get("evaluators"),
@@ -1836,7 +1841,7 @@ class Project(Record):
     priority: int
     reclaim_min_runtime_ms: int
     preempt_min_runtime_ms: int
-    #: It deserves what no other was promised.
+    #: It deserves the GPUs that no other project was promised: `default` alone.
     takes_the_rest: bool
     #: The order of creation.
     sequence: int
@@ -1888,6 +1893,7 @@ class ProjectRequest:
     priority: Optional[int] = None
     reclaim_min_runtime_ms: Optional[int] = None
     preempt_min_runtime_ms: Optional[int] = None
+    #: Of `default` alone; a quota of GPUs takes its place.
     takes_the_rest: Optional[bool] = None
     #: Passed over, so that a project that was read can be sent back.
     sequence: Any = None
@@ -1911,6 +1917,7 @@ class ProjectChange:
     priority: Optional[int] = None
     reclaim_min_runtime_ms: Optional[int] = None
     preempt_min_runtime_ms: Optional[int] = None
+    #: Of `default` alone; a quota of GPUs takes its place.
     takes_the_rest: Optional[bool] = None
     #: Passed over, so that a project that was read can be sent back.
     sequence: Any = None

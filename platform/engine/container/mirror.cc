@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
+#include "engine/rank_files.h"
 #include "engine/shim/log_writer.h"
 
 namespace muster::engine {
@@ -174,7 +175,7 @@ Result<void> Mirror::take_rank(const FollowRecord& record) {
   const auto rank = base::number_of<int>(text.substr(0, blank));
   const auto size =
       blank == text.size() ? std::nullopt : base::number_of<int>(text.substr(blank + 1));
-  if (!rank || *rank < 0 || !size) {
+  if (!rank || *rank < kHangs || !size) {
     return Error{.code = ErrorCode::kInternal, .what = "a rank was told that is none"};
   }
   if (ranks_.size() >= kMostRanks || ranks_.count(*rank) > 0) return {};

@@ -232,16 +232,16 @@ TEST_F(MirrorOfATask, KeepsWhatEndsAndBeginsATask) {
 
 TEST_F(MirrorOfATask, RanksSignInOnceAndOnlyAsNumbers) {
   Mirror mirror = open();
-  for (const char* rank : {"0 4", "3 4", "3 8"}) {
+  for (const char* rank : {"0 4", "3 4", "3 8", "-1 1"}) {
     EXPECT_TRUE(mirror.take(record(FollowKind::kRank, rank))) << rank;
   }
-  for (const char* rank : {"", "1", "1 ", "-1 4", "../x 4", "a 4", "1 4 4"}) {
+  for (const char* rank : {"", "1", "1 ", "-3 4", "../x 4", "a 4", "1 4 4"}) {
     EXPECT_FALSE(mirror.take(record(FollowKind::kRank, rank))) << rank;
   }
 
   std::map<int, int> sizes;
   for (const RankPlace& place : ranks_in(folder_, "main")) sizes[place.rank] = place.world_size;
-  EXPECT_EQ(sizes, (std::map<int, int>{{0, 4}, {3, 4}}));
+  EXPECT_EQ(sizes, (std::map<int, int>{{-1, 1}, {0, 4}, {3, 4}}));
 }
 
 TEST_F(MirrorOfATask, WhatAFullDiskDidNotTakeIsTakenLater) {

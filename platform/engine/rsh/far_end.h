@@ -18,6 +18,7 @@ struct FarOptions {
   std::string folder;                    ///< where commands run
   std::vector<std::string> environment;  ///< what they find there
   std::string shell = "/bin/sh";
+  std::string reached;  ///< a file that is written once a command runs; empty: none
   /// Until whoever has connected has shown the key and said what to run.
   std::chrono::milliseconds patience{10'000};
   /// Between SIGHUP and SIGKILL, where the near end is gone.

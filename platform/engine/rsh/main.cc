@@ -77,7 +77,10 @@ int answer(const std::vector<std::string>& words) {
   const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) ::dup2(nothing.get(), fd);
   serve(std::move(socket), *key,
-        {.folder = words[2], .environment = muster::base::current_environment()});
+        {.folder = words[2],
+         .environment = muster::base::current_environment(),
+         // As engine/rank_files.h has it.
+         .reached = fs::path(words[1]).parent_path() / "ranks" / "-1"});
   return 0;
 }
 

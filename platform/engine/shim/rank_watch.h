@@ -42,7 +42,7 @@ class RankWatch {
   /// When to look again; nullopt: nothing was ever started.
   std::optional<Steady::time_point> due() const { return due_; }
 
-  /// Looks below this process, and signs in who is new.
+  /// Looks below this process, and signs in who is new, and as kHangs that a rank hangs.
   void look();
 
  private:
@@ -50,7 +50,14 @@ class RankWatch {
   std::optional<Steady::time_point> started_;
   std::optional<Steady::time_point> due_;
   std::map<int, int> signed_in_;
+  std::map<pid_t, Steady::time_point> hanging_;  ///< since when
 };
+
+/// Those of `ranks_below` that wait in MPI_Finalize and can never leave it. Of MPICH over UCX and
+/// TCP a rank that leaves waits for an answer of each rank that it has sent something to, and ranks
+/// that have left answer no more: they wait in a barrier of the process manager (a read of PMI_FD).
+/// A question that one has not read is 25 bytes long; 9 bytes are the farewell of another rank.
+std::vector<pid_t> hanging_below(pid_t root, const std::filesystem::path& proc = "/proc");
 
 /// How long to wait after a look that took `cost`, `age` after the last start.
 ///

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,6 +69,25 @@ class FakeRankProcesses {
     }
   }
 
+  /// The system call that a process is in, its one socket, and the unread bytes of that.
+  void hold(pid_t pid, const std::string& call, const std::string& unread) {
+    const auto process = folder_ / std::to_string(pid);
+    std::filesystem::create_directories(process / "fd");
+    std::filesystem::create_directories(process / "net");
+    std::filesystem::create_symlink("socket:[4711]", process / "fd" / "7");
+    EXPECT_TRUE(base::write_file(process / "syscall", call + " 0x7ffc 0x3ff 0x0 0x7ffc 0x7f\n"));
+    EXPECT_TRUE(base::write_file(
+        process / "net" / "tcp",
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+        "   0: 0100007F:D6D7 0100007F:C0A6 01 00000000:00000400 00:00000000 00000000 0 0 9 1\n"
+        "   1: 0100007F:D6D7 0100007F:C0A6 01 00000000:" +
+            unread + " 00:00000000 00000000     0        0 4711 1 0000000000000000\n"));
+  }
+
+  std::vector<pid_t> hanging_below(pid_t root) const {
+    return engine::hanging_below(root, folder_);
+  }
+
   std::vector<SignedRank> ranks_below(pid_t root) const {
     auto ranks = engine::ranks_below(root, folder_);
     std::sort(ranks.begin(), ranks.end(),
@@ -114,6 +134,25 @@ TEST_P(RanksBelow, AreNotThoseOfOthers) {
   proc.add(8, 5, "sh", {"PMI_RANK=0", "PMI_SIZE=1"});
 
   EXPECT_EQ(proc.ranks_below(5), std::vector<SignedRank>());
+}
+
+TEST_P(RanksBelow, HangWhereOneReadsFromItsProcessManagerAndLeavesAQuestionUnread) {
+  FakeRankProcesses proc(GetParam());
+  proc.add(12, 1, "hydra_pmi_proxy");
+  const auto add_rank = [&](pid_t pid, const std::string& call, const std::string& unread) {
+    proc.add(pid, 12, "train", {"PMI_FD=6", "PMI_RANK=0", "PMI_SIZE=4"});
+    proc.hold(pid, call, unread);
+  };
+  const std::string reads = std::to_string(SYS_read);
+  add_rank(13, reads + " 0x6", "00000019");
+  add_rank(14, reads + " 0x6", "00000009");  // another rank has left
+  add_rank(15, reads + " 0x6", "00000000");
+  add_rank(16, reads + " 0x8", "00000019");  // its own file
+  add_rank(17, "running", "00000019");
+  proc.add(18, 12, "train", {"PMI_RANK=0", "PMI_SIZE=4"});
+  proc.hold(18, reads + " 0x6", "00000019");
+
+  EXPECT_EQ(proc.hanging_below(1), std::vector<pid_t>{13});
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RanksBelow, testing::Bool(), [](const auto& kernel) {
