@@ -43,6 +43,13 @@ def add_digits(folder):
     shutil.copytree(ROOT / "examples" / "data" / "digits", folder / "data")
 
 
+def hangs_in_finalize(muster, name):
+    """Whether a job of Debian's MPICH met the hang that docs/launching.md describes, which Muster reports.
+    Its ranks have done and printed all that they do by then."""
+    job = muster.job(name)
+    return job["phase"] == "Failed" and "MPICH hangs in MPI_Finalize" in job["failure"]["cause"]
+
+
 def left_of(engine):
     """What there is in an engine of any server's, by name; the storage of projects is kept."""
     left = engine.containers()

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from container_hosts import Lan, PodmanService, Registry
-from containers_harness import ContainerTest, MPICH, OPEN_MPI, OPEN_MPI_WITHOUT_SSHD
+from containers_harness import ContainerTest, MPICH, OPEN_MPI, OPEN_MPI_WITHOUT_SSHD, hangs_in_finalize
 from engine_machine import Machine
 from gradient_harness import GradientTest
 from muster_harness import BOUND, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, main
@@ -48,8 +48,9 @@ class TheDocumentsCommands(ContainerTest, GradientTest):
         self.assertIn(launch["mpi"], self.muster.run("get", "dist").stdout)
 
     def test_gradients_mpi_experiment_runs_on_mpich_with_a_command_that_mpich_knows(self):
-        lines = self.experiment(MPICH, "mpirun -np 2 ./where")
+        lines = self.experiment(MPICH, "mpirun -np 2 ./where", code=None)
 
+        self.assertTrue(self.muster.job("dist")["phase"] == "Succeeded" or hangs_in_finalize(self.muster, "dist"))
         self.assertEqual(ranks_of("\n".join(lines)), [("0", "dist-worker-0"), ("1", "dist-worker-1")])
         self.assertRegex(self.muster.job("dist")["launch"]["mpi"], r"\AMPICH 4\.")
 

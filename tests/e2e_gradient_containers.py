@@ -143,7 +143,7 @@ class Containers(GradientTest):
     def test_without_gpus_each_worker_has_a_slot_and_the_master_has_none(self):
         lines = self.run_to_its_end(
             "--name", "dist", "--experimentType", "mpi", *WORKER, "--workerCount", 2, *MASTER,
-            "--masterCommand", "cat /generated/hostfile; ! cmp /generated/hostfile /dev/null",
+            "--masterCommand", "cat /generated/hostfile && mpirun --allow-run-as-root -np 2 true",
             kind="multinode")
 
         self.assertEqual([line for line in lines if "slots" in line],
@@ -183,7 +183,8 @@ class Containers(GradientTest):
                                              "--modelPath", "/storage/mine"), ["at /storage/mine"])
         several = self.run_to_its_end("--name", "dist", "--experimentType", "MPI", *WORKER,
                                       "--workerCount", 1, *MASTER, "--masterCommand",
-                                      say + " && mkdir -p $PS_MODEL_PATH && touch $PS_MODEL_PATH/model",
+                                      say + " && mkdir -p $PS_MODEL_PATH && touch $PS_MODEL_PATH/model"
+                                      " && mpirun --allow-run-as-root -np 1 true",
                                       kind="multinode")
         self.assertEqual(several, [f"[launcher] at /storage/models/{self.muster.job('dist')['id']}"])
 
