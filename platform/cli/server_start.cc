@@ -88,11 +88,17 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
   }
 }
 
-Error refused_start(const std::string& refusal) {
+/// What to do where the state folder's disk is full; else nothing.
+std::string advice_on_room(const Paths& paths) {
+  const std::string& state = paths.state_folder.string();
+  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there" : "";
+}
+
+Error refused_start(const Paths& paths, const std::string& refusal) {
   const size_t end = refusal.find('\n');
   return {.code = ErrorCode::kUnavailable,
           .what = "the server could not start: " + refusal.substr(0, end),
-          .advice = end == std::string::npos ? "" : refusal.substr(end + 1)};
+          .advice = end == std::string::npos ? advice_on_room(paths) : refusal.substr(end + 1)};
 }
 
 void set_variable(std::vector<std::string>& environment, const std::string& name,
@@ -142,16 +148,17 @@ Result<void> start(const Paths& paths, const std::string& engine) {
   const Readiness readiness = wait_until_ready(read_end);
   if (readiness.state == Readiness::State::kReady) return {};
   const bool late = readiness.state == Readiness::State::kLate;
-  if (readiness.refusal.starts_with(kRefusal)) return refused_start(readiness.refusal.substr(1));
-  const std::string& state = paths.state_folder.string();
-  const std::string room =
-      base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there; " : "";
-  return Error{.code = late ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
-               .what = late ? "the server did not get ready within " +
-                                  std::to_string(kServerStartBound.count()) + " s"
-                            : "the server could not start",
-               .advice = room + "its log is " + paths.server_log().string(),
-               .faults = last_log_lines(paths.server_log(), log_begin)};
+  if (readiness.refusal.starts_with(kRefusal)) {
+    return refused_start(paths, readiness.refusal.substr(1));
+  }
+  const std::string room = advice_on_room(paths);
+  return Error{
+      .code = late ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+      .what = late ? "the server did not get ready within " +
+                         std::to_string(kServerStartBound.count()) + " s"
+                   : "the server could not start",
+      .advice = room + (room.empty() ? "" : "; ") + "its log is " + paths.server_log().string(),
+      .faults = last_log_lines(paths.server_log(), log_begin)};
 }
 
 }  // namespace
