@@ -57,7 +57,7 @@ class InContainers(ContainerTest):
 
     def test_the_hostfile_is_in_its_form_under_the_name_of_the_documents(self):
         ran = self.submit(self.muster.workspace(), "-n", 2, "--slots-per-worker", 3, "--no-prefix",
-                          "--", "sh", "-c", "cat /generated/hostfile; cmp /generated/hostfile "
+                          "--allow-launcher-only", "--", "sh", "-c", "cat /generated/hostfile; cmp /generated/hostfile "
                           "/etc/mpi/hostfile && echo the same")
 
         self.assertEqual(ran.stdout, "dist-worker-0:3\ndist-worker-1:3\nthe same\n")
