@@ -32,7 +32,7 @@ Command parsed_by(const Caller& caller, const Words& words) {
     ADD_FAILURE() << invocation.error().to_string();
     return {};
   }
-  const Command* const command = invocation->template get_if<Command>();
+  const auto* const command = invocation->template get_if<Command>();
   if (!command) {
     ADD_FAILURE() << "another command was read";
     return {};

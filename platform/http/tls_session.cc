@@ -57,6 +57,7 @@ BIO* bio_on(int socket) {
     return method;
   }();
   BIO* bio = BIO_new(kMethod);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the data of a BIO is a pointer
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(socket)));
   return bio;
 }

@@ -96,8 +96,8 @@ TEST_P(ShmAllReduce, LeavesBuffersInTheArenaWhereTheyAre) {
       [&](ShmBackend& host, int rank) {
         std::uint64_t sequence = 0;
         for (const std::uint64_t count : kCounts) {
-          float* const base = reinterpret_cast<float*>(host.memory() + layout.arenas +
-                                                       static_cast<std::uint64_t>(rank) * kArena);
+          auto* const base = reinterpret_cast<float*>(host.memory() + layout.arenas +
+                                                      static_cast<std::uint64_t>(rank) * kArena);
           float* const in = base + 16;
           float* const out = in + count + 5;
           for (const bool in_place : {false, true}) {

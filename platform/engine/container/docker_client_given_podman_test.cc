@@ -119,8 +119,8 @@ TEST_F(DockerClientPodman, GpusThatTheHostDoesNotHaveAreNotLeftOutInSilence) {
 }
 
 TEST_F(DockerClientPodman, AGpuIsGivenByItsCdiNameAndAllElseAsItIs) {
-  networks_.push_back("muster-client-test-gpu");
-  volumes_.push_back("muster-client-test-gpu");
+  networks_.emplace_back("muster-client-test-gpu");
+  volumes_.emplace_back("muster-client-test-gpu");
   ASSERT_TRUE(loop_.answer<std::string>([&](auto then) {
     client_.create_network("muster-client-test-gpu", kLabels, std::move(then));
   }));

@@ -66,7 +66,7 @@ TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
 
   const auto second = node(hello(1, 0, 17, "n2"));
 
-  const RoomGiven given = wait_for<RoomGiven>(gang_);
+  const auto given = wait_for<RoomGiven>(gang_);
   EXPECT_EQ(given.text, "Slurm job 17");
   EXPECT_EQ(given.places, (std::vector<RoomPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
 }

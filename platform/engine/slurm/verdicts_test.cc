@@ -24,7 +24,7 @@ TEST_P(Verdicts, AreToldBeforeTheEndOfTheTasksWhichAreLost) {
   cluster_.end(17, GetParam().state, GetParam().text);
   its_node.reset();  // Slurm has killed it
 
-  const RoomTaken taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<RoomTaken>(gang_);
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(taken.why, GetParam().why);
@@ -56,7 +56,7 @@ TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeHasLostTheNode) {
   cluster_.end(17, JobState::kFailed, "FAILED");
   its_node.reset();
 
-  const RoomTaken taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<RoomTaken>(gang_);
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n1");
@@ -267,7 +267,7 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
   const auto first = node(hello());
   cluster_.run(17, {"n1", "n2"});
 
-  const RoomTaken taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<RoomTaken>(gang_);
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n2");
@@ -284,7 +284,7 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSai
   cluster_.job(17).exit_code = 127;
   cluster_.end(17, JobState::kFailed, "FAILED");
 
-  const RoomTaken taken = wait_for<RoomTaken>(gang_);
+  const auto taken = wait_for<RoomTaken>(gang_);
 
   EXPECT_EQ(taken.why, Why::kFailed);
   EXPECT_NE(taken.what.find("code 127"), std::string::npos) << taken.what;

@@ -30,7 +30,7 @@ struct ServerCalls::Call {
 
 /// A server that was started anew elsewhere says so there.
 CallbackAddress ServerCalls::server() const {
-  const CallbackAddress as_briefed{.hosts = brief_.hosts, .port = brief_.port};
+  CallbackAddress as_briefed{.hosts = brief_.hosts, .port = brief_.port};
   if (!shares_folder_) return as_briefed;
   const auto text =
       base::read_file(std::filesystem::path(brief_.folder) / kCallbackFile, kLongestAddress);
