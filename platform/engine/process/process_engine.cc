@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -479,7 +480,7 @@ void read_devices(const ShimPlan& plan, const Node& node, RunningTask& task) {
   constexpr int kWhole = 1000;
   const double share = std::atof(variable_in(plan.inner.environment, "MUSTER_GPU_SHARE").c_str());
   const bool is_part = share > 0 && share < 1;
-  task.gpu_share_milli = is_part ? static_cast<int>(share * kWhole + 0.5) : kWhole;
+  task.gpu_share_milli = is_part ? static_cast<int>(std::lround(share * kWhole)) : kWhole;
 }
 
 }  // namespace
