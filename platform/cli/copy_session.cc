@@ -85,8 +85,8 @@ Result<CopyEnd> copy_out(http::WebSocketClient& socket, const workspace::UnpackW
     do {
       MUSTER_TRY(auto more, far.next(wake));
       if (interrupted) return Error{.code = ErrorCode::kRefused, .what = "interrupted"};
-      piece = more ? *std::move(more) : std::string();
       if (!more) return std::string_view();
+      piece = *std::move(more);
     } while (piece.empty());
     return std::string_view(piece);
   };

@@ -115,7 +115,7 @@ std::string value_words(double value, MetricUnit unit) {
 std::string progress_words(const job::Progress& progress) {
   const double part = std::clamp(progress.done / progress.total, 0.0, 1.0);
   // Rounded down: all of it is done when all of it is done.
-  const std::string percent = printed("%.*f", 0, std::floor(part * 100)) + "%";
+  std::string percent = printed("%.*f", 0, std::floor(part * 100)) + "%";
   if (progress.unit.empty()) return percent;
   return progress.unit + " " + number_words(std::floor(progress.done)) + "/" +
          number_words(progress.total) + " " + percent;

@@ -167,7 +167,7 @@ std::string cause_of_end(const std::string& subject, const job::ExitStatus& stat
 /// The advice that its lines suggest, unless its end says more.
 std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
                       const std::optional<Container>& container) {
-  const std::string advice = advice_for(status, container);
+  std::string advice = advice_for(status, container);
   const bool exit_says_more =
       status.signal == SIGKILL || status.out_of_memory || status.lost || !status.advice.empty();
   if (words.advice.empty() || (exit_says_more && !advice.empty())) return advice;

@@ -114,7 +114,7 @@ TEST(ServerSentEvents, HaveAnIdOnlyOnceTheyHaveComeWhole) {
   EXPECT_EQ(decoder.last_id(), "");
   decoder.put("\n", ignore);
   EXPECT_EQ(decoder.last_id(), "1");
-  decoder.put(std::string_view("id: a\0b\n\n", 10), ignore);
+  decoder.put(std::string_view("id: a\0b\n\n", 9), ignore);
   EXPECT_EQ(decoder.last_id(), "1");
 }
 

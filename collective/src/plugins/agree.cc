@@ -31,8 +31,8 @@ Status agree(const World& world, Backend* bootstrap, const Status& own) {
   std::vector<Word> words(size);
   const std::vector<std::uint64_t> bytes(size, sizeof(Word));
   const Call call{.kind = CallKind::kAllGather, .count = sizeof(Word) * size};
-  const Status gathered = bootstrap->all_gather(call, reinterpret_cast<const std::byte*>(&word),
-                                                reinterpret_cast<std::byte*>(words.data()), bytes);
+  Status gathered = bootstrap->all_gather(call, reinterpret_cast<const std::byte*>(&word),
+                                          reinterpret_cast<std::byte*>(words.data()), bytes);
   if (!gathered) return gathered;
   for (std::size_t rank = 0; rank < size; ++rank) {
     if (words[rank].message[0] == '\0') continue;

@@ -159,7 +159,7 @@ struct NodeHub::State {
 
   void receive(UniqueFd socket) {
     if (strangers.size() >= kMostStrangers) strangers.pop_front();
-    const Place place = strangers.emplace(strangers.end());
+    const auto place = strangers.emplace(strangers.end());
     place->socket = std::move(socket);
     place->patience = loop.after(kStrangerPatience, [this, place] { strangers.erase(place); });
     place->readable = loop.when_readable(place->socket.get(), [this, place] { read_line(place); });
