@@ -32,6 +32,12 @@ def arguments():
     return parser.parse_args()
 
 
+def say(line):
+    """Prints a line in one piece: torchrun runs Python with -u, where print() writes the newline by itself, and the
+    ranks of a task share one pipe."""
+    print(line + "\n", end="", flush=True)
+
+
 def dataset(part, folder):
     images, labels = digits_data.load(part, folder)
     return TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
@@ -87,7 +93,7 @@ def main():
     else:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     rank, world = dist.get_rank(), dist.get_world_size()
-    print(f"rank {rank} of {world}", flush=True)
+    say(f"rank {rank} of {world}")
 
     torch.manual_seed(1)
     training = dataset("train", options.data)
@@ -112,7 +118,7 @@ def main():
         images, labels = dataset("t10k", options.data).tensors
         right = (model.module(images).argmax(dim=1) == labels).float().mean().item()
         print(f"::metrics accuracy={right:.4f}\ntest accuracy: {right:.2%} on {world} ranks", flush=True)
-    print(f"weights checksum: {checksum(model):#010x} on rank {rank}", flush=True)
+    say(f"weights checksum: {checksum(model):#010x} on rank {rank}")
     # The job ends with its master, so that one stays until all have spoken.
     dist.barrier()
     dist.destroy_process_group()
