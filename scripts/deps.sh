@@ -18,7 +18,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log=$root/build/deps.log
 files=("$root/apt-packages.txt")
-# Of apt-packages.txt, the lines before this one.
+# Of apt-packages.txt, the lines before this one: a regular expression that matches nothing.
+# shellcheck disable=SC2016
 until='^$a'
 
 say() { echo "deps: $*"; }

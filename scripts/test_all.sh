@@ -9,7 +9,7 @@
 # What a suite prints goes to the terminal and to build/test-all/SUITE.log.
 set -uo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 readonly logs=$PWD/build/test-all
 export FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 

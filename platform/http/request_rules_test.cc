@@ -194,7 +194,8 @@ void take_request(std::string_view& rest) {
 
   const auto hosts = values_of(fields, "host");
   if (hosts.size() > 1 || (hosts.empty() && current)) throw IsFaulty{};
-  if (!hosts.empty() && hosts.front().find_first_of(" \t\"/") != std::string::npos) throw IsFaulty{};
+  if (!hosts.empty() && hosts.front().find_first_of(" \t\"/") != std::string::npos)
+    throw IsFaulty{};
   const auto lengths = values_of(fields, "content-length");
   const auto codings = values_of(fields, "transfer-encoding");
   if (!codings.empty()) {
