@@ -204,7 +204,8 @@ class Run:
                 os.kill(events[0]["pid"], signal.SIGUSR1)
             except ProcessLookupError:
                 pass
-        time.sleep(1)  # the ranks write their stacks, which only a reader of the logs needs
+        # A rank that hangs may never write: nothing but the log's reader depends on this second.
+        time.sleep(1)
 
     def _keep_stacks(self) -> None:
         with open(self.log, "a") as log:
@@ -265,12 +266,13 @@ def end_descendants() -> None:
         children = [int(pid) for task in Path("/proc/self/task").iterdir()
                     for pid in (task / "children").read_text().split()]
         running = [pid for pid in children if state_of(pid) != "Z"]
-        for pid in children:
-            if pid in running:
-                os.kill(pid, signal.SIGKILL)
         if not running:
             return
-        time.sleep(0.05)  # until the kernel has given their own children to this process
+        for pid in running:
+            os.kill(pid, signal.SIGKILL)
+        # The children of a process that has ended are this process's then. What ended stays to be waited for.
+        for pid in running:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def state_of(pid: int) -> str:

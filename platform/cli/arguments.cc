@@ -89,7 +89,7 @@ class Sorter {
     }
   }
 
-  /// False: one of the words was to be a command and is none; what follows it means nothing.
+  /// False at an unknown command: the words behind it cannot be read.
   bool take_rest(const std::vector<std::string>& rest, const Command& command) {
     bool after_unknown_flag = false;
     for (const std::string& word : rest) {

@@ -203,8 +203,8 @@ bool only_waits(const std::vector<std::string>& command) {
 }
 
 /// Whether the job is one whose command has to run something in its workers. Ranks that Slurm
-/// starts need no remote shell, workers may have a command of their own, and in an interactive job
-/// somebody may have had other plans.
+/// starts need no remote shell, workers may have a command of their own, and the user of an
+/// interactive job decides at the shell what runs.
 bool needs_its_workers(const Job& job) {
   const bool is_by_srun = job.launch && job.launch->by == job::LaunchBy::kSrun;
   return has_workers(job) && !job.spec.allow_launcher_only && !is_by_srun &&

@@ -221,8 +221,8 @@ job::Failure failure_of_lost_host(const Evidence& evidence) {
                    ": the daemon of mpirun there (orted), or its session of the remote "
                    "shell, ended; " +
                    launcher.name + " " + job::explain(status),
-          .advice = "somebody ended that process, or the kernel did for want of memory (dmesg" +
-                    node + " says so), or the network between the tasks failed",
+          .advice = "a user or the kernel ended that process (out of memory: see dmesg" + node +
+                    "), or the network between the tasks failed",
           .last_lines = end_of(evidence.lines)};
 }
 

@@ -31,7 +31,7 @@ struct Controller::Run {
   std::optional<Fetch> fetch;
   std::map<std::string, launch::ImageFacts> images;  ///< by task
   launch::GangPlan plan;
-  /// The tasks by the addresses at which their remote shells answer; not of those that share one.
+  /// Task names by the address of their remote shell. Tasks that share an address are left out.
   std::map<std::string, std::string> tasks_by_address;
   base::Time placed;                           ///< when its start began
   std::set<std::string> unanswered;            ///< workers whose sshd has not greeted

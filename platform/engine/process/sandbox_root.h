@@ -22,7 +22,7 @@ inline void append_words(BubblewrapWords& words, std::initializer_list<std::stri
 
 /// The words for bubblewrap that make the root and the other fresh folders of `plan`, hide what is
 /// `hidden`, and show the mounts. `places`: more paths that something will be mounted at. `held`:
-/// folders of the machine that nobody in the sandbox can move. `secret`: hidden in what the
+/// folders of the machine that a task must not be able to move. `secret`: hidden in what the
 /// configuration shows, too.
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
                            const std::vector<std::filesystem::path>& places,

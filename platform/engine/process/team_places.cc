@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Of /run: what the resolver and account databases are asked by, and the GPU driver's helper.
-/// Whoever may use the machine may use these.
+/// Every account of the machine may use them.
 constexpr std::array<const char*, 8> kOfRun{"/run/systemd/resolve",
                                             "/run/resolvconf",
                                             "/run/NetworkManager/resolv.conf",

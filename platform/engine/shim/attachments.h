@@ -69,7 +69,7 @@ class Attachments {
   bool takes_input() const { return input_.size() < kMostInput; }
 
   base::UniqueFd listener_;
-  std::string path_;  ///< of the listener's socket; empty: there is none
+  std::string path_;  ///< of the listening socket; empty before listen()
   base::UniqueFd to_program_;
   bool is_terminal_ = false;
   bool input_ends_ = false;  ///< when what waits is written

@@ -1,8 +1,8 @@
-// Appends to a task's log, and never stands in the task's way: when the disk is full, bytes are
-// dropped and counted, and the log says so as soon as there is room again. Room for its last words
-// is kept behind its end, so that the log of a disk that stays full says so, too. When the log has
-// grown past its quota, its oldest part goes; where the file system cannot take the front off a
-// file, the log ends at its quota, and says so.
+// Appends to a task's log, and never blocks the task. When the disk is full, bytes are dropped and
+// counted, and a notice in the log reports the loss as soon as the disk has room again. Space for a
+// last notice is allocated behind the end of the log, so the loss is reported on a disk that stays
+// full, too. When the log has grown past its quota, its oldest part is removed. Where the file
+// system cannot remove the front of a file, the log ends at its quota, with a notice.
 //
 // One writer a log; not thread-safe.
 #pragma once
@@ -69,7 +69,7 @@ class LogWriter {
   LogQuota quota_;
   int64_t size_ = 0;       ///< end of the last whole frame
   int64_t allocated_ = 0;  ///< up to here the disk has given room
-  int64_t start_ = 0;      ///< of what is left of the log
+  int64_t start_ = 0;      ///< offset of the oldest byte that is kept
   uint64_t lost_ = 0;
   uint64_t lost_in_all_ = 0;
   bool ended_ = false;         ///< at its quota

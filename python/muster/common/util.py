@@ -153,6 +153,6 @@ def _answer_of(binding: str, question: str, verbose: bool) -> Optional[bool]:
 
 def __getattr__(name: str) -> Any:
     if name == "get_extension_full_path":
-        raise ImportError("Muster compiles no extension for a framework; muster._native.library.find() returns the "
-                          "file of its library")
+        raise ImportError("Muster compiles no extension for a framework: its collective library is one shared library, "
+                          "which muster._native loads")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
