@@ -127,7 +127,7 @@ class NamesTest(unittest.TestCase):
                 ("from horovod.runner.common.util import config_parser", "horovod.run()"),
                 ("from horovod.runner import _HorovodArgs", "horovod.run()"),
                 ("from horovod.common.basics import HorovodBasics", "as functions"),
-                ("from horovod.common.util import get_extension_full_path", "library.find()")):
+                ("from horovod.common.util import get_extension_full_path", "find()")):
             with self.subTest(program):
                 self.assertIn(words, run(program).stderr.splitlines()[-1])
 

@@ -153,6 +153,6 @@ def _answer_of(binding: str, question: str, verbose: bool) -> Optional[bool]:
 
 def __getattr__(name: str) -> Any:
     if name == "get_extension_full_path":
-        raise ImportError("Muster compiles no extension for a framework: its collective library is one shared library, "
-                          "which muster._native loads")
+        raise ImportError("Muster compiles no extension for a framework; find() in the module library of muster._native "
+                          "returns the file of its shared library")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
