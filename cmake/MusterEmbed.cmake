@@ -15,14 +15,14 @@ set(MUSTER_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
 function(muster_embed target)
   cmake_parse_arguments(ARG "" "FILE;HEADER;NAMESPACE;FUNCTION" "" ${ARGN})
-  set(file ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FILE})
+  cmake_path(ABSOLUTE_PATH ARG_FILE OUTPUT_VARIABLE file)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${ARG_FUNCTION}.cc)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DFILE=${file} -DOUTPUT=${output} -DHEADER=${ARG_HEADER}
             -DNAMESPACE=${ARG_NAMESPACE} -DFUNCTION=${ARG_FUNCTION} -P ${MUSTER_EMBED_SCRIPT}
     DEPENDS ${file} ${MUSTER_EMBED_SCRIPT}
-    COMMENT "Embedding ${ARG_FILE}"
+    COMMENT "Embedding ${file}"
     VERBATIM)
   target_sources(${target} PRIVATE ${output})
 endfunction()

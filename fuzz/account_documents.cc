@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "store/account_document.h"
+#include "store/document.h"
 
 namespace {
 
@@ -20,9 +20,9 @@ void comes_back(std::string_view document, const Read& read, const Write& write)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster::store;
   const std::string_view document(reinterpret_cast<const char*>(data), size);
-  comes_back(document, from_user_document, to_user_document);
-  comes_back(document, from_token_document, to_token_document);
-  comes_back(document, from_secret_document, to_secret_document);
-  comes_back(document, from_audit_document, to_audit_document);
+  comes_back(document, from_document<access::User>, to_document<access::User>);
+  comes_back(document, from_document<access::Token>, to_document<access::Token>);
+  comes_back(document, from_document<access::Secret>, to_document<access::Secret>);
+  comes_back(document, from_document<access::AuditRecord>, to_document<access::AuditRecord>);
   return 0;
 }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "store/job_document.h"
+#include "store/document.h"
 #include "store/postgres_store.h"
 #include "store/sqlite_store.h"
 

@@ -1,13 +1,14 @@
 #include "access/role.h"
 
 #include <array>
-#include <utility>
+
+#include "access/account_table.h"
 
 namespace muster::access {
 
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{{
+constexpr std::array<record::Named<Role>, 4> kRoleNames{{
     {Role::kNone, "none"},
     {Role::kViewer, "viewer"},
     {Role::kMember, "member"},
@@ -16,18 +17,15 @@ constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{{
 
 }  // namespace
 
-std::string_view to_string(Role role) {
-  for (const auto& [candidate, name] : kRoleNames) {
-    if (candidate == role) return name;
-  }
-  return "none";
+record::Words<Role> words_of(const Role*) {
+  return {.schema = "Role", .values = kRoleNames};
 }
 
+std::string_view to_string(Role role) {
+  return record::word_for(role);
+}
 std::optional<Role> role_of(std::string_view name) {
-  for (const auto& [role, candidate] : kRoleNames) {
-    if (candidate == name) return role;
-  }
-  return std::nullopt;
+  return record::meant_by<Role>(name);
 }
 
 }  // namespace muster::access

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "access/account_table.h"
+
 namespace muster::access {
 
 namespace {
@@ -16,7 +18,7 @@ constexpr std::string_view kPrefix = "muster_";
 constexpr size_t kIdLength = 12;
 constexpr size_t kSecretLength = 52;
 
-constexpr std::array<std::pair<TokenKind, std::string_view>, 3> kTokenKindNames{{
+constexpr std::array<record::Named<TokenKind>, 3> kTokenKindNames{{
     {TokenKind::kInvitation, "invitation"},
     {TokenKind::kSession, "session"},
     {TokenKind::kApi, "api"},
@@ -40,18 +42,15 @@ std::string sha256(std::string_view bytes) {
 
 }  // namespace
 
-std::string_view to_string(TokenKind kind) {
-  for (const auto& [candidate, name] : kTokenKindNames) {
-    if (candidate == kind) return name;
-  }
-  return "api";
+record::Words<TokenKind> words_of(const TokenKind*) {
+  return {.schema = "TokenKind", .values = kTokenKindNames};
 }
 
+std::string_view to_string(TokenKind kind) {
+  return record::word_for(kind);
+}
 std::optional<TokenKind> token_kind_of(std::string_view name) {
-  for (const auto& [kind, candidate] : kTokenKindNames) {
-    if (candidate == name) return kind;
-  }
-  return std::nullopt;
+  return record::meant_by<TokenKind>(name);
 }
 
 bool is_expired(const Token& token, base::Time now) {

@@ -10,7 +10,6 @@
 #include "access/role.h"
 #include "api/account_wire.h"
 #include "api/fields.h"
-#include "api/json_writer.h"
 
 namespace muster::api {
 

@@ -1,60 +1,19 @@
+#include "access/account_table.h"
 #include "api/account_wire.h"
 #include "api/fields.h"
-#include "api/json_writer.h"
 #include "api/query_parameters.h"
-#include "api/rfc3339.h"
 #include "base/number.h"
 
 namespace muster::api {
 
 using access::AuditQuery;
 using access::AuditRecord;
-using access::FieldChange;
 using base::Fault;
 using base::number_of;
 
 namespace {
 
 constexpr int kMostRecords = 1000;
-
-void write_record(JsonWriter& json, const AuditRecord& record) {
-  json.open('{');
-  json.key("number").number(static_cast<int64_t>(record.number));
-  json.key("time").time(record.time);
-  json.key("user").text(record.actor.user);
-  json.key("address").text(record.actor.address);
-  json.key("token").text(record.actor.token);
-  json.key("request").text(record.actor.request);
-  json.key("action").text(record.action);
-  json.key("target").text(record.target);
-  json.key("project").text(record.project);
-  json.key("changes").open('[');
-  for (const FieldChange& change : record.changes) {
-    json.open('{').key("field").text(change.field);
-    json.key("before").text(change.before).key("after").text(change.after).close('}');
-  }
-  json.close(']').close('}');
-}
-
-void read_audit_record(Fields& fields, AuditRecord& record) {
-  int64_t number = 0;
-  fields.read("number", number, Need::kRequired);
-  record.number = static_cast<uint64_t>(number);
-  fields.read("time", record.time, Need::kRequired);
-  fields.read("user", record.actor.user);
-  fields.read("address", record.actor.address);
-  fields.read("token", record.actor.token);
-  fields.read("request", record.actor.request);
-  fields.read("action", record.action, Need::kRequired);
-  fields.read("target", record.target);
-  fields.read("project", record.project);
-  fields.each("changes", [&](Fields& inner) {
-    FieldChange& change = record.changes.emplace_back();
-    inner.read("field", change.field, Need::kRequired);
-    inner.read("before", change.before);
-    inner.read("after", change.after);
-  });
-}
 
 /// What is wrong with one parameter, or empty once it is taken into `query`.
 std::string take_audit_parameter(AuditQuery& query, const std::string& name,
@@ -88,7 +47,7 @@ std::string audit_to_json(const std::vector<AuditRecord>& records) {
   std::string text;
   JsonWriter json(text);
   json.open('{').key("records").open('[');
-  for (const AuditRecord& record : records) write_record(json, record);
+  for (const AuditRecord& entry : records) record::write(json, entry);
   json.close(']').close('}');
   return text;
 }
@@ -96,9 +55,7 @@ std::string audit_to_json(const std::vector<AuditRecord>& records) {
 Result<std::vector<AuditRecord>> audit_from_json(std::string_view text) {
   std::vector<AuditRecord> records;
   MUSTER_CHECK(read_document(text, "audit log", [&](Fields& fields) {
-    fields.each(
-        "records", [&](Fields& inner) { read_audit_record(inner, records.emplace_back()); },
-        Need::kRequired);
+    fields.records("records", records, Need::kRequired);
   }));
   return records;
 }

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "api/client.h"
+#include "api/fields.h"
 #include "api/job_query.h"
 #include "api/log_query.h"
 #include "api/log_stream.h"
 #include "api/requests.h"
-#include "api/rfc3339.h"
 #include "api/routes.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"

@@ -1,5 +1,4 @@
 #include "api/fields.h"
-#include "api/json_writer.h"
 #include "api/wire.h"
 
 namespace muster::api {

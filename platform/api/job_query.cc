@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "job/job_table.h"
 
 namespace muster::api {
 
@@ -188,7 +189,7 @@ std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std
   std::string text;
   JsonWriter json(text);
   json.open('{').key("jobs").open('[');
-  for (const job::Job* job : jobs) write_job(json, *job);
+  for (const job::Job* job : jobs) record::write(json, *job);
   json.close(']');
   if (!next.empty()) json.key("next").text(next);
   json.close('}');
@@ -198,8 +199,7 @@ std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std
 base::Result<JobPage> job_page_from_json(std::string_view text) {
   JobPage page;
   MUSTER_CHECK(read_document(text, "list of jobs", [&](Fields& fields) {
-    fields.each(
-        "jobs", [&](Fields& inner) { read_job(inner, page.jobs.emplace_back()); }, Need::kRequired);
+    fields.records("jobs", page.jobs, Need::kRequired);
     fields.read("next", page.next);
   }));
   return page;

@@ -1,7 +1,6 @@
 #include "api/label_wire.h"
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 #include "base/utf8.h"
 #include "job/validate.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/rfc3339.h"
+#include "api/fields.h"
 #include "api/routes.h"
 #include "base/number.h"
 #include "job/log_pattern.h"

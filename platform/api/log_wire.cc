@@ -1,7 +1,5 @@
 #include "api/fields.h"
 #include "api/json_scanner.h"
-#include "api/json_writer.h"
-#include "api/rfc3339.h"
 #include "api/utf8.h"
 #include "api/wire.h"
 #include "base/base64.h"

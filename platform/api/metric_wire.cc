@@ -3,8 +3,6 @@
 #include <optional>
 
 #include "api/fields.h"
-#include "api/json_writer.h"
-#include "api/rfc3339.h"
 #include "base/number.h"
 #include "job/units.h"
 

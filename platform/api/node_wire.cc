@@ -1,7 +1,6 @@
 #include "api/node_wire.h"
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 
 namespace muster::api {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 
 namespace muster::api {
 namespace {

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 #include "api/wire.h"
 #include "http/status.h"
 

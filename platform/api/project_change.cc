@@ -1,4 +1,4 @@
-#include "api/json_writer.h"
+#include "api/fields.h"
 #include "api/project_wire.h"
 
 namespace muster::api {

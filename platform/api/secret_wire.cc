@@ -1,6 +1,5 @@
 #include "api/account_wire.h"
 #include "api/fields.h"
-#include "api/json_writer.h"
 
 namespace muster::api {
 

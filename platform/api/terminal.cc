@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 #include "api/query_parameters.h"
 #include "api/wire_parts.h"
 #include "base/number.h"
+#include "job/job_table.h"
 
 namespace muster::api {
 
@@ -211,15 +211,14 @@ Result<TerminalControl> terminal_control_from_json(std::string_view text) {
 std::string terminal_exit_to_json(const job::ExitStatus& status) {
   std::string text = "{\"exit\":";
   JsonWriter json(text);
-  write_exit(json, status);
+  record::write(json, status);
   return text + "}";
 }
 
 Result<job::ExitStatus> terminal_exit_from_json(std::string_view text) {
   job::ExitStatus status;
-  MUSTER_CHECK(read_document(text, "message", [&](Fields& fields) {
-    fields.object("exit", [&](Fields& exit) { status = read_exit(exit); }, Need::kRequired);
-  }));
+  MUSTER_CHECK(read_document(
+      text, "message", [&](Fields& fields) { fields.record("exit", status, Need::kRequired); }));
   return status;
 }
 

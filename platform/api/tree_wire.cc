@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 
 namespace muster::api {
 

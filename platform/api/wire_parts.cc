@@ -1,5 +1,7 @@
 #include "api/wire_parts.h"
 
+#include "job/job_table.h"
+
 namespace muster::api {
 
 using job::Phase;
@@ -17,18 +19,12 @@ void read_phase(Fields& fields, Phase& phase) {
 
 void write_events(JsonWriter& json, const std::vector<job::Event>& events) {
   json.key("events").open('[');
-  for (const job::Event& event : events) {
-    json.open('{').key("time").time(event.time).key("text").text(event.text).close('}');
-  }
+  for (const job::Event& event : events) record::write(json, event);
   json.close(']');
 }
 
 void read_events(Fields& fields, std::vector<job::Event>& events) {
-  fields.each("events", [&](Fields& inner) {
-    job::Event& event = events.emplace_back();
-    inner.read("time", event.time, Need::kRequired);
-    inner.read("text", event.text, Need::kRequired);
-  });
+  fields.records("events", events);
 }
 
 }  // namespace muster::api

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "api/fields.h"
-#include "api/json_writer.h"
 #include "job/job.h"
 #include "job/project.h"
 
@@ -21,12 +20,6 @@ void read_phase(Fields& fields, job::Phase& phase);
 
 void write_events(JsonWriter& json, const std::vector<job::Event>& events);
 void read_events(Fields& fields, std::vector<job::Event>& events);
-
-void write_exit(JsonWriter& json, const job::ExitStatus& exit);
-job::ExitStatus read_exit(Fields& fields);
-
-void write_job(JsonWriter& json, const job::Job& job);
-void read_job(Fields& fields, job::Job& job);
 
 void write_project(JsonWriter& json, const job::ProjectStatus& project);
 void read_project_status(Fields& fields, job::ProjectStatus& project);

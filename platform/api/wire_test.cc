@@ -55,22 +55,21 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(read.error().what, "the spec has 16 faults");
-  EXPECT_EQ(
-      faults_of(read),
-      (Texts{"name must be text, not a whole number",
-             "kind 'mpii' is none of single, mpi, grpc, torch; did you mean 'mpi'?",
-             "command[1] must be text, not a whole number", "command[2].base64 is no base64",
-             "command[3] must be text, or an object with base64",
-             "command[3].base46 is not a field; did you mean 'base64'?",
-             "workers must be a whole number, not a number with a fraction",
-             "slots_per_worker is out of range; give -2147483648 to 2147483647",
-             "resources.gpus must be a whole number, not text",
-             "resources.cpus is out of range; give -1000000000000 to 1000000000000",
-             "resources.memory is not a field", "environment.A must be text, not a whole number",
-             "folder is missing", "sandbox must be text, not a list",
-             "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
-             "worker is not a field; did you mean 'workers'?"}));
+  EXPECT_EQ(read.error().what, "the spec has 15 faults");
+  EXPECT_EQ(faults_of(read),
+            (Texts{"name must be text, not a whole number",
+                   "kind 'mpii' is none of single, mpi, grpc, torch; did you mean 'mpi'?",
+                   "command[1] must be text, not a whole number", "command[2].base64 is no base64",
+                   "command[3] must be text, not an object",
+                   "workers must be a whole number, not a number with a fraction",
+                   "slots_per_worker is out of range; give -2147483648 to 2147483647",
+                   "resources.gpus must be a whole number, not text",
+                   "resources.cpus is out of range; give -1000000000000 to 1000000000000",
+                   "resources.memory is not a field; did you mean 'memory_bytes'?",
+                   "environment.A must be text, not a whole number", "folder is missing",
+                   "sandbox must be text, not a list",
+                   "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
+                   "worker is not a field; did you mean 'workers'?"}));
 }
 
 TEST(SpecWire, ASecretThatGoesNowhereBecomesTheVariableOfItsName) {
@@ -188,22 +187,6 @@ TEST(JobWire, NeverTellsTheSealedSeed) {
 
   EXPECT_EQ(text, job_to_json(full_job()));
   EXPECT_EQ(text.find("seed"), std::string::npos);
-}
-
-TEST(JobWire, OfAServerThatTellsNoSeatsTasksSitInTheOrderOfItsList) {
-  const auto read = job_from_json(R"({
-    "id": "x", "phase": "Running", "submitted": "2026-01-01T00:00:00Z",
-    "spec": {"name": "a", "command": ["b"], "folder": "/c"},
-    "tasks": [{"name": "launcher", "role": "launcher", "phase": "Running"},
-              {"name": "worker-0", "role": "worker", "phase": "Running"},
-              {"name": "worker-1", "role": "worker", "phase": "Running", "seat": 1, "left": true}]
-  })");
-
-  ASSERT_TRUE(read) << read.error().to_string();
-  EXPECT_EQ(read->tasks[1].seat, 1);
-  EXPECT_FALSE(read->tasks[1].left);
-  EXPECT_EQ(read->tasks[2].seat, 1);
-  EXPECT_TRUE(read->tasks[2].left);
 }
 
 TEST(JobWire, LeavesOutWhatIsNotThere) {

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_tree.h"
@@ -32,17 +33,12 @@ Positionals some_of(Offer offer);
 Positionals maybe_one_of(Offer offer);
 Positionals any_of(Offer offer);
 
-/// What a job needs, and where; how important it is; how many workers it may run with.
-Flags resource_flags();
+/// The flags of single fields of a job of this kind ("mpi", ...; "run" of `muster run`), as the
+/// table of fields has them.
+Flags field_flags(std::string_view kind);
+/// Those that mean more than one field: how important a job is; how many workers it may have.
 Flags importance_flags();
-Flags elastic_flags();
-
-/// Its image, and how far the containers that run it are set apart (command_tree_container.cc).
-Flags container_flags();
-/// What is said of it to Slurm.
-Flags slurm_flags();
-/// --launch.
-Flags launch_flag();
+Flags worker_flags();
 
 /// What a job finds: its files, its volumes; and what it is called by.
 Flags content_flags();

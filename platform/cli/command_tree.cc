@@ -26,7 +26,10 @@ std::vector<Command> commands_on_jobs() {
       {.name = "get",
        .help = "one job: its tasks, how they ended, what happened",
        .positionals = one_of(Offer::kJobs),
-       .flags = whose_job_flag() + output_flag()},
+       .flags =
+           Flags{{.name = "--spec",
+                  .help = "what was submitted, as a job file: 'muster submit -f -' takes it"}} +
+           whose_job_flag() + output_flag()},
       {.name = "logs",
        .help = "what a job printed",
        .positionals = one_of(Offer::kJobs),

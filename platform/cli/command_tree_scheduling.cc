@@ -1,57 +1,70 @@
-// The flags that say what a job needs, and how important it is.
+// The flags that describe a job: those of single fields, made from its table, and those that mean
+// more than one field.
+#include <algorithm>
+
+#include "base/text.h"
 #include "cli/command_parts.h"
+#include "job/spec_table.h"
+#include "record/type.h"
 
 namespace muster::cli {
 
-Flags elastic_flags() {
-  return {{.name = "--min-workers",
-           .value = "N",
-           .help = "run with so many of them at the least; the others come and go with the room"},
-          {.name = "--max-workers",
-           .value = "N",
-           .help = "--workers of such a job; alone: with as few as its kind can do with"},
-          {.name = "--resize",
-           .value = "HOW",
-           .help = "how it takes that: live (it goes on), restart, or auto (as its command can)",
-           .choices = {"auto", "live", "restart"},
-           .offer = Offer::kChoices}};
+namespace {
+
+Offer offer_of(const record::Flag& flag, bool has_choices) {
+  if (has_choices) return Offer::kChoices;
+  switch (flag.offer) {
+    case record::Offer::kFiles:
+      return Offer::kFiles;
+    case record::Offer::kFolders:
+      return Offer::kFolders;
+    case record::Offer::kProjects:
+      return Offer::kProjects;
+    case record::Offer::kNothing:
+      break;
+  }
+  return Offer::kNothing;
 }
 
-Flags resource_flags() {
-  return {
-      {.name = "--gpus", .value = "N", .help = "GPUs of each worker"},
-      {.name = "--gpu-share",
-       .value = "PART",
-       .help = "instead: a part of one GPU, as in 0.5; shared with other tasks"},
-      {.name = "--gpu-memory",
-       .value = "SIZE",
-       .help = "instead: as much of one GPU as has this memory, as in 8G"},
-      {.name = "--cpus", .value = "N", .help = "CPU cores of each worker, as in 4, 0.5 or 500m"},
-      {.name = "--memory", .value = "SIZE", .help = "memory of each worker, as in 16G"},
-      {.name = "--node-pool",
-       .value = "POOL",
-       .help = "run in this node pool; repeated, in the first that has room",
-       .repeats = true},
-      {.name = "--gpu-model",
-       .value = "MODEL",
-       .help = "on GPUs of this model; repeated, of any of these",
-       .repeats = true},
-      {.name = "--packing",
-       .value = "HOW",
-       .help = "on which of the nodes that fit: auto, pack (the fullest) or spread",
-       .choices = {"auto", "pack", "spread"},
-       .offer = Offer::kChoices},
-      {.name = "--topology", .value = "LEVEL", .help = "all workers within one, as in rack"},
-      {.name = "--prefer-topology", .value = "LEVEL", .help = "within one if there is room"},
-  };
+bool is_of_kind(const record::Flag& flag, std::string_view kind) {
+  if (flag.kinds == nullptr) return true;
+  const std::vector<std::string> kinds = base::split(flag.kinds, ' ');
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+Flag flag_of_row(const record::Row& row) {
+  const record::Flag& flag = row.notes.flag;
+  std::vector<std::string> choices = flag.choices ? flag.choices() : row.type->words();
+  const auto text = [](const char* words) { return words == nullptr ? "" : words; };
+  return {.name = flag.name,
+          .letter = text(flag.letter),
+          .value = text(flag.value),
+          .help = flag.help == nullptr ? row.notes.help : flag.help,
+          .choices = choices,
+          .offer = offer_of(flag, !choices.empty()),
+          .repeats = row.type->element() != nullptr || row.type->is_texts()};
+}
+
+}  // namespace
+
+Flags field_flags(std::string_view kind) {
+  Flags flags;
+  for (const record::Place& place : record::places_of(record::table_for<job::JobSpec>())) {
+    const record::Flag& flag = place.row->notes.flag;
+    if (!place.has_flag || flag.by_hand || !is_of_kind(flag, kind)) continue;
+    flags.push_back(flag_of_row(*place.row));
+  }
+  return flags;
+}
+
+Flags worker_flags() {
+  return {{.name = "--max-workers",
+           .value = "N",
+           .help = "--workers of an elastic job; alone: with as few as its kind can do with"}};
 }
 
 Flags importance_flags() {
   return {
-      {.name = "--project",
-       .value = "NAME",
-       .help = "whose quota it runs in",
-       .offer = Offer::kProjects},
       {.name = "--priority",
        .value = "N",
        .help = "0 to 1000, or what it is for: train (50), build (100) or inference (125)"},
@@ -60,10 +73,6 @@ Flags importance_flags() {
                "'muster bash'"},
       {.name = "--preemptible", .help = "may exceed the quota, and be evicted"},
       {.name = "--no-preemptible", .help = "stays within the quota, and is never evicted"},
-      {.name = "--time-limit", .value = "TIME", .help = "end it then, as in 12h"},
-      {.name = "--retries",
-       .value = "N",
-       .help = "start it again so often when it fails (default: 0)"},
       {.name = "--on-exit",
        .value = "CODE=ACTION",
        .help = "for an exit code: retry, fail, or avoid-node (start again elsewhere)",
@@ -103,12 +112,6 @@ Flags content_flags() {
        .value = "NAME[=VALUE]",
        .help = "to select it by",
        .repeats = true},
-      {.name = "--hold", .help = "register it; 'muster resume' starts it"},
-      {.name = "--stdin", .help = "let its program read what 'muster attach' sends"},
-      {.name = "--tty", .help = "give its program a terminal, for 'muster attach'"},
-      {.name = "--keep-for",
-       .value = "TIME",
-       .help = "remove it so long after its end (default: as the server has it)"},
   };
 }
 

@@ -12,7 +12,7 @@ Flags look_flags() {
 namespace {
 
 /// What describes a job, whichever its kind.
-Flags job_flags() {
+Flags job_flags(std::string_view kind) {
   const Flags shared = {
       {.name = "--env",
        .letter = "-e",
@@ -28,27 +28,15 @@ Flags job_flags() {
        .value = "NAME[=PATH]",
        .help = "hand it over as a file below /generated/secrets",
        .repeats = true},
-      {.name = "--folder",
-       .value = "DIR",
-       .help = "working folder of every task (default: this one)",
-       .offer = Offer::kFolders},
-      {.name = "--sandbox",
-       .value = "KIND",
-       .help = "how far tasks are set apart: bubblewrap or none",
-       .choices = {"bubblewrap", "none"},
-       .offer = Offer::kChoices},
-      {.name = "--start-timeout",
-       .value = "TIME",
-       .help = "how long workers may take to answer (default: 30s)"},
-      {.name = "--grace",
-       .value = "TIME",
-       .help = "from SIGTERM to SIGKILL when it is stopped (default: 10s)"},
+      {.name = "--set",
+       .value = "KEY=VALUE",
+       .help = "set any key of a job file, as in scheduling.priority=60; wins over all else",
+       .repeats = true},
       {.name = "--idempotency-key",
        .value = "KEY",
        .help = "submitting again with the same key makes no second job"},
   };
-  return container_flags() + resource_flags() + importance_flags() + slurm_flags() +
-         content_flags() + shared;
+  return field_flags(kind) + importance_flags() + content_flags() + shared;
 }
 
 /// Of commands that may start the server.
@@ -72,12 +60,12 @@ Flags submit_flags() {
 Command submit_mpi() {
   const Flags shape = {
       {.name = "--workers", .letter = "-n", .value = "N", .help = "how many workers"},
-      {.name = "--slots-per-worker", .value = "N", .help = "ranks a worker takes (default: 1)"}};
+  };
   return {.name = "mpi",
           .help = "a launcher that runs the command, and workers that it reaches",
           .positionals = new_name(),
           .takes_program = true,
-          .flags = shape + launch_flag() + elastic_flags() + job_flags() + submit_flags(),
+          .flags = shape + worker_flags() + job_flags("mpi") + submit_flags(),
           .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train"};
 }
 
@@ -86,16 +74,13 @@ Command submit_single() {
           .help = "one task, which runs the command",
           .positionals = new_name(),
           .takes_program = true,
-          .flags = job_flags() + submit_flags(),
+          .flags = job_flags("single") + submit_flags(),
           .example = "muster submit single train --gpus 1 -- python3 train.py"};
 }
 
 Command submit_grpc() {
   const Flags shape = {
       {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the chief"},
-      {.name = "--parameter-servers",
-       .value = "N",
-       .help = "how many parameter servers (default: 0)"},
       {.name = "--parameter-server-command",
        .value = "TEXT",
        .help = "what they run, by sh -c (default: the command)"},
@@ -110,21 +95,19 @@ Command submit_grpc() {
       .help = "a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
       .positionals = new_name(),
       .takes_program = true,
-      .flags = shape + elastic_flags() + job_flags() + submit_flags(),
+      .flags = shape + worker_flags() + job_flags("grpc") + submit_flags(),
       .example = "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
 }
 
 Command submit_torch() {
   const Flags shape = {
       {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"},
-      {.name = "--slots-per-worker",
-       .value = "N",
-       .help = "processes that torchrun starts in each task (default: 1)"}};
+  };
   return {.name = "torch",
           .help = "a master and workers, each told its rank and where the master is",
           .positionals = new_name(),
           .takes_program = true,
-          .flags = shape + elastic_flags() + job_flags() + submit_flags(),
+          .flags = shape + worker_flags() + job_flags("torch") + submit_flags(),
           .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
 }
 
@@ -136,6 +119,13 @@ Command submit() {
                        .value = "FILE",
                        .help = "the job as a YAML file; - reads standard input",
                        .offer = Offer::kFiles},
+                      {.name = "--name",
+                       .value = "NAME",
+                       .help = "what the job is called, in the place of the file's name"},
+                      {.name = "--set",
+                       .value = "KEY=VALUE",
+                       .help = "set any key of the file, as in workers=4; wins over the file",
+                       .repeats = true},
                       {.name = "--idempotency-key",
                        .value = "KEY",
                        .help = "submitting again with the same key makes no second job"}};
@@ -155,7 +145,7 @@ Command run_in_foreground() {
   return {.name = "run",
           .help = "run a command as a job in the foreground; Ctrl-C stops it",
           .takes_program = true,
-          .flags = shape + engine_flag() + launch_flag() + job_flags() + look_flags(),
+          .flags = shape + engine_flag() + job_flags("run") + look_flags(),
           .example = "muster run -n 4 -- python3 train.py"};
 }
 

@@ -4,6 +4,8 @@
 #include "cli/job_view.h"
 #include "cli/metric_view.h"
 #include "cli/report.h"
+#include "cli/yaml_output.h"
+#include "job/spec_table.h"
 
 namespace muster::cli {
 
@@ -41,6 +43,11 @@ Result<int> execute(const GetCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const job::Job job,
              connection.call([&](api::Client& client) { return client.get(command.name); }));
+  if (command.spec) {
+    const std::string spec = record::to_json(job.spec, record::Form::kHuman);
+    MUSTER_CHECK(show(command.output, json_to_yaml(spec), spec));
+    return kExitDone;
+  }
   const std::string use =
       command.output == Output::kTable ? use_section(connection, job) : std::string();
   MUSTER_CHECK(

@@ -36,7 +36,8 @@ Result<std::string> read_standard_input() {
   return text;
 }
 
-Result<job::JobSpec> read_spec_file(const std::string& file, const Hooks& hooks) {
+Result<job::JobSpec> read_spec_file(const std::string& file, const std::string& name,
+                                    const std::vector<std::string>& settings, const Hooks& hooks) {
   const bool is_input = file == "-";
   auto text = is_input ? read_standard_input() : base::read_file(file, kMaxYamlBytes);
   if (!text) {
@@ -45,7 +46,8 @@ Result<job::JobSpec> read_spec_file(const std::string& file, const Hooks& hooks)
     return error;
   }
   MUSTER_TRY(const Caller caller, this_caller(hooks.context));
-  return parse_spec_file(*text, is_input ? "standard input" : file, default_spec(caller));
+  return parse_spec_file(*text, is_input ? "standard input" : file, default_spec(caller),
+                         {.name = name, .settings = settings});
 }
 
 /// An unknown project that nobody typed is told with where it came from.
@@ -142,7 +144,7 @@ Result<int> execute(const SubmitCommand& command, const Hooks& given) {
   const Hooks hooks = with_engine(given, command.engine);
   job::JobSpec spec = command.spec;
   if (command.file) {
-    MUSTER_TRY(spec, read_spec_file(*command.file, hooks));
+    MUSTER_TRY(spec, read_spec_file(*command.file, command.name, command.settings, hooks));
   }
   if (command.dry_run) return show_forecast(spec, command.output, hooks);
   MUSTER_CHECK(send_files(command.workspace, spec, hooks));

@@ -1,5 +1,4 @@
 // What image a job runs in, and how: flags through whole command lines, and the keys of a file.
-#include "cli/container_flags.h"
 
 #include <gtest/gtest.h>
 

@@ -1,34 +1,11 @@
 #include "cli/content_flags.h"
 
-#include <filesystem>
-
-#include "base/text.h"
 #include "job/inherited.h"
+#include "job/spec_table.h"
 
 namespace muster::cli {
 
 using job::Volume;
-
-std::optional<Volume> parse_volume(const std::string& text, const std::filesystem::path& folder) {
-  std::vector<std::string> parts = base::split(text, ':');
-  Volume volume;
-  if (parts.size() == 3 && (parts[2] == "ro" || parts[2] == "rw")) {
-    volume.read_only = parts[2] == "ro";
-    parts.pop_back();
-  }
-  if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) return std::nullopt;
-  volume.target = parts[1];
-  constexpr std::string_view kStorage = "storage/";
-  if (parts[0] == "artifacts") {
-    volume.kind = Volume::Kind::kArtifacts;
-  } else if (parts[0].starts_with(kStorage)) {
-    volume.kind = Volume::Kind::kStorage;
-    volume.source = parts[0].substr(kStorage.size());
-  } else {
-    volume.source = (folder / parts[0]).lexically_normal().string();
-  }
-  return volume;
-}
 
 namespace {
 
@@ -43,13 +20,7 @@ void add_label(const std::string& text, job::JobSpec& spec) {
   spec.labels[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
 }
 
-void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
-  spec.held = reader.has("--hold");
-  spec.input = reader.has("--stdin");
-  spec.terminal = reader.has("--tty");
-  if (reader.has("--keep-for")) {
-    spec.keep_for = reader.duration("--keep-for", std::chrono::milliseconds{0});
-  }
+void read_content_flags(FlagReader& reader, job::JobSpec& spec) {
   if (reader.has("--artifacts")) {
     const std::string folder = reader.text("--artifacts");
     spec.volumes.push_back({.kind = Volume::Kind::kArtifacts,
@@ -57,10 +28,10 @@ void read_content_flags(const Caller& caller, FlagReader& reader, job::JobSpec& 
   }
   for (const std::string& text : reader.texts("--label")) add_label(text, spec);
   for (const std::string& text : reader.texts("--volume")) {
-    if (const auto volume = parse_volume(text, caller.folder)) {
+    if (const auto volume = job::parse_volume(text)) {
       spec.volumes.push_back(*volume);
     } else {
-      reader.fault("--volume", "'" + text + "' " + kVolumeForms);
+      reader.fault("--volume", "'" + text + "' " + job::kVolumeForms);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "cli/spec_file.h"
 #include "cli/test_invocation.h"
+#include "job/spec_table.h"
 
 namespace muster::cli {
 namespace {
@@ -43,7 +44,7 @@ TEST(ContentFlags, VolumesArePathsStorageOrArtifacts) {
 
 TEST(ContentFlags, WhatIsNoVolumeIsNone) {
   for (const char* text : {"", "/data", "/data:", ":/data", "/a:/b:rx", "/a:/b:ro:x"}) {
-    EXPECT_FALSE(parse_volume(text, "/home/ada")) << text;
+    EXPECT_FALSE(job::parse_volume(text)) << text;
   }
   EXPECT_EQ(refusal({"submit", "single", "a", "-v", "/data", "--", "ls"})
                     .find("'/data' is not FROM:TO, FROM:TO:ro or FROM:TO:rw") == std::string::npos,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "api/rfc3339.h"
+#include "api/fields.h"
 #include "api/server_url.h"
 #include "base/text.h"
 

@@ -49,6 +49,8 @@ Invocation read_submit_kind(Reading& in, job::Kind kind) {
 Invocation read_submit_file(Reading& in) {
   SubmitCommand command;
   command.file = in.reader.text("--file");
+  command.settings = in.reader.texts("--set");
+  command.name = in.reader.text("--name");
   if (!in.reader.has("--file") && in.reader.ok()) {
     in.reader.fault(
         "",
@@ -220,7 +222,10 @@ constexpr std::array<InvocationReader, 22> kJobReaders{{
      }},
     {"get",
      [](Reading& in) -> Invocation {
-       return GetCommand{.name = in.name("job"), .project = in.whose_job(), .output = in.output()};
+       return GetCommand{.name = in.name("job"),
+                         .project = in.whose_job(),
+                         .spec = in.reader.has("--spec"),
+                         .output = in.output()};
      }},
     {"logs", read_logs},
     {"exec", read_exec},

@@ -46,6 +46,8 @@ struct LogLook {
 
 struct SubmitCommand {
   std::optional<std::string> file;         ///< the spec is in this YAML file ("-": standard input)
+  std::vector<std::string> settings;       ///< of --set, over what the file says
+  std::string name;                        ///< of --name, in the place of the file's
   job::JobSpec spec;                       ///< valid, unless `file` is set
   std::optional<WorkspaceWish> workspace;  ///< sent before the job is
   std::string idempotency_key;
@@ -76,6 +78,7 @@ struct ListCommand {
 struct GetCommand {
   std::string name;
   std::string project = {};
+  bool spec = false;  ///< what was submitted, as a job file
   Output output = Output::kTable;
 };
 

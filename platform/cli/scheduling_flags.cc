@@ -83,43 +83,13 @@ void read_retry_flags(FlagReader& reader, std::vector<RetryRule>& rules) {
   }
 }
 
-int read_gpus(FlagReader& reader) {
-  const std::string text = reader.text("--gpus");
-  const auto milli = job::parse_milli(text);
-  if (!milli || *milli <= 0 || *milli >= 1000) return reader.number("--gpus", 0);
-  reader.fault("--gpus",
-               "'" + text + "' is not a whole number; a part of one GPU is: --gpu-share " + text);
-  return 0;
-}
-
 }  // namespace
 
-job::Resources read_resource_flags(FlagReader& reader) {
-  return {.gpus = read_gpus(reader),
-          .gpu_share_milli = reader.share("--gpu-share"),
-          .gpu_memory_bytes = reader.bytes("--gpu-memory", 0),
-          .cpu_milli = reader.cpus("--cpus", 0),
-          .memory_bytes = reader.bytes("--memory", 0)};
-}
-
-job::Scheduling read_scheduling_flags(FlagReader& reader) {
-  job::Scheduling scheduling;
+void read_scheduling_flags(FlagReader& reader, job::Scheduling& scheduling) {
   read_priority(reader, scheduling);
   read_interactive(reader, scheduling);
   read_preemptible(reader, scheduling);
-  if (reader.has("--min-workers")) scheduling.min_workers = reader.number("--min-workers", 1);
-  scheduling.resize = *job::resize_of(reader.choice("--resize", {"auto", "live", "restart"}));
-  scheduling.node_pools = reader.texts("--node-pool");
-  scheduling.gpu_models = reader.texts("--gpu-model");
-  scheduling.packing = *job::packing_of(reader.choice("--packing", {"auto", "pack", "spread"}));
-  scheduling.required_topology = reader.text("--topology");
-  scheduling.preferred_topology = reader.text("--prefer-topology");
-  if (reader.has("--time-limit")) {
-    scheduling.time_limit = reader.duration("--time-limit", std::chrono::milliseconds(1));
-  }
-  scheduling.retries = reader.number("--retries", 0);
   read_retry_flags(reader, scheduling.retry_rules);
-  return scheduling;
 }
 
 void read_workers(FlagReader& reader, job::JobSpec& spec) {

@@ -1,4 +1,5 @@
-// The flags that say what a job needs and how important it is, read into a spec.
+// The flags that say how important a job is and how many workers it has, read into a spec where
+// they mean more than one field (the others: job/spec_table.cc).
 //
 // Pure.
 #pragma once
@@ -10,8 +11,9 @@
 
 namespace muster::cli {
 
-job::Resources read_resource_flags(FlagReader& reader);
-job::Scheduling read_scheduling_flags(FlagReader& reader);
+/// What means more than one field: --priority, --interactive, --preemptible, --no-preemptible,
+/// --on-exit, --on-log.
+void read_scheduling_flags(FlagReader& reader, job::Scheduling& scheduling);
 
 /// --workers or --max-workers: how many there are at the most. The latter alone makes the job
 /// elastic from the fewest that its kind can do with. REQUIRES: the spec's kind is set, and

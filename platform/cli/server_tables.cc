@@ -2,9 +2,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <utility>
 
-#include "cli/spec_file_roles.h"
 #include "job/units.h"
 
 namespace muster::cli {
@@ -27,6 +27,35 @@ void read_rows(const KeyValue& table, std::map<std::string, Row, std::less<>>& t
     fields.map(entry.value, field + ".", keys(field + ".", row));
     if (!target.emplace(entry.key, std::move(row)).second) {
       fields.fault(field, "is given twice", entry.line);
+    }
+  }
+}
+
+/// A list of words, or one text for the shell.
+void read_image_command(YamlFields& fields, const std::string& field, const YamlValue& value,
+                        std::vector<std::string>& command) {
+  if (value.type != YamlValue::Type::kScalar) {
+    fields.texts(field, value, command);
+    return;
+  }
+  command = {"sh", "-c", value.scalar};
+  if (value.scalar.empty()) fields.fault(field, "is empty; say what to run", value.line);
+}
+
+/// Texts by name; each comes on top of what `target` has.
+void read_named_texts(YamlFields& fields, const std::string& field, const YamlValue& value,
+                      std::map<std::string, std::string>& target) {
+  if (!fields.is(field, value, YamlValue::Type::kMap)) return;
+  std::set<std::string> seen;
+  for (const YamlEntry& entry : value.map) {
+    const std::string path = field + "." + entry.key;
+    fields.came_from(path, entry.line);
+    if (!seen.insert(entry.key).second) fields.fault(path, "is given twice", entry.line);
+    std::string text;
+    if (entry.value.type == YamlValue::Type::kNull) {
+      fields.fault(path, "has no value; write \"\" for an empty one", entry.line);
+    } else if (fields.text(path, entry.value, text)) {
+      target[entry.key] = text;
     }
   }
 }
@@ -62,27 +91,27 @@ void read_images(const KeyValue& value, job::ImageStandIns& target) {
   const std::filesystem::path base = value.folder;
   read_rows<job::ImageStandIn>(
       value, target, [&fields, base](const std::string& prefix, job::ImageStandIn& image) {
-        return YamlFields::Keys{{"command",
-                                 [&fields, prefix, &image](const YamlValue& inner) {
-                                   read_command(fields, prefix + "command", inner, image.command);
-                                 }},
-                                {"folder",
-                                 [&fields, prefix, &image, base](const YamlValue& inner) {
-                                   std::string folder;
-                                   if (!fields.text(prefix + "folder", inner, folder)) return;
-                                   image.folder = (base / folder).lexically_normal().string();
-                                 }},
-                                {"environment", [&fields, prefix, &image](const YamlValue& inner) {
-                                   read_texts(fields, prefix + "environment", inner,
-                                              image.environment);
-                                 }}};
+        return YamlFields::Keys{
+            {"command",
+             [&fields, prefix, &image](const YamlValue& inner) {
+               read_image_command(fields, prefix + "command", inner, image.command);
+             }},
+            {"folder",
+             [&fields, prefix, &image, base](const YamlValue& inner) {
+               std::string folder;
+               if (!fields.text(prefix + "folder", inner, folder)) return;
+               image.folder = (base / folder).lexically_normal().string();
+             }},
+            {"environment", [&fields, prefix, &image](const YamlValue& inner) {
+               read_named_texts(fields, prefix + "environment", inner, image.environment);
+             }}};
       });
 }
 
 void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
   if (value.value.type == YamlValue::Type::kNull) return;
-  read_texts(value.fields, value.field, value.value, target);
+  read_named_texts(value.fields, value.field, value.value, target);
 }
 
 }  // namespace muster::cli

@@ -36,27 +36,6 @@ std::string job_of(const std::vector<job::Event>& events) {
 
 }  // namespace
 
-job::SlurmSpec read_slurm_flags(FlagReader& reader) {
-  job::SlurmSpec slurm;
-  for (const auto& [name, member] : kFields) {
-    slurm.*member = reader.text("--slurm-" + std::string(name));
-  }
-  return slurm;
-}
-
-YamlFields::Keys slurm_keys(YamlFields& fields, job::SlurmSpec& slurm) {
-  return {{"slurm", [&fields, &slurm](const YamlValue& value) {
-             if (!fields.is("slurm", value, YamlValue::Type::kMap)) return;
-             YamlFields::Keys keys;
-             for (const auto& [name, member] : kFields) {
-               keys.emplace_back(
-                   name, [&fields, path = "slurm." + std::string(name), &target = slurm.*member](
-                             const YamlValue& inner) { fields.text(path, inner, target); });
-             }
-             fields.map(value, "slurm.", keys);
-           }}};
-}
-
 std::string slurm_words(const job::Job& job) {
   std::string words = job_of(job.events);
   for (const auto& [name, member] : kFields) {

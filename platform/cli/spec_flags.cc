@@ -3,83 +3,66 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "cli/container_flags.h"
 #include "cli/content_flags.h"
+#include "cli/human_document.h"
 #include "cli/scheduling_flags.h"
-#include "cli/slurm_flags.h"
+#include "cli/spec_settings.h"
 #include "job/inherited.h"
+#include "job/spec_table.h"
 #include "job/validate.h"
+#include "record/type.h"
 
 namespace muster::cli {
 
 namespace {
 
-/// The path of a field in a spec, and the flag that sets it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 50> kFlagOfField{
-    {{"name", "NAME"},
-     {"project", "--project"},
-     {"command", "CMD"},
-     {"workers", "--workers"},
-     {"slots_per_worker", "--slots-per-worker"},
-     {"resources.gpus", "--gpus"},
-     {"resources.gpu_share", "--gpu-share"},
-     {"resources.gpu_memory", "--gpu-memory"},
-     {"resources.cpus", "--cpus"},
-     {"resources.memory", "--memory"},
-     {"scheduling.priority", "--priority"},
-     {"scheduling.min_workers", "--min-workers"},
-     {"scheduling.resize", "--resize"},
-     {"scheduling.node_pools", "--node-pool"},
-     {"scheduling.gpu_models", "--gpu-model"},
-     {"scheduling.required_topology", "--topology"},
-     {"scheduling.preferred_topology", "--prefer-topology"},
-     {"scheduling.time_limit", "--time-limit"},
-     {"scheduling.retries", "--retries"},
-     {"scheduling.retry_rules", "--on-exit"},
-     {"environment", "--env"},
-     {"image", "--image"},
-     {"user", "--user"},
-     {"registry.server", "--registry-server"},
-     {"registry.secret", "--registry-secret"},
-     {"registry", "--registry-username"},
-     {"container.pull", "--image-pull-policy"},
-     {"container.writable_root", "--writable-root"},
-     {"container.new_privileges", "--allow-new-privileges"},
-     {"container.capabilities", "--cap-add"},
-     {"container.shm", "--shm-size"},
-     {"replaces_entrypoint", "--keep-entrypoint"},
-     {"launch", "--launch"},
-     {"allow_launcher_only", "--allow-launcher-only"},
-     {"slurm.partition", "--slurm-partition"},
-     {"slurm.account", "--slurm-account"},
-     {"slurm.qos", "--slurm-qos"},
-     {"slurm.reservation", "--slurm-reservation"},
-     {"slurm.constraint", "--slurm-constraint"},
-     {"labels", "--label"},
-     {"volumes", "--volume"},
-     {"parameter_servers", "--parameter-servers"},
-     {"parameter_server", "--parameter-server-command"},
-     {"evaluators", "--evaluators"},
-     {"evaluator", "--evaluator-command"},
-     {"keep_for", "--keep-for"},
-     {"folder", "--folder"},
-     {"sandbox", "--sandbox"},
-     {"start_timeout", "--start-timeout"},
-     {"grace", "--grace"}}};
-
-/// "command[2]" and "environment.PATH" belong to the flags of "command" and "environment".
+/// The flag of a field, or of the nearest that it is part of: "command[2]" and "environment.PATH"
+/// belong to the flags of "command" and "environment".
 std::string flag_of_field(const std::string& field) {
   if (field.ends_with(".log_pattern")) return "--on-log";
-  for (const auto& [known, flag] : kFlagOfField) {
-    const bool below =
-        field.starts_with(known) &&
-        (field.size() == known.size() || field[known.size()] == '.' || field[known.size()] == '[');
-    if (below) return std::string(flag);
+  const record::Place* nearest = nullptr;
+  static const std::vector<record::Place> places =
+      record::places_of(record::table_for<job::JobSpec>());
+  for (const record::Place& place : places) {
+    const std::string& path = place.path;
+    const bool is_within =
+        field.starts_with(path) &&
+        (field.size() == path.size() || field[path.size()] == '.' || field[path.size()] == '[');
+    if (!place.has_flag || !is_within) continue;
+    if (nearest == nullptr || path.size() > nearest->path.size()) nearest = &place;
   }
-  return field;
+  return nearest == nullptr ? field : nearest->row->notes.flag.name;
+}
+
+/// What was typed behind the flag, as a job file would have it.
+nlohmann::json typed_value(const record::Row& row, const FlagReader& reader) {
+  const record::Flag& flag = row.notes.flag;
+  if (flag.value == nullptr) return flag.means == nullptr ? "true" : flag.means;
+  const bool is_list = row.type->element() != nullptr || row.type->is_texts();
+  if (is_list) return reader.texts(flag.name);
+  return reader.text(flag.name);
+}
+
+/// Every flag that sets one field and means nothing more.
+void read_plain_flags(FlagReader& reader, job::JobSpec& spec) {
+  const record::Table& table = record::table_for<job::JobSpec>();
+  for (const record::Place& place : record::places_of(table)) {
+    const record::Flag& flag = place.row->notes.flag;
+    if (!place.has_flag || flag.by_hand || !reader.has(flag.name)) continue;
+    std::vector<base::Fault> faults;
+    record::assign(table, &spec, place.path, typed_value(*place.row, reader), faults);
+    for (base::Fault& fault : faults) reader.fault(flag.name, std::move(fault.what));
+  }
+}
+
+/// --set, over all that other flags say.
+void read_settings(FlagReader& reader, job::JobSpec& spec) {
+  SettingsRead read = apply_settings(reader.texts("--set"), spec);
+  for (base::Fault& fault : read.faults) reader.fault(fault.field, std::move(fault.what));
 }
 
 void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
@@ -113,40 +96,41 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   read("--secret-file", &job::SecretUse::file);
 }
 
-std::string absolute(const std::string& folder, const Caller& caller) {
-  return (std::filesystem::path(caller.folder) / folder).lexically_normal().string();
-}
-
 /// What default_spec() brought along, and no flag has said.
 void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
   std::set<std::string> names;
   for (const auto& [name, value] : spec.environment) names.insert(name);
   for (const std::string& text : reader.texts("--env")) names.erase(text.substr(0, text.find('=')));
-  job::note_inherited(names, !reader.has("--folder"), spec);
+  bool has_folder = reader.has("--folder");
+  for (const std::string& text : reader.texts("--set")) {
+    const std::string key = text.substr(0, text.find('='));
+    if (key == "folder") has_folder = true;
+    constexpr std::string_view kVariable = "environment.";
+    if (key.starts_with(kVariable)) names.erase(key.substr(kVariable.size()));
+  }
+  job::note_inherited(names, !has_folder, spec);
 }
 
 /// The part that all kinds share.
 job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
   job::JobSpec spec = default_spec(caller);
   spec.command = arguments.program;
-  spec.project = reader.text("--project", spec.project);
-  spec.resources = read_resource_flags(reader);
-  spec.scheduling = read_scheduling_flags(reader);
-  if (reader.has("--folder")) spec.folder = absolute(reader.text("--folder"), caller);
-  spec.sandbox = *job::sandbox_of(reader.choice("--sandbox", {"bubblewrap", "none"}));
-  spec.start_timeout = reader.duration("--start-timeout", spec.start_timeout);
-  spec.grace = reader.duration("--grace", spec.grace);
+  read_plain_flags(reader, spec);
+  read_scheduling_flags(reader, spec.scheduling);
   read_environment(caller, reader, spec);
   read_secret_flags(reader, spec);
-  read_container_flags(reader, spec);
-  spec.slurm = read_slurm_flags(reader);
-  read_content_flags(caller, reader, spec);
-  note_inherited(reader, spec);
+  read_content_flags(reader, spec);
   return spec;
 }
 
+/// What is left once the kind has read its own flags.
+void complete(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  read_settings(reader, spec);
+  resolve_paths(caller.folder, spec);
+  note_inherited(reader, spec);
+}
+
 void read_parameter_servers(FlagReader& reader, job::JobSpec& spec) {
-  spec.parameter_servers = reader.number("--parameter-servers", 0);
   if (reader.has("--parameter-server-command")) {
     spec.parameter_server.command = {"sh", "-c", reader.text("--parameter-server-command")};
   }
@@ -178,7 +162,8 @@ void check(const job::JobSpec& spec, FlagReader& reader) {
     if (flag == "--min-workers" && workers_unread) continue;
     if (flag == "--resize" && unread.is_at_fault("--parameter-servers")) continue;
     if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";
-    if (!unread.is_at_fault(flag)) reader.fault(flag, fault.what);
+    if (unread.is_at_fault(flag) || follows_from_unread(fault.field, unread.faults())) continue;
+    reader.fault(flag, fault.what);
   }
 }
 
@@ -232,9 +217,6 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
     spec.name = arguments.names.front();
   }
   if (kind != job::Kind::kSingle) read_workers(reader, spec);
-  if (kind == job::Kind::kMpi || kind == job::Kind::kTorch) {
-    spec.slots_per_worker = reader.number("--slots-per-worker", 1);
-  }
   if (kind == job::Kind::kGrpc || kind == job::Kind::kTorch) {
     spec.leader.resources = spec.resources;  // it works as the others do
   }
@@ -242,6 +224,7 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
     read_parameter_servers(reader, spec);
     read_evaluator(reader, spec);
   }
+  complete(caller, reader, spec);
   check(spec, reader);
   return spec;
 }
@@ -256,6 +239,7 @@ job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
     spec.workers = processes;
     put_under_mpirun(caller, spec);
   }
+  complete(caller, reader, spec);
   check(spec, reader);
   return spec;
 }

@@ -1,32 +1,33 @@
 #include "job/job.h"
 
 #include <algorithm>
+#include <array>
 
-#include "job/enum_names.h"
+#include "job/job_table.h"
 
 namespace muster::job {
 
 namespace {
 
-constexpr Names<Phase, 6> kPhases{{{Phase::kQueued, "Queued"},
-                                   {Phase::kStarting, "Starting"},
-                                   {Phase::kRunning, "Running"},
-                                   {Phase::kSucceeded, "Succeeded"},
-                                   {Phase::kFailed, "Failed"},
-                                   {Phase::kStopped, "Stopped"}}};
+constexpr std::array<record::Named<Phase>, 6> kPhases{{{Phase::kQueued, "Queued"},
+                                                       {Phase::kStarting, "Starting"},
+                                                       {Phase::kRunning, "Running"},
+                                                       {Phase::kSucceeded, "Succeeded"},
+                                                       {Phase::kFailed, "Failed"},
+                                                       {Phase::kStopped, "Stopped"}}};
 
-constexpr Names<Role, 7> kRoles{{{Role::kLauncher, "launcher"},
-                                 {Role::kWorker, "worker"},
-                                 {Role::kSingle, "single"},
-                                 {Role::kChief, "chief"},
-                                 {Role::kParameterServer, "ps"},
-                                 {Role::kMaster, "master"},
-                                 {Role::kEvaluator, "evaluator"}}};
+constexpr std::array<record::Named<Role>, 7> kRoles{{{Role::kLauncher, "launcher"},
+                                                     {Role::kWorker, "worker"},
+                                                     {Role::kSingle, "single"},
+                                                     {Role::kChief, "chief"},
+                                                     {Role::kParameterServer, "ps"},
+                                                     {Role::kMaster, "master"},
+                                                     {Role::kEvaluator, "evaluator"}}};
 
-constexpr Names<TaskPhase, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
-                                           {TaskPhase::kStarting, "Starting"},
-                                           {TaskPhase::kRunning, "Running"},
-                                           {TaskPhase::kEnded, "Ended"}}};
+constexpr std::array<record::Named<TaskPhase>, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
+                                                               {TaskPhase::kStarting, "Starting"},
+                                                               {TaskPhase::kRunning, "Running"},
+                                                               {TaskPhase::kEnded, "Ended"}}};
 
 Task make_task(const JobSpec& spec, const std::string& name, Role role) {
   return {.name = name, .role = role, .hostname = spec.name + "-" + name};
@@ -48,25 +49,35 @@ Task leader_of(const JobSpec& spec) {
 
 }  // namespace
 
+record::Words<Phase> words_of(const Phase*) {
+  return {.schema = "Phase", .values = kPhases};
+}
+record::Words<Role> words_of(const Role*) {
+  return {.schema = "TaskRole", .values = kRoles};
+}
+record::Words<TaskPhase> words_of(const TaskPhase*) {
+  return {.schema = "TaskPhase", .values = kTaskPhases};
+}
+
 std::string_view to_string(Phase phase) {
-  return name_in(kPhases, phase);
+  return record::word_for(phase);
 }
 std::optional<Phase> phase_of(std::string_view name) {
-  return value_in(kPhases, name);
+  return record::meant_by<Phase>(name);
 }
 
 std::string_view to_string(Role role) {
-  return name_in(kRoles, role);
+  return record::word_for(role);
 }
 std::optional<Role> role_of(std::string_view name) {
-  return value_in(kRoles, name);
+  return record::meant_by<Role>(name);
 }
 
 std::string_view to_string(TaskPhase phase) {
-  return name_in(kTaskPhases, phase);
+  return record::word_for(phase);
 }
 std::optional<TaskPhase> task_phase_of(std::string_view name) {
-  return value_in(kTaskPhases, name);
+  return record::meant_by<TaskPhase>(name);
 }
 
 bool is_final(Phase phase) {

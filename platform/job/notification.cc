@@ -1,14 +1,15 @@
 #include "job/notification.h"
 
 #include <algorithm>
+#include <array>
 
-#include "job/enum_names.h"
+#include "job/notification_table.h"
 
 namespace muster::job {
 
 namespace {
 
-constexpr Names<Happening, 6> kHappeningNames{{{Happening::kStarted, "started"},
+constexpr std::array<record::Named<Happening>, 6> kHappeningNames{{{Happening::kStarted, "started"},
                                                {Happening::kRequeued, "requeued"},
                                                {Happening::kSucceeded, "succeeded"},
                                                {Happening::kFailed, "failed"},
@@ -17,12 +18,16 @@ constexpr Names<Happening, 6> kHappeningNames{{{Happening::kStarted, "started"},
 
 }  // namespace
 
+record::Words<Happening> words_of(const Happening*) {
+  return {.schema = "Happening", .values = kHappeningNames};
+}
+
 std::string_view to_string(Happening happening) {
-  return name_in(kHappeningNames, happening);
+  return record::word_for(happening);
 }
 
 std::optional<Happening> happening_of(std::string_view name) {
-  const auto found = value_in(kHappeningNames, name);
+  const auto found = record::meant_by<Happening>(name);
   return found == Happening::kPing ? std::nullopt : found;
 }
 

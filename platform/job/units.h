@@ -1,37 +1,16 @@
-// Durations, sizes and parts as people write them: 30s, 500ms, 1h; 512M, 16Gi; 0.5.
+// Durations and sizes as people write them, by their short names.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-#include "base/result.h"
+#include "base/units.h"
 
 namespace muster::job {
 
-using base::Result;
-
-/// "500ms", "30s", "5m", "1h", "2d"; a bare number counts seconds. kInvalid names the text.
-Result<std::chrono::milliseconds> parse_duration(std::string_view text);
-
-/// "1048576", "512M", "16G", "16Gi" (K, M, G, T and Ki, Mi, Gi, Ti are all powers of 1024).
-Result<int64_t> parse_bytes(std::string_view text);
-
-/// "2", "0.5", "0.125" in thousandths; finer ones are refused, as are negative ones.
-Result<int64_t> parse_milli(std::string_view text);
-
-/// The same, or thousandths of a CPU as such: "0.5", "500m".
-Result<int64_t> parse_cpus(std::string_view text);
-
-/// 500 -> "0.5", 2000 -> "2".
-std::string format_milli(int64_t thousandths);
-
-/// The largest unit of which there is one at least, a tenth where it is none exactly: "16Gi",
-/// "1.5Gi", "100".
-std::string format_bytes(int64_t bytes);
-
-/// "1h2m", "12s", "350ms": the two largest units.
-std::string format_duration(std::chrono::milliseconds duration);
+using base::format_bytes;
+using base::format_duration;
+using base::format_milli;
+using base::parse_bytes;
+using base::parse_cpus;
+using base::parse_duration;
+using base::parse_milli;
 
 }  // namespace muster::job

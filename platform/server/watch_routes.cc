@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "api/query_parameters.h"
-#include "api/rfc3339.h"
+#include "api/fields.h"
 #include "api/routes.h"
 #include "base/number.h"
 #include "server/answers.h"

@@ -1,9 +1,6 @@
 #include "store/postgres_statements.h"
 
-#include "store/account_document.h"
-#include "store/job_document.h"
-#include "store/notification_document.h"
-#include "store/project_document.h"
+#include "store/document.h"
 #include "store/records.h"
 
 namespace muster::store {
@@ -207,7 +204,7 @@ void write_projects(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_project", PostgresParameters().text(name));
   }
   for (const job::Project& project : batch.projects) {
-    const std::string document = to_project_document(project);
+    const std::string document = to_document(project);
     add("put_project", PostgresParameters()
                            .text(project.name)
                            .number(static_cast<int64_t>(project.sequence))
@@ -230,7 +227,7 @@ void write_accounts(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_account", PostgresParameters().text(name));
   }
   for (const access::User& user : batch.users) {
-    const std::string document = to_user_document(user);
+    const std::string document = to_document(user);
     add("put_account", PostgresParameters().text(user.name).bytes(document).number(
                            checksum_of({user.name, document})));
   }
@@ -238,7 +235,7 @@ void write_accounts(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_token", PostgresParameters().text(id));
   }
   for (const access::Token& token : batch.tokens) {
-    const std::string document = to_token_document(token);
+    const std::string document = to_document(token);
     add("put_token", PostgresParameters().text(token.id).bytes(document).number(
                          checksum_of({token.id, document})));
   }
@@ -246,7 +243,7 @@ void write_accounts(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_secret", PostgresParameters().text(secret.project).text(secret.name));
   }
   for (const access::Secret& secret : batch.secrets) {
-    const std::string document = to_secret_document(secret);
+    const std::string document = to_document(secret);
     add("put_secret", PostgresParameters()
                           .text(secret.project)
                           .text(secret.name)
@@ -254,7 +251,7 @@ void write_accounts(const Batch& batch, std::vector<PostgresStep>& steps) {
                           .number(checksum_of({secret.project, secret.name, document})));
   }
   for (const access::AuditRecord& record : batch.audit) {
-    const std::string document = to_audit_document(record);
+    const std::string document = to_document(record);
     add("append_audit", PostgresParameters()
                             .number(record.time.time_since_epoch().count())
                             .text(record.actor.user)
@@ -273,7 +270,7 @@ void write_notifications(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_subscription", PostgresParameters().text(id));
   }
   for (const job::Subscription& each : batch.subscriptions) {
-    const std::string document = to_subscription_document(each);
+    const std::string document = to_document(each);
     add("put_subscription", PostgresParameters().text(each.id).bytes(document).number(
                                 checksum_of({each.id, document})));
   }
@@ -281,7 +278,7 @@ void write_notifications(const Batch& batch, std::vector<PostgresStep>& steps) {
     add("remove_delivery", PostgresParameters().text(id));
   }
   for (const job::Delivery& each : batch.deliveries) {
-    const std::string document = to_delivery_document(each);
+    const std::string document = to_document(each);
     add("put_delivery", PostgresParameters().text(each.id).bytes(document).number(
                             checksum_of({each.id, document})));
   }

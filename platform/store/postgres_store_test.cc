@@ -7,8 +7,7 @@
 #include <thread>
 
 #include "base/test_folder.h"
-#include "store/account_document.h"
-#include "store/job_document.h"
+#include "store/document.h"
 #include "store/maintenance.h"
 #include "store/postgres_connection.h"
 #include "store/postgres_error.h"
@@ -528,7 +527,7 @@ TEST_F(Postgres, GivesTheRowsOfVersionFourTheirChecksums) {
             .text(record.actor.user)
             .text(record.project)
             .text(record.action)
-            .bytes(to_audit_document(record)));
+            .bytes(to_document(record)));
   }
 
   const auto store = leading(url_);

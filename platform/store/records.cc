@@ -7,10 +7,7 @@
 #include <charconv>
 
 #include "base/text.h"
-#include "store/account_document.h"
-#include "store/job_document.h"
-#include "store/notification_document.h"
-#include "store/project_document.h"
+#include "store/document.h"
 
 namespace muster::store {
 
@@ -102,7 +99,7 @@ Result<void> read_node_setting(const RecordRow& row, Contents* into) {
 
 Result<void> read_audit_for_faults(const RecordRow& row, Contents* /*into*/) {
   MUSTER_TRY([[maybe_unused]] const access::AuditRecord record,
-             read_own<access::AuditRecord>(row, from_audit_document));
+             read_own<access::AuditRecord>(row, from_document<access::AuditRecord>));
   return {};
 }
 
@@ -113,49 +110,49 @@ const RecordKind kKinds[] = {
      "document",
      "sequence",
      "sequence, id, project, name, idempotency_key, document, checksum",
-     read_into<job::Job, from_document, &Contents::jobs>},
+     read_into<job::Job, from_document<job::Job>, &Contents::jobs>},
     {"project",
      "project",
      {"name", "CAST(sequence AS TEXT)"},
      "document",
      "sequence, name",
      "sequence, NULL, NULL, name, NULL, document, checksum",
-     read_into<job::Project, from_project_document, &Contents::projects>},
+     read_into<job::Project, from_document<job::Project>, &Contents::projects>},
     {"account",
      "user",
      {"name"},
      "document",
      "name",
      "NULL, NULL, NULL, name, NULL, document, checksum",
-     read_into<access::User, from_user_document, &Contents::users>},
+     read_into<access::User, from_document<access::User>, &Contents::users>},
     {"token",
      "token",
      {"id"},
      "document",
      "id",
      "NULL, id, NULL, NULL, NULL, document, checksum",
-     read_into<access::Token, from_token_document, &Contents::tokens>},
+     read_into<access::Token, from_document<access::Token>, &Contents::tokens>},
     {"secret",
      "secret",
      {"project", "name"},
      "document",
      "project, name",
      "NULL, NULL, project, name, NULL, document, checksum",
-     read_into<access::Secret, from_secret_document, &Contents::secrets>},
+     read_into<access::Secret, from_document<access::Secret>, &Contents::secrets>},
     {"subscription",
      "subscription",
      {"id"},
      "document",
      "id",
      "NULL, id, NULL, NULL, NULL, document, checksum",
-     read_into<job::Subscription, from_subscription_document, &Contents::subscriptions>},
+     read_into<job::Subscription, from_document<job::Subscription>, &Contents::subscriptions>},
     {"delivery",
      "delivery",
      {"id"},
      "document",
      "id",
      "NULL, id, NULL, NULL, NULL, document, checksum",
-     read_into<job::Delivery, from_delivery_document, &Contents::deliveries>},
+     read_into<job::Delivery, from_document<job::Delivery>, &Contents::deliveries>},
     {"node_setting",
      "node",
      {"name"},
@@ -214,7 +211,7 @@ void take_record(const RecordKind& kind, const RecordRow& row, Contents& into) {
 
 access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number) {
   auto record =
-      verify(row) ? from_audit_document(row.document) : Result<access::AuditRecord>(Error{});
+      verify(row) ? from_document<access::AuditRecord>(row.document) : Result<access::AuditRecord>(Error{});
   if (record) {
     record->number = number;
     return *std::move(record);

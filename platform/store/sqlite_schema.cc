@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "store/job_document.h"
+#include "store/document.h"
 #include "store/records.h"
 
 namespace muster::store {
@@ -148,7 +148,7 @@ namespace {
 void project_of_job(sqlite3_context* context, int /*count*/, sqlite3_value** arguments) {
   const std::string_view document(static_cast<const char*>(sqlite3_value_blob(arguments[0])),
                                   static_cast<size_t>(sqlite3_value_bytes(arguments[0])));
-  const auto job = from_document(document);
+  const auto job = from_document<job::Job>(document);
   if (!job) {
     sqlite3_result_error(context, job.error().what.c_str(), -1);
     return;

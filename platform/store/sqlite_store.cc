@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "store/account_document.h"
-#include "store/job_document.h"
-#include "store/notification_document.h"
-#include "store/project_document.h"
+#include "store/document.h"
 #include "store/records.h"
 #include "store/sqlite_schema.h"
 #include "store/store_error.h"
@@ -141,7 +138,7 @@ Result<void> SqliteStore::write_projects(const Batch& batch) {
     MUSTER_CHECK(statements_->remove_project.text(1, name).run());
   }
   for (const job::Project& project : batch.projects) {
-    const std::string document = to_project_document(project);
+    const std::string document = to_document(project);
     MUSTER_CHECK(statements_->put_project.text(1, project.name)
                      .number(2, static_cast<int64_t>(project.sequence))
                      .blob(3, document)
@@ -163,7 +160,7 @@ Result<void> SqliteStore::write_accounts(const Batch& batch) {
     MUSTER_CHECK(all.remove_account.text(1, name).run());
   }
   for (const access::User& user : batch.users) {
-    const std::string document = to_user_document(user);
+    const std::string document = to_document(user);
     MUSTER_CHECK(all.put_account.text(1, user.name)
                      .blob(2, document)
                      .number(3, checksum_of({user.name, document}))
@@ -173,7 +170,7 @@ Result<void> SqliteStore::write_accounts(const Batch& batch) {
     MUSTER_CHECK(all.remove_token.text(1, id).run());
   }
   for (const access::Token& token : batch.tokens) {
-    const std::string document = to_token_document(token);
+    const std::string document = to_document(token);
     MUSTER_CHECK(all.put_token.text(1, token.id)
                      .blob(2, document)
                      .number(3, checksum_of({token.id, document}))
@@ -183,7 +180,7 @@ Result<void> SqliteStore::write_accounts(const Batch& batch) {
     MUSTER_CHECK(all.remove_secret.text(1, secret.project).text(2, secret.name).run());
   }
   for (const access::Secret& secret : batch.secrets) {
-    const std::string document = to_secret_document(secret);
+    const std::string document = to_document(secret);
     MUSTER_CHECK(all.put_secret.text(1, secret.project)
                      .text(2, secret.name)
                      .blob(3, document)
@@ -200,7 +197,7 @@ Result<void> SqliteStore::write_notifications(const Batch& batch) {
     MUSTER_CHECK(all.remove_subscription.text(1, id).run());
   }
   for (const job::Subscription& each : batch.subscriptions) {
-    const std::string document = to_subscription_document(each);
+    const std::string document = to_document(each);
     MUSTER_CHECK(all.put_subscription.text(1, each.id)
                      .blob(2, document)
                      .number(3, checksum_of({each.id, document}))
@@ -210,7 +207,7 @@ Result<void> SqliteStore::write_notifications(const Batch& batch) {
     MUSTER_CHECK(all.remove_delivery.text(1, id).run());
   }
   for (const job::Delivery& each : batch.deliveries) {
-    const std::string document = to_delivery_document(each);
+    const std::string document = to_document(each);
     MUSTER_CHECK(all.put_delivery.text(1, each.id)
                      .blob(2, document)
                      .number(3, checksum_of({each.id, document}))
@@ -243,7 +240,7 @@ Result<void> SqliteStore::update(const Job& job) {
 }
 
 Result<void> SqliteStore::append(const access::AuditRecord& record) {
-  const std::string document = to_audit_document(record);
+  const std::string document = to_document(record);
   return statements_->append_audit.number(1, record.time.time_since_epoch().count())
       .text(2, record.actor.user)
       .text(3, record.project)

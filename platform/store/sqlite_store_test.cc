@@ -14,11 +14,8 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/test_folder.h"
-#include "store/account_document.h"
-#include "store/job_document.h"
+#include "store/document.h"
 #include "store/maintenance.h"
-#include "store/notification_document.h"
-#include "store/project_document.h"
 #include "store/sqlite_schema.h"
 #include "store/test_values.h"
 
@@ -234,7 +231,7 @@ TEST_F(Sqlite, BringsADatabaseOfVersion2UpToDateWithAllThatIsInIt) {
     Raw raw(file());
     raw.execute(kVersion2);
     raw.execute("INSERT INTO job VALUES (7, 'j1', 'one', 'k1', " + hex(document) + ")");
-    raw.execute("INSERT INTO project VALUES ('team-a', 5, " + hex(to_project_document(project)) +
+    raw.execute("INSERT INTO project VALUES ('team-a', 5, " + hex(to_document(project)) +
                 ")");
     raw.execute("INSERT INTO node_setting VALUES ('n1', 1)");
   }
@@ -391,19 +388,19 @@ TEST_F(Sqlite, GivesTheRowsOfVersionFourTheirChecksums) {
     put(*database, "INSERT INTO job VALUES (1, 'j1', 'vision', 'one', 'k1', ?1)",
         to_document(full_job("j1", "one")));
     put(*database, "INSERT INTO project VALUES ('lab', 7, ?1)",
-        to_project_document(full_project("lab", 7)));
-    put(*database, "INSERT INTO account VALUES ('ada', ?1)", to_user_document(full_user("ada")));
-    put(*database, "INSERT INTO token VALUES ('t1', ?1)", to_token_document(full_token("t1")));
+        to_document(full_project("lab", 7)));
+    put(*database, "INSERT INTO account VALUES ('ada', ?1)", to_document(full_user("ada")));
+    put(*database, "INSERT INTO token VALUES ('t1', ?1)", to_document(full_token("t1")));
     put(*database, "INSERT INTO secret VALUES ('lab', 'A', ?1)",
-        to_secret_document(full_secret("lab", "A")));
+        to_document(full_secret("lab", "A")));
     put(*database, "INSERT INTO subscription VALUES ('s1', ?1)",
-        to_subscription_document(full_subscription("s1")));
+        to_document(full_subscription("s1")));
     put(*database, "INSERT INTO delivery VALUES ('d1', ?1)",
-        to_delivery_document(full_delivery("d1")));
+        to_document(full_delivery("d1")));
     put(*database,
         "INSERT INTO audit VALUES (1, " + std::to_string(record.time.time_since_epoch().count()) +
             ", 'ada', 'lab', 'project.set', ?1)",
-        to_audit_document(record));
+        to_document(record));
     ASSERT_TRUE(database->execute("INSERT INTO node_setting VALUES ('n1', 1)"));
   }
 
@@ -489,12 +486,12 @@ std::vector<size_t> places_of(const std::string& bytes, const std::string& part)
 // Every bit of every row: of the documents and of the columns beside them.
 TEST_F(Sqlite, NoFlippedBitOfARowIsReadAsSomethingElse) {
   const std::vector<std::string> documents = {to_document(full_job("j1", "one")),
-                                              to_project_document(full_project("lab", 7)),
-                                              to_user_document(full_user("ada")),
-                                              to_token_document(full_token("t1")),
-                                              to_secret_document(full_secret("lab", "A")),
-                                              to_subscription_document(full_subscription("s1")),
-                                              to_delivery_document(full_delivery("d1"))};
+                                              to_document(full_project("lab", 7)),
+                                              to_document(full_user("ada")),
+                                              to_document(full_token("t1")),
+                                              to_document(full_secret("lab", "A")),
+                                              to_document(full_subscription("s1")),
+                                              to_document(full_delivery("d1"))};
   Contents whole;
   {
     const auto store = open();

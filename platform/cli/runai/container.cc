@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/container_flags.h"
 #include "job/capability.h"
+#include "job/spec_table.h"
 
 namespace muster::cli::runai {
 
@@ -18,7 +18,7 @@ void read_pull_policy(FlagReader& reader, job::PullPolicy& pull) {
   const std::string flag = "--image-pull-policy";
   // A word that is none is a fault already.
   const bool is_said = reader.has(flag) && !reader.is_at_fault(flag);
-  if (is_said) pull = pull_policy_of_any(reader.text(flag)).value_or(pull);
+  if (is_said) pull = record::typed_as<PullPolicy>(reader.text(flag)).value_or(pull);
   bool is_known = is_said;
   for (const auto& [deprecated, policy] : {std::pair("--always-pull-image", PullPolicy::kAlways),
                                            std::pair("--local-image", PullPolicy::kNever)}) {

@@ -1,0 +1,38 @@
+// Writes the API's document: what openapi_base.json says of its routes, with the schemas that the
+// tables of fields make (record/schema.h).
+//
+//   muster-openapi platform/api/openapi_base.json > openapi.json
+//
+// Run by the build. A schema that stands in both is an error: a field is written down once.
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "access/account_table.h"
+#include "job/job_table.h"
+#include "record/schema.h"
+
+int main(int argc, char** argv) {
+  using namespace muster;
+  std::ifstream file(argc == 2 ? argv[1] : "");
+  record::Schema document = record::Schema::parse(file, nullptr, false);
+  if (document.is_discarded()) {
+    std::cerr << "muster-openapi: give the base of the document, which is JSON\n";
+    return 1;
+  }
+  record::Schemas schemas;
+  schemas.add(record::table_for<job::JobSpec>());
+  schemas.add(record::table_for<job::Job>());
+  schemas.add(record::table_for<access::AuditRecord>());
+  record::Schema& all = document["components"]["schemas"];
+  for (const auto& [name, schema] : schemas.all().items()) {
+    if (all.contains(name)) {
+      std::cerr << "muster-openapi: the schema '" << name
+                << "' comes from a table of fields; take it out of " << argv[1] << "\n";
+      return 1;
+    }
+    all[name] = schema;
+  }
+  std::cout << document.dump(2) << "\n";
+  return std::cout.flush() ? 0 : 1;
+}

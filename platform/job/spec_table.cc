@@ -1,0 +1,700 @@
+#include "job/spec_table.h"
+
+#include <limits>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "job/capability.h"
+#include "record/field.h"
+
+namespace muster::job {
+
+using record::As;
+using record::field;
+using record::Flag;
+using record::Input;
+using record::Json;
+using record::Need;
+using record::Notes;
+using record::Offer;
+using record::Table;
+using record::Told;
+
+namespace {
+
+constexpr int64_t kDayInMs = int64_t{24} * 3600 * 1000;
+
+constexpr const char* kImagePattern =
+    "^((([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|"
+    "\\[[0-9A-Fa-f:]+\\])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|"
+    "655[0-2][0-9]|6553[0-5]))?/)?[a-z0-9]+((\\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+"
+    "((\\.|__?|-+)[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+"
+    "((\\.|__?|-+)[a-z0-9]+)*:[0-9a-f]{32,})?)?$";
+constexpr const char* kServerPattern =
+    "^(([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|"
+    "\\[[0-9A-Fa-f:]+\\])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|"
+    "655[0-2][0-9]|6553[0-5]))?)?$";
+constexpr const char* kUserPattern =
+    "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?)?$";
+constexpr const char* kWordPattern = "^[!-~]([ -~]{0,98}[!-~])?$";
+constexpr const char* kMaybeWordPattern = "^([!-~]([ -~]{0,98}[!-~])?)?$";
+constexpr const char* kSlurmNamePattern = "^([A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127})?$";
+constexpr const char* kSlurmNamesPattern =
+    "^([A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127}(,[A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127})*)?$";
+constexpr const char* kVariableNames =
+    R"({"propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}})";
+
+// Short ways to write a value.
+
+/// A program as one text is for the shell.
+Json shell_command(const Input& text) {
+  if (text.is_typed("")) {
+    text.note("is empty; say what to run");
+    return nullptr;
+  }
+  return {"sh", "-c", text.json};
+}
+
+Json secret_by_name(const Input& text) {
+  return {{"name", text.json}};
+}
+
+Json volume_in_short(const Input& text) {
+  const auto& written = text.json.get_ref<const std::string&>();
+  const auto volume = parse_volume(written);
+  if (!volume) {
+    text.note("'" + written + "' " + kVolumeForms);
+    return nullptr;
+  }
+  return {{"kind", to_string(volume->kind)},
+          {"source", volume->source},
+          {"target", volume->target},
+          {"read_only", volume->read_only ? "true" : "false"}};
+}
+
+/// GPUs are whole; whoever writes 0.5 means a part of one.
+Json whole_gpus(const Input& text) {
+  const auto& written = text.json.get_ref<const std::string&>();
+  const auto milli = base::parse_milli(written);
+  if (milli && *milli > 0 && *milli < 1000) {
+    text.note("'" + written + "' is not a whole number; a part of one GPU is gpu_share: " +
+              written + ", or --gpu-share " + written);
+  }
+  return text.json;
+}
+
+void normalise_capabilities(void* names) {
+  auto& capabilities = *static_cast<std::vector<std::string>*>(names);
+  capabilities = capabilities_of(capabilities);
+}
+
+/// A secret that says nothing of where it goes becomes the variable of its name.
+void complete_secret(void* record) {
+  auto& use = *static_cast<SecretUse*>(record);
+  if (use.variable.empty() && use.file.empty()) use.variable = use.name;
+}
+
+std::vector<record::Row> rows_of_programs() {
+  return {
+      field<&JobSpec::image>(
+          "image",
+          {.help = "What an image holds. An engine that runs none has a stand-in for it, or the "
+                   "machine's own files.",
+           .max_length = 512,
+           .pattern = kImagePattern,
+           .flag = {.name = "--image",
+                    .letter = "-i",
+                    .value = "IMAGE",
+                    .help = "what it runs in, where the engine runs images, or its stand-in"}}),
+      field<&JobSpec::user>(
+          "user", {.help = "Who runs in the image: `USER` or `USER:GROUP`, each a name or a number "
+                           "of the image. Empty: whom the image says. Needs an image.",
+                   .pattern = kUserPattern,
+                   .flag = {.name = "--user",
+                            .value = "USER[:GROUP]",
+                            .help = "who runs in the image (default: whom the image says)"}}),
+      field<&JobSpec::registry>("registry",
+                                {.help = "How whoever fetches the image logs in. Needs an image.",
+                                 .flag = {.name = "--registry-username", .by_hand = true},
+                                 .gives_inner_flags = true}),
+      field<&JobSpec::container>(
+          "container",
+          {.help = "How far its containers are set apart from their hosts. Needs an image.",
+           .gives_inner_flags = true}),
+      field<&JobSpec::slurm>(
+          "slurm", {.help = "What is said to Slurm of it, where the server runs jobs there.",
+                    .gives_inner_flags = true}),
+      field<&JobSpec::launch>(
+          "launch",
+          {.help = "Of kind `mpi`.",
+           .flag = {.name = "--launch",
+                    .value = "HOW",
+                    .help = "start ranks by ssh, by agent, which needs no sshd, or on Slurm by "
+                            "srun (default: auto)",
+                    .kinds = "mpi run"}}),
+      field<&JobSpec::replaces_entrypoint>(
+          "replaces_entrypoint",
+          {.help = "The command is run in the place of the image's entry point; else it is what "
+                   "that is given. False needs an image.",
+           .flag = {.name = "--keep-entrypoint",
+                    .help = "the command is what the image's entry point is given (default: in its "
+                            "place)",
+                    .means = "false"}}),
+      field<&JobSpec::command>(
+          "command", {.help = "argv of the single task, of the launcher, or of every worker of "
+                              "kind `grpc` or `torch`. Empty: what the image runs. No word holds a "
+                              "NUL byte, and the first is not empty.",
+                      .need = Need::kOnWire,
+                      .flag = {.name = "CMD", .by_hand = true},
+                      .shorthand = shell_command}),
+      field<&JobSpec::arguments>("arguments", {.help = "Behind the command."}),
+      field<&JobSpec::worker_command>(
+          "worker_command", {.help = "Of kind `mpi`: what workers run beside answering ssh.",
+                             .shorthand = shell_command}),
+  };
+}
+
+std::vector<record::Row> rows_of_tasks() {
+  return {
+      field<&JobSpec::workers>(
+          "workers", {.help = "Those beside the launcher, chief or master. Of kind `mpi`: 1 to "
+                              "1000; of `single`: 0.",
+                      .told = Told::kAlways,
+                      .least = 0,
+                      .most = 1000,
+                      .flag = {.name = "--workers", .by_hand = true}}),
+      field<&JobSpec::slots_per_worker>("slots_per_worker",
+                                        {.help = "Ranks that a worker takes.",
+                                         .told = Told::kAlways,
+                                         .least = 1,
+                                         .most = 1024,
+                                         .flag = {.name = "--slots-per-worker",
+                                                  .value = "N",
+                                                  .help = "ranks that a worker takes (default: 1)",
+                                                  .kinds = "mpi torch"}}),
+      field<&JobSpec::resources>("resources", {.told = Told::kAlways, .gives_inner_flags = true}),
+      field<&JobSpec::leader>("leader", {.help = "Of the launcher (which has no command of its "
+                                                 "own), the chief or the master."}),
+      field<&JobSpec::leader_slots>("leader_slots",
+                                    {.help = "Of kind `mpi`: ranks that the launcher takes. It is "
+                                             "last in the hostfile then.",
+                                     .least = 0,
+                                     .most = 1024}),
+      field<&JobSpec::allow_launcher_only>(
+          "allow_launcher_only",
+          {.help = "Of kind `mpi`: the job succeeds even where its command never ran anything in "
+                   "a worker.",
+           .flag = {.name = "--allow-launcher-only",
+                    .help = "succeed even where the command never ran anything in a worker",
+                    .kinds = "mpi run"}}),
+      field<&JobSpec::parameter_servers>(
+          "parameter_servers",
+          {.help = "Of kind `grpc`, and at most 1000 together with the workers.",
+           .least = 0,
+           .most = 1000,
+           .flag = {.name = "--parameter-servers",
+                    .value = "N",
+                    .help = "how many parameter servers (default: 0)",
+                    .kinds = "grpc"}}),
+      field<&JobSpec::parameter_server>(
+          "parameter_server", {.flag = {.name = "--parameter-server-command", .by_hand = true}}),
+      field<&JobSpec::evaluators>(
+          "evaluators", {.help = "Of kind `grpc`: what evaluates checkpoints beside the cluster.",
+                         .least = 0,
+                         .most = 1,
+                         .flag = {.name = "--evaluators", .by_hand = true}}),
+      field<&JobSpec::evaluator>("evaluator",
+                                 {.flag = {.name = "--evaluator-command", .by_hand = true}}),
+      field<&JobSpec::volumes>("volumes", {.help = "What tasks find at paths of theirs.",
+                                           .schema = R"({"maxItems": 100})",
+                                           .flag = {.name = "--volume", .by_hand = true},
+                                           .shorthand = volume_in_short}),
+  };
+}
+
+std::vector<record::Row> rows_of_marks() {
+  return {
+      field<&JobSpec::held>(
+          "held", {.help = "It waits for `resume` from the beginning.",
+                   .flag = {.name = "--hold", .help = "register it; 'muster resume' starts it"}}),
+      field<&JobSpec::input>(
+          "input",
+          {.help = "The program of the launcher, chief, master or single task reads what "
+                   "those who attach write; else nothing.",
+           .flag = {.name = "--stdin", .help = "let its program read what 'muster attach' sends"}}),
+      field<&JobSpec::terminal>(
+          "terminal",
+          {.help = "That program has a terminal: its standard output and error are "
+                   "one.",
+           .flag = {.name = "--tty", .help = "give its program a terminal, for 'muster attach'"}}),
+      field<&JobSpec::keep_for>(
+          "keep_for",
+          {.help = "How long it is kept after its end, with its logs and artifacts. Absent: as the "
+                   "server has it.",
+           .least = 0,
+           .most = 3650 * kDayInMs,
+           .flag = {.name = "--keep-for",
+                    .value = "TIME",
+                    .help = "remove it so long after its end (default: as the server has it)"}}),
+      field<&JobSpec::labels>(
+          "labels",
+          {.help = "To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of "
+                   "text without `=`, a value at most 256 bytes; at most 64.",
+           .schema = R"({"additionalProperties": {"type": "string", "maxLength": 256},
+                         "propertyNames": {"minLength": 1, "maxLength": 128},
+                         "maxProperties": 64})",
+           .flag = {.name = "--label", .by_hand = true}}),
+      field<&JobSpec::annotations>(
+          "annotations", {.help = "Kept for whoever submitted it: at most 64 KiB together.",
+                          .schema = R"({"propertyNames": {"minLength": 1, "maxLength": 128}})"}),
+  };
+}
+
+std::vector<record::Row> rows_of_places_and_times() {
+  return {
+      field<&JobSpec::scheduling>("scheduling", {.told = Told::kAlways, .gives_inner_flags = true}),
+      field<&JobSpec::environment>("environment", {.told = Told::kAlways,
+                                                   .schema = kVariableNames,
+                                                   .flag = {.name = "--env", .by_hand = true}}),
+      field<&JobSpec::secrets>("secrets", {.told = Told::kAlways,
+                                           .flag = {.name = "--secret", .by_hand = true},
+                                           .shorthand = secret_by_name}),
+      field<&JobSpec::folder>("folder",
+                              {.help = "Working directory of every task: an absolute path.",
+                               .need = Need::kOnWire,
+                               .flag = {.name = "--folder",
+                                        .value = "DIR",
+                                        .help = "working folder of every task (default: this one)",
+                                        .offer = Offer::kFolders}},
+                              As::kText),
+      field<&JobSpec::sandbox>(
+          "sandbox", {.told = Told::kAlways,
+                      .flag = {.name = "--sandbox",
+                               .value = "KIND",
+                               .help = "how far tasks are set apart: bubblewrap or none"}}),
+      field<&JobSpec::start_timeout>(
+          "start_timeout",
+          {.help = "Until every worker answers.",
+           .told = Told::kAlways,
+           .least = 1,
+           .most = kDayInMs,
+           .flag = {.name = "--start-timeout",
+                    .value = "TIME",
+                    .help = "how long workers may take to answer (default: 30s)"}}),
+      field<&JobSpec::grace>(
+          "grace", {.help = "Between SIGTERM and SIGKILL.",
+                    .told = Told::kAlways,
+                    .least = 0,
+                    .most = kDayInMs,
+                    .flag = {.name = "--grace",
+                             .value = "TIME",
+                             .help = "from SIGTERM to SIGKILL when it is stopped (default: 10s)"}}),
+  };
+}
+
+std::vector<record::Row> rows_of_job_spec() {
+  std::vector<record::Row> rows = {
+      field<&JobSpec::name>(
+          "name", {.help = "1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in "
+                           "its project.",
+                   .need = Need::kRequired,
+                   .pattern = "^[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?$",
+                   .flag = {.name = "NAME", .by_hand = true}}),
+      field<&JobSpec::project>("project", {.told = Told::kAlways,
+                                           .pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+                                           .flag = {.name = "--project",
+                                                    .value = "NAME",
+                                                    .help = "whose quota it runs in",
+                                                    .offer = Offer::kProjects}}),
+      field<&JobSpec::kind>("kind", {.told = Told::kAlways}),
+  };
+  for (auto* more : {rows_of_programs, rows_of_tasks, rows_of_marks, rows_of_places_and_times}) {
+    for (record::Row& row : more()) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// The text of the schema for capability names, with or without "CAP_".
+const char* capability_schema() {
+  static const std::string schema = R"({"items": {"type": "string", "pattern": "^(CAP_)?()" +
+                                    base::joined(capabilities(), "|") +
+                                    R"()$"}, "uniqueItems": true})";
+  return schema.c_str();
+}
+
+}  // namespace
+
+std::optional<Volume> parse_volume(std::string_view text) {
+  std::vector<std::string> parts = base::split(text, ':');
+  Volume volume;
+  if (parts.size() == 3 && (parts[2] == "ro" || parts[2] == "rw")) {
+    volume.read_only = parts[2] == "ro";
+    parts.pop_back();
+  }
+  if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) return std::nullopt;
+  volume.target = parts[1];
+  constexpr std::string_view kStorage = "storage/";
+  if (parts[0] == "artifacts") {
+    volume.kind = Volume::Kind::kArtifacts;
+  } else if (parts[0].starts_with(kStorage)) {
+    volume.kind = Volume::Kind::kStorage;
+    volume.source = parts[0].substr(kStorage.size());
+  } else {
+    volume.source = parts[0];
+  }
+  return volume;
+}
+
+const Table& table_of(const JobSpec*) {
+  static const Table table = record::table<JobSpec>(
+      "JobSpec", rows_of_job_spec(), "What is submitted. What is absent or null has its default.");
+  return table;
+}
+
+const Table& table_of(const Resources*) {
+  static const Table table = record::table<Resources>(
+      "Resources",
+      {field<&Resources::gpus>(
+           "gpus", {.help = "Whole ones.",
+                    .told = Told::kAlways,
+                    .least = 0,
+                    .most = 1024,
+                    .flag = {.name = "--gpus", .value = "N", .help = "GPUs of each worker"},
+                    .shorthand = whole_gpus}),
+       field<&Resources::gpu_share_milli>(
+           "gpu_share",
+           {.help = "That part of one GPU; 0: none. Does not go with `gpus`.",
+            .told = Told::kAlways,
+            .schema = R"({"minimum": 0, "maximum": 0.999, "multipleOf": 0.001})",
+            .flag = {.name = "--gpu-share",
+                     .value = "PART",
+                     .help = "instead: a part of one GPU, as in 0.5; shared with other tasks"}},
+           As::kShare),
+       field<&Resources::gpu_memory_bytes>(
+           "gpu_memory",
+           {.help = "As much of one GPU as has this memory; 0: none. Goes with neither of the "
+                    "others.",
+            .told = Told::kAlways,
+            .least = 0,
+            .most = std::numeric_limits<int64_t>::max(),
+            .flag = {.name = "--gpu-memory",
+                     .value = "SIZE",
+                     .help = "instead: as much of one GPU as has this memory, as in 8G"}},
+           As::kBytes),
+       field<&Resources::cpu_milli>(
+           "cpus",
+           {.help = "Thousandths count.",
+            .told = Told::kAlways,
+            .schema = R"({"minimum": 0, "maximum": 65536, "multipleOf": 0.001})",
+            .flag = {.name = "--cpus",
+                     .value = "N",
+                     .help = "CPU cores of each worker, as in 4, 0.5 or 500m"}},
+           As::kCpus),
+       field<&Resources::memory_bytes>("memory",
+                                       {.told = Told::kAlways,
+                                        .least = 0,
+                                        .most = std::numeric_limits<int64_t>::max(),
+                                        .flag = {.name = "--memory",
+                                                 .value = "SIZE",
+                                                 .help = "memory of each worker, as in 16G"}},
+                                       As::kBytes)},
+      "What a task needs of a node: each worker, or the single task. 0: no claim.");
+  return table;
+}
+
+const Table& table_of(const RetryRule*) {
+  static const Table table = record::table<RetryRule>(
+      "RetryRule",
+      {field<&RetryRule::exit_code>(
+           "exit_code", {.help = "Of the task at fault, as a shell shows it (137: SIGKILL).",
+                         .least = 1,
+                         .most = 255}),
+       field<&RetryRule::log_pattern>(
+           "log_pattern",
+           {.help = "A regular expression (ECMAScript), found in its last lines; empty: any.",
+            .told = Told::kAlways,
+            .flag = {.name = "--on-log", .by_hand = true}},
+           As::kText),
+       field<&RetryRule::action>(
+           "action", {.help = "`retry` costs one retry; `avoid-node` costs none and keeps the job "
+                              "off that node.",
+                      .need = Need::kRequired})},
+      "What to do when a task fails in this way; the first rule that matches counts. `exit_code`, "
+      "`log_pattern` or both say what it matches.");
+  return table;
+}
+
+namespace {
+
+std::vector<record::Row> rows_of_importance() {
+  return {
+      field<&Scheduling::purpose>("purpose", {.told = Told::kAlways}),
+      field<&Scheduling::priority>("priority", {.help = "Absent: 50, 75, 100 or 125 by purpose.",
+                                                .least = 0,
+                                                .most = 1000,
+                                                .flag = {.name = "--priority", .by_hand = true}}),
+      field<&Scheduling::preemptible>("preemptible",
+                                      {.help = "Absent: below priority 100.",
+                                       .flag = {.name = "--preemptible", .by_hand = true}}),
+      field<&Scheduling::min_workers>(
+          "min_workers",
+          {.help = "Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or "
+                   "more; not of `single`.",
+           .least = 0,
+           .most = 1000,
+           .flag = {.name = "--min-workers",
+                    .value = "N",
+                    .help = "run with so many of them at the least; the others come and go with "
+                            "the room",
+                    .kinds = "mpi grpc torch"}}),
+      field<&Scheduling::resize>(
+          "resize",
+          {.help = "Other than `auto` only with `min_workers`; `live` of kind `grpc` only with "
+                   "parameter servers.",
+           .told = Told::kAlways,
+           .flag = {.name = "--resize",
+                    .value = "HOW",
+                    .help = "how it takes that: live (it goes on), restart, or auto (as its "
+                            "command can)",
+                    .kinds = "mpi grpc torch"}}),
+  };
+}
+
+std::vector<record::Row> rows_of_room() {
+  return {
+      field<&Scheduling::node_pools>(
+          "node_pools", {.help = "Tried in this order; empty: any that the project has.",
+                         .told = Told::kAlways,
+                         .pattern = kWordPattern,
+                         .schema = R"({"maxItems": 100})",
+                         .flag = {.name = "--node-pool",
+                                  .value = "POOL",
+                                  .help = "run in this node pool; repeated, in the first that has "
+                                          "room"}}),
+      field<&Scheduling::gpu_models>(
+          "gpu_models", {.help = "Any of these; empty: any.",
+                         .told = Told::kAlways,
+                         .pattern = kWordPattern,
+                         .schema = R"({"maxItems": 100})",
+                         .flag = {.name = "--gpu-model",
+                                  .value = "MODEL",
+                                  .help = "on GPUs of this model; repeated, of any of these"}}),
+      field<&Scheduling::packing>(
+          "packing",
+          {.told = Told::kAlways,
+           .flag = {.name = "--packing",
+                    .value = "HOW",
+                    .help = "on which of the nodes that fit: auto, pack (the fullest) or spread"}}),
+      field<&Scheduling::required_topology>(
+          "required_topology",
+          {.help = "A level such as `rack`: all tasks within one; empty: anywhere.",
+           .told = Told::kAlways,
+           .max_length = 100,
+           .pattern = kMaybeWordPattern,
+           .flag = {.name = "--topology",
+                    .value = "LEVEL",
+                    .help = "all workers within one, as in rack"}}),
+      field<&Scheduling::preferred_topology>("preferred_topology",
+                                             {.help = "Within one if there is room.",
+                                              .told = Told::kAlways,
+                                              .max_length = 100,
+                                              .pattern = kMaybeWordPattern,
+                                              .flag = {.name = "--prefer-topology",
+                                                       .value = "LEVEL",
+                                                       .help = "within one if there is room"}}),
+      field<&Scheduling::time_limit>(
+          "time_limit",
+          {.help = "The job is ended then; absent: never.",
+           .least = 1,
+           .most = 365 * kDayInMs,
+           .flag = {.name = "--time-limit", .value = "TIME", .help = "end it then, as in 12h"}}),
+      field<&Scheduling::retries>(
+          "retries", {.help = "How often it may start again after a fault of its own.",
+                      .told = Told::kAlways,
+                      .least = 0,
+                      .most = 1000,
+                      .flag = {.name = "--retries",
+                               .value = "N",
+                               .help = "start it again so often when it fails (default: 0)"}}),
+      field<&Scheduling::retry_rules>("retry_rules",
+                                      {.told = Told::kAlways,
+                                       .schema = R"({"maxItems": 100})",
+                                       .flag = {.name = "--on-exit", .by_hand = true}}),
+  };
+}
+
+record::Row slurm_row(record::Row row, const char* flag, const char* value, const char* help) {
+  row.notes.flag = {.name = flag, .value = value, .help = help};
+  return row;
+}
+
+}  // namespace
+
+const Table& table_of(const Scheduling*) {
+  static const Table table = [] {
+    std::vector<record::Row> rows = rows_of_importance();
+    for (record::Row& row : rows_of_room()) rows.push_back(std::move(row));
+    return record::table<Scheduling>(
+        "Scheduling", std::move(rows),
+        "What decides when and where a job runs, beside what its tasks need.");
+  }();
+  return table;
+}
+
+const Table& table_of(const SecretUse*) {
+  static const Table table =
+      record::table<SecretUse>(
+          "SecretUse",
+          {field<&SecretUse::name>(
+               "name", {.help = "Of a secret of the project.", .need = Need::kRequired}),
+           field<&SecretUse::variable>("variable",
+                                       {.help = "Of the environment; empty: not there."}),
+           field<&SecretUse::file>("file",
+                                   {.help = "Below /generated/secrets; empty: not there."})},
+          "A secret that the tasks get: as a variable, as a file, or both.")
+          .with(complete_secret);
+  return table;
+}
+
+const Table& table_of(const Volume*) {
+  static const Table table = record::table<Volume>(
+      "Volume",
+      {field<&Volume::kind>("kind", {.need = Need::kOnWire}),
+       field<&Volume::source>(
+           "source",
+           {.help = "Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of "
+                    "files that were sent, of which each job has a copy; empty: an empty folder. "
+                    "Of `storage`: the name of a folder of the project, which outlives its jobs. "
+                    "Of `artifacts`, a folder that is kept as long as the job: nothing."},
+           As::kText),
+       field<&Volume::target>(
+           "target",
+           {.help = "Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, "
+                    "`/sys`, `/dev` or `/generated`, or below these.",
+            .need = Need::kOnWire},
+           As::kText),
+       field<&Volume::read_only>("read_only")},
+      "Something that tasks find at a path of theirs.");
+  return table;
+}
+
+const Table& table_of(const RegistryLogin*) {
+  static const Table table = record::table<RegistryLogin>(
+      "RegistryLogin",
+      {field<&RegistryLogin::server>(
+           "server", {.help = "Absent or empty: the one that the image names.",
+                      .max_length = 255,
+                      .pattern = kServerPattern,
+                      .flag = {.name = "--registry-server",
+                               .value = "HOST[:PORT]",
+                               .help = "where to log in (default: where the image is)"}}),
+       field<&RegistryLogin::username>("username",
+                                       {.need = Need::kOnWire,
+                                        .pattern = kWordPattern,
+                                        .flag = {.name = "--registry-username",
+                                                 .value = "USER",
+                                                 .help = "who logs in to fetch the image"}}),
+       field<&RegistryLogin::secret>(
+           "secret", {.help = "Of the project: the one that holds the password.",
+                      .need = Need::kOnWire,
+                      .pattern = "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
+                      .flag = {.name = "--registry-secret",
+                               .value = "NAME",
+                               .help = "the secret of the project that holds the password"}})});
+  return table;
+}
+
+const Table& table_of(const ContainerSpec*) {
+  static const Table table = record::table<ContainerSpec>(
+      "Container",
+      {field<&ContainerSpec::pull>(
+           "pull", {.flag = {.name = "--image-pull-policy",
+                             .value = "WHEN",
+                             .help = "fetch the image if-missing (default), always or never"}}),
+       field<&ContainerSpec::writable_root>(
+           "writable_root",
+           {.help = "All of the image can be written to; else only volumes, /tmp and the like.",
+            .flag = {.name = "--writable-root",
+                     .help = "let it write to all of the image, not to volumes alone"}}),
+       field<&ContainerSpec::new_privileges>(
+           "new_privileges", {.help = "Set-user-id programs get what they say.",
+                              .flag = {.name = "--allow-new-privileges",
+                                       .help = "let set-user-id programs get what they say"}}),
+       field<&ContainerSpec::capabilities>(
+           "capabilities",
+           {.help = "Rights of root's beside the few that are left to it, each once, with or "
+                    "without `CAP_`.",
+            .schema = capability_schema(),
+            .flag = {.name = "--cap-add",
+                     .value = "NAME",
+                     .help = "leave root this right, as in SYS_PTRACE",
+                     .choices = capabilities},
+            .normalise = normalise_capabilities}),
+       field<&ContainerSpec::shm_bytes>(
+           "shm",
+           {.help = "Of /dev/shm. 0: as the engine has it.",
+            .schema = R"({"anyOf": [{"const": 0}, {"minimum": 65536, "maximum": 17592186044416},
+                                    {"type": "null"}]})",
+            .flag = {.name = "--shm-size", .value = "SIZE", .help = "of /dev/shm, as in 8G"}},
+           As::kBytes)},
+      "How far the containers of a job are set apart from their host. What is absent is the "
+      "stricter of both.");
+  return table;
+}
+
+const Table& table_of(const SlurmSpec*) {
+  static const Table table = record::table<SlurmSpec>(
+      "Slurm",
+      {slurm_row(field<&SlurmSpec::partition>(
+                     "partition", {.help = "In the place of the node pools; several with commas "
+                                           "between them.",
+                                   .max_length = 1024,
+                                   .pattern = kSlurmNamesPattern}),
+                 "--slurm-partition", "NAMES",
+                 "on Slurm: the partitions it may wait in, as in gpu,long"),
+       slurm_row(field<&SlurmSpec::account>("account", {.help = "In the place of the project's.",
+                                                        .pattern = kSlurmNamePattern}),
+                 "--slurm-account", "NAME",
+                 "on Slurm: the account it is charged to (default: its project's)"),
+       slurm_row(field<&SlurmSpec::qos>("qos", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
+                 "--slurm-qos", "NAME", "on Slurm: its quality of service"),
+       slurm_row(field<&SlurmSpec::reservation>(
+                     "reservation", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
+                 "--slurm-reservation", "NAME", "on Slurm: run within this one"),
+       slurm_row(
+           field<&SlurmSpec::constraint>(
+               "constraint", {.help = "Features of nodes, as Slurm joins them: `a100&nvlink`.",
+                              .max_length = 1024,
+                              .pattern = "^([A-Za-z0-9_+:@.&|*,()\\[\\]!=/]"
+                                         "[A-Za-z0-9_+:@.&|*,()\\[\\]!=/-]*)?$"}),
+           "--slurm-constraint", "FEATURES", "on Slurm: what its nodes have, as in 'a100&nvlink'")},
+      "What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine "
+      "other than Slurm it is kept and has no effect. What is absent or empty is not said, and "
+      "what Slurm does then holds.");
+  return table;
+}
+
+const Table& table_of(const RoleSpec*) {
+  static const Table table = record::table<RoleSpec>(
+      "RoleSpec",
+      {field<&RoleSpec::image>(
+           "image", {.help = "Empty: the job's.", .max_length = 512, .pattern = kImagePattern}),
+       field<&RoleSpec::user>("user", {.help = "Where an image is given: who runs in it. Empty: "
+                                               "whom the image says.",
+                                       .pattern = kUserPattern}),
+       field<&RoleSpec::registry>(
+           "registry", {.help = "Where an image is given: how whoever fetches it logs in."}),
+       field<&RoleSpec::command>("command",
+                                 {.help = "Empty: the job's, with its arguments. Not of the "
+                                          "launcher of kind `mpi`, which runs the job's.",
+                                  .shorthand = shell_command}),
+       field<&RoleSpec::arguments>("arguments",
+                                   {.help = "Where `command` is empty: behind the job's."}),
+       field<&RoleSpec::resources>("resources", {.help = "None of the job's are taken over."}),
+       field<&RoleSpec::environment>("environment",
+                                     {.help = "On top of the job's.", .schema = kVariableNames})},
+      "What the tasks of one role run and need, beside what the job says of its workers.");
+  return table;
+}
+
+}  // namespace muster::job

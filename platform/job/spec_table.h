@@ -1,0 +1,40 @@
+// The fields of a JobSpec and of the types within it, one row each (record/table.h).
+//
+// To add a field to JobSpec: the member in job/spec.h, its row in job/spec_table.cc, and whatever
+// gives it its meaning. JSON, YAML, --set, the flag, the OpenAPI document, the Python client and
+// the store follow from the row.
+#pragma once
+
+#include "job/spec.h"
+#include "record/table.h"
+#include "record/words.h"
+
+namespace muster::job {
+
+const record::Table& table_of(const JobSpec*);
+const record::Table& table_of(const Resources*);
+const record::Table& table_of(const Scheduling*);
+const record::Table& table_of(const RetryRule*);
+const record::Table& table_of(const SecretUse*);
+const record::Table& table_of(const Volume*);
+const record::Table& table_of(const RegistryLogin*);
+const record::Table& table_of(const ContainerSpec*);
+const record::Table& table_of(const SlurmSpec*);
+const record::Table& table_of(const RoleSpec*);
+
+record::Words<Kind> words_of(const Kind*);
+record::Words<Sandbox> words_of(const Sandbox*);
+record::Words<LaunchBy> words_of(const LaunchBy*);
+record::Words<PullPolicy> words_of(const PullPolicy*);
+record::Words<Purpose> words_of(const Purpose*);
+record::Words<Packing> words_of(const Packing*);
+record::Words<Resize> words_of(const Resize*);
+record::Words<RetryRule::Action> words_of(const RetryRule::Action*);
+record::Words<Volume::Kind> words_of(const Volume::Kind*);
+
+/// FROM:TO[:ro|rw], where FROM is a path (which may be relative), storage/NAME or artifacts;
+/// nothing for anything else, of which kVolumeForms says what it should be.
+std::optional<Volume> parse_volume(std::string_view text);
+inline constexpr const char* kVolumeForms = "is not FROM:TO, FROM:TO:ro or FROM:TO:rw";
+
+}  // namespace muster::job

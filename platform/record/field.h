@@ -1,0 +1,335 @@
+// Makes the rows of a table from members: record::field<&JobSpec::workers>("workers", {...}).
+//
+// For the .cc files that hold tables, which pay for nlohmann/json.hpp; others include
+// record/table.h.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "record/type.h"
+#include "record/words.h"
+
+namespace muster::record {
+
+template <class T>
+concept HasTable = requires(const T* type) {
+  { table_of(type) } -> std::same_as<const Table&>;
+};
+
+/// words_of(const Kind*) stands in the namespace of the enumeration.
+template <class T>
+concept HasWords = requires(const T* type) {
+  { words_of(type) } -> std::convertible_to<Words<T>>;
+};
+
+template <class T>
+struct MemberOf;
+template <class Record, class Member>
+struct MemberOf<Member Record::*> {
+  using RecordType = Record;
+  using MemberType = Member;
+};
+
+template <class T>
+std::shared_ptr<const Type> type_for(As as);
+
+/// A document within a document.
+template <class T>
+class TableType final : public Type {
+ public:
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    table()->write(json, value, form);
+  }
+  void read(const Input& input, void* value) const override {
+    // The defaults of a member may be other than those of its type; a document of the store is
+    // without those of the type.
+    if (input.form == Form::kStore) *static_cast<T*>(value) = T();
+    table()->read(input, value);
+  }
+  bool is_same(const void* a, const void* b) const override {
+    return *static_cast<const T*>(a) == *static_cast<const T*>(b);
+  }
+  Schema schema(const Notes& notes, Schemas& schemas) const override;
+  const Table* table() const override { return &table_for<T>(); }
+};
+
+Schema schema_of_table(const Table& table, Schemas& schemas);
+Schema schema_of_words(std::string_view name, std::string_view help,
+                       const std::vector<std::string>& words, Schemas& schemas);
+Schema schema_of_list(Schema element);
+
+template <class T>
+Schema TableType<T>::schema(const Notes&, Schemas& schemas) const {
+  return schema_of_table(*table(), schemas);
+}
+
+template <class E>
+class EnumType final : public Type {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.text(name_in(all(), *static_cast<const E*>(value)));
+  }
+  void read(const Input& input, void* value) const override {
+    for (const auto& [known, alias] : all().aliases) {
+      if (input.is_typed(alias)) return void(*static_cast<E*>(value) = known);
+    }
+    const auto index = read_choice(input, words());
+    if (index) *static_cast<E*>(value) = all().values[*index].first;
+  }
+  bool is_same(const void* a, const void* b) const override {
+    return *static_cast<const E*>(a) == *static_cast<const E*>(b);
+  }
+  Schema schema(const Notes&, Schemas& schemas) const override {
+    return schema_of_words(all().schema, all().help, words(), schemas);
+  }
+  std::vector<std::string> words() const override {
+    std::vector<std::string> words;
+    for (const auto& [value, name] : all().values) words.emplace_back(name);
+    return words;
+  }
+
+ private:
+  static Words<E> all() { return words_of(static_cast<const E*>(nullptr)); }
+};
+
+template <class T>
+class OptionalType final : public Type {
+ public:
+  explicit OptionalType(As as) : inner_(type_for<T>(as)) {}
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    const auto& optional = *static_cast<const std::optional<T>*>(value);
+    if (optional) {
+      inner_->write(json, &*optional, form);
+    } else {
+      json.null();
+    }
+  }
+  void read(const Input& input, void* value) const override {
+    if (input.is_null()) return static_cast<std::optional<T>*>(value)->reset();
+    T read{};
+    const size_t faults = input.faults.size();
+    inner_->read(input, &read);
+    if (input.faults.size() == faults) *static_cast<std::optional<T>*>(value) = std::move(read);
+  }
+  bool is_same(const void* a, const void* b) const override {
+    return *static_cast<const std::optional<T>*>(a) == *static_cast<const std::optional<T>*>(b);
+  }
+  Schema schema(const Notes& notes, Schemas& schemas) const override {
+    return inner_->schema(notes, schemas);
+  }
+  std::string_view unit() const override { return inner_->unit(); }
+  bool is_absent(const void* value) const override {
+    return !*static_cast<const std::optional<T>*>(value);
+  }
+  const Table* table() const override { return inner_->table(); }
+  std::vector<std::string> words() const override { return inner_->words(); }
+  bool is_flag() const override { return inner_->is_flag(); }
+
+ private:
+  std::shared_ptr<const Type> inner_;
+};
+
+/// Reads each element of a list; `add` makes room for one. In the wire form and in job files alike
+/// a list replaces what was there.
+void read_list(const Input& input, std::string_view of,
+               const std::function<void(const Input& element)>& add);
+
+template <class T>
+class ListType final : public Type {
+ public:
+  explicit ListType(Shorthand shorthand) : inner_(type_for<T>(As::kPlain)), shorthand_(shorthand) {}
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    json.open('[');
+    for (const T& each : *static_cast<const std::vector<T>*>(value)) {
+      inner_->write(json, &each, form);
+    }
+    json.close(']');
+  }
+  void read(const Input& input, void* value) const override {
+    auto& list = *static_cast<std::vector<T>*>(value);
+    list.clear();
+    read_list(input, inner_->table() != nullptr ? "objects" : "texts",
+              [&](const Input& element) { read_element(element, list.emplace_back()); });
+  }
+  bool is_same(const void* a, const void* b) const override {
+    return *static_cast<const std::vector<T>*>(a) == *static_cast<const std::vector<T>*>(b);
+  }
+  Schema schema(const Notes&, Schemas& schemas) const override {
+    return schema_of_list(inner_->schema({}, schemas));
+  }
+  const Type* element() const override { return inner_.get(); }
+
+ private:
+  void read_element(const Input& input, T& into) const;
+
+  std::shared_ptr<const Type> inner_;
+  Shorthand shorthand_;
+};
+
+void read_pairs(const Input& input,
+                const std::function<void(const std::string& key, const Input& value)>& add);
+Schema schema_of_pairs(Schema value);
+
+/// Values by name, each of one type.
+template <class T>
+class NamedType final : public Type {
+ public:
+  using Value = std::map<std::string, T>;
+
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    json.open('{');
+    for (const auto& [key, each] : *static_cast<const Value*>(value)) {
+      json.key(key);
+      inner_->write(json, &each, form);
+    }
+    json.close('}');
+  }
+  void read(const Input& input, void* value) const override {
+    auto& pairs = *static_cast<Value*>(value);
+    pairs.clear();
+    read_pairs(input,
+               [&](const std::string& key, const Input& each) { inner_->read(each, &pairs[key]); });
+  }
+  bool is_same(const void* a, const void* b) const override {
+    return *static_cast<const Value*>(a) == *static_cast<const Value*>(b);
+  }
+  Schema schema(const Notes&, Schemas& schemas) const override {
+    return schema_of_pairs(inner_->schema({}, schemas));
+  }
+
+ private:
+  std::shared_ptr<const Type> inner_ = type_for<T>(As::kPlain);
+};
+
+/// What is made of a record whenever it is told: a sentence about the rest of it.
+template <class Record, std::string (*make)(const Record&)>
+class ComputedType final : public Type {
+ public:
+  void write(JsonWriter& json, const void* record, Form) const override {
+    json.prose(make(*static_cast<const Record*>(record)));
+  }
+  void read(const Input&, void*) const override {}
+  bool is_same(const void*, const void*) const override { return false; }
+  Schema schema(const Notes&, Schemas&) const override;
+};
+
+Schema schema_of_prose();
+
+template <class Record, std::string (*make)(const Record&)>
+Schema ComputedType<Record, make>::schema(const Notes&, Schemas&) const {
+  return schema_of_prose();
+}
+
+/// What `shorthand` makes of a scalar, read by `type`.
+void read_short(const Input& input, Shorthand shorthand, const Type& type, void* value);
+
+template <class T>
+void ListType<T>::read_element(const Input& input, T& into) const {
+  read_short(input, shorthand_, *inner_, &into);
+}
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool kIsNamed = false;
+template <class T>
+inline constexpr bool kIsNamed<std::map<std::string, T>> = true;
+template <class T>
+inline constexpr bool kIsList = false;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+
+template <class T>
+std::shared_ptr<const Type> type_for(As as, Shorthand shorthand) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return text_type(as);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return flag_type();
+  } else if constexpr (std::is_same_v<T, int>) {
+    return int_type(as);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return int64_type(as);
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return count_type();
+  } else if constexpr (std::is_same_v<T, double>) {
+    return real_type();
+  } else if constexpr (std::is_same_v<T, base::Time>) {
+    return time_type();
+  } else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+    return duration_type();
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return texts_type(as);
+  } else if constexpr (std::is_same_v<T, std::vector<int>>) {
+    return ints_type();
+  } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
+    return pairs_type();
+  } else if constexpr (kIsOptional<T>) {
+    return std::make_shared<OptionalType<typename T::value_type>>(as);
+  } else if constexpr (kIsList<T>) {
+    return std::make_shared<ListType<typename T::value_type>>(shorthand);
+  } else if constexpr (kIsNamed<T>) {
+    return std::make_shared<NamedType<typename T::mapped_type>>();
+  } else if constexpr (std::is_enum_v<T>) {
+    static_assert(HasWords<T>, "an enumeration needs words_of()");
+    return std::make_shared<EnumType<T>>();
+  } else {
+    static_assert(HasTable<T>, "a type needs a table_of()");
+    return std::make_shared<TableType<T>>();
+  }
+}
+
+template <class T>
+std::shared_ptr<const Type> type_for(As as) {
+  return type_for<T>(as, nullptr);
+}
+
+/// A row for the member. `name` is the one in job files; the wire's has the unit behind it.
+template <auto Member>
+Row field(const char* name, Notes notes = {}, As as = As::kPlain) {
+  using Of = MemberOf<decltype(Member)>;
+  using MemberType = typename Of::MemberType;
+  auto type = type_for<MemberType>(as, kIsList<MemberType> ? notes.shorthand : nullptr);
+  std::string wire_name = name + std::string(type->unit());
+  return {.name = name,
+          .wire_name = std::move(wire_name),
+          .notes = notes,
+          .type = std::move(type),
+          .member = [](const void* record) -> const void* {
+            return &(static_cast<const typename Of::RecordType*>(record)->*Member);
+          }};
+}
+
+/// A row that is only told: what `make` says of the record.
+template <class Record, std::string (*make)(const Record&)>
+Row computed(const char* name, Notes notes = {}) {
+  notes.kept = Kept::kToldOnly;
+  notes.told = Told::kAlways;
+  return {.name = name,
+          .wire_name = name,
+          .notes = notes,
+          .type = std::make_shared<ComputedType<Record, make>>(),
+          .member = [](const void* record) { return record; }};
+}
+
+/// A row of the outer record for a member of a member, as if it were the record's own.
+template <auto Outer, auto Inner>
+Row nested_field(const char* name, Notes notes = {}, As as = As::kPlain) {
+  using Of = MemberOf<decltype(Outer)>;
+  Row row = field<Inner>(name, notes, as);
+  row.member = [](const void* record) -> const void* {
+    return &(static_cast<const typename Of::RecordType*>(record)->*Outer.*Inner);
+  };
+  return row;
+}
+
+template <class T>
+Table table(std::string name, std::vector<Row> rows, const char* help = "") {
+  return Table(std::move(name), std::move(rows), std::make_shared<const T>(), help);
+}
+
+}  // namespace muster::record

@@ -1,0 +1,271 @@
+#include "record/fields.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "record/type.h"
+
+namespace muster::record {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+using base::Result;
+
+namespace {
+
+template <class T>
+constexpr int64_t kLeast = std::numeric_limits<T>::min();
+template <class T>
+constexpr int64_t kMost = std::numeric_limits<T>::max();
+
+/// What the parser says without its own exception's jargon.
+Error not_json(std::string_view text, std::string_view noun, size_t byte) {
+  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  return {.code = ErrorCode::kInvalid,
+          .what = "the " + std::string(noun) + " is no valid JSON: line " + std::to_string(line) +
+                  ", byte " + std::to_string(byte),
+          .advice = "check quotes, commas and that all text is UTF-8"};
+}
+
+Result<Json> parse_json(std::string_view text, std::string_view noun) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    return not_json(text, noun, error.byte);
+  } catch (const Json::exception&) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the " + std::string(noun) + " holds a number that is out of range"};
+  }
+}
+
+template <class Into, class Value>
+void keep(std::optional<Value> value, Into& into) {
+  if (value) into = static_cast<Into>(*std::move(value));
+}
+
+}  // namespace
+
+template <class Reader, class... More>
+auto Fields::value(std::string_view name, Need need, Reader reader, const More&... more) {
+  using Value = decltype(reader(std::declval<const Input&>(), more...));
+  const Json* json = find(name, need);
+  if (json == nullptr) return Value();
+  const Path path(input_.path, name);
+  return reader(input_.at(*json, path), more...);
+}
+
+void Fields::read(std::string_view name, std::string& into, Need need) {
+  keep(value(name, need, read_text), into);
+}
+
+void Fields::read(std::string_view name, bool& into, Need need) {
+  keep(value(name, need, read_flag), into);
+}
+
+void Fields::read(std::string_view name, base::Time& into, Need need) {
+  keep(value(name, need, read_time), into);
+}
+
+void Fields::read(std::string_view name, double& into, Need need) {
+  keep(value(name, need, read_real), into);
+}
+
+void Fields::read(std::string_view name, int& into, Need need) {
+  keep(value(name, need, read_integer, kLeast<int>, kMost<int>), into);
+}
+
+void Fields::read(std::string_view name, int64_t& into, Need need) {
+  keep(value(name, need, read_integer, kLeast<int64_t>, kMost<int64_t>), into);
+}
+
+void Fields::read(std::string_view name, std::chrono::milliseconds& into, Need need) {
+  const auto count = value(name, need, read_integer, kLeast<int64_t>, kMost<int64_t>);
+  if (count) into = std::chrono::milliseconds(*count);
+}
+
+void Fields::read_milli(std::string_view name, int64_t& into, Need need) {
+  keep(value(name, need, record::read_milli, kLeast<int64_t>, kMost<int64_t>), into);
+}
+
+void Fields::read_milli(std::string_view name, int& into, Need need) {
+  keep(value(name, need, record::read_milli, kLeast<int>, kMost<int>), into);
+}
+
+void Fields::read_base64(std::string_view name, std::string& into) {
+  keep(value(name, Need::kOptional, record::read_base64), into);
+}
+
+void Fields::read(std::string_view name, std::vector<std::string>& into, Need need) {
+  const Json* json = find(name, need);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  texts_type()->read(input_.at(*json, path), &into);
+}
+
+void Fields::read(std::string_view name, std::vector<int>& into) {
+  const Json* json = find(name, Need::kOptional);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  ints_type()->read(input_.at(*json, path), &into);
+}
+
+void Fields::read(std::string_view name, std::map<std::string, std::string>& into) {
+  const Json* json = find(name, Need::kOptional);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  pairs_type()->read(input_.at(*json, path), &into);
+}
+
+void Fields::read(std::string_view name, std::map<std::string, std::optional<std::string>>& into,
+                  Need need) {
+  const Json* json = find(name, need);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  const Input input = input_.at(*json, path);
+  if (!json->is_object()) return input.expected("an object of texts");
+  into.clear();
+  for (const auto& [key, entry] : json->items()) {
+    const Path entry_path(path, key);
+    if (entry.is_null()) {
+      into[key].reset();
+    } else if (auto bytes = read_text(input.at(entry, entry_path))) {
+      into[key] = *std::move(bytes);
+    }
+  }
+}
+
+void Fields::record(const Table& table, void* into) {
+  is_all_known_ = true;
+  table.read(input_, into);
+}
+
+void Fields::record(std::string_view name, const Table& table, void* into, Need need) {
+  const Json* json = find(name, need);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  table.read(input_.at(*json, path), into);
+}
+
+void Fields::object(std::string_view name, const Read& read, Need need) {
+  const Json* json = find(name, need);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  const Input input = input_.at(*json, path);
+  if (!json->is_object()) return input.expected("an object");
+  Fields fields(input);
+  read(fields);
+  fields.refuse_unknown();
+}
+
+void Fields::each_value(std::string_view name, const std::function<void(const Input&)>& read,
+                        Need need) {
+  const Json* json = find(name, need);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  const Input list = input_.at(*json, path);
+  if (!json->is_array()) return list.expected("a list of objects");
+  size_t index = 0;
+  for (const Json& element : *json) {
+    const Path element_path(path, index++);
+    read(list.at(element, element_path));
+  }
+}
+
+void Fields::each(std::string_view name, const Read& read, Need need) {
+  each_value(
+      name,
+      [&](const Input& element) {
+        if (!element.json.is_object()) return element.expected("an object");
+        Fields fields(element);
+        read(fields);
+        fields.refuse_unknown();
+      },
+      need);
+}
+
+void Fields::entries(std::string_view name, const ReadEntry& read) {
+  const Json* json = find(name, Need::kOptional);
+  if (json == nullptr) return;
+  const Path path(input_.path, name);
+  if (!json->is_object()) return input_.at(*json, path).expected("an object of objects");
+  for (const auto& [key, entry] : json->items()) {
+    const Path entry_path(path, key);
+    const Input input = input_.at(entry, entry_path);
+    if (entry.is_null()) {
+      read(key, nullptr);
+    } else if (!entry.is_object()) {
+      input.expected("an object");
+    } else {
+      Fields fields(input);
+      read(key, &fields);
+      fields.refuse_unknown();
+    }
+  }
+}
+
+bool Fields::is_null(std::string_view name) {
+  known_.emplace_back(name);
+  const auto found = input_.json.find(name);
+  return found != input_.json.end() && found->is_null();
+}
+
+bool Fields::has(std::string_view name) {
+  return find(name, Need::kOptional) != nullptr;
+}
+
+void Fields::fault(std::string_view name, std::string what) {
+  const Path path(input_.path, name);
+  input_.at(input_.json, path).note(std::move(what));
+}
+
+void Fields::refuse_unknown() {
+  if (is_all_known_) return;
+  for (const auto& [name, value] : input_.json.items()) {
+    if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    fault(name, "is not a field" + did_you_mean(name, known_));
+  }
+}
+
+const Json* Fields::find(std::string_view name, Need need) {
+  known_.emplace_back(name);
+  const auto found = input_.json.find(name);
+  if (found != input_.json.end() && !found->is_null()) return &*found;
+  if (need == Need::kRequired) fault(name, "is missing");
+  return nullptr;
+}
+
+std::optional<size_t> Fields::choice(std::string_view name, const std::vector<std::string>& names,
+                                     Need need) {
+  return value(name, need, read_choice, names);
+}
+
+Result<void> read_document(const Json& document, std::string_view noun, const Fields::Read& read,
+                           Unknown unknown, Form form) {
+  std::vector<Fault> faults;
+  const Path root;
+  const Input input{document, root, faults, form};
+  if (!document.is_object()) {
+    input.expected("an object");
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the " + std::string(noun) + " " + faults.front().what};
+  }
+  Fields fields(input);
+  read(fields);
+  if (unknown == Unknown::kRefused) fields.refuse_unknown();
+  if (faults.empty()) return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the " + std::string(noun) + " has " + std::to_string(faults.size()) +
+                       (faults.size() == 1 ? " fault" : " faults"),
+               .faults = std::move(faults)};
+}
+
+Result<void> read_document(std::string_view text, std::string_view noun, const Fields::Read& read,
+                           Unknown unknown) {
+  MUSTER_TRY(const Json document, parse_json(text, noun));
+  return read_document(document, noun, read, unknown);
+}
+
+}  // namespace muster::record

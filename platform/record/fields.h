@@ -1,0 +1,140 @@
+// Reads the fields of a JSON object into values one by one, for documents that are made by hand
+// rather than by a table. Notes every fault with the path of its field instead of stopping at the
+// first.
+//
+//   Result<void> read = read_document(text, "page", [&](Fields& fields) {
+//     fields.record("job", page.job, Need::kRequired);
+//     fields.read("next", page.next);
+//   });
+//
+// What is absent (or null) and not required keeps the value it has; what nobody reads is unknown,
+// and a fault. Not thread-safe. nlohmann's json stays inside the .cc files.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "record/table.h"
+
+namespace muster::record {
+
+class Fields {
+ public:
+  using Read = std::function<void(Fields&)>;
+
+  /// Of `input`, which must be an object; refers to all of it.
+  explicit Fields(const Input& input) : input_(input) {}
+
+  /// Text, or {"base64": "..."} for bytes that are none.
+  void read(std::string_view name, std::string& into, Need need = Need::kOptional);
+  void read(std::string_view name, int& into, Need need = Need::kOptional);
+  void read(std::string_view name, int64_t& into, Need need = Need::kOptional);
+  void read(std::string_view name, bool& into, Need need = Need::kOptional);
+  void read(std::string_view name, double& into, Need need = Need::kOptional);
+  void read(std::string_view name, base::Time& into, Need need = Need::kOptional);
+  /// A whole number of milliseconds.
+  void read(std::string_view name, std::chrono::milliseconds& into, Need need = Need::kOptional);
+  void read(std::string_view name, std::vector<std::string>& into, Need need = Need::kOptional);
+  void read(std::string_view name, std::vector<int>& into);
+  void read(std::string_view name, std::map<std::string, std::string>& into);
+  /// The same, in which null means something.
+  void read(std::string_view name, std::map<std::string, std::optional<std::string>>& into,
+            Need need);
+  template <class T>
+  void read(std::string_view name, std::optional<T>& into) {
+    if (!has(name)) return;
+    T value{};
+    read(name, value);
+    into = std::move(value);
+  }
+
+  /// A decimal number, in thousandths: 0.5 is 500. Finer ones are faults.
+  void read_milli(std::string_view name, int64_t& into, Need need = Need::kOptional);
+  void read_milli(std::string_view name, int& into, Need need = Need::kOptional);
+
+  /// One of `values`, by the name that `name_of` gives it.
+  template <class Enum>
+  void choose(std::string_view name, Enum& into, std::initializer_list<Enum> values,
+              std::string_view (*name_of)(Enum), Need need = Need::kOptional) {
+    std::vector<std::string> names;
+    for (const Enum value : values) names.emplace_back(name_of(value));
+    if (const auto index = choice(name, names, need)) into = values.begin()[*index];
+  }
+
+  /// What the table of T says, over the value that is there.
+  template <class T>
+  void record(std::string_view name, T& into, Need need = Need::kOptional) {
+    record(name, table_for<T>(), &into, need);
+  }
+  template <class T>
+  void record(std::string_view name, std::optional<T>& into) {
+    if (has(name)) record(name, table_for<T>(), &into.emplace(), Need::kOptional);
+  }
+  template <class T>
+  void records(std::string_view name, std::vector<T>& into, Need need = Need::kOptional) {
+    each_value(
+        name, [&](const Input& element) { table_for<T>().read(element, &into.emplace_back()); },
+        need);
+  }
+  /// The whole object is one of `table`.
+  void record(const Table& table, void* into);
+
+  /// Bytes that a field holds as base64 in a plain string.
+  void read_base64(std::string_view name, std::string& into);
+  /// An object in the object.
+  void object(std::string_view name, const Read& read, Need need = Need::kOptional);
+  /// A list of objects: `read` is called for each.
+  void each(std::string_view name, const Read& read, Need need = Need::kOptional);
+
+  /// An object of objects: `read` is called for each with its key, and with nullptr for null.
+  using ReadEntry = std::function<void(const std::string& key, Fields*)>;
+  void entries(std::string_view name, const ReadEntry& read);
+
+  bool has(std::string_view name);
+  /// There, and null: for the few fields that tell that from absence.
+  bool is_null(std::string_view name);
+  /// Known, and of no interest.
+  void ignore(std::string_view name) { known_.emplace_back(name); }
+  /// For what only the caller can see to be wrong with a field.
+  void fault(std::string_view name, std::string what);
+  /// To be called last: notes the fields that nobody has asked for.
+  void refuse_unknown();
+
+ private:
+  const Json* find(std::string_view name, Need need);
+  template <class Reader, class... More>
+  auto value(std::string_view name, Need need, Reader reader, const More&... more);
+  std::optional<size_t> choice(std::string_view name, const std::vector<std::string>& names,
+                               Need need);
+  void record(std::string_view name, const Table& table, void* into, Need need);
+  void each_value(std::string_view name, const std::function<void(const Input&)>& read, Need need);
+
+  const Input input_;
+  bool is_all_known_ = false;
+  std::vector<std::string> known_;
+};
+
+/// Whether fields that nobody reads are faults: what a newer peer adds to a problem is none.
+enum class Unknown { kRefused, kIgnored };
+
+/// Parses `text` and reads its one object. kInvalid: it is no JSON, or has the faults that `read`
+/// met; `noun` says what it ought to be ("spec").
+base::Result<void> read_document(std::string_view text, std::string_view noun,
+                                 const Fields::Read& read, Unknown unknown = Unknown::kRefused);
+/// The same of a value that is parsed already.
+base::Result<void> read_document(const Json& document, std::string_view noun,
+                                 const Fields::Read& read, Unknown unknown = Unknown::kRefused,
+                                 Form form = Form::kWire);
+
+}  // namespace muster::record

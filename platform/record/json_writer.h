@@ -1,0 +1,50 @@
+// Writes JSON by appending to a string: no tree in between, fields in the order they are written.
+//
+// Not thread-safe. Whoever calls keeps the brackets balanced.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace muster::record {
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) : out_(out) {}
+
+  JsonWriter& open(char bracket);
+  JsonWriter& close(char bracket);
+  /// REQUIRES: within an object. Bytes in `name` that are no text are replaced.
+  JsonWriter& key(std::string_view name);
+
+  /// Any bytes: those that are no UTF-8 become {"base64": "..."}.
+  JsonWriter& text(std::string_view bytes);
+  /// A sentence for people: bytes that are no UTF-8 are replaced by U+FFFD.
+  JsonWriter& prose(std::string_view text);
+  JsonWriter& base64(std::string_view bytes);
+  JsonWriter& time(base::Time time);
+  JsonWriter& number(int64_t value);
+  /// As decimals: 500 is 0.5.
+  JsonWriter& milli(int64_t thousandths);
+  /// The shortest text that reads back the same; null for what is no number.
+  JsonWriter& real(double value);
+  JsonWriter& null() { return word("null"); }
+  JsonWriter& texts(const std::vector<std::string>& texts);
+  JsonWriter& numbers(const std::vector<int>& numbers);
+  /// Only bool: a pointer would turn into one in silence.
+  JsonWriter& flag(std::same_as<bool> auto value) { return word(value ? "true" : "false"); }
+
+ private:
+  JsonWriter& word(std::string_view word);
+  void separate();
+  void append_quoted(std::string_view text);
+
+  std::string& out_;
+  bool first_ = true;  ///< nothing in front that a comma would have to part
+};
+
+}  // namespace muster::record

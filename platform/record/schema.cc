@@ -1,0 +1,109 @@
+#include "record/schema.h"
+
+#include <nlohmann/json.hpp>
+
+#include "record/field.h"
+
+namespace muster::record {
+
+namespace {
+
+Schema reference_to(std::string_view name) {
+  return {{"$ref", "#/components/schemas/" + std::string(name)}};
+}
+
+/// What is absent has its default, and so has null.
+Schema nullable(Schema schema) {
+  if (schema.contains("$ref")) return {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
+  schema["type"] = {schema["type"], "null"};
+  return schema;
+}
+
+/// A default that is a value of its own; an empty list or text says nothing.
+void add_default(const Table& table, const Row& row, Schema& schema) {
+  const void* value = row.member(table.defaults());
+  if (row.type->table() != nullptr || row.type->is_absent(value)) return;
+  std::string text;
+  JsonWriter json(text);
+  row.type->write(json, value, Form::kWire);
+  const Schema fallback = Schema::parse(text);
+  const bool is_empty =
+      (fallback.is_structured() || fallback.is_string()) && (fallback.empty() || fallback == "");
+  if (!is_empty) schema["default"] = fallback;
+}
+
+bool is_always_there(const Table& table, const Row& row) {
+  if (row.notes.need != Need::kOptional) return true;
+  return table.is_answer() && row.notes.told == Told::kAlways;
+}
+
+Schema schema_of_row(const Table& table, const Row& row, Schemas& schemas) {
+  Schema schema = row.type->schema(row.notes, schemas);
+  const bool is_required = is_always_there(table, row);
+  const bool is_optional = !is_required && !table.is_answer();
+  if (is_optional) schema = nullable(std::move(schema));
+  if (row.notes.schema != nullptr) schema.update(Schema::parse(row.notes.schema));
+  if (*row.notes.help != '\0') schema["description"] = row.notes.help;
+  if (is_optional) add_default(table, row, schema);
+  return schema;
+}
+
+}  // namespace
+
+Schemas::Schemas() : all_(std::make_unique<Schema>(Schema::object())) {}
+Schemas::~Schemas() = default;
+
+void Schemas::add(const Table& table) {
+  schema_of_table(table, *this);
+}
+
+bool Schemas::has(std::string_view name) const {
+  return all_->contains(name);
+}
+
+void Schemas::set(const std::string& name, Schema schema) {
+  (*all_)[name] = std::move(schema);
+}
+
+Schema schema_of_table(const Table& table, Schemas& schemas) {
+  if (schemas.has(table.name())) return reference_to(table.name());
+  schemas.set(table.name(), Schema::object());  // it may refer to itself
+  Schema schema{{"type", "object"}};
+  if (*table.help() != '\0') schema["description"] = table.help();
+  Schema required = Schema::array();
+  Schema properties = Schema::object();
+  for (const Row& row : table.rows()) {
+    if (!row.is_in(Form::kWire)) continue;
+    if (is_always_there(table, row)) required.push_back(row.wire_name);
+    properties[row.wire_name] = schema_of_row(table, row, schemas);
+  }
+  if (!required.empty()) schema["required"] = std::move(required);
+  if (!table.is_answer()) schema["additionalProperties"] = false;
+  schema["properties"] = std::move(properties);
+  schemas.set(table.name(), std::move(schema));
+  return reference_to(table.name());
+}
+
+Schema schema_of_words(std::string_view name, std::string_view help,
+                       const std::vector<std::string>& words, Schemas& schemas) {
+  if (!schemas.has(name)) {
+    Schema schema{{"type", "string"}, {"enum", words}};
+    if (!help.empty()) schema["description"] = help;
+    schemas.set(std::string(name), std::move(schema));
+  }
+  return reference_to(name);
+}
+
+Schema schema_of_prose() {
+  return {{"type", "string"}};
+}
+
+Schema schema_of_pairs(Schema value) {
+  return {{"type", "object"}, {"additionalProperties", std::move(value)}};
+}
+
+Schema schema_of_list(Schema element) {
+  return {{"type", "array"}, {"items", std::move(element)}};
+}
+
+}  // namespace muster::record

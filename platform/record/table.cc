@@ -1,0 +1,173 @@
+#include "record/table.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "base/utf8.h"
+#include "record/field.h"
+#include "record/fields.h"
+
+namespace muster::record {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+
+namespace {
+
+/// The section that a key stands in, where somebody wrote it outside: "resources" for "gpus".
+std::string section_of(const Table& table, std::string_view key) {
+  for (const Row& row : table.rows()) {
+    const Table* inner = row.notes.gives_inner_flags ? row.type->table() : nullptr;
+    if (inner != nullptr && inner->find(key, Form::kHuman) != nullptr) return row.name;
+  }
+  return "";
+}
+
+void collect_places(const Table& table, const std::string& prefix, bool gives_flags,
+                    std::vector<Place>& places) {
+  for (const Row& row : table.rows()) {
+    const bool has_flag = gives_flags && row.notes.flag.name != nullptr;
+    places.push_back({.path = prefix + row.name, .row = &row, .has_flag = has_flag});
+    if (const Table* inner = row.type->table()) {
+      const bool inner_flags = gives_flags && row.notes.gives_inner_flags;
+      collect_places(*inner, prefix + row.name + ".", inner_flags, places);
+    }
+  }
+}
+
+}  // namespace
+
+Table::Table(std::string name, std::vector<Row> rows, std::shared_ptr<const void> defaults,
+             const char* help)
+    : name_(std::move(name)), rows_(std::move(rows)), defaults_(std::move(defaults)), help_(help) {}
+
+const Row* Table::find(std::string_view name, Form form) const {
+  const auto found = std::find_if(rows_.begin(), rows_.end(),
+                                  [&](const Row& row) { return row.name_in(form) == name; });
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Table::names(Form form) const {
+  std::vector<std::string> names;
+  for (const Row& row : rows_) {
+    if (row.is_in(form)) names.push_back(row.name_in(form));
+  }
+  return names;
+}
+
+bool Table::is_default(const Row& row, const void* record) const {
+  return row.type->is_same(row.member(record), row.member(defaults_.get()));
+}
+
+/// An empty optional is not written, but in the store, where its default is another: null then.
+bool Table::is_left_out(const Row& row, const void* value, Form form) const {
+  if (!row.type->is_absent(value)) return false;
+  return form != Form::kStore || row.type->is_absent(row.member(defaults_.get()));
+}
+
+void Table::write(JsonWriter& json, const void* record, Form form) const {
+  json.open('{');
+  for (const Row& row : rows_) {
+    const void* value = row.member(record);
+    if (!row.is_in(form) || is_left_out(row, value, form)) continue;
+    const bool is_told = form == Form::kWire && row.notes.told == Told::kAlways;
+    if (!is_told && row.notes.need == Need::kOptional && is_default(row, record)) continue;
+    json.key(row.name_in(form));
+    row.type->write(json, value, form);
+  }
+  json.close('}');
+}
+
+void Table::read(const Input& input, void* record) const {
+  if (!input.json.is_object()) {
+    return input.expected(input.form == Form::kHuman ? "a map" : "an object");
+  }
+  for (const Row& row : rows_) {
+    if (!row.is_in(input.form)) continue;
+    const auto found = input.json.find(row.name_in(input.form));
+    const bool is_there =
+        found != input.json.end() && (input.form != Form::kWire || !found->is_null());
+    const Path path(input.path, row.name_in(input.form));
+    if (is_there) {
+      void* member = row.member_of(record);
+      const bool is_list = row.type->element() != nullptr;
+      read_short(input.at(*found, path), is_list ? nullptr : row.notes.shorthand, *row.type,
+                 member);
+      if (row.notes.normalise != nullptr) row.notes.normalise(member);
+    } else if (row.notes.need == Need::kRequired ||
+               (row.notes.need == Need::kOnWire && input.form != Form::kHuman)) {
+      Input{input.json, path, input.faults, input.form}.note("is missing");
+    }
+  }
+  for (const auto& [key, value] : input.json.items()) {
+    const Row* row = find(key, input.form);
+    if (row == nullptr || !row->is_in(input.form)) report_unknown(input, key);
+  }
+  if (complete_ != nullptr) complete_(record);
+}
+
+void Table::report_unknown(const Input& input, std::string_view key) const {
+  const Path path(input.path, key);
+  const Input unknown = input.at(input.json, path);
+  if (input.form != Form::kHuman) {
+    // Whoever knows the job file writes "grace" for "grace_ms".
+    const Row* without_unit = find(key, Form::kHuman);
+    const bool is_known = without_unit != nullptr && without_unit->is_in(input.form);
+    return unknown.note("is not a field" +
+                        (is_known ? "; did you mean '" + without_unit->wire_name + "'?"
+                                  : did_you_mean(key, names(input.form))));
+  }
+  const std::string section = section_of(*this, key);
+  unknown.note(section.empty() ? "unknown key" + did_you_mean(key, names(input.form))
+                               : "unknown key here; write it under '" + section + "'");
+}
+
+base::Result<void> read_text_into(std::string_view text, std::string_view noun, const Table& table,
+                                  void* record) {
+  return read_document(text, noun, [&](Fields& fields) { fields.record(table, record); });
+}
+
+void assign(const Table& table, void* record, std::string_view key, const Json& value,
+            std::vector<Fault>& faults) {
+  const Path path(key);
+  const Table* within = &table;
+  void* object = record;
+  std::string_view rest = key;
+  while (true) {
+    const Row* whole = within->find(rest, Form::kHuman);
+    const size_t dot = whole != nullptr ? std::string_view::npos : rest.find('.');
+    const std::string_view name = rest.substr(0, dot);
+    const Row* row = whole != nullptr ? whole : within->find(name, Form::kHuman);
+    const Json none;
+    if (row == nullptr) {
+      std::vector<std::string> known;
+      for (const Place& place : places_of(table)) known.push_back(place.path);
+      return Input{none, path, faults, Form::kHuman}.note("unknown key" + did_you_mean(key, known));
+    }
+    void* member = row->member_of(object);
+    const Input input{value, path, faults, Form::kHuman};
+    if (dot == std::string_view::npos) {
+      const bool is_list = row->type->element() != nullptr;
+      read_short(input, is_list ? nullptr : row->notes.shorthand, *row->type, member);
+      if (row->notes.normalise != nullptr) row->notes.normalise(member);
+      return;
+    }
+    rest.remove_prefix(dot + 1);
+    if (row->type->is_pairs()) return row->type->set_pair(std::string(rest), input, member);
+    within = row->type->table();
+    if (within == nullptr) {
+      return input.note("unknown key; '" + std::string(name) + "' holds no keys of its own");
+    }
+    object = member;
+  }
+}
+
+std::vector<Place> places_of(const Table& table) {
+  std::vector<Place> places;
+  collect_places(table, "", true, places);
+  return places;
+}
+
+}  // namespace muster::record

@@ -1,0 +1,261 @@
+#include "record/table.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "record/field.h"
+#include "record/fields.h"
+#include "record/schema.h"
+
+namespace muster::record {
+namespace {
+
+enum class Colour { kRed, kBlue };
+constexpr std::array<Named<Colour>, 2> kColours{{{Colour::kRed, "red"}, {Colour::kBlue, "blue"}}};
+constexpr std::array<Named<Colour>, 1> kColourAliases{{{Colour::kRed, "crimson"}}};
+Words<Colour> words_of(const Colour*) {
+  return {.schema = "Colour", .values = kColours, .aliases = kColourAliases};
+}
+
+struct Wheel {
+  std::string name;
+  int64_t weight_bytes = 0;
+  bool operator==(const Wheel&) const = default;
+};
+
+struct Cart {
+  std::string name;
+  int seats = 2;
+  Colour colour = Colour::kRed;
+  Wheel spare;
+  std::vector<Wheel> wheels;
+  std::map<std::string, std::string> notes;
+  std::vector<std::string> riders;
+  std::optional<std::chrono::milliseconds> rest;
+  int load_milli = 0;
+  std::string key;
+  bool operator==(const Cart&) const = default;
+};
+
+std::string summary(const Cart& cart) {
+  return cart.name + " with " + std::to_string(cart.seats) + " seats";
+}
+
+Json wheel_by_name(const Input& text) {
+  if (text.is_typed("?")) {
+    text.note("'?' names no wheel");
+    return nullptr;
+  }
+  return {{"name", text.json}};
+}
+
+const Table& table_of(const Wheel*) {
+  static const Table made =
+      table<Wheel>("Wheel", {field<&Wheel::name>("name", {.need = Need::kRequired}),
+                             field<&Wheel::weight_bytes>("weight", {}, As::kBytes)});
+  return made;
+}
+
+const Table& table_of(const Cart*) {
+  static const Table made = table<Cart>(
+      "Cart",
+      {field<&Cart::name>("name", {.need = Need::kRequired}),
+       field<&Cart::seats>("seats", {.help = "How many sit in it.",
+                                     .told = Told::kAlways,
+                                     .least = 0,
+                                     .most = 9,
+                                     .flag = {.name = "--seats", .value = "N"}}),
+       field<&Cart::colour>("colour"), field<&Cart::spare>("spare", {.gives_inner_flags = true}),
+       field<&Cart::wheels>("wheels", {.shorthand = wheel_by_name}), field<&Cart::notes>("notes"),
+       field<&Cart::riders>("riders"), field<&Cart::rest>("rest"),
+       field<&Cart::load_milli>("load", {}, As::kMilli),
+       field<&Cart::key>("key", {.kept = Kept::kStoreOnly}),
+       computed<Cart, summary>("summary", {.help = "All of it."})});
+  return made;
+}
+
+Cart full_cart() {
+  return {.name = "c",
+          .seats = 4,
+          .colour = Colour::kBlue,
+          .spare = {.name = "s", .weight_bytes = 3 << 20},
+          .wheels = {{.name = "w", .weight_bytes = 1025}, {.name = "v"}},
+          .notes = {{"a", "1"}},
+          .riders = {"ada", "\xff"},
+          .rest = std::chrono::milliseconds(90'500),
+          .load_milli = 1500,
+          .key = "k"};
+}
+
+std::vector<std::string> lines_of(const std::vector<base::Fault>& faults) {
+  std::vector<std::string> lines;
+  for (const base::Fault& fault : faults) lines.push_back(fault.field + ": " + fault.what);
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+Lines faults_of(const Json& document, Form form, Cart cart = {}) {
+  std::vector<base::Fault> faults;
+  const Path top;
+  read(Input{document, top, faults, form}, cart);
+  return lines_of(faults);
+}
+
+TEST(Table, WritesEachUnitAndLeavesOutDefaults) {
+  EXPECT_EQ(Json::parse(to_json(Cart{.name = "c", .key = "k"})),
+            Json({{"name", "c"}, {"seats", 2}, {"summary", "c with 2 seats"}}));
+  EXPECT_EQ(Json::parse(to_json(full_cart())),
+            Json({{"name", "c"},
+                  {"seats", 4},
+                  {"colour", "blue"},
+                  {"spare", {{"name", "s"}, {"weight_bytes", 3 << 20}}},
+                  {"wheels", {{{"name", "w"}, {"weight_bytes", 1025}}, {{"name", "v"}}}},
+                  {"notes", {{"a", "1"}}},
+                  {"riders", {"ada", {{"base64", "/w=="}}}},
+                  {"rest_ms", 90'500},
+                  {"load", 1.5},
+                  {"summary", "c with 4 seats"}}));
+}
+
+TEST(Table, WritesForPeopleWhatReadsBack) {
+  const Json human = Json::parse(to_json(full_cart(), Form::kHuman));
+
+  EXPECT_EQ(human["rest"], "90500ms");
+  EXPECT_EQ(human["spare"]["weight"], "3Mi");
+  EXPECT_EQ(human["wheels"][0]["weight"], "1025");
+}
+
+TEST(Table, ReadsBackWhatItWrites) {
+  const auto read_back = from_json<Cart>(to_json(full_cart()), "cart");
+  ASSERT_TRUE(read_back) << read_back.error().to_string();
+  Cart told = full_cart();
+  told.key.clear();
+  EXPECT_EQ(*read_back, told);
+}
+
+TEST(Table, TheStoreKeepsWhatIsNeverToldAndNothingThatIsOnlyTold) {
+  const Json kept = Json::parse(to_json(full_cart(), Form::kStore));
+
+  EXPECT_EQ(kept["key"], "k");
+  EXPECT_FALSE(kept.contains("summary"));
+  EXPECT_EQ(faults_of(kept, Form::kStore), Lines{});
+  EXPECT_EQ(faults_of(kept, Form::kWire), Lines{"key: is not a field"});
+}
+
+TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
+  const Json document = Json::parse(R"({
+    "seats": "two", "colour": "crimson", "rest": 3, "load": 0.0001,
+    "wheels": [{"name": "a"}, {"weight_bytes": "1Mi"}, 7], "notes": {"a": 1}, "riders": "ada",
+    "spare": {"name": null}})");
+
+  EXPECT_EQ(
+      faults_of(document, Form::kWire),
+      (Lines{
+          "name: is missing", "seats: must be a whole number, not text",
+          "colour: 'crimson' is none of red, blue", "spare.name: is missing",
+          "wheels[1].name: is missing", "wheels[1].weight_bytes: must be a whole number, not text",
+          "wheels[2]: must be an object, not a whole number",
+          "notes.a: must be text, not a whole number", "riders: must be a list of texts, not text",
+          "load: has more than three decimals", "rest: is not a field; did you mean 'rest_ms'?"}));
+}
+
+TEST(Table, ReadsWhatPeopleType) {
+  const Json document = Json::parse(R"({
+    "name": "c", "seats": "4", "colour": "crimson", "rest": "90s", "load": "1.5",
+    "wheels": ["w", {"name": "v", "weight": "1Ki"}], "notes": {"b": "2"}, "riders": "ada"})");
+  Cart cart{.notes = {{"a", "1"}}};
+  std::vector<base::Fault> faults;
+  const Path top;
+
+  read(Input{document, top, faults, Form::kHuman}, cart);
+
+  EXPECT_EQ(lines_of(faults), Lines{});
+  EXPECT_EQ(cart, (Cart{.name = "c",
+                        .seats = 4,
+                        .wheels = {{.name = "w"}, {.name = "v", .weight_bytes = 1024}},
+                        .notes = {{"a", "1"}, {"b", "2"}},
+                        .riders = {"ada"},
+                        .rest = std::chrono::seconds(90),
+                        .load_milli = 1500}));
+}
+
+TEST(Table, TellsPeopleEveryFault) {
+  const Json document = Json::parse(R"({
+    "name": null, "seats": "1.5", "wheels": ["?"], "notes": {"a": null}, "weight": "1",
+    "riders": {"a": "b"}, "sets": "2"})");
+
+  EXPECT_EQ(
+      faults_of(document, Form::kHuman),
+      (Lines{"name: must be a single value, not nothing", "seats: '1.5' is not a whole number",
+             "wheels[0]: '?' names no wheel", "notes.a: has no value; write \"\" for an empty one",
+             "riders: must be a list, not a map", "sets: unknown key; did you mean 'seats'?",
+             "weight: unknown key here; write it under 'spare'"}));
+}
+
+TEST(Assign, SetsFieldsByTheirPaths) {
+  Cart cart;
+  std::vector<base::Fault> faults;
+  const auto set = [&](const char* key, const Json& value) {
+    assign(table_for<Cart>(), &cart, key, value, faults);
+  };
+
+  set("seats", "7");
+  set("spare.weight", "2Ki");
+  set("notes.a.b", "1");
+  set("riders", Json({"ada", "bob"}));
+
+  EXPECT_EQ(lines_of(faults), Lines{});
+  EXPECT_EQ(cart, (Cart{.seats = 7,
+                        .spare = {.weight_bytes = 2048},
+                        .notes = {{"a.b", "1"}},
+                        .riders = {"ada", "bob"}}));
+}
+
+TEST(Assign, NamesTheNearestKeyAndWhatIsWrong) {
+  Cart cart;
+  std::vector<base::Fault> faults;
+  for (const auto& [key, value] : {std::pair("spare.wieght", "1"),
+                                   {"seats", "many"},
+                                   {"seats.left", "1"},
+                                   {"wheels[0]", "x"}}) {
+    assign(table_for<Cart>(), &cart, key, value, faults);
+  }
+
+  EXPECT_EQ(lines_of(faults), (Lines{"spare.wieght: unknown key; did you mean 'spare.weight'?",
+                                     "seats: 'many' is not a whole number",
+                                     "seats.left: unknown key; 'seats' holds no keys of its own",
+                                     "wheels[0]: unknown key; did you mean 'wheels'?"}));
+  EXPECT_EQ(cart, Cart());
+}
+
+TEST(Places, AreEveryFieldThatHasAPathAndTellWhoseFlagsCount) {
+  Lines paths;
+  for (const Place& place : places_of(table_for<Cart>())) {
+    paths.push_back(place.path +
+                    (place.has_flag ? " " + std::string(place.row->notes.flag.name) : ""));
+  }
+  EXPECT_EQ(paths, (Lines{"name", "seats --seats", "colour", "spare", "spare.name", "spare.weight",
+                          "wheels", "notes", "riders", "rest", "load", "key", "summary"}));
+}
+
+TEST(Schema, IsMadeOfTheRows) {
+  Schemas schemas;
+  schemas.add(table_for<Cart>());
+  const Schema& cart = schemas.all()["Cart"];
+
+  EXPECT_EQ(cart["required"], Schema({"name"}));
+  EXPECT_EQ(cart["properties"]["seats"],
+            Schema::parse(R"({"type": ["integer", "null"], "minimum": 0, "maximum": 9,
+                              "description": "How many sit in it.", "default": 2})"));
+  EXPECT_EQ(cart["properties"]["wheels"], Schema::parse(R"({"type": ["array", "null"],
+                              "items": {"$ref": "#/components/schemas/Wheel"}})"));
+  EXPECT_TRUE(cart["properties"].contains("rest_ms"));
+  EXPECT_FALSE(cart["properties"].contains("key"));
+  EXPECT_EQ(schemas.all()["Colour"]["enum"], Schema({"red", "blue"}));
+  EXPECT_TRUE(schemas.all()["Wheel"]["properties"].contains("weight_bytes"));
+}
+
+}  // namespace
+}  // namespace muster::record

@@ -1,0 +1,407 @@
+#include "record/type.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "base/utf8.h"
+#include "record/field.h"
+
+namespace muster::record {
+
+namespace {
+
+template <class T>
+const T& as_value(const void* value) {
+  return *static_cast<const T*>(value);
+}
+template <class T>
+T& as_target(void* value) {
+  return *static_cast<T*>(value);
+}
+
+/// What all types of one C++ type share.
+template <class T>
+class Plain : public Type {
+ public:
+  bool is_same(const void* a, const void* b) const override {
+    return as_value<T>(a) == as_value<T>(b);
+  }
+};
+
+void add_limits(const Notes& notes, Schema& schema) {
+  if (notes.least) schema["minimum"] = *notes.least;
+  if (notes.most) schema["maximum"] = *notes.most;
+}
+
+void add_text_limits(const Notes& notes, Schema& schema) {
+  if (notes.max_length != 0) schema["maxLength"] = notes.max_length;
+  if (notes.pattern != nullptr) schema["pattern"] = notes.pattern;
+}
+
+class Text final : public Plain<std::string> {
+ public:
+  /// `schema` is the one that the OpenAPI document refers to; empty: a plain string.
+  explicit Text(std::string_view schema) : schema_(schema) {}
+
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.text(as_value<std::string>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    if (auto text = read_text(input)) as_target<std::string>(value) = *std::move(text);
+  }
+  Schema schema(const Notes& notes, Schemas&) const override {
+    if (!schema_.empty()) return {{"$ref", "#/components/schemas/" + std::string(schema_)}};
+    Schema schema{{"type", "string"}};
+    add_text_limits(notes, schema);
+    return schema;
+  }
+
+ private:
+  std::string_view schema_;
+};
+
+class Boolean final : public Plain<bool> {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.flag(as_value<bool>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    if (const auto flag = read_flag(input)) as_target<bool>(value) = *flag;
+  }
+  Schema schema(const Notes&, Schemas&) const override { return {{"type", "boolean"}}; }
+  bool is_flag() const override { return true; }
+};
+
+/// Words for people: bytes that are no UTF-8 are replaced.
+class Prose final : public Plain<std::string> {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.prose(as_value<std::string>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    if (auto text = read_text(input)) as_target<std::string>(value) = *std::move(text);
+  }
+  Schema schema(const Notes&, Schemas&) const override { return {{"type", "string"}}; }
+};
+
+/// What `parse` makes of the text that somebody typed.
+template <class Parsed>
+std::optional<Parsed> typed(const Input& input, base::Result<Parsed> (*parse)(std::string_view)) {
+  const auto text = read_text(input);
+  if (!text) return std::nullopt;
+  auto parsed = parse(*text);
+  if (!parsed) {
+    input.note(parsed.error().what);
+    return std::nullopt;
+  }
+  return *parsed;
+}
+
+template <class Integer>
+class Number final : public Plain<Integer> {
+ public:
+  explicit Number(As as) : as_(as) {}
+
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    const auto number = static_cast<int64_t>(as_value<Integer>(value));
+    if (as_ == As::kPlain) {
+      json.number(number);
+    } else if (as_ != As::kBytes) {
+      json.milli(number);
+    } else if (form != Form::kHuman) {
+      json.number(number);
+    } else {
+      json.text(base::exact_bytes(number));
+    }
+  }
+
+  void read(const Input& input, void* value) const override {
+    if (const auto number = read_number(input)) {
+      as_target<Integer>(value) = static_cast<Integer>(*number);
+    }
+  }
+
+  Schema schema(const Notes& notes, Schemas&) const override {
+    Schema schema{{"type", as_ == As::kPlain || as_ == As::kBytes ? "integer" : "number"}};
+    if (as_ == As::kBytes) schema["format"] = "int64";
+    add_limits(notes, schema);
+    return schema;
+  }
+
+  std::string_view unit() const override { return as_ == As::kBytes ? "_bytes" : ""; }
+
+ private:
+  static constexpr int64_t kLow = std::numeric_limits<Integer>::min();
+  static constexpr int64_t kHigh = std::numeric_limits<Integer>::max();
+
+  std::optional<int64_t> read_number(const Input& input) const {
+    const bool is_typed = input.form == Form::kHuman;
+    switch (as_) {
+      case As::kPlain:
+      case As::kText:
+      case As::kSentence:
+      case As::kProse:
+        break;
+      case As::kBytes:
+        if (is_typed) return typed<int64_t>(input, base::parse_bytes);
+        break;
+      case As::kCpus:
+        return is_typed ? typed<int64_t>(input, base::parse_cpus) : read_milli(input, kLow, kHigh);
+      case As::kMilli:
+        return is_typed ? typed<int64_t>(input, base::parse_milli) : read_milli(input, kLow, kHigh);
+      case As::kShare:
+        return is_typed ? typed_share(input) : read_milli(input, kLow, kHigh);
+    }
+    return read_integer(input, kLow, kHigh);
+  }
+
+  static std::optional<int64_t> typed_share(const Input& input) {
+    const auto milli = typed<int64_t>(input, base::parse_milli);
+    if (!milli || (*milli > 0 && *milli < 1000)) return milli;
+    input.note(base::format_milli(*milli) + " is out of range; give 0.001 to 0.999");
+    return std::nullopt;
+  }
+
+  As as_;
+};
+
+/// A number of things or a place in an order. JSON has no larger ones than int64_t here.
+class Count final : public Plain<uint64_t> {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.number(static_cast<int64_t>(as_value<uint64_t>(value)));
+  }
+  void read(const Input& input, void* value) const override {
+    if (const auto number = read_integer(input, 0, std::numeric_limits<int64_t>::max())) {
+      as_target<uint64_t>(value) = static_cast<uint64_t>(*number);
+    }
+  }
+  Schema schema(const Notes&, Schemas&) const override {
+    return {{"type", "integer"}, {"minimum", 0}};
+  }
+};
+
+class Real final : public Plain<double> {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.real(as_value<double>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    if (const auto number = read_real(input)) as_target<double>(value) = *number;
+  }
+  Schema schema(const Notes& notes, Schemas&) const override {
+    Schema schema{{"type", "number"}};
+    add_limits(notes, schema);
+    return schema;
+  }
+};
+
+class Moment final : public Plain<base::Time> {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.time(as_value<base::Time>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    if (const auto time = read_time(input)) as_target<base::Time>(value) = *time;
+  }
+  Schema schema(const Notes&, Schemas&) const override {
+    return {{"$ref", "#/components/schemas/Time"}};
+  }
+};
+
+class Duration final : public Plain<std::chrono::milliseconds> {
+ public:
+  using Value = std::chrono::milliseconds;
+
+  void write(JsonWriter& json, const void* value, Form form) const override {
+    const Value time = as_value<Value>(value);
+    if (form != Form::kHuman) {
+      json.number(time.count());
+    } else {
+      json.text(base::exact_duration(time));
+    }
+  }
+  void read(const Input& input, void* value) const override {
+    if (input.form == Form::kHuman) {
+      if (const auto time = typed<Value>(input, base::parse_duration)) {
+        as_target<Value>(value) = *time;
+      }
+      return;
+    }
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    if (const auto count = read_integer(input, -kMost - 1, kMost)) {
+      as_target<Value>(value) = Value(*count);
+    }
+  }
+  Schema schema(const Notes& notes, Schemas&) const override {
+    Schema schema{{"type", "integer"}, {"format", "int64"}};
+    add_limits(notes, schema);
+    return schema;
+  }
+  std::string_view unit() const override { return "_ms"; }
+};
+
+class Texts final : public Plain<std::vector<std::string>> {
+ public:
+  explicit Texts(std::string_view schema) : schema_(schema) {}
+
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.texts(as_value<std::vector<std::string>>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    auto& texts = as_target<std::vector<std::string>>(value);
+    // One alone is a list of one, where somebody types it.
+    if (input.form == Form::kHuman && input.json.is_string()) {
+      texts = {input.json.get_ref<const std::string&>()};
+      return;
+    }
+    texts.clear();
+    read_list(input, "texts", [&](const Input& element) {
+      texts.push_back(read_text(element).value_or(std::string()));
+    });
+  }
+  Schema schema(const Notes& notes, Schemas&) const override {
+    Schema element{{"$ref", "#/components/schemas/" + std::string(schema_)}};
+    if (notes.pattern != nullptr || notes.max_length != 0) {
+      element = {{"type", "string"}};
+      add_text_limits(notes, element);
+    }
+    return schema_of_list(std::move(element));
+  }
+  bool is_texts() const override { return true; }
+
+ private:
+  std::string_view schema_;
+};
+
+class Ints final : public Plain<std::vector<int>> {
+ public:
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.numbers(as_value<std::vector<int>>(value));
+  }
+  void read(const Input& input, void* value) const override {
+    auto& numbers = as_target<std::vector<int>>(value);
+    numbers.clear();
+    read_list(input, "whole numbers", [&](const Input& element) {
+      constexpr int kMost = std::numeric_limits<int>::max();
+      if (const auto number = read_integer(element, -int64_t{kMost} - 1, kMost)) {
+        numbers.push_back(static_cast<int>(*number));
+      }
+    });
+  }
+  Schema schema(const Notes& notes, Schemas&) const override {
+    Schema element{{"type", "integer"}};
+    add_limits(notes, element);
+    return schema_of_list(std::move(element));
+  }
+};
+
+class Pairs final : public Plain<std::map<std::string, std::string>> {
+ public:
+  using Value = std::map<std::string, std::string>;
+
+  void write(JsonWriter& json, const void* value, Form) const override {
+    json.open('{');
+    for (const auto& [key, text] : as_value<Value>(value)) json.key(key).text(text);
+    json.close('}');
+  }
+  void read(const Input& input, void* value) const override {
+    if (!input.json.is_object()) {
+      return input.expected(input.form == Form::kHuman ? "a map" : "an object of texts");
+    }
+    auto& pairs = as_target<Value>(value);
+    // What a job file says comes on top of what its shell brought along.
+    if (input.form != Form::kHuman) pairs.clear();
+    for (const auto& [key, text] : input.json.items()) {
+      const Path path(input.path, key);
+      set_pair(key, input.at(text, path), value);
+    }
+  }
+  void set_pair(const std::string& key, const Input& input, void* value) const override {
+    if (input.form == Form::kHuman && input.json.is_null()) {
+      return input.note("has no value; write \"\" for an empty one");
+    }
+    if (auto text = read_text(input)) as_target<Value>(value)[key] = *std::move(text);
+  }
+  Schema schema(const Notes&, Schemas&) const override {
+    return {{"type", "object"}, {"additionalProperties", {{"$ref", "#/components/schemas/Text"}}}};
+  }
+  bool is_pairs() const override { return true; }
+};
+
+template <class T, class... Arguments>
+std::shared_ptr<const Type> shared(Arguments... arguments) {
+  return std::make_shared<const T>(arguments...);
+}
+
+}  // namespace
+
+std::shared_ptr<const Type> text_type(As as) {
+  if (as == As::kProse) return shared<Prose>();
+  return shared<Text>(as == As::kText ? "Text" : as == As::kSentence ? "Sentence" : "");
+}
+std::shared_ptr<const Type> flag_type() {
+  return shared<Boolean>();
+}
+std::shared_ptr<const Type> int_type(As as) {
+  return shared<Number<int>>(as);
+}
+std::shared_ptr<const Type> int64_type(As as) {
+  return shared<Number<int64_t>>(as);
+}
+std::shared_ptr<const Type> count_type() {
+  return shared<Count>();
+}
+std::shared_ptr<const Type> real_type() {
+  return shared<Real>();
+}
+std::shared_ptr<const Type> time_type() {
+  return shared<Moment>();
+}
+std::shared_ptr<const Type> duration_type() {
+  return shared<Duration>();
+}
+std::shared_ptr<const Type> texts_type(As as) {
+  return shared<Texts>(as == As::kSentence ? "Sentence" : "Text");
+}
+std::shared_ptr<const Type> ints_type() {
+  return shared<Ints>();
+}
+std::shared_ptr<const Type> pairs_type() {
+  return shared<Pairs>();
+}
+
+void read_pairs(const Input& input,
+                const std::function<void(const std::string& key, const Input& value)>& add) {
+  if (!input.json.is_object()) {
+    return input.expected(input.form == Form::kHuman ? "a map" : "an object");
+  }
+  for (const auto& [key, value] : input.json.items()) {
+    const Path path(input.path, key);
+    add(key, input.at(value, path));
+  }
+}
+
+void read_list(const Input& input, std::string_view of,
+               const std::function<void(const Input& element)>& add) {
+  if (!input.json.is_array()) {
+    return input.expected(input.form == Form::kHuman ? "a list" : "a list of " + std::string(of));
+  }
+  size_t index = 0;
+  for (const Json& element : input.json) {
+    const Path path(input.path, index++);
+    add(input.at(element, path));
+  }
+}
+
+void read_short(const Input& input, Shorthand shorthand, const Type& type, void* value) {
+  if (shorthand == nullptr || input.form != Form::kHuman || !input.json.is_string()) {
+    return type.read(input, value);
+  }
+  const size_t faults = input.faults.size();
+  const Json written_out = shorthand(input);
+  if (input.faults.size() == faults) type.read(input.at(written_out, input.path), value);
+}
+
+}  // namespace muster::record
