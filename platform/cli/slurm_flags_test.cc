@@ -77,7 +77,7 @@ TEST(SlurmOfAJobFile, EachFaultIsToldOnceWithItsLine) {
   for (const base::Fault& fault : spec.error().faults) {
     told.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
   }
-  EXPECT_EQ(told, (Words{"4 slurm.partition must be a single value, but is a list",
+  EXPECT_EQ(told, (Words{"4 slurm.partition must be a single value, not a list",
                          "5 slurm.acount unknown key; did you mean 'account'?",
                          "6 slurm.qos 'a b' is neither the name of a QOS nor several with commas "
                          "between them; a name has letters, digits and _-.+:@"}));

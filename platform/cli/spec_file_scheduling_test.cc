@@ -78,31 +78,31 @@ TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
       {"resources:\n  gpus: 1\n  gpu_share: 0.5\n", "line 5: resources.gpu_share: is a part of"},
       {"resources: {cpus: 0.0001}\n", "line 3: resources.cpus: '0.0001' is not a number of CPUs"},
       {"resources: {gpus: 0.5}\n",
-       "line 3: resources.gpus: '0.5' is not a whole number; a part of one GPU is: gpu_share: 0.5"},
-      {"scheduling: high\n", "line 3: scheduling: must be a map, but is a single value"},
+       "line 3: resources.gpus: '0.5' is not a whole number; a part of one GPU is gpu_share: 0.5"},
+      {"scheduling: high\n", "line 3: scheduling: must be a map, not a single value"},
       {"retries: -1\n", "line 3: retries: unknown key here; write it under 'scheduling'"},
       {"gpus: 2\n", "line 3: gpus: unknown key here; write it under 'resources'"},
       {"scheduling:\n  priorty: 1\n", "line 4: scheduling.priorty: unknown key; did you mean"},
-      {"scheduling:\n  priority: -1\n", "line 4: scheduling.priority: -1 is negative"},
+      {"scheduling:\n  priority: -1\n", "line 4: scheduling.priority: -1 is out of range"},
       {"scheduling:\n  priority: 1001\n", "line 4: scheduling.priority: 1001 is out of range"},
       {"scheduling:\n  purpose: trian\n",
-       "line 4: scheduling.purpose: 'trian' is neither train, build nor inference; did you mean"},
+       "line 4: scheduling.purpose: 'trian' is none of train, build, inference; did you mean"},
       {"scheduling:\n  preemptible: maybe\n",
        "line 4: scheduling.preemptible: 'maybe' is neither true nor false"},
       {"scheduling:\n  min_workers: 1\n", "line 4: scheduling.min_workers: a single job has no"},
       {"scheduling:\n  resize: lively\n",
-       "line 4: scheduling.resize: 'lively' is neither auto, live nor restart; did you mean"},
+       "line 4: scheduling.resize: 'lively' is none of auto, live, restart; did you mean"},
       {"scheduling:\n  resize: live\n",
        "line 4: scheduling.resize: 'live' is how an elastic job takes a change of its workers"},
       {"scheduling:\n  node_pools:\n    - a\n    - \"\"\n",
        "line 6: scheduling.node_pools[1]: '' names no node pool"},
       {"scheduling:\n  gpu_models: {a: b}\n",
-       "line 4: scheduling.gpu_models: must be a list, but is a map"},
+       "line 4: scheduling.gpu_models: must be a list, not a map"},
       {"scheduling:\n  packing: tight\n",
-       "line 4: scheduling.packing: 'tight' is neither auto, pack nor spread"},
+       "line 4: scheduling.packing: 'tight' is none of auto, pack, spread"},
       {"scheduling:\n  time_limit: 0s\n", "line 4: scheduling.time_limit: give a time between"},
       {"scheduling:\n  retry_rules: fail\n",
-       "line 4: scheduling.retry_rules: must be a list, but is a single value"},
+       "line 4: scheduling.retry_rules: must be a list, not a single value"},
       {"scheduling:\n  retry_rules:\n    - exit_code: 1\n",
        "line 5: scheduling.retry_rules[0].action: is missing"},
       {"scheduling:\n  retry_rules:\n    - action: fail\n",
@@ -110,7 +110,7 @@ TEST(SpecFileScheduling, SaysWhatIsWrongAndWhere) {
       {"scheduling:\n  retry_rules:\n    - action: fail\n      log_pattern: (\n",
        "line 6: scheduling.retry_rules[0].log_pattern: '(' is not a pattern"},
       {"scheduling:\n  retry_rules:\n    - action: stop\n      exit_code: 1\n",
-       "line 5: scheduling.retry_rules[0].action: 'stop' is neither retry, fail nor avoid-node"},
+       "line 5: scheduling.retry_rules[0].action: 'stop' is none of retry, fail, avoid-node"},
   };
   for (const BadScheduling& file : files) {
     EXPECT_NE(scheduling_refusal(file.text).find(file.says), std::string::npos)
@@ -128,10 +128,9 @@ TEST(SpecFileScheduling, AFaultyValueInventsNoOtherFault) {
   EXPECT_EQ(
       scheduling_refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
       "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
-  EXPECT_EQ(
-      scheduling_refusal("kind: grcp\nevaluators: 1\n"),
-      "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is neither mpi, grpc, torch nor single; "
-      "did you mean 'grpc'?");
+  EXPECT_EQ(scheduling_refusal("kind: grcp\nevaluators: 1\n"),
+            "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is none of single, mpi, grpc, torch; "
+            "did you mean 'grpc'?");
 }
 
 }  // namespace

@@ -58,20 +58,20 @@ TEST(SecretsOfAJobFile, EachFaultIsToldOnceWithItsLine) {
                 "4 secrets[0].name '1KEY' is not the name of a secret; use letters, digits and "
                 "'_'",
                 "5 secrets[1].path unknown key", "6 secrets[2].name is missing",
-                "7 secrets[3].name must be a single value, but is a list",
-                "8 secrets[4] must be a single value, but is a list",
+                "7 secrets[3].name must be a single value, not a list",
+                "8 secrets[4] must be a single value, not a list",
                 "9 secrets[5].file '../c' is not a path below /generated/secrets; use at most "
                 "100 characters, as in tls/ca.pem",
-                "10 secrets[6].variable must be a single value, but is a map",
+                "10 secrets[6].variable must be a single value, not a map",
                 "11 secrets[7].variable 'LANG' is in the environment of the job, too",
                 "12 secrets[8] goes nowhere; give it a variable or a file"}));
 }
 
 TEST(SecretsOfAJobFile, AreAList) {
   EXPECT_EQ(faults_of_secrets("secrets: API_KEY\n"),
-            std::vector<std::string>{"3 secrets must be a list, but is a single value"});
+            std::vector<std::string>{"3 secrets must be a list, not a single value"});
   EXPECT_EQ(faults_of_secrets("secrets: {API_KEY: x}\n"),
-            std::vector<std::string>{"3 secrets must be a list, but is a map"});
+            std::vector<std::string>{"3 secrets must be a list, not a map"});
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ grace: 10 parsecs
   }
   EXPECT_EQ(spec.error().what, "'job.yaml' has 5 faults");
   EXPECT_NE(faults[1].what.find("did you mean 'workers'?"), std::string::npos);
-  EXPECT_EQ(faults[2].what, "-1 is negative");
+  EXPECT_EQ(faults[2].what, "-1 is out of range; give 1 to 1000");
 }
 
 struct BadFile {
@@ -112,18 +112,18 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
       {good + "environment:\n  A: 1\n  A: 2\n", "line 5: environment.A: is given twice"},
       {good + "environment:\n  A:\n", "line 4: environment.A: has no value"},
       {good + "environment:\n  1A: x\n", "line 3: environment: '1A' is not a variable name"},
-      {good + "environment: [A]\n", "line 3: environment: must be a map, but is a list"},
+      {good + "environment: [A]\n", "line 3: environment: must be a map, not a list"},
       {good + "kind: mpj\n",
-       "line 3: kind: 'mpj' is neither mpi, grpc, torch nor single; did you mean 'mpi'?"},
+       "line 3: kind: 'mpj' is none of single, mpi, grpc, torch; did you mean 'mpi'?"},
       {good + "kind: mpi\n", "line 3: workers: is missing"},
       {good + "workers: 2\n", "line 3: workers: a single job has no workers"},
       {good + "resources: {gpus: 1, memroy: 2}\n", "resources.memroy: unknown key; did you mean"},
-      {good + "grace: [10s]\n", "line 3: grace: must be a single value, but is a list"},
+      {good + "grace: [10s]\n", "line 3: grace: must be a single value, not a list"},
       {"name: one\ncommand:\n  - ls\n  - [-l]\n", "line 4: command[1]: must be a single value"},
       {"name: one\n", "line 1: command: is missing"},
       {"command: [ls]\n", "line 1: name: is missing"},
-      {"", "must be a map of keys and values, but is nothing"},
-      {"- name: one\n", "must be a map of keys and values, but is a list"},
+      {"", "must be a map, not nothing"},
+      {"- name: one\n", "must be a map, not a list"},
       {good + "folder: [\n", "line 4: "},
       {good + "\tgrace: 1s\n", "line 3: "},
       {good + "---\nname: two\n", "line 3: a second document begins"},
@@ -139,7 +139,7 @@ TEST(SpecFile, SaysWhatIsWrongAndWhere) {
 
 TEST(SpecFile, AFaultyKindHidesNoOtherFaultAndInventsNone) {
   EXPECT_EQ(refusal_of_file("name: one\nkind: x\nworkers: 2\ncommand: [ls]\n"),
-            "'job.yaml' has 1 fault\n  line 2: kind: 'x' is neither mpi, grpc, torch nor single");
+            "'job.yaml' has 1 fault\n  line 2: kind: 'x' is none of single, mpi, grpc, torch");
 }
 
 std::string repeated(const std::string& text, size_t times) {
