@@ -234,12 +234,13 @@ Result<BenchOptions> parse_command_line(int count, char** words) {
 
 std::vector<std::uint64_t> sizes_of(const BenchOptions& options, std::uint64_t unit) {
   std::vector<std::uint64_t> sizes;
-  for (auto exact = static_cast<double>(std::max<std::uint64_t>(options.min_bytes, 1));
-       exact <= static_cast<double>(options.max_bytes) + 0.5; exact *= options.factor) {
+  auto exact = static_cast<double>(std::max<std::uint64_t>(options.min_bytes, 1));
+  while (exact <= static_cast<double>(options.max_bytes) + 0.5) {
     const auto bytes = static_cast<std::uint64_t>(std::llround(exact));
     const std::uint64_t whole = std::max(bytes / unit, std::uint64_t{1}) * unit;
     if (sizes.empty() || whole > sizes.back()) sizes.push_back(whole);
     if (options.min_bytes == options.max_bytes) break;
+    exact *= options.factor;
   }
   return sizes;
 }

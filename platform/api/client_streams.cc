@@ -172,8 +172,11 @@ Result<std::optional<Job>> Client::watch_events(
   const auto take = [&](std::string_view event, std::string_view data) {
     if (event == kEndEvent) {
       auto job = job_from_json(data);
-      if (job) ended = *std::move(job);
-      if (!job) error = job.error();
+      if (!job) {
+        error = job.error();
+      } else {
+        ended = *std::move(job);
+      }
       return false;
     }
     if (event == kReadyEvent) place = decoder.last_id();

@@ -11,7 +11,7 @@ Opened Client::open_socket(const std::string& name, std::string_view action,
                            Parameters parameters) {
   MUSTER_CHECK(check_job_name(name));
   http::Request upgrade = authorized(job_request("GET", name, action));
-  upgrade.query.merge(std::move(parameters));
+  upgrade.query.merge(parameters);
   http::Response refusal;
   auto opened = std::visit(
       [&](const auto& place) { return http::WebSocketClient::open(place, upgrade, refusal); },

@@ -114,7 +114,7 @@ class Fetching {
     while (true) {
       const bool is_whole = !artifact.sha256.empty() && file.bytes() == artifact.bytes;
       if (is_whole) return {};
-      const auto fetched = fetch_rest(file, artifact);
+      auto fetched = fetch_rest(file, artifact);
       if (fetched || fetched.error().code != ErrorCode::kUnavailable) return fetched;
       // A file without a sum may be another by now.
       if (artifact.sha256.empty()) MUSTER_CHECK(file.begin_anew());

@@ -39,7 +39,7 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
     if (!stopped) return stopped.error();
     if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
   }
-  const auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
+  auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
   if (removed || removed.error().code != ErrorCode::kConflict) return removed;
   // `muster stop` returns before the program has ended; its grace is the longest wait here.
   const auto job = connection.call([&](api::Client& client) { return client.get(name); });
@@ -106,7 +106,7 @@ Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
     names[job.id] = job.spec.name;
   }
   const int code = for_each_name(ids, [&](const std::string& id) -> Result<void> {
-    const auto removed = connection.call([&](api::Client& client) { return client.remove(id); });
+    auto removed = connection.call([&](api::Client& client) { return client.remove(id); });
     // Somebody else, or a rule of the server, may have been faster.
     if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
     return show("deleted " + names[id] + "\n");

@@ -208,7 +208,7 @@ class Sending {
       api::append_chunk(body, content);
       done += supply.file_bytes(id);
     }
-    if (!body.empty()) MUSTER_CHECK(put(std::move(body)));
+    if (!body.empty()) MUSTER_CHECK(put(body));
     return all;
   }
 

@@ -218,6 +218,7 @@ TEST_F(Preparing, ImagesThatComeInTheVeryMomentOfAnEvictionStartNothing) {
 }
 
 TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
+  int crashes = 0;
   for (const bool before : {true, false}) {
     // Its submission, its placing, the beginning and the end of its preparing, its running.
     for (int commit = 1; commit <= 6; ++commit) {
@@ -228,6 +229,7 @@ TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
         settle();
         if (engine_.prepared) bring_all();
       } catch (const Crash&) {
+        ++crashes;
       }
       store_.dies_before = store_.dies_after = 0;
       controller_ = nullptr;
@@ -244,6 +246,7 @@ TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
       engine_.prepared = nullptr;
     }
   }
+  EXPECT_GT(crashes, 0);
 }
 
 TEST_F(Preparing, AServerThatGoesDropsWhatIsUnderWay) {

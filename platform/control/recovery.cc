@@ -157,7 +157,7 @@ void Controller::hold_strays(Entry& entry) {
     const bool is_part = stray.gpu_share_milli > 0 && stray.gpu_share_milli < schedule::kWholeGpu;
     gang.groups.push_back({.claim = {.gpus = is_part ? 0 : static_cast<int>(stray.devices.size()),
                                      .gpu_share_milli = is_part ? stray.gpu_share_milli : 0}});
-    places.push_back(schedule::TaskPlace{
+    places.emplace_back(schedule::TaskPlace{
         .node = stray.node, .devices = stray.devices, .share_milli = stray.gpu_share_milli});
   }
   if (!entry.strays.empty()) scheduler_.adopt(std::move(gang), places, forward_.now());

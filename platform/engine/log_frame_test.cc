@@ -100,10 +100,14 @@ TEST_F(LogFile, GoesToAFrameByTheBytesInFrontOfIt) {
     write(frame);
   }
   // As the file has it, and as a cursor without a seek of its own does.
-  struct Plain : LogCursor {
+  class Plain : public LogCursor {
+   public:
     explicit Plain(FileLogCursor file) : file_(std::move(file)) {}
+
     base::Result<bool> next(LogFrame& frame) override { return file_.next(frame); }
     base::Result<void> seek_near_end(size_t bytes) override { return file_.seek_near_end(bytes); }
+
+   private:
     FileLogCursor file_;
   };
   FileLogCursor file = cursor();

@@ -220,6 +220,7 @@ Reading read_by_the_rules(std::string_view bytes) {
       reading.ends.push_back(bytes.size() - rest.size());
     }
   } catch (NeedsMore) {
+    reading.fault = false;  // the bytes end within a request
   } catch (IsFaulty) {
     reading.fault = true;
   }

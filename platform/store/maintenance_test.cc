@@ -52,7 +52,7 @@ void fill(Store& store) {
   ASSERT_TRUE(store.commit({.removed_jobs = {"j2"}, .audit = {full_record(4)}}));
 }
 
-constexpr StoreSummary kFilled{.schema_version = 5,
+constexpr StoreSummary kFilled{.schema_version = 1,
                                .jobs = 2,
                                .projects = 2,
                                .users = 3,

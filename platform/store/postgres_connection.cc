@@ -74,7 +74,7 @@ RecordRow PostgresRows::record(int row, size_t key_size) const {
   const auto document = static_cast<int>(key_size);
   for (int column = 0; column < document; ++column) result.key.push_back(bytes(row, column));
   result.document = bytes(row, document);
-  if (!is_null(row, document + 1)) result.checksum = number(row, document + 1);
+  result.checksum = number(row, document + 1);
   return result;
 }
 

@@ -26,7 +26,7 @@ Result<Connection> connect_to_read(const std::string& url) {
   MUSTER_TRY(Connection connection, connect(url));
   MUSTER_TRY(const int version, schema_version(*connection));
   const std::string database = "the database " + connection->url().shown;
-  if (version > kSchemaVersion) return newer_schema(database, version);
+  if (version > kSchemaVersion) return unknown_schema(database, version);
   if (version == 0)
     return Error{.code = ErrorCode::kNotFound, .what = database + " holds no store"};
   MUSTER_CHECK(
@@ -35,7 +35,7 @@ Result<Connection> connect_to_read(const std::string& url) {
   return connection;
 }
 
-/// Of a later version it is not there yet.
+/// An empty database has no tables.
 Result<bool> has_postgres_table(PostgresConnection& connection, const char* name) {
   MUSTER_TRY(const PostgresRows found, connection.query("SELECT to_regclass($1::text) IS NOT NULL",
                                                         PostgresParameters().text(name)));
@@ -59,8 +59,7 @@ Result<void> each_postgres_record(PostgresConnection& connection, const RecordKi
                                   const std::function<void(const RecordRow&)>& take) {
   MUSTER_TRY(const bool is_there, has_postgres_table(connection, kind.table));
   if (!is_there) return {};
-  MUSTER_TRY(const int version, schema_version(connection));
-  return connection.each_row(kind.query(version), [&](const PostgresRows& row) -> Result<void> {
+  return connection.each_row(kind.query(), [&](const PostgresRows& row) -> Result<void> {
     take(row.record(0, kind.key.size()));
     return {};
   });
@@ -125,7 +124,7 @@ Result<void> refuse_what_is_not_empty(PostgresConnection& connection) {
 Result<void> copy_out_of_postgres(const std::string& url, SqliteDatabase& copy) {
   MUSTER_TRY(const Connection connection, connect_to_read(url));
   MUSTER_TRY(const int version, schema_version(*connection));
-  MUSTER_CHECK(migrate(copy, version));
+  MUSTER_CHECK(migrate(copy, kSqliteMigrations.first(static_cast<size_t>(version))));
   MUSTER_CHECK(copy_to_sqlite(*connection, copy));
   return migrate(copy);
 }

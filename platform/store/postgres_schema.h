@@ -5,30 +5,22 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 
 #include "store/postgres_connection.h"
+#include "store/sqlite_schema.h"
 
 namespace muster::store {
 
-/// SQL that makes version `to` of the one before it in the list, or of an empty database.
-struct PostgresMigration {
-  int to = 0;
-  const char* sql = nullptr;
-  /// What SQL cannot do, after it; may be nullptr.
-  Result<void> (*then)(PostgresConnection& connection) = nullptr;
-};
-
-extern const std::span<const PostgresMigration> kPostgresMigrations;
+extern const Migrations kPostgresMigrations;
 
 /// 0: there is none.
 Result<int> schema_version(PostgresConnection& connection);
 
 /// All steps that are missing, in one transaction; before that, where there is something to lose,
-/// a backup (a SQLite file) into `backup_folder`. kConflict: the version is newer than the last
-/// of the list, or a server leads on the older one.
-Result<void> migrate(PostgresConnection& connection, std::span<const PostgresMigration> migrations,
+/// a backup (a SQLite file) into `backup_folder`. kConflict: the version is not one of the
+/// list, or a server leads on the older one.
+Result<void> migrate(PostgresConnection& connection, Migrations migrations,
                      const std::filesystem::path& backup_folder);
 
 /// SQL: the two keys of the advisory lock that the leader's session holds, as pg_locks shows them.

@@ -45,11 +45,10 @@ Result<Contents> load_all(PostgresConnection& connection) {
   MUSTER_TRY(const PostgresRows jobs, connection.query("SELECT count(*) FROM job"));
   contents.jobs.reserve(static_cast<size_t>(jobs.number(0, 0)));
   for (const RecordKind& kind : kRecordKinds) {
-    MUSTER_CHECK(connection.each_row(kind.query(kSchemaVersion),
-                                     [&](const PostgresRows& row) -> Result<void> {
-                                       take_record(kind, row.record(0, kind.key.size()), contents);
-                                       return {};
-                                     }));
+    MUSTER_CHECK(connection.each_row(kind.query(), [&](const PostgresRows& row) -> Result<void> {
+      take_record(kind, row.record(0, kind.key.size()), contents);
+      return {};
+    }));
   }
   return contents;
 }

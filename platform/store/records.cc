@@ -162,10 +162,9 @@ const RecordKind kKinds[] = {
      read_node_setting}};
 
 Result<void> verify(const RecordRow& row) {
-  if (!row.checksum) return {};
   std::vector<std::string_view> columns = row.key;
   columns.push_back(row.document);
-  if (checksum_of(columns) == *row.checksum) return {};
+  if (checksum_of(columns) == row.checksum) return {};
   return Error{
       .code = ErrorCode::kInternal,
       .what = "its checksum differs from its content: bits of it have changed on the disk"};
@@ -189,12 +188,10 @@ const RecordKind kAuditKind{"audit",
                             "",
                             read_audit_for_faults};
 
-std::string RecordKind::query(int version) const {
+std::string RecordKind::query() const {
   std::string columns;
   for (const char* column : key) columns += std::string(column) + ", ";
-  const char* const checksum =
-      version < kFirstVersionWithChecksums ? "CAST(NULL AS INTEGER)" : "checksum";
-  return "SELECT " + columns + document + ", " + checksum + " FROM " + table + " ORDER BY " + order;
+  return "SELECT " + columns + document + ", checksum FROM " + table + " ORDER BY " + order;
 }
 
 Result<void> read_record(const RecordKind& kind, const RecordRow& row, Contents* into) {

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +20,6 @@
 #include "store/store.h"
 
 namespace muster::store {
-
-/// The version of the tables from which on each row has a checksum.
-inline constexpr int kFirstVersionWithChecksums = 5;
 
 /// CRC-32 of the columns, each with its length before it: never negative. The document comes last.
 int64_t checksum_of(std::span<const std::string_view> columns);
@@ -40,7 +36,7 @@ int64_t checksum_of_cordon(std::string_view node);
 struct RecordRow {
   std::vector<std::string_view> key;  ///< in the order of RecordKind::key
   std::string_view document;
-  std::optional<int64_t> checksum;  ///< nothing: the tables are older than checksums
+  int64_t checksum = 0;
 };
 
 /// A table and the records in it.
@@ -58,9 +54,8 @@ struct RecordKind {
   /// an `into`.
   Result<void> (*read)(const RecordRow& row, Contents* into);
 
-  /// "SELECT key..., document, checksum FROM table ORDER BY order"; `version` is that of the
-  /// tables.
-  std::string query(int version) const;
+  /// "SELECT key..., document, checksum FROM table ORDER BY order".
+  std::string query() const;
 };
 
 /// All but the audit log, in the order in which Contents is filled.

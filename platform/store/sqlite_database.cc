@@ -174,7 +174,7 @@ RecordRow SqliteStatement::record(size_t key_size) const {
   const auto document = static_cast<int>(key_size);
   for (int column = 0; column < document; ++column) row.key.push_back(bytes(column));
   row.document = bytes(document);
-  if (!is_null(document + 1)) row.checksum = number(document + 1);
+  row.checksum = number(document + 1);
   return row;
 }
 

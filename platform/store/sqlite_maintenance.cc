@@ -25,9 +25,8 @@ Result<bool> has_sqlite_table(SqliteDatabase& database, const std::string& name)
 Result<void> each_sqlite_record(SqliteDatabase& database, const RecordKind& kind,
                                 const std::function<void(const RecordRow&)>& take) {
   MUSTER_TRY(const bool is_there, has_sqlite_table(database, kind.table));
-  if (!is_there) return {};  // of a later version
-  MUSTER_TRY(const int version, schema_version(database));
-  return database.each_row(kind.query(version), [&](const SqliteStatement& row) -> Result<void> {
+  if (!is_there) return {};  // the database is empty
+  return database.each_row(kind.query(), [&](const SqliteStatement& row) -> Result<void> {
     take(row.record(kind.key.size()));
     return {};
   });
@@ -208,7 +207,7 @@ Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::s
 
 Result<StoreCheck> check_sqlite(const std::filesystem::path& file) {
   MUSTER_TRY(SqliteDatabase database, SqliteDatabase::open(file, SqliteDatabase::Mode::kReadOnly));
-  // Of a newer version nothing can be said; one that is damaged is what this is for.
+  // A version that is not known cannot be read; a damaged database is what this is for.
   Result<StoreSummary> summary = summary_of(database);
   if (!summary && summary.error().code == ErrorCode::kConflict) return summary.error();
   StoreCheck check;

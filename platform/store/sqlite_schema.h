@@ -1,31 +1,39 @@
-// The tables of the database, what each version changed, and how an older one is brought up to
-// date. PostgreSQL has the same tables (postgres_schema.h), under the same version.
+// The tables of the database under their version, and how an older database is brought up to date.
+// PostgreSQL has the same tables (postgres_schema.h), under the same version.
 //
 // I/O.
 #pragma once
 
-#include <array>
+#include <span>
 
 #include "store/sqlite_database.h"
 
 namespace muster::store {
 
-inline constexpr int kSchemaVersion = 5;
+inline constexpr int kSchemaVersion = 1;
 
-/// The statements that make version n + 1 of version n; version 0 is an empty database.
-extern const std::array<const char*, kSchemaVersion> kSqliteMigrations;
+/// The statements that make version n + 1 of version n; version 0 is an empty database. A change of
+/// the tables appends its statements and raises kSchemaVersion.
+using Migrations = std::span<const char* const>;
+extern const Migrations kSqliteMigrations;
 
-/// kConflict: not among those that this Muster knows.
-Result<int> schema_version(SqliteDatabase& database);
+/// The version that the last step makes.
+inline int version_of(Migrations migrations) {
+  return static_cast<int>(migrations.size());
+}
 
-/// All steps from what it is to `version` in one transaction. Nothing is changed where one fails.
-Result<void> migrate(SqliteDatabase& database, int version = kSchemaVersion);
+/// kConflict: the version is past `newest`, or is none.
+Result<int> schema_version(SqliteDatabase& database, int newest = kSchemaVersion);
 
-/// The same to the present version, and before that, where there is something to lose, a copy of
-/// the database beside it: muster.db.version-2, 0600.
-Result<void> migrate_with_backup(SqliteDatabase& database);
+/// Takes all steps that are missing in one transaction. Nothing is changed where one fails.
+Result<void> migrate(SqliteDatabase& database, Migrations migrations = kSqliteMigrations);
 
-/// That `version` is newer than what this Muster knows, and what to do.
-base::Error newer_schema(const std::string& database, int version);
+/// The same, and before that, where there is something to lose, a copy of the database beside it:
+/// muster.db.version-2, 0600.
+Result<void> migrate_with_backup(SqliteDatabase& database,
+                                 Migrations migrations = kSqliteMigrations);
+
+/// The refusal of a database whose version this Muster does not know, and what to do.
+base::Error unknown_schema(const std::string& database, int version, int newest = kSchemaVersion);
 
 }  // namespace muster::store

@@ -96,11 +96,10 @@ Result<Contents> SqliteStore::load() {
   MUSTER_TRY(const int64_t jobs, database_.number("SELECT count(*) FROM job"));
   contents.jobs.reserve(static_cast<size_t>(jobs));
   for (const RecordKind& kind : kRecordKinds) {
-    MUSTER_CHECK(database_.each_row(kind.query(kSchemaVersion),
-                                    [&](const SqliteStatement& row) -> Result<void> {
-                                      take_record(kind, row.record(kind.key.size()), contents);
-                                      return {};
-                                    }));
+    MUSTER_CHECK(database_.each_row(kind.query(), [&](const SqliteStatement& row) -> Result<void> {
+      take_record(kind, row.record(kind.key.size()), contents);
+      return {};
+    }));
   }
   return contents;
 }

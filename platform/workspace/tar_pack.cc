@@ -114,10 +114,12 @@ class TarPacker::Packing {
   }
   Packing(const Packing&) = delete;
   Packing& operator=(const Packing&) = delete;
-  /// Whoever has had enough waits for no end: left alone, the library would first fill up the file
-  /// that it is at.
+  /// Dropped before its end, the library would first fill up the file that it is at; it does not
+  /// once it has failed. But a failed archive is freed without its buffers unless it is closed.
   ~Packing() {
-    if (!done_) ::archive_write_fail(tar_.get());
+    if (!is_open_ || done_) return;
+    ::archive_write_fail(tar_.get());
+    ::archive_write_close(tar_.get());
   }
 
   Result<void> open() {
@@ -179,6 +181,7 @@ class TarPacker::Packing {
       return static_cast<la_ssize_t>(size);
     };
     if (::archive_write_open(handle, this, nullptr, take, nullptr) != ARCHIVE_OK) return broken();
+    is_open_ = true;
     return {};
   }
 
@@ -355,6 +358,7 @@ class TarPacker::Packing {
   CopyTotals totals_;
   uid_t user_ = 0;
   gid_t group_ = 0;
+  bool is_open_ = false;
   bool done_ = false;
   ArchiveHandle tar_{::archive_write_new()};  // last: as it goes, it still writes to out_
 };

@@ -30,64 +30,64 @@ std::future<Status> admit(Roster& roster, std::uint64_t session, std::uint64_t s
 class RosterTest : public ::testing::Test {
  protected:
   void start(std::optional<std::uint64_t> staleness, int workers) {
-    roster.emplace(staleness, workers);
+    roster_.emplace(staleness, workers);
     for (int worker = 0; worker < workers; ++worker) {
-      sessions.push_back(roster->join(worker, [this] { ++dismissed; }).session);
+      sessions_.push_back(roster_->join(worker, [this] { ++dismissed_; }).session);
     }
   }
 
-  std::optional<Roster> roster;
-  std::vector<std::uint64_t> sessions;
-  int dismissed = 0;
+  std::optional<Roster> roster_;
+  std::vector<std::uint64_t> sessions_;
+  int dismissed_ = 0;
 };
 
 TEST_F(RosterTest, AFastWorkerWaitsUntilTheSlowestHasCaughtUp) {
   start(0, 3);
-  roster->advance(sessions[0]);
-  std::future<Status> fast = admit(*roster, sessions[0], 1);
-  until_it_waits(*roster, 0);
-  roster->advance(sessions[1]);
-  until_it_waits(*roster, 0);
-  roster->advance(sessions[2]);
+  roster_->advance(sessions_[0]);
+  std::future<Status> fast = admit(*roster_, sessions_[0], 1);
+  until_it_waits(*roster_, 0);
+  roster_->advance(sessions_[1]);
+  until_it_waits(*roster_, 0);
+  roster_->advance(sessions_[2]);
   EXPECT_TRUE(fast.get());
 }
 
 TEST_F(RosterTest, AWorkerThatLeavesLetsTheOthersGoOn) {
   start(0, 2);
-  roster->advance(sessions[0]);
-  std::future<Status> fast = admit(*roster, sessions[0], 1);
-  until_it_waits(*roster, 0);
-  roster->leave(sessions[1]);
+  roster_->advance(sessions_[0]);
+  std::future<Status> fast = admit(*roster_, sessions_[0], 1);
+  until_it_waits(*roster_, 0);
+  roster_->leave(sessions_[1]);
   EXPECT_TRUE(fast.get());
-  EXPECT_EQ(roster->departures().left, 1U);
+  EXPECT_EQ(roster_->departures().left, 1U);
 }
 
 TEST_F(RosterTest, AWorkerThatIsLostWhileItWaitsIsTold) {
   start(0, 2);
-  roster->advance(sessions[0]);
-  std::future<Status> fast = admit(*roster, sessions[0], 1);
-  until_it_waits(*roster, 0);
-  roster->lose(sessions[0]);
+  roster_->advance(sessions_[0]);
+  std::future<Status> fast = admit(*roster_, sessions_[0], 1);
+  until_it_waits(*roster_, 0);
+  roster_->lose(sessions_[0]);
   EXPECT_EQ(fast.get().error().code, ErrorCode::kPeerLost);
-  EXPECT_EQ(roster->departures().lost, 1U);
+  EXPECT_EQ(roster_->departures().lost, 1U);
 }
 
 TEST_F(RosterTest, TheSecondOfANumberTakesTheFirstsPlace) {
   start({}, 1);
-  const Roster::Membership second = roster->join(0, [] {});
-  EXPECT_EQ(dismissed, 1);
-  EXPECT_EQ(roster->admit(sessions[0], 0).error().code, ErrorCode::kPeerLost);
-  EXPECT_TRUE(roster->admit(second.session, second.clock));
+  const Roster::Membership second = roster_->join(0, [] {});
+  EXPECT_EQ(dismissed_, 1);
+  EXPECT_EQ(roster_->admit(sessions_[0], 0).error().code, ErrorCode::kPeerLost);
+  EXPECT_TRUE(roster_->admit(second.session, second.clock));
   // What the first's connection says when it ends is not about the second.
-  roster->lose(sessions[0]);
-  EXPECT_EQ(roster->workers().size(), 1U);
-  EXPECT_EQ(roster->departures().lost, 1U);
+  roster_->lose(sessions_[0]);
+  EXPECT_EQ(roster_->workers().size(), 1U);
+  EXPECT_EQ(roster_->departures().lost, 1U);
 }
 
 TEST_F(RosterTest, RefusesAStepThatTheWorkerIsNotIn) {
   start({}, 1);
-  roster->advance(sessions[0]);
-  const Status again = roster->admit(sessions[0], 0);
+  roster_->advance(sessions_[0]);
+  const Status again = roster_->admit(sessions_[0], 0);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kMismatch);
   EXPECT_EQ(again.error().message, "worker 0 speaks of step 0, and is in step 1");
@@ -96,32 +96,32 @@ TEST_F(RosterTest, RefusesAStepThatTheWorkerIsNotIn) {
 TEST_F(RosterTest, AWorkerBringsValuesInOneCallAtATime) {
   start({}, 2);
   {
-    const auto turn = roster->begin_turn(sessions[1]);
+    const auto turn = roster_->begin_turn(sessions_[1]);
     ASSERT_TRUE(turn);
     EXPECT_EQ(turn->worker(), 1);
-    EXPECT_TRUE(roster->begin_turn(sessions[0])) << "each for itself";
-    EXPECT_EQ(roster->begin_turn(sessions[1]).error().message,
+    EXPECT_TRUE(roster_->begin_turn(sessions_[0])) << "each for itself";
+    EXPECT_EQ(roster_->begin_turn(sessions_[1]).error().message,
               "worker 1 brings values in another call already");
   }
-  const auto next = roster->begin_turn(sessions[1]);
+  const auto next = roster_->begin_turn(sessions_[1]);
   EXPECT_TRUE(next);
-  roster->lose(sessions[1]);
-  EXPECT_EQ(roster->begin_turn(sessions[1]).error().code, ErrorCode::kPeerLost);
+  roster_->lose(sessions_[1]);
+  EXPECT_EQ(roster_->begin_turn(sessions_[1]).error().code, ErrorCode::kPeerLost);
 }
 
 TEST_F(RosterTest, AWorkerHasNoMoreThanSomeCallsThatWait) {
   start(0, 2);
-  roster->advance(sessions[0]);
+  roster_->advance(sessions_[0]);
   std::vector<std::future<Status>> waiting;
   for (int i = 0; i <= Roster::kMostWaiting; ++i) {
-    waiting.push_back(admit(*roster, sessions[0], 1));
+    waiting.push_back(admit(*roster_, sessions_[0], 1));
   }
 
   const auto is_refused = [](std::future<Status>& one) {
     return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   };
   while (std::none_of(waiting.begin(), waiting.end(), is_refused)) std::this_thread::yield();
-  roster->advance(sessions[1]);
+  roster_->advance(sessions_[1]);
 
   int refused = 0;
   for (std::future<Status>& one : waiting) {
@@ -133,13 +133,13 @@ TEST_F(RosterTest, AWorkerHasNoMoreThanSomeCallsThatWait) {
 
 TEST_F(RosterTest, StoppingDismissesEveryoneAndEndsEveryWait) {
   start(0, 2);
-  roster->advance(sessions[0]);
-  std::future<Status> fast = admit(*roster, sessions[0], 1);
-  until_it_waits(*roster, 0);
-  roster->stop();
+  roster_->advance(sessions_[0]);
+  std::future<Status> fast = admit(*roster_, sessions_[0], 1);
+  until_it_waits(*roster_, 0);
+  roster_->stop();
   EXPECT_EQ(fast.get().error().message, "the parameter server is being stopped");
-  EXPECT_EQ(dismissed, 2);
-  EXPECT_FALSE(roster->wait_for_end());
+  EXPECT_EQ(dismissed_, 2);
+  EXPECT_FALSE(roster_->wait_for_end());
 }
 
 TEST_F(RosterTest, EndsWhenAllWhoWereExpectedHaveBeenThereAndGone) {

@@ -14,10 +14,16 @@ void share(std::size_t parts, std::size_t threads, const std::function<void(std:
     for (std::size_t part = next++; part < parts; part = next++) work(part);
   };
   std::vector<std::jthread> others;
-  try {
-    while (others.size() + 1 < std::min(parts, threads)) others.emplace_back(take);
-  } catch (const std::system_error&) {
-    // Then those that there are do it all.
+  const auto start_another = [&] {
+    try {
+      others.emplace_back(take);
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+  };
+  // Where the system refuses a further thread, the threads that there are do all of the work.
+  while (others.size() + 1 < std::min(parts, threads) && start_another()) {
   }
   take();
 }

@@ -134,7 +134,7 @@ std::optional<std::string> run_of_mpirun(const Lookup& variable) {
                                    "PMIX_SERVER_URI2",
                                    "OMPI_MCA_orte_hnp_uri",
                                    "OMPI_MCA_orte_precondition_transports"};
-  const std::string run = assignments_of(variable, kTelling);
+  std::string run = assignments_of(variable, kTelling);
   if (!variable("PMIX_NAMESPACE") || run.find("_URI") == std::string::npos) return std::nullopt;
   return run;
 }

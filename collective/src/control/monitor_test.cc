@@ -188,7 +188,7 @@ class MonitorProcess {
   MonitorProcess(Cables& cables, std::size_t rank) {
     pid_ = ::fork();
     if (pid_ == 0) {
-      const auto monitor = monitor_of(cables, rank);
+      [[maybe_unused]] const auto monitor = monitor_of(cables, rank);
       cables.clear();
       ::pause();
       ::_exit(1);

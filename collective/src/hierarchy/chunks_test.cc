@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <vector>
 
 namespace muster::collective {
@@ -10,7 +11,7 @@ namespace {
 
 // Addresses that are compared and never read.
 std::byte* address(std::uintptr_t number) {
-  return reinterpret_cast<std::byte*>(number);
+  return std::bit_cast<std::byte*>(number);
 }
 
 TEST(Chunks, ALongTensorIsCutWhereItLies) {

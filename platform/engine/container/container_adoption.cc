@@ -135,7 +135,7 @@ void ContainerEngine::Impl::sweep(HeldHost& host) {
   std::vector<Step> containers;
   for (const ContainerState& state : host.inventory->containers) {
     if (held.count(state.id) > 0) continue;
-    containers.push_back([this, &host, id = state.id](Then then) {
+    containers.emplace_back([this, &host, id = state.id](Then then) {
       removals.add(host, Removals::Kind::kContainer, id, [then = std::move(then)] { then({}); });
     });
   }

@@ -33,7 +33,7 @@ class ContainerEngine::Impl::Change : public std::enable_shared_from_this<Change
   Change(Impl& engine, std::shared_ptr<HeldTask> task, Then then)
       : engine_(engine), task_(std::move(task)), then_(std::move(then)) {}
 
-  void begin(const std::vector<launch::PlannedFile>& files) {
+  void begin(const std::vector<launch::PlannedFile>& written) {
     give_up_after(engine_.options.patience.answer,
                   {.code = ErrorCode::kTimeout, .what = "its container does not answer"});
     const std::string shim = std::string(kProgramsFolder) + "/muster-shim";
@@ -41,7 +41,7 @@ class ContainerEngine::Impl::Change : public std::enable_shared_from_this<Change
                              {.argv = {shim, "--change", kTaskFolder}, .environment = {}},
                              {.on_output = [this](std::string_view bytes, bool) { hear(bytes); },
                               .on_exit = [this](const job::ExitStatus& status) { ended(status); }});
-    exec_->write(encode(files));
+    exec_->write(encode(written));
     exec_->close_input();
   }
 
@@ -113,13 +113,13 @@ void ContainerEngine::change_files(const Gang& gang, std::vector<launch::FileCha
   std::vector<Step> steps;
   for (launch::FileChange& change : changes) {
     if (impl_->is_being_started(gang, change.task)) {
-      steps.push_back(
+      steps.emplace_back(
           [name = change.task](const Then& then) { then(change_error(name, not_started_yet())); });
       continue;
     }
     const auto task = impl_->find({gang, change.task});
     if (task == nullptr || task->end || change.files.empty()) continue;
-    steps.push_back([impl = impl_.get(), task, change = std::move(change)](Then then) {
+    steps.emplace_back([impl = impl_.get(), task, change = std::move(change)](Then then) {
       impl->change(task, change, std::move(then));
     });
   }

@@ -96,8 +96,8 @@ void ContainerEngine::Impl::ask_what_they_have() {
   for (const auto& [name, host] : hosts) {
     host->is_there = host->host.node().has_value();
     if (!host->is_there) continue;
-    steps.push_back([this, host = host.get()](Then then) {
-      take_inventory(*host, [then = std::move(then)] { then({}); });
+    steps.emplace_back([this, &asked = *host](Then then) {
+      take_inventory(asked, [then = std::move(then)] { then({}); });
     });
   }
   if (steps.empty()) return;
@@ -128,11 +128,11 @@ void ContainerEngine::Impl::host_changed() {
     const bool is_there = host->host.node().has_value();
     if (std::exchange(host->is_there, is_there) == is_there) continue;
     if (is_there && !host->inventory) {
-      take_inventory(*host, [this, host = host.get()] {
-        if (swept && host->inventory) sweep(*host);
+      take_inventory(*host, [this, &changed = *host] {
+        if (swept && changed.inventory) sweep(changed);
       });
     }
-    if (!is_there) soon([this, host = host.get()] { abandon(*host); });
+    if (!is_there) soon([this, &lost = *host] { abandon(lost); });
   }
   const auto all = watchers;  // a callback may take or drop an interest
   for (const auto& watcher : all) {

@@ -234,11 +234,11 @@ Result<void> ContainerEngine::Impl::lay_out(Launch& launch) {
 
 std::vector<Step> ContainerEngine::Impl::steps_of(const std::shared_ptr<Launch>& launch) {
   std::vector<Step> steps;
-  steps.push_back([this, launch](Then then) { create(launch, 0, std::move(then)); });
+  steps.emplace_back([this, launch](Then then) { create(launch, 0, std::move(then)); });
   const ShimPlan shim = shim_plan(launch->plan, site_for(*launch->start, launch->plan));
   for (VolumeFiles& volume :
        by_volume(files_of(launch->plan, shim, programs), launch->config.mounts)) {
-    steps.push_back([launch, volume = std::move(volume)](Then then) {
+    steps.emplace_back([launch, volume = std::move(volume)](Then then) {
       if (launch->start->error) return then(*launch->start->error);
       launch->task->host->client().put_archive(launch->task->container, volume.folder,
                                                workspace::make_archive(volume.entries),
@@ -246,11 +246,11 @@ std::vector<Step> ContainerEngine::Impl::steps_of(const std::shared_ptr<Launch>&
     });
   }
   // Before it is started: not a word of what its shim says is missed.
-  steps.push_back([launch](Then then) {
+  steps.emplace_back([launch](Then then) {
     if (launch->start->error) return then(*launch->start->error);
     launch->task->follower->attach(std::move(then));
   });
-  steps.push_back([launch](Then then) {
+  steps.emplace_back([launch](Then then) {
     if (launch->start->error) return then(*launch->start->error);
     launch->task->host->client().start(launch->task->container, std::move(then));
   });
@@ -306,7 +306,7 @@ void ContainerEngine::Impl::undo(const std::shared_ptr<GangStart>& start) {
       base::log_error(removed.error().what);
     }
     if (task->container.empty()) continue;
-    containers.push_back([this, task](Then then) {
+    containers.emplace_back([this, task](Then then) {
       removals.add(*task->host, Removals::Kind::kContainer, task->container,
                    [then = std::move(then)] { then({}); });
     });
@@ -316,15 +316,16 @@ void ContainerEngine::Impl::undo(const std::shared_ptr<GangStart>& start) {
   for (HeldHost* const host : start->networks) {
     const auto network = networks.find({start->gang, host});
     if (others || network == networks.end()) continue;
-    rest.push_back([this, host, name = network->second](Then then) {
+    rest.emplace_back([this, host, name = network->second](Then then) {
       removals.add(*host, Removals::Kind::kNetwork, name, [then = std::move(then)] { then({}); });
     });
     networks.erase(network);
   }
-  for (const auto& [host, name] : start->volumes) {
-    forget_volumes(start->gang.job_id, *host);
-    rest.push_back([this, host = host, name = name](Then then) {
-      removals.add(*host, Removals::Kind::kVolume, name, [then = std::move(then)] { then({}); });
+  for (const auto& volume : start->volumes) {
+    forget_volumes(start->gang.job_id, *volume.first);
+    rest.emplace_back([this, volume](Then then) {
+      removals.add(*volume.first, Removals::Kind::kVolume, volume.second,
+                   [then = std::move(then)] { then({}); });
     });
   }
   const auto say = [this, done, error = *start->error](const Result<void>&) {

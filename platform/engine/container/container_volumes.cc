@@ -131,14 +131,14 @@ void ContainerEngine::Impl::make_volumes(const std::shared_ptr<Filling>& filling
           volume.as_it_is = is_known && volume.is_storage;
           if (volume.as_it_is) continue;
           if (is_known) {
-            steps.push_back([&client, volume](Then next) {
+            steps.emplace_back([&client, volume](Then next) {
               client.remove_volume(volume.name, std::move(next));
             });
           }
           const Labels labels = volume.is_storage
                                     ? filling->owner
                                     : labels_of_job(options.owner, filling->start->gang.job_id);
-          steps.push_back([&client, filling, volume, labels](Then next) {
+          steps.emplace_back([&client, filling, volume, labels](Then next) {
             if (!volume.is_storage)
               filling->start->volumes.emplace_back(filling->host, volume.name);
             client.create_volume(volume.name, labels, std::move(next));
@@ -179,12 +179,12 @@ void ContainerEngine::Impl::fill(const std::shared_ptr<Filling>& filling, Then t
     const NamedVolume& volume = filling->volumes[i];
     if (volume.as_it_is) continue;
     config.mounts.push_back({.source = volume.name, .target = place_of(i)});
-    steps.push_back([&client, filling, i](Then next) {
+    steps.emplace_back([&client, filling, i](Then next) {
       client.put_archive(filling->container, place_of(i),
                          workspace::make_archive({root_of(filling->account)}), std::move(next));
     });
     if (volume.content.empty()) continue;
-    steps.push_back([&client, filling, i, content = volume.content](Then next) {
+    steps.emplace_back([&client, filling, i, content = volume.content](Then next) {
       auto packer = workspace::TarPacker::open(content.string() + "/.", [](const auto&) {});
       if (!packer) return next(std::move(packer).error());
       packer->set_owner(filling->account.uid, filling->account.gid);

@@ -37,7 +37,7 @@ std::optional<int64_t> parse_http_date(std::string_view text) {
       std::chrono::day(*day));
   if (!date.ok() || *hours > 23 || *minutes > 59 || *seconds > 60) return std::nullopt;
   const std::chrono::seconds since = std::chrono::sys_days(date).time_since_epoch();
-  return since.count() + *hours * 3600 + *minutes * 60 + *seconds;
+  return since.count() + int64_t{*hours} * 3600 + int64_t{*minutes} * 60 + *seconds;
 }
 
 }  // namespace muster::engine

@@ -207,11 +207,11 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
 
   void pull() {
     pull_ = keeping_->pull(wish_);
-    pull_->watching.push_back([weak = weak_from_this()](const PullProgress& progress) {
+    pull_->watching.emplace_back([weak = weak_from_this()](const PullProgress& progress) {
       const auto self = weak.lock();
       if (self && self->progress_) self->progress_(progress);
     });
-    pull_->waiting.push_back([weak = weak_from_this()](const Result<void>& pulled) {
+    pull_->waiting.emplace_back([weak = weak_from_this()](const Result<void>& pulled) {
       const auto self = weak.lock();
       if (!self) return;
       pulled ? self->inspect(false) : self->finish(pull_fault(self->wish_, pulled.error()));
@@ -226,7 +226,7 @@ class ImagePreparation : public std::enable_shared_from_this<ImagePreparation> {
     const auto known = keeping_->known.find(image.id);
     if (known != keeping_->known.end()) return finish(facts_of(wish_, image, known->second));
     look_ = keeping_->look(image.id);
-    look_->waiting.push_back(
+    look_->waiting.emplace_back(
         [weak = weak_from_this(), image](const Result<ImageContents>& contents) {
           if (const auto self = weak.lock()) self->looked(image, contents);
         });

@@ -87,7 +87,7 @@ Result<Account> find_user(const std::string& user, std::string_view passwd) {
   const auto accounts = read_entries<Account>(passwd, account_of_line);
   const auto number = base::number_of<uid_t>(user);
   // A name goes before a number, as engines have it: a user may be called "1000".
-  const Account* found =
+  const auto* found =
       first<Account>(accounts, [&](const Account& account) { return account.name == user; });
   if (found == nullptr && number) {
     found =
@@ -101,7 +101,7 @@ Result<Account> find_user(const std::string& user, std::string_view passwd) {
 
 Result<gid_t> find_group(const std::string& name, std::string_view group) {
   const auto groups = read_entries<Group>(group, group_of_line);
-  const Group* const found =
+  const auto* const found =
       first<Group>(groups, [&](const Group& entry) { return entry.name == name; });
   if (found != nullptr) return found->gid;
   if (const auto number = base::number_of<gid_t>(name)) return *number;

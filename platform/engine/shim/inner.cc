@@ -196,7 +196,7 @@ class Inner {
 
   job::ExitStatus end_of_program(int status) const {
     if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
-    const job::ExitStatus end{.code = WEXITSTATUS(status)};
+    job::ExitStatus end{.code = WEXITSTATUS(status)};
     if (end.code != kEnvNotFound) return end;
     const auto fault = interpreter_fault(program_path_, plan_.environment);
     return fault ? status_of_failed_start(*fault) : end;

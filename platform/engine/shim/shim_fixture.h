@@ -141,7 +141,7 @@ class ShimInContainer : public testing::Test {
                      const std::string& shim = MUSTER_SHIM) {
     EXPECT_TRUE(base::write_new_file(task().plan(), encode(plan)));
     around.insert(around.end(), {shim, "--container", task().path.string()});
-    return spawn(std::move(around));
+    return spawn(around);
   }
 
   FollowStream follow(uint64_t log_offset = 0, uint64_t metrics_offset = 0) {

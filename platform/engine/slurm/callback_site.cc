@@ -36,7 +36,7 @@ Result<std::string> kept_nonce(const fs::path& file) {
     return text->substr(0, text->find('\n'));
   }
   base::SystemRandom random;
-  const std::string nonce = base::to_hex(random.bytes<kNonceBytes>());
+  std::string nonce = base::to_hex(random.bytes<kNonceBytes>());
   MUSTER_CHECK(base::write_file(file, nonce + "\n"));
   return nonce;
 }

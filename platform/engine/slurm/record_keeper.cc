@@ -83,7 +83,7 @@ void RecordKeeper::write(std::vector<Wish>& wishes) {
     }
   };
   const auto sync_together = [&] {
-    const auto synced = sync_all(wishes.front().path.parent_path().parent_path().parent_path());
+    auto synced = sync_all(wishes.front().path.parent_path().parent_path().parent_path());
     each([&](const Wish&) { return synced; });
   };
   each([](const Wish& wish) { return base::write_file(record_draft(wish.path), wish.text); });

@@ -161,7 +161,9 @@ Result<std::vector<ListedJob>> read_rest_past_jobs(std::string_view body) {
   std::map<uint64_t, ListedPart> last;
   for (const json& written : jobs) {
     auto part = read_past(written);
-    if (part) last.insert_or_assign(part->job.id, *std::move(part));
+    if (!part) continue;
+    const uint64_t id = part->job.id;
+    last.insert_or_assign(id, *std::move(part));
   }
   std::vector<ListedPart> parts;
   for (auto& [id, part] : last) parts.push_back(std::move(part));

@@ -34,7 +34,7 @@ std::string clock_time(base::Time time) {
 
 std::string day_and_time(base::Time time) {
   const base::Time now = base::SystemClock().now();
-  const std::string clock = clock_time(time);
+  std::string clock = clock_time(time);
   if (time < now + std::chrono::hours(20)) return clock;
   return base::to_rfc3339(time, 0).substr(0, 10) + " " + clock;
 }

@@ -56,8 +56,9 @@ void set_state(ListedJob& job, std::string_view words) {
 
 bool set_nodes(ListedJob& job, std::string_view list) {
   auto nodes = expand_nodes(list);
-  if (nodes) job.nodes = *std::move(nodes);
-  return nodes.ok();
+  if (!nodes) return false;
+  job.nodes = *std::move(nodes);
+  return true;
 }
 
 std::optional<ListedPart> queued_job(std::string_view line) {
@@ -116,8 +117,9 @@ Result<std::vector<ListedJob>> read_jobs(std::string_view text, std::string_view
   std::vector<ListedPart> parts;
   MUSTER_CHECK(for_each_line(text, program, [&](std::string_view line) {
     auto part = read(line);
-    if (part) parts.push_back(*std::move(part));
-    return part.has_value();
+    if (!part) return false;
+    parts.push_back(*std::move(part));
+    return true;
   }));
   return whole_jobs(parts);
 }

@@ -44,7 +44,7 @@ grpc::Status Lease::open(grpc::Channel& channel, int worker, v1::JoinResponse& w
       return grpc::Status::OK;
     }
   }
-  const grpc::Status why = end();
+  grpc::Status why = end();
   if (!why.ok()) return why;
   return {grpc::StatusCode::INTERNAL, "it did not welcome this worker"};
 }

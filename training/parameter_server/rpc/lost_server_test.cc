@@ -83,36 +83,36 @@ void expect_loss(const Status& status, const Whom& whom) {
 class LostServer : public ::testing::Test {
  protected:
   Client join() {
-    ClientOptions options = job.options(0);
-    options.servers.push_back(process.address);
+    ClientOptions options = job_.options(0);
+    options.servers.push_back(process_.address);
     auto client = Client::connect(options);
     if (!client) throw std::runtime_error(client.error().to_string());
     EXPECT_TRUE(client->declare({{"w", {2}, Values(2)}}, Sgd{.learning_rate = 1}));
     return *std::move(client);
   }
 
-  Whom lost() const { return {.server = 1, .address = process.address}; }
+  Whom lost() const { return {.server = 1, .address = process_.address}; }
 
-  Process process;
-  Job job{1, {.staleness = 0}};
+  Process process_;
+  Job job_{1, {.staleness = 0}};
 };
 
 TEST_F(LostServer, ThatIsKilledIsNamedByTheNextCall) {
   Client client = join();
-  process.kill();
+  process_.kill();
   expect_loss(client.push({{"w", Values(2)}}), lost());
   Values w(2);
-  EXPECT_EQ(client.pull({{"w", w}}).error().host, process.address);
+  EXPECT_EQ(client.pull({{"w", w}}).error().host, process_.address);
 }
 
 TEST_F(LostServer, EndsACallThatWaitsForSlowWorkersAtAnotherServer) {
   Client client = join();
-  Client slow = job.join(1);
+  Client slow = job_.join(1);
   ASSERT_TRUE(client.push({{"w", Values(2)}}));
   std::future<Status> waiting =
       std::async(std::launch::async, [&] { return client.push({{"w", Values(2)}}); });
-  testing::until_it_waits(job.servers[0], 0);
-  process.kill();
+  testing::until_it_waits(job_.servers[0], 0);
+  process_.kill();
   expect_loss(waiting.get(), lost());
 }
 

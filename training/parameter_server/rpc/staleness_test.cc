@@ -18,38 +18,38 @@ using testing::Values;
 class Staleness : public ::testing::Test {
  protected:
   void start(std::optional<std::uint64_t> bound, int count) {
-    job.emplace(2, ServerOptions{.staleness = bound, .workers = count});
+    job_.emplace(2, ServerOptions{.staleness = bound, .workers = count});
     for (int worker = 0; worker < count; ++worker) add(worker);
   }
 
   void add(int worker) {
-    workers.emplace_back(job->join(worker));
-    ASSERT_TRUE(workers.back()->declare({{"w", {2}, Values(2)}}, Sgd{.learning_rate = 1}));
+    workers_.emplace_back(job_->join(worker));
+    ASSERT_TRUE(workers_.back()->declare({{"w", {2}, Values(2)}}, Sgd{.learning_rate = 1}));
   }
 
   bool push(std::size_t worker) {
-    return static_cast<bool>(workers[worker]->push({{"w", Values(2, -1)}}));
+    return static_cast<bool>(workers_[worker]->push({{"w", Values(2, -1)}}));
   }
 
   // The sum that the worker pulls; -1 for an error.
   std::future<float> pull(std::size_t worker) {
     return std::async(std::launch::async, [this, worker] {
       Values w(2);
-      return workers[worker]->pull({{"w", w}}) ? w[0] : -1;
+      return workers_[worker]->pull({{"w", w}}) ? w[0] : -1;
     });
   }
 
-  std::optional<Job> job;
-  std::vector<std::optional<Client>> workers;
+  std::optional<Job> job_;
+  std::vector<std::optional<Client>> workers_;
 };
 
 TEST_F(Staleness, OfNoneHasAllTakeEachStepTogether) {
   start(0, 3);
   ASSERT_TRUE(push(0));
   std::future<float> fast = pull(0);
-  until_it_waits(job->servers[0], 0);
+  until_it_waits(job_->servers[0], 0);
   ASSERT_TRUE(push(1));
-  until_it_waits(job->servers[0], 0);
+  until_it_waits(job_->servers[0], 0);
   ASSERT_TRUE(push(2));
   EXPECT_EQ(fast.get(), 3);
 }
@@ -62,9 +62,9 @@ TEST_F(Staleness, LetsAWorkerGoAsFarAheadAsTheBound) {
   }
   ASSERT_TRUE(push(0));
   std::future<float> fourth = pull(0);
-  until_it_waits(job->servers[1], 0);
+  until_it_waits(job_->servers[1], 0);
   ASSERT_TRUE(push(1));
-  until_it_waits(job->servers[1], 0);
+  until_it_waits(job_->servers[1], 0);
   ASSERT_TRUE(push(2));
   EXPECT_EQ(fourth.get(), 5);
 }
@@ -73,7 +73,7 @@ TEST_F(Staleness, HoldsUpPushesToo) {
   start(0, 2);
   ASSERT_TRUE(push(0));
   std::future<bool> second = std::async(std::launch::async, [this] { return push(0); });
-  until_it_waits(job->servers[0], 0);
+  until_it_waits(job_->servers[0], 0);
   ASSERT_TRUE(push(1));
   EXPECT_TRUE(second.get());
 }
@@ -88,13 +88,13 @@ TEST_F(Staleness, AWorkerThatLeavesOrIsLostHoldsNobodyUp) {
   start(0, 3);
   ASSERT_TRUE(push(0));
   std::future<float> fast = pull(0);
-  until_it_waits(job->servers[0], 0);
-  ASSERT_TRUE(workers[1]->leave());
-  until_it_waits(job->servers[0], 0);
-  workers[2].reset();  // without a word
+  until_it_waits(job_->servers[0], 0);
+  ASSERT_TRUE(workers_[1]->leave());
+  until_it_waits(job_->servers[0], 0);
+  workers_[2].reset();  // without a word
   EXPECT_EQ(fast.get(), 1);
-  EXPECT_EQ(job->servers[0].status().left, 1U);
-  EXPECT_EQ(job->servers[0].status().lost, 1U);
+  EXPECT_EQ(job_->servers[0].status().left, 1U);
+  EXPECT_EQ(job_->servers[0].status().lost, 1U);
 }
 
 TEST_F(Staleness, AWorkerThatComesLateBeginsWithTheSlowest) {
@@ -105,23 +105,23 @@ TEST_F(Staleness, AWorkerThatComesLateBeginsWithTheSlowest) {
   }
   ASSERT_TRUE(push(0));
   add(2);
-  until_there_are(job->servers[0], 3);
-  EXPECT_EQ(job->servers[0].status().workers[2].clock, 3U);
+  until_there_are(job_->servers[0], 3);
+  EXPECT_EQ(job_->servers[0].status().workers[2].clock, 3U);
   EXPECT_EQ(pull(2).get(), 7);
   // It is one of those who are waited for now.
   ASSERT_TRUE(push(0));
   ASSERT_TRUE(push(1));
   std::future<float> fast = pull(0);
-  until_it_waits(job->servers[0], 0);
+  until_it_waits(job_->servers[0], 0);
   ASSERT_TRUE(push(2));
   EXPECT_EQ(fast.get(), 10);
 }
 
 TEST_F(Staleness, NobodyBeginsBeforeAllWorkersHaveCome) {
-  job.emplace(1, ServerOptions{.workers = 2});
+  job_.emplace(1, ServerOptions{.workers = 2});
   add(0);
   std::future<float> early = pull(0);
-  until_it_waits(job->servers[0], 0);
+  until_it_waits(job_->servers[0], 0);
   add(1);
   EXPECT_EQ(early.get(), 0);
 }

@@ -35,23 +35,23 @@ std::shared_ptr<grpc::Channel> channel_to(
 // A worker that has joined a server whose model is w, of 2x2.
 class Wire : public ::testing::Test {
  protected:
-  explicit Wire(const ServerOptions& options = {}) : job(1, options) {}
+  explicit Wire(const ServerOptions& options = {}) : job_(1, options) {}
 
   void SetUp() override {
-    ASSERT_TRUE(owner.declare({{"w", {2, 2}, Values{1, 2, 3, 4}}}, Sgd{.learning_rate = 1}));
-    lease = stub->Join(&lease_context);
+    ASSERT_TRUE(owner_.declare({{"w", {2, 2}, Values{1, 2, 3, 4}}}, Sgd{.learning_rate = 1}));
+    lease_ = stub_->Join(&lease_context_);
     v1::JoinRequest hello;
     hello.set_worker(7);
-    ASSERT_TRUE(lease->Write(hello));
-    ASSERT_TRUE(lease->Read(&welcome));
+    ASSERT_TRUE(lease_->Write(hello));
+    ASSERT_TRUE(lease_->Read(&welcome_));
   }
 
-  void TearDown() override { lease_context.TryCancel(); }
+  void TearDown() override { lease_context_.TryCancel(); }
 
   v1::PushHead head(const std::string& name = "w", std::uint64_t elements = 4) const {
     v1::PushHead head;
-    head.set_session(welcome.session());
-    head.set_step(welcome.clock());
+    head.set_session(welcome_.session());
+    head.set_step(welcome_.clock());
     v1::NamedTensor* const tensor = head.add_tensors();
     tensor->set_name(name);
     tensor->set_elements(elements);
@@ -61,7 +61,7 @@ class Wire : public ::testing::Test {
   grpc::Status push(const v1::PushHead& head, const Values& gradient) {
     grpc::ClientContext context;
     v1::PushResponse response;
-    const auto stream = stub->Push(&context, &response);
+    const auto stream = stub_->Push(&context, &response);
     v1::PushRequest request;
     *request.mutable_head() = head;
     stream->Write(request);
@@ -75,13 +75,13 @@ class Wire : public ::testing::Test {
 
   Values pull() {
     v1::PullRequest request;
-    request.set_session(welcome.session());
-    request.set_step(welcome.clock());
+    request.set_session(welcome_.session());
+    request.set_step(welcome_.clock());
     v1::NamedTensor* const tensor = request.add_tensors();
     tensor->set_name("w");
     tensor->set_elements(4);
     grpc::ClientContext context;
-    const auto stream = stub->Pull(&context, request);
+    const auto stream = stub_->Pull(&context, request);
     std::string data;
     v1::PullResponse response;
     while (stream->Read(&response)) data += response.data();
@@ -95,27 +95,27 @@ class Wire : public ::testing::Test {
     EXPECT_EQ(status.error_code(), code);
     EXPECT_NE(status.error_message().find(sentence), std::string::npos) << status.error_message();
     EXPECT_EQ(pull(), (Values{1, 2, 3, 4}));
-    EXPECT_EQ(job.servers[0].status().refused, 1U);
-    EXPECT_EQ(job.servers[0].status().pushes, 0U);
+    EXPECT_EQ(job_.servers[0].status().refused, 1U);
+    EXPECT_EQ(job_.servers[0].status().pushes, 0U);
   }
 
-  Job job;
-  Client owner = job.join(0);
-  std::unique_ptr<v1::ParameterServer::Stub> stub =
-      v1::ParameterServer::NewStub(channel_to(job.addresses[0], *worker_credentials(kKey)));
-  grpc::ClientContext lease_context;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::JoinRequest, v1::JoinResponse>> lease;
-  v1::JoinResponse welcome;
+  Job job_;
+  Client owner_ = job_.join(0);
+  std::unique_ptr<v1::ParameterServer::Stub> stub_ =
+      v1::ParameterServer::NewStub(channel_to(job_.addresses[0], *worker_credentials(kKey)));
+  grpc::ClientContext lease_context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::JoinRequest, v1::JoinResponse>> lease_;
+  v1::JoinResponse welcome_;
 };
 
 TEST_F(Wire, IsOrdinaryProtobuf) {
   EXPECT_TRUE(push(head(), {1, 1, 1, 1}).ok());
   v1::StatusResponse status;
   grpc::ClientContext context;
-  ASSERT_TRUE(stub->Status(&context, {}, &status).ok());
+  ASSERT_TRUE(stub_->Status(&context, {}, &status).ok());
   EXPECT_EQ(status.pushes(), 1U);
   EXPECT_EQ(status.workers_size(), 2);
-  welcome.set_clock(welcome.clock() + 1);
+  welcome_.set_clock(welcome_.clock() + 1);
   EXPECT_EQ(pull(), (Values{0, 1, 2, 3}));
 }
 
@@ -146,14 +146,14 @@ TEST_F(Wire, APushOfMoreThanItSaysIsRefused) {
 
 TEST_F(Wire, APushOfAnotherStepIsRefused) {
   v1::PushHead again = head();
-  again.set_step(welcome.clock() + 1);
+  again.set_step(welcome_.clock() + 1);
   expect_refused(push(again, {1, 1, 1, 1}), grpc::StatusCode::FAILED_PRECONDITION,
                  "worker 7 speaks of step 1, and is in step 0");
 }
 
 TEST_F(Wire, APushOfASessionThatIsNoneIsRefused) {
   v1::PushHead strange = head();
-  strange.set_session(welcome.session() + 1);
+  strange.set_session(welcome_.session() + 1);
   expect_refused(push(strange, {1, 1, 1, 1}), grpc::StatusCode::ABORTED, "session has ended");
 }
 
@@ -165,26 +165,26 @@ class WireInStep : public Wire {
 
 TEST_F(WireInStep, ASecondPushBesideTheFirstIsRefused) {
   ASSERT_TRUE(push(head(), {1, 1, 1, 1}).ok());
-  welcome.set_clock(welcome.clock() + 1);
+  welcome_.set_clock(welcome_.clock() + 1);
   grpc::ClientContext context;
   v1::PushResponse response;
-  const auto first = stub->Push(&context, &response);
+  const auto first = stub_->Push(&context, &response);
   v1::PushRequest request;
   *request.mutable_head() = head();
   ASSERT_TRUE(first->Write(request));
-  testing::until_it_waits(job.servers[0], 7);
+  testing::until_it_waits(job_.servers[0], 7);
 
   const grpc::Status second = push(head(), {1, 1, 1, 1});
 
   EXPECT_EQ(second.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(second.error_message().find("worker 7 brings values in another call already"), 0U);
-  ASSERT_TRUE(owner.push({{"w", Values(4, 1)}}));
+  ASSERT_TRUE(owner_.push({{"w", Values(4, 1)}}));
   const Values gradient(4, 1);
   request.set_data(gradient.data(), gradient.size() * sizeof(float));
   first->Write(request);
   first->WritesDone();
   EXPECT_TRUE(first->Finish().ok());
-  EXPECT_EQ(job.servers[0].status().pushes, 3U);
+  EXPECT_EQ(job_.servers[0].status().pushes, 3U);
 }
 
 TEST_F(Wire, ARefusalIsReadHoweverLongTheNameIsThatItSpeaksOf) {
@@ -195,7 +195,7 @@ TEST_F(Wire, ARefusalIsReadHoweverLongTheNameIsThatItSpeaksOf) {
 TEST_F(Wire, WhoDeclaresLateIsAnsweredWithoutItsValues) {
   v1::DeclareRequest request;
   v1::Declaration& declaration = *request.mutable_declaration();
-  declaration.set_session(welcome.session());
+  declaration.set_session(welcome_.session());
   v1::Tensor* const tensor = declaration.add_tensors();
   tensor->set_name("w");
   tensor->add_shape(2);
@@ -204,7 +204,7 @@ TEST_F(Wire, WhoDeclaresLateIsAnsweredWithoutItsValues) {
   declaration.set_servers(1);
   grpc::ClientContext context;
   v1::DeclareResponse response;
-  const auto stream = stub->Declare(&context, &response);
+  const auto stream = stub_->Declare(&context, &response);
   stream->Write(request);
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(response.values_of(), 0U);
@@ -212,7 +212,7 @@ TEST_F(Wire, WhoDeclaresLateIsAnsweredWithoutItsValues) {
 
 TEST_F(Wire, ANumberThatIsNoWorkersIsRefused) {
   grpc::ClientContext context;
-  const auto stream = stub->Join(&context);
+  const auto stream = stub_->Join(&context);
   v1::JoinRequest hello;
   hello.set_worker(std::numeric_limits<std::uint32_t>::max());
   stream->Write(hello);
