@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
-#include "store/account_document.h"
+#include "store/document.h"
 #include "store/job_document.h"
 #include "store/notification_document.h"
 #include "store/project_document.h"
