@@ -60,6 +60,7 @@ Schema schema_of_table(const Table& table, Schemas& schemas);
 Schema schema_of_words(std::string_view name, std::string_view help,
                        const std::vector<std::string>& words, Schemas& schemas);
 Schema schema_of_list(Schema element);
+Schema schema_of_prose();
 
 template <class T>
 Schema TableType<T>::schema(const Notes&, Schemas& schemas) const {
@@ -204,24 +205,23 @@ class NamedType final : public Type {
   std::shared_ptr<const Type> inner_ = type_for<T>(As::kPlain);
 };
 
-/// What is made of a record whenever it is told: a sentence about the rest of it.
-template <class Record, std::string (*make)(const Record&)>
+/// What is made of a record whenever it is told: a sentence about the rest of it. `take`, where it
+/// is not nullptr, is given what a peer told, before the rows behind this one are read.
+template <class Record, std::string (*make)(const Record&),
+          void (*take)(Record&, std::string) = nullptr>
 class ComputedType final : public Type {
  public:
   void write(JsonWriter& json, const void* record, Form) const override {
     json.prose(make(*static_cast<const Record*>(record)));
   }
-  void read(const Input&, void*) const override {}
+  void read(const Input& input, void* record) const override {
+    if constexpr (take != nullptr) {
+      if (auto text = read_text(input)) take(*static_cast<Record*>(record), *std::move(text));
+    }
+  }
   bool is_same(const void*, const void*) const override { return false; }
-  Schema schema(const Notes&, Schemas&) const override;
+  Schema schema(const Notes&, Schemas&) const override { return schema_of_prose(); }
 };
-
-Schema schema_of_prose();
-
-template <class Record, std::string (*make)(const Record&)>
-Schema ComputedType<Record, make>::schema(const Notes&, Schemas&) const {
-  return schema_of_prose();
-}
 
 /// What `shorthand` makes of a scalar, read by `type`.
 void read_short(const Input& input, Shorthand shorthand, const Type& type, void* value);
@@ -305,14 +305,15 @@ Row field(const char* name, Notes notes = {}, As as = As::kPlain) {
 }
 
 /// A row that is only told: what `make` says of the record.
-template <class Record, std::string (*make)(const Record&)>
+template <class Record, std::string (*make)(const Record&),
+          void (*take)(Record&, std::string) = nullptr>
 Row computed(const char* name, Notes notes = {}) {
   notes.kept = Kept::kToldOnly;
   notes.told = Told::kAlways;
   return {.name = name,
           .wire_name = name,
           .notes = notes,
-          .type = std::make_shared<ComputedType<Record, make>>(),
+          .type = std::make_shared<ComputedType<Record, make, take>>(),
           .member = [](const void* record) { return record; }};
 }
 
