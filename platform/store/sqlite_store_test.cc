@@ -13,9 +13,6 @@
 #include "base/files.h"
 #include "base/test_folder.h"
 #include "store/document.h"
-#include "store/job_document.h"
-#include "store/notification_document.h"
-#include "store/project_document.h"
 #include "store/sqlite_schema.h"
 #include "store/test_values.h"
 
