@@ -7,6 +7,8 @@ import json
 import os
 import signal
 
+import pytest
+
 #: The folder for the files.
 FOLDER = "HOROVOD_SUITE_REPORTS"
 #: Patterns of the tests that another run has.
@@ -42,6 +44,8 @@ def pytest_collectreport(report):
         _write(test=_name(report.nodeid), outcome="failed", words=report.longreprtext)
 
 
+# After pytest's own, which leaves out what -k does not match.
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     patterns = os.environ.get(APART, "").split()
     apart = [item for item in items if any(fnmatch.fnmatchcase(_name(item.nodeid), pattern) for pattern in patterns)]
