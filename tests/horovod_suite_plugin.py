@@ -2,12 +2,17 @@
 each test that begins and for each outcome, so that the outcomes survive a rank that hangs or is killed."""
 
 import faulthandler
+import fnmatch
 import json
 import os
 import signal
 
+import pytest
+
 #: The folder for the files.
 FOLDER = "HOROVOD_SUITE_REPORTS"
+#: Patterns of the tests that another run has.
+APART = "HOROVOD_SUITE_APART"
 
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK")
 
@@ -37,6 +42,16 @@ _write(pid=_owner)
 def pytest_collectreport(report):
     if report.failed:
         _write(test=_name(report.nodeid), outcome="failed", words=report.longreprtext)
+
+
+# After pytest's own, which leaves out what -k does not match.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    patterns = os.environ.get(APART, "").split()
+    apart = [item for item in items if any(fnmatch.fnmatchcase(_name(item.nodeid), pattern) for pattern in patterns)]
+    items[:] = [item for item in items if item not in apart]
+    config.hook.pytest_deselected(items=apart)
+    _write(apart=[_name(item.nodeid) for item in apart])
 
 
 def pytest_collection_finish(session):

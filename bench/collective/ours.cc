@@ -45,7 +45,7 @@ Communicator connect() {
   return std::move(*world);
 }
 
-std::unique_ptr<Session> start_session() {
+Session start_session() {
   auto session = Session::start(connect());
   bench::need(session);
   return std::move(*session);
@@ -144,11 +144,11 @@ int main(int argc, char** argv) {
   const DataType type = type_of(plan.type);
   const bool arena = arguments.number("arena", 0) != 0;
   if (const auto seconds = arguments.number("idle", 0); seconds > 0) {
-    const auto session = start_session();
-    measure_idleness(*session, page, std::chrono::seconds(seconds));
+    auto session = start_session();
+    measure_idleness(session, page, std::chrono::seconds(seconds));
   } else if (arguments.number("session", 0) != 0) {
-    const auto session = start_session();
-    bench::measure(plan, page, asynchronous(*session, type, arena));
+    auto session = start_session();
+    bench::measure(plan, page, asynchronous(session, type, arena));
     page.meet();
   } else {
     Communicator world = connect();

@@ -126,9 +126,9 @@ int run(int argc, char** argv) {
   if (!place) return complain(place.error().to_string());
   Result<Communicator> world = Communicator::connect(*place);
   if (!world) return complain(world.error().to_string());
-  const auto session = Session::start(*std::move(world));
+  auto session = Session::start(*std::move(world));
   if (!session) return complain(session.error().to_string());
-  const Status measured = measure(**session, batch, rounds);
+  const Status measured = measure(*session, batch, rounds);
   return measured ? 0 : complain(measured.error().to_string());
 }
 

@@ -2,7 +2,6 @@
 //
 // Exit codes: 0 trained; 1 something failed, a sentence on standard error says what; 2 bad usage.
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +27,7 @@ int complain(const std::string& sentence, int code = 1) {
   return code;
 }
 
-Result<std::unique_ptr<Session>> start_session() {
+Result<Session> start_session() {
   const auto place = collective::bootstrap_from_environment();
   if (!place) return place.error();
   Result<Communicator> world = Communicator::connect(*place);
@@ -55,14 +54,14 @@ int run(std::span<const std::string_view> arguments) {
   }
   // Before the data is read: a rank that cannot read it then leaves, and the others learn of it at
   // once instead of waiting for it to come.
-  const auto session = start_session();
+  auto session = start_session();
   if (!session) return complain(session.error().to_string());
   const auto data = load(*options);
   if (!data) {
     for (const std::string& fault : data.error()) complain(fault);
     return 1;
   }
-  return train(**session, *data, *options);
+  return train(*session, *data, *options);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ torch::nn::Sequential make_model() {
                                torch::nn::Linear(16, 1));
 }
 
-Result<std::unique_ptr<Session>> start_session() {
+Result<Session> start_session() {
   Result<Options> options = bootstrap_from_environment();
   if (!options) return options.error();
   Result<Communicator> world = Communicator::connect(*options);
@@ -129,9 +129,9 @@ torch::Tensor normalise(Session& session, const torch::Tensor& images) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto session = start_session();
+  auto session = start_session();
   if (!session) return report(session.error());
-  normalise(**session, torch::randn({8, 64, 4, 4}));
-  const int failed = train(**session) + accumulate(**session) + clip(**session);
-  return argc < 2 || failed != 0 ? failed : keep(**session, argv[1]);
+  normalise(*session, torch::randn({8, 64, 4, 4}));
+  const int failed = train(*session) + accumulate(*session) + clip(*session);
+  return argc < 2 || failed != 0 ? failed : keep(*session, argv[1]);
 }

@@ -20,7 +20,7 @@ inline void spawn_sessions(int size, const std::function<void(collective::Sessio
   collective::testing::spawn_ranks(size, [&](collective::Communicator& world) {
     auto session = collective::Session::start(std::move(world));
     ASSERT_TRUE(session) << session.error().to_string();
-    body(**session);
+    body(*session);
   });
 }
 

@@ -1,13 +1,23 @@
-/* libmuster_collective for C and for everything that calls C: the collectives of
- * muster/collective/communicator.h and session.h on pointers, counts and numbers. The headers there
- * say what each operation does; here stands how it is called.
+/* libmuster_collective for C and for everything that calls C: the sessions of
+ * muster/collective/session.h on pointers, counts and numbers. The header there says what each
+ * operation does; here stands how it is called.
  *
  *   muster_comm* world = NULL;
+ *   muster_session* session = NULL;
+ *   muster_tensor gradient = {g, g, n};
+ *   muster_operation sum = MUSTER_OPERATION_INIT;
+ *   sum.kind = MUSTER_OPERATION_ALL_REDUCE;
+ *   sum.type = MUSTER_FLOAT32;
+ *   sum.op = MUSTER_AVERAGE;
+ *   sum.name = "gradient";
+ *   sum.tensors = &gradient;
+ *   sum.tensor_count = 1;
  *   if (muster_connect(NULL, &world) != MUSTER_OK ||
- *       muster_all_reduce(world, g, g, n, MUSTER_FLOAT32, MUSTER_AVERAGE, 1, 1) != MUSTER_OK) {
+ *       muster_session_start(world, NULL, &session) != MUSTER_OK ||
+ *       muster_session_run(session, &sum, -1, NULL, NULL) != MUSTER_OK) {
  *     fprintf(stderr, "%s\n", muster_last_error());
  *   }
- *   muster_disconnect(world);
+ *   muster_session_end(session);
  *
  * Errors: a function that can fail returns MUSTER_OK or one of the codes below, and
  * muster_last_error() tells the calling thread the rest. What a failed function would have put out
@@ -141,56 +151,10 @@ const char* muster_host(const muster_comm* comm);
  * `comm` afterwards and needs a muster_disconnect() of its own. */
 int muster_group(muster_comm* comm, const int* ranks, int count, muster_comm** group);
 
-/* --- Collectives. Counts are elements; arrays of counts have one for every rank. --- */
-
-typedef struct muster_tensor {
-  const void* in;
-  void* out;
-  uint64_t count;
-} muster_tensor;
-
-int muster_all_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type,
-                      int op, double prescale, double postscale);
-int muster_all_reduce_list(muster_comm* comm, const muster_tensor* tensors, uint64_t tensor_count,
-                           int type, int op, double prescale, double postscale);
-int muster_reduce_scatter(muster_comm* comm, const void* in, void* out, uint64_t count_per_rank,
-                          int type, int op, double prescale, double postscale);
-int muster_reduce_scatter_unequal(muster_comm* comm, const void* in, void* out,
-                                  const uint64_t* counts, int type, int op, double prescale,
-                                  double postscale);
-int muster_all_gather(muster_comm* comm, const void* part, uint64_t bytes_per_rank, void* all);
-int muster_all_gather_unequal(muster_comm* comm, const void* part, void* all,
-                              const uint64_t* bytes_of_rank);
-int muster_broadcast(muster_comm* comm, void* data, uint64_t bytes, int root);
-int muster_reduce(muster_comm* comm, const void* in, void* out, uint64_t count, int type, int op,
-                  double prescale, double postscale, int root);
-int muster_all_to_all(muster_comm* comm, const void* in, void* out, uint64_t bytes_per_pair);
-int muster_all_to_all_unequal(muster_comm* comm, const void* in, const uint64_t* sent, void* out,
-                              const uint64_t* received);
-int muster_barrier(muster_comm* comm);
-int muster_send(muster_comm* comm, const void* data, uint64_t bytes, int to);
-int muster_receive(muster_comm* comm, void* data, uint64_t bytes, int from);
-
-/* Memory that the ranks of this host share; NULL where there is no more. */
-void* muster_allocate_shared(muster_comm* comm, uint64_t bytes);
-void muster_free_shared(muster_comm* comm, void* memory);
-
-/* How all_reduce would carry out `bytes` bytes, as one line of at most `capacity` characters with
- * its end. */
-int muster_explain(const muster_comm* comm, int type, uint64_t bytes, char* text, size_t capacity);
-
 /* --- Sessions: collectives in the background, by name --- */
 
 /* What a session reports about itself, on a thread of its own. */
 typedef void (*muster_on_stall)(void* user, const char* report);
-
-/* Called once when an operation is done, with its code; muster_last_error() has the rest meanwhile.
- * On a thread of the session, or on the caller's. It must not block. */
-typedef void (*muster_then)(void* user, int code);
-
-/* Gives room for a result, whose parts have `bytes_of_rank[r]` bytes for each of `ranks` ranks;
- * NULL where there is none. On a thread of the session. */
-typedef void* (*muster_allocate)(void* user, const uint64_t* bytes_of_rank, int ranks);
 
 /* As muster::collective::SessionOptions. What is NULL, 0 or -1 comes from the environment. */
 typedef struct muster_session_options {
@@ -221,43 +185,13 @@ void muster_session_end(muster_session* session);
 int muster_session_rank(const muster_session* session);
 int muster_session_size(const muster_session* session);
 
-/* Each hands an operation over and sets `ticket`. */
-int muster_session_all_reduce(muster_session* session, const char* name, const void* in, void* out,
-                              uint64_t count, int type, int op, double prescale, double postscale,
-                              muster_ticket* ticket);
-int muster_session_all_reduce_list(muster_session* session, const char* name,
-                                   const muster_tensor* tensors, uint64_t tensor_count, int type,
-                                   int op, double prescale, double postscale,
-                                   muster_ticket* ticket);
-int muster_session_reduce_scatter(muster_session* session, const char* name, const void* in,
-                                  void* out, const uint64_t* counts, int type, int op,
-                                  double prescale, double postscale, muster_ticket* ticket);
-int muster_session_all_gather(muster_session* session, const char* name, const void* part,
-                              uint64_t bytes, muster_allocate allocate, void* user,
-                              muster_ticket* ticket);
-int muster_session_broadcast(muster_session* session, const char* name, void* data, uint64_t bytes,
-                             int root, muster_ticket* ticket);
-int muster_session_all_to_all(muster_session* session, const char* name, const void* in,
-                              const uint64_t* sent, muster_allocate allocate, void* user,
-                              muster_ticket* ticket);
-int muster_session_barrier(muster_session* session, const char* name, muster_ticket* ticket);
-
-/* This rank has no more data. When the operation is done, muster_session_last_joined() is the last
- * rank that said so. */
-int muster_session_join(muster_session* session, muster_ticket* ticket);
+/* The last rank that joined, once an operation of the kind MUSTER_OPERATION_JOIN is done. */
 int muster_session_last_joined(const muster_session* session);
 
 /* 1 where a wait would return at once, else 0. */
 int muster_session_done(const muster_session* session, muster_ticket ticket);
 
-/* Waits for the end of the operation and returns its code. A ticket is good for one wait, or for
- * one muster_session_when_done(). */
-int muster_session_wait(muster_session* session, muster_ticket ticket);
-int muster_session_when_done(muster_session* session, muster_ticket ticket, muster_then then,
-                             void* user);
-
-/* --- The same for bindings of other languages: an operation as a value, and results that the
- * library keeps --- */
+/* --- Operations: values that are handed over, and results that the library keeps --- */
 
 /* Kinds of operations. */
 enum {
@@ -272,6 +206,12 @@ enum {
 
 /* Not an error: the time is over, the operation is not. */
 enum { MUSTER_PENDING = 8 };
+
+typedef struct muster_tensor {
+  const void* in;
+  void* out;
+  uint64_t count;
+} muster_tensor;
 
 /* What is handed over. It is read during the call only and can be handed over again, so that a
  * caller fills one for each gradient once. */
@@ -326,9 +266,9 @@ int muster_session_begin(muster_session* session, const muster_operation* operat
                          muster_ticket* ticket);
 
 /* Waits for the end of the operation, `milliseconds` at the most (negative: for ever), and returns
- * its code, or MUSTER_PENDING; the ticket is good for another wait then, or for a
- * muster_session_when_done(). `result` may be NULL: what the library kept is dropped. Otherwise it
- * becomes the caller's, or NULL where there is none or the operation failed.
+ * its code, after which the ticket is spent, or MUSTER_PENDING. `result` may be NULL: what the
+ * library kept is dropped. Otherwise it becomes the caller's, or NULL where there is none or the
+ * operation failed.
  *
  * The thread sleeps, after it has helped for a moment; one that helps to carry an operation out
  * comes back when that is done. So a caller that has to look at something else now and then waits
@@ -350,6 +290,7 @@ int muster_session_stop_timeline(muster_session* session);
 /* Whether timelines get a mark CYCLE_START where operations begin together, from now on. */
 int muster_session_mark_cycles(muster_session* session, int marks);
 
+/* Memory that the ranks of this host share; NULL where there is no more. */
 void* muster_session_allocate_shared(muster_session* session, uint64_t bytes);
 void muster_session_free_shared(muster_session* session, void* memory);
 

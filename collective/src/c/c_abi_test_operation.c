@@ -1,4 +1,4 @@
-/* Operations as values, from C. */
+/* Operations, from C. */
 #include <string.h>
 
 #include "c_abi_test.h"
@@ -43,6 +43,13 @@ static void check_reduction_operations(muster_session* session, int rank) {
   part = 3;
   CHECK_OK(muster_session_run(session, &sum, -1, NULL, NULL));
   CHECK(out[1] == 4 && part == 6);
+  sum.tensors = &tensor;
+  sum.tensor_count = 1;
+  sum.op = MUSTER_AVERAGE;
+  sum.prescale = 2;
+  sum.postscale = 10;
+  CHECK_OK(muster_session_run(session, &sum, -1, NULL, NULL));
+  CHECK(out[1] == 40);
 
   in[0] = 1;
   tensor.out = &part;
@@ -68,6 +75,24 @@ static void check_waiting(muster_session* session, int rank) {
   if (rank == 1) CHECK_OK(muster_session_begin(session, &late, &ticket));
   CHECK_OK(muster_session_wait_for(session, ticket, 60000, NULL));
   CHECK(muster_session_wait_for(session, ticket, 0, NULL) == MUSTER_BAD_ARGUMENT);
+}
+
+static void check_broadcast(muster_session* session, int rank) {
+  char data[2] = {'x', 'x'};
+  muster_tensor tensor;
+  muster_operation cast = operation_of(MUSTER_OPERATION_BROADCAST, "value.cast", &tensor);
+  if (rank == 1) memcpy(data, "hi", 2);
+  tensor.in = NULL;
+  tensor.out = data;
+  tensor.count = sizeof(data);
+  cast.root = 1;
+  CHECK_OK(muster_session_run(session, &cast, -1, NULL, NULL));
+  CHECK(memcmp(data, "hi", 2) == 0);
+  cast.root = 7;
+  CHECK(muster_session_run(session, &cast, -1, NULL, NULL) == MUSTER_BAD_ARGUMENT);
+  CHECK(muster_last_error_code() == MUSTER_BAD_ARGUMENT);
+  CHECK(strlen(muster_last_error()) > 0);
+  CHECK(muster_last_error_rank() == -1 && strcmp(muster_last_error_host(), "") == 0);
 }
 
 static void check_kept_results(muster_session* session, int rank) {
@@ -162,6 +187,15 @@ static void check_mistakes(muster_session* session) {
   operation.counts = wrong;
   CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);
   CHECK(strstr(muster_last_error(), "the counts add up to 2, and the tensor has 1") != NULL);
+  operation.kind = MUSTER_OPERATION_ALL_REDUCE;
+  for (kind = 99; kind <= 257; kind += 158) {
+    operation.type = kind;
+    CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);
+    CHECK(strstr(muster_last_error(), "there is no data type") != NULL);
+  }
+  operation.name = NULL;
+  CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);
+  operation.name = "value.wrong";
   operation.tensor_count = 0;
   for (kind = MUSTER_OPERATION_REDUCE_SCATTER; kind <= MUSTER_OPERATION_ALL_TO_ALL; ++kind) {
     operation.kind = kind;
@@ -182,6 +216,7 @@ void check_operations(muster_session* session) {
   muster_operation join = operation_of(MUSTER_OPERATION_JOIN, NULL, NULL);
   muster_operation same = operation_of(MUSTER_OPERATION_BARRIER, "value.same", NULL);
   check_reduction_operations(session, rank);
+  check_broadcast(session, rank);
   check_waiting(session, rank);
   check_given_places(session, rank);
   check_mistakes(session);

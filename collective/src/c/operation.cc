@@ -1,12 +1,11 @@
-// Operations as values, for bindings of other languages: what a struct of C says is checked as far
-// as only C can get it wrong, and handed over.
-#include <array>
+// Operations as values: what a struct of C can get wrong is checked here, the rest by Session.
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "c/guard.h"
-#include "c/handles.h"
 #include "c/session.h"
 #include "call/arguments.h"
 #include "muster/collective.h"
@@ -17,7 +16,17 @@ namespace {
 using namespace c;
 
 Error bad_operation(const muster_operation& given, const std::string& what) {
-  return bad_argument("'" + text_of(given.name) + "': " + what);
+  return collective::about(text_of(given.name), bad_argument(what));
+}
+
+Status about(const muster_operation& given, const Status& checked) {
+  if (checked) return {};
+  return collective::about(text_of(given.name), checked.error());
+}
+
+// One number for every rank.
+std::span<const std::uint64_t> counts_of(const muster_operation& given, const Session& to) {
+  return {given.counts, static_cast<std::size_t>(to.size())};
 }
 
 Status check_one_tensor(const muster_operation& given) {
@@ -26,14 +35,10 @@ Status check_one_tensor(const muster_operation& given) {
                        "this operation takes 1 tensor, not " + std::to_string(given.tensor_count));
 }
 
-// The lengths of all ranks, whose sum or own part has to be the tensor's.
-Status check_counts(const muster_operation& given, int size) {
+// The lengths of all ranks, whose sum has to be the tensor's.
+Status check_counts(const muster_operation& given, const Session& to) {
   if (given.counts == nullptr) return bad_operation(given, "the list of counts is null");
-  const auto counts = per_rank(given.counts, size);
-  if (Status checked = check_lengths(counts, 1, size); !checked) {
-    return bad_operation(given, checked.error().message);
-  }
-  const std::uint64_t sum = sum_of(counts);
+  const std::uint64_t sum = sum_of(counts_of(given, to));
   if (sum == given.tensors->count) return {};
   return bad_operation(given, "the counts add up to " + std::to_string(sum) +
                                   ", and the tensor has " + std::to_string(given.tensors->count));
@@ -42,54 +47,48 @@ Status check_counts(const muster_operation& given, int size) {
 Result<Ticket> begin_all_reduce(Session& to, const Label& label, const muster_operation& given) {
   const DataType type = type_of(given.type);
   const Reduction reduction = reduction_of(given.op, given.prescale, given.postscale);
-  if (given.tensor_count != 1) {
-    return to.all_reduce(label, tensors_of(given.tensors, given.tensor_count), type, reduction);
+  const std::span tensors(given.tensors, given.tensor_count);
+  if (tensors.size() == 1) {
+    return to.all_reduce(label, tensors[0].in, tensors[0].out, tensors[0].count, type, reduction);
   }
-  const muster_tensor& tensor = *given.tensors;
-  return to.all_reduce(label, tensor.in, tensor.out, tensor.count, type, reduction);
+  std::vector<Tensor> list;
+  list.reserve(tensors.size());
+  for (const muster_tensor& tensor : tensors) list.push_back({tensor.in, tensor.out, tensor.count});
+  return to.all_reduce(label, list, type, reduction);
 }
 
 Result<Ticket> begin_reduce_scatter(Session& to, const Label& label,
                                     const muster_operation& given) {
-  if (Status checked = check_counts(given, to.size()); !checked) return checked.error();
-  return to.reduce_scatter(label, given.tensors->in, given.tensors->out,
-                           per_rank(given.counts, to.size()), type_of(given.type),
+  if (Status checked = check_counts(given, to); !checked) return checked.error();
+  return to.reduce_scatter(label, given.tensors->in, given.tensors->out, counts_of(given, to),
+                           type_of(given.type),
                            reduction_of(given.op, given.prescale, given.postscale));
 }
 
-// Where the caller's place is: this rank's own part may lie in it already.
-Status check_gathered_place(const muster_operation& given, int rank, int size) {
+// Where the caller's place for a gather is, which Session does not get to see.
+Status check_gathered_place(const muster_operation& given, const Session& to) {
+  const muster_tensor& tensor = *given.tensors;
   if (given.counts == nullptr) {
-    if (given.tensors->out == nullptr) return {};
+    if (tensor.out == nullptr) return {};
     return bad_operation(given, "an output needs the counts of all ranks");
   }
-  const auto counts = per_rank(given.counts, size);
-  if (Status checked = check_lengths(counts, 1, size); !checked) {
-    return bad_operation(given, checked.error().message);
+  const auto counts = counts_of(given, to);
+  const std::uint64_t own = counts[static_cast<std::size_t>(to.rank())];
+  if (own != tensor.count) {
+    return bad_operation(given, "the count of this rank is " + std::to_string(own) +
+                                    ", and its tensor has " + std::to_string(tensor.count));
   }
-  const auto self = static_cast<std::size_t>(rank);
-  const std::uint64_t own = given.tensors->count;
-  if (counts[self] != own) {
-    return bad_operation(given, "the count of this rank is " + std::to_string(counts[self]) +
-                                    ", and its tensor has " + std::to_string(own));
-  }
-  auto* const all = static_cast<std::byte*>(given.tensors->out);
-  if (all == nullptr || own == 0 || given.tensors->in == all + sum_of(counts.first(self)))
-    return {};
-  Status apart = check_buffers({given.tensors->in, own}, {all, sum_of(counts)});
-  if (apart && given.tensors->in == all) {
-    apart = bad_argument("the part is neither this rank's own place in the output nor apart");
-  }
-  return apart ? Status{} : Status{bad_operation(given, apart.error().message)};
+  if (tensor.out == nullptr) return about(given, check_lengths(counts, 1, to.size()));
+  return about(given, check_all_gather(tensor.in, tensor.out, counts, {to.rank(), to.size()}));
 }
 
-Status check_swapped_place(const muster_operation& given, int size) {
-  if (Status checked = check_counts(given, size); !checked) return checked;
+// The same for all_to_all.
+Status check_swapped_place(const muster_operation& given, const Session& to) {
+  if (Status checked = check_counts(given, to); !checked) return checked;
   const muster_tensor& tensor = *given.tensors;
-  if (tensor.out == nullptr || tensor.count == 0) return {};
-  Status apart = check_buffers({tensor.in, tensor.count}, {tensor.out, tensor.count});
-  if (apart && tensor.in == tensor.out) apart = bad_argument("it has no way to work in place");
-  return apart ? Status{} : Status{bad_operation(given, apart.error().message)};
+  if (tensor.out == nullptr) return {};
+  const auto counts = counts_of(given, to);
+  return about(given, check_all_to_all(tensor.in, counts, tensor.out, counts, to.size()));
 }
 
 // An operation whose result has a length that only the session finds out.
@@ -100,7 +99,7 @@ Result<Ticket> with_room(muster_session& session, const muster_operation& given,
   room->name = text_of(given.name);
   room->out = given.tensors->out;
   if (is_expected) {
-    const auto counts = per_rank(given.counts, session.session->size());
+    const auto counts = counts_of(given, *session.session);
     room->expected.assign(counts.begin(), counts.end());
   }
   Rooms::Entry entry = Rooms::prepare(room);
@@ -113,7 +112,7 @@ Result<Ticket> with_room(muster_session& session, const muster_operation& given,
 Result<Ticket> begin_all_gather(muster_session& session, const Label& label,
                                 const muster_operation& given) {
   Session& to = *session.session;
-  if (Status placed = check_gathered_place(given, to.rank(), to.size()); !placed) {
+  if (Status placed = check_gathered_place(given, to); !placed) {
     return placed.error();
   }
   return with_room(session, given, given.counts != nullptr, [&](Allocate allocate) {
@@ -124,10 +123,9 @@ Result<Ticket> begin_all_gather(muster_session& session, const Label& label,
 Result<Ticket> begin_all_to_all(muster_session& session, const Label& label,
                                 const muster_operation& given) {
   Session& to = *session.session;
-  if (Status placed = check_swapped_place(given, to.size()); !placed) return placed.error();
+  if (Status placed = check_swapped_place(given, to); !placed) return placed.error();
   return with_room(session, given, given.tensors->out != nullptr, [&](Allocate allocate) {
-    return to.all_to_all(label, given.tensors->in, per_rank(given.counts, to.size()),
-                         std::move(allocate));
+    return to.all_to_all(label, given.tensors->in, counts_of(given, to), std::move(allocate));
   });
 }
 

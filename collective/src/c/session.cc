@@ -1,5 +1,5 @@
-// The asynchronous half of the C interface: function pointers become function objects, tickets
-// numbers.
+// Sessions of the C interface: their beginning and end, and what they tell about themselves. Their
+// operations are in operation.cc.
 #include "c/session.h"
 
 #include <mutex>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "c/guard.h"
-#include "c/handles.h"
 #include "muster/collective.h"
 
 namespace muster::collective {
@@ -34,38 +33,18 @@ SessionOptions session_options_of(const muster_session_options& given) {
   return options;
 }
 
-Allocate allocate_with(muster_allocate allocate, void* user) {
-  return [allocate, user](std::span<const std::uint64_t> bytes) {
-    return allocate(user, bytes.data(), static_cast<int>(bytes.size()));
-  };
-}
-
-// Hands an operation over by `call(session, name)`, once what every one of them needs is there.
-template <typename Body>
-int hand_over_by_name(muster_session* session, const char* name, muster_ticket* ticket,
-                      Body&& call) noexcept {
-  if (session != nullptr && name == nullptr) return fail_null("name");
-  if (session != nullptr && ticket == nullptr) return fail_null("place for the ticket");
-  return on(session, [&](Session& to) -> Status {
-    const Result<Ticket> taken = call(to, std::string_view(name));
-    if (!taken) return taken.error();
-    *ticket = taken->id;
-    return {};
-  });
-}
-
 }  // namespace
 }  // namespace muster::collective
 
 using namespace muster::collective;
 using namespace muster::collective::c;
 
-muster_session* muster_session::begin(std::unique_ptr<Session> started) {
+muster_session* muster_session::begin(Session started) {
   // Never destroyed: threads may outlive main().
   static auto& mutex = *new std::mutex;
   static auto& all = *new std::vector<std::unique_ptr<muster_session>>;
   auto begun = std::make_unique<muster_session>();
-  begun->session = std::move(started);
+  begun->session = std::make_unique<Session>(std::move(started));
   const std::lock_guard lock(mutex);
   return all.emplace_back(std::move(begun)).get();
 }
@@ -94,7 +73,7 @@ int muster_session_start(muster_comm* comm, const muster_session_options* option
     const Result<SessionOptions> complete =
         session_options_from_environment(session_options_of(*given));
     if (!complete) return fail(complete.error());
-    Result<std::unique_ptr<Session>> started = Session::start(std::move(taken->world), *complete);
+    Result<Session> started = Session::start(std::move(taken->world), *complete);
     if (!started) return fail(started.error());
     *session = muster_session::begin(*std::move(started));
     return static_cast<int>(MUSTER_OK);
@@ -114,71 +93,6 @@ int muster_session_size(const muster_session* session) {
   return use ? use->size() : -1;
 }
 
-int muster_session_all_reduce(muster_session* session, const char* name, const void* in, void* out,
-                              uint64_t count, int type, int op, double prescale, double postscale,
-                              muster_ticket* ticket) {
-  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
-    return to.all_reduce(as, in, out, count, type_of(type), reduction_of(op, prescale, postscale));
-  });
-}
-
-int muster_session_all_reduce_list(muster_session* session, const char* name,
-                                   const muster_tensor* tensors, uint64_t tensor_count, int type,
-                                   int op, double prescale, double postscale,
-                                   muster_ticket* ticket) {
-  if (tensors == nullptr && tensor_count > 0) return fail_null("list of tensors");
-  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
-    return to.all_reduce(as, tensors_of(tensors, tensor_count), type_of(type),
-                         reduction_of(op, prescale, postscale));
-  });
-}
-
-int muster_session_reduce_scatter(muster_session* session, const char* name, const void* in,
-                                  void* out, const uint64_t* counts, int type, int op,
-                                  double prescale, double postscale, muster_ticket* ticket) {
-  if (counts == nullptr) return fail_null("list of counts");
-  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
-    return to.reduce_scatter(as, in, out, per_rank(counts, to.size()), type_of(type),
-                             reduction_of(op, prescale, postscale));
-  });
-}
-
-int muster_session_all_gather(muster_session* session, const char* name, const void* part,
-                              uint64_t bytes, muster_allocate allocate, void* user,
-                              muster_ticket* ticket) {
-  if (allocate == nullptr) return fail_null("allocate function");
-  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
-    return to.all_gather(as, part, bytes, allocate_with(allocate, user));
-  });
-}
-
-int muster_session_broadcast(muster_session* session, const char* name, void* data, uint64_t bytes,
-                             int root, muster_ticket* ticket) {
-  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
-    return to.broadcast(as, data, bytes, root);
-  });
-}
-
-int muster_session_all_to_all(muster_session* session, const char* name, const void* in,
-                              const uint64_t* sent, muster_allocate allocate, void* user,
-                              muster_ticket* ticket) {
-  if (sent == nullptr) return fail_null("list of lengths");
-  if (allocate == nullptr) return fail_null("allocate function");
-  return hand_over_by_name(session, name, ticket, [&](Session& to, std::string_view as) {
-    return to.all_to_all(as, in, per_rank(sent, to.size()), allocate_with(allocate, user));
-  });
-}
-
-int muster_session_barrier(muster_session* session, const char* name, muster_ticket* ticket) {
-  return hand_over_by_name(session, name, ticket,
-                           [](Session& to, std::string_view as) { return to.barrier(as); });
-}
-
-int muster_session_join(muster_session* session, muster_ticket* ticket) {
-  return hand_over_by_name(session, "", ticket,
-                           [](Session& to, std::string_view) { return to.join(); });
-}
-
 int muster_session_last_joined(const muster_session* session) {
   const SessionUse use(session);
   return use ? use->last_joined() : -1;
@@ -187,22 +101,6 @@ int muster_session_last_joined(const muster_session* session) {
 int muster_session_done(const muster_session* session, muster_ticket ticket) {
   const SessionUse use(session);
   return use && use->done({ticket}) ? 1 : 0;
-}
-
-int muster_session_wait(muster_session* session, muster_ticket ticket) {
-  return muster_session_wait_for(session, ticket, -1, nullptr);
-}
-
-int muster_session_when_done(muster_session* session, muster_ticket ticket, muster_then then,
-                             void* user) {
-  if (then == nullptr) return fail_null("function to call");
-  return on(session, [&](Session& of) -> Status {
-    of.when_done({ticket}, [session, ticket, then, user](const Status& status) {
-      const std::shared_ptr<Room> room = session->rooms.take(ticket);
-      then(user, finish(room ? room->explain(status) : status));
-    });
-    return {};
-  });
 }
 
 int muster_session_start_timeline(muster_session* session, const char* path) {

@@ -1,8 +1,9 @@
-// A session behind the C interface, which may be ended by one thread while others are in its
-// functions: they return, and so does every later call.
+// What the opaque types of the C interface are made of.
 //
-// For that a muster_session itself is never freed. What stays of one that has ended is a few words,
-// so that a late call finds out that it is late, instead of finding something else in its place.
+// A session may be ended by one thread while others are in its functions: they return, and so does
+// every later call. For that a muster_session itself is never freed. What stays of one that has
+// ended is a few words, so that a late call finds out that it is late, instead of finding something
+// else in its place.
 #pragma once
 
 #include <atomic>
@@ -12,19 +13,24 @@
 #include "c/guard.h"
 #include "c/rooms.h"
 #include "muster/collective.h"
+#include "muster/collective/communicator.h"
 #include "muster/collective/session.h"
 
 // The names of C.
 // NOLINTBEGIN(readability-identifier-naming)
+struct muster_comm {
+  muster::collective::Communicator world;
+};
+
 struct muster_session {
   /// Not null.
-  static muster_session* begin(std::unique_ptr<muster::collective::Session> started);
+  static muster_session* begin(muster::collective::Session started);
 
   /// Fails what is pending, waits for those who are in a call, and frees everything else. A second
   /// time it does nothing.
   void end() noexcept;
 
-  std::unique_ptr<muster::collective::Session> session;
+  std::unique_ptr<muster::collective::Session> session;  // null once it has ended
   muster::collective::c::Rooms rooms;
   mutable std::atomic<std::uint32_t> calls{0};  // threads that are in one
   std::atomic<bool> ended{false};

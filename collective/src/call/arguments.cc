@@ -14,20 +14,16 @@ Error too_long() {
   return bad_argument("the length of the buffer does not fit in 63 bits");
 }
 
-}  // namespace
+// A buffer and how many bytes of it are used.
+struct Buffer {
+  const void* data;
+  std::uint64_t bytes;
+};
 
-Error bad_argument(std::string message) {
-  return {ErrorCode::kBadArgument, std::move(message)};
-}
-
-Status check_buffer(const Buffer& buffer) {
-  if (buffer.data != nullptr || buffer.bytes == 0) return {};
-  return bad_argument("the buffer is null, and its length is not 0");
-}
-
+// `in` and `out`, which are the same place or do not overlap.
 Status check_buffers(const Buffer& in, const Buffer& out) {
-  if (Status checked = check_buffer(in); !checked) return checked;
-  if (Status checked = check_buffer(out); !checked) return checked;
+  if (Status checked = check_buffer(in.data, in.bytes); !checked) return checked;
+  if (Status checked = check_buffer(out.data, out.bytes); !checked) return checked;
   if (in.bytes == 0 || out.bytes == 0 || in.data == out.data) return {};
   const auto in_begin = reinterpret_cast<std::uintptr_t>(in.data);
   const auto out_begin = reinterpret_cast<std::uintptr_t>(out.data);
@@ -37,9 +33,9 @@ Status check_buffers(const Buffer& in, const Buffer& out) {
       "or apart");
 }
 
-Status check_reduction(DataType type, const Reduction& reduction, std::uint64_t count) {
-  const std::size_t element = size_of(type);
-  if (element == 0) {
+// A type and an operation that fit together.
+Status check_reduction(DataType type, const Reduction& reduction) {
+  if (size_of(type) == 0) {
     return bad_argument("there is no data type " + std::to_string(static_cast<int>(type)));
   }
   if (reduction.op < ReduceOp::kSum || reduction.op > ReduceOp::kAdasum) {
@@ -55,14 +51,122 @@ Status check_reduction(DataType type, const Reduction& reduction, std::uint64_t 
   if (reduction.op == ReduceOp::kAdasum && !is_float(type)) {
     return bad_argument("adasum is for floats, not for " + std::string(to_string(type)));
   }
-  if (count > kMostBytes / element) return too_long();
   return {};
 }
 
-Status check_rank(const std::string& what, int rank, int size) {
+Status check_no_adasum(const Reduction& reduction, const char* collective) {
+  if (reduction.op != ReduceOp::kAdasum) return {};
+  return bad_argument(std::string("adasum is an all_reduce: it has no ") + collective);
+}
+
+std::uint64_t sum_before(std::span<const std::uint64_t> lengths, int rank) {
+  return sum_of(lengths.first(static_cast<std::size_t>(rank)));
+}
+
+const std::byte* at(const void* data, std::uint64_t offset) {
+  return static_cast<const std::byte*>(data) + offset;
+}
+
+}  // namespace
+
+Error bad_argument(std::string message) {
+  return {ErrorCode::kBadArgument, std::move(message)};
+}
+
+Error about(std::string_view name, Error error) {
+  error.message = "'" + std::string(name) + "': " + error.message;
+  return error;
+}
+
+Status check_buffer(const void* data, std::uint64_t bytes) {
+  if (data != nullptr || bytes == 0) return {};
+  return bad_argument("the buffer is null, and its length is not 0");
+}
+
+Result<std::uint64_t> check_all_reduce(std::span<const Tensor> tensors, DataType type,
+                                       const Reduction& reduction) {
+  if (Status checked = check_reduction(type, reduction); !checked) return checked.error();
+  const std::size_t element = size_of(type);
+  std::uint64_t room = kMostBytes / element;
+  std::uint64_t count = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.count > room) return too_long();
+    room -= tensor.count;
+    count += tensor.count;
+    const std::uint64_t bytes = tensor.count * element;
+    if (Status checked = check_buffers({tensor.in, bytes}, {tensor.out, bytes}); !checked) {
+      return checked.error();
+    }
+  }
+  return count;
+}
+
+Status check_reduce_scatter(const void* in, const void* out, std::span<const std::uint64_t> counts,
+                            DataType type, const Reduction& reduction, Place here) {
+  if (Status checked = check_no_adasum(reduction, "reduce_scatter"); !checked) return checked;
+  if (Status checked = check_reduction(type, reduction); !checked) return checked;
+  const std::size_t element = size_of(type);
+  if (Status checked = check_lengths(counts, element, here.size); !checked) return checked;
+  const std::uint64_t all = sum_of(counts) * element;
+  const std::uint64_t own = counts[static_cast<std::size_t>(here.rank)] * element;
+  const std::uint64_t before = sum_before(counts, here.rank) * element;
+  if (Status checked = check_buffer(in, all); !checked) return checked;
+  if (Status checked = check_buffer(out, own); !checked) return checked;
+  if (own == 0 || out == at(in, before)) return {};
+  if (in == out) {
+    return bad_argument("in place, the output is this rank's own part of the input");
+  }
+  return check_buffers({in, all}, {out, own});
+}
+
+Status check_reduce(const void* in, const void* out, std::uint64_t count, DataType type,
+                    const Reduction& reduction, int root, Place here) {
+  if (Status checked = check_reduction(type, reduction); !checked) return checked;
+  if (count > kMostBytes / size_of(type)) return too_long();
+  if (Status checked = check_rank("the root of a reduce", root, here.size); !checked) {
+    return checked;
+  }
+  if (Status checked = check_no_adasum(reduction, "reduce"); !checked) return checked;
+  const std::uint64_t bytes = count * size_of(type);
+  return check_buffers({in, bytes}, {out, root == here.rank ? bytes : 0});
+}
+
+Status check_all_gather(const void* part, const void* all,
+                        std::span<const std::uint64_t> bytes_of_rank, Place here) {
+  if (Status checked = check_lengths(bytes_of_rank, 1, here.size); !checked) return checked;
+  const std::uint64_t own = bytes_of_rank[static_cast<std::size_t>(here.rank)];
+  const std::uint64_t sum = sum_of(bytes_of_rank);
+  if (Status checked = check_buffer(part, own); !checked) return checked;
+  if (Status checked = check_buffer(all, sum); !checked) return checked;
+  if (own == 0 || part == at(all, sum_before(bytes_of_rank, here.rank))) return {};
+  if (part == all) {
+    return bad_argument("the part is neither this rank's own place in the output nor apart");
+  }
+  return check_buffers({part, own}, {all, sum});
+}
+
+Status check_broadcast(const void* data, std::uint64_t bytes, int root, int size) {
+  if (Status checked = check_buffer(data, bytes); !checked) return checked;
+  return check_rank("the root of a broadcast", root, size);
+}
+
+Status check_all_to_all(const void* in, std::span<const std::uint64_t> sent, const void* out,
+                        std::span<const std::uint64_t> received, int size) {
+  if (Status checked = check_lengths(sent, 1, size); !checked) return checked;
+  if (Status checked = check_lengths(received, 1, size); !checked) return checked;
+  const Buffer from{in, sum_of(sent)};
+  const Buffer to{out, sum_of(received)};
+  if (Status checked = check_buffers(from, to); !checked) return checked;
+  if (in == out && from.bytes > 0 && to.bytes > 0) {
+    return bad_argument("an all_to_all has no way to work in place");
+  }
+  return {};
+}
+
+Status check_rank(std::string_view what, int rank, int size) {
   if (rank >= 0 && rank < size) return {};
-  return bad_argument(what + ", rank " + std::to_string(rank) + ", is not in a world of " +
-                      std::to_string(size));
+  return bad_argument(std::string(what) + ", rank " + std::to_string(rank) +
+                      ", is not in a world of " + std::to_string(size));
 }
 
 Status check_lengths(std::span<const std::uint64_t> lengths, std::size_t element_bytes, int size) {

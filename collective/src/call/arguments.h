@@ -1,35 +1,57 @@
-// What the caller of a collective may have got wrong by itself, told before anything is sent. All
-// are kBadArgument. Pure.
+// The checks of the arguments of a collective, before anything is sent: one function for each
+// collective, called where the arguments enter (Communicator, Session), and nowhere below.
+//
+// Pure. Errors: kBadArgument.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "muster/collective/communicator.h"
 #include "muster/collective/result.h"
 #include "muster/collective/types.h"
 
 namespace muster::collective {
 
-/// A buffer and how many bytes of it are used.
-struct Buffer {
-  const void* data;
-  std::uint64_t bytes;
-};
-
 Error bad_argument(std::string message);
 
+/// `error` with the name of the operation before its message: "'layer1.weight': ...".
+Error about(std::string_view name, Error error);
+
 /// Null only where it is empty.
-Status check_buffer(const Buffer& buffer);
+Status check_buffer(const void* data, std::uint64_t bytes);
 
-/// `in` and `out`, which are the same place or do not overlap.
-Status check_buffers(const Buffer& in, const Buffer& out);
+/// Returns the elements of all tensors together.
+Result<std::uint64_t> check_all_reduce(std::span<const Tensor> tensors, DataType type,
+                                       const Reduction& reduction);
 
-/// A type and an operation that fit together, and a count whose bytes can be counted.
-Status check_reduction(DataType type, const Reduction& reduction, std::uint64_t count);
+/// Where this rank is.
+struct Place {
+  int rank = 0;
+  int size = 1;
+};
+
+/// `counts` are elements of every rank's part. The output may be this rank's own part of the input.
+Status check_reduce_scatter(const void* in, const void* out, std::span<const std::uint64_t> counts,
+                            DataType type, const Reduction& reduction, Place here);
+
+/// `out` is only the root's.
+Status check_reduce(const void* in, const void* out, std::uint64_t count, DataType type,
+                    const Reduction& reduction, int root, Place here);
+
+/// The part may be this rank's own place in the output.
+Status check_all_gather(const void* part, const void* all,
+                        std::span<const std::uint64_t> bytes_of_rank, Place here);
+
+Status check_broadcast(const void* data, std::uint64_t bytes, int root, int size);
+
+Status check_all_to_all(const void* in, std::span<const std::uint64_t> sent, const void* out,
+                        std::span<const std::uint64_t> received, int size);
 
 /// `what` is "the root", "the receiver".
-Status check_rank(const std::string& what, int rank, int size);
+Status check_rank(std::string_view what, int rank, int size);
 
 /// One length for every rank, which together can be counted in bytes.
 Status check_lengths(std::span<const std::uint64_t> lengths, std::size_t element_bytes, int size);

@@ -28,13 +28,6 @@ std::vector<std::uint64_t> for_each_rank(std::uint64_t length, int size) {
   return std::vector<std::uint64_t>(static_cast<std::size_t>(size), length);
 }
 
-Status checked_all(std::initializer_list<Status> checks) {
-  for (const Status& check : checks) {
-    if (!check) return check;
-  }
-  return {};
-}
-
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -104,7 +97,8 @@ Status Communicator::all_reduce(const void* in, void* out, std::uint64_t count, 
 
 Status Communicator::all_reduce(std::span<const Tensor> tensors, DataType type,
                                 const Reduction& reduction) {
-  std::uint64_t count = 0;
+  const Result<std::uint64_t> count = check_all_reduce(tensors, type, reduction);
+  if (!count) return count.error();
   // One tensor, the usual case, costs no memory.
   std::array<Piece, 1> one;
   std::vector<Piece> several(tensors.size() == 1 ? 0 : tensors.size());
@@ -112,18 +106,13 @@ Status Communicator::all_reduce(std::span<const Tensor> tensors, DataType type,
   std::vector<std::uint64_t> lengths(several.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    if (Status ok = check_reduction(type, reduction, tensor.count); !ok) return ok;
-    const std::uint64_t bytes = tensor.count * size_of(type);
-    if (Status ok = check_buffers({tensor.in, bytes}, {tensor.out, bytes}); !ok) return ok;
     pieces[i] = {bytes_of(tensor.in), bytes_of(tensor.out), tensor.count};
     if (!lengths.empty()) lengths[i] = tensor.count;
-    count += tensor.count;
   }
-  if (Status ok = check_reduction(type, reduction, count); !ok) return ok;
   const Call call = impl_->begin({.kind = CallKind::kAllReduce,
                                   .type = type,
                                   .reduction = reduction,
-                                  .count = count,
+                                  .count = *count,
                                   .shape = hash_of(lengths)});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->all_reduce(call, {pieces, tensors.size()});
@@ -137,27 +126,13 @@ Status Communicator::reduce_scatter(const void* in, void* out, std::uint64_t cou
 Status Communicator::reduce_scatter(const void* in, void* out,
                                     std::span<const std::uint64_t> counts, DataType type,
                                     const Reduction& reduction) {
-  if (reduction.op == ReduceOp::kAdasum) {
-    return bad_argument("adasum is an all_reduce: it has no reduce_scatter");
-  }
-  if (Status ok = check_reduction(type, reduction, 0); !ok) return ok;
-  const std::size_t element = size_of(type);
-  if (Status ok = check_lengths(counts, element, size()); !ok) return ok;
-  const std::uint64_t all = sum_of(counts);
-  const std::uint64_t own = counts[static_cast<std::size_t>(rank())];
-  if (Status ok = check_buffer({in, all * element}); !ok) return ok;
-  if (Status ok = check_buffer({out, own * element}); !ok) return ok;
-  const std::uint64_t before = sum_of(counts.first(static_cast<std::size_t>(rank())));
-  if (all > 0 && own > 0 && out != bytes_of(in) + before * element) {
-    if (Status ok = check_buffers({in, all * element}, {out, own * element}); !ok) return ok;
-    if (in == out && before > 0) {
-      return bad_argument("in place, the output is this rank's own part of the input");
-    }
+  if (Status ok = check_reduce_scatter(in, out, counts, type, reduction, {rank(), size()}); !ok) {
+    return ok;
   }
   const Call call = impl_->begin({.kind = CallKind::kReduceScatter,
                                   .type = type,
                                   .reduction = reduction,
-                                  .count = all,
+                                  .count = sum_of(counts),
                                   .shape = hash_of(counts)});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->reduce_scatter(call, bytes_of(in), bytes_of(out), counts);
@@ -169,28 +144,16 @@ Status Communicator::all_gather(const void* part, std::uint64_t bytes_per_rank, 
 
 Status Communicator::all_gather(const void* part, void* all,
                                 std::span<const std::uint64_t> bytes_of_rank) {
-  if (Status ok = check_lengths(bytes_of_rank, 1, size()); !ok) return ok;
-  const std::uint64_t own = bytes_of_rank[static_cast<std::size_t>(rank())];
-  const std::uint64_t sum = sum_of(bytes_of_rank);
-  const std::uint64_t before = sum_of(bytes_of_rank.first(static_cast<std::size_t>(rank())));
-  if (Status ok = checked_all({check_buffer({part, own}), check_buffer({all, sum})}); !ok) {
-    return ok;
-  }
-  if (own > 0 && part != bytes_of(all) + before) {
-    if (Status ok = check_buffers({part, own}, {all, sum}); !ok) return ok;
-    if (part == all) {
-      return bad_argument("the part is neither this rank's own place in the output nor apart");
-    }
-  }
-  const Call call =
-      impl_->begin({.kind = CallKind::kAllGather, .count = sum, .shape = hash_of(bytes_of_rank)});
+  if (Status ok = check_all_gather(part, all, bytes_of_rank, {rank(), size()}); !ok) return ok;
+  const Call call = impl_->begin({.kind = CallKind::kAllGather,
+                                  .count = sum_of(bytes_of_rank),
+                                  .shape = hash_of(bytes_of_rank)});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->all_gather(call, bytes_of(part), bytes_of(all), bytes_of_rank);
 }
 
 Status Communicator::broadcast(void* data, std::uint64_t bytes, int root) {
-  if (Status ok = check_buffer({data, bytes}); !ok) return ok;
-  if (Status ok = check_rank("the root of a broadcast", root, size()); !ok) return ok;
+  if (Status ok = check_broadcast(data, bytes, root, size()); !ok) return ok;
   const Call call = impl_->begin({.kind = CallKind::kBroadcast, .root = root, .count = bytes});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->broadcast(call, bytes_of(data));
@@ -198,14 +161,9 @@ Status Communicator::broadcast(void* data, std::uint64_t bytes, int root) {
 
 Status Communicator::reduce(const void* in, void* out, std::uint64_t count, DataType type,
                             const Reduction& reduction, int root) {
-  if (Status ok = check_reduction(type, reduction, count); !ok) return ok;
-  if (Status ok = check_rank("the root of a reduce", root, size()); !ok) return ok;
-  if (reduction.op == ReduceOp::kAdasum) {
-    return bad_argument("adasum is an all_reduce: it has no reduce");
+  if (Status ok = check_reduce(in, out, count, type, reduction, root, {rank(), size()}); !ok) {
+    return ok;
   }
-  const std::uint64_t bytes = count * size_of(type);
-  const Buffer to{out, root == rank() ? bytes : 0};
-  if (Status ok = check_buffers({in, bytes}, to); !ok) return ok;
   const Call call = impl_->begin({.kind = CallKind::kReduce,
                                   .type = type,
                                   .reduction = reduction,
@@ -222,14 +180,7 @@ Status Communicator::all_to_all(const void* in, void* out, std::uint64_t bytes_p
 
 Status Communicator::all_to_all(const void* in, std::span<const std::uint64_t> sent, void* out,
                                 std::span<const std::uint64_t> received) {
-  if (Status ok = check_lengths(sent, 1, size()); !ok) return ok;
-  if (Status ok = check_lengths(received, 1, size()); !ok) return ok;
-  const Buffer from{in, sum_of(sent)};
-  const Buffer to{out, sum_of(received)};
-  if (Status ok = check_buffers(from, to); !ok) return ok;
-  if (in == out && from.bytes > 0 && to.bytes > 0) {
-    return bad_argument("an all_to_all has no way to work in place");
-  }
+  if (Status ok = check_all_to_all(in, sent, out, received, size()); !ok) return ok;
   const Call call = impl_->begin({.kind = CallKind::kAllToAll});
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->all_to_all(call, bytes_of(in), sent, bytes_of(out), received);
@@ -242,14 +193,14 @@ Status Communicator::barrier() {
 }
 
 Status Communicator::send(const void* data, std::uint64_t bytes, int to) {
-  if (Status ok = check_buffer({data, bytes}); !ok) return ok;
+  if (Status ok = check_buffer(data, bytes); !ok) return ok;
   if (Status ok = check_rank("the receiver", to, size()); !ok) return ok;
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->send(bytes_of(data), bytes, to);
 }
 
 Status Communicator::receive(void* data, std::uint64_t bytes, int from) {
-  if (Status ok = check_buffer({data, bytes}); !ok) return ok;
+  if (Status ok = check_buffer(data, bytes); !ok) return ok;
   if (Status ok = check_rank("the sender", from, size()); !ok) return ok;
   if (Status alive = impl_->failure(); !alive) return alive;
   return impl_->backend->receive(bytes_of(data), bytes, from);

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "backend.h"
 #include "muster/collective/session.h"
+#include "shm/arena.h"
 #include "world/world.h"
 
 namespace muster::collective {
@@ -23,8 +23,8 @@ struct SessionBase {
   std::byte* shared = nullptr;
   std::uint64_t shared_bytes = 0;
 
-  std::function<void*(std::uint64_t)> allocate_shared = {};
-  std::function<void(void*)> free_shared = {};
+  /// This rank's memory that the others of its host have mapped; null where there is none.
+  shm::Arena* arena = nullptr;
 
   /// The calls that the communicator has made already; the session's go on from there.
   std::uint64_t calls = 0;
@@ -34,6 +34,6 @@ struct SessionBase {
 };
 
 /// Session::start() behind the Communicator.
-Result<std::unique_ptr<Session>> start_session(SessionBase base, SessionOptions options);
+Result<Session> start_session(SessionBase base, SessionOptions options);
 
 }  // namespace muster::collective

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-namespace muster::collective {
-namespace session {
+namespace muster::collective::session {
 namespace {
 
 // Without a copy nothing is won by more: what is done first is back first.
@@ -117,24 +116,4 @@ Status Engine::stop_timeline() {
   return closed;
 }
 
-void Engine::mark_cycles(bool marks) {
-  marks_cycles_ = marks;
-}
-
-void* Engine::allocate_shared(std::uint64_t bytes) {
-  return base_.allocate_shared ? base_.allocate_shared(bytes) : nullptr;
-}
-
-void Engine::free_shared(void* memory) {
-  if (base_.free_shared) base_.free_shared(memory);
-}
-
-}  // namespace session
-
-Result<std::unique_ptr<Session>> start_session(SessionBase base, SessionOptions options) {
-  auto engine = std::make_unique<session::Engine>(std::move(base), std::move(options));
-  if (Status started = engine->start(); !started) return started.error();
-  return std::unique_ptr<Session>(std::move(engine));
-}
-
-}  // namespace muster::collective
+}  // namespace muster::collective::session

@@ -1,4 +1,4 @@
-// The session itself. A thread that hands over puts its operation into a table and tells the
+// What a Session is made of. A thread that hands over puts its operation into a table and tells the
 // coordinator (channel.h); whoever is on duty reads the coordinator's records one after the other
 // and carries them out (carrier.h).
 //
@@ -37,50 +37,45 @@ namespace muster::collective::session {
 /// The channel of a world of two or more: in shared memory where there is enough of it.
 std::unique_ptr<Channel> channel_over(const SessionBase& base, Channel::Take take);
 
-class Engine final : public Session {
+class Engine {
  public:
   using MakeChannel = std::function<std::unique_ptr<Channel>(const SessionBase&, Channel::Take)>;
 
   Engine(SessionBase base, SessionOptions options, MakeChannel make_channel = channel_over);
-  ~Engine() override;
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// After the constructor, once.
   Status start();
 
-  void leave() override;
-
-  int rank() const override { return base_.world.rank; }
-  int size() const override { return base_.world.size; }
-
-  Result<Ticket> all_reduce(const Label& label, const void* in, void* out, std::uint64_t count,
-                            DataType type, const Reduction& reduction) override;
-  Result<Ticket> all_reduce(const Label& label, std::span<const Tensor> tensors, DataType type,
-                            const Reduction& reduction) override;
-  Result<Ticket> reduce_scatter(const Label& label, const void* in, void* out,
-                                std::span<const std::uint64_t> counts, DataType type,
-                                const Reduction& reduction) override;
-  Result<Ticket> all_gather(const Label& label, const void* part, std::uint64_t bytes,
-                            Allocate allocate) override;
-  Result<Ticket> broadcast(const Label& label, void* data, std::uint64_t bytes, int root) override;
-  Result<Ticket> all_to_all(const Label& label, const void* in, std::span<const std::uint64_t> sent,
-                            Allocate allocate) override;
-  Result<Ticket> barrier(const Label& label) override;
-  Result<Ticket> join() override;
-  int last_joined() const override { return last_joined_.load(std::memory_order_acquire); }
-
-  bool done(Ticket ticket) const override;
-  Status wait(Ticket ticket) override;
-  std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit) override;
+  // As in Session.
+  void leave();
+  int rank() const { return base_.world.rank; }
+  int size() const { return base_.world.size; }
+  Result<Ticket> join();
+  int last_joined() const { return last_joined_.load(std::memory_order_acquire); }
+  bool done(Ticket ticket) const;
+  std::optional<Status> wait(Ticket ticket, std::optional<std::chrono::milliseconds> limit);
   std::optional<Status> run(const std::function<Result<Ticket>()>& hand_over,
-                            std::optional<std::chrono::milliseconds> limit,
-                            Ticket& pending) override;
-  void when_done(Ticket ticket, std::function<void(const Status&)> then) override;
+                            std::optional<std::chrono::milliseconds> limit, Ticket& pending);
+  void when_done(Ticket ticket, std::function<void(const Status&)> then);
+  Status start_timeline(const std::string& path);
+  Status stop_timeline();
+  void mark_cycles(bool marks) { marks_cycles_ = marks; }
+  shm::Arena* arena() const { return base_.arena; }
 
-  Status start_timeline(const std::string& path) override;
-  Status stop_timeline() override;
-  void mark_cycles(bool marks) override;
-  void* allocate_shared(std::uint64_t bytes) override;
-  void free_shared(void* memory) override;
+  /// What a hand-over is about, beside its request.
+  struct Buffers {
+    std::span<const Tensor> tensors = {};
+    const void* in = nullptr;
+    void* out = nullptr;
+    Allocate allocate = {};
+  };
+
+  /// Hands over what Session has checked.
+  Result<Ticket> hand_over(const Label& label, const Call& call,
+                           std::span<const std::uint64_t> lengths, Buffers buffers);
 
  private:
   // A name as this rank knows it.
@@ -97,19 +92,9 @@ class Engine final : public Session {
   using KnownNames = std::unordered_map<std::string, Known, TextHash, std::equal_to<>>;
   using KnownName = KnownNames::value_type;
 
-  // What a hand-over is about, beside its request.
-  struct Buffers {
-    std::span<const Tensor> tensors = {};
-    const void* in = nullptr;
-    void* out = nullptr;
-    Allocate allocate = {};
-  };
-
   void take_part();
 
   // Handing over (hand_over.cc).
-  Result<Ticket> hand_over(const Label& label, const Call& call,
-                           std::span<const std::uint64_t> lengths, Buffers buffers);
   Operation& fill(const Label& label, const Call& call, std::span<const std::uint64_t> lengths,
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);

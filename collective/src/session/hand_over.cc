@@ -2,88 +2,23 @@
 #include <algorithm>
 
 #include "call/arguments.h"
-#include "session/check.h"
 #include "session/engine.h"
 
 namespace muster::collective::session {
-Result<Ticket> Engine::all_reduce(const Label& label, const void* in, void* out,
-                                  std::uint64_t count, DataType type, const Reduction& reduction) {
-  const Tensor tensor{in, out, count};
-  return all_reduce(label, std::span(&tensor, 1), type, reduction);
+namespace {
+
+Error bad(std::string_view name, std::string_view what) {
+  return about(name, bad_argument(std::string(what)));
 }
 
-Result<Ticket> Engine::all_reduce(const Label& label, std::span<const Tensor> tensors,
-                                  DataType type, const Reduction& reduction) {
-  if (Status checked = check_reduction(label.name, type, reduction); !checked)
-    return checked.error();
-  std::vector<std::uint64_t> counts;
-  std::uint64_t count = 0;
-  for (const Tensor& tensor : tensors) {
-    if (Status checked = check_tensor(label.name, tensor, type); !checked) return checked.error();
-    count += tensor.count;
-    if (tensors.size() > 1) counts.push_back(tensor.count);
-  }
-  return hand_over(
-      label, {.kind = CallKind::kAllReduce, .type = type, .reduction = reduction, .count = count},
-      counts, {.tensors = tensors});
+Status check_name(std::string_view name) {
+  if (name.empty()) return bad(name, "an operation needs a name");
+  if (name.size() <= kLongestName) return {};
+  return bad(name.substr(0, 40), "a name has at most " + std::to_string(kLongestName) +
+                                     " bytes, this one " + std::to_string(name.size()));
 }
 
-Result<Ticket> Engine::reduce_scatter(const Label& label, const void* in, void* out,
-                                      std::span<const std::uint64_t> counts, DataType type,
-                                      const Reduction& reduction) {
-  if (Status checked = check_reduction(label.name, type, reduction); !checked)
-    return checked.error();
-  if (Status checked = check_lengths(label.name, counts, size()); !checked) return checked.error();
-  if (reduction.op == ReduceOp::kAdasum) {
-    return bad(label.name, "adasum needs whole gradients; there is no reduce_scatter with it");
-  }
-  const std::uint64_t count = sum_of(counts);
-  // The two may be the same place only where there is nothing to keep apart.
-  const std::uint64_t element = size_of(type);
-  const std::uint64_t mine = counts[static_cast<std::size_t>(rank())];
-  if (Status checked = check_bytes(label.name, in, count * element); !checked)
-    return checked.error();
-  if (Status checked = check_bytes(label.name, out, mine * element); !checked)
-    return checked.error();
-  return hand_over(label,
-                   {.kind = CallKind::kReduceScatter,
-                    .type = type,
-                    .reduction = reduction,
-                    .count = count,
-                    .shape = hash_of(counts)},
-                   counts, {.in = in, .out = out});
-}
-
-Result<Ticket> Engine::all_gather(const Label& label, const void* part, std::uint64_t bytes,
-                                  Allocate allocate) {
-  if (Status checked = check_bytes(label.name, part, bytes); !checked) return checked.error();
-  if (!allocate) return bad(label.name, "an all_gather needs an allocate()");
-  return hand_over(label, {.kind = CallKind::kAllGather}, std::span(&bytes, 1),
-                   {.in = part, .allocate = std::move(allocate)});
-}
-
-Result<Ticket> Engine::broadcast(const Label& label, void* data, std::uint64_t bytes, int root) {
-  if (Status checked = check_bytes(label.name, data, bytes); !checked) return checked.error();
-  if (root < 0 || root >= size()) {
-    return bad(label.name,
-               "there is no rank " + std::to_string(root) + " of " + std::to_string(size()));
-  }
-  return hand_over(label, {.kind = CallKind::kBroadcast, .root = root, .count = bytes}, {},
-                   {.out = data});
-}
-
-Result<Ticket> Engine::all_to_all(const Label& label, const void* in,
-                                  std::span<const std::uint64_t> sent, Allocate allocate) {
-  if (Status checked = check_lengths(label.name, sent, size()); !checked) return checked.error();
-  if (Status checked = check_bytes(label.name, in, sum_of(sent)); !checked) return checked.error();
-  if (!allocate) return bad(label.name, "an all_to_all needs an allocate()");
-  return hand_over(label, {.kind = CallKind::kAllToAll}, sent,
-                   {.in = in, .allocate = std::move(allocate)});
-}
-
-Result<Ticket> Engine::barrier(const Label& label) {
-  return hand_over(label, {.kind = CallKind::kBarrier}, {}, {});
-}
+}  // namespace
 
 Operation& Engine::fill(const Label& label, const Call& call,
                         std::span<const std::uint64_t> lengths, Buffers buffers) {

@@ -55,14 +55,12 @@ inline std::unique_ptr<Session> session_of(World& world, Over over, SessionOptio
   if (world.memory) {
     const std::uint64_t bytes = owner->layout.arena_bytes_per_rank;
     const std::uint64_t offset = static_cast<std::uint64_t>(world.rank) * bytes;
-    shm::Arena& arena = owner->arena.emplace(world.memory, owner->layout.arenas + offset, bytes);
-    base.allocate_shared = [&arena](std::uint64_t wanted) { return arena.allocate(wanted); };
-    base.free_shared = [&arena](void* memory) { arena.free(memory); };
+    base.arena = &owner->arena.emplace(world.memory, owner->layout.arenas + offset, bytes);
   }
   base.owner = owner;
-  Result<std::unique_ptr<Session>> session = start_session(std::move(base), std::move(options));
+  Result<Session> session = start_session(std::move(base), std::move(options));
   if (!session) return nullptr;
-  return *std::move(session);
+  return std::make_unique<Session>(*std::move(session));
 }
 
 inline std::uint64_t session_memory(int ranks, std::uint64_t arena_bytes) {

@@ -59,12 +59,8 @@ bool Engine::done(Ticket ticket) const {
   return operation == nullptr || operation->is_done();
 }
 
-Status Engine::wait(Ticket ticket) {
-  return *wait_until(ticket, std::nullopt, nullptr);
-}
-
-std::optional<Status> Engine::wait_for(Ticket ticket, std::chrono::milliseconds limit) {
-  return wait_until(ticket, in(limit), nullptr);
+std::optional<Status> Engine::wait(Ticket ticket, std::optional<std::chrono::milliseconds> limit) {
+  return wait_until(ticket, limit ? std::optional(in(*limit)) : std::nullopt, nullptr);
 }
 
 // On duty from before the hand-over, this thread hears of what it has finished without being woken:

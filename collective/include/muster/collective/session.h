@@ -1,11 +1,11 @@
 // A session runs collectives in the background, by name: training hands over each gradient as soon
 // as it is ready and goes on computing.
 //
-//   auto session = Session::start(std::move(world));
-//   Result<Ticket> ticket = (*session)->all_reduce("layer1.weight", g, g, n, type,
+//   Result<Session> session = Session::start(std::move(world));
+//   Result<Ticket> ticket = session->all_reduce("layer1.weight", g, g, n, type,
 //   ReduceOp::kAverage);
 //   ...
-//   Status averaged = (*session)->wait(*ticket);
+//   Status averaged = session->wait(*ticket);
 //
 // Ranks may hand over in any order: an operation starts once every rank has handed over its name,
 // and one that waits for a rank never holds up another. What is ready at the same time is carried
@@ -92,86 +92,95 @@ struct Label {
 /// none.
 using Allocate = std::function<void*(std::span<const std::uint64_t> bytes_of_rank)>;
 
+namespace session {
+class Engine;
+}
+
 class Session {
  public:
   /// Takes the communicator over. Called by all of its ranks.
   ///
   /// Errors: kSystem, kPeerLost.
-  static Result<std::unique_ptr<Session>> start(Communicator world, SessionOptions options = {});
+  static Result<Session> start(Communicator world, SessionOptions options = {});
 
   /// leave(), and frees everything. No thread may be in a call any more.
-  virtual ~Session() = default;
+  ~Session();
+  Session(Session&& other) noexcept;
+  Session& operator=(Session&& other) noexcept;
 
   /// Fails what is pending and leaves: every wait returns, and what is handed over from now on gets
   /// a ticket that fails. A second time it does nothing. Not from a callback.
-  virtual void leave() = 0;
+  void leave();
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  int rank() const;
+  int size() const;
 
   /// Errors of all that hand over: kBadArgument, among them a name that is in flight already. What
   /// is handed over after the world has failed, or a rank has left, gets a ticket that fails.
-  virtual Result<Ticket> all_reduce(const Label& label, const void* in, void* out,
-                                    std::uint64_t count, DataType type,
-                                    const Reduction& reduction) = 0;
+  Result<Ticket> all_reduce(const Label& label, const void* in, void* out, std::uint64_t count,
+                            DataType type, const Reduction& reduction);
 
   /// A group of tensors that are agreed on and carried out together.
-  virtual Result<Ticket> all_reduce(const Label& label, std::span<const Tensor> tensors,
-                                    DataType type, const Reduction& reduction) = 0;
+  Result<Ticket> all_reduce(const Label& label, std::span<const Tensor> tensors, DataType type,
+                            const Reduction& reduction);
 
   /// `counts` are elements of every rank's part.
-  virtual Result<Ticket> reduce_scatter(const Label& label, const void* in, void* out,
-                                        std::span<const std::uint64_t> counts, DataType type,
-                                        const Reduction& reduction) = 0;
+  Result<Ticket> reduce_scatter(const Label& label, const void* in, void* out,
+                                std::span<const std::uint64_t> counts, DataType type,
+                                const Reduction& reduction);
 
   /// Ranks may bring parts of different lengths, and do not know each other's.
-  virtual Result<Ticket> all_gather(const Label& label, const void* part, std::uint64_t bytes,
-                                    Allocate allocate) = 0;
-  virtual Result<Ticket> broadcast(const Label& label, void* data, std::uint64_t bytes,
-                                   int root) = 0;
+  Result<Ticket> all_gather(const Label& label, const void* part, std::uint64_t bytes,
+                            Allocate allocate);
+  Result<Ticket> broadcast(const Label& label, void* data, std::uint64_t bytes, int root);
 
   /// `sent[r]` bytes to rank r, packed; what comes is allocated for.
-  virtual Result<Ticket> all_to_all(const Label& label, const void* in,
-                                    std::span<const std::uint64_t> sent, Allocate allocate) = 0;
-  virtual Result<Ticket> barrier(const Label& label) = 0;
+  Result<Ticket> all_to_all(const Label& label, const void* in, std::span<const std::uint64_t> sent,
+                            Allocate allocate);
+  Result<Ticket> barrier(const Label& label);
 
   /// This rank has no more data: until all have joined, it takes part in the all_reduces of the
   /// others with zeros. Other operations fail while anyone has joined. Done when all have; the
   /// last rank to join stands in last_joined() then.
-  virtual Result<Ticket> join() = 0;
-  virtual int last_joined() const = 0;
+  Result<Ticket> join();
+  int last_joined() const;
 
   /// Whether wait() would return at once.
-  virtual bool done(Ticket ticket) const = 0;
+  bool done(Ticket ticket) const;
 
   /// Waits for the end of an operation and gives back its outcome. A ticket is good for one wait.
-  virtual Status wait(Ticket ticket) = 0;
+  Status wait(Ticket ticket);
 
   /// The same for a limited time. Nothing where the operation is not over by then: its ticket stays
   /// good. With a limit of zero it neither helps nor sleeps.
-  virtual std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit) = 0;
+  std::optional<Status> wait_for(Ticket ticket, std::chrono::milliseconds limit);
 
   /// Hands one operation over, which is all that `hand_over` may do, and waits for it: on the
   /// quickest way there is, for the waiting thread is ready for what comes before anything can.
   /// `pending` is set to the ticket where the time is over, and there is nothing to return.
-  virtual std::optional<Status> run(const std::function<Result<Ticket>()>& hand_over,
-                                    std::optional<std::chrono::milliseconds> limit,
-                                    Ticket& pending) = 0;
+  std::optional<Status> run(const std::function<Result<Ticket>()>& hand_over,
+                            std::optional<std::chrono::milliseconds> limit, Ticket& pending);
 
   /// Calls `then` once the operation is done, on a thread of the session or at once; instead of a
   /// wait. It must not block.
-  virtual void when_done(Ticket ticket, std::function<void(const Status&)> then) = 0;
+  void when_done(Ticket ticket, std::function<void(const Status&)> then);
 
   /// Begins or ends the timeline. A new timeline ends the previous one. Errors: kSystem.
-  virtual Status start_timeline(const std::string& path) = 0;
-  virtual Status stop_timeline() = 0;
+  Status start_timeline(const std::string& path);
+  Status stop_timeline();
 
   /// Whether timelines get a mark where operations begin together, from now on.
-  virtual void mark_cycles(bool marks) = 0;
+  void mark_cycles(bool marks);
 
   /// The communicator's own allocate_shared() and free_shared().
-  virtual void* allocate_shared(std::uint64_t bytes) = 0;
-  virtual void free_shared(void* memory) = 0;
+  void* allocate_shared(std::uint64_t bytes);
+  void free_shared(void* memory);
+
+  /// For the library itself: a session over an engine that has started.
+  explicit Session(std::unique_ptr<session::Engine> engine);
+
+ private:
+  std::unique_ptr<session::Engine> engine_;  // null only when moved from
 };
 
 }  // namespace muster::collective

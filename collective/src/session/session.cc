@@ -1,0 +1,158 @@
+// The public class: checks the arguments of what is handed over, and leaves the rest to its engine.
+#include "muster/collective/session.h"
+
+#include <utility>
+
+#include "call/arguments.h"
+#include "communicator/impl.h"
+#include "session/base.h"
+#include "session/engine.h"
+
+namespace muster::collective {
+
+// Takes the communicator apart.
+Result<Session> Session::start(Communicator world, SessionOptions options) {
+  const std::shared_ptr<Communicator::Impl> impl(std::move(world.impl_));
+  if (Status alive = impl->failure(); !alive) return alive.error();
+  SessionBase base{.world = *impl->world, .backend = impl->backend.get()};
+  if (impl->arena) base.arena = &*impl->arena;
+  if (impl->arena && impl->world->topology.is_one_shared_host()) {
+    base.shared = impl->world->memory.base() + impl->layout.session;
+    base.shared_bytes = impl->layout.session_bytes;
+  }
+  base.calls = impl->calls;
+  base.owner = impl;
+  return start_session(std::move(base), std::move(options));
+}
+
+Result<Session> start_session(SessionBase base, SessionOptions options) {
+  auto engine = std::make_unique<session::Engine>(std::move(base), std::move(options));
+  if (Status started = engine->start(); !started) return started.error();
+  return Session(std::move(engine));
+}
+
+Session::Session(std::unique_ptr<session::Engine> engine) : engine_(std::move(engine)) {}
+Session::~Session() = default;
+Session::Session(Session&& other) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept = default;
+
+void Session::leave() {
+  engine_->leave();
+}
+int Session::rank() const {
+  return engine_->rank();
+}
+int Session::size() const {
+  return engine_->size();
+}
+
+Result<Ticket> Session::all_reduce(const Label& label, const void* in, void* out,
+                                   std::uint64_t count, DataType type, const Reduction& reduction) {
+  const Tensor tensor{in, out, count};
+  return all_reduce(label, std::span(&tensor, 1), type, reduction);
+}
+
+Result<Ticket> Session::all_reduce(const Label& label, std::span<const Tensor> tensors,
+                                   DataType type, const Reduction& reduction) {
+  const Result<std::uint64_t> count = check_all_reduce(tensors, type, reduction);
+  if (!count) return about(label.name, count.error());
+  std::vector<std::uint64_t> counts;
+  for (const Tensor& tensor : tensors) {
+    if (tensors.size() > 1) counts.push_back(tensor.count);
+  }
+  return engine_->hand_over(
+      label, {.kind = CallKind::kAllReduce, .type = type, .reduction = reduction, .count = *count},
+      counts, {.tensors = tensors});
+}
+
+Result<Ticket> Session::reduce_scatter(const Label& label, const void* in, void* out,
+                                       std::span<const std::uint64_t> counts, DataType type,
+                                       const Reduction& reduction) {
+  const Status checked = check_reduce_scatter(in, out, counts, type, reduction, {rank(), size()});
+  if (!checked) return about(label.name, checked.error());
+  return engine_->hand_over(label,
+                            {.kind = CallKind::kReduceScatter,
+                             .type = type,
+                             .reduction = reduction,
+                             .count = sum_of(counts),
+                             .shape = hash_of(counts)},
+                            counts, {.in = in, .out = out});
+}
+
+Result<Ticket> Session::all_gather(const Label& label, const void* part, std::uint64_t bytes,
+                                   Allocate allocate) {
+  Status checked = check_buffer(part, bytes);
+  if (checked && !allocate) checked = bad_argument("an all_gather needs an allocate()");
+  if (!checked) return about(label.name, checked.error());
+  return engine_->hand_over(label, {.kind = CallKind::kAllGather}, std::span(&bytes, 1),
+                            {.in = part, .allocate = std::move(allocate)});
+}
+
+Result<Ticket> Session::broadcast(const Label& label, void* data, std::uint64_t bytes, int root) {
+  const Status checked = check_broadcast(data, bytes, root, size());
+  if (!checked) return about(label.name, checked.error());
+  return engine_->hand_over(label, {.kind = CallKind::kBroadcast, .root = root, .count = bytes}, {},
+                            {.out = data});
+}
+
+Result<Ticket> Session::all_to_all(const Label& label, const void* in,
+                                   std::span<const std::uint64_t> sent, Allocate allocate) {
+  Status checked = check_lengths(sent, 1, size());
+  if (checked) checked = check_buffer(in, sum_of(sent));
+  if (checked && !allocate) checked = bad_argument("an all_to_all needs an allocate()");
+  if (!checked) return about(label.name, checked.error());
+  return engine_->hand_over(label, {.kind = CallKind::kAllToAll}, sent,
+                            {.in = in, .allocate = std::move(allocate)});
+}
+
+Result<Ticket> Session::barrier(const Label& label) {
+  return engine_->hand_over(label, {.kind = CallKind::kBarrier}, {}, {});
+}
+
+Result<Ticket> Session::join() {
+  return engine_->join();
+}
+int Session::last_joined() const {
+  return engine_->last_joined();
+}
+
+bool Session::done(Ticket ticket) const {
+  return engine_->done(ticket);
+}
+
+Status Session::wait(Ticket ticket) {
+  return *engine_->wait(ticket, std::nullopt);
+}
+
+std::optional<Status> Session::wait_for(Ticket ticket, std::chrono::milliseconds limit) {
+  return engine_->wait(ticket, limit);
+}
+
+std::optional<Status> Session::run(const std::function<Result<Ticket>()>& hand_over,
+                                   std::optional<std::chrono::milliseconds> limit,
+                                   Ticket& pending) {
+  return engine_->run(hand_over, limit, pending);
+}
+
+void Session::when_done(Ticket ticket, std::function<void(const Status&)> then) {
+  engine_->when_done(ticket, std::move(then));
+}
+
+Status Session::start_timeline(const std::string& path) {
+  return engine_->start_timeline(path);
+}
+Status Session::stop_timeline() {
+  return engine_->stop_timeline();
+}
+void Session::mark_cycles(bool marks) {
+  engine_->mark_cycles(marks);
+}
+
+void* Session::allocate_shared(std::uint64_t bytes) {
+  return engine_->arena() == nullptr ? nullptr : engine_->arena()->allocate(bytes);
+}
+void Session::free_shared(void* memory) {
+  if (engine_->arena() != nullptr) engine_->arena()->free(memory);
+}
+
+}  // namespace muster::collective
