@@ -14,8 +14,6 @@ using base::Result;
 
 namespace {
 
-constexpr size_t kHeader = 5;
-
 void append_number(std::string& out, uint64_t number) {
   while (number >= 0x80) {
     out += static_cast<char>(number | 0x80);
@@ -43,19 +41,6 @@ void append_source(std::string& out, const job::LogSource& source) {
   append_number(out, static_cast<uint64_t>(source.stream));
   append_text(out, source.task);
   append_text(out, source.host);
-}
-
-/// Leaves room for the header of a frame; where that begins.
-size_t begin_frame(std::string& out, LogFrameKind kind) {
-  const size_t begin = out.size();
-  out += static_cast<char>(kind);
-  out.append(4, '\0');
-  return begin;
-}
-
-void end_frame(std::string& out, size_t begin) {
-  const size_t size = out.size() - begin - kHeader;
-  for (size_t i = 0; i < 4; ++i) out[begin + 1 + i] = static_cast<char>(size >> (8 * i) & 0xff);
 }
 
 /// Reads the fields of a frame. Whatever lies beyond its end makes all of it bad.
@@ -124,9 +109,9 @@ void append_log_batch(std::string& out, const job::LogBatch& batch) {
   if (batch.empty()) return;
   constexpr size_t kMostOfRun = 24;
   constexpr size_t kMostOfSource = 600;
-  out.reserve(out.size() + kHeader + batch.bytes().size() + batch.runs().size() * kMostOfRun +
-              batch.sources().size() * kMostOfSource);
-  const size_t begin = begin_frame(out, LogFrameKind::kBatch);
+  out.reserve(out.size() + base::kFrameHead + batch.bytes().size() +
+              batch.runs().size() * kMostOfRun + batch.sources().size() * kMostOfSource);
+  const size_t begin = base::begin_frame(out, static_cast<char>(LogFrameKind::kBatch));
   append_number(out, batch.sources().size());
   for (const auto& source : batch.sources()) append_source(out, *source);
   int64_t last = 0;
@@ -140,22 +125,11 @@ void append_log_batch(std::string& out, const job::LogBatch& batch) {
     rest.remove_prefix(run.size);
     last = time;
   }
-  end_frame(out, begin);
+  base::end_frame(out, begin);
 }
 
 void append_log_frame(std::string& out, LogFrameKind kind, std::string_view content) {
-  const size_t begin = begin_frame(out, kind);
-  out += content;
-  end_frame(out, begin);
-}
-
-/// The size of the frame that begins there; 0 while not all of it has come.
-Result<size_t> LogStreamDecoder::whole_frame(std::string_view bytes) const {
-  if (bytes.size() < kHeader) return size_t{0};
-  size_t size = 0;
-  for (size_t i = 4; i > 0; --i) size = size << 8 | static_cast<uint8_t>(bytes[i]);
-  if (size > kMostLogFrame) return no_log_stream();
-  return bytes.size() < kHeader + size ? size_t{0} : kHeader + size;
+  base::append_frame(out, static_cast<char>(kind), content);
 }
 
 Result<bool> LogStreamDecoder::put(std::string_view piece) {
@@ -166,11 +140,12 @@ Result<bool> LogStreamDecoder::put(std::string_view piece) {
   }
   size_t taken = 0;
   while (true) {
-    MUSTER_TRY(const size_t size, whole_frame(piece.substr(taken)));
-    if (size == 0) break;
-    MUSTER_TRY(const bool more, take(piece.substr(taken, size)));
+    const auto frame = base::first_frame(piece.substr(taken), kMostLogFrame);
+    if (!frame) return no_log_stream();
+    if (!*frame) break;
+    MUSTER_TRY(const bool more, take(**frame));
     if (!more) return false;
-    taken += size;
+    taken += (*frame)->size();
   }
   if (partial_.empty()) {
     partial_ = piece.substr(taken);
@@ -180,9 +155,9 @@ Result<bool> LogStreamDecoder::put(std::string_view piece) {
   return true;
 }
 
-Result<bool> LogStreamDecoder::take(std::string_view frame) {
-  const std::string_view content = frame.substr(kHeader);
-  switch (static_cast<LogFrameKind>(frame.front())) {
+Result<bool> LogStreamDecoder::take(const base::Frame& frame) {
+  const std::string_view content = frame.bytes;
+  switch (static_cast<LogFrameKind>(frame.tag)) {
     case LogFrameKind::kBatch:
       return take_batch(content);
     case LogFrameKind::kPlace:

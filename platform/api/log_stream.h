@@ -1,9 +1,8 @@
 // A job's log as a stream of frames for programs of ours: the same places and the same end as the
 // stream of events, without a JSON document for each line. GET /v1/jobs/NAME/logs answers with it
-// where `accept` names kLogStreamType. docs/decisions/0017 says why, and what is in a frame:
+// where `accept` names kLogStreamType. docs/decisions/0017 says why. The frames are those of
+// base/frame.h; the tag is the kind:
 //
-//   u8   kind
-//   u32  size of what follows, little endian
 //        kBatch: the number of sources; of each its attempt, its rank plus one (0: none), its
 //                stream, the length of its task's name and the name, the length of its host's name
 //                and the name. Then runs, up to the end: number of the source, time since the run
@@ -23,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/frame.h"
 #include "base/result.h"
 #include "job/log_batch.h"
 
@@ -58,8 +58,7 @@ class LogStreamDecoder {
   base::Result<bool> put(std::string_view piece);
 
  private:
-  base::Result<size_t> whole_frame(std::string_view bytes) const;
-  base::Result<bool> take(std::string_view frame);
+  base::Result<bool> take(const base::Frame& frame);
   base::Result<bool> take_batch(std::string_view content);
 
   Handlers handlers_;

@@ -109,11 +109,11 @@ TEST(LogStreamFrames, AreRefusedWhereTheyAreNone) {
   append_log_batch(wrong_source, some_batch());
   wrong_source[5] = 1;  // of two sources
   const std::vector<std::string> wrong{
-      std::string("\x09\0\0\0\0", 5),             // no such kind
-      std::string("\x01\xff\xff\xff\xff", 5),     // too large
-      std::string("\x01\x01\0\0\0\x05", 6),       // sources that do not come
-      std::string("\x01\x02\0\0\0\x00\x07", 7),   // half a run
-      std::string("\x01\x04\0\0\0\0\0\0\1x", 10)  // of a source that is none
+      base::encode_frame('\x09', ""),                        // no such kind
+      std::string("\x01\xff\xff\xff\xff", 5),                // too large
+      base::encode_frame('\x01', "\x05"),                    // sources that do not come
+      base::encode_frame('\x01', std::string("\0\7", 2)),    // half a run
+      base::encode_frame('\x01', std::string("\0\0\1x", 4))  // of a source that is none
   };
   for (const std::string& text : wrong) {
     Heard heard;

@@ -24,10 +24,6 @@ std::string unknown_parameter(const std::string& name, const std::vector<std::st
   return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
 }
 
-std::string in_quotes(std::string_view text) {
-  return "'" + shortened(as_utf8(text)) + "'";
-}
-
 base::Error wrong_query(std::string what, std::vector<base::Fault> faults) {
   return {.code = base::ErrorCode::kInvalid,
           .what = std::move(what),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "http/query.h"
 
 namespace muster::api {
@@ -23,8 +24,7 @@ std::vector<base::Fault> read_parameters(
 /// What is wrong with a parameter that is none of `known`.
 std::string unknown_parameter(const std::string& name, const std::vector<std::string>& known);
 
-/// What a client sent, as a sentence repeats it: in quotes, as text, and not all of a long one.
-std::string in_quotes(std::string_view text);
+using base::in_quotes;
 
 /// kInvalid. `what`: "the query for jobs is wrong".
 base::Error wrong_query(std::string what, std::vector<base::Fault> faults);

@@ -7,6 +7,7 @@
 #include "api/query_parameters.h"
 #include "api/wire_parts.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "job/job_table.h"
 
 namespace muster::api {
@@ -41,7 +42,7 @@ std::optional<std::vector<std::string>> words_of(const std::string& text) {
 /// What is wrong with a number of rows or columns, or empty once it is taken.
 std::string take_size(int& into, const std::string& value) {
   const auto size = base::number_of<int>(value);
-  if (!size || !fits(*size)) return api::in_quotes(value) + " is not a number from 1 to 65535";
+  if (!size || !fits(*size)) return base::in_quotes(value) + " is not a number from 1 to 65535";
   into = *size;
   return "";
 }
@@ -57,7 +58,7 @@ std::string take_request_parameter(ExecRequest& request, const std::string& name
   if (name == "terminal") {
     request.terminal = value == "true";
     if (value == "true" || value == "false") return "";
-    return api::in_quotes(value) + " is neither true nor false";
+    return base::in_quotes(value) + " is neither true nor false";
   }
   if (name == "rows") return take_size(request.rows, value);
   if (name == "columns") return take_size(request.columns, value);
@@ -86,7 +87,7 @@ std::string take_request_parameter(CopyRequest& request, const std::string& name
   if (name == "into") {
     request.into = value == "true";
     if (value == "true" || value == "false") return "";
-    return api::in_quotes(value) + " is neither true nor false";
+    return base::in_quotes(value) + " is neither true nor false";
   }
   if (name == "task") request.task = value;
   if (name == "task" || name == "project") return "";
@@ -97,7 +98,7 @@ std::string take_request_parameter(ForwardRequest& request, const std::string& n
                                    const std::string& value) {
   if (name == "port") {
     const auto port = base::number_of<int>(value);
-    if (!port || !fits(*port)) return api::in_quotes(value) + " is no port; give 1 to 65535";
+    if (!port || !fits(*port)) return base::in_quotes(value) + " is no port; give 1 to 65535";
     request.port = *port;
     return "";
   }

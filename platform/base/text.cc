@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace muster::base {
 
 std::string to_rfc3339(Time time, int digits) {
@@ -45,6 +47,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     before_last = std::exchange(last, std::move(row));
   }
   return last.back();
+}
+
+char lower_letter(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
 }  // namespace
@@ -90,13 +96,38 @@ std::string shell_joined(const std::vector<std::string>& words) {
   return line;
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) {
-    if (!text.empty()) text += between;
-    text += word;
-  }
+std::string count_text(int64_t count, std::string_view noun) {
+  std::string text = std::to_string(count);
+  text.append(" ").append(noun);
+  if (count != 1) text += 's';
   return text;
+}
+
+std::string single_quoted(std::string_view text) {
+  std::string quotation = "'";
+  quotation.append(text).append("'");
+  return quotation;
+}
+
+std::string in_quotes(std::string_view text) {
+  return single_quoted(shortened(as_utf8(text)));
+}
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), lower_letter);
+  return lower;
+}
+
+bool same_but_for_case(std::string_view left, std::string_view right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](char a, char b) { return lower_letter(a) == lower_letter(b); });
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "api/node_wire.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/live_screen.h"
 #include "cli/node_view.h"
@@ -31,7 +32,7 @@ Result<job::Node> change(api::Client& client, What what, const std::string& name
 std::string change_text(What what, const job::Node& node) {
   if (what == What::kUncordon) return "uncordoned " + node.name + "\n";
   const size_t count = node.jobs.size();
-  const std::string jobs = std::to_string(count) + (count == 1 ? " job" : " jobs");
+  const std::string jobs = base::count_text(static_cast<int64_t>(count), "job");
   if (count == 0) return "cordoned " + node.name + "; nothing runs there\n";
   if (what == What::kDrain)
     return "draining " + node.name + ": " + jobs + " to start again elsewhere\n";

@@ -63,12 +63,11 @@ std::vector<std::string> metrics_in(const Series& series) {
 Error no_such_metric(const std::string& job, const std::string& metric,
                      const std::vector<std::string>& known) {
   const std::string near = base::nearest(metric, known);
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  return {.code = ErrorCode::kNotFound,
-          .what = "job '" + job + "' has no metric '" + metric + "'" +
-                  (near.empty() ? "" : "; did you mean '" + near + "'?"),
-          .advice = known.empty() ? "nothing was measured of it yet" : "it has " + list};
+  return {
+      .code = ErrorCode::kNotFound,
+      .what = "job '" + job + "' has no metric '" + metric + "'" +
+              (near.empty() ? "" : "; did you mean '" + near + "'?"),
+      .advice = known.empty() ? "nothing was measured of it yet" : "it has " + base::joined(known)};
 }
 
 /// A name that there is not may be a typo; but of a job that goes on, it may still come.

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/fields.h"
 #include "cli/report.h"
@@ -145,8 +146,7 @@ Result<int> execute(const NotifyRetryCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const int count, connection.call([&](api::Client& client) {
     return client.retry_dead_letters(command.project, command.ids);
   }));
-  MUSTER_CHECK(show("tries " + std::to_string(count) +
-                    (count == 1 ? " dead letter again\n" : " dead letters again\n")));
+  MUSTER_CHECK(show("tries " + base::count_text(count, "dead letter") + " again\n"));
   return kExitDone;
 }
 

@@ -10,11 +10,8 @@ using base::shell_quoted;
 /// The options of `complete` that say what may stand in a place.
 std::string fish_offer(Offer kind, const std::vector<std::string>& choices) {
   switch (kind) {
-    case Offer::kChoices: {
-      std::string words;
-      for (const std::string& choice : choices) words += (words.empty() ? "" : " ") + choice;
-      return " -a " + shell_quoted(words);
-    }
+    case Offer::kChoices:
+      return " -a " + shell_quoted(base::joined(choices, " "));
     case Offer::kFiles:
       return " -F";
     case Offer::kFolders:

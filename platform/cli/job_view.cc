@@ -52,17 +52,17 @@ std::string kept_words(Time until, Time now) {
 
 std::string shape_of(const job::JobSpec& spec) {
   if (spec.kind == job::Kind::kSingle) return "";
-  const auto counted = [](int count, const std::string& noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-  };
   const std::string workers = worker_range(spec) + (spec.workers == 1 ? " worker" : " workers");
   if (spec.kind == job::Kind::kMpi) {
-    const std::string own =
-        spec.leader_slots == 0 ? "" : ", a launcher of " + counted(spec.leader_slots, "slot");
-    return workers + " of " + counted(spec.slots_per_worker, "slot") + own;
+    const std::string own = spec.leader_slots == 0
+                                ? ""
+                                : ", a launcher of " + base::count_text(spec.leader_slots, "slot");
+    return workers + " of " + base::count_text(spec.slots_per_worker, "slot") + own;
   }
   const std::string servers =
-      spec.parameter_servers == 0 ? "" : ", " + counted(spec.parameter_servers, "parameter server");
+      spec.parameter_servers == 0
+          ? ""
+          : ", " + base::count_text(spec.parameter_servers, "parameter server");
   return (spec.kind == job::Kind::kGrpc ? "chief, " : "master, ") + workers + servers +
          (spec.evaluators == 0 ? "" : ", evaluator");
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "cli/paths.h"
 #include "cli/server_keys.h"
 
@@ -42,8 +43,8 @@ class ConfigReader {
     if (fields_.ok()) return options_;
     std::vector<Fault> faults = fields_.sorted_faults();
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + source + "' has " + std::to_string(faults.size()) +
-                         (faults.size() == 1 ? " fault" : " faults"),
+                 .what = "'" + source + "' has " +
+                         base::count_text(static_cast<int64_t>(faults.size()), "fault"),
                  .advice = "every key is in docs/configuration.md",
                  .faults = std::move(faults)};
   }

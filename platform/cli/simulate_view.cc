@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/metric_words.h"
 #include "cli/table.h"
 #include "job/units.h"
@@ -148,14 +149,13 @@ std::string openb_json(const simulate::OpenbResult& result) {
 
 std::string trace_title(const SimulateTrace& command) {
   const simulate::TraceSetup& setup = command.setup;
-  return std::to_string(setup.nodes) + (setup.nodes == 1 ? " node of " : " nodes of ") +
-         std::to_string(setup.gpus_per_node) + " GPUs, policy " + command.policy;
+  return base::count_text(setup.nodes, "node") + " of " + std::to_string(setup.gpus_per_node) +
+         " GPUs, policy " + command.policy;
 }
 
 std::string trace_text(const SimulateTrace& command, const TraceReport& report) {
-  std::string text = std::to_string(report.all.jobs) + (report.all.jobs == 1 ? " job" : " jobs") +
-                     " on " + trace_title(command) + "\n\n" + times_table(report.all) + "\n" +
-                     counts_table(report);
+  std::string text = base::count_text(report.all.jobs, "job") + " on " + trace_title(command) +
+                     "\n\n" + times_table(report.all) + "\n" + counts_table(report);
   if (command.per_project) text += "\n" + project_summary_table(report);
   text += outcasts_text("could never run on these nodes", report.refused);
   text += outcasts_text("still waited when all others had ended", report.stuck);

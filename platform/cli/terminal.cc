@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace muster::cli {
@@ -87,10 +87,8 @@ bool wants_colour(bool is_terminal, const char* no_color, const char* term) {
 bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang) {
   for (const char* variable : {lc_all, lc_ctype, lang}) {
     if (variable == nullptr || *variable == '\0') continue;
-    std::string name(variable);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-    return name.find("UTF-8") != std::string::npos || name.find("UTF8") != std::string::npos;
+    const std::string name = base::lower_case(variable);
+    return name.find("utf-8") != std::string::npos || name.find("utf8") != std::string::npos;
   }
   return false;
 }

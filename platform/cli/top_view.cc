@@ -53,9 +53,7 @@ std::string job_rows(const ClusterView& view) {
     }
     std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    std::string where;
-    for (const std::string& node : nodes) where += (where.empty() ? "" : ", ") + node;
-    add(job, where);
+    add(job, base::joined(nodes));
   }
   for (const job::Job& job : view.queue) add(job, job.reason);
   return table.to_string();

@@ -24,10 +24,7 @@ FieldTexts account_fields(const access::Token& token) {
                    {"description", token.description},
                    {"ceiling", std::string(to_string(token.ceiling))}};
   if (token.expires) texts["expires"] = base::to_rfc3339(*token.expires);
-  std::string& projects = texts["projects"];
-  for (const std::string& project : token.projects) {
-    projects += (projects.empty() ? "" : ",") + project;
-  }
+  texts["projects"] = base::joined(token.projects, ",");
   return texts;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "base/text.h"
 #include "control/field_changes.h"
 #include "job/units.h"
 
@@ -72,11 +73,7 @@ std::string host_paths_of(const job::JobSpec& spec) {
 
 /// What of root's rights a container is to have beside the few that all have.
 std::string capabilities_of(const job::JobSpec& spec) {
-  std::string names;
-  for (const std::string& name : spec.container.capabilities) {
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
+  return base::joined(spec.container.capabilities);
 }
 
 /// What most jobs do not have; nothing is told of it then.

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "control/live_gang.h"
 #include "control/sole_mpirun.h"
 #include "engine/rank_files.h"
@@ -23,10 +24,6 @@ constexpr std::string_view kNotTheHostfile = "mpirun did not use the hostfile";
 
 /// Task -> the ranks that were seen in it.
 using Seen = std::map<std::string, std::set<int>>;
-
-std::string count_of(size_t count, const std::string& thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
 
 const std::string& launcher_of(const Job& job) {
   return job::deciding_task(job).name;
@@ -178,8 +175,8 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
     const auto known = slots.find(task);
     if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;
     return CensusFault{
-        .cause = task + " runs " + count_of(ranks.size(), "rank") + " and has " +
-                 count_of(static_cast<size_t>(known->second), "slot") +
+        .cause = task + " runs " + base::count_text(static_cast<int64_t>(ranks.size()), "rank") +
+                 " and has " + base::count_text(known->second, "slot") +
                  ", while others have slots to spare: " + std::string(kNotTheHostfile),
         .advice = hostfile_advice(job),
         .evidence = seen_evidence(job, seen)};

@@ -1,6 +1,7 @@
 // Projects and nodes: what the scheduler shares out, and among whom.
 #include <algorithm>
 
+#include "base/text.h"
 #include "control/audit_changes.h"
 #include "control/controller.h"
 #include "control/live_gang.h"
@@ -331,9 +332,8 @@ Result<void> Controller::remove_project(const std::string& name, const access::A
     return job.spec.project == name && !job::is_final(job.phase);
   });
   if (jobs > 0) {
-    return conflict(
-        "it has " + std::to_string(jobs) + (jobs == 1 ? " job" : " jobs") + " that have not ended",
-        "stop them first: muster list --project " + name);
+    return conflict("it has " + base::count_text(jobs, "job") + " that have not ended",
+                    "stop them first: muster list --project " + name);
   }
   const job::Project* const none = nullptr;
   store::Batch batch{.removed_projects = {name},

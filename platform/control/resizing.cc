@@ -9,6 +9,7 @@
 // Below its minimum a job does not go on: its whole attempt ends, as that of any other does.
 #include <algorithm>
 
+#include "base/text.h"
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/retry.h"
@@ -34,9 +35,7 @@ int least_workers(const Job& job) {
 
 /// "worker-2 leaves: it was evicted for ..."; of several, each was.
 std::string leaving_text(const std::vector<std::string>& names, const std::string& why) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text + (names.size() == 1 ? " leaves: it " : " leave: each ") + why;
+  return base::joined(names) + (names.size() == 1 ? " leaves: it " : " leave: each ") + why;
 }
 
 }  // namespace

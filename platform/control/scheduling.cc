@@ -1,6 +1,7 @@
 // Telling the scheduler what changes, and carrying out what it answers.
 #include <algorithm>
 
+#include "base/text.h"
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/run.h"
@@ -23,7 +24,8 @@ using Places = std::vector<std::optional<TaskPlace>>;
 Places closed_up(Places places, const Job& job) {
   std::erase_if(places, [](const auto& place) { return !place.has_value(); });
   const size_t missing = job.tasks.size() - std::min(places.size(), job.tasks.size());
-  const auto behind = static_cast<size_t>(job.spec.parameter_servers + job.spec.evaluators);
+  const auto behind =
+      static_cast<size_t>(job.spec.parameter_servers) + static_cast<size_t>(job.spec.evaluators);
   const auto at = places.end() - static_cast<std::ptrdiff_t>(std::min(behind, places.size()));
   places.insert(at, missing, std::nullopt);
   return places;
@@ -55,9 +57,7 @@ std::string where(const Job& job) {
   for (const job::Task& task : job.tasks) {
     if (!task.node.empty()) nodes.insert(task.node);
   }
-  std::string text;
-  for (const std::string& node : nodes) text += (text.empty() ? "" : ", ") + node;
-  return text;
+  return base::joined(nodes);
 }
 
 }  // namespace

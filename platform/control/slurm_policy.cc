@@ -12,7 +12,7 @@ namespace muster::control {
 namespace {
 
 using base::Error;
-using job::in_quotes;
+using base::in_quotes;
 
 std::string instead_of_own(const std::string& project, const std::string& own) {
   if (own.empty()) return "project " + in_quotes(project) + " has none of its own; leave it out";

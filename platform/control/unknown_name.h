@@ -10,7 +10,7 @@
 
 namespace muster::control {
 
-/// The whole name, as it is; job::in_quotes() shortens a long one and replaces what is not text.
+/// The whole name, as it is; base::in_quotes() shortens a long one and replaces what is not text.
 inline std::string name_in_quotes(const std::string& name) {
   return "'" + name + "'";
 }

@@ -10,8 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/little_endian.h"
 #include "base/number.h"
-#include "engine/little_endian.h"
 #include "job/units.h"
 
 namespace muster::engine {
@@ -37,10 +37,10 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
                          std::optional<int> rank) {
   std::string frame;
   frame.reserve(kFrameHeader + bytes.size());
-  append_little_endian(frame, static_cast<uint64_t>(time.time_since_epoch().count()), 8);
-  append_little_endian(frame, bytes.size(), 4);
-  append_little_endian(frame, static_cast<uint64_t>(stream), 1);
-  append_little_endian(frame, rank ? static_cast<uint64_t>(*rank) + 1 : 0, 3);
+  base::append_little_endian(frame, static_cast<uint64_t>(time.time_since_epoch().count()), 8);
+  base::append_little_endian(frame, bytes.size(), 4);
+  base::append_little_endian(frame, static_cast<uint64_t>(stream), 1);
+  base::append_little_endian(frame, rank ? static_cast<uint64_t>(*rank) + 1 : 0, 3);
   frame += bytes;
   return frame;
 }
@@ -79,9 +79,9 @@ Result<LogStart> read_log_start(const std::filesystem::path& path) {
 Result<size_t> FileLogCursor::whole_frame() const {
   const std::string_view rest = this->rest();
   if (rest.size() < kFrameHeader) return size_t{0};
-  const uint64_t length = little_endian<4>(rest.data() + 8);
-  const uint64_t stream = little_endian<1>(rest.data() + 12);
-  const bool is_hole = length == 0 && little_endian<8>(rest.data()) == 0;
+  const uint64_t length = base::little_endian<4>(rest.data() + 8);
+  const uint64_t stream = base::little_endian<1>(rest.data() + 12);
+  const bool is_hole = length == 0 && base::little_endian<8>(rest.data()) == 0;
   if (length > kMaxFrame || stream > static_cast<uint64_t>(job::LogStream::kNotice) || is_hole) {
     return Error{.code = ErrorCode::kInternal,
                  .what = "the log is damaged: a frame claims " + std::to_string(length) +
@@ -138,7 +138,8 @@ Result<bool> FileLogCursor::next(LogFrame& frame) {
     return false;
   }
   const char* const header = rest().data();
-  frame.time = base::Time(std::chrono::nanoseconds(static_cast<int64_t>(little_endian<8>(header))));
+  frame.time =
+      base::Time(std::chrono::nanoseconds(static_cast<int64_t>(base::little_endian<8>(header))));
   frame.cut = std::exchange(cut_, 0);
   if (frame.cut > 0) {
     frame.stream = job::LogStream::kNotice;
@@ -147,7 +148,7 @@ Result<bool> FileLogCursor::next(LogFrame& frame) {
     return true;
   }
   frame.stream = static_cast<job::LogStream>(header[12]);
-  const auto rank = static_cast<int>(little_endian<3>(header + 13));
+  const auto rank = static_cast<int>(base::little_endian<3>(header + 13));
   frame.rank = rank == 0 ? std::nullopt : std::optional(rank - 1);
   frame.bytes.assign(header + kFrameHeader, size - kFrameHeader);
   at_ += size;
@@ -178,7 +179,7 @@ Result<void> FileLogCursor::seek_near_end(size_t bytes) {
       MUSTER_CHECK(refill());
       if (rest().size() < kFrameHeader) break;
     }
-    const uint64_t length = little_endian<4>(rest().data() + 8);
+    const uint64_t length = base::little_endian<4>(rest().data() + 8);
     if (length > kMaxFrame) break;
     // Behind the buffer's end only the header of the next frame is of interest.
     const size_t hop = kFrameHeader + length;

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <ctime>
 
+#include "base/text.h"
 #include "http/openssl_handles.h"
 #include "http/tls.h"
 #include "http/tls_context.h"
@@ -188,8 +189,7 @@ std::string readable_fingerprint(const std::string& fingerprint) {
 
 Result<std::string> parse_fingerprint(std::string_view text) {
   const std::string typed(text);
-  std::string digits;
-  for (const unsigned char letter : text) digits += static_cast<char>(std::tolower(letter));
+  std::string digits = base::lower_case(text);
   if (digits.starts_with("sha256:")) digits.erase(0, 7);
   std::erase_if(digits,
                 [](unsigned char letter) { return letter == ':' || std::isspace(letter) != 0; });

@@ -17,6 +17,8 @@
 
 namespace muster::job {
 
+using base::in_quotes;
+
 inline constexpr int64_t kYearMilliseconds = int64_t{365} * 24 * 3600 * 1000;
 
 class Checker {
@@ -44,11 +46,6 @@ class Checker {
  private:
   std::vector<base::Fault> faults_;
 };
-
-/// What somebody wrote, as a sentence repeats it: as text, and not all of a long one.
-inline std::string in_quotes(std::string_view text) {
-  return "'" + base::shortened(base::as_utf8(text)) + "'";
-}
 
 inline bool has_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;

@@ -14,8 +14,7 @@ constexpr const char* kFolder = "muster/inherited-folder";
 
 void note_inherited(const std::set<std::string>& variables, bool folder, JobSpec& spec) {
   if (!names_an_image(spec)) return;
-  std::string names;
-  for (const std::string& name : variables) names += (names.empty() ? "" : " ") + name;
+  const std::string names = base::joined(variables, " ");
   if (!names.empty()) spec.annotations[kVariables] = names;
   if (folder) spec.annotations[kFolder] = spec.folder;
 }

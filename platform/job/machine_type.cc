@@ -17,25 +17,17 @@ MachineType with_gpu(std::string model) {
   return {.resources = {.gpus = 1}, .gpu_model = std::move(model)};
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return result;
-}
-
 /// The nearest names, in quotes: "'P100' or 'V100'"; empty where none is near.
 std::string suggestions(const MachineTypes& types, std::string_view wanted) {
   std::vector<std::string> candidates;
   std::map<std::string, std::string> as_written;
   for (const auto& [name, type] : types) {
-    candidates.push_back(lower(name));
-    as_written[lower(name)] = name;
+    candidates.push_back(base::lower_case(name));
+    as_written[base::lower_case(name)] = name;
   }
   std::string words;
   for (size_t found = 0; found < kMostSuggestions; ++found) {
-    const std::string near = base::nearest(lower(wanted), candidates);
+    const std::string near = base::nearest(base::lower_case(wanted), candidates);
     if (near.empty()) break;
     words += (words.empty() ? "'" : " or '") + as_written[near] + "'";
     std::erase(candidates, near);
@@ -98,9 +90,10 @@ const MachineTypes& usual_machine_types() {
 MachineTypes machine_types_with(const MachineTypes& own) {
   MachineTypes all = own;
   for (const auto& [name, type] : usual_machine_types()) {
-    const bool is_own = std::any_of(own.begin(), own.end(), [wanted = lower(name)](const auto& it) {
-      return lower(it.first) == wanted;
-    });
+    const bool is_own =
+        std::any_of(own.begin(), own.end(), [wanted = base::lower_case(name)](const auto& it) {
+          return base::lower_case(it.first) == wanted;
+        });
     if (!is_own) all.emplace(name, type);
   }
   return all;
@@ -109,9 +102,9 @@ MachineTypes machine_types_with(const MachineTypes& own) {
 base::Result<MachineType> find_machine_type(const MachineTypes& types, std::string_view name) {
   const auto exact = types.find(name);
   if (exact != types.end()) return exact->second;
-  const std::string wanted = lower(name);
+  const std::string wanted = base::lower_case(name);
   for (const auto& [candidate, type] : types) {
-    if (lower(candidate) == wanted) return type;
+    if (base::lower_case(candidate) == wanted) return type;
   }
   return unknown_type(types, name);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "launch/gang.h"
 #include "launch/plan.h"
 #include "launch/program.h"
@@ -48,9 +49,7 @@ std::string lacks_for_ssh(const Job& job, const Site& site) {
     const std::string sentence = "image '" + image->second.image + "' has " + lack;
     if (std::find(lacks.begin(), lacks.end(), sentence) == lacks.end()) lacks.push_back(sentence);
   }
-  std::string text;
-  for (const std::string& lack : lacks) text += (text.empty() ? "" : "; ") + lack;
-  return text;
+  return base::joined(lacks, "; ");
 }
 
 Result<LaunchFacts> by_agent(const Site& site, std::string why) {

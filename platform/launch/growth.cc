@@ -1,4 +1,5 @@
 // Workers that join a gang that runs.
+#include "base/text.h"
 #include "launch/gather_gang.h"
 #include "launch/plan.h"
 #include "launch/plan_task.h"
@@ -19,11 +20,9 @@ Result<void> check_joining(const Gang& gang, const std::set<std::string>& joinin
     if (is_new) unknown.erase(task->name);
   }
   if (unknown.empty()) return {};
-  std::string names;
-  for (const std::string& name : unknown) names += (names.empty() ? "" : ", ") + name;
   return base::Error{.code = base::ErrorCode::kInternal,
                      .what = "job '" + gang.job.spec.name + "' has no task with a place that " +
-                             "could still start as " + names};
+                             "could still start as " + base::joined(unknown)};
 }
 
 bool is_told(const FileChange& change) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/text.h"
 #include "job/job.h"
 #include "launch/program.h"
 
@@ -68,23 +69,10 @@ std::map<std::string, Roles> set_in(const JobSpec& spec, const job::ImageStandIn
   return roles_by_name;
 }
 
-/// "a", "a and b", "a, b and c".
-template <typename Names>
-std::string listed(const Names& names) {
-  std::string text;
-  size_t left = names.size();
-  for (const auto& name : names) {
-    text += name;
-    --left;
-    if (left > 0) text += left == 1 ? " and " : ", ";
-  }
-  return text;
-}
-
 std::string sentence(const std::vector<std::string_view>& names, const std::string& whose,
                      std::string_view what) {
   const bool is_one = names.size() == 1;
-  return listed(names) + (is_one ? " is " : " are ") + whose + ": Muster's, which " +
+  return base::listed(names) + (is_one ? " is " : " are ") + whose + ": Muster's, which " +
          (is_one ? "says " : "say ") + std::string(what) + ", " + (is_one ? "is" : "are") +
          " not set; leave " + (is_one ? "it" : "them") +
          " out unless the program finds the others by itself";
@@ -94,7 +82,7 @@ std::string owner(const Roles& roles, const Roles& all) {
   if (roles == all) return "the job's own";
   std::vector<std::string_view> names;
   for (const Role role : roles) names.push_back(to_string(role));
-  return "the job's own in its tasks of role " + listed(names);
+  return "the job's own in its tasks of role " + base::listed(names);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace muster::notify {
 
 using base::Error;
@@ -84,13 +86,6 @@ std::optional<int> number_in(std::string_view text, int low, int high) {
   return value;
 }
 
-std::string lower(std::string text) {
-  for (char& letter : text) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return text;
-}
-
 bool is_host(std::string_view text) {
   return !text.empty() && text.size() <= 253 &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-._") ==
@@ -132,7 +127,8 @@ Result<Receiver> receiver_of(const std::string& url) {
     return bad_url("holds a blank or a character beyond ASCII", "percent-encode what is no letter");
   }
   const size_t colon = url.find("://");
-  const std::string scheme = colon == std::string::npos ? "" : lower(url.substr(0, colon));
+  const std::string scheme =
+      colon == std::string::npos ? "" : base::lower_case(url.substr(0, colon));
   if (scheme != "https" && scheme != "http")
     return bad_url("begins neither with https:// nor http://");
   const std::string_view rest = std::string_view(url).substr(colon + 3);
@@ -146,7 +142,7 @@ Result<Receiver> receiver_of(const std::string& url) {
 
   const auto parts = host_and_port(authority);
   if (!parts) return bad_url("has no host that can be read");
-  Receiver receiver{.over_tls = scheme == "https", .host = lower(parts->first)};
+  Receiver receiver{.over_tls = scheme == "https", .host = base::lower_case(parts->first)};
   const bool in_brackets = authority.starts_with('[');
   const auto address = http::ip_address_of(receiver.host);
   const bool is_six = address && !address->is_v4;
@@ -168,7 +164,7 @@ Result<AddressRules> AddressRules::of(const std::vector<std::string>& allow, boo
   AddressRules rules;
   rules.allows_http_ = allow_http;
   for (const std::string& text : allow) {
-    auto exception = exception_of(lower(text));
+    auto exception = exception_of(base::lower_case(text));
     if (!exception) {
       return Error{.code = ErrorCode::kInvalid,
                    .what = "'" + text + "' is no host, address or network",

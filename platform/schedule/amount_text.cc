@@ -75,17 +75,4 @@ std::string claim_text(const Claim& claim) {
   return listed(parts);
 }
 
-std::string count_text(int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-std::string listed(const std::vector<std::string>& parts, const std::string& last) {
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) text += i + 1 == parts.size() ? " " + last + " " : ", ";
-    text += parts[i];
-  }
-  return text;
-}
-
 }  // namespace muster::schedule

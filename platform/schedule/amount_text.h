@@ -4,10 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "schedule/amounts.h"
 #include "schedule/model.h"
 
 namespace muster::schedule {
+
+using base::count_text;
+using base::listed;
 
 /// "2 GPUs", "0.5 GPU", "3.5 CPUs", "16 GiB of memory", "unlimited CPUs".
 std::string amount_text(Resource resource, int64_t amount);
@@ -16,10 +20,5 @@ std::string amounts_text(const Amounts& amounts);
 /// What one task asks for: "0.5 GPU and 2 CPUs", "10 GiB of GPU memory"; empty where it claims
 /// nothing.
 std::string claim_text(const Claim& claim);
-
-/// "1 task", "2 tasks".
-std::string count_text(int64_t count, const std::string& noun);
-/// "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& parts, const std::string& last = "and");
 
 }  // namespace muster::schedule

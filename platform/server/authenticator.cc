@@ -1,10 +1,10 @@
 #include "server/authenticator.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <string_view>
 
+#include "base/text.h"
 #include "server/answers.h"
 
 namespace muster::server {
@@ -21,14 +21,10 @@ std::optional<std::string_view> token_of(const http::Request& request) {
   if (header == request.headers.end()) return std::nullopt;
   const std::string_view value = header->second;
   constexpr std::string_view kScheme = "bearer ";
-  const bool bears = value.size() >= kScheme.size() &&
-                     std::equal(kScheme.begin(), kScheme.end(), value.begin(), [](char a, char b) {
-                       return a == std::tolower(static_cast<unsigned char>(b));
-                     });
-  if (!bears) return std::nullopt;
-  const size_t begin = value.find_first_not_of(' ', kScheme.size());
-  if (begin == std::string_view::npos) return std::nullopt;
-  return value.substr(begin, value.find_last_not_of(' ') + 1 - begin);
+  if (!base::same_but_for_case(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  const std::string_view token = base::trimmed(value.substr(kScheme.size()), " ");
+  if (token.empty()) return std::nullopt;
+  return token;
 }
 
 Response unauthorized(const base::Error& error, std::string challenge) {

@@ -57,8 +57,7 @@ http::Response wrong_method(const std::string& method, const std::vector<std::st
   http::Response refused =
       problem({.code = ErrorCode::kInvalid, .what = method + " is not allowed on this path"},
               kMethodNotAllowed);
-  std::string& allow = refused.headers["allow"];
-  for (const std::string& each : known) allow += (allow.empty() ? "" : ", ") + each;
+  refused.headers["allow"] = base::joined(known);
   return refused;
 }
 

@@ -6,6 +6,7 @@
 #include "api/fields.h"
 #include "api/routes.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "server/answers.h"
 #include "server/event_watch.h"
 #include "server/job_watch.h"
@@ -57,7 +58,7 @@ Answer watch_jobs(base::EventLoop& loop, Controller& controller, const Call& cal
   const std::string id = last_event_id(request);
   const auto from = control::feed_position_of(id);
   if (!id.empty() && !from) {
-    faults.push_back({.field = "last-event-id", .what = api::in_quotes(id) + " is no event's id"});
+    faults.push_back({.field = "last-event-id", .what = base::in_quotes(id) + " is no event's id"});
   }
   if (!faults.empty()) return wrong_query(std::move(faults));
   MUSTER_TRY(WatchFilter filter, filter_of(Sight(controller, call.who), request));
@@ -78,7 +79,7 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     if (!after) {
       faults.push_back(
           {.field = "since",
-           .what = api::in_quotes(since) + " is not a time; write it as 2026-01-31T12:34:56Z"});
+           .what = base::in_quotes(since) + " is not a time; write it as 2026-01-31T12:34:56Z"});
     }
   }
   const std::string id = last_event_id(request);
@@ -86,7 +87,7 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     after = time_of_id(id);
     if (!after) {
       faults.push_back(
-          {.field = "last-event-id", .what = api::in_quotes(id) + " is no event's id"});
+          {.field = "last-event-id", .what = base::in_quotes(id) + " is no event's id"});
     }
   }
   if (!faults.empty()) return wrong_query(std::move(faults));

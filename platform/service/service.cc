@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "cli/server_config.h"
 #include "http/server.h"
 #include "schedule/scheduler.h"
@@ -45,12 +46,6 @@ constexpr std::chrono::seconds kFarewell{5};
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 base::LogFormat log_format_of(const cli::ServeOptions& options) {
@@ -347,9 +342,10 @@ class Service {
   static void tell(const cli::ConfigChanges& changes) {
     base::log_info("read the configuration again; " +
                    (changes.taken_over.empty() ? "no setting changed"
-                                               : "took over " + listed(changes.taken_over)));
+                                               : "took over " + base::joined(changes.taken_over)));
     if (changes.need_restart.empty()) return;
-    base::log_warning("changed, but only taken over by a restart: " + listed(changes.need_restart));
+    base::log_warning("changed, but only taken over by a restart: " +
+                      base::joined(changes.need_restart));
   }
 
   cli::ServeOptions options_;

@@ -162,8 +162,7 @@ base::Result<CsvTable> parse_csv(std::string_view text, std::string_view what,
 }
 
 base::Error csv_error(std::string_view what, std::vector<base::Fault> faults) {
-  const std::string count =
-      faults.size() == 1 ? "1 fault" : std::to_string(faults.size()) + " faults";
+  const std::string count = base::count_text(static_cast<int64_t>(faults.size()), "fault");
   return {.code = base::ErrorCode::kInvalid,
           .what = std::string(what) + " cannot be used: " + count,
           .advice = "mend these lines; the first row names the columns",

@@ -13,16 +13,6 @@ Error fault(std::string what) {
   return {.code = ErrorCode::kInvalid, .what = std::move(what)};
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text) + "'";
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 std::vector<std::string_view> parts_of(std::string_view text, std::string_view separator) {
   std::vector<std::string_view> parts;
   if (trimmed(text).empty()) return parts;
@@ -75,7 +65,7 @@ Result<Number> number(std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    return fault(quoted(text) + " is no number");
+    return fault(single_quoted(text) + " is no number");
   return value;
 }
 
@@ -84,13 +74,13 @@ Result<Number> number(std::string_view text) {
 Result<int64_t> whole(std::string_view text, int64_t most) {
   MUSTER_TRY(const int64_t value, number<int64_t>(text));
   if (value < 0 || value > most)
-    return fault(quoted(text) + " is not between 0 and " + std::to_string(most));
+    return fault(single_quoted(text) + " is not between 0 and " + std::to_string(most));
   return value;
 }
 
 Result<int64_t> thousandths(std::string_view text) {
   MUSTER_TRY(const double value, number<double>(text));
-  if (!(value >= 0 && value <= 1e9)) return fault(quoted(text) + " is no amount");
+  if (!(value >= 0 && value <= 1e9)) return fault(single_quoted(text) + " is no amount");
   return std::llround(value * 1000);
 }
 

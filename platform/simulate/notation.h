@@ -11,13 +11,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/text.h"
 
 namespace muster::simulate::notation {
 
-base::Error fault(std::string what);
-std::string quoted(std::string_view text);
+using base::single_quoted;
+using base::trimmed;
 
-std::string_view trimmed(std::string_view text);
+base::Error fault(std::string what);
+
 /// The parts of `text` between `separator`s, without blanks around them; none where it is blank.
 std::vector<std::string_view> parts_of(std::string_view text, std::string_view separator);
 /// As parts_of(), but a separator within brackets does not count.

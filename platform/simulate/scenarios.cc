@@ -62,7 +62,7 @@ Result<schedule::Node> parse_node(std::string_view text) {
       MUSTER_TRY(const int64_t gpus, whole(part, schedule::kMaxGpusPerNode));
       node.gpus = static_cast<int>(gpus);
     } else {
-      return fault("node " + quoted(node.name) + " has " + quoted(part) +
+      return fault("node " + single_quoted(node.name) + " has " + single_quoted(part) +
                    ", which is neither 4G nor CPUMillis=4000 nor CPUMemory=1000000");
     }
   }
@@ -98,7 +98,7 @@ Result<void> set_trait(schedule::Project& project, std::string_view key, std::st
   } else if (key == "parent") {
     project.parent = value;
   } else {
-    return fault("queue " + quoted(project.name) + " has " + quoted(key) +
+    return fault("queue " + single_quoted(project.name) + " has " + single_quoted(key) +
                  ", which is none of des, w, max, prio, parent, desCPU, maxCPU");
   }
   return {};
@@ -115,10 +115,11 @@ Result<schedule::Project> parse_queue(std::string_view text, bool department) {
   if (named) {
     std::string_view traits = named->second;
     if (!take_suffix(traits, ")"))
-      return fault("queue " + quoted(project.name) + " has no closing bracket");
+      return fault("queue " + single_quoted(project.name) + " has no closing bracket");
     for (std::string_view trait : parts_of(traits, ",")) {
       const auto pair = cut(trait, "=");
-      if (!pair) return fault("queue " + quoted(project.name) + " has " + quoted(trait));
+      if (!pair)
+        return fault("queue " + single_quoted(project.name) + " has " + single_quoted(trait));
       MUSTER_CHECK(set_trait(project, pair->first, pair->second, weighed));
     }
   }
@@ -148,7 +149,8 @@ Result<int> parse_priority(std::string_view text) {
     if (rest[0] == '-' || rest[0] == '+')
       return sum(std::to_string(priority.value) + std::string(rest));
   }
-  return fault(quoted(text) + " is none of the priorities train, build-preempt, build, inference");
+  return fault(single_quoted(text) +
+               " is none of the priorities train, build-preempt, build, inference");
 }
 
 /// "1G+2000mCPU", "0G+2mCPU+50000000B mem", "0.5G".
@@ -162,12 +164,12 @@ Result<schedule::Claim> parse_claim(std::string_view text) {
     } else if (take_suffix(part, "G")) {
       MUSTER_TRY(const int64_t milli, thousandths(part));
       if (milli > schedule::kWholeGpu && milli % schedule::kWholeGpu != 0)
-        return fault(quoted(part) + " GPUs are neither whole ones nor a part of one");
+        return fault(single_quoted(part) + " GPUs are neither whole ones nor a part of one");
       const auto& [whole_ones, part_of_one] = std::div(milli, int64_t{schedule::kWholeGpu});
       claim.gpus = static_cast<int>(std::min<int64_t>(whole_ones, schedule::kMaxGpusPerNode + 1));
       claim.gpu_share_milli = static_cast<int>(part_of_one);
     } else {
-      return fault(quoted(part) + " is none of 1G, 500mCPU, 1000B mem");
+      return fault(single_quoted(part) + " is none of 1G, 500mCPU, 1000B mem");
     }
   }
   return claim;
@@ -180,10 +182,11 @@ Result<schedule::TaskGroup> parse_size(std::string_view text) {
   std::string_view minimum;
   if (const auto parts = cut(text, "min=")) std::tie(count, minimum) = *parts;
   const size_t times = count.rfind(" x");
-  if (times == std::string_view::npos) return fault(quoted(text) + " has no number of tasks");
+  if (times == std::string_view::npos)
+    return fault(single_quoted(text) + " has no number of tasks");
   MUSTER_TRY(group.claim, parse_claim(trimmed(count.substr(0, times))));
   MUSTER_TRY(const int64_t tasks, whole(trimmed(count.substr(times + 2)), kMostScenarioTasks));
-  if (tasks == 0) return fault(quoted(text) + " has no tasks");
+  if (tasks == 0) return fault(single_quoted(text) + " has no tasks");
   group.count = static_cast<int>(tasks);
   group.minimum = group.count;
   if (!minimum.empty()) {
@@ -200,7 +203,7 @@ Result<TaskView> parse_view(std::string_view text) {
   std::string_view node;
   if (const auto parts = cut(text, "@")) std::tie(name, node) = *parts;
   const auto state = task_state_of(name);
-  if (!state) return fault(quoted(name) + " is no state of a task");
+  if (!state) return fault(single_quoted(name) + " is no state of a task");
   view.state = *state;
   // Upstream's tests name a node beside tasks that have none.
   if (*state != TaskState::kPending) view.node = node;
@@ -212,7 +215,7 @@ Result<std::vector<TaskView>> parse_states(std::string_view text) {
   std::vector<TaskView> tasks;
   for (std::string_view part : parts_of(text, " ")) {
     const auto pair = cut(part, "x");
-    if (!pair) return fault(quoted(part) + " is not written 1xPending");
+    if (!pair) return fault(single_quoted(part) + " is not written 1xPending");
     MUSTER_TRY(const int64_t count, whole(pair->first, kMostScenarioTasks));
     MUSTER_TRY(const TaskView view, parse_view(pair->second));
     tasks.insert(tasks.end(), static_cast<size_t>(count), view);
@@ -225,12 +228,13 @@ Result<ScenarioJob> parse_job(std::string_view text) {
   const auto named = cut(text, "[");
   const auto inner = named ? cut(named->second, "]{") : std::nullopt;
   if (!inner || !inner->second.ends_with('}'))
-    return fault("job " + quoted(text) + " is not written name[queue,priority,1G x1]{1xPending}");
+    return fault("job " + single_quoted(text) +
+                 " is not written name[queue,priority,1G x1]{1xPending}");
   ScenarioJob job;
   job.gang.id = job.gang.name = named->first;
   const auto traits = parts_of(inner->first, ",");
   if (traits.size() != 3)
-    return fault("job " + quoted(named->first) + " has not three entries in its brackets");
+    return fault("job " + single_quoted(named->first) + " has not three entries in its brackets");
   job.gang.project = traits[0];
   MUSTER_TRY(job.gang.priority, parse_priority(traits[1]));
   job.gang.preemptible = job.gang.priority < kFirstNonPreemptiblePriority;
@@ -238,7 +242,7 @@ Result<ScenarioJob> parse_job(std::string_view text) {
   job.gang.groups = {group};
   MUSTER_TRY(job.tasks, parse_states(inner->second.substr(0, inner->second.size() - 1)));
   if (job.tasks.size() != static_cast<size_t>(group.count))
-    return fault("job " + quoted(named->first) + " has " + std::to_string(group.count) +
+    return fault("job " + single_quoted(named->first) + " has " + std::to_string(group.count) +
                  " tasks and the states of " + std::to_string(job.tasks.size()));
   return job;
 }
@@ -255,7 +259,7 @@ const ScenarioJob* find_job(const Scenario& scenario, std::string_view name) {
 /// 'job-1' is a job where there is one of that name.
 Result<Expectation> parse_expectation(const Scenario& scenario, std::string_view text) {
   const auto pair = cut(text, "=");
-  if (!pair) return fault(quoted(text) + " is not written job=Running@node0");
+  if (!pair) return fault(single_quoted(text) + " is not written job=Running@node0");
   Expectation expectation;
   MUSTER_TRY(expectation.view, parse_view(pair->second));
   std::string_view name = pair->first;
@@ -263,10 +267,10 @@ Result<Expectation> parse_expectation(const Scenario& scenario, std::string_view
     const size_t dash = name.rfind('-');
     const ScenarioJob* job =
         dash == std::string_view::npos ? nullptr : find_job(scenario, name.substr(0, dash));
-    if (!job) return fault("something is expected of " + quoted(name) + ", which is no job");
+    if (!job) return fault("something is expected of " + single_quoted(name) + ", which is no job");
     MUSTER_TRY(const int64_t task, whole(name.substr(dash + 1), kMostScenarioTasks));
     if (task >= static_cast<int64_t>(job->tasks.size()))
-      return fault("something is expected of " + quoted(name) + ", but its job has " +
+      return fault("something is expected of " + single_quoted(name) + ", but its job has " +
                    std::to_string(job->tasks.size()) + " tasks");
     expectation.task = static_cast<int>(task);
     name = name.substr(0, dash);
@@ -319,14 +323,14 @@ Result<void> read_expectations(Scenario& scenario, std::string_view text) {
 /// One "key: value" of a line.
 Result<void> read_field(Scenario& scenario, std::string_view field) {
   const auto pair = cut(field, ":");
-  if (!pair) return fault(quoted(field) + " is not written key: value");
+  if (!pair) return fault(single_quoted(field) + " is not written key: value");
   const auto& [key, value] = *pair;
   if (key == "nodes") return read_nodes(scenario, value);
   if (key == "queues") return read_queues(scenario, value, false);
   if (key == "depts") return read_queues(scenario, value, true);
   if (key == "jobs") return read_jobs(scenario, value);
   if (key == "expect") return read_expectations(scenario, value);
-  return fault(quoted(key) + " is none of nodes, queues, depts, jobs, expect");
+  return fault(single_quoted(key) + " is none of nodes, queues, depts, jobs, expect");
 }
 
 /// What must hold between the fields of one scenario.
@@ -336,16 +340,16 @@ Result<void> check_names(const Scenario& scenario) {
   };
   for (const schedule::Project& project : scenario.projects)
     if (!project.parent.empty() && !knows(scenario.projects, project.parent))
-      return fault("queue " + quoted(project.name) + " has the parent " + quoted(project.parent) +
-                   ", which is no queue");
+      return fault("queue " + single_quoted(project.name) + " has the parent " +
+                   single_quoted(project.parent) + ", which is no queue");
   for (const ScenarioJob& job : scenario.jobs) {
     if (!knows(scenario.projects, job.gang.project))
-      return fault("job " + quoted(job.gang.name) + " is in " + quoted(job.gang.project) +
-                   ", which is no queue");
+      return fault("job " + single_quoted(job.gang.name) + " is in " +
+                   single_quoted(job.gang.project) + ", which is no queue");
     for (const TaskView& task : job.tasks)
       if (!task.node.empty() && !knows(scenario.nodes, task.node))
-        return fault("job " + quoted(job.gang.name) + " runs on " + quoted(task.node) +
-                     ", which is no node");
+        return fault("job " + single_quoted(job.gang.name) + " runs on " +
+                     single_quoted(task.node) + ", which is no node");
   }
   return {};
 }

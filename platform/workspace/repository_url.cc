@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.h"
+
 namespace muster::workspace {
 
 using base::Error;
@@ -13,14 +15,6 @@ namespace {
 
 constexpr std::string_view kSchemeEnd = "://";
 constexpr std::string_view kGitPlus = "git+";
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& letter : out) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return out;
-}
 
 bool is_control(char letter) {
   const auto code = static_cast<unsigned char>(letter);
@@ -71,7 +65,7 @@ struct Parts {
 Parts parts_of(std::string_view text) {
   Parts parts;
   const size_t end = text.find(kSchemeEnd);
-  parts.scheme = lower(text.substr(0, end));
+  parts.scheme = base::lower_case(text.substr(0, end));
   if (parts.scheme.starts_with(kGitPlus)) {
     parts.git_plus = true;
     parts.scheme.erase(0, kGitPlus.size());
@@ -117,7 +111,7 @@ Result<void> check_scheme(const Parts& parts, const std::string& shown) {
 
 /// What is behind http may be anything: only what says so is a repository.
 Result<void> check_web_address(const Parts& parts, const std::string& shown) {
-  const std::string path = lower(without_end_slashes(parts.path));
+  const std::string path = base::lower_case(without_end_slashes(parts.path));
   if (parts.git_plus || path.ends_with(".git")) return {};
   for (const std::string_view archive : {".zip", ".tar", ".tar.gz", ".tgz"}) {
     if (!path.ends_with(archive)) continue;

@@ -1,9 +1,9 @@
 #include "workspace/sources.h"
 
 #include <array>
-#include <cctype>
 #include <system_error>
 
+#include "base/text.h"
 #include "workspace/archive_source.h"
 #include "workspace/git_source.h"
 #include "workspace/own_folder.h"
@@ -20,10 +20,7 @@ namespace {
 
 bool has_archive_name(const std::string& where) {
   constexpr std::array<std::string_view, 4> kEndings{".zip", ".tar", ".tar.gz", ".tgz"};
-  std::string name = where;
-  for (char& letter : name) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
+  const std::string name = base::lower_case(where);
   for (const std::string_view ending : kEndings) {
     if (name.ends_with(ending)) return true;
   }

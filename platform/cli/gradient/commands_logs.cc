@@ -4,9 +4,9 @@
 // columns count on it, so it does here. Which task has printed a line stands at the head of its
 // message, as `muster logs` has it; where there is one task alone, the message is what it printed.
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/gradient/command_parts.h"
 #include "cli/gradient/log_lines.h"
 #include "cli/gradient/pager.h"
@@ -33,9 +33,7 @@ bool wants_to_follow(Asked& asked) {
   const bool is_given = asked.reader.has("--follow");
   if (asked.arguments.names.empty()) return is_given;
   const std::string& word = asked.arguments.names.front();
-  std::string lower = word;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string lower = base::lower_case(word);
   if (!is_given) asked.reader.fault("", "unexpected '" + word + "'");
   if (is_one_of({"true", "t", "1", "yes", "y", "on"}, lower)) return true;
   if (!is_one_of({"false", "f", "0", "no", "n", "off"}, lower)) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/gradient/experiment.h"
 #include "cli/yaml_document.h"
 #include "cli/yaml_fields.h"
@@ -52,8 +53,8 @@ class OptionsReader {
     if (fields_.ok()) return {};
     std::vector<base::Fault> faults = fields_.sorted_faults();
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "'" + file + "' has " + std::to_string(faults.size()) +
-                         (faults.size() == 1 ? " fault" : " faults"),
+                 .what = "'" + file + "' has " +
+                         base::count_text(static_cast<int64_t>(faults.size()), "fault"),
                  .faults = std::move(faults)};
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
+
 namespace muster::cli::gradient {
 
 namespace {
@@ -11,12 +13,6 @@ constexpr std::string_view kSpace = " \t\n";
 // Left to the shell: what it expands, redirects, or takes for the end of a command.
 constexpr std::string_view kSyntax = "|&;<>()$`\\*?[]#~!{}\n";
 constexpr std::string_view kSyntaxInQuotes = "$`\\";
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
 
 bool is_launcher(std::string_view program) {
   const std::string_view name = program.substr(program.rfind('/') + 1);
@@ -40,7 +36,7 @@ std::vector<std::string> master_command(const std::string& text) {
 }
 
 std::optional<std::vector<std::string>> plain_words(std::string_view text) {
-  text = trimmed(text);
+  text = base::trimmed(text, kSpace);
   std::vector<std::string> words;
   bool in_word = false;
   for (size_t i = 0; i < text.size(); ++i) {

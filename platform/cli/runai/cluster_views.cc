@@ -35,9 +35,7 @@ std::string models_of(const Node& node) {
   for (const job::Device& device : node.devices) {
     if (!device.model.empty()) models.insert(device.model);
   }
-  std::string text;
-  for (const std::string& model : models) text += (text.empty() ? "" : ",") + model;
-  return text.empty() ? kNotKnown : text;
+  return models.empty() ? kNotKnown : base::joined(models, ",");
 }
 
 std::string gpu_count(const Node& node) {

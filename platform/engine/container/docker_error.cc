@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "engine/container/docker_json.h"
 
@@ -65,17 +66,10 @@ constexpr std::array kPullSigns{
     Sign{"temporary failure", ErrorCode::kUnavailable},
 };
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
-  });
-  return text;
-}
-
 template <size_t Count>
 ErrorCode code_by(const std::array<Sign, Count>& signs, const std::string& text,
                   ErrorCode otherwise) {
-  const std::string said = lower_case(text);
+  const std::string said = base::lower_case(text);
   const auto found = std::find_if(signs.begin(), signs.end(), [&](const Sign& sign) {
     return said.find(sign.words) != std::string::npos;
   });

@@ -59,9 +59,8 @@ const Answer& answer_in(const Answers& answers, const std::string& name) {
 
 std::string first_line(const std::string& text) {
   for (const std::string& line : base::split(text, '\n')) {
-    const size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string::npos) continue;
-    return base::as_utf8(line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1));
+    const std::string_view words = base::trimmed(line);
+    if (!words.empty()) return base::as_utf8(words);
   }
   return "";
 }

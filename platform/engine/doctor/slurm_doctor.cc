@@ -149,18 +149,14 @@ struct Partition {
   std::string why;  ///< of a node that takes no jobs
 };
 
-std::string count_of(int number, const std::string& noun) {
-  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-}
-
 Finding partition_finding(const std::string& name, const Partition& partition) {
-  std::string text = count_of(partition.nodes, "node");
+  std::string text = base::count_text(partition.nodes, "node");
   if (partition.ready == partition.nodes) {
     text += partition.nodes == 1 ? ", which takes jobs" : ", all take jobs";
   } else {
     text += ", " + std::to_string(partition.ready) + " of them take jobs";
   }
-  text += partition.gpus == 0 ? "; no GPUs" : "; " + count_of(partition.gpus, "GPU");
+  text += partition.gpus == 0 ? "; no GPUs" : "; " + base::count_text(partition.gpus, "GPU");
   if (!partition.gpu_type.empty()) text += " (" + partition.gpu_type + ")";
   if (!partition.why.empty()) text += "; " + partition.why;
   return {.subject = "partition " + name,
@@ -303,8 +299,7 @@ bool is_loopback(const std::string& host) {
 
 Finding callback(const SlurmFacts& facts) {
   const std::string subject = "call-backs";
-  std::string hosts;
-  for (const std::string& host : facts.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
+  const std::string hosts = base::joined(facts.hosts);
   const std::string port = facts.port == 0 ? "a port that is chosen at the first start"
                                            : "port " + std::to_string(facts.port);
   if (facts.cannot_bind) {

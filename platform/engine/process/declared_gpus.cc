@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "job/units.h"
 
 namespace muster::engine {
@@ -13,10 +14,6 @@ namespace muster::engine {
 namespace {
 
 using base::Fault;
-
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text) + "'";
-}
 
 /// The parts between colons; unlike base::split(), empty ones too.
 std::vector<std::string_view> parts_of(std::string_view text) {
@@ -34,9 +31,9 @@ std::optional<Fault> read_count(std::string_view text, int& count) {
   if (error == std::errc{} && end == text.data() + text.size() && count >= 0 && count <= kMaxGpus) {
     return std::nullopt;
   }
-  return Fault{
-      .field = "count",
-      .what = quoted(text) + " is no number of GPUs from 0 to " + std::to_string(kMaxGpus)};
+  return Fault{.field = "count",
+               .what = base::single_quoted(text) + " is no number of GPUs from 0 to " +
+                       std::to_string(kMaxGpus)};
 }
 
 std::optional<Fault> read_model(std::string_view text, std::string& model) {
@@ -45,8 +42,8 @@ std::optional<Fault> read_model(std::string_view text, std::string& model) {
       std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
   if (text.empty() || text.size() > kLongest || !printable) {
     return Fault{.field = "model",
-                 .what = quoted(text) + " is no name of a GPU: 1 to " + std::to_string(kLongest) +
-                         " printable characters"};
+                 .what = base::single_quoted(text) + " is no name of a GPU: 1 to " +
+                         std::to_string(kLongest) + " printable characters"};
   }
   model = text;
   return std::nullopt;
@@ -58,7 +55,8 @@ std::optional<Fault> read_memory(std::string_view text, int64_t& bytes) {
     bytes = *parsed;
     return std::nullopt;
   }
-  return Fault{.field = "memory", .what = quoted(text) + " is not a size such as 16G or 80G"};
+  return Fault{.field = "memory",
+               .what = base::single_quoted(text) + " is not a size such as 16G or 80G"};
 }
 
 }  // namespace
@@ -78,7 +76,7 @@ base::Result<DeclaredGpus> parse_declared_gpus(std::string_view text) {
   }
   if (faults.empty()) return declared;
   return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = quoted(text) + " does not declare GPUs",
+                     .what = base::single_quoted(text) + " does not declare GPUs",
                      .advice = "write N[:MODEL[:MEMORY]], as in 2 or 8:A100:80G",
                      .faults = std::move(faults)};
 }

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.h"
 #include "engine/process/declared_gpus.h"
 
 namespace muster::engine {
@@ -33,7 +34,7 @@ int count_gpu_files(const fs::path& folder) {
 }
 
 std::string counted(size_t number, const std::string& model) {
-  return std::to_string(number) + (number == 1 ? " GPU" : " GPUs") + " of model '" + model + "'";
+  return base::count_text(static_cast<int64_t>(number), "GPU") + " of model '" + model + "'";
 }
 
 /// Most of them, then most memory, then the first by name.
@@ -94,8 +95,7 @@ OfferedGpus offer_gpus(const std::string& library, const fs::path& device_folder
   }
   OfferedGpus none;
   if (const int files = count_gpu_files(device_folder)) {
-    none.left_out = {std::to_string(files) + (files == 1 ? " GPU: " : " GPUs: ") +
-                     found.error().what};
+    none.left_out = {base::count_text(files, "GPU") + ": " + found.error().what};
   }
   return none;
 }

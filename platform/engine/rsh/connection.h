@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "base/byte_queue.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "engine/byte_queue.h"
 #include "engine/rsh/secure_channel.h"
 #include "engine/rsh/wire.h"
 
@@ -46,7 +46,7 @@ class Connection {
   base::UniqueFd socket_;
   SecureChannel channel_;
   FrameReader frames_;
-  ByteQueue unsent_;
+  base::ByteQueue unsent_;
   std::string greeting_;   ///< of the far end, as far as it was heard
   bool greets_ = false;    ///< it is yet to be heard
   size_t before_key_ = 0;  ///< bytes that came before the other end had shown the key

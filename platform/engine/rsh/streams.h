@@ -9,9 +9,9 @@
 
 #include <string>
 
+#include "base/byte_queue.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "engine/byte_queue.h"
 #include "engine/rsh/connection.h"
 #include "engine/rsh/wire.h"
 
@@ -53,7 +53,7 @@ class Sink {
 
   Stream stream_;
   base::UniqueFd fd_;
-  ByteQueue waiting_;
+  base::ByteQueue waiting_;
   size_t not_granted_ = 0;
   bool end_comes_ = false;
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/little_endian.h"
+
 namespace muster::engine::rsh {
 
 using base::Error;
@@ -10,18 +12,17 @@ using base::Result;
 
 namespace {
 
-constexpr size_t kHead = 5;
+constexpr size_t kNumber = 4;
 
 std::string number(uint32_t value) {
   std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  base::append_little_endian(bytes, value, kNumber);
   return bytes;
 }
 
+/// REQUIRES: kNumber bytes are there.
 uint32_t number_at(std::string_view bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[i]);
-  return value;
+  return static_cast<uint32_t>(base::little_endian<kNumber>(bytes.substr(at).data()));
 }
 
 std::string byte(Stream stream) {
@@ -95,20 +96,15 @@ std::optional<Frame> decode(char kind, std::string_view body) {
 
 std::string encode(const Frame& frame) {
   const auto [kind, body] = std::visit(Encoder{}, frame);
-  return kind + number(static_cast<uint32_t>(body.size())) + body;
+  return base::encode_frame(kind, body);
 }
 
 Result<std::optional<Frame>> FrameReader::next() {
-  const std::string_view left = std::string_view(bytes_).substr(taken_);
-  const size_t length = left.size() < kHead ? 0 : number_at(left, 1);
-  if (length > kLongestFrame) return broken("sent a frame of " + std::to_string(length) + " bytes");
-  if (left.size() < kHead + length) {
-    bytes_.erase(0, std::exchange(taken_, 0));
-    return std::optional<Frame>();
-  }
-  auto frame = decode(left[0], left.substr(kHead, length));
+  MUSTER_TRY(const auto framed, frames_.front());
+  if (!framed) return std::optional<Frame>();
+  auto frame = decode(framed->tag, framed->bytes);
   if (!frame) return broken("sent no frame that is known");
-  taken_ += kHead + length;
+  frames_.pop(*framed);
   return frame;
 }
 

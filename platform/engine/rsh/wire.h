@@ -1,6 +1,5 @@
 // What the two ends of a remote shell say to each other, inside their encrypted connection: frames
-// of one byte that says which it is, four bytes that say how long it is (the most significant
-// first), and that much.
+// (base/frame.h) of at most kLongestFrame. Numbers are four bytes, little endian.
 //
 //   near to far   c COMMAND         run it by /bin/sh; the first frame, and the only one of its
 //   kind
@@ -24,6 +23,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/frame.h"
 #include "base/result.h"
 
 namespace muster::engine::rsh {
@@ -80,15 +80,14 @@ std::string encode(const Frame& frame);
 /// Takes frames out of bytes as they come.
 class FrameReader {
  public:
-  void add(std::string_view bytes) { bytes_.append(bytes); }
+  void add(std::string_view bytes) { frames_.add(bytes); }
 
   /// The next one that is whole; nothing: more bytes are needed. kInvalid: these are no frames, and
   /// nothing that follows can be read.
   base::Result<std::optional<Frame>> next();
 
  private:
-  std::string bytes_;
-  size_t taken_ = 0;  ///< of bytes_
+  base::FrameReader frames_{kLongestFrame};
 };
 
 }  // namespace muster::engine::rsh

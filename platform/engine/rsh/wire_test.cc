@@ -47,13 +47,13 @@ TEST(Wire, EveryFrameComesOutAsItWentInInWhateverPiecesItCame) {
 
 TEST(Wire, TakesNoFrameThatIsUnknownOrOfTheWrongLength) {
   for (const std::string& bytes : {
-           std::string("?\0\0\0\0", 5),                    // of no kind
-           std::string("d\0\0\0\0", 5),                    // of no stream
-           std::string("d\0\0\0\1\3", 6),                  // of a stream there is not
-           std::string("e\0\0\0\2\1x", 7),                 // an end with more behind it
-           std::string("g\0\0\0\4\1\0\0\0", 9),            // a number of three bytes
-           std::string("s\0\0\0\4\0\0\1\0", 9),            // signal 256
-           std::string("x\0\0\0\10\0\0\1\0\0\0\0\0", 13),  // code 256
+           base::encode_frame('?', ""),                          // of no kind
+           base::encode_frame('d', ""),                          // of no stream
+           base::encode_frame('d', "\3"),                        // of a stream there is not
+           base::encode_frame('e', "\1x"),                       // an end with more behind it
+           base::encode_frame('g', std::string("\1\0\0\0", 4)),  // a number of three bytes
+           base::encode_frame('s', std::string("\0\1\0\0", 4)),  // signal 256
+           base::encode_frame('x', std::string("\0\1\0\0\0\0\0\0", 8)),  // code 256
        }) {
     FrameReader reader;
     reader.add(bytes);
@@ -63,7 +63,10 @@ TEST(Wire, TakesNoFrameThatIsUnknownOrOfTheWrongLength) {
 
 TEST(Wire, WaitsForNoFrameThatIsLongerThanAnyIs) {
   FrameReader reader;
-  reader.add(std::string("c\xff\xff\xff\xff", 5));
+  reader.add(
+      std::string("\xff\xff\xff\xff"
+                  "c",
+                  5));
 
   ASSERT_FALSE(reader.next());
 }

@@ -77,8 +77,11 @@ std::string encode(const AttachMessage& message) {
 }
 
 base::Result<AttachMessage> decode_attach(std::string_view packet) {
-  auto message =
-      packet.empty() ? std::nullopt : attach_message_of(packet.front(), packet.substr(1));
+  return packet.empty() ? decode_attach('\0', {}) : decode_attach(packet.front(), packet.substr(1));
+}
+
+base::Result<AttachMessage> decode_attach(char tag, std::string_view bytes) {
+  auto message = attach_message_of(tag, bytes);
   if (message) return *std::move(message);
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "a packet of the attach socket is none that is known"};

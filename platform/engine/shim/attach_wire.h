@@ -54,7 +54,8 @@ inline constexpr size_t kAttachPacket = kAttachPiece + 64;
 
 std::string encode(const AttachMessage& message);
 
-/// kInvalid: it is none of them.
+/// Of a packet, or of the tag and the bytes of a frame. kInvalid: it is none of them.
 base::Result<AttachMessage> decode_attach(std::string_view packet);
+base::Result<AttachMessage> decode_attach(char tag, std::string_view bytes);
 
 }  // namespace muster::engine

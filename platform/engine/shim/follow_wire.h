@@ -9,12 +9,8 @@
 // a file of metrics that was written anew meanwhile (metric_log.h) is told from the one before by
 // its length alone, so whoever comes back after long better asks from 0.
 //
-//   offset  size  field
-//   0       1     kind: FollowKind
-//   1       3     zero
-//   4       4     length of the bytes, little endian, at most kMaxFollowRecord
-//   8       8     where in the file they belong, little endian; 0 where the kind has no file
-//   16      ...   the bytes
+// Each record is a frame (base/frame.h), whose tag is the FollowKind. Its bytes begin with eight
+// that state where in the file the others belong, little endian: 0 where the kind has no file.
 //
 // Whoever follows for the first time may do so by the standard output of the container's process 1,
 // which is the same stream from offset 0.
@@ -25,12 +21,12 @@
 #include <string>
 #include <string_view>
 
-#include "engine/byte_queue.h"
+#include "base/frame.h"
 
 namespace muster::engine {
 
 inline constexpr size_t kMaxFollowRecord = 64 << 10;
-inline constexpr size_t kFollowHeader = 16;
+inline constexpr size_t kFollowOffset = 8;
 
 enum class FollowKind : uint8_t {
   kRunning = 'r',  ///< the RunningRecord: its programs may be started from now on
@@ -62,15 +58,16 @@ std::string encode(const FollowRecord& record);
 /// Not thread-safe.
 class FollowReader {
  public:
-  void add(std::string_view bytes) { waiting_.add(bytes); }
+  void add(std::string_view bytes) { frames_.add(bytes); }
   /// The next whole record; nullopt: more has to come. A stream that is none ends for good: see
   /// is_broken().
   std::optional<FollowRecord> next();
   bool is_broken() const { return broken_; }
-  size_t kept() const { return waiting_.kept(); }  ///< in memory, with what was handed out
+  size_t waiting() const { return frames_.waiting(); }  ///< bytes that are no whole record yet
+  size_t kept() const { return frames_.kept(); }  ///< in memory, with what was handed out
 
  private:
-  ByteQueue waiting_;
+  base::FrameReader frames_{kFollowOffset + kMaxFollowRecord};
   bool broken_ = false;
 };
 

@@ -30,7 +30,7 @@ TEST(FollowWire, HasItsHeaderAsItIsWrittenDown) {
   const std::string record =
       encode({.kind = FollowKind::kLog, .offset = 0x0102030405060708, .bytes = "abc"});
 
-  EXPECT_EQ(record, std::string("l\0\0\0\3\0\0\0\x08\7\6\5\4\3\2\1", 16) + "abc");
+  EXPECT_EQ(record, std::string("l\x0b\0\0\0\x08\7\6\5\4\3\2\1", 13) + "abc");
 }
 
 TEST(FollowWire, RecordsComeOutAsTheyWentInWhereverTheStreamIsCut) {
@@ -70,11 +70,11 @@ TEST(FollowWire, WhatWasHandedOutIsNotKept) {
 
 TEST(FollowWire, WhatIsNoRecordEndsTheStreamForGood) {
   std::string too_long = encode(kTold[0]);
-  too_long[6] = 1;
-  too_long[7] = 1;
-  std::string not_zero = encode(kTold[0]);
-  not_zero[2] = 1;
-  for (const std::string& bad : {too_long, not_zero, std::string("sh: not found, not at all\n")}) {
+  too_long[3] = 1;
+  too_long[4] = 1;
+  for (const std::string& bad :
+       {too_long, base::encode_frame('l', "1234567"), base::encode_frame('?', "12345678"),
+        std::string("sh: not found, not at all\n")}) {
     FollowReader reader;
     reader.add(encode(kTold[0]) + bad);
 

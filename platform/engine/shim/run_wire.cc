@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "engine/little_endian.h"
 #include "engine/shim/packet.h"
 
 namespace muster::engine {
@@ -22,8 +21,6 @@ constexpr char kOutputEndPacket = 'c';
 constexpr char kEndedPacket = 'q';
 constexpr char kOutputName = 'o';
 constexpr char kErrorName = 'x';
-
-constexpr size_t kLength = sizeof(uint32_t);
 
 Error none() {
   return {.code = ErrorCode::kInvalid,
@@ -85,9 +82,8 @@ Result<RunMessage> output_end_of(std::string_view name) {
   return RunMessage(RunOutputEnd{.is_error = name[0] == kErrorName});
 }
 
-Result<RunMessage> run_message_of(std::string_view packet) {
-  const std::string_view rest = packet.substr(1);
-  switch (packet.front()) {
+Result<RunMessage> run_message_of(char tag, std::string_view rest) {
+  switch (tag) {
     case kStartPacket: {
       MUSTER_TRY(RunStart start, decode_start(rest));
       return RunMessage(std::move(start));
@@ -103,7 +99,7 @@ Result<RunMessage> run_message_of(std::string_view packet) {
       return RunMessage(RunEnded{std::move(record)});
     }
     default: {
-      MUSTER_TRY(AttachMessage message, decode_attach(packet));
+      MUSTER_TRY(AttachMessage message, decode_attach(tag, rest));
       return std::visit([](auto& of_attach) { return RunMessage(std::move(of_attach)); }, message);
     }
   }
@@ -113,30 +109,24 @@ Result<RunMessage> run_message_of(std::string_view packet) {
 
 std::string encode_run(const RunMessage& message) {
   const std::string packet = std::visit(EncodeRun{}, message);
-  std::string text;
-  text.reserve(kLength + packet.size());
-  append_little_endian(text, packet.size(), kLength);
-  return text + packet;
+  return base::encode_frame(packet.front(), std::string_view(packet).substr(1));
 }
 
-Result<RunMessage> decode_run(std::string_view packet) {
-  if (packet.empty()) return none();
+Result<RunMessage> decode_run(char tag, std::string_view bytes) {
   try {
-    return run_message_of(packet);
+    return run_message_of(tag, bytes);
   } catch (const json::exception&) {
     return none();
   }
 }
 
 std::optional<RunMessage> RunReader::next() {
-  const std::string_view rest = waiting_.front();
-  if (broken_ || rest.size() < kLength) return std::nullopt;
-  const size_t length = little_endian<kLength>(rest.data());
-  broken_ = length > kMaxRunPacket;
   if (broken_) return std::nullopt;
-  if (rest.size() < kLength + length) return std::nullopt;
-  auto message = decode_run(rest.substr(kLength, length));
-  waiting_.take(kLength + length);
+  const auto frame = frames_.front();
+  broken_ = !frame;
+  if (broken_ || !*frame) return std::nullopt;
+  auto message = decode_run((*frame)->tag, (*frame)->bytes);
+  frames_.pop(**frame);
   broken_ = !message;
   return message ? std::optional(*std::move(message)) : std::nullopt;
 }

@@ -1,11 +1,6 @@
 // What is said with `muster-shim --run FOLDER` and `muster-shim --attach FOLDER` over their
 // standard input and output, where whoever asks is elsewhere: a program beside the task's own, and
-// the task's own one. Both are streams that may come in pieces, so each message has its length in
-// front of it:
-//
-//   offset  size  field
-//   0       4     length of the packet, little endian, at most kMaxRunPacket
-//   4       ...   the packet; its first byte says which it is
+// the task's own one. Both are streams of frames (base/frame.h), of at most kMaxRunPacket:
 //
 //   to the shim    p PLAN          the program to run: the first message of --run, none of --attach
 //                  i BYTES         input of the program         (attach_wire.h, as the others
@@ -35,8 +30,8 @@
 #include <variant>
 
 #include "base/error.h"
+#include "base/frame.h"
 #include "base/result.h"
-#include "engine/byte_queue.h"
 #include "engine/shim/attach_wire.h"
 #include "engine/shim/plan.h"
 
@@ -75,26 +70,26 @@ using RunMessage = std::variant<RunStart, AttachInput, AttachInputEnd, AttachSiz
 /// Bytes of a packet; only a plan comes near it, with the environment in it.
 inline constexpr size_t kMaxRunPacket = 16 << 20;
 
-/// The length and the packet. REQUIRES: an input or output carries at most kAttachPiece bytes.
+/// A frame. REQUIRES: an input or output carries at most kAttachPiece bytes.
 std::string encode_run(const RunMessage& message);
 
-/// Of a packet, without its length. kInvalid: it is none of them.
-base::Result<RunMessage> decode_run(std::string_view packet);
+/// Of the tag and the bytes of a frame. kInvalid: it is none of them.
+base::Result<RunMessage> decode_run(char tag, std::string_view bytes);
 
 /// Cuts a stream that comes in pieces into messages.
 class RunReader {
  public:
-  void add(std::string_view bytes) { waiting_.add(bytes); }
+  void add(std::string_view bytes) { frames_.add(bytes); }
   /// The next whole message; nullopt: more has to come. A stream that is none of these ends for
   /// good: see is_broken().
   std::optional<RunMessage> next();
   bool is_broken() const { return broken_; }
   /// Bytes that are no whole message yet.
-  size_t waiting() const { return waiting_.size(); }
-  size_t kept() const { return waiting_.kept(); }  ///< in memory, with what was handed out
+  size_t waiting() const { return frames_.waiting(); }
+  size_t kept() const { return frames_.kept(); }  ///< in memory, with what was handed out
 
  private:
-  ByteQueue waiting_;
+  base::FrameReader frames_{kMaxRunPacket};
   bool broken_ = false;
 };
 

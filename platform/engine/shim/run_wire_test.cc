@@ -22,9 +22,9 @@ RunMessage there_and_back(const RunMessage& message) {
   return messages.empty() ? RunMessage() : std::move(messages.front());
 }
 
-TEST(RunWire, HasItsLengthInFront) {
-  EXPECT_EQ(encode_run(AttachInput{"ls\n"}), std::string("\4\0\0\0ils\n", 8));
-  EXPECT_EQ(encode_run(RunOutputEnd{.is_error = true}), std::string("\2\0\0\0cx", 6));
+TEST(RunWire, IsAFrameWhoseTagIsTheKind) {
+  EXPECT_EQ(encode_run(AttachInput{"ls\n"}), base::encode_frame('i', "ls\n"));
+  EXPECT_EQ(encode_run(RunOutputEnd{.is_error = true}), base::encode_frame('c', "x"));
 }
 
 TEST(RunWire, AProgramIsToldWithItsEnvironmentAndTheSizeOfItsTerminal) {
@@ -75,7 +75,7 @@ TEST(RunWire, MessagesComeOutAsTheyWentInWhereverTheStreamIsCut) {
     std::string kinds;
     for (size_t at = 0; at < stream.size(); at += piece) {
       reader.add(std::string_view(stream).substr(at, piece));
-      for (const RunMessage& message : messages_in(reader)) kinds += encode_run(message)[4];
+      for (const RunMessage& message : messages_in(reader)) kinds += encode_run(message)[0];
     }
     EXPECT_EQ(kinds, "boercl") << "in pieces of " << piece;
     EXPECT_FALSE(reader.is_broken());
@@ -94,15 +94,15 @@ TEST(RunWire, WhatWasHandedOutIsNotKept) {
 }
 
 TEST(RunWire, WhatIsNoMessageEndsTheStreamForGood) {
-  const std::vector<std::string> bad{std::string("\0\0\0\0", 4),       // empty
-                                     std::string("\1\0\0\0z", 5),      // of no kind
-                                     std::string("\2\0\0\0bb", 6),     // more than there should be
-                                     std::string("\2\0\0\0c?", 6),     //
-                                     std::string("\3\0\0\0n{}", 7),    // lacks what it has to say
-                                     std::string("\4\0\0\0p{}\n", 8),  //
-                                     std::string("\2\0\0\0p{", 6),     //
-                                     std::string("\1\0\0\0q", 5),      //
-                                     std::string("\0\0\0\2", 4),       // too long
+  const std::vector<std::string> bad{base::encode_frame('\0', ""),
+                                     base::encode_frame('z', ""),      // of no kind
+                                     base::encode_frame('b', "b"),     // more than there should be
+                                     base::encode_frame('c', "?"),     //
+                                     base::encode_frame('n', "{}"),    // lacks what it has to say
+                                     base::encode_frame('p', "{}\n"),  //
+                                     base::encode_frame('p', "{"),     //
+                                     base::encode_frame('q', ""),      //
+                                     std::string("b\0\0\0\2", 5),      // too long
                                      std::string("Error: runc: exec failed")};
   for (const std::string& text : bad) {
     RunReader reader;

@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "engine/little_endian.h"
+#include "base/frame.h"
 
 namespace muster::engine {
 
@@ -60,8 +60,7 @@ void StdioLink::write() {
 }
 
 void StdioLink::tell_packet(std::string_view packet) {
-  append_little_endian(out_, packet.size(), sizeof(uint32_t));
-  out_ += packet;
+  base::append_frame(out_, packet.front(), packet.substr(1));
 }
 
 std::optional<RunMessage> StdioLink::await() {

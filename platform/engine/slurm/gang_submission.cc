@@ -37,7 +37,7 @@ void find_strange_names(const RoomWish& wish, std::vector<Fault>& faults) {
       const bool is_plain = job::is_slurm_name(name) && name.find(':') == std::string::npos;
       if (is_plain) continue;
       faults.push_back({.field = field,
-                        .what = job::in_quotes(name) + " cannot be the name of a " + noun +
+                        .what = base::in_quotes(name) + " cannot be the name of a " + noun +
                                 " in Slurm; one has letters, digits and _-.+@"});
     }
   };

@@ -60,9 +60,7 @@ Result<NodeBrief> decode_node_brief(std::string_view text) {
 }
 
 std::string encode(const CallbackAddress& address) {
-  std::string text;
-  for (const std::string& host : address.hosts) text += (text.empty() ? "" : ",") + host;
-  return text + " " + std::to_string(address.port) + "\n";
+  return base::joined(address.hosts, ",") + " " + std::to_string(address.port) + "\n";
 }
 
 Result<CallbackAddress> decode_callback(std::string_view text) {

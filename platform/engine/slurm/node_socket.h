@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_queue.h"
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
-#include "engine/byte_queue.h"
 #include "engine/rsh/secure_channel.h"
 #include "engine/slurm/node_wire.h"
 
@@ -67,7 +67,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   rsh::SecureChannel channel_;
   Handlers handlers_;
   NodeReader reader_;
-  ByteQueue out_;
+  base::ByteQueue out_;
   size_t before_key_ = 0;  ///< bytes that came before the other end had shown the key
   bool was_established_ = false;
   bool paused_ = false;

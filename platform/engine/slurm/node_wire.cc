@@ -6,7 +6,6 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "engine/little_endian.h"
 #include "engine/slurm/task_plan_wire.h"
 #include "engine/slurm/wire_fields.h"
 
@@ -21,7 +20,6 @@ namespace {
 
 constexpr std::string_view kGreeting = "MUSTER-NODE";
 constexpr std::string_view kVersion = "1";
-constexpr size_t kLength = sizeof(uint32_t);
 /// Of what carries neither plans nor files: whoever sends more is none of ours.
 constexpr size_t kSmallMessage = 256 << 10;
 
@@ -238,7 +236,7 @@ RecordNews record_of(std::string_view body) {
   FollowReader reader;
   reader.add(body);
   auto record = reader.next();
-  if (!record || kFollowHeader + record->bytes.size() != body.size()) throw BadField();
+  if (!record || reader.waiting() != 0) throw BadField();
   return {.record = *std::move(record)};
 }
 
@@ -318,16 +316,11 @@ Result<Caller> decode_caller(std::string_view line) {
 
 std::string encode_node(const NodeMessage& message) {
   const Encoded encoded = std::visit(Encode{}, message);
-  std::string text;
-  text.reserve(kLength + 1 + encoded.body.size());
-  append_little_endian(text, encoded.body.size() + 1, kLength);
-  return text.append(1, static_cast<char>(encoded.kind)).append(encoded.body);
+  return base::encode_frame(static_cast<char>(encoded.kind), encoded.body);
 }
 
-Result<NodeMessage> decode_node(std::string_view message) {
-  if (message.empty() || message.size() > kMaxNodeMessage) return none();
-  const auto kind = static_cast<Kind>(message.front());
-  const std::string_view body = message.substr(1);
+Result<NodeMessage> decode_node(char tag, std::string_view body) {
+  const auto kind = static_cast<Kind>(tag);
   if (body.size() > kSmallMessage && !is_large(kind)) return none();
   try {
     return message_of(kind, body);
@@ -339,14 +332,10 @@ Result<NodeMessage> decode_node(std::string_view message) {
 }
 
 Result<std::optional<NodeMessage>> NodeReader::next() {
-  const std::string_view rest = waiting_.front();
-  const size_t length = rest.size() < kLength ? 0 : little_endian<kLength>(rest.data());
-  if (length > kMaxNodeMessage || (rest.size() >= kLength && length == 0)) return none();
-  if (rest.size() < kLength || rest.size() < kLength + length) {
-    return std::optional<NodeMessage>();
-  }
-  auto message = decode_node(rest.substr(kLength, length));
-  waiting_.take(kLength + length);
+  MUSTER_TRY(const auto frame, frames_.front());
+  if (!frame) return std::optional<NodeMessage>();
+  auto message = decode_node(frame->tag, frame->bytes);
+  frames_.pop(*frame);
   if (!message) return std::move(message).error();
   return std::optional(*std::move(message));
 }

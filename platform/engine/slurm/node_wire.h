@@ -4,13 +4,9 @@
 // for orders and news; for each stream (a program beside the task's own, a tree, artifacts) it
 // makes another, when it is told to. A connection begins in the clear with one line of who calls;
 // then both ends show, by TLS 1.3 with a pre-shared key, that they have the key of that attempt
-// (rsh/secure_channel.h; muster-node is the near end). What follows are messages, each with its
-// length in front of it:
-//
-//   offset  size  field
-//   0       4     length of what follows, little endian, at most kMaxNodeMessage
-//   4       1     kind
-//   5       ...   CBOR, or bytes as they are (follow records, bytes of a stream)
+// (rsh/secure_channel.h; muster-node is the near end). What follows are frames (base/frame.h) of at
+// most kMaxNodeMessage, whose bytes are CBOR, or bytes as they are (follow records, bytes of a
+// stream).
 //
 // Pure; NodeReader is not thread-safe.
 #pragma once
@@ -22,8 +18,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/frame.h"
 #include "base/result.h"
-#include "engine/byte_queue.h"
 #include "engine/engine.h"
 #include "engine/shim/follow_wire.h"
 
@@ -164,24 +160,24 @@ struct StreamEnd {
 
 using NodeMessage = std::variant<NodeNews, NodeOrder, StreamBytes, StreamEnd>;
 
-/// With its length in front of it. REQUIRES: what it carries is below kMaxNodeMessage.
+/// A frame. REQUIRES: what it carries is below kMaxNodeMessage.
 std::string encode_node(const NodeMessage& message);
 
-/// Of a message without its length. kInvalid: it is none.
-base::Result<NodeMessage> decode_node(std::string_view message);
+/// Of the tag and the bytes of a frame. kInvalid: it is none.
+base::Result<NodeMessage> decode_node(char tag, std::string_view body);
 
 /// Cuts a stream that comes in pieces into messages.
 class NodeReader {
  public:
-  void add(std::string_view bytes) { waiting_.add(bytes); }
+  void add(std::string_view bytes) { frames_.add(bytes); }
   /// The next whole one; nullopt: more has to come. kInvalid: these are none, and nothing that
   /// follows can be read.
   base::Result<std::optional<NodeMessage>> next();
-  size_t waiting() const { return waiting_.size(); }
-  size_t kept() const { return waiting_.kept(); }  ///< in memory, with what was handed out
+  size_t waiting() const { return frames_.waiting(); }
+  size_t kept() const { return frames_.kept(); }  ///< in memory, with what was handed out
 
  private:
-  ByteQueue waiting_;
+  base::FrameReader frames_{kMaxNodeMessage};
 };
 
 }  // namespace muster::engine::slurm

@@ -26,16 +26,6 @@ const json& at(const json& object, std::string_view key) {
   return found == object.end() ? kNull : *found;
 }
 
-namespace {
-
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
-
-}  // namespace
-
 std::string text_at(const json& object, std::string_view key) {
   const json& found = at(object, key);
   if (found.is_string()) return found.get<std::string>();
@@ -51,8 +41,8 @@ std::vector<std::string> texts_at(const json& object, std::string_view key) {
   const auto add = [&](const json& value) {
     if (!value.is_string()) return;
     for (const std::string& text : base::split(value.get_ref<const std::string&>(), ',')) {
-      std::string word = trimmed(text);
-      if (!word.empty()) texts.push_back(std::move(word));
+      const std::string_view word = base::trimmed(text, " \t");
+      if (!word.empty()) texts.emplace_back(word);
     }
   };
   const json& found = at(object, key);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "engine/slurm/batch_script.h"
 
 namespace muster::engine::slurm {
@@ -30,9 +31,7 @@ json environment_of(const Submission& submission, const RestDialect& dialect) {
 
 json excluded(const std::vector<std::string>& nodes, const RestDialect& dialect) {
   if (dialect.lists) return nodes;
-  std::string text;
-  for (const std::string& node : nodes) text += (text.empty() ? "" : ",") + node;
-  return text;
+  return base::joined(nodes, ",");
 }
 
 /// Where fewer tasks would do, so many are asked for as the fewest nodes hold: Slurm counts by them

@@ -181,9 +181,7 @@ std::string sentence_of(std::string_view said) {
     if (lines.empty() || lines.back() != line) lines.emplace_back(line);
   }
   if (sentences.empty()) sentences = std::move(warnings);
-  std::string text;
-  for (const std::string& each : sentences) text += (text.empty() ? "" : "; ") + each;
-  return base::shortened(base::as_utf8(text), kLongestSentence);
+  return base::shortened(base::as_utf8(base::joined(sentences, "; ")), kLongestSentence);
 }
 
 Error refusal_of(std::string_view said, const Submission& submission) {

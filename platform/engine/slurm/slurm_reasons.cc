@@ -2,9 +2,9 @@
 // whose limit it is, what of, and for whom: those are read, the others are looked up.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 
+#include "base/text.h"
 #include "engine/slurm/slurm_words.h"
 
 namespace muster::engine::slurm {
@@ -136,16 +136,10 @@ constexpr std::array kScopes{
     Part{"PerJob", " for one job"},         Part{"PerNode", " on one node"},
 };
 
-bool same(std::string_view left, std::string_view right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  });
-}
-
 /// Takes `word` from the front of `text`.
 bool take(std::string_view& text, std::string_view word) {
-  if (text.size() < word.size() || !same(text.substr(0, word.size()), word)) return false;
+  if (text.size() < word.size() || !base::same_but_for_case(text.substr(0, word.size()), word))
+    return false;
   text.remove_prefix(word.size());
   return true;
 }
@@ -201,7 +195,7 @@ std::string spaced(std::string_view text) {
 std::optional<ReasonWords> known(std::string_view reason) {
   const std::string words = spaced(reason);
   for (const Known& each : kKnown) {
-    if (same(each.reason, words)) {
+    if (base::same_but_for_case(each.reason, words)) {
       return ReasonWords{.what = std::string(each.what), .advice = std::string(each.advice)};
     }
   }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
+
 namespace muster::engine::slurm {
 
 namespace {
@@ -29,9 +31,7 @@ launch::TaskPlan plan_here(launch::TaskPlan plan, const StepFacts& facts) {
   plan.resources.memory_bytes = 0;
   std::vector<std::string> names = names_of(plan.devices, facts);
   if (names.empty()) return plan;
-  std::string visible;
-  for (const std::string& name : names) visible += (visible.empty() ? "" : ",") + name;
-  plan.environment[kVisibleDevices] = visible;
+  plan.environment[kVisibleDevices] = base::joined(names, ",");
   plan.gpus = std::move(names);
   return plan;
 }

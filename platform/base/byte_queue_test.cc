@@ -1,8 +1,8 @@
-#include "engine/byte_queue.h"
+#include "base/byte_queue.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::engine {
+namespace muster::base {
 namespace {
 
 TEST(ByteQueue, GivesInFrontWhatWasAddedBehind) {
@@ -34,4 +34,4 @@ TEST(ByteQueue, KeepsLittleOfWhatWasTakenHoweverMuchGoesThrough) {
 }
 
 }  // namespace
-}  // namespace muster::engine
+}  // namespace muster::base

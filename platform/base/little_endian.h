@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace muster::engine {
+namespace muster::base {
 
 /// The lowest `bytes` bytes of it.
 inline void append_little_endian(std::string& text, uint64_t number, int bytes) {
@@ -21,4 +21,4 @@ uint64_t little_endian(const char* bytes) {
   return number;
 }
 
-}  // namespace muster::engine
+}  // namespace muster::base

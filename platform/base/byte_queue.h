@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace muster::engine {
+namespace muster::base {
 
 class ByteQueue {
  public:
@@ -35,4 +35,4 @@ class ByteQueue {
   size_t taken_ = 0;
 };
 
-}  // namespace muster::engine
+}  // namespace muster::base
