@@ -1,24 +1,32 @@
 #!/usr/bin/env python3
-"""Writes the generated part of the Python client from the API's document.
+"""Writes the generated part of the Python client from the API's document, which the build makes:
 
+    cmake --build --preset release --target openapi
     python/generate_client.py            writes python/muster/_generated.py and _version.py
     python/generate_client.py --check    writes nothing; fails where they are not what it would write
 
-Each schema that an answer or a request is made of becomes a dataclass (those with an `enum` a
-Literal), each operation a method. One extension of the document is read: `x-null`, a property whose null means
-something, and is not the same as its absence.
+`--document PATH` names the document. Without it, it is openapi.json in $MUSTER_BUILD, or else in build/release.
+
+Each schema that an answer or a request is made of becomes a dataclass (those with an `enum` a Literal), each
+operation a method. muster/_wire.py reads the dataclasses from JSON, by their type hints, and writes them. A property
+that requests and answers share has a default in Python where its absence means one. One extension of the document is
+read: `x-null`, a property whose null means something, and is not the same as its absence.
 """
 
+import argparse
 import json
+import os
 import re
 import sys
 import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "platform" / "api" / "openapi.json"
 PACKAGE = ROOT / "python" / "muster"
 WIDTH = 118
+
+#: The client itself fills in the project of its context, so it needs to see that a caller has named none.
+FILLED_IN_BY_THE_CLIENT = {("JobSpec", "project"): "Empty: that of the client's context, else `default`."}
 
 HEAD = '''\
 """Made by generate_client.py from the API's document: edit that, not this.
@@ -36,7 +44,7 @@ from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mappi
 from urllib.parse import quote
 
 from ._tables import Record
-from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
+from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
 __all__ = [@ALL@]
 
@@ -74,7 +82,7 @@ class Operations(abc.ABC):
 
 
 class Types:
-    """What a schema is in Python, and how it is read from JSON."""
+    """What a schema is in Python."""
 
     def __init__(self, schemas):
         self.schemas = schemas
@@ -99,18 +107,22 @@ class Types:
                 schema["enum"] = [each for each in schema["enum"] if each is not None]
         return schema
 
-    def python(self, schema, request=False):
-        """The type without its Optional."""
+    def python(self, schema, request=False, loose=None):
+        """The type without its Optional. Of a request any sequence or mapping will do for a list or dictionary, and
+        where it is `loose` (as what only requests have is), a mapping for a record and a text for a time."""
+        loose = request if loose is None else loose
         schema = self.without_null(schema)
         if "$ref" in schema:
             name = schema["$ref"].rsplit("/", 1)[1]
-            special = {"Time": "datetime.datetime", "Text": "Text", "Sentence": "str"}.get(name)
+            special = {"Time": "datetime.datetime", "Text": "Text", "Sentence": "Sentence"}.get(name)
+            if special and schema.get("type") == "string":
+                return "str"  # a Text that is always UTF-8
             if special:
-                return f"Union[{special}, str]" if request and name == "Time" else special
+                return f"Union[{special}, str]" if loose and name == "Time" else special
             target = self.schemas[name]
             if target.get("type") == "object" and "properties" not in target:
                 return "Dict[str, Any]"
-            if request and target.get("type") == "object":
+            if loose and target.get("type") == "object":
                 return f"Union[{name}, Mapping[str, Any]]"
             return name
         if "oneOf" in schema:
@@ -121,51 +133,48 @@ class Types:
         if schema.get("format") == "binary":
             return "bytes"
         if kind == "array":
-            inner = self.optional(schema["items"], request)
+            inner = self.optional(schema["items"], request, loose)
             return f"Sequence[{inner}]" if request else f"List[{inner}]"
         if kind == "object":
             if "additionalProperties" not in schema:
                 return "Dict[str, Any]"
-            inner = self.optional(schema["additionalProperties"], request)
+            inner = self.optional(schema["additionalProperties"], request, loose)
             return f"Mapping[str, {inner}]" if request else f"Dict[str, {inner}]"
         return {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}.get(kind, "Any")
 
-    def optional(self, schema, request=False):
-        inner = self.python(schema, request)
+    def optional(self, schema, request=False, loose=None):
+        inner = self.python(schema, request, loose)
         return f"Optional[{inner}]" if self.is_nullable(schema) else inner
 
     def reader(self, schema):
-        """A function that makes the value of JSON that is not null."""
-        schema = self.without_null(schema)
-        if "$ref" in schema:
-            name = schema["$ref"].rsplit("/", 1)[1]
-            special = {"Time": "time_of", "Text": "text_of", "Sentence": "sentence_of"}.get(name)
-            return special or (f"{name}.from_wire" if "properties" in self.schemas[name] else "same")
-        if "oneOf" in schema:
-            return "text_of"
-        if schema.get("type") == "array":
-            inner = self.reader(schema["items"])
-            return "same" if inner == "same" else f"lambda each: list_of(each, {inner})"
-        if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
-            inner = self.reader(schema["additionalProperties"])
-            return "same" if inner == "same" else f"lambda each: dict_of(each, {inner})"
+        """A function that makes the body of an answer or an event of its JSON."""
+        name = schema.get("$ref", "").rsplit("/", 1)[-1]
+        if name and "properties" in self.schemas[name]:
+            return f"{name}.from_wire"
+        assert name or schema.get("type") in ("string", "object"), schema
         return "same"
 
-    def read(self, schema, wire, is_required):
-        """An expression for the value of a property."""
-        got = f'wire["{wire}"]' if is_required else f'wire.get("{wire}")'
+    def default(self, schema):
+        """Of a property of a request that answers have, too: what it is where it is absent. None: absence has a
+        meaning of its own."""
         plain = self.without_null(schema)
-        if is_required and not self.is_nullable(schema):
-            for kind, function, inner in (("array", "list_of", plain.get("items")),
-                                          ("object", "dict_of", plain.get("additionalProperties"))):
-                if plain.get("type") == kind and isinstance(inner, dict):
-                    return f"{function}({got}, {self.reader(inner)})"
-        reader = self.reader(schema)
-        if reader == "same":
-            return got
-        if is_required and not self.is_nullable(schema):
-            return f"{reader}({got})"
-        return f"optional({got}, {reader})"
+        if "default" in schema:
+            kind = float if plain.get("type") == "number" else lambda value: value
+            return repr(kind(schema["default"])).replace("'", '"')
+        python = self.python(schema)
+        if python in ("str", "Text"):
+            return '""'
+        if python.startswith(("List[", "Dict[")):
+            return f"field(default_factory={python[:4].lower()})"
+        target = self.record(schema)
+        if target and not self.schemas[target].get("required"):
+            return f"field(default_factory={target})"
+        return None
+
+    def record(self, schema):
+        """The name of the record that a property holds; None: it holds none."""
+        name = self.without_null(schema).get("$ref", "").rsplit("/", 1)[-1]
+        return name if "properties" in self.schemas.get(name, {}) else None
 
 
 def reachable(document, roots):
@@ -239,40 +248,58 @@ def write_class(name, schema, types, is_answer, is_request):
     # Python wants those without a default first.
     order = sorted(properties, key=lambda each: each not in required)
     base = "(Record)" if is_answer else ""
-    out = [f"\n\n@dataclass{'(frozen=True)' if is_answer else ''}\nclass {name}{base}:"]
+    out = [f"\n\n@dataclass{'' if is_request else '(frozen=True)'}\nclass {name}{base}:"]
     out.append(doc(schema.get("description", f"See the API's document: {name}."), 4) + "\n")
     for prop in order:
         each = properties[prop]
+        default = types.default(each) if is_request and (is_answer or "default" in each) else None
+        if (name, prop) in FILLED_IN_BY_THE_CLIENT:
+            each = dict(each, description=FILLED_IN_BY_THE_CLIENT[name, prop])
+            default = '""'
         line = comment(each)
-        plain = types.python(each, is_request and not is_answer)
+        plain = types.python(each, is_request, loose=is_request and not is_answer)
         nullable = types.is_nullable(each)
         if prop in required:
             line += f"    {prop}: {f'Optional[{plain}]' if nullable else plain}"
         elif each.get("x-null"):
             line += f'    {prop}: Union[{plain}, None, Unset] = field(default=UNSET, metadata={{"null": True}})'
+        elif default is not None:
+            line += f"    {prop}: {plain} = {default}"
         else:
             line += f"    {prop}: Optional[{plain}] = None" if plain != "Any" else f"    {prop}: Any = None"
         out.append(line)
-    if is_answer:
-        out.append(f'\n    @classmethod\n    def from_wire(cls, wire: Mapping[str, Any]) -> "{name}":')
-        out.append("        return cls(")
-        out.extend(f"            {prop}={types.read(properties[prop], prop, prop in required)}," for prop in order)
-        out.append("        )")
     return "\n".join(out) + "\n"
+
+
+def in_order(names, schemas, types):
+    """The schemas by name; those that make the default of a property come before the class that has it."""
+    found = {}
+
+    def add(name):
+        if name not in found:
+            for each in schemas[name]["properties"].values():
+                if (types.default(each) or "").endswith(f"={types.record(each)})"):
+                    add(types.record(each))
+            found[name] = schemas[name]
+
+    for name in names:
+        add(name)
+    return found
 
 
 def write_schemas(document, types):
     asked = reachable(document, [b for _, _, op in operations(document) for b in bodies(op)])
     told = reachable(document, [s for _, _, op in operations(document) for _, s in answers(op).values() if s])
     asked |= reachable(document, [p["schema"] for _, _, op in operations(document) for p in parameters(document, op)])
+    schemas = document["components"]["schemas"]
     out = []
-    aliases = [(n, s) for n, s in document["components"]["schemas"].items() if "enum" in s and n in asked | told]
-    for name, schema in aliases:
-        out.append("\n" + comment(schema, 0) + f"{name} = {types.python(schema)}")
+    for name, schema in schemas.items():
+        if "enum" in schema and name in asked | told:
+            out.append("\n" + comment(schema, 0) + f"{name} = {types.python(schema)}")
     out = ["\n".join(out) + "\n"]
-    for name, schema in document["components"]["schemas"].items():
-        if name in asked | told and "properties" in schema:
-            out.append(write_class(name, schema, types, name in told, name in asked))
+    records = [name for name in schemas if name in asked | told and "properties" in schemas[name]]
+    for name, schema in in_order(records, schemas, types).items():
+        out.append(write_class(name, schema, types, name in told, name in asked))
     return "".join(out)
 
 
@@ -370,8 +397,7 @@ def doc_of(words):
     return f'        """{first}\n\n' + paragraph(" ".join(more), 8) + '\n        """'
 
 
-def generated():
-    document = json.loads(DOCUMENT.read_text())
+def generated(document):
     types = Types(document["components"]["schemas"])
     schemas = write_schemas(document, types)
     names = re.findall(r"^(?:class )?([A-Z]\w+)(?:[(:]| = )", schemas, re.MULTILINE)
@@ -389,13 +415,34 @@ def version():
     return f'"""Made by generate_client.py: the version of the project."""\n\n__version__ = "{found.group(1)}"\n'
 
 
+def arguments_of_the_program():
+    parser = argparse.ArgumentParser(description="Writes the generated part of the Python client.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where the files are out of date")
+    build = Path(os.environ.get("MUSTER_BUILD") or ROOT / "build" / "release")
+    parser.add_argument("--document", type=Path, default=build / "openapi.json", metavar="PATH",
+                        help="the API's document, which the build makes (default: %(default)s)")
+    return parser.parse_args()
+
+
+def document_at(path):
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        sys.exit(f"generate_client.py: there is no {path}\n  the build makes the API's document: run\n"
+                 "    cmake --build --preset release --target openapi\n"
+                 "  or name the document with --document")
+    except (OSError, ValueError) as error:
+        sys.exit(f"generate_client.py: cannot read {path}: {error}")
+
+
 def main():
+    arguments = arguments_of_the_program()
     stale = []
-    for name, text in (("_generated.py", generated()), ("_version.py", version())):
+    for name, text in (("_generated.py", generated(document_at(arguments.document))), ("_version.py", version())):
         path = PACKAGE / name
         if path.exists() and path.read_text() == text:
             continue
-        if "--check" in sys.argv[1:]:
+        if arguments.check:
             stale.append(name)
         else:
             path.write_text(text)

@@ -1,6 +1,7 @@
 """The Python client against a real server: over its unix socket and over TLS, and over its end and its
 return."""
 
+import dataclasses
 import hashlib
 import ssl
 import sys
@@ -50,6 +51,15 @@ class PythonClient(MusterTest):
         self.assertIn("hello", self.client.jobs()._repr_html_())
         self.client.delete_job(job.id)
         self.assertEqual(self.client.jobs(), [])
+
+    def test_the_spec_of_a_job_is_the_one_submitted_and_can_be_submitted_again(self):
+        spec = self.spec("first", "true", labels={"team": "vision"}, resources=muster.Resources(cpus=0.5))
+        job = self.client.submit(spec)
+        self.assertEqual(job.spec, dataclasses.replace(spec, project="default"))
+        again = self.client.submit(dataclasses.replace(job.spec, name="second"))
+        self.assertEqual(again.spec, dataclasses.replace(job.spec, name="second"))
+        for each in (job, again):
+            self.client.wait(each, timeout=BOUND)
 
     def test_artifacts_are_listed_and_come_byte_by_byte(self):
         job = self.client.submit(muster.JobSpec(

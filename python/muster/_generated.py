@@ -13,13 +13,11 @@ from typing import (Any, Callable, Dict, Generic, Iterator, List, Literal, Mappi
 from urllib.parse import quote
 
 from ._tables import Record
-from ._wire import UNSET, Each, Text, Unset, dict_of, list_of, optional, same, sentence_of, text_of, time_of
+from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["AcceptedContainer", "AcceptedResources", "AcceptedRetryRule", "AcceptedRoleSpec", "AcceptedScheduling",
-           "AcceptedSecretUse", "AcceptedSlurm", "AcceptedSpec", "AcceptedVolume", "Amounts", "Artifact",
-           "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds",
-           "DeadLetters", "Device", "Event", "ExitStatus", "Explanation", "Failure", "FieldChange",
-           "Forecast", "Happening", "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs",
+__all__ = ["Amounts", "Artifact", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container", "DeadLetter",
+           "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "Explanation", "Failure",
+           "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent", "JobPage", "JobSpec", "Jobs",
            "KeyedSubscription", "Kind", "LabelChanges", "Launch", "LaunchBy", "LogRecord", "LoginRequest",
            "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries",
            "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult",
@@ -27,9 +25,9 @@ __all__ = ["AcceptedContainer", "AcceptedResources", "AcceptedRetryRule", "Accep
            "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize",
            "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling",
            "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
-           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Task", "Token",
-           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
-           "Volume", "VolumeKind", "WhoAmI"]
+           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Task", "TaskPhase",
+           "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange",
+           "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -52,32 +50,14 @@ TokenKind = Literal["invitation", "session", "api"]
 #: requeued: it ran, and waits again.
 Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
 
-Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
-
 #: How the tasks of a job find each other: `single` is one task that runs the command; `mpi` is a
 #: launcher that runs it, and workers that it reaches by ssh; `grpc` is a TensorFlow cluster: a
 #: chief, workers and parameter servers, each of which runs it; `torch` is a master and workers,
 #: each of which runs it and is told its rank and the master's address.
 Kind = Literal["single", "mpi", "grpc", "torch"]
 
-#: `bubblewrap`: each task has its own host name, process tree and /generated.
-Sandbox = Literal["bubblewrap", "none"]
-
-#: How important the job is and whether it may be evicted, unless it says so itself.
-Purpose = Literal["train", "build", "inference"]
-
-#: How tasks are laid out on nodes.
-Packing = Literal["auto", "pack", "spread"]
-
-RetryAction = Literal["retry", "fail", "avoid-node"]
-
-#: How an elastic job takes it that workers come and go while it runs: it goes on with those that
-#: there are (`live`), or is started again (`restart`). `auto`: `live` where its command is made for
-#: it (torchrun; an MPI program that asks discover_hosts.sh), else `restart`.
-Resize = Literal["auto", "live", "restart"]
-
-#: Where a volume comes from.
-VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
+#: When an image is fetched: where the host has it not, at each start, or never.
+PullPolicy = Literal["if-missing", "always", "never"]
 
 #: How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd in each
 #: worker. `agent`: by Muster's own remote shell; an image needs nothing but its MPI. `srun`:
@@ -85,8 +65,30 @@ VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 #: Slurm. `auto`: by ssh where the images have what it takes.
 LaunchBy = Literal["auto", "ssh", "agent", "srun"]
 
-#: When an image is fetched: where the host has it not, at each start, or never.
-PullPolicy = Literal["if-missing", "always", "never"]
+#: Where a volume comes from.
+VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
+
+#: How important the job is and whether it may be evicted, unless it says so itself.
+Purpose = Literal["train", "build", "inference"]
+
+#: How an elastic job takes it that workers come and go while it runs: it goes on with those that
+#: there are (`live`), or is started again (`restart`). `auto`: `live` where its command is made for
+#: it (torchrun; an MPI program that asks discover_hosts.sh), else `restart`.
+Resize = Literal["auto", "live", "restart"]
+
+#: How tasks are laid out on nodes.
+Packing = Literal["auto", "pack", "spread"]
+
+RetryAction = Literal["retry", "fail", "avoid-node"]
+
+#: `bubblewrap`: each task has its own host name, process tree and /generated.
+Sandbox = Literal["bubblewrap", "none"]
+
+Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
+
+TaskRole = Literal["launcher", "worker", "single", "chief", "ps", "master", "evaluator"]
+
+TaskPhase = Literal["Pending", "Starting", "Running", "Ended"]
 
 
 @dataclass(frozen=True)
@@ -107,29 +109,12 @@ class ServerInfo(Record):
     #: the role admin over the server.
     config_changed: Optional[bool] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "ServerInfo":
-        return cls(
-            version=wire["version"],
-            pid=wire["pid"],
-            state_folder=wire["state_folder"],
-            engine=wire.get("engine"),
-            address=wire.get("address"),
-            config_changed=wire.get("config_changed"),
-        )
-
 
 @dataclass(frozen=True)
 class Health(Record):
     """See the API's document: Health."""
 
     status: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Health":
-        return cls(
-            status=wire["status"],
-        )
 
 
 @dataclass(frozen=True)
@@ -149,18 +134,6 @@ class WhoAmI(Record):
     #: When the token ends; absent: never.
     expires: Optional[datetime.datetime] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "WhoAmI":
-        return cls(
-            user=wire["user"],
-            server_role=wire["server_role"],
-            projects=dict_of(wire["projects"], same),
-            token=wire["token"],
-            ceiling=wire["ceiling"],
-            address=wire["address"],
-            expires=optional(wire.get("expires"), time_of),
-        )
-
 
 @dataclass(frozen=True)
 class User(Record):
@@ -173,28 +146,12 @@ class User(Record):
     disabled: bool
     created: datetime.datetime
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "User":
-        return cls(
-            name=wire["name"],
-            server_role=wire["server_role"],
-            projects=dict_of(wire["projects"], same),
-            disabled=wire["disabled"],
-            created=time_of(wire["created"]),
-        )
-
 
 @dataclass(frozen=True)
 class Users(Record):
     """See the API's document: Users."""
 
     users: List[User]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Users":
-        return cls(
-            users=list_of(wire["users"], User.from_wire),
-        )
 
 
 @dataclass
@@ -207,7 +164,7 @@ class UserRequest:
     server_role: Optional[Role] = None
     #: Roles in these projects and those below them.
     projects: Optional[Mapping[str, Role]] = None
-    disabled: Optional[bool] = None
+    disabled: bool = False
     #: Passed over: the server sets it.
     created: Optional[Union[datetime.datetime, str]] = None
 
@@ -230,7 +187,7 @@ class Token(Record):
     id: str
     user: str
     kind: TokenKind
-    description: str
+    description: Sentence
     #: The token can do no more than this, whatever its user may do.
     ceiling: Role
     #: It is good for these and those below them alone; empty: for all of its user's.
@@ -242,21 +199,6 @@ class Token(Record):
     last_used: Optional[datetime.datetime] = None
     last_address: Optional[str] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Token":
-        return cls(
-            id=wire["id"],
-            user=wire["user"],
-            kind=wire["kind"],
-            description=sentence_of(wire["description"]),
-            ceiling=wire["ceiling"],
-            projects=list_of(wire["projects"], same),
-            created=time_of(wire["created"]),
-            expires=optional(wire.get("expires"), time_of),
-            last_used=optional(wire.get("last_used"), time_of),
-            last_address=wire.get("last_address"),
-        )
-
 
 @dataclass(frozen=True)
 class Tokens(Record):
@@ -264,12 +206,6 @@ class Tokens(Record):
 
     #: Newest first.
     tokens: List[Token]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Tokens":
-        return cls(
-            tokens=list_of(wire["tokens"], Token.from_wire),
-        )
 
 
 @dataclass
@@ -309,13 +245,6 @@ class NewToken(Record):
     #: The token itself, this once: nobody can show it again.
     text: str
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "NewToken":
-        return cls(
-            token=Token.from_wire(wire["token"]),
-            text=wire["text"],
-        )
-
 
 @dataclass(frozen=True)
 class NewUser(Record):
@@ -323,13 +252,6 @@ class NewUser(Record):
 
     user: User
     invitation: NewToken
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "NewUser":
-        return cls(
-            user=User.from_wire(wire["user"]),
-            invitation=NewToken.from_wire(wire["invitation"]),
-        )
 
 
 @dataclass(frozen=True)
@@ -339,25 +261,12 @@ class Member(Record):
     user: str
     role: Role
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Member":
-        return cls(
-            user=wire["user"],
-            role=wire["role"],
-        )
-
 
 @dataclass(frozen=True)
 class Members(Record):
     """See the API's document: Members."""
 
     members: List[Member]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Members":
-        return cls(
-            members=list_of(wire["members"], Member.from_wire),
-        )
 
 
 @dataclass
@@ -376,16 +285,6 @@ class Secret(Record):
     created: datetime.datetime
     changed: datetime.datetime
     changed_by: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Secret":
-        return cls(
-            project=wire["project"],
-            name=wire["name"],
-            created=time_of(wire["created"]),
-            changed=time_of(wire["changed"]),
-            changed_by=wire["changed_by"],
-        )
 
 
 @dataclass
@@ -421,21 +320,6 @@ class Subscription(Record):
     #: Since when its receiver answers 410; nothing is sent any more.
     gone: Optional[str] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Subscription":
-        return cls(
-            id=wire["id"],
-            project=wire["project"],
-            url=wire["url"],
-            on=list_of(wire["on"], same),
-            job=wire.get("job"),
-            labels=wire.get("labels"),
-            with_lines=wire.get("with_lines"),
-            created=wire.get("created"),
-            created_by=wire.get("created_by"),
-            gone=wire.get("gone"),
-        )
-
 
 @dataclass(frozen=True)
 class Subscriptions(Record):
@@ -443,12 +327,6 @@ class Subscriptions(Record):
 
     #: Oldest first.
     subscriptions: List[Subscription]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Subscriptions":
-        return cls(
-            subscriptions=list_of(wire["subscriptions"], Subscription.from_wire),
-        )
 
 
 @dataclass(frozen=True)
@@ -458,13 +336,6 @@ class KeyedSubscription(Record):
     subscription: Subscription
     #: Signs what is sent. It is in no other answer.
     key: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "KeyedSubscription":
-        return cls(
-            subscription=Subscription.from_wire(wire["subscription"]),
-            key=wire["key"],
-        )
 
 
 @dataclass(frozen=True)
@@ -478,16 +349,6 @@ class PingResult(Record):
     fault: Optional[str] = None
     advice: Optional[str] = None
     took_ms: Optional[int] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "PingResult":
-        return cls(
-            arrived=wire["arrived"],
-            status=wire.get("status"),
-            fault=wire.get("fault"),
-            advice=wire.get("advice"),
-            took_ms=wire.get("took_ms"),
-        )
 
 
 @dataclass(frozen=True)
@@ -505,19 +366,6 @@ class DeadLetter(Record):
     fault: Optional[str] = None
     dead: Optional[str] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "DeadLetter":
-        return cls(
-            id=wire["id"],
-            subscription=wire["subscription"],
-            event=wire["event"],
-            job=wire.get("job"),
-            created=wire.get("created"),
-            attempts=wire.get("attempts"),
-            fault=wire.get("fault"),
-            dead=wire.get("dead"),
-        )
-
 
 @dataclass(frozen=True)
 class DeadLetters(Record):
@@ -525,12 +373,6 @@ class DeadLetters(Record):
 
     #: Newest first.
     deliveries: List[DeadLetter]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "DeadLetters":
-        return cls(
-            deliveries=list_of(wire["deliveries"], DeadLetter.from_wire),
-        )
 
 
 @dataclass
@@ -548,12 +390,6 @@ class Retried(Record):
     #: How many are tried again.
     retried: int
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Retried":
-        return cls(
-            retried=wire["retried"],
-        )
-
 
 @dataclass(frozen=True)
 class Secrets(Record):
@@ -561,12 +397,6 @@ class Secrets(Record):
 
     #: By name.
     secrets: List[Secret]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Secrets":
-        return cls(
-            secrets=list_of(wire["secrets"], Secret.from_wire),
-        )
 
 
 @dataclass
@@ -578,644 +408,11 @@ class SecretValue:
 
 
 @dataclass(frozen=True)
-class FieldChange(Record):
-    """Empty: it was not there before, or is gone."""
-
-    field: str
-    before: str
-    after: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "FieldChange":
-        return cls(
-            field=wire["field"],
-            before=sentence_of(wire["before"]),
-            after=sentence_of(wire["after"]),
-        )
-
-
-@dataclass(frozen=True)
-class AuditRecord(Record):
-    """See the API's document: AuditRecord."""
-
-    #: Counts from 1 in the order of commits.
-    number: int
-    time: datetime.datetime
-    user: str
-    address: str
-    token: str
-    request: str
-    #: `job.submit`, `project.set`, `token.revoke`, ...
-    action: str
-    #: The name of what was changed.
-    target: str
-    #: The one it belongs to; empty: the server.
-    project: str
-    changes: List[FieldChange]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AuditRecord":
-        return cls(
-            number=wire["number"],
-            time=time_of(wire["time"]),
-            user=wire["user"],
-            address=wire["address"],
-            token=wire["token"],
-            request=wire["request"],
-            action=wire["action"],
-            target=wire["target"],
-            project=wire["project"],
-            changes=list_of(wire["changes"], FieldChange.from_wire),
-        )
-
-
-@dataclass(frozen=True)
 class AuditPage(Record):
     """See the API's document: AuditPage."""
 
     #: Newest first.
     records: List[AuditRecord]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AuditPage":
-        return cls(
-            records=list_of(wire["records"], AuditRecord.from_wire),
-        )
-
-
-@dataclass
-class Resources:
-    """What a task needs of a node: each worker, or the single task. 0: no claim."""
-
-    #: Whole ones.
-    gpus: Optional[int] = None
-    #: That part of one GPU; 0: none. Does not go with `gpus`.
-    gpu_share: Optional[float] = None
-    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
-    gpu_memory_bytes: Optional[int] = None
-    #: Thousandths count.
-    cpus: Optional[float] = None
-    memory_bytes: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class AcceptedResources(Record):
-    """Resources, with every default filled in."""
-
-    #: Whole ones.
-    gpus: int
-    #: That part of one GPU; 0: none. Does not go with `gpus`.
-    gpu_share: float
-    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
-    gpu_memory_bytes: int
-    #: Thousandths count.
-    cpus: float
-    memory_bytes: int
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedResources":
-        return cls(
-            gpus=wire["gpus"],
-            gpu_share=wire["gpu_share"],
-            gpu_memory_bytes=wire["gpu_memory_bytes"],
-            cpus=wire["cpus"],
-            memory_bytes=wire["memory_bytes"],
-        )
-
-
-@dataclass
-class RetryRule:
-    """What to do when a task fails in this way; the first rule that matches counts. `exit_code`,
-    `log_pattern` or both say what it matches.
-    """
-
-    #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
-    action: RetryAction
-    #: Of the task at fault, as a shell shows it (137: SIGKILL).
-    exit_code: Optional[int] = None
-    #: A regular expression (ECMAScript), found in its last lines; empty: any.
-    log_pattern: Optional[Text] = None
-
-
-@dataclass(frozen=True)
-class AcceptedRetryRule(Record):
-    """See the API's document: AcceptedRetryRule."""
-
-    #: A regular expression (ECMAScript), found in its last lines; empty: any.
-    log_pattern: Text
-    #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
-    action: RetryAction
-    #: Of the task at fault, as a shell shows it (137: SIGKILL).
-    exit_code: Optional[int] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedRetryRule":
-        return cls(
-            log_pattern=text_of(wire["log_pattern"]),
-            action=wire["action"],
-            exit_code=wire.get("exit_code"),
-        )
-
-
-@dataclass
-class Scheduling:
-    """What decides when and where a job runs, beside what its tasks need."""
-
-    purpose: Optional[Purpose] = None
-    #: Absent: 50, 75, 100 or 125 by purpose.
-    priority: Optional[int] = None
-    #: Absent: below priority 100.
-    preemptible: Optional[bool] = None
-    #: Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or more; not of
-    #: `single`.
-    min_workers: Optional[int] = None
-    #: Other than `auto` only with `min_workers`; `live` of kind `grpc` only with parameter servers.
-    resize: Optional[Resize] = None
-    #: Tried in this order; empty: any that the project has.
-    node_pools: Optional[Sequence[str]] = None
-    #: Any of these; empty: any.
-    gpu_models: Optional[Sequence[str]] = None
-    packing: Optional[Packing] = None
-    #: A level such as `rack`: all tasks within one; empty: anywhere.
-    required_topology: Optional[str] = None
-    #: Within one if there is room.
-    preferred_topology: Optional[str] = None
-    #: The job is ended then; absent: never.
-    time_limit_ms: Optional[int] = None
-    #: How often it may start again after a fault of its own.
-    retries: Optional[int] = None
-    retry_rules: Optional[Sequence[Union[RetryRule, Mapping[str, Any]]]] = None
-
-
-@dataclass(frozen=True)
-class AcceptedScheduling(Record):
-    """Scheduling, with every default filled in."""
-
-    purpose: Purpose
-    resize: Resize
-    #: Tried in this order; empty: any that the project has.
-    node_pools: List[str]
-    #: Any of these; empty: any.
-    gpu_models: List[str]
-    packing: Packing
-    #: A level such as `rack`: all tasks within one; empty: anywhere.
-    required_topology: str
-    #: Within one if there is room.
-    preferred_topology: str
-    #: How often it may start again after a fault of its own.
-    retries: int
-    retry_rules: List[AcceptedRetryRule]
-    #: Absent: 50, 75, 100 or 125 by purpose.
-    priority: Optional[int] = None
-    #: Absent: below priority 100.
-    preemptible: Optional[bool] = None
-    #: Elastic: runs with so many of `workers` at the least.
-    min_workers: Optional[int] = None
-    #: The job is ended then; absent: never.
-    time_limit_ms: Optional[int] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedScheduling":
-        return cls(
-            purpose=wire["purpose"],
-            resize=wire["resize"],
-            node_pools=list_of(wire["node_pools"], same),
-            gpu_models=list_of(wire["gpu_models"], same),
-            packing=wire["packing"],
-            required_topology=wire["required_topology"],
-            preferred_topology=wire["preferred_topology"],
-            retries=wire["retries"],
-            retry_rules=list_of(wire["retry_rules"], AcceptedRetryRule.from_wire),
-            priority=wire.get("priority"),
-            preemptible=wire.get("preemptible"),
-            min_workers=wire.get("min_workers"),
-            time_limit_ms=wire.get("time_limit_ms"),
-        )
-
-
-@dataclass
-class SecretUse:
-    """A secret that the tasks get: as a variable, as a file, or both."""
-
-    #: Of a secret of the project.
-    name: str
-    #: Of the environment; empty: not there.
-    variable: Optional[str] = None
-    #: Below /generated/secrets; empty: not there.
-    file: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class AcceptedSecretUse(Record):
-    """See the API's document: AcceptedSecretUse."""
-
-    name: str
-    variable: Optional[str] = None
-    file: Optional[str] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSecretUse":
-        return cls(
-            name=wire["name"],
-            variable=wire.get("variable"),
-            file=wire.get("file"),
-        )
-
-
-@dataclass
-class Volume:
-    """Something that tasks find at a path of theirs."""
-
-    kind: VolumeKind
-    #: Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
-    #: `/generated`, or below these.
-    target: Text
-    #: Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of files that were
-    #: sent, of which each job has a copy; empty: an empty folder. Of `storage`: the name of a
-    #: folder of the project, which outlives its jobs. Of `artifacts`, a folder that is kept as long
-    #: as the job: nothing.
-    source: Optional[Text] = None
-    read_only: Optional[bool] = None
-
-
-@dataclass(frozen=True)
-class AcceptedVolume(Record):
-    """Something that tasks find at a path of theirs."""
-
-    kind: VolumeKind
-    target: Text
-    #: Absent: empty.
-    source: Optional[Text] = None
-    #: Absent: false.
-    read_only: Optional[bool] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedVolume":
-        return cls(
-            kind=wire["kind"],
-            target=text_of(wire["target"]),
-            source=optional(wire.get("source"), text_of),
-            read_only=wire.get("read_only"),
-        )
-
-
-@dataclass(frozen=True)
-class RegistryLogin(Record):
-    """See the API's document: RegistryLogin."""
-
-    username: str
-    #: Of the project: the one that holds the password.
-    secret: str
-    #: Absent or empty: the one that the image names.
-    server: Optional[str] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "RegistryLogin":
-        return cls(
-            username=wire["username"],
-            secret=wire["secret"],
-            server=wire.get("server"),
-        )
-
-
-@dataclass
-class Container:
-    """How far the containers of a job are set apart from their host. What is absent is the stricter of
-    both.
-    """
-
-    pull: Optional[PullPolicy] = None
-    #: All of the image can be written to; else only volumes, /tmp and the like.
-    writable_root: Optional[bool] = None
-    #: Set-user-id programs get what they say.
-    new_privileges: Optional[bool] = None
-    #: Rights of root's beside the few that are left to it, each once, with or without `CAP_`.
-    capabilities: Optional[Sequence[str]] = None
-    #: Of /dev/shm. 0: as the engine has it.
-    shm_bytes: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class AcceptedContainer(Record):
-    """How far the containers of a job are set apart from their host. What is absent has its default."""
-
-    pull: Optional[PullPolicy] = None
-    writable_root: Optional[bool] = None
-    new_privileges: Optional[bool] = None
-    capabilities: Optional[List[str]] = None
-    shm_bytes: Optional[int] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedContainer":
-        return cls(
-            pull=wire.get("pull"),
-            writable_root=wire.get("writable_root"),
-            new_privileges=wire.get("new_privileges"),
-            capabilities=wire.get("capabilities"),
-            shm_bytes=wire.get("shm_bytes"),
-        )
-
-
-@dataclass
-class Slurm:
-    """What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine other
-    than Slurm it is kept and has no effect. What is absent or empty is not said, and what Slurm
-    does then holds.
-    """
-
-    #: In the place of the node pools; several with commas between them.
-    partition: Optional[str] = None
-    #: In the place of the project's.
-    account: Optional[str] = None
-    qos: Optional[str] = None
-    reservation: Optional[str] = None
-    #: Features of nodes, as Slurm joins them: `a100&nvlink`.
-    constraint: Optional[str] = None
-
-
-@dataclass(frozen=True)
-class AcceptedSlurm(Record):
-    """What is said to Slurm of a job. What is absent is not said."""
-
-    partition: Optional[str] = None
-    account: Optional[str] = None
-    qos: Optional[str] = None
-    reservation: Optional[str] = None
-    constraint: Optional[str] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSlurm":
-        return cls(
-            partition=wire.get("partition"),
-            account=wire.get("account"),
-            qos=wire.get("qos"),
-            reservation=wire.get("reservation"),
-            constraint=wire.get("constraint"),
-        )
-
-
-@dataclass(frozen=True)
-class Launch(Record):
-    """How the ranks of an MPI job were started."""
-
-    #: `ssh`, `agent` or `srun`; `auto` where it is not known yet.
-    by: LaunchBy
-    #: As in `the images have sshd and ssh`.
-    why: str
-    #: Whose mpirun it was, as in `Open MPI 4.1.4`; empty: not known.
-    mpi: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Launch":
-        return cls(
-            by=wire["by"],
-            why=wire["why"],
-            mpi=wire["mpi"],
-        )
-
-
-@dataclass
-class RoleSpec:
-    """What the tasks of one role run and need, beside what the job says of its workers."""
-
-    #: Empty: the job's.
-    image: Optional[str] = None
-    #: Where an image is given: who runs in it. Empty: whom the image says.
-    user: Optional[str] = None
-    #: Where an image is given: how whoever fetches it logs in.
-    registry: Optional[Union[RegistryLogin, Mapping[str, Any]]] = None
-    #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
-    #: job's.
-    command: Optional[Sequence[Text]] = None
-    #: Where `command` is empty: behind the job's.
-    arguments: Optional[Sequence[Text]] = None
-    #: None of the job's are taken over.
-    resources: Optional[Union[Resources, Mapping[str, Any]]] = None
-    #: On top of the job's.
-    environment: Optional[Mapping[str, Text]] = None
-
-
-@dataclass(frozen=True)
-class AcceptedRoleSpec(Record):
-    """What the tasks of one role run and need, beside what the job says of its workers. What is absent
-    has its default.
-    """
-
-    #: Empty: the job's.
-    image: Optional[str] = None
-    #: Who runs in the image. Absent: whom the image says.
-    user: Optional[str] = None
-    registry: Optional[RegistryLogin] = None
-    #: Empty: the job's, with its arguments.
-    command: Optional[List[Text]] = None
-    #: Where `command` is empty: behind the job's.
-    arguments: Optional[List[Text]] = None
-    resources: Optional[AcceptedResources] = None
-    #: On top of the job's.
-    environment: Optional[Dict[str, Text]] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedRoleSpec":
-        return cls(
-            image=wire.get("image"),
-            user=wire.get("user"),
-            registry=optional(wire.get("registry"), RegistryLogin.from_wire),
-            command=optional(wire.get("command"), lambda each: list_of(each, text_of)),
-            arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
-            resources=optional(wire.get("resources"), AcceptedResources.from_wire),
-            environment=optional(wire.get("environment"), lambda each: dict_of(each, text_of)),
-        )
-
-
-@dataclass
-class JobSpec:
-    """What is submitted. What is absent or null has its default."""
-
-    #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
-    name: str
-    #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
-    #: Empty: what the image runs. No word holds a NUL byte, and the first is not empty.
-    command: Sequence[Text]
-    #: Working directory of every task: an absolute path.
-    folder: Text
-    project: Optional[str] = None
-    kind: Optional[Kind] = None
-    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
-    #: files.
-    image: Optional[str] = None
-    #: Who runs in the image: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
-    #: whom the image says. Needs an image.
-    user: Optional[str] = None
-    #: How whoever fetches the image logs in. Needs an image.
-    registry: Optional[Union[RegistryLogin, Mapping[str, Any]]] = None
-    #: How far its containers are set apart from their hosts. Needs an image.
-    container: Optional[Union[Container, Mapping[str, Any]]] = None
-    #: What is said to Slurm of it, where the server runs jobs there.
-    slurm: Optional[Union[Slurm, Mapping[str, Any]]] = None
-    #: Of kind `mpi`.
-    launch: Optional[LaunchBy] = None
-    #: The command is run in the place of the image's entry point; else it is what that is given.
-    #: False needs an image.
-    replaces_entrypoint: Optional[bool] = None
-    #: Behind the command.
-    arguments: Optional[Sequence[Text]] = None
-    #: Of kind `mpi`: what workers run beside answering ssh.
-    worker_command: Optional[Sequence[Text]] = None
-    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
-    workers: Optional[int] = None
-    #: Ranks that a worker takes.
-    slots_per_worker: Optional[int] = None
-    resources: Optional[Union[Resources, Mapping[str, Any]]] = None
-    #: Of the launcher (which has no command of its own), the chief or the master.
-    leader: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
-    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
-    leader_slots: Optional[int] = None
-    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
-    allow_launcher_only: Optional[bool] = None
-    #: Of kind `grpc`, and at most 1000 together with the workers.
-    parameter_servers: Optional[int] = None
-    parameter_server: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
-    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
-    evaluators: Optional[int] = None
-    evaluator: Optional[Union[RoleSpec, Mapping[str, Any]]] = None
-    volumes: Optional[Sequence[Union[Volume, Mapping[str, Any]]]] = None
-    #: It waits for `resume` from the beginning.
-    held: Optional[bool] = None
-    #: The program of the launcher, chief, master or single task reads what those who attach write;
-    #: else nothing.
-    input: Optional[bool] = None
-    #: That program has a terminal: its standard output and error are one.
-    terminal: Optional[bool] = None
-    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
-    keep_for_ms: Optional[int] = None
-    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
-    #: `=`, a value at most 256 bytes; at most 64.
-    labels: Optional[Mapping[str, str]] = None
-    #: Kept for whoever submitted it: at most 64 KiB together.
-    annotations: Optional[Mapping[str, Text]] = None
-    scheduling: Optional[Union[Scheduling, Mapping[str, Any]]] = None
-    environment: Optional[Mapping[str, Text]] = None
-    secrets: Optional[Sequence[Union[SecretUse, Mapping[str, Any]]]] = None
-    sandbox: Optional[Sandbox] = None
-    #: Until every worker answers.
-    start_timeout_ms: Optional[int] = None
-    #: Between SIGTERM and SIGKILL.
-    grace_ms: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class AcceptedSpec(Record):
-    """A spec as the server took it. Most defaults are filled in; of what is not required, what is
-    absent has its default.
-    """
-
-    #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
-    name: str
-    project: str
-    kind: Kind
-    #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
-    #: Empty: what the image runs. No word holds a NUL byte, and the first is not empty.
-    command: List[Text]
-    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
-    workers: int
-    #: Ranks that a worker takes.
-    slots_per_worker: int
-    resources: AcceptedResources
-    scheduling: AcceptedScheduling
-    environment: Dict[str, Text]
-    #: By name alone: values come in when a gang starts.
-    secrets: List[AcceptedSecretUse]
-    #: Working directory of every task: an absolute path.
-    folder: Text
-    sandbox: Sandbox
-    #: Until every worker answers.
-    start_timeout_ms: int
-    #: Between SIGTERM and SIGKILL.
-    grace_ms: int
-    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
-    #: files.
-    image: Optional[str] = None
-    #: Who runs in the image. Absent: whom the image says.
-    user: Optional[str] = None
-    registry: Optional[RegistryLogin] = None
-    container: Optional[AcceptedContainer] = None
-    slurm: Optional[AcceptedSlurm] = None
-    launch: Optional[LaunchBy] = None
-    #: Absent: true.
-    replaces_entrypoint: Optional[bool] = None
-    #: Behind the command.
-    arguments: Optional[List[Text]] = None
-    #: Of kind `mpi`: what workers run beside answering ssh.
-    worker_command: Optional[List[Text]] = None
-    #: Of the launcher (which has no command of its own), the chief or the master.
-    leader: Optional[AcceptedRoleSpec] = None
-    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
-    leader_slots: Optional[int] = None
-    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
-    allow_launcher_only: Optional[bool] = None
-    #: Of kind `grpc`, and at most 1000 together with the workers.
-    parameter_servers: Optional[int] = None
-    parameter_server: Optional[AcceptedRoleSpec] = None
-    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
-    evaluators: Optional[int] = None
-    evaluator: Optional[AcceptedRoleSpec] = None
-    volumes: Optional[List[AcceptedVolume]] = None
-    #: It waits for `resume` from the beginning.
-    held: Optional[bool] = None
-    #: The program of the launcher, chief, master or single task reads what those who attach write;
-    #: else nothing.
-    input: Optional[bool] = None
-    #: That program has a terminal: its standard output and error are one.
-    terminal: Optional[bool] = None
-    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
-    keep_for_ms: Optional[int] = None
-    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
-    #: `=`, a value at most 256 bytes; at most 64.
-    labels: Optional[Dict[str, str]] = None
-    #: Kept for whoever submitted it: at most 64 KiB together.
-    annotations: Optional[Dict[str, Text]] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "AcceptedSpec":
-        return cls(
-            name=wire["name"],
-            project=wire["project"],
-            kind=wire["kind"],
-            command=list_of(wire["command"], text_of),
-            workers=wire["workers"],
-            slots_per_worker=wire["slots_per_worker"],
-            resources=AcceptedResources.from_wire(wire["resources"]),
-            scheduling=AcceptedScheduling.from_wire(wire["scheduling"]),
-            environment=dict_of(wire["environment"], text_of),
-            secrets=list_of(wire["secrets"], AcceptedSecretUse.from_wire),
-            folder=text_of(wire["folder"]),
-            sandbox=wire["sandbox"],
-            start_timeout_ms=wire["start_timeout_ms"],
-            grace_ms=wire["grace_ms"],
-            image=wire.get("image"),
-            user=wire.get("user"),
-            registry=optional(wire.get("registry"), RegistryLogin.from_wire),
-            container=optional(wire.get("container"), AcceptedContainer.from_wire),
-            slurm=optional(wire.get("slurm"), AcceptedSlurm.from_wire),
-            launch=wire.get("launch"),
-            replaces_entrypoint=wire.get("replaces_entrypoint"),
-            arguments=optional(wire.get("arguments"), lambda each: list_of(each, text_of)),
-            worker_command=optional(wire.get("worker_command"), lambda each: list_of(each, text_of)),
-            leader=optional(wire.get("leader"), AcceptedRoleSpec.from_wire),
-            leader_slots=wire.get("leader_slots"),
-            allow_launcher_only=wire.get("allow_launcher_only"),
-            parameter_servers=wire.get("parameter_servers"),
-            parameter_server=optional(wire.get("parameter_server"), AcceptedRoleSpec.from_wire),
-            evaluators=wire.get("evaluators"),
-            evaluator=optional(wire.get("evaluator"), AcceptedRoleSpec.from_wire),
-            volumes=optional(wire.get("volumes"), lambda each: list_of(each, AcceptedVolume.from_wire)),
-            held=wire.get("held"),
-            input=wire.get("input"),
-            terminal=wire.get("terminal"),
-            keep_for_ms=wire.get("keep_for_ms"),
-            labels=wire.get("labels"),
-            annotations=optional(wire.get("annotations"), lambda each: dict_of(each, text_of)),
-        )
 
 
 @dataclass
@@ -1227,136 +424,10 @@ class LabelChanges:
 
 
 @dataclass(frozen=True)
-class ExitStatus(Record):
-    """See the API's document: ExitStatus."""
-
-    #: The program's exit code; 0 when a signal ended it.
-    code: int
-    #: The signal that ended it, or 0.
-    signal: int
-    #: The kernel's out-of-memory killer ended a process meanwhile.
-    out_of_memory: bool
-    #: The task was told to stop before it ended.
-    stopped: bool
-    #: Nobody saw the end.
-    lost: bool
-    #: Why the program could not be started; empty: it was.
-    error: str
-    #: What to do about the error; empty: nothing particular.
-    advice: str
-    #: How much output the log lacks because the disk under it was full.
-    lost_log_bytes: int
-    #: All of this in a sentence.
-    explanation: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "ExitStatus":
-        return cls(
-            code=wire["code"],
-            signal=wire["signal"],
-            out_of_memory=wire["out_of_memory"],
-            stopped=wire["stopped"],
-            lost=wire["lost"],
-            error=sentence_of(wire["error"]),
-            advice=sentence_of(wire["advice"]),
-            lost_log_bytes=wire["lost_log_bytes"],
-            explanation=wire["explanation"],
-        )
-
-
-@dataclass(frozen=True)
-class Task(Record):
-    """See the API's document: Task."""
-
-    #: `launcher`, `chief`, `master`, `worker-0`, `ps-0`, `evaluator-0`, `main`.
-    name: str
-    role: Literal["launcher", "worker", "single", "chief", "ps", "master", "evaluator"]
-    hostname: str
-    #: Its number among the tasks that the job asks for. A worker that came in the place of another
-    #: has that one's seat, and a name of its own.
-    seat: int
-    #: Where it was placed; empty while it waits.
-    node: str
-    #: Its GPUs there.
-    devices: List[int]
-    #: Of each of them: 1, or a part of one.
-    gpu_share: float
-    phase: Literal["Pending", "Starting", "Running", "Ended"]
-    #: It ended, or is being ended, while its elastic job goes on: it takes part no more.
-    left: bool
-    exit: Optional[ExitStatus] = None
-    started: Optional[datetime.datetime] = None
-    ended: Optional[datetime.datetime] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Task":
-        return cls(
-            name=wire["name"],
-            role=wire["role"],
-            hostname=wire["hostname"],
-            seat=wire["seat"],
-            node=wire["node"],
-            devices=list_of(wire["devices"], same),
-            gpu_share=wire["gpu_share"],
-            phase=wire["phase"],
-            left=wire["left"],
-            exit=optional(wire.get("exit"), ExitStatus.from_wire),
-            started=optional(wire.get("started"), time_of),
-            ended=optional(wire.get("ended"), time_of),
-        )
-
-
-@dataclass(frozen=True)
-class Failure(Record):
-    """See the API's document: Failure."""
-
-    #: The first task at fault.
-    task: str
-    cause: str
-    advice: str
-    #: Its last lines.
-    last_lines: List[str]
-    #: Of the MPI program, where one is known to have failed first.
-    rank: Optional[int] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Failure":
-        return cls(
-            task=wire["task"],
-            cause=sentence_of(wire["cause"]),
-            advice=sentence_of(wire["advice"]),
-            last_lines=list_of(wire["last_lines"], sentence_of),
-            rank=wire.get("rank"),
-        )
-
-
-@dataclass(frozen=True)
-class Event(Record):
-    """See the API's document: Event."""
-
-    #: No two events of one server have the same.
-    time: datetime.datetime
-    text: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Event":
-        return cls(
-            time=time_of(wire["time"]),
-            text=sentence_of(wire["text"]),
-        )
-
-
-@dataclass(frozen=True)
 class Metrics(Record):
     """See the API's document: Metrics."""
 
     series: List[MetricSeries]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Metrics":
-        return cls(
-            series=list_of(wire["series"], MetricSeries.from_wire),
-        )
 
 
 @dataclass(frozen=True)
@@ -1374,15 +445,6 @@ class MetricSeries(Record):
     #: Where the program told it.
     rank: Optional[int] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "MetricSeries":
-        return cls(
-            metric=wire["metric"],
-            task=wire["task"],
-            points=list_of(wire["points"], MetricPoint.from_wire),
-            rank=wire.get("rank"),
-        )
-
 
 @dataclass(frozen=True)
 class MetricPoint(Record):
@@ -1390,113 +452,6 @@ class MetricPoint(Record):
 
     time: datetime.datetime
     value: float
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "MetricPoint":
-        return cls(
-            time=time_of(wire["time"]),
-            value=wire["value"],
-        )
-
-
-@dataclass(frozen=True)
-class Progress(Record):
-    """How far a program says it is: `done` of `total` epochs or steps are behind it."""
-
-    #: Empty: a part of 1.
-    unit: Literal["epoch", "step", ""]
-    done: float
-    total: float
-    #: At the pace it has gone so far.
-    ends: Optional[datetime.datetime] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Progress":
-        return cls(
-            unit=wire["unit"],
-            done=wire["done"],
-            total=wire["total"],
-            ends=optional(wire.get("ends"), time_of),
-        )
-
-
-@dataclass(frozen=True)
-class Job(Record):
-    """See the API's document: Job."""
-
-    #: Never given again.
-    id: str
-    spec: AcceptedSpec
-    #: Who submitted it.
-    owner: str
-    phase: Phase
-    #: Why it waits, or what it does right now.
-    reason: str
-    #: Who holds what it needs, and what would help.
-    reason_details: List[str]
-    #: How often its gang was started.
-    attempt: int
-    #: How often an attempt was given up for another.
-    restarts: int
-    retries_used: int
-    #: By its retry rules.
-    avoided_nodes: List[str]
-    #: It waits for `resume`, and for nothing else.
-    suspended: bool
-    stop_requested: bool
-    submitted: datetime.datetime
-    tasks: List[Task]
-    events: List[Event]
-    #: While it waits: when room is expected to be free.
-    may_start: Optional[datetime.datetime] = None
-    #: Of an ended job: when it is removed by itself.
-    kept_until: Optional[datetime.datetime] = None
-    #: The store has a record of the job that cannot be read: only its id, name and project are
-    #: known.
-    unreadable: Optional[bool] = None
-    #: It is being evicted, and why.
-    eviction: Optional[str] = None
-    #: When it entered Running.
-    started: Optional[datetime.datetime] = None
-    ended: Optional[datetime.datetime] = None
-    #: Of the task that decides, once the job has ended.
-    exit_code: Optional[int] = None
-    failure: Optional[Failure] = None
-    #: Of the last attempt of a job of kind `mpi`, once it is known.
-    launch: Optional[Launch] = None
-    #: As its program reports it: of a job that runs, and of one that has ended where it is asked
-    #: for by its name.
-    progress: Optional[Progress] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Job":
-        return cls(
-            id=wire["id"],
-            spec=AcceptedSpec.from_wire(wire["spec"]),
-            owner=wire["owner"],
-            phase=wire["phase"],
-            reason=sentence_of(wire["reason"]),
-            reason_details=list_of(wire["reason_details"], sentence_of),
-            attempt=wire["attempt"],
-            restarts=wire["restarts"],
-            retries_used=wire["retries_used"],
-            avoided_nodes=list_of(wire["avoided_nodes"], same),
-            suspended=wire["suspended"],
-            stop_requested=wire["stop_requested"],
-            submitted=time_of(wire["submitted"]),
-            tasks=list_of(wire["tasks"], Task.from_wire),
-            events=list_of(wire["events"], Event.from_wire),
-            may_start=optional(wire.get("may_start"), time_of),
-            kept_until=optional(wire.get("kept_until"), time_of),
-            unreadable=wire.get("unreadable"),
-            eviction=optional(wire.get("eviction"), sentence_of),
-            started=optional(wire.get("started"), time_of),
-            ended=optional(wire.get("ended"), time_of),
-            exit_code=wire.get("exit_code"),
-            failure=optional(wire.get("failure"), Failure.from_wire),
-            launch=optional(wire.get("launch"), Launch.from_wire),
-            progress=optional(wire.get("progress"), Progress.from_wire),
-        )
 
 
 @dataclass(frozen=True)
@@ -1507,25 +462,12 @@ class JobPage(Record):
     #: The `cursor` of the next page; absent: that was all.
     next: Optional[str] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "JobPage":
-        return cls(
-            jobs=list_of(wire["jobs"], Job.from_wire),
-            next=wire.get("next"),
-        )
-
 
 @dataclass(frozen=True)
 class Jobs(Record):
     """See the API's document: Jobs."""
 
     jobs: List[Job]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Jobs":
-        return cls(
-            jobs=list_of(wire["jobs"], Job.from_wire),
-        )
 
 
 @dataclass(frozen=True)
@@ -1536,25 +478,12 @@ class Explanation(Record):
     phase: Phase
     #: A word for programs (`room`, `quota`, ...); empty where nothing holds the job back.
     constraint: str
-    reason: str
-    details: List[str]
+    reason: Sentence
+    details: List[Sentence]
     #: In the queue, from 1; 0: it does not wait.
     position: int
     events: List[Event]
     may_start: Optional[datetime.datetime] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Explanation":
-        return cls(
-            name=wire["name"],
-            phase=wire["phase"],
-            constraint=wire["constraint"],
-            reason=sentence_of(wire["reason"]),
-            details=list_of(wire["details"], sentence_of),
-            position=wire["position"],
-            events=list_of(wire["events"], Event.from_wire),
-            may_start=optional(wire.get("may_start"), time_of),
-        )
 
 
 @dataclass(frozen=True)
@@ -1566,15 +495,6 @@ class Placing(Record):
     devices: List[int]
     gpu_share: float
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Placing":
-        return cls(
-            task=wire["task"],
-            node=wire["node"],
-            devices=list_of(wire["devices"], same),
-            gpu_share=wire["gpu_share"],
-        )
-
 
 @dataclass(frozen=True)
 class Forecast(Record):
@@ -1584,28 +504,15 @@ class Forecast(Record):
     #: Where it starts now.
     placing: List[Placing]
     #: Who would be evicted for it, and why.
-    evictions: List[str]
+    evictions: List[Sentence]
     #: Why it would wait.
-    reason: str
-    details: List[str]
+    reason: Sentence
+    details: List[Sentence]
     #: The project without the job.
     before: Project
     #: And with it.
     after: Project
     may_start: Optional[datetime.datetime] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Forecast":
-        return cls(
-            starts_now=wire["starts_now"],
-            placing=list_of(wire["placing"], Placing.from_wire),
-            evictions=list_of(wire["evictions"], sentence_of),
-            reason=sentence_of(wire["reason"]),
-            details=list_of(wire["details"], sentence_of),
-            before=Project.from_wire(wire["before"]),
-            after=Project.from_wire(wire["after"]),
-            may_start=optional(wire.get("may_start"), time_of),
-        )
 
 
 @dataclass(frozen=True)
@@ -1622,16 +529,6 @@ class Artifact(Record):
     #: Of a file, where it was asked for, and stayed the same while it was read.
     sha256: Optional[str] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Artifact":
-        return cls(
-            path=text_of(wire["path"]),
-            kind=wire["kind"],
-            modified=time_of(wire["modified"]),
-            bytes=wire.get("bytes"),
-            sha256=wire.get("sha256"),
-        )
-
 
 @dataclass(frozen=True)
 class ArtifactList(Record):
@@ -1640,13 +537,6 @@ class ArtifactList(Record):
     artifacts: List[Artifact]
     #: More follow the last.
     truncated: Optional[bool] = None
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "ArtifactList":
-        return cls(
-            artifacts=list_of(wire["artifacts"], Artifact.from_wire),
-            truncated=wire.get("truncated"),
-        )
 
 
 @dataclass(frozen=True)
@@ -1671,20 +561,6 @@ class LogRecord(Record):
     #: A long line was cut here; the next record of its source goes on.
     continues: Optional[bool] = None
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "LogRecord":
-        return cls(
-            time=time_of(wire["time"]),
-            task=wire["task"],
-            host=wire["host"],
-            stream=wire["stream"],
-            attempt=wire.get("attempt"),
-            rank=wire.get("rank"),
-            text=wire.get("text"),
-            base64=wire.get("base64"),
-            continues=wire.get("continues"),
-        )
-
 
 @dataclass(frozen=True)
 class RemovedJob(Record):
@@ -1693,14 +569,6 @@ class RemovedJob(Record):
     id: str
     name: str
     project: str
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "RemovedJob":
-        return cls(
-            id=wire["id"],
-            name=wire["name"],
-            project=wire["project"],
-        )
 
 
 @dataclass(frozen=True)
@@ -1715,16 +583,6 @@ class JobEvent(Record):
     job_id: str
     text: str
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "JobEvent":
-        return cls(
-            time=time_of(wire["time"]),
-            job=wire["job"],
-            project=wire["project"],
-            job_id=wire["job_id"],
-            text=wire["text"],
-        )
-
 
 @dataclass(frozen=True)
 class Share(Record):
@@ -1733,14 +591,6 @@ class Share(Record):
     gpus: Optional[float]
     cpus: Optional[float]
     memory_bytes: Optional[int]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Share":
-        return cls(
-            gpus=wire["gpus"],
-            cpus=wire["cpus"],
-            memory_bytes=wire["memory_bytes"],
-        )
 
 
 @dataclass
@@ -1763,14 +613,6 @@ class Quota(Record):
     #: The part of what others leave unused.
     weight: float
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Quota":
-        return cls(
-            deserved=Share.from_wire(wire["deserved"]),
-            limit=Share.from_wire(wire["limit"]),
-            weight=wire["weight"],
-        )
-
 
 @dataclass
 class QuotaChange:
@@ -1790,14 +632,6 @@ class Amounts(Record):
     cpus: float
     memory_bytes: int
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Amounts":
-        return cls(
-            gpus=wire["gpus"],
-            cpus=wire["cpus"],
-            memory_bytes=wire["memory_bytes"],
-        )
-
 
 @dataclass(frozen=True)
 class ProjectUse(Record):
@@ -1813,18 +647,6 @@ class ProjectUse(Record):
     #: Jobs, those of projects below included.
     running: int
     waiting: int
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "ProjectUse":
-        return cls(
-            deserved=Share.from_wire(wire["deserved"]),
-            allocated=Amounts.from_wire(wire["allocated"]),
-            allocated_non_preemptible=Amounts.from_wire(wire["allocated_non_preemptible"]),
-            requested=Amounts.from_wire(wire["requested"]),
-            fair_share=Share.from_wire(wire["fair_share"]),
-            running=wire["running"],
-            waiting=wire["waiting"],
-        )
 
 
 @dataclass(frozen=True)
@@ -1848,22 +670,6 @@ class Project(Record):
     created: datetime.datetime
     status: ProjectUse
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Project":
-        return cls(
-            name=wire["name"],
-            parent=wire["parent"],
-            quota=Quota.from_wire(wire["quota"]),
-            pools=dict_of(wire["pools"], Quota.from_wire),
-            priority=wire["priority"],
-            reclaim_min_runtime_ms=wire["reclaim_min_runtime_ms"],
-            preempt_min_runtime_ms=wire["preempt_min_runtime_ms"],
-            takes_the_rest=wire["takes_the_rest"],
-            sequence=wire["sequence"],
-            created=time_of(wire["created"]),
-            status=ProjectUse.from_wire(wire["status"]),
-        )
-
 
 @dataclass(frozen=True)
 class Projects(Record):
@@ -1871,12 +677,6 @@ class Projects(Record):
 
     #: Parents first.
     projects: List[Project]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Projects":
-        return cls(
-            projects=list_of(wire["projects"], Project.from_wire),
-        )
 
 
 @dataclass
@@ -1940,16 +740,6 @@ class Device(Record):
     #: Whose tasks are on it, as far as the caller sees them.
     jobs: List[str]
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Device":
-        return cls(
-            index=wire["index"],
-            model=wire["model"],
-            memory_bytes=wire["memory_bytes"],
-            free=wire["free"],
-            jobs=list_of(wire["jobs"], same),
-        )
-
 
 @dataclass(frozen=True)
 class Node(Record):
@@ -1970,22 +760,6 @@ class Node(Record):
     topology: Dict[str, str]
     labels: Dict[str, str]
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Node":
-        return cls(
-            name=wire["name"],
-            pool=wire["pool"],
-            state=wire["state"],
-            cpus=wire["cpus"],
-            cpus_free=wire["cpus_free"],
-            memory_bytes=wire["memory_bytes"],
-            memory_bytes_free=wire["memory_bytes_free"],
-            devices=list_of(wire["devices"], Device.from_wire),
-            jobs=list_of(wire["jobs"], same),
-            topology=dict_of(wire["topology"], same),
-            labels=dict_of(wire["labels"], same),
-        )
-
 
 @dataclass(frozen=True)
 class Nodes(Record):
@@ -1993,12 +767,6 @@ class Nodes(Record):
 
     #: By name.
     nodes: List[Node]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Nodes":
-        return cls(
-            nodes=list_of(wire["nodes"], Node.from_wire),
-        )
 
 
 @dataclass(frozen=True)
@@ -2019,30 +787,12 @@ class MachineType(Record):
     cpus: float
     memory_bytes: int
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "MachineType":
-        return cls(
-            name=wire["name"],
-            gpus=wire["gpus"],
-            gpu_share=wire["gpu_share"],
-            gpu_memory_bytes=wire["gpu_memory_bytes"],
-            gpu_model=wire["gpu_model"],
-            cpus=wire["cpus"],
-            memory_bytes=wire["memory_bytes"],
-        )
-
 
 @dataclass(frozen=True)
 class MachineTypes(Record):
     """See the API's document: MachineTypes."""
 
     machine_types: List[MachineType]
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "MachineTypes":
-        return cls(
-            machine_types=list_of(wire["machine_types"], MachineType.from_wire),
-        )
 
 
 @dataclass(frozen=True)
@@ -2054,26 +804,417 @@ class Tree(Record):
     bytes: int
     files: int
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "Tree":
-        return cls(
-            id=wire["id"],
-            bytes=wire["bytes"],
-            files=wire["files"],
-        )
 
-
-@dataclass(frozen=True)
+@dataclass
 class ChunkIds(Record):
     """Pieces of files, each by the SHA-256 of its content."""
 
-    chunks: List[str]
+    chunks: Sequence[str]
 
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> "ChunkIds":
-        return cls(
-            chunks=list_of(wire["chunks"], same),
-        )
+
+@dataclass
+class Container(Record):
+    """How far the containers of a job are set apart from their host. What is absent is the stricter of
+    both.
+    """
+
+    pull: PullPolicy = "if-missing"
+    #: All of the image can be written to; else only volumes, /tmp and the like.
+    writable_root: bool = False
+    #: Set-user-id programs get what they say.
+    new_privileges: bool = False
+    #: Rights of root's beside the few that are left to it, each once, with or without `CAP_`.
+    capabilities: Sequence[str] = field(default_factory=list)
+    #: Of /dev/shm. 0: as the engine has it.
+    shm_bytes: int = 0
+
+
+@dataclass
+class Slurm(Record):
+    """What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine other
+    than Slurm it is kept and has no effect. What is absent or empty is not said, and what Slurm
+    does then holds.
+    """
+
+    #: In the place of the node pools; several with commas between them.
+    partition: str = ""
+    #: In the place of the project's.
+    account: str = ""
+    qos: str = ""
+    reservation: str = ""
+    #: Features of nodes, as Slurm joins them: `a100&nvlink`.
+    constraint: str = ""
+
+
+@dataclass
+class Resources(Record):
+    """What a task needs of a node: each worker, or the single task. 0: no claim."""
+
+    #: Whole ones.
+    gpus: int = 0
+    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    gpu_share: float = 0.0
+    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    gpu_memory_bytes: int = 0
+    #: Thousandths count.
+    cpus: float = 0.0
+    memory_bytes: int = 0
+
+
+@dataclass
+class RoleSpec(Record):
+    """What the tasks of one role run and need, beside what the job says of its workers."""
+
+    #: Empty: the job's.
+    image: str = ""
+    #: Where an image is given: who runs in it. Empty: whom the image says.
+    user: str = ""
+    #: Where an image is given: how whoever fetches it logs in.
+    registry: Optional[RegistryLogin] = None
+    #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
+    #: job's.
+    command: Sequence[Text] = field(default_factory=list)
+    #: Where `command` is empty: behind the job's.
+    arguments: Sequence[Text] = field(default_factory=list)
+    #: None of the job's are taken over.
+    resources: Resources = field(default_factory=Resources)
+    #: On top of the job's.
+    environment: Mapping[str, Text] = field(default_factory=dict)
+
+
+@dataclass
+class Scheduling(Record):
+    """What decides when and where a job runs, beside what its tasks need."""
+
+    purpose: Purpose = "train"
+    #: Absent: 50, 75, 100 or 125 by purpose.
+    priority: Optional[int] = None
+    #: Absent: below priority 100.
+    preemptible: Optional[bool] = None
+    #: Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or more; not of
+    #: `single`.
+    min_workers: Optional[int] = None
+    #: Other than `auto` only with `min_workers`; `live` of kind `grpc` only with parameter servers.
+    resize: Resize = "auto"
+    #: Tried in this order; empty: any that the project has.
+    node_pools: Sequence[str] = field(default_factory=list)
+    #: Any of these; empty: any.
+    gpu_models: Sequence[str] = field(default_factory=list)
+    packing: Packing = "auto"
+    #: A level such as `rack`: all tasks within one; empty: anywhere.
+    required_topology: str = ""
+    #: Within one if there is room.
+    preferred_topology: str = ""
+    #: The job is ended then; absent: never.
+    time_limit_ms: Optional[int] = None
+    #: How often it may start again after a fault of its own.
+    retries: int = 0
+    retry_rules: Sequence[RetryRule] = field(default_factory=list)
+
+
+@dataclass
+class JobSpec(Record):
+    """What is submitted. What is absent or null has its default."""
+
+    #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
+    name: str
+    #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
+    #: Empty: what the image runs. No word holds a NUL byte, and the first is not empty.
+    command: Sequence[Text]
+    #: Working directory of every task: an absolute path.
+    folder: Text
+    #: Empty: that of the client's context, else `default`.
+    project: str = ""
+    kind: Kind = "single"
+    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
+    #: files.
+    image: str = ""
+    #: Who runs in the image: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
+    #: whom the image says. Needs an image.
+    user: str = ""
+    #: How whoever fetches the image logs in. Needs an image.
+    registry: Optional[RegistryLogin] = None
+    #: How far its containers are set apart from their hosts. Needs an image.
+    container: Container = field(default_factory=Container)
+    #: What is said to Slurm of it, where the server runs jobs there.
+    slurm: Slurm = field(default_factory=Slurm)
+    #: Of kind `mpi`.
+    launch: LaunchBy = "auto"
+    #: The command is run in the place of the image's entry point; else it is what that is given.
+    #: False needs an image.
+    replaces_entrypoint: bool = True
+    #: Behind the command.
+    arguments: Sequence[Text] = field(default_factory=list)
+    #: Of kind `mpi`: what workers run beside answering ssh.
+    worker_command: Sequence[Text] = field(default_factory=list)
+    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
+    workers: int = 0
+    #: Ranks that a worker takes.
+    slots_per_worker: int = 1
+    resources: Resources = field(default_factory=Resources)
+    #: Of the launcher (which has no command of its own), the chief or the master.
+    leader: RoleSpec = field(default_factory=RoleSpec)
+    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
+    leader_slots: int = 0
+    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
+    allow_launcher_only: bool = False
+    #: Of kind `grpc`, and at most 1000 together with the workers.
+    parameter_servers: int = 0
+    parameter_server: RoleSpec = field(default_factory=RoleSpec)
+    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
+    evaluators: int = 0
+    evaluator: RoleSpec = field(default_factory=RoleSpec)
+    #: What tasks find at paths of theirs.
+    volumes: Sequence[Volume] = field(default_factory=list)
+    #: It waits for `resume` from the beginning.
+    held: bool = False
+    #: The program of the launcher, chief, master or single task reads what those who attach write;
+    #: else nothing.
+    input: bool = False
+    #: That program has a terminal: its standard output and error are one.
+    terminal: bool = False
+    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
+    keep_for_ms: Optional[int] = None
+    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
+    #: `=`, a value at most 256 bytes; at most 64.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: Kept for whoever submitted it: at most 64 KiB together.
+    annotations: Mapping[str, Text] = field(default_factory=dict)
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    environment: Mapping[str, Text] = field(default_factory=dict)
+    secrets: Sequence[SecretUse] = field(default_factory=list)
+    sandbox: Sandbox = "bubblewrap"
+    #: Until every worker answers.
+    start_timeout_ms: int = 30000
+    #: Between SIGTERM and SIGKILL.
+    grace_ms: int = 10000
+
+
+@dataclass
+class RegistryLogin(Record):
+    """See the API's document: RegistryLogin."""
+
+    username: str
+    #: Of the project: the one that holds the password.
+    secret: str
+    #: Absent or empty: the one that the image names.
+    server: str = ""
+
+
+@dataclass
+class Volume(Record):
+    """Something that tasks find at a path of theirs."""
+
+    kind: VolumeKind
+    #: Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
+    #: `/generated`, or below these.
+    target: Text
+    #: Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of files that were
+    #: sent, of which each job has a copy; empty: an empty folder. Of `storage`: the name of a
+    #: folder of the project, which outlives its jobs. Of `artifacts`, a folder that is kept as long
+    #: as the job: nothing.
+    source: Text = ""
+    read_only: bool = False
+
+
+@dataclass
+class RetryRule(Record):
+    """What to do when a task fails in this way; the first rule that matches counts. `exit_code`,
+    `log_pattern` or both say what it matches.
+    """
+
+    #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
+    action: RetryAction
+    #: Of the task at fault, as a shell shows it (137: SIGKILL).
+    exit_code: Optional[int] = None
+    #: A regular expression (ECMAScript), found in its last lines; empty: any.
+    log_pattern: Text = ""
+
+
+@dataclass
+class SecretUse(Record):
+    """A secret that the tasks get: as a variable, as a file, or both."""
+
+    #: Of a secret of the project.
+    name: str
+    #: Of the environment; empty: not there.
+    variable: str = ""
+    #: Below /generated/secrets; empty: not there.
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Job(Record):
+    """See the API's document: Job."""
+
+    #: Never given again.
+    id: str
+    #: Who submitted it.
+    owner: str
+    spec: JobSpec
+    phase: Phase
+    #: Why it waits, or what it does right now.
+    reason: Sentence
+    #: Who holds what it needs, and what would help.
+    reason_details: List[Sentence]
+    #: How often its gang was started.
+    attempt: int
+    #: How often an attempt was given up for another.
+    restarts: int
+    retries_used: int
+    #: By its retry rules.
+    avoided_nodes: List[str]
+    #: It waits for `resume`, and for nothing else.
+    suspended: bool
+    stop_requested: bool
+    submitted: datetime.datetime
+    tasks: List[Task]
+    events: List[Event]
+    #: While it waits: when room is expected to be free.
+    may_start: Optional[datetime.datetime] = None
+    #: It is being evicted, and why.
+    eviction: Optional[Sentence] = None
+    #: When it entered Running.
+    started: Optional[datetime.datetime] = None
+    ended: Optional[datetime.datetime] = None
+    #: Of the task that decides, once the job has ended.
+    exit_code: Optional[int] = None
+    failure: Optional[Failure] = None
+    #: Of the last attempt of a job of kind `mpi`, once it is known.
+    launch: Optional[Launch] = None
+    #: Of an ended job: when it is removed by itself.
+    kept_until: Optional[datetime.datetime] = None
+    #: The store has a record of the job that cannot be read: only its id, name and project are
+    #: known.
+    unreadable: Optional[bool] = None
+    #: As its program reports it: of a job that runs, and of one that has ended where it is asked
+    #: for by its name.
+    progress: Optional[Progress] = None
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """See the API's document: Failure."""
+
+    #: The first task at fault.
+    task: str
+    cause: Sentence
+    advice: Sentence
+    #: Its last lines.
+    last_lines: List[Sentence]
+    #: Of the MPI program, where one is known to have failed first.
+    rank: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Launch(Record):
+    """How the ranks of an MPI job were started."""
+
+    #: `ssh`, `agent` or `srun`; `auto` where it is not known yet.
+    by: LaunchBy
+    #: As in `the images have sshd and ssh`.
+    why: str
+    #: Whose mpirun it was, as in `Open MPI 4.1.4`; empty: not known.
+    mpi: str
+
+
+@dataclass(frozen=True)
+class Progress(Record):
+    """How far a program says it is: `done` of `total` epochs or steps are behind it."""
+
+    #: Empty: a part of 1.
+    unit: Literal["epoch", "step", ""]
+    done: float
+    total: float
+    #: At the pace it has gone so far.
+    ends: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class Task(Record):
+    """See the API's document: Task."""
+
+    #: `launcher`, `chief`, `master`, `worker-0`, `ps-0`, `evaluator-0`, `main`.
+    name: str
+    role: TaskRole
+    hostname: str
+    #: Its number among the tasks that the job asks for. A worker that came in the place of another
+    #: has that one's seat, and a name of its own.
+    seat: int
+    #: Where it was placed; empty while it waits.
+    node: str
+    #: Its GPUs there.
+    devices: List[int]
+    #: Of each of them: 1, or a part of one.
+    gpu_share: float
+    phase: TaskPhase
+    #: It ended, or is being ended, while its elastic job goes on: it takes part no more.
+    left: bool
+    exit: Optional[ExitStatus] = None
+    started: Optional[datetime.datetime] = None
+    ended: Optional[datetime.datetime] = None
+
+
+@dataclass(frozen=True)
+class ExitStatus(Record):
+    """See the API's document: ExitStatus."""
+
+    #: The program's exit code; 0 when a signal ended it.
+    code: int
+    #: The signal that ended it, or 0.
+    signal: int
+    #: The kernel's out-of-memory killer ended a process meanwhile.
+    out_of_memory: bool
+    #: The task was told to stop before it ended.
+    stopped: bool
+    #: Nobody saw the end.
+    lost: bool
+    #: Why the program could not be started; empty: it was.
+    error: Sentence
+    #: What to do about the error; empty: nothing particular.
+    advice: Sentence
+    #: How much output the log lacks because the disk under it was full.
+    lost_log_bytes: int
+    #: All of this in a sentence.
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Event(Record):
+    """See the API's document: Event."""
+
+    #: No two events of one server have the same.
+    time: datetime.datetime
+    text: Sentence
+
+
+@dataclass(frozen=True)
+class AuditRecord(Record):
+    """See the API's document: AuditRecord."""
+
+    #: Counts from 1 in the order of commits.
+    number: int
+    time: datetime.datetime
+    user: str
+    address: str
+    token: str
+    request: str
+    #: `job.submit`, `project.set`, `token.revoke`, ...
+    action: str
+    #: The name of what was changed.
+    target: str
+    #: The one it belongs to; empty: the server.
+    project: str
+    changes: List[FieldChange]
+
+
+@dataclass(frozen=True)
+class FieldChange(Record):
+    """Empty: it was not there before, or is gone."""
+
+    field: str
+    before: Sentence
+    after: Sentence
 
 
 def _segment(text: str) -> str:

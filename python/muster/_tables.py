@@ -5,21 +5,29 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import html
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple, Type, TypeVar
 
+from ._wire import is_default, record_of
+
+R = TypeVar("R", bound="Record")
 T = TypeVar("T")
 
 
 class Record:
-    """What all answers of the server share: in a notebook they show themselves as a table."""
+    """What all answers of the server share: they are read from JSON, and a notebook shows them as tables, without
+    fields that have their default."""
+
+    @classmethod
+    def from_wire(cls: Type[R], wire: Mapping[str, Any]) -> R:
+        return record_of(cls, wire)
 
     def _repr_html_(self) -> str:
-        rows = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        rows = [(field, getattr(self, field.name)) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         if len(rows) == 1 and isinstance(rows[0][1], list):
             return list_html(rows[0][1])
-        body = "".join(f"<tr><th style='text-align:left'>{escaped(name)}</th>"
+        body = "".join(f"<tr><th style='text-align:left'>{escaped(field.name)}</th>"
                        f"<td style='text-align:left'>{cell(value)}</td></tr>"
-                       for name, value in rows if value not in (None, "", [], {}))
+                       for field, value in rows if value not in (None, "", [], {}) and not is_default(field, value))
         return f"<table>{body}</table>"
 
 

@@ -1,4 +1,4 @@
-"""What JSON and Python values have to do with each other: the few shapes that are not plain JSON.
+"""JSON and Python values, both ways. Every dataclass of the API is read by `record_of` and written by `to_wire`.
 
 Times are aware datetimes (Python's stop at microseconds, the server's do not). A text that is no
 UTF-8 travels as {"base64": "..."}: where bytes matter it is `bytes` here, and where it is a sentence
@@ -8,13 +8,17 @@ for people it is decoded with replacement characters.
 from __future__ import annotations
 
 import base64
+import collections.abc
 import dataclasses
 import datetime
 import enum
+import functools
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import (Annotated, Any, Callable, Dict, FrozenSet, List, Literal, Mapping, NamedTuple, Optional, Sequence,
+                    Tuple, Type, TypeVar, Union, get_args, get_origin, get_type_hints)
 
 T = TypeVar("T")
+Reader = Callable[[Any], Any]
 
 #: Text, or bytes that are no UTF-8.
 Text = Union[str, bytes]
@@ -65,24 +69,103 @@ def sentence_of(wire: Any) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
-def optional(wire: Any, read: Callable[[Any], T]) -> Optional[T]:
-    return None if wire is None else read(wire)
-
-
-def list_of(wire: Any, read: Callable[[Any], T]) -> List[T]:
-    return [read(each) for each in wire or ()]
-
-
-def dict_of(wire: Any, read: Callable[[Any], T]) -> Dict[str, T]:
-    return {key: read(value) for key, value in (wire or {}).items()}
-
-
 def same(wire: Any) -> Any:
     return wire
 
 
+#: Words for people: `str`, and the annotation tells record_of how to read it.
+Sentence = Annotated[str, sentence_of]
+
+
+class _Plan(NamedTuple):
+    """How a dataclass is read from JSON; made once for each class, from its type hints."""
+
+    #: By the name of a field; None: the JSON value is the value of the field.
+    readers: Dict[str, Optional[Reader]]
+    #: Required fields that may be null.
+    nullable: FrozenSet[str]
+    #: Defaults that all records share.
+    defaults: Dict[str, Any]
+    #: Defaults that are made anew for each record.
+    factories: Dict[str, Callable[[], Any]]
+
+
+def record_of(kind: Type[T], wire: Mapping[str, Any]) -> T:
+    """A dataclass of JSON. What is absent or null has the field's default; KeyError where it has none. Fields that
+    the class does not have are of a newer server and are passed over."""
+    readers, nullable, defaults, factories = _PLANS.get(kind) or _plan_of(kind)
+    values = defaults.copy()
+    for name, value in wire.items():
+        if name not in readers or (value is None and name not in nullable):
+            continue
+        read = readers[name]
+        values[name] = value if read is None or value is None else read(value)
+    for name, make in factories.items():
+        if name not in values:
+            values[name] = make()
+    if len(values) < len(readers):
+        raise KeyError(next(name for name in readers if name not in values))
+    # The classes have neither slots nor a __post_init__, and __init__ of a frozen one is slow.
+    record = kind.__new__(kind)
+    record.__dict__.update(values)
+    return record
+
+
+_PLANS: Dict[Type[Any], _Plan] = {}
+
+
+def _plan_of(kind: Type[Any]) -> _Plan:
+    hints = get_type_hints(kind, include_extras=True)
+    fields = dataclasses.fields(kind)
+    defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+    factories = {field.name: field.default_factory for field in fields
+                 if field.default_factory is not dataclasses.MISSING}
+    nullable = frozenset(name for name, hint in hints.items()
+                         if type(None) in get_args(hint) and name not in defaults)
+    plan = _Plan({field.name: _reader_of(hints[field.name]) for field in fields}, nullable, defaults, factories)
+    _PLANS[kind] = plan
+    return plan
+
+
+def _reader_of(hint: Any) -> Optional[Reader]:
+    """What makes the value of a field with this type hint of JSON other than null; None: nothing need be made."""
+    if hint == Text:
+        return text_of
+    if hint == Sentence:
+        return sentence_of
+    if hint is datetime.datetime:
+        return time_of
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return functools.partial(record_of, hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Union and type(None) in arguments:
+        return _reader_of(Union[tuple(each for each in arguments if each is not type(None))])
+    if origin in (list, collections.abc.Sequence):
+        return _list_reader(_reader_of(arguments[0]))
+    if origin in (dict, collections.abc.Mapping):
+        return _dict_reader(_reader_of(arguments[1]))
+    if hint in (str, int, float, bool, Any) or origin is Literal:
+        return None
+    raise TypeError(f"no JSON is read as {hint}")
+
+
+def _list_reader(read: Optional[Reader]) -> Reader:
+    return list if read is None else lambda wire: [read(each) for each in wire]
+
+
+def _dict_reader(read: Optional[Reader]) -> Reader:
+    return dict if read is None else lambda wire: {key: read(value) for key, value in wire.items()}
+
+
+def is_default(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Whether this is the value that the field has where none is given."""
+    if field.default_factory is not dataclasses.MISSING:
+        return bool(value == field.default_factory())
+    return field.default is not dataclasses.MISSING and bool(value == field.default)
+
+
 def to_wire(value: Any) -> Any:
-    """JSON for a value of the API. Of a dataclass, fields that are None or UNSET are left out, but for
+    """JSON for a value of the API. Of a dataclass, fields that are None or have their default are left out, but for
     those whose None means something (they say so in their metadata)."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_wire(each) for field, each in _fields_of(value)}
@@ -103,7 +186,7 @@ def to_wire(value: Any) -> Any:
 def _fields_of(value: Any) -> List[Tuple[dataclasses.Field[Any], Any]]:
     pairs = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
     return [(field, each) for field, each in pairs
-            if each is not UNSET and (each is not None or field.metadata.get("null"))]
+            if (each is not None or field.metadata.get("null")) and not is_default(field, each)]
 
 
 class Each(Tuple[Any, ...]):

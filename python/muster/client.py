@@ -261,7 +261,7 @@ class Client(Operations):
         if not self.project:
             return spec
         if isinstance(spec, JobSpec):
-            return spec if spec.project is not None else dataclasses.replace(spec, project=self.project)
+            return spec if spec.project else dataclasses.replace(spec, project=self.project)
         return spec if spec.get("project") is not None else {**spec, "project": self.project}
 
 

@@ -62,6 +62,18 @@ class Client(unittest.TestCase):
         self.assertEqual({body for _, _, body in self.server.requests},
                          {json.dumps({"name": "one", "command": ["true"], "folder": "/"}).encode()})
 
+    def test_a_job_goes_into_the_project_of_the_context_unless_its_spec_names_one(self):
+        wanted = []
+        client = self.serve(*[answer(400, PROBLEM)] * 4)
+        client.project = "team-a"
+        for spec, project in ((muster.JobSpec("one", ["true"], "/"), "team-a"),
+                              (muster.JobSpec("one", ["true"], "/", project="default"), "default"),
+                              ({"name": "one"}, "team-a"), ({"name": "one", "project": "default"}, "default")):
+            with self.assertRaises(muster.Invalid):
+                client.submit(spec)
+            wanted.append(project)
+        self.assertEqual([json.loads(body)["project"] for _, _, body in self.server.requests], wanted)
+
     def test_a_parameter_that_may_repeat_stands_there_once_for_each_value(self):
         client = self.serve(answer(200, {"jobs": []}), answer(200, {"jobs": []}))
         client.list_jobs(label=["nightly", "team=a b"], phase=["Running", "Queued"])

@@ -41,6 +41,10 @@ class Tables(unittest.TestCase):
         self.assertEqual(parsed.tags.count("tr"), 3)
         self.assertEqual(parsed.text, "userroleadaadminbobviewer")
 
+    def test_a_spec_shows_what_it_says_and_no_defaults(self):
+        shown = Tags(muster.JobSpec("one", ["true"], "/", scheduling=muster.Scheduling(priority=7))._repr_html_()).text
+        self.assertEqual(shown, "nameonecommandtruefolder/schedulingpriority7")
+
     def test_an_empty_list_is_a_table_too(self):
         self.assertEqual(Tags(Table([])._repr_html_()).tags.count("table"), 1)
 
