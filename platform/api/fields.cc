@@ -188,6 +188,10 @@ bool Fields::has(std::string_view name) {
   return find(name, Need::kOptional) != nullptr;
 }
 
+const Fields::Json* Fields::value(std::string_view name) {
+  return find(name, Need::kOptional);
+}
+
 void Fields::refuse_unknown() {
   for (const auto& [name, value] : object_.items()) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;

@@ -85,6 +85,8 @@ class Fields {
   void entries(std::string_view name, const ReadEntry& read);
 
   bool has(std::string_view name);
+  /// What stands there, whatever it is; nullptr: nothing.
+  const Json* value(std::string_view name);
   /// There, and null: for the few fields that tell that from absence.
   bool is_null(std::string_view name);
   /// Known, and of no interest.

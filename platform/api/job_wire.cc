@@ -1,8 +1,12 @@
+#include <nlohmann/json.hpp>
+
 #include "api/fields.h"
 #include "api/json_writer.h"
 #include "api/spec_wire.h"
 #include "api/wire.h"
 #include "api/wire_parts.h"
+#include "job/fact_json.h"
+#include "words/sentence.h"
 
 namespace muster::api {
 
@@ -140,6 +144,15 @@ job::Progress read_progress(Fields& fields) {
   return progress;
 }
 
+/// Of a kind that this client does not know, what it is called remains.
+void read_eviction(Fields& fields, std::optional<job::Eviction>& eviction) {
+  std::optional<std::string> text;
+  fields.read("eviction", text);
+  const Fields::Json* const fact = fields.value("eviction_fact");
+  if (fact != nullptr) eviction = job::eviction_of(*fact);
+  if (text && !eviction) eviction = job::SlurmEnded{.text = *text};
+}
+
 void write_lists(JsonWriter& json, const Job& job) {
   json.key("tasks").open('[');
   for (const Task& task : job.tasks) write_task(json, task);
@@ -156,8 +169,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.key("spec");
   write_spec(json, job.spec);
   json.key("phase").text(to_string(job.phase));
-  json.key("reason").text(job.reason);
-  json.key("reason_details").texts(job.reason_details);
+  write_reason(json, job.reason, "reason_details");
   write_time(json, "may_start", job.may_start);
   json.key("attempt").number(job.attempt);
   json.key("restarts").number(job.restarts);
@@ -165,7 +177,10 @@ void write_job(JsonWriter& json, const Job& job) {
   json.key("avoided_nodes").texts(job.avoided_nodes);
   json.key("suspended").flag(job.suspended);
   json.key("stop_requested").flag(job.stop_requested);
-  if (job.eviction) json.key("eviction").text(*job.eviction);
+  if (job.eviction) {
+    json.key("eviction").prose(words::sentence(*job.eviction));
+    json.key("eviction_fact").value(job::to_text(job::to_json(*job.eviction)));
+  }
   json.key("submitted").time(job.submitted);
   write_time(json, "started", job.started);
   write_time(json, "ended", job.ended);
@@ -193,8 +208,7 @@ void read_job(Fields& fields, Job& job) {
   fields.read("owner", job.owner);
   fields.object("spec", [&](Fields& inner) { read_spec(inner, job.spec); }, Need::kRequired);
   read_phase(fields, job.phase);
-  fields.read("reason", job.reason);
-  fields.read("reason_details", job.reason_details);
+  read_reason(fields, job.reason, "reason_details");
   fields.read("may_start", job.may_start);
   fields.read("attempt", job.attempt);
   fields.read("restarts", job.restarts);
@@ -202,7 +216,7 @@ void read_job(Fields& fields, Job& job) {
   fields.read("avoided_nodes", job.avoided_nodes);
   fields.read("suspended", job.suspended);
   fields.read("stop_requested", job.stop_requested);
-  fields.read("eviction", job.eviction);
+  read_eviction(fields, job.eviction);
   fields.read("submitted", job.submitted, Need::kRequired);
   fields.read("started", job.started);
   fields.read("ended", job.ended);

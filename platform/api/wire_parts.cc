@@ -1,5 +1,10 @@
 #include "api/wire_parts.h"
 
+#include <nlohmann/json.hpp>
+
+#include "job/fact_json.h"
+#include "words/sentence.h"
+
 namespace muster::api {
 
 using job::Phase;
@@ -15,10 +20,49 @@ void read_phase(Fields& fields, Phase& phase) {
                 job::to_string, Need::kRequired);
 }
 
+void write_fact(JsonWriter& json, const job::Fact& fact) {
+  json.key("text").prose(words::sentence(fact));
+  json.key("fact").value(job::to_text(job::to_json(fact)));
+}
+
+void read_fact(Fields& fields, job::Fact& fact) {
+  std::string text;
+  fields.read("text", text, Need::kRequired);
+  const Fields::Json* const json = fields.value("fact");
+  auto known = json == nullptr ? std::nullopt : job::fact_of(*json);
+  fact = known ? *std::move(known) : job::Fact(job::Remark{std::move(text)});
+}
+
+void write_reason(JsonWriter& json, const job::Reason& reason, std::string_view details) {
+  json.key("reason");
+  json.prose(words::sentence(reason));
+  json.key(details).open('[');
+  for (const std::string& detail : words::details(reason)) json.prose(detail);
+  json.close(']');
+  json.key("reason_facts").value(job::to_text(job::to_json(reason)));
+}
+
+void read_reason(Fields& fields, job::Reason& reason, std::string_view details) {
+  std::string text;
+  std::vector<std::string> lines;
+  fields.read("reason", text);
+  fields.read(details, lines);
+  const Fields::Json* const json = fields.value("reason_facts");
+  auto known = json == nullptr ? std::nullopt : job::reason_of(*json);
+  if (known) {
+    reason = *std::move(known);
+    return;
+  }
+  reason = job::Remark{std::move(text)};
+  for (std::string& line : lines) reason.details.emplace_back(job::Remark{std::move(line)});
+}
+
 void write_events(JsonWriter& json, const std::vector<job::Event>& events) {
   json.key("events").open('[');
   for (const job::Event& event : events) {
-    json.open('{').key("time").time(event.time).key("text").text(event.text).close('}');
+    json.open('{').key("time").time(event.time);
+    write_fact(json, event.what);
+    json.close('}');
   }
   json.close(']');
 }
@@ -27,7 +71,7 @@ void read_events(Fields& fields, std::vector<job::Event>& events) {
   fields.each("events", [&](Fields& inner) {
     job::Event& event = events.emplace_back();
     inner.read("time", event.time, Need::kRequired);
-    inner.read("text", event.text, Need::kRequired);
+    read_fact(inner, event.what);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "cli/time_words.h"
 #include "job/elastic.h"
 #include "job/units.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -57,7 +58,7 @@ std::string job_rows(const ClusterView& view) {
     for (const std::string& node : nodes) where += (where.empty() ? "" : ", ") + node;
     add(job, where);
   }
-  for (const job::Job& job : view.queue) add(job, job.reason);
+  for (const job::Job& job : view.queue) add(job, words::sentence(job.reason));
   return table.to_string();
 }
 

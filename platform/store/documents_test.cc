@@ -50,9 +50,8 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
     ASSERT_EQ(spec.erase(key), 1U) << key;
   }
   spec["cpus"] = 2;
-  for (const char* key :
-       {"reason_details", "may_start", "restarts", "retries_used", "avoided_nodes", "suspended",
-        "eviction", "owner", "launch", "sealed_seed"}) {
+  for (const char* key : {"may_start", "restarts", "retries_used", "avoided_nodes", "suspended",
+                          "eviction", "owner", "launch", "sealed_seed"}) {
     ASSERT_EQ(old.erase(key), 1U) << key;
   }
   for (json& task : old["tasks"]) {
@@ -68,7 +67,6 @@ TEST(JobDocument, OfAnEarlierMusterHasDefaultsForWhatItDidNotKnow) {
   expected.spec.scheduling = {};
   expected.spec.secrets.clear();
   expected.owner.clear();
-  expected.reason_details.clear();
   expected.may_start.reset();
   expected.restarts = expected.retries_used = 0;
   expected.avoided_nodes.clear();

@@ -1,5 +1,8 @@
 #include "store/job_document.h"
 
+#include <nlohmann/json.hpp>
+
+#include "job/fact_json.h"
 #include "store/spec_document.h"
 
 namespace muster::store {
@@ -119,14 +122,28 @@ job::LaunchFacts read_launch(const CborValue& value) {
           .mpi = bytes_of(value.at("mpi"))};
 }
 
+/// Facts are CBOR of their own in the document: the JSON of job/fact_json.h.
+template <class Value>
+void write_fact(CborWriter& out, const Value& value) {
+  const std::vector<uint8_t> bytes = nlohmann::json::to_cbor(job::to_json(value));
+  out.bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+template <class Value>
+Value fact_in(const CborValue& value, std::optional<Value> (*read)(const nlohmann::json&)) {
+  const std::string bytes = value.bytes();
+  const auto json = nlohmann::json::from_cbor(bytes, true, false);
+  auto fact = read(json);
+  if (!fact) throw std::runtime_error("a fact of it cannot be read");
+  return *std::move(fact);
+}
+
 job::Event read_event(const CborValue& value) {
-  return {.time = time_of(value.at("time")), .text = bytes_of(value.at("text"))};
+  return {.time = time_of(value.at("time")), .what = fact_in(value.at("what"), job::fact_of)};
 }
 
 void write_waiting(CborWriter& out, const Job& job) {
-  out.key("reason").bytes(job.reason);
-  out.key("reason_details");
-  write_bytes_list(out, job.reason_details);
+  write_fact(out.key("reason"), job.reason);
   write_moment(out, "may_start", job.may_start);
   out.key("suspended").flag(job.suspended);
 }
@@ -142,7 +159,7 @@ void write_attempts(CborWriter& out, const Job& job) {
 void write_end(CborWriter& out, const Job& job) {
   out.key("stop_requested").flag(job.stop_requested);
   out.key("eviction");
-  write_optional(out, job.eviction, [&](const std::string& why) { out.bytes(why); });
+  write_optional(out, job.eviction, [&](const job::Eviction& why) { write_fact(out, why); });
   out.key("exit_code");
   write_optional(out, job.exit_code, [&](int code) { out.number(code); });
   out.key("failure");
@@ -158,7 +175,7 @@ void write_lists(CborWriter& out, const Job& job) {
   for (const job::Event& event : job.events) {
     out.map(2).key("time");
     write_time(out, event.time);
-    out.key("text").bytes(event.text);
+    write_fact(out.key("what"), event.what);
   }
 }
 
@@ -166,20 +183,20 @@ Job read_job(const CborValue& value) {
   Job job{.id = value.at("id").text(),
           .spec = read_spec(value.at("spec")),
           .phase = value_of(value.at("phase"), job::phase_of),
-          .reason = bytes_of(value.at("reason")),
+          .reason = fact_in(value.at("reason"), job::reason_of),
           .attempt = value.at("attempt").small_number(),
           .stop_requested = value.at("stop_requested").flag(),
           .submitted = time_of(value.at("submitted")),
           .tasks = read_tasks(value.at("tasks")),
           .events = list_of<job::Event>(value.at("events"), read_event)};
   read_if_there(value, "owner", job.owner, [](const CborValue& owner) { return owner.text(); });
-  read_if_there(value, "reason_details", job.reason_details, bytes_list_of);
   read_if_there(value, "may_start", job.may_start, time_of);
   read_if_there(value, "restarts", job.restarts, int_of);
   read_if_there(value, "retries_used", job.retries_used, int_of);
   read_if_there(value, "avoided_nodes", job.avoided_nodes, bytes_list_of);
   read_if_there(value, "suspended", job.suspended, flag_of);
-  read_if_there(value, "eviction", job.eviction, bytes_of);
+  read_if_there(value, "eviction", job.eviction,
+                [](const CborValue& why) { return fact_in(why, job::eviction_of); });
   read_if_there(value, "started", job.started, time_of);
   read_if_there(value, "ended", job.ended, time_of);
   read_if_there(value, "exit_code", job.exit_code,
@@ -195,7 +212,7 @@ Job read_job(const CborValue& value) {
 std::string to_document(const Job& job) {
   std::string document;
   CborWriter out(document);
-  out.map(21 + (job.launch ? 1 : 0) + (job.sealed_seed.empty() ? 0 : 1));
+  out.map(20 + (job.launch ? 1 : 0) + (job.sealed_seed.empty() ? 0 : 1));
   out.key("id").text(job.id);
   out.key("owner").text(job.owner);
   out.key("spec");

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/test_folder.h"
+#include "job/fact_json.h"
 #include "store/account_document.h"
 #include "store/job_document.h"
 #include "store/maintenance.h"
@@ -143,19 +144,20 @@ std::string version_1_document(const std::string& id, const std::string& name) {
   const json task = {{"name", "main"}, {"role", "single"},   {"hostname", name + "-main"},
                      {"node", "n1"},   {"phase", "Running"}, {"exit", nullptr},
                      {"started", 17},  {"ended", nullptr}};
-  const json job = {{"id", id},
-                    {"spec", spec},
-                    {"phase", "Running"},
-                    {"reason", json(bytes("runs"))},
-                    {"attempt", 1},
-                    {"stop_requested", false},
-                    {"submitted", 16},
-                    {"started", 17},
-                    {"ended", nullptr},
-                    {"exit_code", nullptr},
-                    {"failure", nullptr},
-                    {"tasks", json::array({task})},
-                    {"events", json::array()}};
+  const json job = {
+      {"id", id},
+      {"spec", spec},
+      {"phase", "Running"},
+      {"reason", json::binary(json::to_cbor(job::to_json(job::Reason(job::Remark{"runs"}))))},
+      {"attempt", 1},
+      {"stop_requested", false},
+      {"submitted", 16},
+      {"started", 17},
+      {"ended", nullptr},
+      {"exit_code", nullptr},
+      {"failure", nullptr},
+      {"tasks", json::array({task})},
+      {"events", json::array()}};
   std::string document;
   json::to_cbor(job, document);
   return document;
@@ -171,7 +173,7 @@ Job version_1_job(const std::string& id, const std::string& name) {
                    .folder = "/home/ada",
                    .sandbox = job::Sandbox::kNone},
           .phase = job::Phase::kRunning,
-          .reason = "runs",
+          .reason = job::Remark{"runs"},
           .attempt = 1,
           .submitted = at(16),
           .started = at(17)};

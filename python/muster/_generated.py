@@ -1337,12 +1337,16 @@ class Event(Record):
     #: No two events of one server have the same.
     time: datetime.datetime
     text: str
+    #: What `text` says, as data: its `kind`, and the fields of that. Fields that are zero, empty or
+    #: not the caller's to see are left out; more kinds and fields may come.
+    fact: Optional[Dict[str, Any]] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "Event":
         return cls(
             time=time_of(wire["time"]),
             text=sentence_of(wire["text"]),
+            fact=wire.get("fact"),
         )
 
 
@@ -1447,6 +1451,9 @@ class Job(Record):
     submitted: datetime.datetime
     tasks: List[Task]
     events: List[Event]
+    #: What `reason` says, as data: its `kind`, and the fields of that; `details` has such an object
+    #: for each fact behind it.
+    reason_facts: Optional[Dict[str, Any]] = None
     #: While it waits: when room is expected to be free.
     may_start: Optional[datetime.datetime] = None
     #: Of an ended job: when it is removed by itself.
@@ -1456,6 +1463,8 @@ class Job(Record):
     unreadable: Optional[bool] = None
     #: It is being evicted, and why.
     eviction: Optional[str] = None
+    #: What `eviction` says, as data.
+    eviction_fact: Optional[Dict[str, Any]] = None
     #: When it entered Running.
     started: Optional[datetime.datetime] = None
     ended: Optional[datetime.datetime] = None
@@ -1486,10 +1495,12 @@ class Job(Record):
             submitted=time_of(wire["submitted"]),
             tasks=list_of(wire["tasks"], Task.from_wire),
             events=list_of(wire["events"], Event.from_wire),
+            reason_facts=wire.get("reason_facts"),
             may_start=optional(wire.get("may_start"), time_of),
             kept_until=optional(wire.get("kept_until"), time_of),
             unreadable=wire.get("unreadable"),
             eviction=optional(wire.get("eviction"), sentence_of),
+            eviction_fact=wire.get("eviction_fact"),
             started=optional(wire.get("started"), time_of),
             ended=optional(wire.get("ended"), time_of),
             exit_code=wire.get("exit_code"),
@@ -1541,6 +1552,8 @@ class Explanation(Record):
     #: In the queue, from 1; 0: it does not wait.
     position: int
     events: List[Event]
+    #: What `reason` says, as data; as in a job.
+    reason_facts: Optional[Dict[str, Any]] = None
     may_start: Optional[datetime.datetime] = None
 
     @classmethod
@@ -1553,6 +1566,7 @@ class Explanation(Record):
             details=list_of(wire["details"], sentence_of),
             position=wire["position"],
             events=list_of(wire["events"], Event.from_wire),
+            reason_facts=wire.get("reason_facts"),
             may_start=optional(wire.get("may_start"), time_of),
         )
 
@@ -1592,6 +1606,12 @@ class Forecast(Record):
     before: Project
     #: And with it.
     after: Project
+    #: The same as data, of the jobs that the caller sees: `job` and `why`.
+    eviction_facts: Optional[List[Dict[str, Any]]] = None
+    #: Jobs that the caller does not see would be evicted, too.
+    hides_evictions: Optional[bool] = None
+    #: What `reason` says, as data; as in a job.
+    reason_facts: Optional[Dict[str, Any]] = None
     may_start: Optional[datetime.datetime] = None
 
     @classmethod
@@ -1604,6 +1624,9 @@ class Forecast(Record):
             details=list_of(wire["details"], sentence_of),
             before=Project.from_wire(wire["before"]),
             after=Project.from_wire(wire["after"]),
+            eviction_facts=wire.get("eviction_facts"),
+            hides_evictions=wire.get("hides_evictions"),
+            reason_facts=wire.get("reason_facts"),
             may_start=optional(wire.get("may_start"), time_of),
         )
 
@@ -1714,6 +1737,8 @@ class JobEvent(Record):
     project: str
     job_id: str
     text: str
+    #: What `text` says, as data; as in an event of a job.
+    fact: Optional[Dict[str, Any]] = None
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> "JobEvent":
@@ -1723,6 +1748,7 @@ class JobEvent(Record):
             project=wire["project"],
             job_id=wire["job_id"],
             text=wire["text"],
+            fact=wire.get("fact"),
         )
 
 

@@ -1,9 +1,9 @@
-#include "schedule/amount_text.h"
+#include "job/amount_text.h"
 
 #include <array>
 #include <cstdlib>
 
-namespace muster::schedule {
+namespace muster::job {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::string listed(const std::vector<std::string>& parts, const std::string& las
   return text;
 }
 
-}  // namespace muster::schedule
+}  // namespace muster::job

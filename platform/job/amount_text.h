@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "schedule/amounts.h"
-#include "schedule/model.h"
+#include "job/amounts.h"
 
-namespace muster::schedule {
+namespace muster::job {
 
 /// "2 GPUs", "0.5 GPU", "3.5 CPUs", "16 GiB of memory", "unlimited CPUs".
 std::string amount_text(Resource resource, int64_t amount);
@@ -22,4 +21,4 @@ std::string count_text(int64_t count, const std::string& noun);
 /// "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& parts, const std::string& last = "and");
 
-}  // namespace muster::schedule
+}  // namespace muster::job
