@@ -267,7 +267,7 @@ TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
             "  worker-1  gpu-2  GPU 3 (0.25 of it)\n"
             "\n"
             "EVICTIONS\n"
-            "  other is evicted: team-b is over its quota\n"
+            "  'other' was evicted: node n7 is being drained\n"
             "\n"
             "PROJECT team-a\n"
             "                          BEFORE            AFTER\n"
@@ -311,7 +311,7 @@ TEST(Events, OfAllJobsAreMergedByTime) {
   EXPECT_EQ(event_line(events.front()), "2023-11-14T22:13:20.000Z  first  submitted\n");
   EXPECT_EQ(events_json({events.front()}),
             "{\"events\":[{\"time\":\"2023-11-14T22:13:20.000000000Z\",\"job\":\"first\","
-            "\"text\":\"submitted\"}]}");
+            "\"text\":\"submitted\",\"fact\":{\"kind\":\"remark\",\"text\":\"submitted\"}}]}");
 }
 
 ClusterView small_cluster() {

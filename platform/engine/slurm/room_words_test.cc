@@ -96,7 +96,7 @@ TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
 
 TEST(AwayWords, SaySinceWhen) {
   EXPECT_EQ(away_words(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
-            "Slurm's controller does not answer since 20:31:00 UTC");
+            "Slurm's controller does not answer since 20:31:00 UTC; what runs goes on");
 }
 
 TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
