@@ -22,16 +22,17 @@ SUFFIXES = {".h", ".hpp", ".inl", ".cc", ".cpp"}
 ARROWS = {
     "main": {"service", "cli", "engine", "store", "workspace", "base"},
     "service": {"cli", "server", "control", "schedule", "engine", "store", "notify", "api", "http", "access", "workspace", "base"},
-    "cli": {"api", "http", "simulate", "job", "record", "access", "workspace", "base"},
-    "server": {"control", "notify", "api", "http", "job", "access", "workspace", "base"},
-    "control": {"schedule", "launch", "engine", "store", "job", "access", "base"},
-    "engine": {"launch", "http", "job", "workspace", "base"},
-    "store": {"job", "record", "access", "base"},
-    "notify": {"job", "http", "access", "base"},
+    "cli": {"api", "http", "simulate", "words", "job", "record", "access", "workspace", "base"},
+    "server": {"control", "notify", "api", "http", "words", "job", "access", "workspace", "base"},
+    "control": {"schedule", "launch", "engine", "store", "words", "job", "access", "base"},
+    "engine": {"launch", "http", "words", "job", "workspace", "base"},
+    "store": {"words", "job", "record", "access", "base"},
+    "notify": {"words", "job", "http", "access", "base"},
     "schedule": {"job", "base"},
-    "simulate": {"schedule", "job", "base"},
+    "simulate": {"schedule", "words", "job", "base"},
     "launch": {"job", "base"},
-    "api": {"http", "job", "record", "access", "base"},
+    "api": {"http", "words", "job", "record", "access", "base"},
+    "words": {"job", "record", "base"},
     "http": {"base"},
     "access": {"record", "base"},
     "workspace": {"base"},
@@ -42,6 +43,8 @@ ARROWS = {
     "examples": {"training", "collective"},
     "collective": set(),
 }
+# What tests may include besides: they compare facts with the sentences that readers see.
+ARROWS_OF_TESTS = {"words"}
 PLATFORM = set(ARROWS) - {"main", "training", "examples", "collective"}
 
 # Headers that cost seconds of every compile, or tie a file to one library: prefix -> where.
@@ -70,7 +73,7 @@ FENCES = (
 HTTP_ONLY = ("boost/beast", "boost/asio")
 
 # These decide, and do nothing else: their tests are tables of values.
-PURE = {"access", "record", "job", "schedule", "simulate", "launch"}
+PURE = {"access", "record", "job", "schedule", "simulate", "launch", "words"}
 IMPURE_HEADERS = {
     "thread", "mutex", "future", "condition_variable", "fstream", "iostream", "unistd.h", "fcntl.h",
     "poll.h", "pthread.h", "spawn.h", "dirent.h", "netdb.h", "sys/socket.h", "sys/stat.h",
@@ -88,6 +91,33 @@ IMPURE_CODE = (
     (r"\b(fopen|getenv|secure_getenv)\s*\(", "reads its surroundings", "take the value as an argument"),
     (r"\bstd::(thread|jthread|async)\b", "starts a thread", "leave threads to the layers above"),
 )
+
+# Sentences are for people. A program decides by an error's code and detail, and by the fields of a
+# fact; it neither searches a sentence nor compares it.
+MESSAGE = r"(?:what|advice|cause|reason|sentence|says)"
+ACCESS = r"(?:(?:\.|->)" + MESSAGE + r"|\b" + MESSAGE + r"|\b(?:words::)?sentence\([^;{}]*?\))"
+MESSAGE_READ = (
+    re.compile(ACCESS + r"(?:\(\))?\s*\.\s*(?:r?find|find_\w+|starts_with|ends_with|contains|compare"
+               r"|substr(?!\s*\(\s*0\s*,))\s*\("),
+    re.compile(r"(?:\.|->)" + MESSAGE + r"\s*[!=]=\s*\""),
+    re.compile(r"regex_(?:search|match)\s*\([^;]*" + ACCESS),
+)
+# Texts of other programs, which have no other way to tell, and what still reads our own.
+MESSAGE_READERS = {
+    "platform/engine/container/container_starting.cc": "Docker's words for a network without addresses",
+    "platform/engine/container/docker_containers.cc": "Docker's words for a removal that is under way",
+    "platform/engine/container/container_engine.cc": "an error that names its task already",
+    "platform/engine/slurm/starting.cc": "the same, of muster-node, which sends no detail",
+    "platform/engine/process/process_engine.cc": "the shim's words for a bubblewrap that fails",
+    "platform/engine/slurm/room_words.cc": "Slurm's own word for why a job waits",
+    "platform/engine/slurm/slurm_reasons.cc": "Slurm's own words",
+    "platform/cli/send_workspace.cc": "the names of flags in the advice of workspace/",
+    "platform/api/client.cc": "the advice to log in",
+    "platform/cli/gradient/commands.cc": "the same",
+    "platform/control/failure.cc": "whether an end in words has a meaning",
+    "platform/notify/wish_faults.cc": "the subject of a fault of a URL",
+    "platform/cli/job_view.cc": "a cause that names its task already",
+}
 
 # Raw strings, comments, strings and characters; a quote between digits is a separator.
 LEXEMES = re.compile(
@@ -153,8 +183,15 @@ def target_of(path, include, quoted, files):
     return None, None
 
 
-def arrow_fault(layer, target, include):
+def is_test(path):
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith("test_") or name.endswith(("_test.cc", "_test.h"))
+
+
+def arrow_fault(path, layer, target, include):
     if target is None or target == layer or target in ARROWS.get(layer, set()):
+        return None
+    if is_test(path) and target in ARROWS_OF_TESTS and layer not in ARROWS[target]:
         return None
     may = ", ".join(sorted(ARROWS.get(layer, set()))) or "nothing of the tree"
     return (f"{layer} must not include {target} ({include}), for it may include only {may}: move what "
@@ -202,7 +239,7 @@ def faults_of(path, text, files, private):
         target, complaint = target_of(path, include, quoted, files)
         if complaint:
             yield line, f"\"{include}\" {complaint}"
-        for fault in (arrow_fault(layer, target, include), fence_fault(path, include)):
+        for fault in (arrow_fault(path, layer, target, include), fence_fault(path, include)):
             if fault:
                 yield line, fault
         if include in private and layer != "http":
@@ -211,6 +248,14 @@ def faults_of(path, text, files, private):
         if layer in PURE and include in IMPURE_HEADERS:
             yield line, (f"{layer} is pure, and <{include}> is for I/O or threads: take what it would "
                          "fetch as an argument")
+    if path.startswith("platform/") and not is_test(path) and path not in MESSAGE_READERS:
+        # Strings as empty ones: a comparison with one is still seen, and what stands in it is none.
+        code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', blanked(text, keep_strings=True))
+        for pattern in MESSAGE_READ:
+            for match in pattern.finditer(code):
+                line = code.count("\n", 0, match.start()) + 1
+                yield line, (f"`{' '.join(match.group(0).split())}...` reads a sentence: decide by the "
+                             "error's code or detail, or by the fields of the fact")
     if layer in PURE:
         code = blanked(text, keep_strings=False)
         for pattern, does, remedy in IMPURE_CODE:
@@ -320,6 +365,19 @@ EXAMPLES = (
     ("platform/launch/a.cc", "std::filesystem::create_directories(p);", "file system"),
     ("platform/launch/a.cc", 'auto home = std::getenv("HOME");', "surroundings"),
     ("platform/control/a.cc", "auto t = std::chrono::system_clock::now();", None),
+    ("platform/schedule/a.cc", '#include "words/sentence.h"', "must not include words"),
+    ("platform/schedule/a_test.cc", '#include "words/sentence.h"', None),
+    ("platform/schedule/test_a.h", '#include "words/sentence.h"', None),
+    ("platform/job/a_test.cc", '#include "words/sentence.h"', "must not include words"),
+    ("platform/server/a.cc", '#include "words/sight.h"', None),
+    ("platform/cli/a.cc", 'if (error.what.find("x") == 0) {}', "reads a sentence"),
+    ("platform/cli/a.cc", 'if (error.advice.starts_with("log in")) {}', "reads a sentence"),
+    ("platform/cli/a.cc", 'if (answer.error().what == "gone") {}', "reads a sentence"),
+    ("platform/cli/a.cc", "at = words::sentence(job.reason)\n  .find(mark);", "reads a sentence"),
+    ("platform/cli/a.cc", "found = what.substr(kSubject.size());", "reads a sentence"),
+    ("platform/cli/a_test.cc", 'if (error.what.find("x") == 0) {}', None),
+    ("platform/cli/a.cc", '// error.what.find("x")\nauto t = "error.what.find(";', None),
+    ("platform/cli/a.cc", "text = error.what + other.advice; record.text.find(mark);", None),
 )
 EXAMPLE_TREE = {
     "platform/engine/shim.h": "",

@@ -14,6 +14,7 @@
 #include "engine/fake_engine.h"
 #include "server/routes.h"
 #include "store/memory_store.h"
+#include "words/sentence.h"
 
 namespace muster::server {
 namespace {
@@ -135,7 +136,7 @@ TEST_F(Routes, WhatWaitsStandsInTheQueueAndIsExplained) {
   ASSERT_TRUE(why) << why.error().to_string();
   EXPECT_EQ(why->phase, job::Phase::kQueued);
   EXPECT_EQ(why->position, 1);
-  EXPECT_FALSE(why->reason.empty());
+  EXPECT_FALSE(words::sentence(why->reason).empty());
   EXPECT_EQ(ask("GET", "/v1/jobs/secnd/explain").status, 404);
 }
 

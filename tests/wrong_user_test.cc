@@ -11,6 +11,7 @@
 #include "given_away.h"
 #include "route_rows.h"
 #include "velvet_team.h"
+#include "words/sentence.h"
 
 namespace muster::server {
 namespace {
@@ -67,9 +68,9 @@ TEST(WrongUser, GreenHasLostRoomToVelvetAndWouldBeToldSo) {
   Team team;
   const auto words = [&](const std::string& name) {
     const auto explanation = team.controller().explain(name);
-    std::string text = explanation->reason;
-    for (const std::string& detail : explanation->details) text += "\n" + detail;
-    for (const job::Event& event : explanation->events) text += "\n" + event.text;
+    std::string text = words::sentence(explanation->reason);
+    for (const std::string& detail : words::details(explanation->reason)) text += "\n" + detail;
+    for (const job::Event& event : explanation->events) text += "\n" + words::sentence(event.what);
     return text;
   };
 

@@ -1,6 +1,7 @@
 #include "api/event_wire.h"
 
 #include "api/fields.h"
+#include "api/wire_parts.h"
 
 namespace muster::api {
 
@@ -12,7 +13,7 @@ std::string job_event_to_json(const JobEvent& event) {
   json.key("job").text(event.job);
   json.key("project").text(event.project);
   json.key("job_id").text(event.job_id);
-  json.key("text").prose(event.text);
+  write_fact(json, event.what);
   json.close('}');
   return text;
 }
@@ -26,7 +27,7 @@ Result<JobEvent> job_event_from_json(std::string_view text) {
         fields.read("job", event.job, Need::kRequired);
         fields.read("project", event.project);
         fields.read("job_id", event.job_id);
-        fields.read("text", event.text, Need::kRequired);
+        read_fact(fields, event.what);
       },
       Unknown::kIgnored));
   return event;

@@ -19,12 +19,12 @@ struct JobEvent {
   std::string job;  ///< its name
   std::string project;
   std::string job_id;
-  std::string text;
+  job::Fact what;
 
   bool operator==(const JobEvent&) const = default;
 };
 
-/// {"time", "job", "project", "job_id", "text"}
+/// {"time", "job", "project", "job_id", "text", "fact"}
 std::string job_event_to_json(const JobEvent& event);
 Result<JobEvent> job_event_from_json(std::string_view text);
 

@@ -12,11 +12,12 @@ TEST(EventWire, HasTheShapeThatIsDocumentedAndIsReadBack) {
                        .job = "train",
                        .project = "team",
                        .job_id = "j1",
-                       .text = "started on n1"};
+                       .what = job::Remark{"started on n1"}};
 
   EXPECT_EQ(job_event_to_json(event),
             R"({"time":"2026-01-01T00:00:00.123456789Z","job":"train","project":"team",)"
-            R"("job_id":"j1","text":"started on n1"})");
+            R"("job_id":"j1","text":"started on n1",)"
+            R"("fact":{"kind":"remark","text":"started on n1"}})");
   EXPECT_EQ(*job_event_from_json(job_event_to_json(event)), event);
 }
 

@@ -1,6 +1,10 @@
 #include "api/forecast_wire.h"
 
+#include <nlohmann/json.hpp>
+
 #include "api/wire_parts.h"
+#include "job/fact_json.h"
+#include "words/sentence.h"
 
 namespace muster::api {
 
@@ -26,13 +30,32 @@ void read_placing(Fields& fields, Placing& placing) {
   fields.read_milli("gpu_share", placing.gpu_share_milli);
 }
 
+void write_expected_eviction(JsonWriter& json, const job::ExpectedEviction& eviction) {
+  json.open('{');
+  json.key("job").value(job::to_text(job::to_json(eviction.job)));
+  json.key("why").value(job::to_text(job::to_json(eviction.why)));
+  json.close('}');
+}
+
+void read_expected_eviction(Fields& fields, job::ExpectedEviction& eviction) {
+  if (const record::Json* const job = fields.value("job")) {
+    eviction.job = job::job_ref_of(*job).value_or(job::JobRef{});
+  }
+  if (const record::Json* const why = fields.value("why")) {
+    eviction.why = job::eviction_of(*why).value_or(job::Eviction{});
+  }
+}
+
 void read_forecast(Fields& fields, Forecast& forecast) {
   fields.read("starts_now", forecast.starts_now, Need::kRequired);
   fields.each("placing",
               [&](Fields& inner) { read_placing(inner, forecast.placing.emplace_back()); });
-  fields.read("evictions", forecast.evictions);
-  fields.read("reason", forecast.reason);
-  fields.read("details", forecast.details);
+  fields.ignore("evictions");
+  fields.each("eviction_facts", [&](Fields& inner) {
+    read_expected_eviction(inner, forecast.evictions.emplace_back());
+  });
+  fields.read("hides_evictions", forecast.hides_evictions);
+  read_reason(fields, forecast.reason, "details");
   fields.read("may_start", forecast.may_start);
   fields.object(
       "before", [&](Fields& inner) { read_project_status(inner, forecast.before); },
@@ -45,8 +68,7 @@ void read_explanation(Fields& fields, Explanation& explanation) {
   fields.read("name", explanation.name, Need::kRequired);
   read_phase(fields, explanation.phase);
   fields.read("constraint", explanation.constraint);
-  fields.read("reason", explanation.reason);
-  fields.read("details", explanation.details);
+  read_reason(fields, explanation.reason, "details");
   fields.read("may_start", explanation.may_start);
   fields.read("position", explanation.position);
   read_events(fields, explanation.events);
@@ -62,9 +84,12 @@ std::string forecast_to_json(const Forecast& forecast) {
   json.key("placing").open('[');
   for (const Placing& placing : forecast.placing) write_placing(json, placing);
   json.close(']');
-  json.key("evictions").texts(forecast.evictions);
-  json.key("reason").text(forecast.reason);
-  json.key("details").texts(forecast.details);
+  json.key("evictions").texts(words::evictions(forecast));
+  json.key("eviction_facts").open('[');
+  for (const job::ExpectedEviction& each : forecast.evictions) write_expected_eviction(json, each);
+  json.close(']');
+  json.key("hides_evictions").flag(forecast.hides_evictions);
+  write_reason(json, forecast.reason, "details");
   write_time(json, "may_start", forecast.may_start);
   json.key("before");
   write_project(json, forecast.before);
@@ -88,8 +113,7 @@ std::string explanation_to_json(const Explanation& explanation) {
   json.key("name").text(explanation.name);
   json.key("phase").text(to_string(explanation.phase));
   json.key("constraint").text(explanation.constraint);
-  json.key("reason").text(explanation.reason);
-  json.key("details").texts(explanation.details);
+  write_reason(json, explanation.reason, "details");
   write_time(json, "may_start", explanation.may_start);
   json.key("position").number(explanation.position);
   write_events(json, explanation.events);

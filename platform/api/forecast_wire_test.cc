@@ -32,15 +32,17 @@ TEST(ExplanationWire, IsReadBackAsItWasWrittenInEveryField) {
 }
 
 TEST(ExplanationWire, HasTheShapeThatIsDocumented) {
-  const job::Explanation explanation{.name = "dist",
-                                     .constraint = "room",
-                                     .reason = "needs 2 GPUs; 1 is free",
-                                     .details = {"'prep' holds 1 GPU of n1"},
-                                     .position = 1};
+  const job::Explanation explanation{
+      .name = "dist",
+      .constraint = "room",
+      .reason = {job::Remark{"needs 2 GPUs; 1 is free"}, {job::Remark{"'prep' holds 1 GPU of n1"}}},
+      .position = 1};
 
   EXPECT_EQ(explanation_to_json(explanation),
             R"({"name":"dist","phase":"Queued","constraint":"room",)"
             R"("reason":"needs 2 GPUs; 1 is free","details":["'prep' holds 1 GPU of n1"],)"
+            R"("reason_facts":{"details":[{"kind":"remark","text":"'prep' holds 1 GPU of n1"}],)"
+            R"("kind":"remark","text":"needs 2 GPUs; 1 is free"},)"
             R"("position":1,"events":[]})");
 }
 

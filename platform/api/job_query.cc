@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "job/job_table.h"
+#include "words/job_table.h"
 
 namespace muster::api {
 

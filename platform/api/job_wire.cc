@@ -1,6 +1,6 @@
 #include "api/fields.h"
 #include "api/wire.h"
-#include "job/job_table.h"
+#include "words/job_table.h"
 
 namespace muster::api {
 

@@ -4,7 +4,7 @@
 
 #include "api/fields.h"
 #include "base/number.h"
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::api {
 
@@ -53,7 +53,7 @@ constexpr milliseconds kLongest = std::chrono::days(3650);
 std::optional<milliseconds> interval_of(const std::string& text) {
   const auto number = base::number_of<int64_t>(text);
   if (number && *number >= 0 && *number <= kLongest.count()) return milliseconds(*number);
-  const auto duration = job::parse_duration(text);
+  const auto duration = base::parse_duration(text);
   if (number || !duration || *duration > kLongest) return std::nullopt;
   return *duration;
 }

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "access/account_table.h"
-#include "job/job_table.h"
 #include "record/schema.h"
+#include "words/job_table.h"
 
 int main(int argc, char** argv) {
   using namespace muster;

@@ -8,7 +8,7 @@
 #include "api/wire_parts.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "job/job_table.h"
+#include "words/job_table.h"
 
 namespace muster::api {
 

@@ -59,9 +59,11 @@ inline job::Forecast full_forecast() {
       .starts_now = true,
       .placing = {{.task = "worker-0", .node = "n1", .devices = {0, 3}, .gpu_share_milli = 1000},
                   {.task = "worker-1", .node = "n2", .gpu_share_milli = 500}},
-      .evictions = {"'prep' would be preempted"},
-      .reason = "needs 2 GPUs; 1 is free",
-      .details = {"'dist' holds 1 GPU"},
+      .evictions = {{.job = {"id-prep", "prep", "team-a"},
+                     .why = job::Preempted{.by = {"id-x", "x", "team-a"}, .expected = true}}},
+      .hides_evictions = true,
+      .reason = {job::NoRoom{.tasks = 1, .claim = {.gpus = 2}, .nodes = 1, .lack_gpu = 1},
+                 {job::HeldByOthers{.holders = {.named = {{.project = "lab", .amount = 1000}}}}}},
       .may_start = time_at(11),
       .before = full_project(),
       .after = {.project = {.name = "team-a"}, .waiting = 6}};
@@ -71,11 +73,11 @@ inline job::Explanation full_explanation() {
   return {.name = "dist",
           .phase = job::Phase::kStarting,
           .constraint = "room",
-          .reason = "needs 2 GPUs; 1 is free",
-          .details = {"'prep' holds 1 GPU"},
+          .reason = {job::NoRoom{.tasks = 1, .claim = {.gpus = 2}, .nodes = 1, .lack_gpu = 1},
+                     {job::Remark{"'prep' holds 1 GPU"}}},
           .may_start = time_at(12),
           .position = 3,
-          .events = {{.time = time_at(13), .text = "was evicted"}}};
+          .events = {{.time = time_at(13), .what = job::Evicted{.why = job::NodeDrained{"n1"}}}}};
 }
 
 }  // namespace muster::api

@@ -1,6 +1,10 @@
 #include "api/wire_parts.h"
 
-#include "job/job_table.h"
+#include <nlohmann/json.hpp>
+
+#include "job/fact_json.h"
+#include "words/job_table.h"
+#include "words/sentence.h"
 
 namespace muster::api {
 
@@ -15,6 +19,43 @@ void read_phase(Fields& fields, Phase& phase) {
                 {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
                  Phase::kFailed, Phase::kStopped},
                 job::to_string, Need::kRequired);
+}
+
+void write_fact(JsonWriter& json, const job::Fact& fact) {
+  json.key("text").prose(words::sentence(fact));
+  json.key("fact").value(job::to_text(job::to_json(fact)));
+}
+
+void read_fact(Fields& fields, job::Fact& fact) {
+  std::string text;
+  fields.read("text", text, Need::kRequired);
+  const record::Json* const json = fields.value("fact");
+  auto known = json == nullptr ? std::nullopt : job::fact_of(*json);
+  fact = known ? *std::move(known) : job::Fact(job::Remark{std::move(text)});
+}
+
+void write_reason(JsonWriter& json, const job::Reason& reason, std::string_view details) {
+  json.key("reason");
+  json.prose(words::sentence(reason));
+  json.key(details).open('[');
+  for (const std::string& detail : words::details(reason)) json.prose(detail);
+  json.close(']');
+  json.key("reason_facts").value(job::to_text(job::to_json(reason)));
+}
+
+void read_reason(Fields& fields, job::Reason& reason, std::string_view details) {
+  std::string text;
+  std::vector<std::string> lines;
+  fields.read("reason", text);
+  fields.read(details, lines);
+  const record::Json* const json = fields.value("reason_facts");
+  auto known = json == nullptr ? std::nullopt : job::reason_of(*json);
+  if (known) {
+    reason = *std::move(known);
+    return;
+  }
+  reason = job::Remark{std::move(text)};
+  for (std::string& line : lines) reason.details.emplace_back(job::Remark{std::move(line)});
 }
 
 void write_events(JsonWriter& json, const std::vector<job::Event>& events) {

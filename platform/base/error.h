@@ -6,6 +6,7 @@
 // Values, no locks: thread-safe as any value is.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,15 +41,35 @@ struct Fault {
   bool operator==(const Fault&) const = default;
 };
 
+/// What an Error is about, for a program that decides by it or makes another sentence of it: each
+/// is a struct of its own that derives from this. A program never reads `what` or `advice`.
+struct ErrorDetail {
+  virtual ~ErrorDetail() = default;
+
+ protected:
+  ErrorDetail() = default;
+  ErrorDetail(const ErrorDetail&) = default;
+  ErrorDetail(ErrorDetail&&) = default;
+  ErrorDetail& operator=(const ErrorDetail&) = default;
+  ErrorDetail& operator=(ErrorDetail&&) = default;
+};
+
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string what;
   std::string advice;
   std::vector<Fault> faults;
+  std::shared_ptr<const ErrorDetail> detail;  ///< does not leave the process
 
   /// `what`, then each fault and the advice on lines of their own.
   std::string to_string() const;
 };
+
+/// The detail of this type, or nullptr.
+template <class Detail>
+const Detail* detail_of(const Error& error) {
+  return dynamic_cast<const Detail*>(error.detail.get());
+}
 
 /// A kInvalid error about a user's text: "'12x' is not a time".
 Error invalid_text(std::string_view text, const std::string& what);

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "job/elastic.h"
 #include "job/job.h"
-#include "job/units.h"
 
 namespace muster::cli {
 
@@ -15,13 +15,13 @@ std::string claim_words(const job::Resources& resources) {
   std::vector<std::string> parts;
   if (resources.gpus > 0) parts.push_back(std::to_string(resources.gpus) + " GPU");
   if (resources.gpu_share_milli > 0) {
-    parts.push_back(job::format_milli(resources.gpu_share_milli) + " GPU");
+    parts.push_back(base::format_milli(resources.gpu_share_milli) + " GPU");
   }
   if (resources.gpu_memory_bytes > 0) {
-    parts.push_back(job::format_bytes(resources.gpu_memory_bytes) + " of a GPU");
+    parts.push_back(base::format_bytes(resources.gpu_memory_bytes) + " of a GPU");
   }
-  if (resources.cpu_milli > 0) parts.push_back(job::format_milli(resources.cpu_milli) + " CPU");
-  if (resources.memory_bytes > 0) parts.push_back(job::format_bytes(resources.memory_bytes));
+  if (resources.cpu_milli > 0) parts.push_back(base::format_milli(resources.cpu_milli) + " CPU");
+  if (resources.memory_bytes > 0) parts.push_back(base::format_bytes(resources.memory_bytes));
   return base::joined(parts);
 }
 
@@ -41,9 +41,9 @@ std::string worker_range(const job::JobSpec& spec) {
 
 std::string amounts_words(std::optional<int64_t> gpu_milli, std::optional<int64_t> cpu_milli,
                           std::optional<int64_t> memory_bytes) {
-  std::vector<std::string> parts{gpu_milli ? job::format_milli(*gpu_milli) + " GPU" : "unlimited"};
-  if (cpu_milli) parts.push_back(job::format_milli(*cpu_milli) + " CPU");
-  if (memory_bytes) parts.push_back(job::format_bytes(*memory_bytes));
+  std::vector<std::string> parts{gpu_milli ? base::format_milli(*gpu_milli) + " GPU" : "unlimited"};
+  if (cpu_milli) parts.push_back(base::format_milli(*cpu_milli) + " CPU");
+  if (memory_bytes) parts.push_back(base::format_bytes(*memory_bytes));
   return base::joined(parts);
 }
 

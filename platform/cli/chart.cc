@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -139,7 +139,7 @@ TimeAxis time_axis(const std::vector<Chart>& charts, std::optional<Time> begin, 
 }
 
 std::string label_of(seconds since_begin) {
-  return since_begin.count() == 0 ? "0" : job::format_duration(since_begin);
+  return since_begin.count() == 0 ? "0" : base::format_duration(since_begin);
 }
 
 }  // namespace muster::cli

@@ -80,7 +80,7 @@ job::Job waiting_job(const std::string& name) {
   job.spec.workers = 2;
   job.spec.resources.gpus = 1;
   job.submitted = kNow - seconds(90);
-  job.reason = "needs 2 GPUs; 1 is free";
+  job.reason = job::Remark{"needs 2 GPUs; 1 is free"};
   job.tasks = job::tasks_of(job.spec);
   return job;
 }
@@ -88,7 +88,7 @@ job::Job waiting_job(const std::string& name) {
 job::Job running_job(const std::string& name) {
   job::Job job = waiting_job(name);
   job.phase = job::Phase::kRunning;
-  job.reason = "";
+  job.reason = {};
   job.started = kNow - seconds(60);
   for (job::Task& task : job.tasks) task.node = "gpu-1";
   return job;
@@ -209,7 +209,7 @@ TEST(QueueTable, NumbersThoseThatWaitAndNotTheSuspended) {
   second.spec.scheduling.priority = 75;
   job::Job held = waiting_job("held");
   held.suspended = true;
-  held.reason = "suspended; muster resume held";
+  held.reason = job::Remark{"suspended; muster resume held"};
 
   EXPECT_EQ(
       queue_table({waiting_job("first"), second, held}, kNow),
@@ -223,11 +223,11 @@ TEST(QueueTable, NumbersThoseThatWaitAndNotTheSuspended) {
 TEST(Explanation, BeginsWithTheReasonAndEndsWithWhatHappened) {
   job::Explanation why{.name = "dist",
                        .constraint = "room",
-                       .reason = "needs 2 GPUs; 1 is free",
-                       .details = {"node gpu-1: GPU 0 is held by a"},
+                       .reason = {job::Remark{"needs 2 GPUs; 1 is free"},
+                                  {job::Remark{"node gpu-1: GPU 0 is held by a"}}},
                        .may_start = kNow + seconds(60),
                        .position = 2,
-                       .events = {{kNow, "queued"}}};
+                       .events = {{kNow, job::Remark{"queued"}}}};
 
   EXPECT_EQ(explanation_page(why, kNow),
             "Queued: needs 2 GPUs; 1 is free\n"
@@ -250,7 +250,7 @@ TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
       .placing = {{.task = "launcher", .node = "gpu-1"},
                   {.task = "worker-0", .node = "gpu-1", .devices = {0, 1}, .gpu_share_milli = 1000},
                   {.task = "worker-1", .node = "gpu-2", .devices = {3}, .gpu_share_milli = 250}},
-      .evictions = {"other is evicted: team-b is over its quota"},
+      .evictions = {{.job = {"id-o", "other", "team-b"}, .why = job::NodeDrained{"n7"}}},
       .before = project("team-a", "", 2),
       .after = project("team-a", "", 2)};
   forecast.before.allocated.cpu_milli = 20'000;
@@ -267,7 +267,7 @@ TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
             "  worker-1  gpu-2  GPU 3 (0.25 of it)\n"
             "\n"
             "EVICTIONS\n"
-            "  other is evicted: team-b is over its quota\n"
+            "  'other' was evicted: node n7 is being drained\n"
             "\n"
             "PROJECT team-a\n"
             "                          BEFORE            AFTER\n"
@@ -281,9 +281,9 @@ TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
 TEST(Forecast, OfAJobThatWaitsSaysWhyAndUntilWhen) {
   job::JobSpec spec;
   spec.name = "dist";
-  const job::Forecast forecast{.reason = "needs 2 GPUs; 1 is free",
-                               .details = {"a holds GPU 0 of gpu-1"},
-                               .may_start = kNow + seconds(60)};
+  const job::Forecast forecast{
+      .reason = {job::Remark{"needs 2 GPUs; 1 is free"}, {job::Remark{"a holds GPU 0 of gpu-1"}}},
+      .may_start = kNow + seconds(60)};
 
   EXPECT_TRUE(forecast_page(spec, forecast, kNow)
                   .starts_with("would wait: needs 2 GPUs; 1 is free\n"
@@ -297,9 +297,9 @@ TEST(Forecast, OfAJobThatWaitsSaysWhyAndUntilWhen) {
 
 TEST(Events, OfAllJobsAreMergedByTime) {
   job::Job first = waiting_job("first");
-  first.events = {{kNow, "submitted"}, {kNow + seconds(2), "started"}};
+  first.events = {{kNow, job::Remark{"submitted"}}, {kNow + seconds(2), job::Remark{"started"}}};
   job::Job second = waiting_job("second");
-  second.events = {{kNow + seconds(1), "sub\nmitted"}};
+  second.events = {{kNow + seconds(1), job::Remark{"sub\nmitted"}}};
 
   const auto events = merged_events({first, second});
 
@@ -311,7 +311,7 @@ TEST(Events, OfAllJobsAreMergedByTime) {
   EXPECT_EQ(event_line(events.front()), "2023-11-14T22:13:20.000Z  first  submitted\n");
   EXPECT_EQ(events_json({events.front()}),
             "{\"events\":[{\"time\":\"2023-11-14T22:13:20.000000000Z\",\"job\":\"first\","
-            "\"text\":\"submitted\"}]}");
+            "\"text\":\"submitted\",\"fact\":{\"kind\":\"remark\",\"text\":\"submitted\"}}]}");
 }
 
 ClusterView small_cluster() {
@@ -363,7 +363,7 @@ TEST(Top, FitsTheScreenWhateverThereIs) {
 
 TEST(Top, ObeysNoControlCharactersAndCutsBetweenLetters) {
   ClusterView view = small_cluster();
-  view.queue.front().reason = "\x1b[2J\xc2\x9b\xc3\xa9";
+  view.queue.front().reason = job::Remark{"\x1b[2J\xc2\x9b\xc3\xa9"};
 
   const std::string picture = top_picture(view, {});
 

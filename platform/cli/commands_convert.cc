@@ -20,6 +20,7 @@
 #include "cli/typed_input.h"
 #include "http/websocket.h"
 #include "job/inherited.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -244,8 +245,9 @@ class FirstMoments {
   }
 
   void tell() {
-    if (is_gone_ || job_.phase != job::Phase::kQueued || job_.reason == told_) return;
-    told_ = job_.reason;
+    const std::string reason = words::sentence(job_.reason);
+    if (is_gone_ || job_.phase != job::Phase::kQueued || reason == told_) return;
+    told_ = reason;
     if (told_.empty()) return;
     std::cerr << "muster: job '" << job_.spec.name << "' is Queued: " << safe_lines(told_)
               << "\n  job '" << session_ << "' goes on until then; to end it now: muster stop "
@@ -279,8 +281,7 @@ Result<int> hand_over(Connection& connection, const ConvertCommand& command, con
     case FirstMoments::End::kTimeout:
       return Error{.code = ErrorCode::kTimeout,
                    .what = "job '" + job.spec.name + "' does not run yet: it is " +
-                           std::string(job::to_string(job.phase)) +
-                           (job.reason.empty() ? "" : ": " + job.reason),
+                           std::string(job::to_string(job.phase)) + words::after_colon(job.reason),
                    .advice = "it goes on waiting, and job '" + command.name +
                              "' goes on; to end that: muster stop " + command.name};
     case FirstMoments::End::kInterrupted:

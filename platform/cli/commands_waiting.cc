@@ -57,7 +57,7 @@ class EventFollower {
 
   bool print(const api::JobEvent& event) {
     connection_.is_well();
-    pipe_closed_ = !show(event_line({event.job, {event.time, event.text}}));
+    pipe_closed_ = !show(event_line({event.job, {event.time, event.what}}));
     return !pipe_closed_;
   }
 

@@ -1,6 +1,6 @@
 #include "cli/container_words.h"
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -33,7 +33,7 @@ std::string container_words(const job::ContainerSpec& container) {
   if (container.new_privileges) append_item(words, ", ", "new privileges");
   for (const std::string& name : container.capabilities) append_item(words, ", ", name);
   if (container.shm_bytes != 0) {
-    append_item(words, ", ", job::format_bytes(container.shm_bytes) + " of /dev/shm");
+    append_item(words, ", ", base::format_bytes(container.shm_bytes) + " of /dev/shm");
   }
   return words;
 }

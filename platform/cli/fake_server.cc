@@ -177,7 +177,7 @@ struct FakeServer::State {
     const job::Job& job = found->second;
     tape = std::make_shared<Tape>();
     for (const job::Event& happened : job.events) {
-      const api::JobEvent told{.time = happened.time, .job = job.spec.name, .text = happened.text};
+      const api::JobEvent told{.time = happened.time, .job = job.spec.name, .what = happened.what};
       tape->pieces.push_back(event(api::kHistoryEvent, api::job_event_to_json(told)));
     }
     tape->pieces.push_back(event(api::kEndEvent, api::job_to_json(job)));
@@ -259,7 +259,7 @@ struct FakeServer::State {
     if (spec.resources.gpus > 1) {
       return problem_answer(base::ErrorCode::kRefused, "no node has 2 GPUs");
     }
-    return {.body = api::forecast_to_json({.reason = "all GPUs are taken",
+    return {.body = api::forecast_to_json({.reason = job::Remark{"all GPUs are taken"},
                                            .before = cluster.status_of(spec.project),
                                            .after = cluster.status_of(spec.project)})};
   }
@@ -288,8 +288,9 @@ struct FakeServer::State {
     }
     job.phase = job::Phase::kQueued;
     job.suspended = path.ends_with("/suspend");
-    job.reason = job.suspended ? "is suspended" : "waits for room";
-    job.events.push_back({base::FakeClock().now(), job.reason});
+    const job::Remark now{job.suspended ? "is suspended" : "waits for room"};
+    job.reason = now;
+    job.events.push_back({base::FakeClock().now(), now});
     return {.body = api::job_to_json(job)};
   }
 

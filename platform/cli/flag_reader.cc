@@ -5,8 +5,8 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/time_words.h"
-#include "job/units.h"
 
 namespace muster::cli {
 
@@ -31,7 +31,7 @@ int FlagReader::number(const std::string& flag, int fallback) {
 std::chrono::milliseconds FlagReader::duration(const std::string& flag,
                                                std::chrono::milliseconds fallback) {
   if (!has(flag)) return fallback;
-  const auto parsed = job::parse_duration(text(flag));
+  const auto parsed = base::parse_duration(text(flag));
   if (parsed) return *parsed;
   fault(flag, parsed.error().what);
   return fallback;
@@ -39,7 +39,7 @@ std::chrono::milliseconds FlagReader::duration(const std::string& flag,
 
 int64_t FlagReader::bytes(const std::string& flag, int64_t fallback) {
   if (!has(flag)) return fallback;
-  const auto parsed = job::parse_bytes(text(flag));
+  const auto parsed = base::parse_bytes(text(flag));
   if (parsed) return *parsed;
   fault(flag, parsed.error().what);
   return fallback;
@@ -47,7 +47,7 @@ int64_t FlagReader::bytes(const std::string& flag, int64_t fallback) {
 
 int64_t FlagReader::cpus(const std::string& flag, int64_t fallback) {
   if (!has(flag)) return fallback;
-  const auto parsed = job::parse_cpus(text(flag));
+  const auto parsed = base::parse_cpus(text(flag));
   if (parsed) return *parsed;
   fault(flag, parsed.error().what);
   return fallback;
@@ -55,7 +55,7 @@ int64_t FlagReader::cpus(const std::string& flag, int64_t fallback) {
 
 int FlagReader::share(const std::string& flag) {
   if (!has(flag)) return 0;
-  const auto parsed = job::parse_milli(text(flag));
+  const auto parsed = base::parse_milli(text(flag));
   if (parsed && *parsed > 0 && *parsed < 1000) return static_cast<int>(*parsed);
   fault(flag, "'" + text(flag) + "' is not a part of one; give 0.001 to 0.999");
   return 0;

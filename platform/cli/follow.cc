@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "api/wire.h"
+#include "base/units.h"
 #include "cli/log_cursor.h"
 #include "cli/log_fold.h"
 #include "cli/log_printer.h"
 #include "cli/paced_output.h"
 #include "cli/report.h"
 #include "cli/waiting_word.h"
-#include "job/units.h"
 
 namespace muster::cli {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/amount_words.h"
 #include "cli/container_words.h"
 #include "cli/fields.h"
@@ -14,7 +15,7 @@
 #include "cli/table.h"
 #include "cli/time_words.h"
 #include "job/elastic.h"
-#include "job/units.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -97,7 +98,7 @@ std::string devices_of(const job::Task& task) {
   for (const int device : task.devices) text += (text.empty() ? "" : ",") + std::to_string(device);
   if (text.empty()) return "-";
   const bool part = task.gpu_share_milli > 0 && task.gpu_share_milli < 1000;
-  return part ? text + " (" + job::format_milli(task.gpu_share_milli) + " of it)" : text;
+  return part ? text + " (" + base::format_milli(task.gpu_share_milli) + " of it)" : text;
 }
 
 std::string phase_word(const job::Job& job) {
@@ -135,7 +136,7 @@ std::string importance_words(const job::Scheduling& scheduling) {
 std::string waiting_section(const job::Job& job, Time now) {
   if (job.phase != job::Phase::kQueued) return "";
   std::string text;
-  for (const std::string& detail : job.reason_details) text += "  " + detail + "\n";
+  for (const std::string& detail : words::details(job.reason)) text += "  " + detail + "\n";
   if (job.may_start) {
     const bool is_past = *job.may_start <= now;
     text += "  may start " + (is_past ? "now" : "in " + age(now, *job.may_start)) + "\n";
@@ -153,7 +154,7 @@ std::string failure_section(const job::Failure& failure) {
 std::string event_section(const std::vector<job::Event>& events) {
   std::string text = "\nEVENTS\n";
   for (const job::Event& event : events) {
-    text += "  " + base::to_rfc3339(event.time) + "  " + event.text + "\n";
+    text += "  " + base::to_rfc3339(event.time) + "  " + words::sentence(event.what) + "\n";
   }
   return text;
 }
@@ -176,7 +177,7 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
                                  job.unreadable ? "-" : tasks_running(job),
                                  age(job.submitted, now),
                                  run_time(job, now),
-                                 job.failure ? job.failure->cause : job.reason};
+                                 job.failure ? job.failure->cause : words::sentence(job.reason)};
     if (has_progress) {
       row.insert(row.end() - 1, job.progress ? progress_line(*job.progress, now) : "-");
     }
@@ -188,10 +189,10 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
 std::string job_page(const job::Job& job, Time now) {
   if (job.unreadable) {
     std::string advice;
-    for (const std::string& detail : job.reason_details) advice += "  " + detail + "\n";
+    for (const std::string& detail : words::details(job.reason)) advice += "  " + detail + "\n";
     return fields({{"NAME", job.spec.name},
                    {"PHASE", phase_word(job)},
-                   {"REASON", job.reason},
+                   {"REASON", words::sentence(job.reason)},
                    {"PROJECT", job.spec.project},
                    {"ID", job.id}}) +
            "\nADVICE\n" + advice;
@@ -202,7 +203,7 @@ std::string job_page(const job::Job& job, Time now) {
       {"SHAPE", shape_of(job.spec)},
       {"WORKERS", workers_of(job)},
       {"PHASE", words(job::to_string(job.phase))},
-      {"REASON", job.reason},
+      {"REASON", words::sentence(job.reason)},
       {"EXIT", job.exit_code ? std::to_string(*job.exit_code) : ""},
       {"PROJECT", job.spec.project},
       {"NEEDS", needs_words(job.spec)},

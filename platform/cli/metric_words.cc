@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/time_words.h"
-#include "job/units.h"
 
 namespace muster::cli {
 

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/fields.h"
 #include "cli/table.h"
-#include "job/units.h"
 
 namespace muster::cli {
 
@@ -35,26 +35,26 @@ std::string models_of(const job::Node& node) {
 std::string gpus_of(const job::Node& node) {
   if (node.devices.empty()) return "-";
   const std::string models = models_of(node);
-  return job::format_milli(gpus_taken_milli(node)) + "/" + std::to_string(node.devices.size()) +
+  return base::format_milli(gpus_taken_milli(node)) + "/" + std::to_string(node.devices.size()) +
          (models.empty() ? "" : " " + models);
 }
 
 std::string cpus_of(const job::Node& node) {
-  return job::format_milli(node.cpu_milli - node.cpu_milli_free) + "/" +
-         job::format_milli(node.cpu_milli);
+  return base::format_milli(node.cpu_milli - node.cpu_milli_free) + "/" +
+         base::format_milli(node.cpu_milli);
 }
 
 std::string memory_of(const job::Node& node) {
-  return job::format_bytes(node.memory_bytes - node.memory_bytes_free) + "/" +
-         job::format_bytes(node.memory_bytes);
+  return base::format_bytes(node.memory_bytes - node.memory_bytes_free) + "/" +
+         base::format_bytes(node.memory_bytes);
 }
 
 std::string device_table(const std::vector<job::Device>& devices) {
   Table table({{"GPU", true}, {"MODEL"}, {"MEMORY", true}, {"FREE", true}, {"JOBS"}});
   for (const job::Device& device : devices) {
     table.add({std::to_string(device.index), device.model.empty() ? "-" : device.model,
-               device.memory_bytes == 0 ? "-" : job::format_bytes(device.memory_bytes),
-               job::format_milli(device.free_milli),
+               device.memory_bytes == 0 ? "-" : base::format_bytes(device.memory_bytes),
+               base::format_milli(device.free_milli),
                device.jobs.empty() ? "-" : base::joined(device.jobs)});
   }
   return table.to_string("  ");

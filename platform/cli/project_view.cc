@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/amount_words.h"
 #include "cli/fields.h"
 #include "cli/table.h"
-#include "job/units.h"
 
 namespace muster::cli {
 
@@ -117,9 +117,9 @@ std::string amounts_table(const ProjectStatus& status) {
                words(status.allocated.*amount), words(status.allocated_non_preemptible.*amount),
                words(status.requested.*amount)});
   };
-  row("GPUs", &Share::gpu_milli, &ProjectStatus::Amounts::gpu_milli, job::format_milli);
-  row("CPUs", &Share::cpu_milli, &ProjectStatus::Amounts::cpu_milli, job::format_milli);
-  row("memory", &Share::memory_bytes, &ProjectStatus::Amounts::memory_bytes, job::format_bytes);
+  row("GPUs", &Share::gpu_milli, &ProjectStatus::Amounts::gpu_milli, base::format_milli);
+  row("CPUs", &Share::cpu_milli, &ProjectStatus::Amounts::cpu_milli, base::format_milli);
+  row("memory", &Share::memory_bytes, &ProjectStatus::Amounts::memory_bytes, base::format_bytes);
   return table.to_string("  ");
 }
 
@@ -152,7 +152,7 @@ std::string project_table(const std::vector<ProjectStatus>& projects, const std:
 std::string project_page(const ProjectStatus& status) {
   const Project& project = status.project;
   const auto runtime = [](std::chrono::milliseconds least) {
-    return least.count() == 0 ? "" : job::format_duration(least);
+    return least.count() == 0 ? "" : base::format_duration(least);
   };
   std::string text = fields({
       {"NAME", project.name},

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/number.h"
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -43,16 +43,16 @@ api::QuotaChange read_quota(FlagReader& reader) {
   api::QuotaChange quota;
   const bool has_rest = reader.text("--gpus") == kRest;
   quota.deserved = {
-      .gpu_milli = has_rest ? Amount() : read_amount("--gpus", job::parse_milli, reader),
-      .cpu_milli = read_amount("--cpus", job::parse_cpus, reader),
-      .memory_bytes = read_amount("--memory", job::parse_bytes, reader)};
+      .gpu_milli = has_rest ? Amount() : read_amount("--gpus", base::parse_milli, reader),
+      .cpu_milli = read_amount("--cpus", base::parse_cpus, reader),
+      .memory_bytes = read_amount("--memory", base::parse_bytes, reader)};
   if (reader.has("--limit") && reader.has("--limit-gpus")) {
     reader.fault("--limit", "is the same as --limit-gpus; give one of them");
   }
   quota.limit = {.gpu_milli = read_amount(reader.has("--limit") ? "--limit" : "--limit-gpus",
-                                          job::parse_milli, reader),
-                 .cpu_milli = read_amount("--limit-cpus", job::parse_cpus, reader),
-                 .memory_bytes = read_amount("--limit-memory", job::parse_bytes, reader)};
+                                          base::parse_milli, reader),
+                 .cpu_milli = read_amount("--limit-cpus", base::parse_cpus, reader),
+                 .memory_bytes = read_amount("--limit-memory", base::parse_bytes, reader)};
   quota.weight = read_weight(reader);
   return quota;
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "words/sentence.h"
+
 namespace muster::cli {
 
 using base::Error;
@@ -41,7 +43,7 @@ std::string failure_text(const job::Job& job, const std::string& program) {
   const std::string head = program + ": job '" + job.spec.name + "' ";
   if (job.phase == Phase::kStopped) return head + "was stopped\n";
   if (job.phase != Phase::kFailed) return "";
-  if (!job.failure) return head + "failed" + (job.reason.empty() ? "" : ": " + job.reason) + "\n";
+  if (!job.failure) return head + "failed" + words::after_colon(job.reason) + "\n";
   std::string text = head + "failed: " + job.failure->cause + "\n";
   return text + evidence_text(*job.failure);
 }

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "api/tree_wire.h"
+#include "base/units.h"
 #include "cli/interrupts.h"
 #include "cli/progress_bar.h"
-#include "job/units.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
 #include "workspace/scan.h"
@@ -35,7 +35,7 @@ Result<int64_t> limit_of(const WorkspaceWish& wish) {
   if (wish.most_bytes > 0) return wish.most_bytes;
   const char* const said = std::getenv(kVariable);
   if (said == nullptr || *said == '\0') return workspace::kUsualLimit;
-  auto bytes = job::parse_bytes(said);
+  auto bytes = base::parse_bytes(said);
   if (bytes && *bytes > 0) return *bytes;
   return Error{.code = ErrorCode::kInvalid,
                .what = std::string("$") + kVariable + " is '" + said + "', which is no size",

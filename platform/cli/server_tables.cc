@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -78,10 +78,10 @@ void read_machine_types(const KeyValue& value, job::MachineTypes& target) {
              }},
             {"cpus",
              [&fields, prefix, &claim](const YamlValue& inner) {
-               fields.with(prefix + "cpus", inner, job::parse_cpus, claim.cpu_milli);
+               fields.with(prefix + "cpus", inner, base::parse_cpus, claim.cpu_milli);
              }},
             {"memory", [&fields, prefix, &claim](const YamlValue& inner) {
-               fields.with(prefix + "memory", inner, job::parse_bytes, claim.memory_bytes);
+               fields.with(prefix + "memory", inner, base::parse_bytes, claim.memory_bytes);
              }}};
       });
 }

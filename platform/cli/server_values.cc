@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -32,7 +32,7 @@ std::optional<std::string> text_of(const KeyValue& value) {
 std::optional<milliseconds> time_of(const KeyValue& value) {
   const auto text = text_of(value);
   if (!text) return std::nullopt;
-  const auto parsed = job::parse_duration(*text);
+  const auto parsed = base::parse_duration(*text);
   if (parsed) return *parsed;
   add_fault(value, parsed.error().what);
   return std::nullopt;
@@ -298,7 +298,7 @@ void read_positive(const KeyValue& value, int& target) {
 void read_large_size(const KeyValue& value, int64_t& target) {
   const auto text = text_of(value);
   if (!text) return;
-  const auto parsed = job::parse_bytes(*text);
+  const auto parsed = base::parse_bytes(*text);
   if (!parsed) return add_fault(value, parsed.error().what);
   if (*parsed < kLeastSize) return add_fault(value, "is less than 1Ki");
   target = *parsed;
@@ -316,7 +316,7 @@ void read_size(const KeyValue& value, int64_t& target) {
   constexpr int64_t kMost = 1 << 30;
   const auto text = text_of(value);
   if (!text) return;
-  const auto parsed = job::parse_bytes(*text);
+  const auto parsed = base::parse_bytes(*text);
   if (!parsed) return add_fault(value, parsed.error().what);
   if (*parsed < kLeastSize || *parsed > kMost)
     return add_fault(value, "is not between 1Ki and 1Gi");

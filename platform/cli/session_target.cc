@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/units.h"
 #include "cli/interrupts.h"
 #include "cli/job_watch.h"
 #include "cli/terminal.h"
-#include "job/units.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -36,7 +37,7 @@ Error task_has_ended(const job::Job& job, const job::Task& task) {
 /// What somebody who waits for the job looks at.
 std::string state_of(const job::Job& job) {
   const std::string phase(job::to_string(job.phase));
-  return "job '" + job.spec.name + "' is " + phase + (job.reason.empty() ? "" : ": " + job.reason);
+  return "job '" + job.spec.name + "' is " + phase + words::after_colon(job.reason);
 }
 
 class Wait {
@@ -130,8 +131,7 @@ Result<std::optional<SessionTarget>> await_running(Connection& connection, const
 Error has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
           .what = "job '" + job.spec.name + "' has ended: it is " +
-                  std::string(job::to_string(job.phase)) +
-                  (job.reason.empty() ? "" : ": " + job.reason),
+                  std::string(job::to_string(job.phase)) + words::after_colon(job.reason),
           .advice = "muster logs " + job.spec.name + " shows what it printed"};
 }
 

@@ -13,6 +13,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/terminal_session.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -58,7 +59,7 @@ void tell_if_job_ended(Connection& connection, const std::string& name) {
   const auto job = connection.call([&](api::Client& client) { return client.get(name); });
   if (!job || (!job::is_final(job->phase) && !job->stop_requested)) return;
   std::cerr << "muster: the shell ended with job '" << name << "'"
-            << (job->reason.empty() ? "" : ": " + safe_lines(job->reason)) << std::endl;
+            << safe_lines(words::after_colon(job->reason)) << std::endl;
 }
 
 }  // namespace

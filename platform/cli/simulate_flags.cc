@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -38,7 +38,7 @@ void read_project(const std::string& text, FlagReader& reader, simulate::TraceSe
   }
   const size_t colon = text.find(':', equals);
   simulate::TraceProject project{.name = text.substr(0, equals)};
-  const auto quota = job::parse_milli(text.substr(equals + 1, colon - equals - 1));
+  const auto quota = base::parse_milli(text.substr(equals + 1, colon - equals - 1));
   if (quota) {
     project.quota_milli = *quota;
   } else {
@@ -60,7 +60,7 @@ SimulateTrace read_trace(FlagReader& reader) {
   trace.setup.nodes = reader.number("--nodes", 1);
   trace.setup.gpus_per_node = reader.number("--gpus-per-node", trace.setup.gpus_per_node);
   if (reader.has("--cpus-per-node")) {
-    const auto cpus = job::parse_cpus(reader.text("--cpus-per-node"));
+    const auto cpus = base::parse_cpus(reader.text("--cpus-per-node"));
     if (cpus)
       trace.setup.cpu_milli_per_node = *cpus;
     else

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/metric_words.h"
 #include "cli/table.h"
-#include "job/units.h"
 
 namespace muster::cli {
 
@@ -62,8 +62,8 @@ ordered_json to_json(const std::vector<TraceOutcast>& outcasts) {
 }
 
 std::vector<std::string> cells(const std::string& name, const Distribution& distribution) {
-  return {name, job::format_duration(distribution.mean), job::format_duration(distribution.p50),
-          job::format_duration(distribution.p90), job::format_duration(distribution.p99)};
+  return {name, base::format_duration(distribution.mean), base::format_duration(distribution.p50),
+          base::format_duration(distribution.p90), base::format_duration(distribution.p99)};
 }
 
 std::string times_table(const TraceSummary& summary) {
@@ -79,7 +79,7 @@ std::string counts_table(const TraceReport& report) {
           ? ", " + one_decimal(report.all.lost_gpu_seconds / kSecondsPerHour) + " GPU hours lost"
           : "";
   Table table({{"utilisation"}, {one_decimal(100 * report.utilisation) + " %"}});
-  table.add({"makespan", job::format_duration(report.makespan)});
+  table.add({"makespan", base::format_duration(report.makespan)});
   table.add({"preemptions", std::to_string(report.all.preemptions) + lost});
   table.add({"moves", std::to_string(report.all.moves)});
   if (report.all.limited > 0)
@@ -101,9 +101,9 @@ std::string project_summary_table(const TraceReport& report) {
     const TraceSummary& summary = project.summary;
     table.add(
         {project.name, gpus_text(project.quota_milli), std::to_string(summary.jobs),
-         job::format_duration(summary.waiting.mean), job::format_duration(summary.waiting.p90),
-         job::format_duration(summary.completion.mean),
-         job::format_duration(summary.completion.p90),
+         base::format_duration(summary.waiting.mean), base::format_duration(summary.waiting.p90),
+         base::format_duration(summary.completion.mean),
+         base::format_duration(summary.completion.p90),
          one_decimal(summary.gpu_seconds / kSecondsPerHour), std::to_string(summary.preemptions)});
   }
   return table.to_string();

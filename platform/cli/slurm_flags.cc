@@ -17,19 +17,19 @@ constexpr std::array<std::pair<const char*, std::string job::SlurmSpec::*>, 5> k
      {"reservation", &job::SlurmSpec::reservation},
      {"constraint", &job::SlurmSpec::constraint}}};
 
-/// "job 17" of "waits in Slurm as job 17" and "placed on n1 (Slurm job 17)"; a heterogeneous one
-/// goes by its leader's number.
+/// The Slurm job that a fact names; 0: none. A heterogeneous one goes by its leader's number.
+uint64_t slurm_job_of(const job::Fact& fact) {
+  if (const auto* const placed = std::get_if<job::Placed>(&fact)) return placed->slurm_job;
+  if (const auto* const waits = std::get_if<job::SlurmWaits>(&fact)) return waits->slurm_job;
+  if (const auto* const state = std::get_if<job::SlurmState>(&fact)) return state->slurm_job;
+  return 0;
+}
+
+/// "job 17": the last that its events name.
 std::string job_of(const std::vector<job::Event>& events) {
-  constexpr std::string_view kDigits = "0123456789";
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
-    for (const std::string_view mark : {"(Slurm job ", "waits in Slurm as job "}) {
-      const size_t at = event->text.find(mark);
-      if (at == std::string::npos) continue;
-      const size_t begin = at + mark.size();
-      const size_t end =
-          std::min(event->text.find_first_not_of(kDigits, begin), event->text.size());
-      if (end > begin) return "job " + event->text.substr(begin, end - begin);
-    }
+    const uint64_t number = slurm_job_of(event->what);
+    if (number != 0) return "job " + std::to_string(number);
   }
   return "";
 }

@@ -93,10 +93,11 @@ TEST(SlurmWords, SayWhatWasSaid) {
 }
 
 TEST(SlurmWords, NameItsLastJobThere) {
-  job::Job job{.events = {{.text = "submitted"}, {.text = "waits in Slurm as job 7: Priority"}}};
+  job::Job job{.events = {{.what = job::Notice{job::Notice::What::kSubmitted}},
+                          {.what = job::SlurmWaits{.slurm_job = 7, .reason = "Priority"}}}};
   EXPECT_EQ(slurm_words(job), "job 7");
-  job.events.push_back({.text = "placed on n1, n2 (Slurm job 17), attempt 2"});
-  job.events.push_back({.text = "placed on nowhere (Slurm job ?)"});
+  job.events.push_back({.what = job::Placed{.nodes = {"n1", "n2"}, .slurm_job = 17, .attempt = 2}});
+  job.events.push_back({.what = job::Placed{.nodes = {"nowhere"}}});
   job.spec.slurm.partition = "gpu";
   EXPECT_EQ(slurm_words(job), "job 17, partition gpu");
 }

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/text.h"
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli {
 
@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 std::string in_words(nanoseconds duration) {
   const auto whole = std::chrono::duration_cast<seconds>(std::max(duration, nanoseconds{0}));
-  return whole.count() == 0 ? "0s" : job::format_duration(whole);
+  return whole.count() == 0 ? "0s" : base::format_duration(whole);
 }
 
 /// Eats parts of an RFC 3339 time from the front of a text; once a part is missing, all fail.
@@ -111,7 +111,7 @@ std::string run_time(const job::Job& job, Time now) {
 }
 
 base::Result<Time> parse_moment(std::string_view text, Time now) {
-  if (const auto ago = job::parse_duration(text)) {
+  if (const auto ago = base::parse_duration(text)) {
     // Compared in milliseconds: the largest of them would overflow as nanoseconds.
     const auto since_epoch = std::chrono::duration_cast<milliseconds>(now.time_since_epoch());
     return now - std::min(*ago, since_epoch);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/amount_words.h"
 #include "cli/node_view.h"
 #include "cli/project_view.h"
@@ -11,7 +12,7 @@
 #include "cli/terminal.h"
 #include "cli/time_words.h"
 #include "job/elastic.h"
-#include "job/units.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -55,7 +56,7 @@ std::string job_rows(const ClusterView& view) {
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     add(job, base::joined(nodes));
   }
-  for (const job::Job& job : view.queue) add(job, job.reason);
+  for (const job::Job& job : view.queue) add(job, words::sentence(job.reason));
   return table.to_string();
 }
 
@@ -69,7 +70,7 @@ std::string headline(const ClusterView& view) {
   const auto running = std::count_if(view.jobs.begin(), view.jobs.end(), [](const job::Job& job) {
     return !job::is_final(job.phase) && job.phase != job::Phase::kQueued;
   });
-  return "muster  " + base::to_rfc3339(view.now, 0) + "   GPUs " + job::format_milli(taken) + "/" +
+  return "muster  " + base::to_rfc3339(view.now, 0) + "   GPUs " + base::format_milli(taken) + "/" +
          std::to_string(gpus) + "   running " + std::to_string(running) + "   waiting " +
          std::to_string(view.queue.size());
 }

@@ -34,15 +34,15 @@ job::Job failed_job() {
                              .cause = "worker-0 was killed",
                              .advice = "look at its memory",
                              .last_lines = {"epoch 1", "epoch 2"}};
-  job.events = {{kNow, "submitted"}};
+  job.events = {{kNow, job::Remark{"submitted"}}};
   return job;
 }
 
 TEST(JobViews, ShowAnUnreadableJobAsWhatItIs) {
   job::Job job{.id = "j1",
                .spec = {.name = "dist", .project = "vision"},
-               .reason = "cannot be read: its checksum differs",
-               .reason_details = {"run `muster store set-aside vision/dist`"},
+               .reason = {job::Remark{"cannot be read: its checksum differs"},
+                          {job::Remark{"run `muster store set-aside vision/dist`"}}},
                .suspended = true,
                .submitted = kNow - seconds(50),
                .unreadable = true};
@@ -266,7 +266,7 @@ TEST(JobPage, OfAJobThatWaitsSaysWhatForAndOfOneThatRunsWhichGpusItHas) {
   job.failure.reset();
   job.phase = job::Phase::kQueued;
   job.spec.resources.gpus = 2;
-  job.reason_details = {"other holds 2 GPUs of gpu-1"};
+  job.reason.details = {job::Remark{"other holds 2 GPUs of gpu-1"}};
   job.may_start = kNow + seconds(60);
   job.restarts = 3;
 
@@ -295,7 +295,7 @@ TEST(WaitingWord, IsWhyAJobThatIsFollowedPrintsNothing) {
   job::Job job = failed_job();
   EXPECT_EQ(waiting_word(job), "");
   job.phase = job::Phase::kQueued;
-  job.reason = "needs 1 GPU; none is free";
+  job.reason = job::Remark{"needs 1 GPU; none is free"};
   EXPECT_EQ(waiting_word(job), "job 'dist': needs 1 GPU; none is free");
 }
 

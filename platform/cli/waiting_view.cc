@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/amount_words.h"
 #include "cli/fields.h"
 #include "cli/table.h"
 #include "cli/time_words.h"
-#include "job/units.h"
+#include "job/fact_json.h"
+#include "words/sentence.h"
 
 namespace muster::cli {
 
@@ -43,7 +45,7 @@ std::string devices_words(const job::Placing& placing) {
     text += (text.empty() ? "GPU " : ", ") + std::to_string(device);
   }
   const bool part = placing.gpu_share_milli > 0 && placing.gpu_share_milli < 1000;
-  if (part && !text.empty()) text += " (" + job::format_milli(placing.gpu_share_milli) + " of it)";
+  if (part && !text.empty()) text += " (" + base::format_milli(placing.gpu_share_milli) + " of it)";
   return text;
 }
 
@@ -93,15 +95,15 @@ std::string queue_table(const std::vector<job::Job>& jobs, Time now) {
   for (const job::Job& job : jobs) {
     table.add({job.suspended ? "-" : std::to_string(++position), job.spec.name, job.spec.project,
                priority_words(job.spec.scheduling), needs_words(job.spec), age(job.submitted, now),
-               time_until(job.may_start, now), job.reason});
+               time_until(job.may_start, now), words::sentence(job.reason)});
   }
   return table.to_string();
 }
 
 std::string explanation_page(const job::Explanation& explanation, Time now) {
   std::string text(job::to_string(explanation.phase));
-  if (!explanation.reason.empty()) text += ": " + explanation.reason;
-  text += "\n" + indented(explanation.details);
+  text +=
+      words::after_colon(explanation.reason) + "\n" + indented(words::details(explanation.reason));
   const std::string facts = fields({
       {"POSITION", explanation.position > 0 ? std::to_string(explanation.position) : ""},
       {"MAY START", may_start_words(explanation.may_start, now)},
@@ -109,19 +111,19 @@ std::string explanation_page(const job::Explanation& explanation, Time now) {
   if (!facts.empty()) text += "\n" + facts;
   if (!explanation.events.empty()) text += "\nEVENTS\n";
   for (const job::Event& event : explanation.events) {
-    text += "  " + base::to_rfc3339(event.time) + "  " + event.text + "\n";
+    text += "  " + base::to_rfc3339(event.time) + "  " + words::sentence(event.what) + "\n";
   }
   return text;
 }
 
 std::string forecast_page(const job::JobSpec& spec, const job::Forecast& forecast, Time now) {
   std::string text = forecast.starts_now ? "would start now" : "would wait";
-  if (!forecast.reason.empty()) text += ": " + forecast.reason;
-  text += "\n" + indented(forecast.details);
+  text += words::after_colon(forecast.reason) + "\n" + indented(words::details(forecast.reason));
   const std::string may_start = may_start_words(forecast.may_start, now);
   if (!forecast.starts_now && !may_start.empty()) text += "\nMAY START  " + may_start + "\n";
   if (!forecast.placing.empty()) text += "\nPLACES\n" + placing_table(forecast.placing);
-  if (!forecast.evictions.empty()) text += "\nEVICTIONS\n" + indented(forecast.evictions);
+  const std::vector<std::string> evictions = words::evictions(forecast);
+  if (!evictions.empty()) text += "\nEVICTIONS\n" + indented(evictions);
   text += "\nPROJECT " + spec.project + "\n" + effect_table(forecast.before, forecast.after);
   return text;
 }
@@ -140,13 +142,14 @@ std::vector<JobEvent> merged_events(const std::vector<job::Job>& jobs) {
 std::string event_table(const std::vector<JobEvent>& events) {
   Table table({{"TIME"}, {"JOB"}, {"EVENT"}});
   for (const JobEvent& event : events) {
-    table.add({base::to_rfc3339(event.event.time), event.job, event.event.text});
+    table.add({base::to_rfc3339(event.event.time), event.job, words::sentence(event.event.what)});
   }
   return table.to_string();
 }
 
 std::string event_line(const JobEvent& event) {
-  return base::to_rfc3339(event.event.time) + "  " + event.job + "  " + event.event.text + "\n";
+  return base::to_rfc3339(event.event.time) + "  " + event.job + "  " +
+         words::sentence(event.event.what) + "\n";
 }
 
 std::string events_json(const std::vector<JobEvent>& events) {
@@ -155,7 +158,8 @@ std::string events_json(const std::vector<JobEvent>& events) {
   for (const JobEvent& event : events) {
     list.push_back({{"time", base::to_rfc3339(event.event.time, kNanoseconds)},
                     {"job", event.job},
-                    {"text", event.event.text}});
+                    {"text", words::sentence(event.event.what)},
+                    {"fact", job::to_json(event.event.what)}});
   }
   const nlohmann::ordered_json json{{"events", std::move(list)}};
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

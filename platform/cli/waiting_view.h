@@ -39,7 +39,7 @@ std::vector<JobEvent> merged_events(const std::vector<job::Job>& jobs);
 std::string event_table(const std::vector<JobEvent>& events);
 /// One line of it without its neighbours, for a follow.
 std::string event_line(const JobEvent& event);
-/// {"events": [{"time", "job", "text"}, ...]}
+/// {"events": [{"time", "job", "text", "fact"}, ...]}
 std::string events_json(const std::vector<JobEvent>& events);
 
 }  // namespace muster::cli

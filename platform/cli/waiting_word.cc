@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <iostream>
 
+#include "words/sentence.h"
+
 namespace muster::cli {
 
 namespace {
@@ -36,8 +38,8 @@ void WaitingWord::look(const Connection& connection, const std::string& name) {
 }
 
 std::string waiting_word(const job::Job& job) {
-  if (job.phase != job::Phase::kQueued || job.reason.empty()) return {};
-  return "job '" + job.spec.name + "': " + job.reason;
+  if (job.phase != job::Phase::kQueued || job::is_empty(job.reason)) return {};
+  return "job '" + job.spec.name + "'" + words::after_colon(job.reason);
 }
 
 }  // namespace muster::cli

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "control/field_changes.h"
-#include "job/units.h"
 
 namespace muster::control {
 
@@ -14,7 +14,7 @@ using access::FieldChange;
 namespace {
 
 std::string amount(const std::optional<int64_t>& milli) {
-  return milli ? job::format_milli(*milli) : "unlimited";
+  return milli ? base::format_milli(*milli) : "unlimited";
 }
 
 std::string bytes(const std::optional<int64_t>& amount) {
@@ -49,7 +49,7 @@ FieldTexts fields_of(const job::Project& project) {
 }
 
 std::string gpus_of(const job::Resources& resources) {
-  return job::format_milli(resources.gpus * int64_t{1000} + resources.gpu_share_milli);
+  return base::format_milli(resources.gpus * int64_t{1000} + resources.gpu_share_milli);
 }
 
 /// "nightly, team=vision".

@@ -12,6 +12,8 @@
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
 #include "job/validate.h"
+#include "words/sentence.h"
+#include "words/sight.h"
 
 namespace muster::control {
 
@@ -19,6 +21,7 @@ using base::Error;
 using base::ErrorCode;
 using engine::StopMode;
 using job::Job;
+using job::Notice;
 using job::Phase;
 using job::Task;
 using job::TaskPhase;
@@ -95,11 +98,11 @@ Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence)
   if (nodes_.empty()) return gang;
   const auto never = scheduler_.refuses(gang);
   if (!never) return gang;
-  const bool says_never = never->constraint == schedule::Constraint::kNever;
-  return Error{.code = ErrorCode::kRefused,
-               .what = "job " + name_in_quotes(job.spec.name) +
-                       (says_never ? " " : " can never start: ") + never->text,
-               .advice = never->details.empty() ? "" : never->details.front()};
+  // Whoever answers a user who sees other projects makes the sentence anew, from the detail.
+  Error error = words::refusal(
+      {job.spec.name, words::seen_by(words::sight_of_project(job.spec.project), never->reason)});
+  error.detail = std::make_shared<job::NeverStarts>(job.spec.name, never->reason);
+  return error;
 }
 
 /// The first of two with one name or key has to be committed before the second can be judged.
@@ -134,7 +137,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
     entry->job.reason = suspended_reason(entry->job);
   }
   ++next_sequence_;
-  note(entry->job, "submitted");
+  note(entry->job, Notice{Notice::What::kSubmitted});
   const Job& job = entry->job;
   uncommitted_[name_of(spec)] = std::move(entry);
   if (!idempotency_key.empty()) uncommitted_keys_.insert(idempotency_key);
@@ -216,8 +219,8 @@ Result<Job> Controller::stop(const std::string& name, bool now, const access::Ac
     Job& job = entry->job;
     if (!job.stop_requested) {
       job.stop_requested = true;
-      job.reason = "is being stopped";
-      note(job, now ? "asked to stop at once" : "asked to stop");
+      job.reason = Notice{Notice::What::kBeingStopped};
+      note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
       change(*entry);
     }
     if (!entry->run) {
@@ -240,12 +243,11 @@ Result<Job> Controller::suspend(const std::string& name, const access::Actor& by
     job.suspended = true;
     if (entry->run) {
       entry->run->goes_whole = true;
-      evict(*entry, "was suspended");
+      evict(*entry, job::SuspendedByUser{});
     } else {
-      note(job, "was suspended");
+      note(job, Notice{Notice::What::kWasSuspended});
       queue_anew(*entry);
       job.reason = suspended_reason(job);
-      job.reason_details.clear();
       job.may_start.reset();
     }
     change(*entry);
@@ -259,7 +261,7 @@ Result<Job> Controller::resume(const std::string& name, const access::Actor& by)
   if (!job.suspended) return job;
   return act(*entry, by, "job.resume", [&] {
     job.suspended = false;
-    note(job, "resumed");
+    note(job, Notice{Notice::What::kResumed});
     change(*entry);
     // Where its tasks are still being ended, it is queued once they are gone.
     if (entry->run) return;
@@ -350,8 +352,9 @@ Result<Controller::Entry*> Controller::changeable_entry_of(const std::string& na
   MUSTER_TRY(Entry* const entry, entry_of(name));
   if (!entry->job.unreadable) return entry;
   return Error{.code = ErrorCode::kConflict,
-               .what = "job " + name_in_quotes(entry->job.spec.name) + " " + entry->job.reason,
-               .advice = base::joined(entry->job.reason_details, "; ")};
+               .what = "job " + name_in_quotes(entry->job.spec.name) + " " +
+                       words::sentence(entry->job.reason),
+               .advice = base::joined(words::details(entry->job.reason), "; ")};
 }
 
 std::vector<const Job*> Controller::list() const {
@@ -432,9 +435,9 @@ base::Time Controller::stamp() {
   return last_stamp_;
 }
 
-void Controller::note(Job& job, std::string text) {
+void Controller::note(Job& job, job::Fact what) {
   if (job.events.size() >= kKeptEvents) job.events.erase(job.events.begin());
-  job.events.push_back({.time = stamp(), .text = std::move(text)});
+  job.events.push_back({.time = stamp(), .what = std::move(what)});
 }
 
 /// Whoever watches hears of it once this turn of the loop is committed.
@@ -476,15 +479,12 @@ Controller::Entry* Controller::by_name(const JobName& name) const {
   return found == by_name_.end() ? nullptr : found->second;
 }
 
-std::string suspended_reason(const Job& job) {
-  const bool waits_for_its_start = job.spec.held && job.attempt == 0;
-  return (waits_for_its_start ? "is held until it is started; muster resume "
-                              : "is suspended; muster resume ") +
-         job.spec.name + (waits_for_its_start ? " starts it" : " lets it go on");
+job::Fact suspended_reason(const Job& job) {
+  return job::Suspended{.job = job.spec.name, .held = job.spec.held && job.attempt == 0};
 }
 
-std::string starting_reason(const Job& job) {
-  return job.tasks.size() > 1 ? "starts its workers" : "starts";
+job::Fact starting_reason(const Job& job) {
+  return Notice{job.tasks.size() > 1 ? Notice::What::kStartsWorkers : Notice::What::kStarts};
 }
 
 bool leads(const Job& job, const Task& task) {

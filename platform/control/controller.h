@@ -211,7 +211,8 @@ class Controller {
     /// How often in a row a start of it found that the engine of a node does not answer.
     int unanswered_starts = 0;
     Seeking seeking;
-    std::string ended_by;          ///< who has it stopped, where that was none of Muster's users
+    std::optional<job::Fact>
+        ended_by;                  ///< who has it stopped, where that was none of Muster's users
     std::optional<int64_t> bytes;  ///< of an ended job, on the disk; nothing: not measured
     std::vector<engine::RunningTask> strays;  ///< of a job that cannot be read: its tasks that run
   };
@@ -266,17 +267,17 @@ class Controller {
   schedule::Constraint refresh_reason(job::Job& job) const;
   void prepare_starts(const schedule::Plan& plan);
   void prepare(Entry& entry, Places places);
-  void place(Entry& entry, Places places, const std::string& room = {});
+  void place(Entry& entry, Places places, uint64_t slurm_job = 0);
   void hold_as_placed(Entry& entry);
   void take_eviction(const schedule::Eviction& eviction);
-  void evict(Entry& entry, const std::string& why);
+  void evict(Entry& entry, const job::Eviction& why);
   void evicted(Entry& entry);
   void queue_anew(Entry& entry, std::chrono::milliseconds delay = {});
   void line_up(Entry& entry, std::chrono::milliseconds delay = {});
-  std::string first_reason() const;
+  job::Fact first_reason() const;
   void start_without_the_moved();
   bool has_room_for(const Places& places) const;
-  void wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay);
+  void wait_again(Entry& entry, const job::Fact& why, std::chrono::milliseconds delay);
   schedule::Gang gang_of(const Entry& entry) const;
   bool knows_by_placed(const Entry& entry) const;
   void plan_again_at(std::optional<base::Time> time);
@@ -284,7 +285,7 @@ class Controller {
   // rooms.cc, rooms_taken.cc: jobs of an engine that asks a cluster for room
   bool asks_a_cluster() const;
   Result<void> check_wish(const job::Job& job) const;
-  std::string asking_reason() const;
+  job::Fact asking_reason(std::optional<job::SlurmEnded> after = {}) const;
   void line_up_for_room(Entry& entry, std::chrono::milliseconds delay);
   void ask_once_committed(Entry& entry);
   void ask_for_the_rested();
@@ -338,7 +339,7 @@ class Controller {
   // resizing.cc: a gang whose workers come and go while it runs
   bool may_resize(const Entry& entry) const;
   void take_room(Entry& entry, const schedule::Start& start);
-  bool shrink(Entry& entry, const std::vector<int>& seats, const std::string& why);
+  bool shrink(Entry& entry, const std::vector<int>& seats, const job::Eviction& why);
   bool can_do_without(const Entry& entry, const std::vector<int>& seats) const;
   static const job::Task* leave_seat(Entry& entry, int seat);
   void say_goodbye(Entry& entry, const std::vector<std::string>& leaving);
@@ -419,7 +420,7 @@ class Controller {
   // pool.cc: projects and nodes
   void read_nodes();
   void tell_of_silence(const std::vector<engine::Node>& before);
-  std::string running_reason(const job::Job& job) const;
+  job::Fact running_reason(const job::Job& job) const;
   bool is_silent(const std::string& node) const;
   bool takes_nothing_new(const std::string& node) const;
   void tell_projects();
@@ -455,7 +456,7 @@ class Controller {
   [[nodiscard]] base::EventLoop::Interest later(std::chrono::milliseconds delay,
                                                 std::function<void()> action);
   void change(Entry& entry);
-  void note(job::Job& job, std::string text);
+  void note(job::Job& job, job::Fact what);
   void tell(const job::Job& job);
   void tell_watchers();
   uint64_t feed_hint() const;

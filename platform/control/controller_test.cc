@@ -9,6 +9,8 @@
 #include "control/log_follower.h"
 #include "engine/fake_engine.h"
 #include "store/memory_store.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -379,7 +381,8 @@ TEST_F(Control, AJobThatWaitsSaysWhy) {
   submit(spec);
 
   EXPECT_EQ(job("two").phase, Phase::kQueued);
-  EXPECT_NE(job("two").reason.find("1 GPU"), std::string::npos) << job("two").reason;
+  EXPECT_NE(words::sentence(job("two").reason).find("1 GPU"), std::string::npos)
+      << job("two").reason;
 }
 
 TEST_F(Control, TheLogOfAJobThatStartedAgainHoldsEveryAttempt) {

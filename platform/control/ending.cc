@@ -1,19 +1,20 @@
 // What the engine reports, and how a gang ends: done, failed, or to start again.
 #include <algorithm>
 
+#include "base/units.h"
 #include "control/controller.h"
 #include "control/failure.h"
 #include "control/live_gang.h"
 #include "control/port_taken.h"
 #include "control/retry.h"
 #include "control/run.h"
-#include "job/units.h"
 
 namespace muster::control {
 
 using engine::StopMode;
 using engine::TaskEnded;
 using job::Job;
+using job::Notice;
 using job::Phase;
 using job::Role;
 using job::Task;
@@ -94,7 +95,7 @@ void Controller::ended(Entry& entry, Task& task, const TaskEnded& end) {
   task.exit = end.status;
   task.ended = end.time;
   if (end.status.lost_log_bytes > 0) {
-    note(entry.job, task.name + ": " + job::lost_output(end.status));
+    note(entry.job, job::Remark{task.name + ": " + job::lost_output(end.status)});
   }
   react_to_end(entry, task);
 }
@@ -112,7 +113,7 @@ void Controller::react_to_end(Entry& entry, Task& task) {
     if (goes_on_without(entry, task)) return lose_worker(entry, task);
     fail_by(entry, task,
             falls_over(entry) ? "; it is the third worker in a row that was lost within " +
-                                    job::format_duration(kSoon) + " of its start"
+                                    base::format_duration(kSoon) + " of its start"
                               : "");
     end_gang_gently(entry);
     if (!is_reached_by_its_leader(entry.job)) return finish_if_over(entry);
@@ -149,9 +150,9 @@ void Controller::end_what_was_led(Entry& entry) {
 void Controller::fail(Entry& entry, job::Failure failure) {
   Job& job = entry.job;
   if (job.failure) return;  // the first cause is the one that explains the others
-  note(job, failure.cause);
+  note(job, job::Failed{failure.cause});
   job.failure = std::move(failure);
-  job.reason = "is being ended";
+  job.reason = Notice{Notice::What::kBeingEnded};
 }
 
 /// `more`: behind the cause.
@@ -234,7 +235,7 @@ bool Controller::start_again(Entry& entry) {
       run.room_is_taken ? std::nullopt
                         : start_under_other_ports(job, *run.culprit, run.culprit_lines, run.served);
   if (other_ports) {
-    wait_again(entry, *other_ports, {});
+    wait_again(entry, job::Remark{*other_ports}, {});
     return true;
   }
   const auto retry = run.retries_by_rules_alone
@@ -245,27 +246,34 @@ bool Controller::start_again(Entry& entry) {
   if (!retry->avoid_node.empty()) job.avoided_nodes.push_back(retry->avoid_node);
   ++job.restarts;
   ++metrics_.restarts;
-  const std::string why = job.failure->cause + "; starts again: " + retry->why;
+  const job::StartsAgain why{.cause = job.failure->cause, .retry = retry->why};
   wait_again(entry, why, backoff(job.restarts));
   return true;
 }
+
+namespace {
+
+/// `by`: who had it stopped, where that was none of Muster's users.
+job::Fact end_reason(const Job& job, const std::optional<job::Fact>& by) {
+  if (job.failure) return job::Failed{job.failure->cause};
+  if (job.phase == Phase::kSucceeded) return Notice{Notice::What::kDone};
+  return by.value_or(Notice{Notice::What::kWasStopped});
+}
+
+}  // namespace
 
 void Controller::finish(Entry& entry, Phase phase) {
   Job& job = entry.job;
   job.phase = phase;
   job.eviction.reset();
   job.suspended = false;
-  job.reason_details.clear();
   job.may_start.reset();
   if (const auto& exit = task_with_exit_code(job).exit) job.exit_code = exit->shell_code();
   if (phase == Phase::kFailed && job.exit_code.value_or(0) == 0) job.exit_code = 1;
-  job.reason = job.failure                  ? job.failure->cause
-               : phase == Phase::kSucceeded ? "done"
-               : entry.ended_by.empty()     ? "was stopped"
-                                            : entry.ended_by;
+  job.reason = end_reason(job, entry.ended_by);
   job.ended = parts_.clock.now();
   ++metrics_.finished[job.spec.project][std::string(job::to_string(phase))];
-  note(job, std::string(job::to_string(phase)));
+  note(job, job::PhaseReached{phase});
   if (job.attempt > 0) end_attempt(job);
   entry.run.reset();
   entry.kept.clear();

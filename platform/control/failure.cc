@@ -5,9 +5,9 @@
 #include <deque>
 #include <set>
 
+#include "base/units.h"
 #include "control/failure_clues.h"
 #include "control/log_lines.h"
-#include "job/units.h"
 #include "launch/program.h"
 
 namespace muster::control {
@@ -130,7 +130,7 @@ std::string end_of(const job::ExitStatus& status, const std::optional<Container>
     job::ExitStatus otherwise = status;
     otherwise.out_of_memory = false;
     return (was_killed(status) ? "was killed" : job::explain(otherwise)) +
-           ": out of memory (its limit is " + job::format_bytes(container->memory_bytes) + ")";
+           ": out of memory (its limit is " + base::format_bytes(container->memory_bytes) + ")";
   }
   if (was_not_found(status)) {
     return "exited with code 127: the command was not found in image '" + container->image + "'" +

@@ -5,10 +5,10 @@
 // scheduler gives it next is another.
 #include <algorithm>
 
+#include "base/units.h"
 #include "control/controller.h"
 #include "control/live_gang.h"
 #include "control/run.h"
-#include "job/units.h"
 
 namespace muster::control {
 
@@ -63,7 +63,9 @@ void Controller::grow(Entry& entry) {
     put(*task, place);
     run.newcomers[task->name];
     names.push_back(task->name);
-    note(job, task->name + " joins on " + task->node + ": " + workers_text(job, count_seated(job)));
+    note(job,
+         job::WorkerJoins{
+             .task = task->name, .node = task->node, .now = workers_of(job, count_seated(job))});
   }
   if (!run.given.empty()) {
     // Later: the scheduler may be in the midst of giving.
@@ -195,14 +197,13 @@ void Controller::newcomer_timed_out(Entry& entry, const std::string& name) {
   if (entry.run->newcomers.erase(name) == 0 || !may_resize(entry)) return;
   find_task(job, name)->left = true;
   note_setback(entry, name + " could not join: it did not answer within " +
-                          job::format_duration(job.spec.start_timeout));
+                          base::format_duration(job.spec.start_timeout));
   parts_.engine.stop(engine_gang(job), {name}, StopMode::kNow);
 }
 
 void Controller::has_joined(Entry& entry, const Task& task) {
   Job& job = entry.job;
-  note(job,
-       task.name + " has joined: the job goes on with " + workers_text(job, count_members(job)));
+  note(job, job::WorkerJoins{.task = task.name, .now = workers_of(job, count_members(job))});
   show_size(entry);
   change(entry);
   add_step(entry, [this, name = task.name](Entry& now, std::function<void()> done) {
@@ -249,13 +250,13 @@ void Controller::note_setback(Entry& entry, const std::string& what) {
   ++entry.run->setbacks;
   // Others may have left since it was counted upon.
   const bool goes_on = can_do_without(entry, {});
-  note(job,
-       goes_on ? what + "; the job goes on with " + workers_text(job, count_members(job)) : what);
+  job::WorkerDidNotJoin fact{.what = what};
+  if (goes_on) fact.left = workers_of(job, count_members(job));
+  note(job, std::move(fact));
   change(entry);
   if (goes_on) return rest(entry);
   entry.run->goes_whole = true;
-  evict(entry, "has fewer workers left than its minimum of " +
-                   std::to_string(job.spec.scheduling.min_workers.value_or(job.spec.workers)));
+  evict(entry, job::TooFewWorkers{job.spec.scheduling.min_workers.value_or(job.spec.workers)});
 }
 
 /// For the rest of the attempt. What there is of it goes on, and can still shrink.
@@ -263,7 +264,7 @@ void Controller::stop_growing(Entry& entry, const std::string& why) {
   Run& run = *entry.run;
   if (!std::exchange(run.can_grow, false)) return;
   run.cannot_grow = why;
-  note(entry.job, "no worker can join it any more: " + why);
+  note(entry.job, job::Remark{"no worker can join it any more: " + why});
   change(entry);
   std::vector<int> seats;
   for (const auto& [seat, place] : std::exchange(run.given, {})) seats.push_back(seat);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "store/memory_store.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -52,11 +53,11 @@ TEST_F(JournalOfJobs, CommitsWhatChangesInOneTurnTogether) {
   keep(two);
   store_.commits = 0;
 
-  one.reason = "a";
+  one.reason = job::Remark{"a"};
   journal_.change(one);
-  two.reason = "b";
+  two.reason = job::Remark{"b"};
   journal_.change(two);
-  one.reason = "c";
+  one.reason = job::Remark{"c"};
   journal_.change(one);
   turn();
 
@@ -97,7 +98,7 @@ TEST_F(JournalOfJobs, KeepsAChangeThatCouldNotBeCommittedForTheNextTime) {
   Job one = job("one");
   keep(one);
   store_.full = true;
-  one.reason = "changed";
+  one.reason = job::Remark{"changed"};
   journal_.change(one);
   turn();
   EXPECT_NE(store_.load()->jobs[0].reason, "changed");

@@ -45,8 +45,8 @@ int count_members(const Job& job) {
   return static_cast<int>(members_of(job).size());
 }
 
-std::string workers_text(const Job& job, int count) {
-  return std::to_string(count) + " of " + std::to_string(job.spec.workers) + " workers";
+job::Workers workers_of(const Job& job, int count) {
+  return {.count = count, .wanted = job.spec.workers};
 }
 
 bool is_loss(const Job& job, const Task& task) {

@@ -28,7 +28,7 @@ std::set<std::string> members_of(const job::Job& job);
 int count_members(const job::Job& job);
 
 /// "2 of 4 workers", of which `count` are there.
-std::string workers_text(const job::Job& job, int count);
+job::Workers workers_of(const job::Job& job, int count);
 
 /// Whether this end of a task is none that its job can do with. Workers that a launcher reaches,
 /// and parameter servers, do their part until they are told to stop; those that run the program

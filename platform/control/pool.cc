@@ -234,7 +234,7 @@ Result<job::Node> Controller::drain(const std::string& name, const access::Actor
     for (const Task& task : entry->job.tasks) {
       if (task.node == name && !task.left) there.push_back(task.seat);
     }
-    const std::string why = "was evicted: node " + name + " is being drained";
+    const job::NodeDrained why{name};
     if (!there.empty() && !shrink(*entry, there, why)) evict(*entry, why);
   }
   MUSTER_CHECK(journal_.flush());

@@ -5,9 +5,9 @@
 // that is started anew finds no task of it, and starts it again from here.
 #include <algorithm>
 
+#include "base/units.h"
 #include "control/controller.h"
 #include "control/run.h"
-#include "job/units.h"
 #include "launch/program.h"
 
 namespace muster::control {
@@ -92,18 +92,16 @@ Result<void> keep_facts(Result<std::vector<launch::ImageFacts>> facts,
   return {};
 }
 
-/// "image horovod:0.28", "images a, b"
-std::string image_names(const std::vector<ImageWish>& wishes) {
+/// Each once.
+std::vector<std::string> images_of(const std::vector<ImageWish>& wishes) {
   std::set<std::string> images;
   for (const ImageWish& wish : wishes) images.insert(wish.image);
-  std::string text = images.size() == 1 ? "image " : "images ";
-  for (const std::string& image : images) text += (image == *images.begin() ? "" : ", ") + image;
-  return text;
+  return {images.begin(), images.end()};
 }
 
-std::string time_between(base::Time began, base::Time ended) {
+std::chrono::milliseconds time_between(base::Time began, base::Time ended) {
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(ended - began);
-  return job::format_duration(std::max(took, std::chrono::milliseconds(0)));
+  return std::max(took, std::chrono::milliseconds(0));
 }
 
 }  // namespace
@@ -118,8 +116,9 @@ void Controller::fetch_images(Entry& entry) {
   Run::Fetch& fetch = entry.run->fetch.emplace();
   fetch.began = parts_.clock.now();
   fetch.tasks = tasks_of(*wishes);
-  job.reason = "looks for " + image_names(*wishes);
-  note(job, job.reason);
+  const job::LooksForImages looks{images_of(*wishes)};
+  job.reason = looks;
+  note(job, looks);
   change(entry);
   const auto alive = std::weak_ptr<bool>(alive_);
   fetch.interest = parts_.engine.prepare(
@@ -140,8 +139,9 @@ void Controller::fetch_images(Entry& entry) {
 void Controller::show_fetching(Entry& entry) {
   Job& job = entry.job;
   Run::Fetch& fetch = *entry.run->fetch;
-  if (fetch.pause || fetch.says.empty() || job.reason == fetch.says) return;
-  job.reason = fetch.says;
+  const job::Reason says = job::Remark{fetch.says};
+  if (fetch.pause || fetch.says.empty() || job.reason == says) return;
+  job.reason = says;
   tell(job);
   fetch.pause = parts_.loop.after(kBetweenWords, [this, id = job.id, attempt = job.attempt] {
     Entry* const of = run_of(id, attempt);
@@ -166,7 +166,7 @@ void Controller::images_fetched(const std::string& id, int attempt,
     }
     return finish_if_over(*entry);
   }
-  note(job, "its images are there, after " + time_between(fetch.began, parts_.clock.now()));
+  note(job, job::ImagesThere{time_between(fetch.began, parts_.clock.now())});
   job.reason = starting_reason(job);
   change(*entry);
   begin(*entry);
@@ -211,14 +211,14 @@ void Controller::leave_before_start(Entry& entry, const std::string& node) {
   const bool is_meant =
       std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) { return task.node == node; });
   if (!is_meant) return;
-  entry.run->requeue = "node " + node + " has gone; it starts elsewhere";
+  entry.run->requeue = job::Remark{"node " + node + " has gone; it starts elsewhere"};
   end_gang(entry, engine::StopMode::kNow);
 }
 
 void Controller::give_up_fetching(Entry& entry) {
   Job& job = entry.job;
   if (!std::exchange(entry.run->fetch, std::nullopt)) return;
-  note(job, "its images are not waited for any more");
+  note(job, job::Notice{job::Notice::What::kImagesGivenUp});
   soon([this, id = job.id, attempt = job.attempt] {
     if (Entry* const late = run_of(id, attempt)) finish_if_over(*late);
   });

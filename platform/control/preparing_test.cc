@@ -3,6 +3,7 @@
 
 #include "control/test_in_images.h"
 #include "engine/silent_node.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {

@@ -12,12 +12,11 @@ using schedule::TaskPlace;
 
 /// The plan tells a reason when it changes; when room is expected is worked out for those who ask.
 schedule::Constraint Controller::refresh_reason(Job& job) const {
-  const schedule::Reason reason = scheduler_.explain(job.id, forward_.now());
-  if (reason.constraint == schedule::Constraint::kNone) return reason.constraint;
-  job.reason = reason.text;
-  job.reason_details = reason.details;
-  job.may_start = reason.may_start;
-  return reason.constraint;
+  schedule::Verdict verdict = scheduler_.explain(job.id, forward_.now());
+  if (verdict.constraint == schedule::Constraint::kNone) return verdict.constraint;
+  job.reason = std::move(verdict.reason);
+  job.may_start = verdict.may_start;
+  return verdict.constraint;
 }
 
 Result<job::Explanation> Controller::explain(const std::string& name) const {
@@ -36,7 +35,6 @@ Result<job::Explanation> Controller::explain(const std::string& name) const {
     if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
   }
   answer.reason = std::move(job.reason);
-  answer.details = std::move(job.reason_details);
   answer.may_start = job.may_start;
   answer.events = std::move(job.events);
   return answer;
@@ -71,9 +69,8 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
   const schedule::Forecast seen = scheduler_.forecast(gang, forward_.now());
   MUSTER_TRY(const job::Project* const project, projects_.find(spec.project));
   job::Forecast answer{.starts_now = !seen.start.empty(),
-                       .reason = seen.reason.text,
-                       .details = seen.reason.details,
-                       .may_start = seen.reason.may_start,
+                       .reason = seen.verdict.reason,
+                       .may_start = seen.verdict.may_start,
                        .before = status_of(*project, count_jobs()),
                        .after = control::status_of(*project, seen.project_then)};
   answer.after.running = answer.before.running + (answer.starts_now ? 1 : 0);
@@ -89,8 +86,12 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
   }
   for (const schedule::Eviction& eviction : seen.evictions) {
     const Entry* const victim = by_id(eviction.id);
-    const std::string name = victim == nullptr ? eviction.id : victim->job.spec.name;
-    answer.evictions.push_back("'" + name + "' " + eviction.reason);
+    job::JobRef ref{.id = eviction.id};
+    if (victim != nullptr) {
+      ref.name = victim->job.spec.name;
+      ref.project = victim->job.spec.project;
+    }
+    answer.evictions.push_back({.job = std::move(ref), .why = eviction.why});
   }
   return answer;
 }

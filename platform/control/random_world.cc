@@ -1,6 +1,7 @@
 #include "control/random_world.h"
 
 #include "engine/silent_node.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 

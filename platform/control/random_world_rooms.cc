@@ -30,11 +30,13 @@ void RandomWorld::the_cluster_acts() {
   if (given == engine_->given.end()) return the_cluster_answers(gang);
   switch (dice_.below(4)) {
     case 0:
-      return engine_->tell(gang, engine::RoomSays{dice_.one_in(2) ? "Slurm has suspended it" : ""});
+      return engine_->tell(gang, engine::RoomSays{dice_.one_in(2) ? std::optional(job::SlurmState{})
+                                                                  : std::nullopt});
     case 1:
       return engine_->tell(gang, RoomGiven(given->second));
     default:
-      the_cluster_takes(gang, {.why = dice_.any_of(kReasons), .what = "Slurm took its room"});
+      the_cluster_takes(gang,
+                        {.why = dice_.any_of(kReasons), .end = {.text = "Slurm took its room"}});
   }
 }
 
@@ -44,12 +46,13 @@ void RandomWorld::the_cluster_answers(const Gang& gang) {
       engine_->rooms.erase(gang);
       return engine_->tell(gang, engine::RoomRefused{{.what = "Slurm refuses it"}});
     case 1:
-      return the_cluster_takes(gang,
-                               {.why = dice_.any_of(kReasons), .what = "a node never called"});
+      return the_cluster_takes(
+          gang, {.why = dice_.any_of(kReasons), .end = {.text = "a node never called"}});
     case 2:
     case 3:
-      return engine_->tell(gang, engine::RoomWaits{.reason = dice_.one_in(2) ? "waits: Resources"
-                                                                             : "waits: Priority"});
+      return engine_->tell(
+          gang, engine::RoomWaits{.reason = job::SlurmWaits{
+                                      .reason = dice_.one_in(2) ? "Resources" : "Priority"}});
     default:
       the_cluster_gives(gang);
   }
@@ -60,14 +63,15 @@ void RandomWorld::the_cluster_gives(const Gang& gang) {
   const RoomWish& wish = engine_->rooms.at(gang);
   std::map<std::string, std::vector<int>> free;
   for (const engine::Node& node : engine_->offered) free[node.name] = free_devices(node.name);
-  RoomGiven room{.places = {}, .text = "Slurm job"};
+  RoomGiven room{.places = {}, .slurm_job = 17};
   for (const engine::TaskWish& task : wish.tasks) {
     const auto wanted =
         static_cast<size_t>(task.resources.gpu_share_milli > 0 ? 1 : task.resources.gpus);
     const auto found = std::find_if(free.begin(), free.end(),
                                     [&](const auto& node) { return node.second.size() >= wanted; });
     if (found == free.end() || (task.may_be_missing && dice_.one_in(4))) {
-      if (!task.may_be_missing) return engine_->tell(gang, engine::RoomWaits{.reason = "waits"});
+      if (!task.may_be_missing)
+        return engine_->tell(gang, engine::RoomWaits{.reason = job::Remark{"waits"}});
       break;
     }
     auto& devices = found->second;
@@ -111,7 +115,8 @@ void RandomWorld::the_cluster_loses(const std::string& node) {
     const bool is_there = std::any_of(room.places.begin(), room.places.end(),
                                       [&](const auto& place) { return place.node == node; });
     if (!is_there) continue;
-    the_cluster_takes(gang, {.why = RoomTaken::Why::kNodeLost, .what = "NODE_FAIL", .node = node});
+    the_cluster_takes(
+        gang, {.why = RoomTaken::Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = node});
   }
   std::vector<engine::Node> rest = engine_->offered;
   std::erase_if(rest, [&](const engine::Node& one) { return one.name == node; });

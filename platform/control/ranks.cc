@@ -54,7 +54,7 @@ void Controller::judge_ranks(Entry& entry) {
   }
   if (!verdict.fault) return;
   if (!verdict.fault->is_certain) {
-    note(job, verdict.fault->cause);
+    note(job, job::Remark{verdict.fault->cause});
     return change(entry);
   }
   fail(entry, failure_of(job, *std::move(verdict.fault)));

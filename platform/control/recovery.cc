@@ -20,6 +20,7 @@ using engine::StopMode;
 using engine::TaskEnded;
 using job::Job;
 using job::Phase;
+using job::Remark;
 using job::Task;
 using job::TaskPhase;
 
@@ -119,10 +120,9 @@ void Controller::stand_in_for(const store::Unreadable& record, base::Time submit
   entry->job = {
       .id = record.id,
       .spec = spec,
-      .reason = "cannot be read: " + record.fault,
-      .reason_details = {"restore a backup, or stop the server (muster server --stop) and "
-                         "run `" +
-                         record.command() + "`, which sets the record aside"},
+      .reason = {Remark{"cannot be read: " + record.fault},
+                 {Remark{"restore a backup, or stop the server (muster server --stop) and run `" +
+                         record.command() + "`, which sets the record aside"}}},
       .suspended = true,
       .submitted = submitted,
       .unreadable = true,
@@ -137,10 +137,9 @@ void Controller::stand_in_for(const store::Unreadable& record, base::Time submit
 void Controller::hold_strays(Entry& entry) {
   auto running = parts_.engine.running_tasks(entry.job.id);
   if (!running) {
-    entry.job.reason_details.emplace_back(
-        "its tasks, where some still run, keep running; the engine cannot tell which these are, "
-        "and "
-        "Muster neither counts nor ends them");
+    entry.job.reason.details.emplace_back(
+        Remark{"its tasks, where some still run, keep running; the engine cannot tell which these "
+               "are, and Muster neither counts nor ends them"});
     return;
   }
   entry.strays = *std::move(running);
@@ -165,16 +164,17 @@ void Controller::hold_strays(Entry& entry) {
 }
 
 void Controller::show_strays(Entry& entry) {
-  std::vector<std::string>& details = entry.job.reason_details;
+  std::vector<job::Detail>& details = entry.job.reason.details;
   details.resize(1);
   if (entry.strays.empty()) {
-    details.emplace_back("none of its tasks runs");
+    details.emplace_back(Remark{"none of its tasks runs"});
     return;
   }
   std::vector<std::string> names;
   for (const engine::RunningTask& stray : entry.strays) names.push_back(stray.task);
-  details.push_back("these tasks of it still run, and keep their GPUs: " + base::joined(names) +
-                    "; muster stop " + entry.job.spec.name + " ends them");
+  details.emplace_back(
+      Remark{"these tasks of it still run, and keep their GPUs: " + base::joined(names) +
+             "; muster stop " + entry.job.spec.name + " ends them"});
 }
 
 void Controller::stray_reported(Entry& entry, const engine::TaskReport& report) {
@@ -208,7 +208,7 @@ void Controller::take_up(Entry& entry) {
   Job& job = entry.job;
   entry.run = std::make_unique<Run>();
   Run& run = *entry.run;
-  note(job, "taken up by a new server");
+  note(job, job::Notice{job::Notice::What::kTakenUp});
   for (Task& task : job.tasks) take_up_task(entry, task);
   if (launch::resizes_live(job.spec)) {
     if (!asks_a_cluster()) find_seed(job, run);
@@ -235,7 +235,7 @@ void Controller::take_up(Entry& entry) {
   const Task& deciding = job::deciding_task(job);
   if (deciding.phase == TaskPhase::kPending) {
     // The keys and the plan of the launcher died with the server: a new attempt makes new ones.
-    run.requeue = "the server was restarted while the job was starting; it starts again";
+    run.requeue = Remark{"the server was restarted while the job was starting; it starts again"};
     end_gang(entry, StopMode::kNow);
     return soon([this, id = job.id, attempt = job.attempt] {
       if (Entry* const late = run_of(id, attempt)) finish_if_over(*late);
@@ -244,7 +244,7 @@ void Controller::take_up(Entry& entry) {
   if (job.phase == Phase::kStarting) {
     job.phase = Phase::kRunning;
     job.started = deciding.started;
-    job.reason = job.eviction.value_or(running_reason(job));
+    job.reason = job.eviction ? job::Fact(job::Evicted{.why = *job.eviction}) : running_reason(job);
   }
   learn_mpi(entry);
   ranks_changed(entry);

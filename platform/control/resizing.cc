@@ -33,11 +33,6 @@ int least_workers(const Job& job) {
   return job.spec.scheduling.min_workers.value_or(job.spec.workers);
 }
 
-/// "worker-2 leaves: it was evicted for ..."; of several, each was.
-std::string leaving_text(const std::vector<std::string>& names, const std::string& why) {
-  return base::joined(names) + (names.size() == 1 ? " leaves: it " : " leave: each ") + why;
-}
-
 }  // namespace
 
 bool Controller::may_resize(const Entry& entry) const {
@@ -73,7 +68,7 @@ bool Controller::can_do_without(const Entry& entry, const std::vector<int>& seat
 }
 
 /// Has these seats left, where the job can go on without; else changes nothing.
-bool Controller::shrink(Entry& entry, const std::vector<int>& seats, const std::string& why) {
+bool Controller::shrink(Entry& entry, const std::vector<int>& seats, const job::Eviction& why) {
   if (!may_resize(entry) || !can_do_without(entry, seats)) return false;
   Job& job = entry.job;
   std::vector<std::string> names;
@@ -85,8 +80,8 @@ bool Controller::shrink(Entry& entry, const std::vector<int>& seats, const std::
     if (task->phase == TaskPhase::kStarting) on_their_way.push_back(task->name);
   }
   if (!names.empty()) {
-    note(job, leaving_text(names, why) + "; the job goes on with " +
-                  workers_text(job, count_members(job)));
+    note(job, job::WorkersLeave{
+                  .tasks = names, .why = why, .left = workers_of(job, count_members(job))});
     show_size(entry);
     change(entry);
     journal_.once_committed([this, id = job.id, attempt = job.attempt, names, on_their_way] {
@@ -223,9 +218,10 @@ bool Controller::falls_over(const Entry& entry) const {
 void Controller::lose_worker(Entry& entry, Task& task) {
   Job& job = entry.job;
   task.left = true;
-  const std::string how = job::explain(*task.exit);
-  note(job, task.name + (task.exit->lost ? " " : " was lost: it ") + how +
-                "; the job goes on with " + workers_text(job, count_members(job)));
+  note(job, job::WorkerLost{.task = task.name,
+                            .how = job::explain(*task.exit),
+                            .unseen = task.exit->lost,
+                            .left = workers_of(job, count_members(job))});
   show_size(entry);
   change(entry);
   tell_members(entry, {});
@@ -261,7 +257,8 @@ void Controller::tell_members(Entry& entry, std::function<void(Entry&, bool)> th
       Entry* const after = run_of(id, attempt);
       if (after == nullptr) return;
       if (!result) {
-        note(after->job, "its workers could not be told who takes part: " + result.error().what);
+        note(after->job,
+             job::Remark{"its workers could not be told who takes part: " + result.error().what});
         change(*after);
       }
       if (then) then(*after, anybody);
@@ -336,8 +333,8 @@ void Controller::take_up_live(Entry& entry) {
   Job& job = entry.job;
   if (!may_resize(entry)) return;
   if (!entry.run->can_grow && !asks_a_cluster()) {
-    note(job,
-         "no worker can join it any more: its keys are not known (" + entry.run->cannot_grow + ")");
+    note(job, job::Remark{"no worker can join it any more: its keys are not known (" +
+                          entry.run->cannot_grow + ")"});
   }
   std::vector<std::string> leaving;
   for (const Task& task : job.tasks) {

@@ -4,6 +4,8 @@
 #include "control/log_follower.h"
 #include "control/test_deaths.h"
 #include "control/test_resizing.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -89,7 +91,7 @@ TEST_F(ResizingTakenUp, WithAnotherKeyAGangOnlyShrinksAndSaysWhy) {
   EXPECT_EQ(job("dist").attempt, 1);
   EXPECT_EQ(std::count_if(job("dist").events.begin(), job("dist").events.end(),
                           [](const job::Event& event) {
-                            return event.text.starts_with("no worker can join");
+                            return words::sentence(event.what).starts_with("no worker can join");
                           }),
             1);
 }

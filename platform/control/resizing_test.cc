@@ -1,5 +1,6 @@
 // Jobs whose workers come and go while they run: who joins, who leaves, who is told of it when.
 #include "control/test_resizing.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {

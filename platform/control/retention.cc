@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::control {
 
@@ -27,8 +27,8 @@ class Findings {
 };
 
 std::string time_rule(const EndedJob& job, const RetentionRules& rules) {
-  return job.keep_for ? "keep_for=" + job::format_duration(*job.keep_for) + " of the job"
-                      : "keep_jobs_for=" + job::format_duration(*rules.keep_for);
+  return job.keep_for ? "keep_for=" + base::format_duration(*job.keep_for) + " of the job"
+                      : "keep_jobs_for=" + base::format_duration(*rules.keep_for);
 }
 
 void find_old(const std::vector<EndedJob>& jobs, const RetentionRules& rules, Time now,
@@ -61,7 +61,7 @@ void find_too_large(const std::vector<EndedJob>& jobs, const RetentionRules& rul
     if (left <= *rules.keep_bytes) return;
     if (found.has(job) || job.bytes.value_or(0) == 0) continue;
     left -= *job.bytes;
-    found.add(job, "keep_bytes=" + job::format_bytes(*rules.keep_bytes));
+    found.add(job, "keep_bytes=" + base::format_bytes(*rules.keep_bytes));
   }
 }
 

@@ -5,6 +5,8 @@
 #include <csignal>
 
 #include "control/test_parts.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -69,12 +71,13 @@ TEST_F(Roles, AClusterOfTheJobsOwnIsHandedOnAndSaidOnce) {
   end("chief", {.code = 1});
   ASSERT_EQ(job().attempt, 2);
 
-  EXPECT_EQ(std::count_if(job().events.begin(), job().events.end(),
-                          [](const job::Event& event) {
-                            return event.text.starts_with(
-                                "TF_CONFIG is the job's own: Muster's, which says where");
-                          }),
-            1);
+  EXPECT_EQ(
+      std::count_if(job().events.begin(), job().events.end(),
+                    [](const job::Event& event) {
+                      return words::sentence(event.what)
+                          .starts_with("TF_CONFIG is the job's own: Muster's, which says where");
+                    }),
+      1);
 }
 
 TEST_F(Roles, TheJobEndsWithItsChiefAndParameterServersAreStoppedThen) {
@@ -301,7 +304,7 @@ TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
   submit(spec);
 
   EXPECT_TRUE(std::any_of(job().events.begin(), job().events.end(), [](const job::Event& event) {
-    return event.text ==
+    return words::sentence(event.what) ==
            "this engine runs no images: instead of 'quickstart:3' its tasks see the machine's own "
            "files";
   }));

@@ -4,10 +4,10 @@
 #include <cctype>
 #include <map>
 
+#include "base/units.h"
 #include "control/schedule_view.h"
-#include "job/units.h"
+#include "job/amount_text.h"
 #include "launch/gang.h"
-#include "schedule/amount_text.h"
 
 namespace muster::control {
 
@@ -39,10 +39,10 @@ std::vector<Alike> alike(const std::vector<TaskWish>& tasks) {
 }
 
 std::string alike_text(const Alike& row) {
-  std::string text = row.count == 1 ? row.first->task
-                                    : schedule::count_text(
-                                          row.count, std::string(job::to_string(row.first->role)));
-  const std::string claim = schedule::claim_text(claim_of(row.first->resources));
+  std::string text = row.count == 1
+                         ? row.first->task
+                         : job::count_text(row.count, std::string(job::to_string(row.first->role)));
+  const std::string claim = job::claim_text(claim_of(row.first->resources));
   if (!claim.empty()) text += " (" + claim + (row.count == 1 ? ")" : " each)");
   return text;
 }
@@ -59,13 +59,6 @@ TaskPlace given_place(const engine::RoomPlace& place, const job::Resources& reso
   return {.node = place.node,
           .devices = place.devices,
           .share_milli = place.devices.empty() ? 0 : share};
-}
-
-std::string without_digits(const std::string& text) {
-  std::string rest;
-  std::copy_if(text.begin(), text.end(), std::back_inserter(rest),
-               [](unsigned char c) { return std::isdigit(c) == 0; });
-  return rest;
 }
 
 }  // namespace
@@ -126,7 +119,7 @@ std::vector<std::string> lines_of(const RoomWish& wish) {
   std::vector<std::string> lines{what};
   const auto spare = std::count_if(wish.tasks.begin(), wish.tasks.end(),
                                    [](const TaskWish& task) { return task.may_be_missing; });
-  if (spare > 0) lines.push_back("or up to " + schedule::count_text(spare, "worker") + " fewer");
+  if (spare > 0) lines.push_back("or up to " + job::count_text(spare, "worker") + " fewer");
   const auto add = [&](const std::string& words, const std::string& value) {
     if (!value.empty()) lines.push_back(words + value);
   };
@@ -143,7 +136,7 @@ std::vector<std::string> lines_of(const RoomWish& wish) {
   if (!wish.gpu_models.empty()) add("with ", named("GPU model", wish.gpu_models));
   if (!wish.avoided_nodes.empty()) add("not on ", named("node", wish.avoided_nodes));
   if (wish.time_limit) {
-    lines.push_back("for " + job::format_duration(*wish.time_limit) + " at the most");
+    lines.push_back("for " + base::format_duration(*wish.time_limit) + " at the most");
   }
   return lines;
 }
@@ -162,19 +155,37 @@ base::Result<std::vector<std::optional<TaskPlace>>> places_in(const engine::Room
       places[i] = given_place(*found->second, task.resources);
       ++placed;
     } else if (!task.may_be_missing) {
-      return Error{
-          .code = ErrorCode::kInternal,
-          .what = "the room that it was given (" + given.text + ") has no place for " + task.task};
+      return Error{.code = ErrorCode::kInternal,
+                   .what = "the room that it was given (Slurm job " +
+                           std::to_string(given.slurm_job) + ") has no place for " + task.task};
     }
   }
   if (placed == given.places.size()) return places;
   return Error{.code = ErrorCode::kInternal,
-               .what = "the room that it was given (" + given.text +
+               .what = "the room that it was given (Slurm job " + std::to_string(given.slurm_job) +
                        ") has places for tasks that it does not have, or two for one"};
 }
 
-bool says_the_same(const std::string& one, const std::string& other) {
-  return without_digits(one) == without_digits(other);
+namespace {
+
+/// Without what changes while it waits for the same thing.
+job::Fact steady_part(job::Fact fact) {
+  if (auto* const waits = std::get_if<job::SlurmWaits>(&fact)) {
+    waits->slurm_job = 0;
+    waits->expected.reset();
+    waits->names_day = false;
+    waits->since.reset();
+  } else if (auto* const state = std::get_if<job::SlurmState>(&fact)) {
+    state->slurm_job = 0;
+    state->since.reset();
+  }
+  return fact;
+}
+
+}  // namespace
+
+bool are_alike(const job::Fact& one, const job::Fact& other) {
+  return steady_part(one) == steady_part(other);
 }
 
 }  // namespace muster::control

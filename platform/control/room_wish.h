@@ -35,7 +35,7 @@ std::vector<std::string> lines_of(const engine::RoomWish& wish);
 base::Result<std::vector<std::optional<schedule::TaskPlace>>> places_in(
     const engine::RoomGiven& given, const job::Job& job);
 
-/// Whether one says the same as the other but for numbers: times, estimates, places in a queue.
-bool says_the_same(const std::string& one, const std::string& other);
+/// Whether one is the same as the other but for times, estimates and the number of the Slurm job.
+bool are_alike(const job::Fact& one, const job::Fact& other);
 
 }  // namespace muster::control

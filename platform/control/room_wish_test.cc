@@ -118,7 +118,7 @@ TEST(RoomGiven, BecomesAPlaceForEachTask) {
   const RoomGiven given{.places = {{.task = "worker-0", .node = "n2", .devices = {1}},
                                    {.task = "launcher", .node = "n1"},
                                    {.task = "worker-1", .node = "n2", .devices = {0}}},
-                        .text = "Slurm job 17"};
+                        .slurm_job = 17};
 
   const auto places = places_in(given, job);
 
@@ -135,7 +135,7 @@ TEST(RoomGiven, MustBeWhatWasAskedFor) {
   const RoomGiven all{.places = {{.task = "launcher", .node = "n1"},
                                  {.task = "worker-0", .node = "n1"},
                                  {.task = "worker-1", .node = "n2"}},
-                      .text = "Slurm job 17"};
+                      .slurm_job = 17};
   ASSERT_TRUE(places_in(all, job));
 
   RoomGiven without_one = all;
@@ -152,11 +152,14 @@ TEST(RoomGiven, MustBeWhatWasAskedFor) {
   }
 }
 
-TEST(RoomWaits, SayTheSameWhereOnlyNumbersDiffer) {
-  EXPECT_TRUE(
-      says_the_same("waits: Resources, perhaps at 12:30", "waits: Resources, perhaps at 9:05"));
-  EXPECT_FALSE(says_the_same("waits: Resources", "waits: Priority"));
-  EXPECT_FALSE(says_the_same("", "waits"));
+TEST(RoomWaits, AreAlikeWhereOnlyTimesAndTheSlurmJobDiffer) {
+  using job::SlurmWaits;
+  const SlurmWaits waits{.slurm_job = 1, .reason = "Resources"};
+  SlurmWaits later{.slurm_job = 2, .reason = "Resources", .expected = base::Time{}};
+  EXPECT_TRUE(are_alike(waits, later));
+  later.reason = "Priority";
+  EXPECT_FALSE(are_alike(waits, later));
+  EXPECT_FALSE(are_alike(job::Remark{}, waits));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "control/room_wish.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
-#include "schedule/amount_text.h"
 
 namespace muster::control {
 
@@ -156,27 +155,25 @@ void Controller::hear_of_room(const Gang& gang, const engine::RoomNews& news) {
 
 void Controller::room_waits(Entry& entry, const RoomWaits& waits) {
   Job& job = entry.job;
-  const bool is_the_same = job.reason == waits.reason && job.reason_details == waits.details &&
-                           job.may_start == waits.may_start &&
+  const bool is_the_same = job.reason == waits.reason && job.may_start == waits.may_start &&
                            entry.seeking.constraint == waits.constraint;
   if (is_the_same) return;
   const bool has_the_same_word =
       !waits.constraint.empty() && entry.seeking.constraint == waits.constraint;
-  const bool is_of_a_kind = has_the_same_word || says_the_same(job.reason, waits.reason);
+  const bool is_of_a_kind = has_the_same_word || are_alike(job.reason.what, waits.reason.what);
   job.reason = waits.reason;
-  job.reason_details = waits.details;
   job.may_start = waits.may_start;
   entry.seeking.constraint = waits.constraint;
   // Another estimate is shown, and that is all.
   if (is_of_a_kind) return tell(job);
-  note(job, job.reason);
+  note(job, job.reason.what);
   change(entry);
 }
 
 void Controller::room_given(Entry& entry, const RoomGiven& given) {
   auto places = places_in(given, entry.job);
   if (!places) return room_refused(entry, places.error());
-  place(entry, *std::move(places), given.text);
+  place(entry, *std::move(places), given.slurm_job);
 }
 
 void Controller::room_refused(Entry& entry, const Error& error) {
@@ -184,8 +181,8 @@ void Controller::room_refused(Entry& entry, const Error& error) {
   finish(entry, Phase::kFailed);
 }
 
-std::string Controller::asking_reason() const {
-  return "asks " + parts_.engine.cluster_name() + " for room";
+job::Fact Controller::asking_reason(std::optional<job::SlurmEnded> after) const {
+  return job::AsksForRoom{.cluster = parts_.engine.cluster_name(), .after = std::move(after)};
 }
 
 // --- questions
@@ -206,11 +203,12 @@ std::vector<const Job*> Controller::queue_at_the_cluster() const {
 /// What would be asked for; what becomes of it, nobody but the cluster knows.
 Result<job::Forecast> Controller::forecast_at_the_cluster(const Job& job) const {
   MUSTER_TRY(const job::Project* const project, projects_.find(job.spec.project));
-  const std::string tasks = schedule::count_text(static_cast<int64_t>(job.tasks.size()), "task");
-  job::Forecast answer{.reason = parts_.engine.cluster_name() +
-                                 " decides when it starts; it would be asked for room for " + tasks,
-                       .details = lines_of(wish_of(job, cordoned_)),
+  job::Forecast answer{.reason = job::ClusterDecides{.cluster = parts_.engine.cluster_name(),
+                                                     .tasks = static_cast<int>(job.tasks.size())},
                        .before = status_of(*project, count_jobs())};
+  for (std::string& line : lines_of(wish_of(job, cordoned_))) {
+    answer.reason.details.emplace_back(job::Remark{std::move(line)});
+  }
   answer.after = answer.before;
   ++answer.after.waiting;
   add(answer.after.requested, amounts_of(job));

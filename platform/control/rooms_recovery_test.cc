@@ -3,6 +3,7 @@
 
 #include "control/test_deaths.h"
 #include "control/test_rooms.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -57,7 +58,7 @@ TEST_F(Rooms, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
   give("one");
   live_again();
   ASSERT_TRUE(controller_->recover());
-  take("one", {.why = Why::kEvicted, .what = "Slurm preempted it"});
+  take("one", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_TRUE(has_asked("one"));
@@ -88,7 +89,7 @@ class DeathsOverRooms : public Rooms, public testing::WithParamInterface<std::tu
         EXPECT_TRUE(has_asked("dist"));
         if (has_asked("dist")) give("dist");
       } else if (job("dist").attempt == 1) {
-        take("dist", {.why = Why::kEvicted, .what = "Slurm preempted it"});
+        take("dist", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
       } else {
         end("dist");
       }

@@ -8,6 +8,7 @@
 #include "control/failure.h"
 #include "control/room_wish.h"
 #include "control/run.h"
+#include "words/sentence.h"
 
 namespace muster::control {
 
@@ -20,19 +21,10 @@ using job::TaskPhase;
 
 namespace {
 
-/// Its first line, with the node that was lost where that does not name it.
-std::string first_line_of(const RoomTaken& taken) {
-  const std::string what = taken.what.substr(0, taken.what.find('\n'));
-  const bool names_it = taken.node.empty() || what.find(taken.node) != std::string::npos;
-  return names_it ? what : what + " (node " + taken.node + ")";
-}
-
-/// The lines behind it: what was printed on the node.
+/// What was printed on the node, below the cause.
 std::vector<std::string> printed_lines(const RoomTaken& taken) {
   std::vector<std::string> lines;
-  std::istringstream text(taken.what);
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  if (!lines.empty()) lines.erase(lines.begin());
+  for (const std::string& line : taken.printed) lines.push_back("  " + line);
   return lines;
 }
 
@@ -47,7 +39,8 @@ Task culprit_task(const Job& job, const RoomTaken& taken) {
     return !taken.node.empty() && task.node == taken.node;
   });
   Task culprit = there == job.tasks.end() ? job::deciding_task(job) : *there;
-  culprit.exit = {.lost = true, .error = taken.what};
+  culprit.exit = {.lost = true, .error = words::sentence(taken.end)};
+  for (const std::string& line : printed_lines(taken)) culprit.exit->error += "\n" + line;
   return culprit;
 }
 
@@ -56,15 +49,17 @@ Task culprit_task(const Job& job, const RoomTaken& taken) {
 void Controller::cluster_says(Entry& entry, const RoomSays& says) {
   Job& job = entry.job;
   Run& run = *entry.run;
-  const std::string before = std::exchange(run.room_says, says.text);
-  if (before == says.text) return;
+  const std::optional<job::SlurmState> before = std::exchange(run.room_says, says.state);
+  if (before == says.state) return;
   if (job.phase == Phase::kRunning && !run.ending && !job.eviction && !job.stop_requested) {
     job.reason = running_reason(job);
   }
-  if (says.text.empty()) {
-    note(job, "no more: " + before);
-  } else if (!says_the_same(before, says.text)) {
-    note(job, says.text);
+  if (!says.state) {
+    job::SlurmState over = *before;
+    over.over = true;
+    note(job, over);
+  } else if (!before || !are_alike(*before, *says.state)) {
+    note(job, *says.state);
   }
   change(entry);
 }
@@ -90,22 +85,21 @@ void Controller::room_taken(Entry& entry, const RoomTaken& taken) {
 void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
   Job& job = entry.job;
   Run& run = *entry.run;
-  const std::string cause = first_line_of(taken);
   switch (taken.why) {
     case RoomTaken::Why::kEvicted:
       run.goes_whole = true;
-      job.eviction = cause;
-      job.reason = "is being ended: " + cause;
-      return note(job, cause);
+      job.eviction = taken.end;
+      job.reason = job::Evicted{.why = taken.end, .stage = job::Evicted::Stage::kBeingEnded};
+      return note(job, taken.end);
     case RoomTaken::Why::kCancelled:
       job.stop_requested = true;
-      entry.ended_by = cause;
-      job.reason = cause;
-      return note(job, cause);
+      entry.ended_by = taken.end;
+      job.reason = taken.end;
+      return note(job, taken.end);
     case RoomTaken::Why::kNodeLost:
       if (!was_begun(job)) {
         if (const auto pause = pause_before_another_try(entry)) {
-          run.requeue = cause + "; " + asking_reason();
+          run.requeue = asking_reason(taken.end);
           run.requeue_delay = *pause;
           return;
         }
@@ -120,7 +114,7 @@ void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
   std::vector<std::string> lines = printed_lines(taken);
   if (lines.empty()) lines = failure_of(*run.culprit, run.culprit_lines).last_lines;
   fail(entry, {.task = run.culprit->name,
-               .cause = cause,
+               .cause = words::sentence(taken.end),
                .advice = taken.advice,
                .last_lines = std::move(lines)});
 }
@@ -130,7 +124,6 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
   Job& job = entry.job;
   ++job.attempt;
   entry.seeking.was_taken = true;
-  const std::string cause = first_line_of(taken);
   switch (taken.why) {
     case RoomTaken::Why::kEvicted:
       return wait_for_another_room(entry, taken, {});
@@ -141,24 +134,28 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
       break;
     case RoomTaken::Why::kCancelled:
       job.stop_requested = true;
-      entry.ended_by = cause;
-      note(job, cause);
+      entry.ended_by = taken.end;
+      note(job, taken.end);
       return finish(entry, Phase::kStopped);
     case RoomTaken::Why::kFailed:
       break;
   }
-  fail(entry, {.cause = cause, .advice = taken.advice, .last_lines = printed_lines(taken)});
+  fail(entry, {.cause = words::sentence(taken.end),
+               .advice = taken.advice,
+               .last_lines = printed_lines(taken)});
   finish(entry, Phase::kFailed);
 }
 
 void Controller::wait_for_another_room(Entry& entry, const RoomTaken& taken,
                                        std::chrono::milliseconds delay) {
   Job& job = entry.job;
-  job.reason = first_line_of(taken) + "; " + asking_reason();
-  job.reason_details = printed_lines(taken);
-  if (!taken.advice.empty()) job.reason_details.push_back(taken.advice);
+  job.reason = asking_reason(taken.end);
+  for (std::string& line : printed_lines(taken)) {
+    job.reason.details.emplace_back(job::Remark{std::move(line)});
+  }
+  if (!taken.advice.empty()) job.reason.details.emplace_back(job::Remark{taken.advice});
   job.may_start.reset();
-  note(job, job.reason);
+  note(job, job.reason.what);
   change(entry);
   line_up_for_room(entry, delay);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "control/test_rooms.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -48,7 +50,7 @@ TEST_F(Rooms, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
   submit(with_retries(mpi("dist", "default", 2), 1));
   give("dist");
   const std::string id = job("dist").id;
-  take("dist", {.why = Why::kEvicted, .what = "Slurm preempted it (PREEMPTED)"});
+  take("dist", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it (PREEMPTED)"}});
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
   EXPECT_EQ(job("dist").reason, "Slurm preempted it (PREEMPTED); waits to start again");
@@ -69,7 +71,8 @@ TEST_F(Rooms, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
 TEST_F(Rooms, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
   submit(with_retries(mpi("dist", "default", 2), 1));
   give("dist");
-  take("dist", {.why = Why::kNodeLost, .what = "Slurm lost node n2 (NODE_FAIL)", .node = "n2"});
+  take("dist",
+       {.why = Why::kNodeLost, .end = {.text = "Slurm lost node n2 (NODE_FAIL)"}, .node = "n2"});
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
   EXPECT_EQ(job("dist").retries_used, 0);
@@ -80,10 +83,10 @@ TEST_F(Rooms, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
 TEST_F(Rooms, ALostNodeIsTheEndOfAJobThatMayNot) {
   submit(mpi("dist", "default", 2));
   give("dist");
-  take("dist", {.why = Why::kNodeLost, .what = "Slurm says NODE_FAIL", .node = "n2"});
+  take("dist", {.why = Why::kNodeLost, .end = {.text = "Slurm says NODE_FAIL"}, .node = "n2"});
 
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
-  EXPECT_EQ(job("dist").failure->cause, "Slurm says NODE_FAIL (node n2)");
+  EXPECT_EQ(job("dist").failure->cause, "Slurm says NODE_FAIL");
   EXPECT_EQ(job("dist").failure->task, "worker-0");
   EXPECT_TRUE(engine_.rooms.empty());
 }
@@ -92,8 +95,9 @@ TEST_F(Rooms, AJobThatSomebodyDeletedInTheClusterIsStopped) {
   submit(with_retries(mpi("runs", "default", 2), 3));
   submit(with_retries(single("waits", "default", 1), 3));
   give("runs");
-  take("runs", {.why = Why::kCancelled, .what = "was cancelled in Slurm by ada"});
-  tell(next("waits"), RoomTaken{.why = Why::kCancelled, .what = "was cancelled in Slurm by bob"});
+  take("runs", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
+  tell(next("waits"),
+       RoomTaken{.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by bob"}});
 
   EXPECT_EQ(job("runs").phase, Phase::kStopped);
   EXPECT_EQ(job("runs").reason, "was cancelled in Slurm by ada");
@@ -108,7 +112,7 @@ TEST_F(Rooms, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
   submit(with_retries(single("one", "default", 1), 3));
   give("one");
   take("one", {.why = Why::kFailed,
-               .what = "Slurm ended it: it ran into its time limit (TIMEOUT)",
+               .end = {.text = "Slurm ended it: it ran into its time limit (TIMEOUT)"},
                .advice = "give it a longer --time-limit"});
 
   EXPECT_EQ(job("one").phase, Phase::kFailed);
@@ -123,7 +127,7 @@ TEST_F(Rooms, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
   submit(spec);
   give("one");
   engine_.logs["main"] = "checkpoint written\n";
-  take("one", {.why = Why::kFailed, .what = "TIMEOUT"});
+  take("one", {.why = Why::kFailed, .end = {.text = "TIMEOUT"}});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_EQ(job("one").retries_used, 1);
@@ -138,7 +142,7 @@ TEST_F(Rooms, WhatHadComeToItsEndBeforeIsNotUndone) {
   end("dist");  // its launcher; the workers are still there
   ASSERT_EQ(job("dist").phase, Phase::kRunning);
 
-  engine_.tell(of, RoomTaken{.why = Why::kNodeLost, .what = "NODE_FAIL", .node = "n2"});
+  engine_.tell(of, RoomTaken{.why = Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = "n2"});
   lose_tasks(of);
   settle();
 
@@ -150,7 +154,7 @@ TEST_F(Rooms, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
   give("one");
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->suspend("one"));
-  take("one", {.why = Why::kCancelled, .what = "was cancelled in Slurm by ada"});
+  take("one", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_TRUE(job("one").suspended);
@@ -163,7 +167,7 @@ TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
   submit(mpi("dist", "default", 2));
   const engine::Gang first = next("dist");
   engine_.tell(first, room_for("dist"));
-  engine_.tell(first, RoomTaken{.why = GetParam(), .what = "Slurm took it", .node = "n1"});
+  engine_.tell(first, RoomTaken{.why = GetParam(), .end = {.text = "Slurm took it"}, .node = "n1"});
   settle();
 
   EXPECT_TRUE(engine_.plans.empty());
@@ -189,7 +193,7 @@ TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
   submit(single("one", "default", 1));
   engine_.slow_starts = {"main"};
   give("one");
-  engine_.tell(gang("one"), RoomTaken{.why = Why::kEvicted, .what = "Slurm preempted it"});
+  engine_.tell(gang("one"), RoomTaken{.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
   engine_.finish_start("main", false);
   settle();
 
@@ -201,15 +205,16 @@ TEST_F(Rooms, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
 TEST_F(Rooms, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
   submit(single("one", "default", 1));
   const RoomTaken lost{.why = Why::kNodeLost,
-                       .what = "node n1 did not call back\n  srun: error: no such file",
+                       .end = {.text = "node n1 did not call back"},
                        .advice = "see that it reaches this machine",
-                       .node = "n1"};
+                       .node = "n1",
+                       .printed = {"srun: error: no such file"}};
   for (int attempt = 1; attempt <= 3; ++attempt) {
     ASSERT_TRUE(engine_.rooms.contains({job("one").id, attempt}));
     tell({job("one").id, attempt}, lost);
     EXPECT_EQ(job("one").phase, Phase::kQueued);
     EXPECT_EQ(job("one").reason, "node n1 did not call back; asks Slurm for room");
-    EXPECT_EQ(job("one").reason_details,
+    EXPECT_EQ(words::details(job("one").reason),
               (std::vector<std::string>{"  srun: error: no such file",
                                         "see that it reaches this machine"}));
     EXPECT_FALSE(has_asked("one"));  // after a rest
@@ -238,9 +243,9 @@ TEST_F(Rooms, LateNewsOfAnEarlierAttemptChangeNothing) {
   ASSERT_EQ(job("one").attempt, 2);
   const job::Job before = job("one");
 
-  tell(first, RoomTaken{.why = Why::kCancelled, .what = "late"});
-  tell(first, RoomSays{"late"});
-  tell(first, RoomWaits{.reason = "late"});
+  tell(first, RoomTaken{.why = Why::kCancelled, .end = {.text = "late"}});
+  tell(first, RoomSays{job::SlurmState{}});
+  tell(first, RoomWaits{.reason = job::Remark{"late"}});
 
   EXPECT_EQ(job("one"), before);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "control/test_rooms.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -58,15 +59,16 @@ TEST_F(Rooms, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
 TEST_F(Rooms, WhyItWaitsIsShownAsTheClusterSaysIt) {
   submit(single("one", "default", 1));
   const base::Time noon{std::chrono::hours(12)};
-  tell(next("one"), RoomWaits{.reason = "waits in Slurm as job 17: Resources",
-                              .details = {"nodes that it could have are busy"},
+  tell(next("one"), RoomWaits{.reason = {job::Remark{"waits in Slurm as job 17: Resources"},
+                                         {job::Remark{"nodes that it could have are busy"}}},
                               .may_start = noon,
                               .constraint = "Resources"});
 
   const auto why = controller_->explain("one");
   ASSERT_TRUE(why);
   EXPECT_EQ(why->reason, "waits in Slurm as job 17: Resources");
-  EXPECT_EQ(why->details, std::vector<std::string>{"nodes that it could have are busy"});
+  EXPECT_EQ(words::details(why->reason),
+            std::vector<std::string>{"nodes that it could have are busy"});
   EXPECT_EQ(why->may_start, noon);
   EXPECT_EQ(why->constraint, "Resources");
   EXPECT_EQ(why->position, 0);
@@ -75,9 +77,10 @@ TEST_F(Rooms, WhyItWaitsIsShownAsTheClusterSaysIt) {
 TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
   submit(single("one", "default", 1));
   const auto waits = [](const std::string& why, int hour) {
-    return RoomWaits{.reason = "waits in Slurm as job 17: " + why + ", starts about " +
-                               std::to_string(hour) + ":00",
-                     .details = {},
+    return RoomWaits{.reason = job::SlurmWaits{.stage = job::SlurmWaits::Stage::kPending,
+                                               .slurm_job = 17,
+                                               .reason = why,
+                                               .expected = base::Time{std::chrono::hours(hour)}},
                      .may_start = base::Time{std::chrono::hours(hour)},
                      .constraint = why};
   };
@@ -89,7 +92,7 @@ TEST_F(Rooms, AnotherEstimateIsNoEventAndAnotherReasonIs) {
   tell(next("one"), waits("QOSMaxGRESPerUser", 13));
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
   RoomWaits without_estimate = waits("QOSMaxGRESPerUser", 13);
-  without_estimate.reason = "waits in Slurm as job 17: QOSMaxGRESPerUser";
+  std::get<job::SlurmWaits>(without_estimate.reason.what).expected.reset();
   tell(next("one"), without_estimate);
   EXPECT_EQ(job("one").reason, without_estimate.reason);
   EXPECT_EQ(count_events("one", "QOSMaxGRESPerUser"), 1U);
@@ -173,7 +176,8 @@ TEST_F(Rooms, WhoWaitsIsListedByWhenItMayStart) {
     spec.held = name == "held";
     submit(spec);
   }
-  tell(next("third"), RoomWaits{.reason = "waits", .may_start = base::Time{std::chrono::hours(1)}});
+  tell(next("third"),
+       RoomWaits{.reason = job::Remark{"waits"}, .may_start = base::Time{std::chrono::hours(1)}});
   ASSERT_TRUE(controller_->suspend("first"));
   submit(single("fourth", "default", 1));
 
@@ -190,7 +194,8 @@ TEST_F(Rooms, AForecastSaysWhatWouldBeAskedFor) {
   EXPECT_FALSE(forecast->starts_now);
   EXPECT_EQ(forecast->reason,
             "Slurm decides when it starts; it would be asked for room for 3 tasks");
-  EXPECT_EQ(forecast->details, std::vector<std::string>{"launcher, 2 workers (1 GPU each)"});
+  EXPECT_EQ(words::details(forecast->reason),
+            std::vector<std::string>{"launcher, 2 workers (1 GPU each)"});
   EXPECT_EQ(forecast->before.requested.gpu_milli, 0);
   EXPECT_EQ(forecast->after.requested.gpu_milli, 2000);
   EXPECT_EQ(forecast->after.waiting, 1);
@@ -301,11 +306,11 @@ TEST_F(Rooms, ARetryAsksForRoomOfItsOwn) {
 TEST_F(Rooms, WhatTheClusterSaysOfAJobThatRunsIsShown) {
   submit(single("one", "default", 1));
   give("one");
-  tell(gang("one"), RoomSays{"Slurm has suspended it"});
-  EXPECT_EQ(job("one").reason, "runs; Slurm has suspended it");
+  tell(gang("one"), RoomSays{job::SlurmState{.slurm_job = 17}});
+  EXPECT_EQ(job("one").reason, "runs; Slurm has suspended it (job 17)");
   EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
 
-  tell(gang("one"), RoomSays{"Slurm has suspended it"});
+  tell(gang("one"), RoomSays{job::SlurmState{.slurm_job = 17}});
   EXPECT_EQ(count_events("one", "Slurm has suspended it"), 1U);
 
   tell(gang("one"), RoomSays{});

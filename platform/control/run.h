@@ -38,7 +38,7 @@ struct Controller::Run {
   std::set<int> served;                        ///< ports that were chosen for its programs
   bool stage_under_way = false;                ///< engine.start() has not reported yet
   bool ending = false;                         ///< everything was told to stop
-  std::optional<std::string> requeue;          ///< why a new attempt follows when all has ended
+  std::optional<job::Fact> requeue;            ///< why a new attempt follows when all has ended
   std::chrono::milliseconds requeue_delay{0};  ///< and how long after that
   std::vector<int> evicted;                ///< by the scheduler: these tasks of the gang it knows
   bool moves = false;                      ///< and start elsewhere, at least some of them
@@ -48,7 +48,7 @@ struct Controller::Run {
   std::vector<std::string> culprit_lines;  ///< the last it printed
   base::EventLoop::Interest start_timer;
   base::EventLoop::Interest last_words_timer;
-  std::string room_says;                ///< the cluster, of what it has of it; empty: nothing
+  std::optional<job::SlurmState> room_says;  ///< the cluster, of what it has of it
   bool room_is_taken = false;           ///< by the cluster: nothing of it can be started any more
   bool retries_by_rules_alone = false;  ///< the cluster's limits were its end
   bool led_to_the_end = false;  ///< the leader has ended well, and the others may end by themselves
@@ -88,8 +88,8 @@ Result<void> check_shells(const std::vector<launch::TaskPlan>& tasks,
 std::vector<std::string> live_tasks(const job::Job& job);
 job::Task* find_task(job::Job& job, const std::string& name);
 std::vector<std::string> names_of_tasks(const job::Job& job);
-std::string suspended_reason(const job::Job& job);
-std::string starting_reason(const job::Job& job);
+job::Fact suspended_reason(const job::Job& job);
+job::Fact starting_reason(const job::Job& job);
 job::Failure failure_of(const job::Job& job, CensusFault fault);
 /// Whether the end of this task is the end of the job.
 bool leads(const job::Job& job, const job::Task& task);

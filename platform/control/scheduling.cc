@@ -11,6 +11,7 @@
 namespace muster::control {
 
 using job::Job;
+using job::Notice;
 using job::Phase;
 using schedule::TaskPlace;
 
@@ -52,19 +53,20 @@ bool are_enough(const Places& places, const Job& job) {
   return workers >= job.spec.scheduling.min_workers.value_or(job.spec.workers);
 }
 
-std::string where(const Job& job) {
+/// Each once, in order.
+std::vector<std::string> where(const Job& job) {
   std::set<std::string> nodes;
   for (const job::Task& task : job.tasks) {
     if (!task.node.empty()) nodes.insert(task.node);
   }
-  return base::joined(nodes);
+  return {nodes.begin(), nodes.end()};
 }
 
 }  // namespace
 
 /// Of a job that nobody has looked at yet.
-std::string Controller::first_reason() const {
-  return asks_a_cluster() ? asking_reason() : "waits for the scheduler";
+job::Fact Controller::first_reason() const {
+  return asks_a_cluster() ? asking_reason() : Notice{Notice::What::kWaitsForScheduler};
 }
 
 void Controller::wake() {
@@ -119,11 +121,11 @@ void Controller::note_wait(const schedule::Wait& wait) {
   Entry* const entry = by_id(wait.id);
   if (entry == nullptr || entry->run || job::is_final(entry->job.phase)) return;
   Job& job = entry->job;
-  job.reason_details = wait.reason.details;
-  job.may_start = wait.reason.may_start;
-  if (job.reason == wait.reason.text) return;
-  job.reason = wait.reason.text;
-  note(job, wait.reason.text);
+  job.may_start = wait.verdict.may_start;
+  const bool is_news = job.reason.what != wait.verdict.reason.what;
+  job.reason = wait.verdict.reason;
+  if (!is_news) return;
+  note(job, job.reason.what);
   tell(job);
 }
 
@@ -184,15 +186,14 @@ void Controller::prepare(Entry& entry, Places places) {
   place(entry, std::move(places));
 }
 
-/// `room`: where that is, in the words of the cluster that gave it; empty where none did.
-void Controller::place(Entry& entry, Places places, const std::string& room) {
+/// `slurm_job`: whose room that is; 0 where Slurm gave none.
+void Controller::place(Entry& entry, Places places, uint64_t slurm_job) {
   Job& job = entry.job;
   const bool is_given = asks_a_cluster();
   const bool is_live = launch::resizes_live(job.spec) && !is_given;
   ++job.attempt;
   job.phase = Phase::kStarting;
   job.reason = starting_reason(job);
-  job.reason_details.clear();
   job.may_start.reset();
   job.launch.reset();
   job.tasks = job::tasks_of(job.spec);
@@ -210,10 +211,9 @@ void Controller::place(Entry& entry, Places places, const std::string& room) {
   entry.seeking = {.turn = entry.seeking.turn + 1};
   parted_.erase(entry.sequence);
   if (is_given || (!is_live && (launch::is_elastic(job.spec) || had_kept))) hold_as_placed(entry);
-  std::string text = "placed on " + where(job) + (room.empty() ? "" : " (" + room + ")") +
-                     ", attempt " + std::to_string(job.attempt);
-  if (launch::is_elastic(job.spec)) text += ", with " + workers_text(job, placed_workers(job));
-  note(job, std::move(text));
+  job::Placed fact{.nodes = where(job), .slurm_job = slurm_job, .attempt = job.attempt};
+  if (launch::is_elastic(job.spec)) fact.workers = workers_of(job, placed_workers(job));
+  note(job, std::move(fact));
   change(entry);
   journal_.once_committed([this, id = job.id, attempt = job.attempt] {
     Entry* const placed = by_id(id);
@@ -241,7 +241,7 @@ void Controller::take_eviction(const schedule::Eviction& eviction) {
     entry->kept.empty() ? scheduler_.released(eviction.id, eviction.tasks) : queue_anew(*entry);
     return wake();
   }
-  if (shrink(*entry, eviction.tasks, eviction.reason)) {
+  if (shrink(*entry, eviction.tasks, eviction.why)) {
     ++metrics_.evictions;
     return;
   }
@@ -250,17 +250,17 @@ void Controller::take_eviction(const schedule::Eviction& eviction) {
   // Where it is on its way out already, these go with the rest.
   run.moves = run.evicted.empty() ? moves : run.moves && moves;
   run.evicted.insert(run.evicted.end(), eviction.tasks.begin(), eviction.tasks.end());
-  evict(*entry, eviction.reason);
+  evict(*entry, eviction.why);
 }
 
 /// Ends the whole attempt: a program that is not made for it does not go on with some of its ranks
 /// gone.
-void Controller::evict(Entry& entry, const std::string& why) {
+void Controller::evict(Entry& entry, const job::Eviction& why) {
   Job& job = entry.job;
   if (job.eviction) return;
   job.eviction = why;
-  job.reason = "is being ended; it " + why;
-  note(job, why);
+  job.reason = job::Evicted{.why = why, .stage = job::Evicted::Stage::kBeingEnded};
+  note(job, job::Evicted{.why = why});
   change(entry);
   journal_.once_committed([this, id = job.id, attempt = job.attempt] {
     Entry* const evicted = by_id(id);
@@ -276,7 +276,7 @@ void Controller::evicted(Entry& entry) {
   const bool was_known_by_placed = knows_by_placed(entry);
   const bool is_live = launch::resizes_live(job.spec);
   const std::unique_ptr<Run> run = std::move(entry.run);
-  const std::string why = *std::exchange(job.eviction, std::nullopt);
+  job::Eviction why = *std::exchange(job.eviction, std::nullopt);
   if (run->taken_up_evicted) --evictions_from_before_;
   ++metrics_.evictions;
   end_attempt(job);
@@ -289,7 +289,9 @@ void Controller::evicted(Entry& entry) {
   job.phase = Phase::kQueued;
   job.failure.reset();
   job.started.reset();
-  job.reason = job.suspended ? suspended_reason(job) : why + "; waits to start again";
+  job.reason = job.suspended
+                   ? suspended_reason(job)
+                   : job::Evicted{.why = std::move(why), .stage = job::Evicted::Stage::kWaitsAgain};
   job.tasks = job::tasks_of(job.spec);
 
   for (const int seat : run->evicted) {
@@ -310,7 +312,8 @@ void Controller::evicted(Entry& entry) {
       parted_.insert(entry.sequence);
     }
   }
-  note(job, job.suspended ? "suspended; its room is free" : "evicted; waits to start again");
+  note(job,
+       Notice{job.suspended ? Notice::What::kSuspendedAndGone : Notice::What::kEvictedAndGone});
   change(entry);
   // What shrank starts again at once on what it keeps; what moves waits for its new places.
   if (!entry.kept.empty() && !run->moves) prepare(entry, entry.kept);
@@ -337,7 +340,7 @@ void Controller::line_up(Entry& entry, std::chrono::milliseconds delay) {
 }
 
 /// After a failure that is not final.
-void Controller::wait_again(Entry& entry, const std::string& why, std::chrono::milliseconds delay) {
+void Controller::wait_again(Entry& entry, const job::Fact& why, std::chrono::milliseconds delay) {
   Job& job = entry.job;
   const std::unique_ptr<Run> run = std::move(entry.run);
   end_attempt(job);

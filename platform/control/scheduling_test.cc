@@ -6,6 +6,8 @@
 
 #include "control/test_deaths.h"
 #include "control/test_parts.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -35,7 +37,7 @@ TEST_F(Scheduling, WithOneGpuFreeNothingOfAGangOfTwoStarts) {
   ASSERT_TRUE(why);
   EXPECT_EQ(why->constraint, "room");
   EXPECT_EQ(why->position, 1);
-  EXPECT_NE(why->reason.find("2 of 3"), std::string::npos) << why->reason;
+  EXPECT_NE(words::sentence(why->reason).find("2 of 3"), std::string::npos) << why->reason;
 }
 
 TEST_F(Scheduling, AnOverQuotaJobMakesRoomAndStartsAgainLater) {
@@ -240,8 +242,8 @@ TEST_F(Scheduling, AForecastTellsWhoWouldHaveToGo) {
 
   ASSERT_TRUE(seen);
   ASSERT_EQ(seen->evictions.size(), 1U);
-  EXPECT_TRUE(seen->evictions[0].starts_with("'guest' would be evicted for 'owner' "))
-      << seen->evictions[0];
+  EXPECT_TRUE(words::evictions(*seen)[0].starts_with("'guest' would be evicted for 'owner' "))
+      << words::evictions(*seen)[0];
   settle();
   EXPECT_EQ(job("guest").phase, Phase::kRunning);
 }

@@ -35,7 +35,7 @@ void Controller::tell_of_silence(const std::vector<Node>& before) {
     for (const auto& [sequence, entry] : entries_) {
       Job& job = entry->job;
       if (!entry->run || !runs_on(job, old.name)) continue;
-      note(job, "node " + old.name + (is_silent ? " does not answer" : " answers again"));
+      note(job, job::NodeSilence{.node = old.name, .silent = is_silent});
       const bool is_ending = entry->run->ending || job.eviction || job.stop_requested;
       if (job.phase == Phase::kRunning && !is_ending) job.reason = running_reason(job);
       change(*entry);
@@ -45,17 +45,15 @@ void Controller::tell_of_silence(const std::vector<Node>& before) {
 
 /// "runs", with how many workers where that changes, which of its nodes are silent, and what the
 /// cluster says of it.
-std::string Controller::running_reason(const Job& job) const {
-  std::string reason = "runs";
-  if (launch::resizes_live(job.spec)) reason += " with " + workers_text(job, count_members(job));
+job::Fact Controller::running_reason(const Job& job) const {
+  job::Runs reason;
+  if (launch::resizes_live(job.spec)) reason.workers = workers_of(job, count_members(job));
   for (const Node& node : nodes_) {
     if (!engine::is_silent(node) || !runs_on(job, node.name)) continue;
-    reason +=
-        "; node " + node.name + " does not answer since " + node.labels.at(engine::kSilentSince);
+    reason.silent.push_back({.node = node.name, .since = node.labels.at(engine::kSilentSince)});
   }
   const Entry* const entry = by_id(job.id);
-  const bool is_spoken_of = entry != nullptr && entry->run && !entry->run->room_says.empty();
-  if (is_spoken_of) reason += "; " + entry->run->room_says;
+  if (entry != nullptr && entry->run) reason.in_slurm = entry->run->room_says;
   return reason;
 }
 

@@ -1,13 +1,13 @@
 // From a placed gang to one that runs: its workers, then its launcher.
 #include <algorithm>
 
+#include "base/units.h"
 #include "control/controller.h"
 #include "control/failure.h"
 #include "control/port_taken.h"
 #include "control/retry.h"
 #include "control/run.h"
 #include "control/schedule_view.h"
-#include "job/units.h"
 #include "launch/own_variables.h"
 
 namespace muster::control {
@@ -139,8 +139,7 @@ void Controller::tell_what_stands_in(Job& job) {
   if (job.spec.image.empty() || job.attempt > 1 || parts_.engine.runs_images()) return;
   const job::ImageStandIn* const image = job::find_stand_in(site_.images, job.spec.image);
   const bool has_stand_in = image != nullptr && !image->command.empty() && job.spec.command.empty();
-  note(job, "this engine runs no images: instead of '" + job.spec.image + "' its tasks see the " +
-                "machine's own files" + (has_stand_in ? " and run what stands in for it" : ""));
+  note(job, job::ImageNotRun{.image = job.spec.image, .has_stand_in = has_stand_in});
 }
 
 /// Of variables of the job that keep Muster's from its tasks; once.
@@ -148,7 +147,7 @@ void Controller::tell_of_own_variables(Job& job) {
   if (job.attempt > 1) return;
   for (std::string& text :
        launch::notes_on_own_variables(job.spec, site_.images, parts_.engine.runs_images())) {
-    note(job, std::move(text));
+    note(job, job::Remark{std::move(text)});
   }
 }
 
@@ -158,7 +157,7 @@ void Controller::begin(Entry& entry) {
   // Stopped or evicted before it was begun.
   if (run.ending || job.stop_requested || job.eviction) return finish_if_over(entry);
   if (!asks_a_cluster() && !has_room_for(places_of(job))) {
-    run.requeue = "its node has changed; it starts again elsewhere";
+    run.requeue = job::Remark{"its node has changed; it starts again elsewhere"};
     return finish_if_over(entry);
   }
   // Again, once its images are there.
@@ -245,7 +244,8 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
     return finish_if_over(*entry);
   }
   if (started.error().code == ErrorCode::kConflict && job.attempt - job.restarts < kStartAttempts) {
-    run.requeue = started.error().what + "; it starts again, under other names and addresses";
+    run.requeue =
+        job::Remark{started.error().what + "; it starts again, under other names and addresses"};
   } else if (!job.stop_requested && !job.eviction && !try_again_later(*entry, started.error())) {
     fail(*entry, {.cause = started.error().what, .advice = started.error().advice});
   }
@@ -259,7 +259,7 @@ bool Controller::try_again_later(Entry& entry, const base::Error& error) {
   if (error.code != ErrorCode::kUnavailable) return false;
   const auto pause = pause_before_another_try(entry);
   if (!pause) return false;
-  entry.run->requeue = error.what + "; it is tried again";
+  entry.run->requeue = job::Remark{error.what + "; it is tried again"};
   entry.run->requeue_delay = *pause;
   return true;
 }
@@ -280,11 +280,12 @@ void Controller::is_up(Entry& entry, const Task& task) {
   if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
   run.start_timer.reset();
   if (!asks_a_cluster() && is_silent(job::deciding_task(job).node)) {
-    run.requeue = "node " + job::deciding_task(job).node + " does not answer; it is tried again";
+    run.requeue =
+        job::Remark{"node " + job::deciding_task(job).node + " does not answer; it is tried again"};
     change(entry);
     return end_gang(entry, StopMode::kNow);
   }
-  note(job, "every worker answers; the " + job::deciding_task(job).name + " starts");
+  note(job, job::EveryWorkerAnswers{job::deciding_task(job).name});
   change(entry);
   start_stage(entry, std::exchange(run.plan.then, {}));
 }
@@ -303,7 +304,7 @@ void Controller::answered(Entry& entry, Task& task) {
   entry.unanswered_starts = 0;
   measure_start(entry);
   if (!run.ending) job.reason = running_reason(job);
-  note(job, "running");
+  note(job, job::Notice{job::Notice::What::kRunning});
   change(entry);
   limit_run_time(entry);
   grow(entry);  // by what room was given meanwhile
@@ -330,7 +331,7 @@ void Controller::limit_run_time(Entry& entry) {
         Entry* const late = run_of(id, attempt);
         if (late == nullptr || late->run->ending) return;
         fail(*late, {.task = job::deciding_task(late->job).name,
-                     .cause = "ran longer than its time limit of " + job::format_duration(limit),
+                     .cause = "ran longer than its time limit of " + base::format_duration(limit),
                      .advice = "give it a longer --time-limit, or checkpoints to go on from"});
         end_gang_gently(*late);
       });
@@ -344,7 +345,7 @@ void Controller::start_timed_out(const std::string& id, int attempt) {
   if (silent.empty() || job.eviction) return;
   const Task& task = *find_task(job, *silent.begin());
   std::string cause = task.name + " did not answer on its ssh port within " +
-                      job::format_duration(job.spec.start_timeout);
+                      base::format_duration(job.spec.start_timeout);
   if (silent.size() > 1) {
     cause += " (nor did " + std::to_string(silent.size() - 1) + " more)";
   }

@@ -18,6 +18,7 @@
 #include "job/project.h"
 #include "job/spec.h"
 #include "store/memory_store.h"
+#include "words/sentence.h"
 
 namespace muster::control {
 
@@ -188,7 +189,7 @@ class Scheduling : public testing::Test {
   bool noted(const std::string& name, const std::string& words) {
     const auto& events = job(name).events;
     return std::any_of(events.begin(), events.end(), [&](const job::Event& event) {
-      return event.text.find(words) != std::string::npos;
+      return words::sentence(event.what).find(words) != std::string::npos;
     });
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/test_parts.h"
+#include "words/sentence.h"
 
 namespace muster::control {
 
@@ -45,7 +46,7 @@ class Rooms : public Scheduling {
 
   /// A place for each task, the first on n1, the second on n2, and so on; but for the last `fewer`.
   engine::RoomGiven room_for(const std::string& name, size_t fewer = 0) {
-    engine::RoomGiven given{.places = {}, .text = "Slurm job 17"};
+    engine::RoomGiven given{.places = {}, .slurm_job = 17};
     const auto& tasks = engine_.rooms.at(next(name)).tasks;
     for (size_t i = 0; i + fewer < tasks.size(); ++i) {
       const bool has_gpu = tasks[i].resources.gpus > 0;
@@ -87,9 +88,10 @@ class Rooms : public Scheduling {
 
   size_t count_events(const std::string& name, const std::string& words) {
     const auto& events = job(name).events;
-    return static_cast<size_t>(std::count_if(
-        events.begin(), events.end(),
-        [&](const job::Event& event) { return event.text.find(words) != std::string::npos; }));
+    return static_cast<size_t>(
+        std::count_if(events.begin(), events.end(), [&](const job::Event& event) {
+          return words::sentence(event.what).find(words) != std::string::npos;
+        }));
   }
 };
 

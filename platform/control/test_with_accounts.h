@@ -10,6 +10,7 @@
 #include "access/secret_box.h"
 #include "control/accounts.h"
 #include "control/test_parts.h"
+#include "words/sentence.h"
 
 namespace muster::control {
 
@@ -39,9 +40,9 @@ class WithAccounts : public Scheduling {
 
   /// All that a job is known to be, as a text to look through.
   static std::string text_of(const job::Job& job) {
-    std::string text = job.reason;
-    for (const std::string& detail : job.reason_details) text += "\n" + detail;
-    for (const job::Event& event : job.events) text += "\n" + event.text;
+    std::string text = words::sentence(job.reason);
+    for (const std::string& detail : words::details(job.reason)) text += "\n" + detail;
+    for (const job::Event& event : job.events) text += "\n" + words::sentence(event.what);
     for (const auto& [variable, value] : job.spec.environment) text += "\n" + variable + value;
     if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
     return text;

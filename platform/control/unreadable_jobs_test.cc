@@ -1,5 +1,7 @@
 // What a server does about records of its store that cannot be read.
 #include "control/test_rooms.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -35,8 +37,9 @@ TEST_F(UnreadableJobs, AreShownWithTheCommandAndTheOthersRunOn) {
   EXPECT_FALSE(job("first").unreadable);
   EXPECT_TRUE(job("broken").unreadable);
   EXPECT_EQ(job("broken").reason, "cannot be read: its checksum differs");
-  EXPECT_NE(job("broken").reason_details.front().find("`muster store set-aside default/broken`"),
-            std::string::npos);
+  EXPECT_NE(
+      words::details(job("broken").reason).front().find("`muster store set-aside default/broken`"),
+      std::string::npos);
   std::vector<std::string> names;
   controller_->each_job(false, std::nullopt, [&](const job::Job& each) {
     names.push_back(each.spec.name);
@@ -83,12 +86,12 @@ TEST_F(UnreadableJobs, KeepTheGpusOfTheirTasksUntilTheseHaveEnded) {
   come_back();
 
   EXPECT_EQ(job("next").phase, Phase::kQueued);
-  EXPECT_EQ(job("broken").reason_details.back(),
+  EXPECT_EQ(words::details(job("broken").reason).back(),
             "these tasks of it still run, and keep their GPUs: main; muster stop broken ends them");
   ASSERT_TRUE(controller_->stop("broken", true));
   settle();
   EXPECT_EQ(job("next").phase, Phase::kRunning);
-  EXPECT_EQ(job("broken").reason_details.back(), "none of its tasks runs");
+  EXPECT_EQ(words::details(job("broken").reason).back(), "none of its tasks runs");
   EXPECT_EQ(controller_->stop("broken", true).error().code, ErrorCode::kConflict);
 }
 
@@ -129,7 +132,7 @@ TEST_F(UnreadableInRooms, KeepTheirRoomUntilTheyAreSetAside) {
   come_back();
   engine_.calls.clear();
 
-  tell(of, engine::RoomGiven{.places = {}, .text = "Slurm job 17"});
+  tell(of, engine::RoomGiven{.places = {}, .slurm_job = 17});
 
   EXPECT_FALSE(was_given_back(of));
   EXPECT_TRUE(engine_.running.contains({of, "main"}));

@@ -4,6 +4,8 @@
 
 #include "control/test_in_images.h"
 #include "engine/silent_node.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -50,7 +52,7 @@ TEST_F(Watched, WhatAScriptMayMeanIsOnlyToldOnce) {
   const auto& events = job("dist").events;
   EXPECT_EQ(std::count_if(events.begin(), events.end(),
                           [](const job::Event& event) {
-                            return event.text ==
+                            return words::sentence(event.what) ==
                                    "all 2 ranks run on the launcher and none on a "
                                    "worker";
                           }),

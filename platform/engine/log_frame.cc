@@ -12,7 +12,7 @@
 
 #include "base/little_endian.h"
 #include "base/number.h"
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::engine {
 
@@ -46,7 +46,7 @@ std::string encode_frame(base::Time time, job::LogStream stream, std::string_vie
 }
 
 std::string readable_bytes(uint64_t bytes) {
-  std::string text = job::format_bytes(static_cast<int64_t>(bytes));
+  std::string text = base::format_bytes(static_cast<int64_t>(bytes));
   const size_t unit = text.find_first_not_of("0123456789.");
   if (unit == std::string::npos) return text + " bytes";
   return text.insert(unit, " ") + "B";

@@ -53,8 +53,7 @@ struct RoomWish {
 
 /// It waits in the cluster's queue, or for the cluster.
 struct RoomWaits {
-  std::string reason;                   ///< "waits in Slurm as job 17: Resources (...)"
-  std::vector<std::string> details;     ///< more lines, for explain
+  job::Reason reason;                   ///< as a rule job::SlurmWaits
   std::optional<base::Time> may_start;  ///< as the cluster estimates
   std::string constraint;               ///< the cluster's own word for it: "QOSMaxGRESPerUser"
 
@@ -74,7 +73,7 @@ struct RoomPlace {
 struct RoomGiven {
   /// Of each task, but for the last of those that may be missing.
   std::vector<RoomPlace> places;
-  std::string text;  ///< where, in the cluster's words: "Slurm job 17"
+  uint64_t slurm_job = 0;  ///< where
 
   bool operator==(const RoomGiven&) const = default;
 };
@@ -84,10 +83,9 @@ struct RoomRefused {
   base::Error error;
 };
 
-/// What the cluster says of a gang that has room: "Slurm has suspended it". Empty: nothing any
-/// more.
+/// What the cluster does to a gang that has room: it has suspended it. Nothing: that is over.
 struct RoomSays {
-  std::string text;
+  std::optional<job::SlurmState> state;
 
   bool operator==(const RoomSays&) const = default;
 };
@@ -104,9 +102,10 @@ struct RoomTaken {
     kFailed,     ///< it went too far: its time limit, its memory
   };
   Why why = Why::kFailed;
-  std::string what;    ///< "Slurm preempted it (PREEMPTED)"
-  std::string advice;  ///< empty: none
-  std::string node;    ///< kNodeLost: which, where it is known
+  job::SlurmEnded end;               ///< what the cluster did
+  std::string advice;                ///< empty: none
+  std::string node;                  ///< kNodeLost: which, where it is known
+  std::vector<std::string> printed;  ///< the last lines of what started the tasks there
 
   bool operator==(const RoomTaken&) const = default;
 };

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "base/utf8.h"
-#include "job/units.h"
 
 namespace muster::job {
 
@@ -37,8 +37,8 @@ class Checker {
   /// The same, of thousandths that people write as decimals.
   void require_milli(int64_t value, int64_t low, int64_t high, const std::string& field) {
     require(value >= low && value <= high, field,
-            format_milli(value) + " is out of range; give " + format_milli(low) + " to " +
-                format_milli(high));
+            base::format_milli(value) + " is out of range; give " + base::format_milli(low) +
+                " to " + base::format_milli(high));
   }
 
   std::vector<base::Fault> take() { return std::move(faults_); }

@@ -18,8 +18,7 @@ struct Explanation {
   std::string name;
   Phase phase = Phase::kQueued;
   std::string constraint;  ///< "room", "limit", "quota" ...: stable, for programs; empty: it runs
-  std::string reason;      ///< one sentence, with numbers
-  std::vector<std::string> details;
+  Reason reason;
   std::optional<base::Time> may_start;
   int position = 0;           ///< in the queue, from 1; 0: it does not wait
   std::vector<Event> events;  ///< those of scheduling: placements, evictions, why it waited
@@ -37,13 +36,21 @@ struct Placing {
   bool operator==(const Placing&) const = default;
 };
 
+/// A job that would be evicted for another.
+struct ExpectedEviction {
+  JobRef job;
+  Eviction why;
+
+  bool operator==(const ExpectedEviction&) const = default;
+};
+
 /// The answer to submit --dry-run. Nothing was stored.
 struct Forecast {
   bool starts_now = false;
-  std::vector<Placing> placing;        ///< where it starts now
-  std::vector<std::string> evictions;  ///< sentences: who would be evicted for it, and why
-  std::string reason;                  ///< why it would wait
-  std::vector<std::string> details;
+  std::vector<Placing> placing;  ///< where it starts now
+  std::vector<ExpectedEviction> evictions;
+  bool hides_evictions = false;  ///< of jobs that the reader may not see
+  Reason reason;                 ///< why it would wait
   std::optional<base::Time> may_start;
   ProjectStatus before;
   ProjectStatus after;

@@ -10,21 +10,13 @@
 
 #include "base/clock.h"
 #include "job/exit_status.h"
+#include "job/fact.h"
 #include "job/metric.h"
 #include "job/spec.h"
 
 namespace muster::job {
 
 using base::Time;
-
-enum class Phase { kQueued, kStarting, kRunning, kSucceeded, kFailed, kStopped };
-
-/// "Queued", "Running" ...: the words of the API and of every listing.
-std::string_view to_string(Phase phase);
-std::optional<Phase> phase_of(std::string_view name);
-
-/// Succeeded, Failed or Stopped: nothing of the job runs and nothing will.
-bool is_final(Phase phase);
 
 enum class Role {
   kLauncher,
@@ -84,29 +76,21 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
-struct Event {
-  Time time;  ///< no two events of one server have the same: it is their number, too
-  std::string text;
-
-  bool operator==(const Event&) const = default;
-};
-
 struct Job {
   std::string id;  ///< never reused; names its folder
   JobSpec spec;
   std::string owner;  ///< the user who submitted it
   Phase phase = Phase::kQueued;
-  std::string reason;  ///< why it waits, or what it does right now; one sentence
-  std::vector<std::string> reason_details;  ///< who holds what it needs, what would help
-  std::optional<Time> may_start;            ///< while it waits: when room is expected to be free
-  int attempt = 0;                          ///< how often its gang was started; 0: never
+  Reason reason;                  ///< why it waits, or what it does right now
+  std::optional<Time> may_start;  ///< while it waits: when room is expected to be free
+  int attempt = 0;                ///< how often its gang was started; 0: never
   int restarts = 0;  ///< how often an attempt of it was given up for another; MUSTER_RESTART_COUNT
   int retries_used = 0;                    ///< of spec.scheduling.retries
   std::vector<std::string> avoided_nodes;  ///< by its retry rules
   bool suspended = false;                  ///< waits for `resume`, and for nothing else
   bool stop_requested = false;
   /// It is being evicted: why; when all of it has gone it is Queued again.
-  std::optional<std::string> eviction;
+  std::optional<Eviction> eviction;
   Time submitted;
   std::optional<Time> started;  ///< when it entered Running
   std::optional<Time> ended;

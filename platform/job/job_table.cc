@@ -7,94 +7,9 @@ namespace muster::job {
 using record::As;
 using record::computed;
 using record::field;
-using record::Kept;
 using record::Need;
 using record::Table;
 using record::Told;
-
-namespace {
-
-std::vector<record::Row> rows_of_waiting() {
-  return {
-      field<&Job::reason>(
-          "reason", {.help = "Why it waits, or what it does right now.", .told = Told::kAlways},
-          As::kSentence),
-      field<&Job::reason_details>(
-          "reason_details",
-          {.help = "Who holds what it needs, and what would help.", .told = Told::kAlways},
-          As::kSentence),
-      field<&Job::may_start>("may_start",
-                             {.help = "While it waits: when room is expected to be free."}),
-      field<&Job::attempt>(
-          "attempt",
-          {.help = "How often its gang was started.", .told = Told::kAlways, .least = 0}),
-      field<&Job::restarts>("restarts", {.help = "How often an attempt was given up for another.",
-                                         .told = Told::kAlways,
-                                         .least = 0}),
-      field<&Job::retries_used>("retries_used", {.told = Told::kAlways, .least = 0}),
-      field<&Job::avoided_nodes>("avoided_nodes", {.help = "By its retry rules.",
-                                                   .told = Told::kAlways,
-                                                   .schema = R"({"items": {"type": "string"}})"}),
-      field<&Job::suspended>("suspended", {.help = "It waits for `resume`, and for nothing else.",
-                                           .told = Told::kAlways}),
-      field<&Job::stop_requested>("stop_requested", {.told = Told::kAlways}),
-      field<&Job::eviction>("eviction", {.help = "It is being evicted, and why."}, As::kSentence),
-  };
-}
-
-std::vector<record::Row> rows_of_job() {
-  std::vector<record::Row> rows = {
-      field<&Job::id>("id", {.help = "Never given again.", .need = Need::kRequired}),
-      field<&Job::owner>("owner", {.help = "Who submitted it.", .told = Told::kAlways}),
-      field<&Job::spec>("spec", {.need = Need::kRequired}),
-      field<&Job::phase>("phase", {.need = Need::kRequired}),
-  };
-  for (record::Row& row : rows_of_waiting()) rows.push_back(std::move(row));
-  std::vector<record::Row> more = {
-      field<&Job::submitted>("submitted", {.need = Need::kRequired}),
-      field<&Job::started>("started", {.help = "When it entered Running."}),
-      field<&Job::ended>("ended"),
-      field<&Job::exit_code>("exit_code",
-                             {.help = "Of the task that decides, once the job has ended."}),
-      field<&Job::failure>("failure"),
-      field<&Job::launch>("launch", {.help = "Of the last attempt of a job of kind `mpi`, once it "
-                                             "is known."}),
-      field<&Job::sealed_seed>("sealed_seed", {.kept = Kept::kStoreOnly}),
-      field<&Job::kept_until>(
-          "kept_until",
-          {.help = "Of an ended job: when it is removed by itself.", .kept = Kept::kToldOnly}),
-      field<&Job::unreadable>(
-          "unreadable", {.help = "The store has a record of the job that cannot be read: only its "
-                                 "id, name and project are known.",
-                         .kept = Kept::kToldOnly}),
-      field<&Job::progress>("progress",
-                            {.help = "As its program reports it: of a job that runs, and of one "
-                                     "that has ended where it is asked for by its name.",
-                             .kept = Kept::kToldOnly}),
-      field<&Job::tasks>("tasks", {.told = Told::kAlways}),
-      field<&Job::events>("events", {.told = Told::kAlways}),
-  };
-  for (record::Row& row : more) rows.push_back(std::move(row));
-  return rows;
-}
-
-}  // namespace
-
-const Table& table_of(const Job*) {
-  static const Table table = record::table<Job>("Job", rows_of_job()).as_answer();
-  return table;
-}
-
-const Table& table_of(const Event*) {
-  static const Table table =
-      record::table<Event>(
-          "Event",
-          {field<&Event::time>("time", {.help = "No two events of one server have the same.",
-                                        .need = Need::kRequired}),
-           field<&Event::text>("text", {.need = Need::kRequired}, As::kSentence)})
-          .as_answer();
-  return table;
-}
 
 const Table& table_of(const Task*) {
   static const Table table =

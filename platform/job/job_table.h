@@ -1,5 +1,5 @@
-// The fields of a Job and of the types within it, one row each (record/table.h): what the API tells
-// of a job and what the store keeps of it.
+// The fields of what a Job is made of, one row each (record/table.h): what the API tells of it and
+// what the store keeps. The rows of Job itself tell facts as sentences: words/job_table.h.
 #pragma once
 
 #include "job/job.h"
@@ -7,13 +7,11 @@
 
 namespace muster::job {
 
-const record::Table& table_of(const Job*);
 const record::Table& table_of(const Task*);
 const record::Table& table_of(const ExitStatus*);
 const record::Table& table_of(const Failure*);
 const record::Table& table_of(const LaunchFacts*);
 const record::Table& table_of(const Progress*);
-const record::Table& table_of(const Event*);
 
 record::Words<Phase> words_of(const Phase*);
 record::Words<Role> words_of(const Role*);

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/number.h"
+#include "base/units.h"
 #include "job/capability.h"
 #include "job/image_name.h"
 #include "job/role_specs.h"
-#include "job/units.h"
 #include "job/validate.h"
 
 namespace muster::job {
@@ -110,8 +110,8 @@ void check_capabilities(const std::vector<std::string>& names, Checker& check) {
 
 void check_shm(int64_t bytes, Checker& check) {
   check.require(bytes == 0 || (bytes >= kLeastShm && bytes <= kMostShm), "container.shm",
-                std::to_string(bytes) + " bytes are out of range; give " + format_bytes(kLeastShm) +
-                    " to " + format_bytes(kMostShm));
+                std::to_string(bytes) + " bytes are out of range; give " +
+                    base::format_bytes(kLeastShm) + " to " + base::format_bytes(kMostShm));
 }
 
 /// What is said of containers though there will be none.

@@ -23,9 +23,9 @@ struct Bound {
   std::string (*text)(int64_t);
 };
 
-constexpr Bound kBounds[] = {{"gpus", &Share::gpu_milli, kMaxMilli, format_milli},
-                             {"cpus", &Share::cpu_milli, kMaxMilli, format_milli},
-                             {"memory_bytes", &Share::memory_bytes, kMaxBytes, format_bytes}};
+constexpr Bound kBounds[] = {{"gpus", &Share::gpu_milli, kMaxMilli, base::format_milli},
+                             {"cpus", &Share::cpu_milli, kMaxMilli, base::format_milli},
+                             {"memory_bytes", &Share::memory_bytes, kMaxBytes, base::format_bytes}};
 
 void check_share(const Share& share, const std::string& field, Checker& check) {
   for (const Bound& bound : kBounds) {

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "words/sentence.h"
+#include "words/sight.h"
 
 namespace muster::notify {
 
@@ -14,6 +16,11 @@ ordered_json time_of(const std::optional<base::Time>& time) {
   return time ? ordered_json(base::to_rfc3339(*time)) : ordered_json();
 }
 
+/// As a member of the job's project reads it: what is sent leaves the server.
+std::string reason_of(const job::Job& job) {
+  return words::sentence(words::seen_by(words::sight_of_project(job.spec.project), job.reason));
+}
+
 ordered_json job_of(const job::Job& job) {
   return {{"name", job.spec.name},
           {"id", job.id},
@@ -21,7 +28,7 @@ ordered_json job_of(const job::Job& job) {
           {"owner", job.owner},
           {"labels", job.spec.labels},
           {"phase", job::to_string(job.phase)},
-          {"reason", job.reason},
+          {"reason", reason_of(job)},
           {"attempt", job.attempt},
           {"exit_code", job.exit_code ? ordered_json(*job.exit_code) : ordered_json()},
           {"submitted", base::to_rfc3339(job.submitted)},
@@ -56,7 +63,7 @@ job::Job as_of(const job::Job& job, job::Happening happening) {
   job::Job then = job;
   if (happening != job::Happening::kStarted || !job::is_final(job.phase)) return then;
   then.phase = job::Phase::kRunning;
-  then.reason.clear();
+  then.reason = {};
   then.exit_code.reset();
   then.ended.reset();
   return then;

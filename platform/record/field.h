@@ -317,6 +317,19 @@ Row computed(const char* name, Notes notes = {}) {
           .member = [](const void* record) { return record; }};
 }
 
+/// A row whose values are of a type of their own making.
+template <auto Member>
+Row typed_field(const char* name, std::shared_ptr<const Type> type, Notes notes = {}) {
+  using Of = MemberOf<decltype(Member)>;
+  return {.name = name,
+          .wire_name = name,
+          .notes = notes,
+          .type = std::move(type),
+          .member = [](const void* record) -> const void* {
+            return &(static_cast<const typename Of::RecordType*>(record)->*Member);
+          }};
+}
+
 /// A row of the outer record for a member of a member, as if it were the record's own.
 template <auto Outer, auto Inner>
 Row nested_field(const char* name, Notes notes = {}, As as = As::kPlain) {

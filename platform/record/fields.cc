@@ -49,7 +49,7 @@ void keep(std::optional<Value> value, Into& into) {
 }  // namespace
 
 template <class Reader, class... More>
-auto Fields::value(std::string_view name, Need need, Reader reader, const More&... more) {
+auto Fields::read_by(std::string_view name, Need need, Reader reader, const More&... more) {
   using Value = decltype(reader(std::declval<const Input&>(), more...));
   const Json* json = find(name, need);
   if (json == nullptr) return Value();
@@ -58,44 +58,44 @@ auto Fields::value(std::string_view name, Need need, Reader reader, const More&.
 }
 
 void Fields::read(std::string_view name, std::string& into, Need need) {
-  keep(value(name, need, read_text), into);
+  keep(read_by(name, need, read_text), into);
 }
 
 void Fields::read(std::string_view name, bool& into, Need need) {
-  keep(value(name, need, read_flag), into);
+  keep(read_by(name, need, read_flag), into);
 }
 
 void Fields::read(std::string_view name, base::Time& into, Need need) {
-  keep(value(name, need, read_time), into);
+  keep(read_by(name, need, read_time), into);
 }
 
 void Fields::read(std::string_view name, double& into, Need need) {
-  keep(value(name, need, read_real), into);
+  keep(read_by(name, need, read_real), into);
 }
 
 void Fields::read(std::string_view name, int& into, Need need) {
-  keep(value(name, need, read_integer, kLeast<int>, kMost<int>), into);
+  keep(read_by(name, need, read_integer, kLeast<int>, kMost<int>), into);
 }
 
 void Fields::read(std::string_view name, int64_t& into, Need need) {
-  keep(value(name, need, read_integer, kLeast<int64_t>, kMost<int64_t>), into);
+  keep(read_by(name, need, read_integer, kLeast<int64_t>, kMost<int64_t>), into);
 }
 
 void Fields::read(std::string_view name, std::chrono::milliseconds& into, Need need) {
-  const auto count = value(name, need, read_integer, kLeast<int64_t>, kMost<int64_t>);
+  const auto count = read_by(name, need, read_integer, kLeast<int64_t>, kMost<int64_t>);
   if (count) into = std::chrono::milliseconds(*count);
 }
 
 void Fields::read_milli(std::string_view name, int64_t& into, Need need) {
-  keep(value(name, need, record::read_milli, kLeast<int64_t>, kMost<int64_t>), into);
+  keep(read_by(name, need, record::read_milli, kLeast<int64_t>, kMost<int64_t>), into);
 }
 
 void Fields::read_milli(std::string_view name, int& into, Need need) {
-  keep(value(name, need, record::read_milli, kLeast<int>, kMost<int>), into);
+  keep(read_by(name, need, record::read_milli, kLeast<int>, kMost<int>), into);
 }
 
 void Fields::read_base64(std::string_view name, std::string& into) {
-  keep(value(name, Need::kOptional, record::read_base64), into);
+  keep(read_by(name, Need::kOptional, record::read_base64), into);
 }
 
 void Fields::read(std::string_view name, std::vector<std::string>& into, Need need) {
@@ -239,7 +239,7 @@ const Json* Fields::find(std::string_view name, Need need) {
 
 std::optional<size_t> Fields::choice(std::string_view name, const std::vector<std::string>& names,
                                      Need need) {
-  return value(name, need, read_choice, names);
+  return read_by(name, need, read_choice, names);
 }
 
 Result<void> read_document(const Json& document, std::string_view noun, const Fields::Read& read,

@@ -102,6 +102,8 @@ class Fields {
   void entries(std::string_view name, const ReadEntry& read);
 
   bool has(std::string_view name);
+  /// What stands there, whatever it is; nullptr: nothing.
+  const Json* value(std::string_view name) { return find(name, Need::kOptional); }
   /// There, and null: for the few fields that tell that from absence.
   bool is_null(std::string_view name);
   /// Known, and of no interest.
@@ -114,7 +116,7 @@ class Fields {
  private:
   const Json* find(std::string_view name, Need need);
   template <class Reader, class... More>
-  auto value(std::string_view name, Need need, Reader reader, const More&... more);
+  auto read_by(std::string_view name, Need need, Reader reader, const More&... more);
   std::optional<size_t> choice(std::string_view name, const std::vector<std::string>& names,
                                Need need);
   void record(std::string_view name, const Table& table, void* into, Need need);

@@ -33,6 +33,8 @@ class JsonWriter {
   /// The shortest text that reads back the same; null for what is no number.
   JsonWriter& real(double value);
   JsonWriter& null() { return word("null"); }
+  /// REQUIRES: JSON.
+  JsonWriter& value(std::string_view json) { return word(json); }
   JsonWriter& texts(const std::vector<std::string>& texts);
   JsonWriter& numbers(const std::vector<int>& numbers);
   /// Only bool: a pointer would turn into one in silence.

@@ -1,6 +1,7 @@
 // What each action of a cycle does: the scenarios of the documents, small enough to be read.
 #include <gtest/gtest.h>
 
+#include "schedule/test_words.h"
 #include "schedule/testing.h"
 
 namespace muster::schedule {
@@ -231,7 +232,7 @@ TEST(ReclaimGang, TakesAllTasksOfAGangThatIsNotElastic) {
   EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(plan.evictions[0].cause, EvictionCause::kReclaimed);
   EXPECT_EQ(plan.evictions[0].by, "b0");
-  EXPECT_NE(plan.evictions[0].reason.find("quota"), std::string::npos);
+  EXPECT_NE(words::sentence(plan.evictions[0].why).find("quota"), std::string::npos);
 }
 
 TEST(ReclaimGang, MovesTheVictimWhereItFindsAnotherPlace) {

@@ -58,7 +58,7 @@ class Allocation {
     for (auto& [key, other] : queue.classes) {
       if (key.priority >= *queue.held_for) break;
       if (other->waiters.empty()) continue;
-      other->held_by = waiting.head().gang.name;
+      other->held_by = ref_to(waiting.head().gang);
       set_verdict(*other, Constraint::kReserved);
       order_.drop(*other);
     }

@@ -1,61 +1,17 @@
-// How much of what: the three resources that are shared out, in units that need no fractions.
-//
-// Plain values, exact integers: sums never drift, and equal inputs give equal plans.
+// The words of job/amounts.h as the scheduler's own: its books hold nothing else.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <limits>
+#include "job/amounts.h"
 
 namespace muster::schedule {
 
-enum class Resource { kGpu, kCpu, kMemory };
-inline constexpr std::array<Resource, 3> kResources{Resource::kGpu, Resource::kCpu,
-                                                    Resource::kMemory};
-
-/// No bound. A quarter of the range, so that a few of them can be added.
-inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
-
-struct Amounts {
-  int64_t gpu_milli = 0;  ///< thousandths of a GPU
-  int64_t cpu_milli = 0;  ///< thousandths of a CPU
-  int64_t memory_bytes = 0;
-
-  int64_t& operator[](Resource resource) {
-    return resource == Resource::kGpu   ? gpu_milli
-           : resource == Resource::kCpu ? cpu_milli
-                                        : memory_bytes;
-  }
-  int64_t operator[](Resource resource) const { return const_cast<Amounts&>(*this)[resource]; }
-
-  Amounts& operator+=(const Amounts& other) {
-    gpu_milli += other.gpu_milli;
-    cpu_milli += other.cpu_milli;
-    memory_bytes += other.memory_bytes;
-    return *this;
-  }
-  Amounts& operator-=(const Amounts& other) {
-    gpu_milli -= other.gpu_milli;
-    cpu_milli -= other.cpu_milli;
-    memory_bytes -= other.memory_bytes;
-    return *this;
-  }
-  friend Amounts operator+(Amounts left, const Amounts& right) { return left += right; }
-  friend Amounts operator-(Amounts left, const Amounts& right) { return left -= right; }
-  friend Amounts operator*(const Amounts& one, int64_t count) {
-    return {one.gpu_milli * count, one.cpu_milli * count, one.memory_bytes * count};
-  }
-  bool operator==(const Amounts&) const = default;
-
-  /// No resource of this is more than it is in `bound`.
-  bool within(const Amounts& bound) const {
-    return gpu_milli <= bound.gpu_milli && cpu_milli <= bound.cpu_milli &&
-           memory_bytes <= bound.memory_bytes;
-  }
-};
-
-inline constexpr Amounts kNothing{};
-inline constexpr Amounts kBoundless{kUnlimited, kUnlimited, kUnlimited};
+using job::Amounts;
+using job::Claim;
+using job::kBoundless;
+using job::kNothing;
+using job::kResources;
+using job::kUnlimited;
+using job::kWholeGpu;
+using job::Resource;
 
 }  // namespace muster::schedule

@@ -48,7 +48,7 @@ std::vector<Eviction> evictions_of(const Pool& pool, Trial& trial, const Asking&
                          .moved = evicted.moved,
                          .cause = its_cause,
                          .by = by.id,
-                         .reason = eviction_text(victim, by, its_cause, pool.ledger, tense)});
+                         .why = eviction_fact(victim, by, its_cause, pool.ledger, tense)});
   }
   trial.restore_books();
   return evictions;
@@ -79,7 +79,9 @@ void carry_out(Cycle& cycle, Pool& pool, Trial& trial, const Asking& asking,
 
 void evict_rest(Cycle& cycle, GangState& gang) {
   Eviction eviction{.id = gang.gang.id, .cause = EvictionCause::kStale};
-  eviction.reason = stale_text(gang.gang, running_tasks(gang), *cycle.options.stale_grace);
+  eviction.why = job::Stale{.running = running_tasks(gang),
+                            .minimum = minimum_tasks(gang.gang),
+                            .grace = *cycle.options.stale_grace};
   for (size_t task = 0; task < gang.tasks.size(); ++task) {
     TaskState& state = gang.tasks[task];
     if (state.phase != TaskPhase::kRunning) continue;

@@ -92,7 +92,7 @@ class Outlook {
       const std::optional<Decision> decision = find(cycle_, pool, trial, asking);
       if (!decision) continue;
       forecast.evictions = evictions_of(pool, trial, asking, *decision, cause, Tense::kForecast);
-      forecast.reason = after_evictions_reason(forecast.evictions);
+      forecast.verdict = after_evictions_verdict(forecast.evictions);
       const Standing then = pool.ledger.standing(asking.entry.leaf);
       trial.rollback(0);
       const Standing now = pool.ledger.standing(asking.entry.leaf);
@@ -127,7 +127,7 @@ Forecast Scheduler::forecast(const Gang& gang, Time now) const {
   for (size_t i = 0; i < guest->entries.size() && !starts; ++i) {
     starts = outlook.look_at(*guest->entries[i].pool, forecast);
   }
-  if (!starts) forecast.reason = explain_gang(cycle, *guest);
+  if (!starts) forecast.verdict = explain_gang(cycle, *guest);
   withdraw(*guest);
   for (const Entry& entry : guest->entries) settle_books(*entry.pool);
   state_->shapes.drop(guest->shape);

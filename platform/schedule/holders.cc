@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/amount_text.h"
+#include "schedule/reason.h"
 
 namespace muster::schedule {
 
@@ -12,8 +12,9 @@ constexpr size_t kMostNamed = 5;
 
 struct Holder {
   int64_t amount = 0;
-  uint64_t number = 0;  ///< the older first, where they hold the same
-  std::string name;
+  uint64_t number = 0;         ///< the older first, where they hold the same
+  const Gang* gang = nullptr;  ///< nullptr: a project
+  ProjectIndex leaf = kNoProject;
 
   bool operator<(const Holder& other) const {
     return std::tie(other.amount, number) < std::tie(amount, other.number);
@@ -33,19 +34,22 @@ Resource scarce_resource(const Amounts& charge) {
   return charge.cpu_milli > 0 ? Resource::kCpu : Resource::kMemory;
 }
 
-std::string listed(std::vector<Holder> holders, Resource resource) {
+job::HeldByOthers largest(std::vector<Holder> holders, Resource resource, const Ledger& ledger) {
   const size_t named = std::min(holders.size(), kMostNamed);
   std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(named),
                     holders.end());
-  std::string text;
+  job::HeldByOthers fact{
+      .holders = {.resource = resource, .more = static_cast<int>(holders.size() - named)}};
   for (size_t i = 0; i < named; ++i) {
-    if (i > 0) text += i + 1 == named && named == holders.size() ? " and " : ", ";
-    text += holders[i].name + " (" + amount_text(resource, holders[i].amount) + ")";
+    job::Holding holding{.amount = holders[i].amount};
+    if (holders[i].gang != nullptr) {
+      holding.job = ref_to(*holders[i].gang);
+    } else {
+      holding.project = ledger.name(holders[i].leaf);
+    }
+    fact.holders.named.push_back(std::move(holding));
   }
-  if (holders.size() > named) {
-    text += " and " + std::to_string(holders.size() - named) + " more";
-  }
-  return text;
+  return fact;
 }
 
 /// Every gang with tasks on the pool's nodes, once.
@@ -64,7 +68,8 @@ std::vector<const GangState*> gangs_in(const Pool& pool) {
 
 }  // namespace
 
-std::vector<std::string> holders_of(const Pool& pool, const Asking& asking, ProjectIndex within) {
+std::vector<job::HeldByOthers> holders_of(const Pool& pool, const Asking& asking,
+                                          ProjectIndex within) {
   const Resource resource = scarce_resource(asking.charge);
   std::vector<Holder> gangs;
   std::map<ProjectIndex, int64_t> by_project;
@@ -74,18 +79,15 @@ std::vector<std::string> holders_of(const Pool& pool, const Asking& asking, Proj
     if (gang == &asking.gang || amount == 0 || leaf == kNoProject) continue;
     if (!is_within(pool.ledger, leaf, within)) continue;
     by_project[leaf] += amount;
-    gangs.push_back({.amount = amount,
-                     .number = gang->number,
-                     .name = "'" + (gang->gang.name.empty() ? gang->gang.id : gang->gang.name) +
-                             "' of " + gang->gang.project});
+    gangs.push_back({.amount = amount, .number = gang->number, .gang = &gang->gang});
   }
   if (gangs.empty()) return {};
   std::vector<Holder> projects;
   for (const auto& [leaf, amount] : by_project) {
-    projects.push_back({amount, static_cast<uint64_t>(leaf), pool.ledger.name(leaf)});
+    projects.push_back({.amount = amount, .number = static_cast<uint64_t>(leaf), .leaf = leaf});
   }
-  return {"held by project: " + listed(std::move(projects), resource),
-          "held by job: " + listed(std::move(gangs), resource)};
+  return {largest(std::move(projects), resource, pool.ledger),
+          largest(std::move(gangs), resource, pool.ledger)};
 }
 
 }  // namespace muster::schedule

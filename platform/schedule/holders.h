@@ -1,16 +1,16 @@
 // Who holds what a waiting gang needs.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "schedule/reservation.h"
 
 namespace muster::schedule {
 
-/// Two sentences at most: the projects, and the gangs, that hold most of the resource that `asking`
+/// Two facts, or none: the projects, and the gangs, that hold most of the resource that `asking`
 /// wants, at most five of each. `within`: only what counts for this project, its own gangs and
 /// those below it; kNoProject: all of the pool.
-std::vector<std::string> holders_of(const Pool& pool, const Asking& asking, ProjectIndex within);
+std::vector<job::HeldByOthers> holders_of(const Pool& pool, const Asking& asking,
+                                          ProjectIndex within);
 
 }  // namespace muster::schedule

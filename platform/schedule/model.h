@@ -18,21 +18,8 @@ namespace muster::schedule {
 using base::Time;
 using Milliseconds = std::chrono::milliseconds;
 
-inline constexpr int kWholeGpu = 1000;
 inline constexpr int kMaxGpusPerNode = 64;
 inline constexpr const char* kDefaultPool = "default";
-
-/// What one task asks of one node. Zero means: no claim.
-struct Claim {
-  int gpus = 0;             ///< whole ones; 0 where it asks for a part of one
-  int gpu_share_milli = 0;  ///< 1 to 999: a part of one GPU
-  int64_t gpu_memory_bytes =
-      0;  ///< or a part by its memory: as much share as that is of the device
-  int64_t cpu_milli = 0;
-  int64_t memory_bytes = 0;
-
-  bool operator==(const Claim&) const = default;
-};
 
 /// A machine. Its GPUs are all of one model.
 struct Node {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "job/fact.h"
 #include "schedule/ledger.h"
 #include "schedule/model.h"
 #include "schedule/nodes.h"
@@ -39,8 +40,8 @@ struct Eviction {
   std::vector<int> tasks;
   std::vector<int> moved;  ///< of `tasks`: all of them where the cause is kMoved
   EvictionCause cause = EvictionCause::kReclaimed;
-  std::string by;      ///< the gang that the room is for; empty where it is stale
-  std::string reason;  ///< by whom and why, with the numbers, for the victim's events
+  std::string by;     ///< the gang that the room is for; empty where it is stale
+  job::Eviction why;  ///< by whom and why, with the numbers, for the victim's events
 
   bool operator==(const Eviction&) const = default;
 };
@@ -60,19 +61,17 @@ enum class Constraint {
 std::string_view to_string(Constraint constraint);
 
 /// Why a gang waits.
-struct Reason {
+struct Verdict {
   Constraint constraint = Constraint::kNone;
-  std::string text;  ///< one sentence, with numbers
-  std::vector<std::string>
-      details;                    ///< further sentences: who holds what it needs, what would help
+  job::Reason reason;             ///< with who holds what it needs, where that was asked
   std::optional<Time> may_start;  ///< if those that run end by their time limits
 
-  bool operator==(const Reason&) const = default;
+  bool operator==(const Verdict&) const = default;
 };
 
 struct Wait {
   std::string id;
-  Reason reason;
+  Verdict verdict;
 
   bool operator==(const Wait&) const = default;
 };

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "schedule/amount_text.h"
+#include "job/amount_text.h"
 #include "schedule/ledger.h"
 #include "schedule/project_tree.h"
 
@@ -76,12 +76,12 @@ void check_amounts(const std::string& project, const std::string& field, const Q
     };
     const std::string below_none =
         resource == Resource::kMemory ? " is less than none" : " are fewer than none";
-    if (deserved < 0) fault(".deserved.", amount_text(resource, deserved) + below_none);
-    if (limit < 0) fault(".limit.", amount_text(resource, limit) + below_none);
+    if (deserved < 0) fault(".deserved.", job::amount_text(resource, deserved) + below_none);
+    if (limit < 0) fault(".limit.", job::amount_text(resource, limit) + below_none);
     // All there is, up to the limit, is a quota that makes sense.
     if (deserved < kUnlimited && limit >= 0 && deserved > limit) {
-      fault(".deserved.", "a quota of " + amount_text(resource, deserved) +
-                              " is above the limit of " + amount_text(resource, limit) +
+      fault(".deserved.", "a quota of " + job::amount_text(resource, deserved) +
+                              " is above the limit of " + job::amount_text(resource, limit) +
                               "; raise the limit or lower the quota");
     }
   }

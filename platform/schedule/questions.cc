@@ -11,7 +11,7 @@ namespace muster::schedule {
 namespace {
 
 /// More than a limit above it lets it have, though nothing else ran.
-std::optional<Reason> above_a_limit(const Gang& gang, const Pool& pool) {
+std::optional<Verdict> above_a_limit(const Gang& gang, const Pool& pool) {
   Amounts request;
   for (const TaskGroup& group : gang.groups) {
     request += pool.nodes.charge(group.claim) * group.minimum;
@@ -21,14 +21,14 @@ std::optional<Reason> above_a_limit(const Gang& gang, const Pool& pool) {
     const Standing standing = pool.ledger.standing(level);
     for (const Resource resource : kResources) {
       if (request[resource] <= standing.limit[resource]) continue;
-      return capacity_reason(gang,
-                             {.what = CapacityRefusal::What::kLimit,
-                              .project = level,
-                              .resource = resource,
-                              .bound = standing.limit[resource],
-                              .allocated = standing.allocated[resource],
-                              .requested = request[resource]},
-                             pool.ledger);
+      return capacity_verdict(gang,
+                              {.what = CapacityRefusal::What::kLimit,
+                               .project = level,
+                               .resource = resource,
+                               .bound = standing.limit[resource],
+                               .allocated = standing.allocated[resource],
+                               .requested = request[resource]},
+                              pool.ledger);
     }
   }
   return std::nullopt;
@@ -40,24 +40,24 @@ std::vector<std::string> pools_of(const Gang& gang) {
 
 }  // namespace
 
-std::optional<Reason> Scheduler::refuses(const Gang& gang) const {
+std::optional<Verdict> Scheduler::refuses(const Gang& gang) const {
   const Pool none;
-  std::optional<Reason> first;
+  std::optional<Verdict> first;
   for (const std::string& name : pools_of(gang)) {
     const auto known = state_->pools.find(name);
     const Pool& pool = known == state_->pools.end() ? none : *known->second;
-    std::optional<Reason> refusal = above_a_limit(gang, pool);
+    std::optional<Verdict> refusal = above_a_limit(gang, pool);
     if (!refusal) {
       const std::optional<Shortage> shortage = pool.nodes.could_never_hold(gang);
       if (!shortage) return std::nullopt;
-      refusal = shortage_reason(gang, *shortage, false);
+      refusal = shortage_verdict(gang, *shortage, false);
     }
     if (!first) first = std::move(refusal);
   }
   return first;
 }
 
-Reason Scheduler::explain(const std::string& id, Time now) const {
+Verdict Scheduler::explain(const std::string& id, Time now) const {
   GangState* const gang = state_->find(id);
   if (gang == nullptr) return {};
   const Cycle cycle = state_->cycle(now, state_->plans + 1);

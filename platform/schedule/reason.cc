@@ -2,26 +2,24 @@
 
 #include <algorithm>
 
-#include "job/units.h"
-
 namespace muster::schedule {
 
 namespace {
 
 constexpr size_t kMostHoldersNamed = 3;
 
-std::string quoted_gang(const Gang& gang) {
-  return "'" + (gang.name.empty() ? gang.id : gang.name) + "'";
+std::string shown_name(const Gang& gang) {
+  return gang.name.empty() ? gang.id : gang.name;
 }
 
-/// "project org (above team-a)".
-std::string project_text(const std::string& name, const std::string& leaf) {
-  return "project " + name + (name == leaf ? "" : " (above " + leaf + ")");
+job::ProjectRef ref_to_project(const std::string& name, const std::string& leaf) {
+  return {.name = name, .above = name == leaf ? "" : leaf};
 }
 
 /// Who below the project at its bound holds how much, most first: it may be one's own gangs that
 /// stand in the way, or a sibling's.
-std::optional<std::string> holders(const CapacityRefusal& refusal, const Ledger& ledger) {
+std::optional<job::HeldByOthers> holders_below(const CapacityRefusal& refusal,
+                                               const Ledger& ledger) {
   const auto held = [&](ProjectIndex project) {
     const Standing standing = ledger.standing(project);
     return refusal.what == CapacityRefusal::What::kLimit
@@ -34,57 +32,73 @@ std::optional<std::string> holders(const CapacityRefusal& refusal, const Ledger&
                    [&](ProjectIndex one, ProjectIndex other) { return held(one) > held(other); });
   if (below.empty()) return std::nullopt;
 
-  std::vector<std::string> parts;
+  job::HeldByOthers fact{.below = job::ProjectRef{.name = ledger.name(refusal.project)},
+                         .holders = {.resource = refusal.resource}};
   int64_t named = 0;
   for (size_t i = 0; i < std::min(below.size(), kMostHoldersNamed); ++i) {
     named += held(below[i]);
-    parts.push_back(ledger.name(below[i]) + " holds " +
-                    amount_text(refusal.resource, held(below[i])));
+    fact.holders.named.push_back({.project = ledger.name(below[i]), .amount = held(below[i])});
   }
   if (below.size() > kMostHoldersNamed) {
-    parts.push_back(count_text(static_cast<int64_t>(below.size() - kMostHoldersNamed), "other") +
-                    " " + amount_text(refusal.resource, refusal.allocated - named));
+    fact.holders.more = static_cast<int>(below.size() - kMostHoldersNamed);
+    fact.holders.more_amount = refusal.allocated - named;
   }
-  return "below " + ledger.name(refusal.project) + ", " + listed(parts);
-}
-
-std::string remedy(const CapacityRefusal& refusal, const std::string& project, int64_t too_much) {
-  const bool is_limit = refusal.what == CapacityRefusal::What::kLimit;
-  const std::string bound = is_limit ? "limit" : "quota";
-  const auto amount = [&](int64_t of) { return amount_text(refusal.resource, of); };
-  if (refusal.requested > refusal.bound) {
-    return "it asks for more than the whole " + bound + " of project " + project +
-           ", and cannot start before that is at least " + amount(refusal.requested);
-  }
-  return "starts when jobs of project " + project + (is_limit ? "" : " that are not preemptible") +
-         " give back " + amount(too_much) + ", or when its " + bound + " is raised to " +
-         amount(refusal.bound + too_much);
+  return fact;
 }
 
 }  // namespace
 
-Reason capacity_reason(const Gang& gang, const CapacityRefusal& refusal, const Ledger& ledger) {
-  const bool is_limit = refusal.what == CapacityRefusal::What::kLimit;
-  const std::string& name = ledger.name(refusal.project);
-  const auto amount = [&](int64_t of) { return amount_text(refusal.resource, of); };
-  const auto too_much = static_cast<int64_t>(
-      std::min<Wide>(Wide{refusal.allocated} + refusal.requested - refusal.bound, kUnlimited));
+job::JobRef ref_to(const Gang& gang) {
+  return {.id = gang.id, .name = gang.name, .project = gang.project};
+}
 
-  Reason reason;
-  reason.constraint = is_limit ? Constraint::kLimit : Constraint::kQuota;
-  reason.text = quoted_gang(gang) +
-                (is_limit ? " requests " : " is not preemptible and requests ") +
-                amount(refusal.requested) + ", but " + project_text(name, gang.project) + " has " +
-                (is_limit ? "a limit of " : "a quota of ") + amount(refusal.bound) + ", with " +
-                (refusal.allocated == 0 ? "nothing" : amount(refusal.allocated)) + " allocated" +
-                (is_limit ? "" : " to jobs that are not preemptible") + ": " + amount(too_much) +
-                (refusal.resource == Resource::kMemory ? " too much" : " too many");
-  reason.details.push_back(remedy(refusal, name, too_much));
-  if (const auto who = holders(refusal, ledger)) reason.details.push_back(*who);
-  if (!is_limit) {
-    reason.details.emplace_back("submitted as preemptible it may run over quota");
+Verdict capacity_verdict(const Gang& gang, const CapacityRefusal& refusal, const Ledger& ledger) {
+  const bool is_quota = refusal.what == CapacityRefusal::What::kQuotaOfNonPreemptible;
+  Verdict verdict{.constraint = is_quota ? Constraint::kQuota : Constraint::kLimit};
+  verdict.reason.what =
+      job::OverCapacity{.job = shown_name(gang),
+                        .project = ref_to_project(ledger.name(refusal.project), gang.project),
+                        .is_quota = is_quota,
+                        .resource = refusal.resource,
+                        .bound = refusal.bound,
+                        .allocated = refusal.allocated,
+                        .requested = refusal.requested};
+  if (auto held = holders_below(refusal, ledger)) {
+    verdict.reason.details.emplace_back(*std::move(held));
   }
-  return reason;
+  return verdict;
+}
+
+Verdict shortage_verdict(const Gang& gang, const Shortage& shortage, bool ever) {
+  const bool alike =
+      std::all_of(gang.groups.begin(), gang.groups.end(),
+                  [&](const TaskGroup& group) { return group.claim == shortage.claim; });
+  job::NoRoom fact{.ever = ever,
+                   .tasks = shortage.tasks,
+                   .placed = shortage.placed,
+                   .claim = shortage.claim,
+                   .alike = alike,
+                   .topology = shortage.topology,
+                   .nodes = shortage.nodes,
+                   .cordoned = shortage.cordoned,
+                   .free_gpu_milli = shortage.free_gpu_milli,
+                   .largest_free_gpu_milli = shortage.largest_free_gpu_milli,
+                   .largest_free_cpu_milli = shortage.largest_free_cpu_milli,
+                   .largest_free_memory_bytes = shortage.largest_free_memory_bytes,
+                   .lack_gpu = shortage.lack_gpu,
+                   .lack_cpu = shortage.lack_cpu,
+                   .lack_memory = shortage.lack_memory,
+                   .lack_task_slots = shortage.lack_task_slots};
+  if (shortage.nodes == 0) {
+    fact.pools = gang.pools.empty() ? std::vector<std::string>{kDefaultPool} : gang.pools;
+    fact.gpu_models = gang.gpu_models;
+    for (const auto& [label, value] : gang.node_labels) fact.labels.push_back(label + "=" + value);
+    fact.excluded_nodes = gang.excluded_nodes;
+  }
+  return {.constraint = !ever                       ? Constraint::kNever
+                        : shortage.topology.empty() ? Constraint::kRoom
+                                                    : Constraint::kTopology,
+          .reason = std::move(fact)};
 }
 
 namespace {
@@ -109,70 +123,50 @@ std::vector<Resource> compared(const Gang& by, const Standing& one, const Standi
   return bounded.empty() ? asked : bounded;
 }
 
-std::string of(const Amounts& amounts, const std::vector<Resource>& resources) {
-  std::vector<std::string> parts;
-  for (const Resource resource : resources) {
-    parts.push_back(amount_text(resource, amounts[resource]));
-  }
-  return parts.empty() ? amounts_text(amounts) : listed(parts);
+job::ProjectShare share_of(const Ledger& ledger, ProjectIndex project, const std::string& leaf,
+                           const Standing& standing) {
+  return {.project = ref_to_project(ledger.name(project), leaf),
+          .uses = standing.allocated,
+          .quota = standing.deserved,
+          .fair_share = standing.fair_share,
+          .priority = ledger.priority(project)};
 }
 
-std::string standing_text(const std::string& project, const Standing& standing, int priority,
-                          const std::vector<Resource>& resources) {
-  return project + " uses " + of(standing.allocated, resources) + " (quota " +
-         of(standing.deserved, resources) + ", fair share " + of(standing.fair_share, resources) +
-         ", priority " + std::to_string(priority) + ")";
-}
-
-std::string verb_of(Tense tense) {
-  return tense == Tense::kPast ? "was " : "would be ";
-}
-
-std::string reclaim_text(const Gang& victim, const Gang& by, const Ledger& ledger, Tense tense) {
-  std::string what = verb_of(tense) + "evicted for " + quoted_gang(by) + " of project " +
-                     by.project + ", which claims its share";
+job::Reclaimed reclaim_fact(const Gang& victim, const Gang& by, const Ledger& ledger, Tense tense) {
+  job::Reclaimed fact{.by = ref_to(by), .expected = tense == Tense::kForecast};
   const ProjectIndex loser = ledger.find(victim.project);
   const ProjectIndex taker = ledger.find(by.project);
-  if (loser == kNoProject || taker == kNoProject) return what;
+  if (loser == kNoProject || taker == kNoProject) return fact;
   auto [losing, taking] = ledger.siblings_above(loser, taker);
   if (losing == kNoProject) std::tie(losing, taking) = std::tie(loser, taker);
 
   const Standing one = ledger.standing(losing);
   const Standing other = ledger.standing(taking);
-  const std::vector<Resource> resources = compared(by, one, other);
-  return what + ": " +
-         standing_text(project_text(ledger.name(losing), victim.project), one,
-                       ledger.priority(losing), resources) +
-         "; " +
-         standing_text(project_text(ledger.name(taking), by.project), other,
-                       ledger.priority(taking), resources);
+  fact.compared = compared(by, one, other);
+  fact.shares = {share_of(ledger, losing, victim.project, one),
+                 share_of(ledger, taking, by.project, other)};
+  return fact;
 }
 
 }  // namespace
 
-std::string eviction_text(const Gang& victim, const Gang& by, EvictionCause cause,
-                          const Ledger& ledger, Tense tense) {
+job::Eviction eviction_fact(const Gang& victim, const Gang& by, EvictionCause cause,
+                            const Ledger& ledger, Tense tense) {
+  const bool expected = tense == Tense::kForecast;
   switch (cause) {
     case EvictionCause::kReclaimed:
-      return reclaim_text(victim, by, ledger, tense);
+      return reclaim_fact(victim, by, ledger, tense);
     case EvictionCause::kPreempted:
-      return verb_of(tense) + "preempted by " + quoted_gang(by) +
-             " of the same project, which has priority " + std::to_string(by.priority) +
-             " where this has " + std::to_string(victim.priority);
+      return job::Preempted{.by = ref_to(by),
+                            .by_priority = by.priority,
+                            .priority = victim.priority,
+                            .expected = expected};
     case EvictionCause::kMoved:
-      return std::string(tense == Tense::kPast ? "is" : "would be") + " moved so that " +
-             quoted_gang(by) + " of project " + by.project + " finds its room in one piece; it " +
-             (tense == Tense::kPast ? "starts" : "would start") + " again elsewhere at once";
+      return job::Moved{.so_that = ref_to(by), .expected = expected};
     case EvictionCause::kStale:
       break;
   }
-  return "was evicted: it had been running below its minimum for too long";
-}
-
-std::string stale_text(const Gang& gang, int running, Milliseconds grace) {
-  return "was evicted: for longer than " + job::format_duration(grace) + " only " +
-         count_text(running, "task") + " ran of the " + std::to_string(minimum_tasks(gang)) +
-         " that it needs at least";
+  return job::Stale{.minimum = minimum_tasks(victim)};
 }
 
 }  // namespace muster::schedule

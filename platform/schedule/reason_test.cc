@@ -4,48 +4,11 @@
 
 #include "schedule/test_books.h"
 #include "schedule/test_units.h"
+#include "schedule/test_words.h"
 
 namespace muster::schedule {
 
 namespace {
-
-TEST(AmountText, CountsInWholesAndParts) {
-  EXPECT_EQ(amount_text(Resource::kGpu, 1000), "1 GPU");
-  EXPECT_EQ(amount_text(Resource::kGpu, 2000), "2 GPUs");
-  EXPECT_EQ(amount_text(Resource::kGpu, 500), "0.5 GPU");
-  EXPECT_EQ(amount_text(Resource::kGpu, 1250), "1.25 GPUs");
-  EXPECT_EQ(amount_text(Resource::kGpu, 333), "0.333 GPU");
-  EXPECT_EQ(amount_text(Resource::kGpu, 0), "0 GPUs");
-  EXPECT_EQ(amount_text(Resource::kGpu, -1500), "-1.5 GPUs");
-  EXPECT_EQ(amount_text(Resource::kGpu, kUnlimited), "unlimited GPUs");
-  EXPECT_EQ(amount_text(Resource::kCpu, 3000), "3 CPUs");
-  EXPECT_EQ(amount_text(Resource::kCpu, 1005), "1.005 CPUs");
-}
-
-TEST(AmountText, WritesMemoryInTheUnitThatFits) {
-  EXPECT_EQ(amount_text(Resource::kMemory, 16 * kGib), "16 GiB of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, 3 * kGib / 2), "1.5 GiB of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, 512 << 20), "512 MiB of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, 1023), "1023 B of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, 0), "0 B of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, kUnlimited), "unlimited memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, kUnlimited - 1), "2 EiB of memory");
-  EXPECT_EQ(amount_text(Resource::kMemory, -kGib), "-1 GiB of memory");
-}
-
-TEST(AmountText, ListsWhatIsNotZero) {
-  EXPECT_EQ(amounts_text({2000, 4000, 16 * kGib}), "2 GPUs, 4 CPUs and 16 GiB of memory");
-  EXPECT_EQ(amounts_text({0, 500, 0}), "0.5 CPU");
-  EXPECT_EQ(amounts_text(kNothing), "nothing");
-}
-
-TEST(AmountText, SaysWhatATaskClaims) {
-  EXPECT_EQ(claim_text({.gpus = 1, .cpu_milli = 2000}), "1 GPU and 2 CPUs");
-  EXPECT_EQ(claim_text({.gpu_share_milli = 500}), "0.5 GPU");
-  EXPECT_EQ(claim_text({.gpu_memory_bytes = 10 * kGib, .memory_bytes = kGib}),
-            "10 GiB of GPU memory and 1 GiB of memory");
-  EXPECT_EQ(claim_text({}), "");
-}
 
 Gang gang(const std::string& name, const std::string& project, Claim claim = {.gpus = 1},
           int count = 1) {
@@ -56,17 +19,17 @@ Gang gang(const std::string& name, const std::string& project, Claim claim = {.g
 }
 
 /// What the books say to `wanted` more, in words.
-Reason refusal(const Books& books, const Gang& gang, const Amounts& wanted, bool preemptible) {
+Told refusal(const Books& books, const Gang& gang, const Amounts& wanted, bool preemptible) {
   const auto refusal = books.ledger.refuses(books[gang.project], wanted, preemptible);
   EXPECT_TRUE(refusal);
-  return refusal ? capacity_reason(gang, *refusal, books.ledger) : Reason{};
+  return refusal ? told(capacity_verdict(gang, *refusal, books.ledger)) : Told{};
 }
 
 TEST(CapacityReason, NamesTheProjectItsLimitTheUseAndTheRequest) {
   Books books({.gpus = 8}, {{"team-a", 1, {.limit = 4}}});
   books.runs("team-a", 3, kPreemptible);
 
-  const Reason reason = refusal(books, gang("dist", "team-a"), gpus(2), kPreemptible);
+  const Told reason = refusal(books, gang("dist", "team-a"), gpus(2), kPreemptible);
 
   EXPECT_EQ(reason.constraint, Constraint::kLimit);
   EXPECT_EQ(reason.text,
@@ -89,7 +52,7 @@ TEST(CapacityReason, NamesTheLevelAndWhoHoldsWhatThere) {
   books.runs("d", 2, kNonPreemptible);
   books.runs("e", 0.5, kPreemptible);
 
-  const Reason reason = refusal(books, gang("dist", "a"), gpus(1), kPreemptible);
+  const Told reason = refusal(books, gang("dist", "a"), gpus(1), kPreemptible);
 
   EXPECT_EQ(reason.text,
             "'dist' requests 1 GPU, but project org (above a) has a limit of 10 GPUs, with 9.5 "
@@ -104,7 +67,7 @@ TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
   books.runs("team-a", 1, kNonPreemptible);
   books.runs("team-a", 4, kPreemptible);
 
-  const Reason reason = refusal(books, gang("build", "team-a"), gpus(2), kNonPreemptible);
+  const Told reason = refusal(books, gang("build", "team-a"), gpus(2), kNonPreemptible);
 
   EXPECT_EQ(reason.constraint, Constraint::kQuota);
   EXPECT_EQ(reason.text,
@@ -125,7 +88,7 @@ TEST(CapacityReason, SaysThatWaitingDoesNotHelpWhereTheRequestAloneIsTooMuch) {
   const auto refusal = ledger.refuses(0, {0, 0, 24 * kGib}, kPreemptible);
   ASSERT_TRUE(refusal);
 
-  const Reason reason = capacity_reason(gang("big", "one"), *refusal, ledger);
+  const Told reason = told(capacity_verdict(gang("big", "one"), *refusal, ledger));
 
   EXPECT_EQ(reason.text,
             "'big' requests 24 GiB of memory, but project one has a limit of 16 GiB of memory, "
@@ -138,7 +101,7 @@ TEST(CapacityReason, SaysThatWaitingDoesNotHelpWhereTheRequestAloneIsTooMuch) {
 TEST(CapacityReason, SurvivesAbsurdRequests) {
   Books books({.gpus = 8}, {{"a", 1, {.limit = 1}}});
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  const Reason reason = refusal(books, gang("mad", "a"), {kMost, kMost, kMost}, kPreemptible);
+  const Told reason = refusal(books, gang("mad", "a"), {kMost, kMost, kMost}, kPreemptible);
   EXPECT_EQ(reason.text,
             "'mad' requests unlimited GPUs, but project a has a limit of 1 GPU, with nothing "
             "allocated: unlimited GPUs too many");
@@ -220,11 +183,6 @@ TEST(EvictionText, OfAForecastTellsOfNothingThatHasHappened) {
 TEST(EvictionText, OfAProjectThatIsGoneStillSaysForWhom) {
   EXPECT_EQ(eviction_text(gang("t", "a"), gang("b", "b"), EvictionCause::kReclaimed, Ledger{}),
             "was evicted for 'b' of project b, which claims its share");
-}
-
-TEST(StaleText, GivesWhatRanAndWhatWasNeeded) {
-  EXPECT_EQ(stale_text(gang("t", "a", {.gpus = 1}, 3), 1, Milliseconds{60'000}),
-            "was evicted: for longer than 1m only 1 task ran of the 3 that it needs at least");
 }
 
 TEST(PlanWords, AreStable) {

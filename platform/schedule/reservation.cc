@@ -131,7 +131,7 @@ Reservations::Placed Reservations::place(const Asking& asking) {
     if (const auto without = try_now()) {
       for (const Booking& booking : *without) nodes.unbook(booking);
       result.only_reserved = true;
-      result.held_by = honoured.front()->gang->gang.name;
+      result.held_by = ref_to(honoured.front()->gang->gang);
     }
     std::for_each(honoured.begin(), honoured.end(), put_back);
   }

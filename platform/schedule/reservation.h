@@ -54,7 +54,7 @@ class Reservations {
     std::optional<std::vector<Booking>> bookings;
     std::optional<Shortage> shortage;
     bool only_reserved = false;  ///< there is room, but it is kept
-    std::string held_by;
+    job::JobRef held_by;
   };
   Placed place(const Asking& asking);
   /// It was refused for lack of room: it is kept some, if it is among the first.

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "schedule/test_words.h"
 #include "schedule/testing.h"
 
 namespace muster::schedule {
@@ -22,9 +23,9 @@ std::vector<Project> one_ample_project() {
   return {project("q", {.deserved = 100})};
 }
 
-Reason reason_of(const Plan& plan, const std::string& id) {
+Told reason_of(const Plan& plan, const std::string& id) {
   for (const Wait& wait : plan.waits) {
-    if (wait.id == id) return wait.reason;
+    if (wait.id == id) return told(wait.verdict);
   }
   return {};
 }
@@ -43,7 +44,7 @@ TEST(Reservation, LetsPassWhatEndsBeforeItsStartAndNothingElse) {
     const Plan plan = stage.plan();
 
     EXPECT_EQ(started(plan), (Ids{"short"}));
-    const Reason reason = reason_of(plan, "long");
+    const Told reason = reason_of(plan, "long");
     EXPECT_EQ(reason.constraint, Constraint::kReserved) << reason.text;
     EXPECT_NE(reason.text.find("'wide'"), std::string::npos) << reason.text;
     EXPECT_EQ(stage.scheduler.explain("wide", stage.now).may_start, kStart + seconds(100));

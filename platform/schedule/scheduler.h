@@ -66,7 +66,7 @@ struct Options {
 struct Forecast {
   std::vector<Start> start;         ///< one, where it starts at once
   std::vector<Eviction> evictions;  ///< that would make room for it
-  Reason reason;                    ///< why it would wait
+  Verdict verdict;                  ///< why it would wait
   Standing project_now;
   Standing project_then;
 };
@@ -105,8 +105,8 @@ class Scheduler {
   // Questions. None changes anything.
 
   /// Why it could never run, whatever ends: for refusing it at submission.
-  std::optional<Reason> refuses(const Gang& gang) const;
-  Reason explain(const std::string& id, Time now) const;
+  std::optional<Verdict> refuses(const Gang& gang) const;
+  Verdict explain(const std::string& id, Time now) const;
   Forecast forecast(const Gang& gang, Time now) const;
   /// Ids of those that wait, in the order in which they would be served as things are.
   std::vector<std::string> queue() const;

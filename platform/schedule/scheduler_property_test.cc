@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "schedule/test_words.h"
 #include "schedule/testing.h"
 
 namespace muster::schedule {
@@ -263,7 +264,8 @@ class SchedulerWorld {
     if (!known->second.preemptible && eviction.cause != EvictionCause::kStale) {
       complain("not preemptible, and evicted: " + eviction.id);
     }
-    if (eviction.reason.empty()) complain("eviction without a reason: " + eviction.id);
+    if (words::sentence(eviction.why).empty())
+      complain("eviction without a reason: " + eviction.id);
     int staying = 0;
     for (const int task : eviction.tasks) {
       const auto state = held[eviction.id].find(task);

@@ -1,6 +1,7 @@
 // Events, questions, and bad luck.
 #include <gtest/gtest.h>
 
+#include "schedule/test_words.h"
 #include "schedule/testing.h"
 
 namespace muster::schedule {
@@ -118,8 +119,8 @@ TEST(Waits, TellEachGangItsReasonOnce) {
   const Plan first = stage.plan();
   ASSERT_EQ(first.waits.size(), 2U);
   EXPECT_EQ(first.waits[0].id, "b");
-  EXPECT_EQ(first.waits[0].reason.constraint, Constraint::kRoom);
-  EXPECT_FALSE(first.waits[0].reason.text.empty());
+  EXPECT_EQ(first.waits[0].verdict.constraint, Constraint::kRoom);
+  EXPECT_FALSE(words::sentence(first.waits[0].verdict.reason).empty());
 
   stage.wait(gang("d", "q", 1));
   const Plan second = stage.plan();
@@ -137,7 +138,7 @@ TEST(Waits, NameTheConstraint) {
   const Plan plan = stage.plan();
 
   std::map<std::string, Constraint> constraints;
-  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.reason.constraint;
+  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.verdict.constraint;
   EXPECT_EQ(constraints, (std::map<std::string, Constraint>{{"limit", Constraint::kLimit},
                                                             {"quota", Constraint::kQuota},
                                                             {"project", Constraint::kProject}}));
@@ -150,7 +151,7 @@ TEST(Explain, SaysWhoHoldsWhatItNeedsAndWhenItMayStart) {
   stage.wait(gang("next", "q", 2));
   stage.plan();
 
-  const Reason reason = stage.scheduler.explain("next", stage.now);
+  const Told reason = told(stage.scheduler.explain("next", stage.now));
 
   EXPECT_EQ(reason.constraint, Constraint::kRoom);
   ASSERT_GE(reason.details.size(), 2U);
@@ -195,7 +196,7 @@ TEST(Forecast, SaysWhatWouldHappen) {
   const Forecast waits = stage.scheduler.forecast(gang("x", "q", 2), stage.now);
   EXPECT_TRUE(waits.start.empty());
   EXPECT_TRUE(waits.evictions.empty());
-  EXPECT_EQ(waits.reason.constraint, Constraint::kRoom);
+  EXPECT_EQ(waits.verdict.constraint, Constraint::kRoom);
 }
 
 TEST(Queue, ListsThemInTheOrderInWhichTheyAreServed) {
@@ -233,7 +234,7 @@ TEST(BadLuck, AQuotaBelowWhatRunsStopsNothingThatRuns) {
 
   EXPECT_EQ(evicted(plan), (Ids{}));
   EXPECT_EQ(started(plan), (Ids{}));
-  EXPECT_EQ(plan.waits.at(0).reason.constraint, Constraint::kLimit);
+  EXPECT_EQ(plan.waits.at(0).verdict.constraint, Constraint::kLimit);
 }
 
 TEST(BadLuck, GangsOfADeletedProjectWaitAndRunOn) {
@@ -245,7 +246,7 @@ TEST(BadLuck, GangsOfADeletedProjectWaitAndRunOn) {
   const Plan plan = stage.plan();
   EXPECT_EQ(started(plan), (Ids{}));
   EXPECT_EQ(evicted(plan), (Ids{}));
-  EXPECT_EQ(plan.waits.at(0).reason.constraint, Constraint::kProject);
+  EXPECT_EQ(plan.waits.at(0).verdict.constraint, Constraint::kProject);
 
   stage.scheduler.set_projects(one_project());
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
@@ -333,7 +334,7 @@ TEST(BadLuck, UnknownIdsAreNoError) {
   stage.scheduler.requeue("nobody");
   stage.scheduler.remove_node("nowhere");
 
-  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), Reason{});
+  EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), Verdict{});
   EXPECT_TRUE(stage.scheduler.free_devices("nowhere").empty());
 }
 

@@ -3,6 +3,7 @@
 #include "base/test_faults.h"
 #include "schedule/reason.h"
 #include "schedule/test_units.h"
+#include "schedule/test_words.h"
 
 namespace muster::schedule {
 
@@ -12,6 +13,10 @@ using base::Texts;
 
 constexpr bool kSomeday = true;
 constexpr bool kNeverEver = false;
+
+Told shortage_reason(const Gang& gang, const Shortage& shortage, bool ever) {
+  return told(shortage_verdict(gang, shortage, ever));
+}
 
 Gang waiting_gang(int count, const Claim& claim) {
   return {.id = "1",
@@ -23,15 +28,15 @@ Gang waiting_gang(int count, const Claim& claim) {
 // The documents' case: one GPU free, a gang of two.
 TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
   const Claim one{.gpus = 1};
-  const Reason reason = shortage_reason(waiting_gang(2, one),
-                                        {.tasks = 2,
-                                         .placed = 1,
-                                         .claim = one,
-                                         .nodes = 1,
-                                         .free_gpu_milli = 1000,
-                                         .largest_free_gpu_milli = 1000,
-                                         .lack_gpu = 1},
-                                        kSomeday);
+  const Told reason = shortage_reason(waiting_gang(2, one),
+                                      {.tasks = 2,
+                                       .placed = 1,
+                                       .claim = one,
+                                       .nodes = 1,
+                                       .free_gpu_milli = 1000,
+                                       .largest_free_gpu_milli = 1000,
+                                       .lack_gpu = 1},
+                                      kSomeday);
   EXPECT_EQ(reason.constraint, Constraint::kRoom);
   EXPECT_EQ(
       reason.text,
@@ -41,19 +46,19 @@ TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
 
 TEST(ShortageReason, ListsEveryResourceThatIsShort) {
   const Claim claim{.gpus = 1, .cpu_milli = 8000, .memory_bytes = 64 * kGib};
-  const Reason reason = shortage_reason(waiting_gang(1, claim),
-                                        {.tasks = 1,
-                                         .claim = claim,
-                                         .nodes = 5,
-                                         .free_gpu_milli = 1500,
-                                         .largest_free_gpu_milli = 1000,
-                                         .largest_free_cpu_milli = 3500,
-                                         .largest_free_memory_bytes = 16 * kGib,
-                                         .lack_gpu = 3,
-                                         .lack_cpu = 1,
-                                         .lack_memory = 5,
-                                         .lack_task_slots = 2},
-                                        kSomeday);
+  const Told reason = shortage_reason(waiting_gang(1, claim),
+                                      {.tasks = 1,
+                                       .claim = claim,
+                                       .nodes = 5,
+                                       .free_gpu_milli = 1500,
+                                       .largest_free_gpu_milli = 1000,
+                                       .largest_free_cpu_milli = 3500,
+                                       .largest_free_memory_bytes = 16 * kGib,
+                                       .lack_gpu = 3,
+                                       .lack_cpu = 1,
+                                       .lack_memory = 5,
+                                       .lack_task_slots = 2},
+                                      kSomeday);
   EXPECT_EQ(
       reason.text,
       "needs 1 GPU, 8 CPUs and 64 GiB of memory; 3 of 5 nodes lack GPUs (1.5 GPUs free in all, at "
@@ -63,14 +68,14 @@ TEST(ShortageReason, ListsEveryResourceThatIsShort) {
 
 TEST(ShortageReason, SaysThatTheFreeGpusAreInPieces) {
   const Claim four{.gpus = 4};
-  const Reason reason = shortage_reason(waiting_gang(1, four),
-                                        {.tasks = 1,
-                                         .claim = four,
-                                         .nodes = 3,
-                                         .free_gpu_milli = 6000,
-                                         .largest_free_gpu_milli = 2000,
-                                         .lack_gpu = 3},
-                                        kSomeday);
+  const Told reason = shortage_reason(waiting_gang(1, four),
+                                      {.tasks = 1,
+                                       .claim = four,
+                                       .nodes = 3,
+                                       .free_gpu_milli = 6000,
+                                       .largest_free_gpu_milli = 2000,
+                                       .lack_gpu = 3},
+                                      kSomeday);
   EXPECT_EQ(reason.details, (Texts{"starts when there is room for 1 more task with 4 GPUs",
                                    "enough GPUs are free in all, but in pieces: no node has more "
                                    "than 2 GPUs for one task"}));
@@ -99,7 +104,7 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
   const Claim two{.gpus = 2};
   Shortage shortage{.tasks = 4, .placed = 3, .claim = two, .nodes = 8};
   shortage.topology = "rack";
-  const Reason reason = shortage_reason(waiting_gang(4, two), shortage, kSomeday);
+  const Told reason = shortage_reason(waiting_gang(4, two), shortage, kSomeday);
   EXPECT_EQ(reason.constraint, Constraint::kTopology);
   EXPECT_EQ(reason.text,
             "needs 4 tasks with 2 GPUs each in one rack; room for 3 of 4 in the best rack: no rack "
@@ -108,14 +113,14 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
 
 TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
   const Claim four{.gpus = 4};
-  const Reason reason = shortage_reason(waiting_gang(2, four),
-                                        {.tasks = 2,
-                                         .claim = four,
-                                         .nodes = 2,
-                                         .free_gpu_milli = 4000,
-                                         .largest_free_gpu_milli = 2000,
-                                         .lack_gpu = 2},
-                                        kNeverEver);
+  const Told reason = shortage_reason(waiting_gang(2, four),
+                                      {.tasks = 2,
+                                       .claim = four,
+                                       .nodes = 2,
+                                       .free_gpu_milli = 4000,
+                                       .largest_free_gpu_milli = 2000,
+                                       .lack_gpu = 2},
+                                      kNeverEver);
   EXPECT_EQ(reason.constraint, Constraint::kNever);
   EXPECT_EQ(reason.text,
             "can never start here: needs 2 tasks with 4 GPUs each; room for 0 of 2 with nothing "
@@ -140,7 +145,7 @@ TEST(ShortageReason, SaysThatNoNodeIsOfTheKindAskedFor) {
 
 TEST(ShortageReason, CountsTheCordoned) {
   Shortage shortage{.tasks = 1, .claim = {.gpus = 1}, .cordoned = 2};
-  const Reason all = shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday);
+  const Told all = shortage_reason(waiting_gang(1, {.gpus = 1}), shortage, kSomeday);
   EXPECT_EQ(all.text, "needs 1 GPU; all 2 nodes that it may use are cordoned (pool default)");
   EXPECT_EQ(all.details,
             (Texts{"2 nodes are cordoned and take nothing new; uncordon them to use their room"}));

@@ -11,23 +11,23 @@ namespace {
 // come to the front. explain() knows better for each of them at any time.
 constexpr int kMostToldAnew = 8;
 
-void tell(Cycle& cycle, GangState& gang, const Reason& reason) {
-  if (gang.told == reason.constraint) return;
-  gang.told = reason.constraint;
-  cycle.plan.waits.push_back({gang.gang.id, reason});
+void tell(Cycle& cycle, GangState& gang, const Verdict& verdict) {
+  if (gang.told == verdict.constraint) return;
+  gang.told = verdict.constraint;
+  cycle.plan.waits.push_back({gang.gang.id, verdict});
 }
 
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
   if (waiting.waiters.empty() || waiting.constraint == Constraint::kNone) return;
   if (waiting.untold.empty() && !waiting.changed) return;
-  const Reason reason = verdict_of(pool, waiting, waiting.head());
-  for (GangState* const gang : waiting.untold) tell(cycle, *gang, reason);
+  const Verdict verdict = verdict_of(pool, waiting, waiting.head());
+  for (GangState* const gang : waiting.untold) tell(cycle, *gang, verdict);
   waiting.untold.clear();
   if (!waiting.changed) return;
   int left = kMostToldAnew;
   for (GangState* const gang : waiting.waiters) {
     if (left-- == 0) break;
-    tell(cycle, *gang, reason);
+    tell(cycle, *gang, verdict);
   }
   waiting.changed = false;
 }
@@ -35,8 +35,8 @@ void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
 }  // namespace
 
 void tell_waits(Cycle& cycle, Pool& pool) {
-  for (GangState* const gang : pool.promised) tell(cycle, *gang, promise_reason(*gang));
-  for (GangState* const gang : pool.homeless) tell(cycle, *gang, project_reason(pool, *gang));
+  for (GangState* const gang : pool.promised) tell(cycle, *gang, promise_verdict(*gang));
+  for (GangState* const gang : pool.homeless) tell(cycle, *gang, project_verdict(pool, *gang));
   for (ProjectQueue& queue : pool.queues) {
     for (auto& [key, waiting] : queue.classes) tell_class(cycle, pool, *waiting);
   }

@@ -59,7 +59,7 @@ struct WaitClass {
   Waiters untold;  ///< those of which no Wait has been reported since they came
   Constraint constraint = Constraint::kNone;
   std::optional<CapacityRefusal> refusal;
-  std::string held_by;          ///< kReserved: the gang that the room is kept for
+  job::JobRef held_by;          ///< kReserved: the gang that the room is kept for
   bool changed = false;         ///< its constraint, in this plan
   bool emptied = false;         ///< stands among its pool's empty_classes
   uint64_t reclaim_failed = 0;  ///< the pool's epoch then

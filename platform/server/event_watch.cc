@@ -50,7 +50,7 @@ std::optional<http::BodyPiece> EventWatch::next() {
                                                  .job = job->spec.name,
                                                  .project = job->spec.project,
                                                  .job_id = job->id,
-                                                 .text = sight.redacted(event->text)}),
+                                                 .what = sight.redacted(event->what)}),
                          std::to_string(time.time_since_epoch().count()));
     }
     last_ = found.size() < kMostEvents ? horizon : found.back().time;

@@ -6,6 +6,7 @@
 
 #include "control/unknown_name.h"
 #include "job/elastic.h"
+#include "words/sentence.h"
 
 namespace muster::server {
 
@@ -61,9 +62,10 @@ bool Sight::sees_project(const std::string& project) const {
   return role_in(project) >= Role::kViewer;
 }
 
-bool Sight::sees_job_named(const std::string& name) const {
-  const std::vector<const Job*> jobs = controller_.named(name);
-  return std::any_of(jobs.begin(), jobs.end(), [&](const Job* job) { return sees(*job); });
+/// One that has been removed was its project's.
+bool Sight::sees(const job::JobRef& ref) const {
+  const Job* const job = controller_.with_id(ref.id);
+  return job != nullptr ? sees(*job) : sees_project(ref.project);
 }
 
 // --- what a name stands for
@@ -135,29 +137,24 @@ Result<void> Sight::project(const std::string& name, Role needed) const {
 
 // --- without what others have
 
-VisibleNames Sight::visible_names() const {
+words::Sight Sight::as_words() const {
   return {.project = [this](const std::string& name) { return sees_project(name); },
-          .job = [this](const std::string& name) { return sees_job_named(name); }};
+          .job = [this](const job::JobRef& job) { return sees(job); }};
 }
 
-std::string Sight::redacted(std::string sentence) const {
-  if (sees_all()) return sentence;
-  return redacted_sentence(sentence, visible_names());
+job::Fact Sight::redacted(job::Fact fact) const {
+  return sees_all() ? fact : words::seen_by(as_words(), std::move(fact));
 }
 
 Error Sight::redacted(Error error) const {
-  error.what = redacted(std::move(error.what));
-  error.advice = redacted(std::move(error.advice));
-  for (base::Fault& fault : error.faults) fault.what = redacted(std::move(fault.what));
-  return error;
+  const auto* const never = base::detail_of<job::NeverStarts>(error);
+  if (never == nullptr) return error;
+  return words::refusal(
+      {never->job, sees_all() ? never->reason : words::seen_by(as_words(), never->reason)});
 }
 
 Job Sight::redacted(Job job) const {
-  if (sees_all()) return job;
-  job.reason = redacted(std::move(job.reason));
-  job.reason_details = redacted_details(job.reason_details, visible_names());
-  if (job.eviction) job.eviction = redacted(*std::move(job.eviction));
-  for (job::Event& event : job.events) event.text = redacted(std::move(event.text));
+  if (!sees_all()) words::hide_from(as_words(), job);
   return job;
 }
 
@@ -167,18 +164,13 @@ Job Sight::shown(Job job) const {
 }
 
 job::Explanation Sight::redacted(job::Explanation explanation) const {
-  if (sees_all()) return explanation;
-  explanation.reason = redacted(std::move(explanation.reason));
-  explanation.details = redacted_details(explanation.details, visible_names());
-  for (job::Event& event : explanation.events) event.text = redacted(std::move(event.text));
+  if (!sees_all()) words::hide_from(as_words(), explanation);
   return explanation;
 }
 
 job::Forecast Sight::redacted(job::Forecast forecast) const {
   if (sees_all()) return forecast;
-  forecast.evictions = redacted_evictions(forecast.evictions, visible_names());
-  forecast.reason = redacted(std::move(forecast.reason));
-  forecast.details = redacted_details(forecast.details, visible_names());
+  words::hide_from(as_words(), forecast);
   forecast.before = redacted(std::move(forecast.before));
   forecast.after = redacted(std::move(forecast.after));
   return forecast;

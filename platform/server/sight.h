@@ -15,7 +15,7 @@
 #include "job/job.h"
 #include "job/node.h"
 #include "job/project.h"
-#include "server/redaction.h"
+#include "words/sight.h"
 
 namespace muster::server {
 
@@ -49,13 +49,14 @@ class Sight {
   job::Forecast redacted(job::Forecast forecast) const;
   job::Node redacted(job::Node node) const;
   job::ProjectStatus redacted(job::ProjectStatus project) const;
-  std::string redacted(std::string sentence) const;
+  job::Fact redacted(job::Fact fact) const;
+  /// A sentence about what the caller may see, where the error has such a detail.
   base::Error redacted(base::Error error) const;
 
  private:
   access::Role role_over(const job::Job& job) const;
-  bool sees_job_named(const std::string& name) const;
-  VisibleNames visible_names() const;
+  bool sees(const job::JobRef& job) const;
+  words::Sight as_words() const;
   std::vector<const job::Job*> meant_by(const std::string& name, const std::string& project) const;
   base::Error no_such_job(const std::string& name) const;
   base::Error no_such_project(const std::string& name) const;

@@ -78,7 +78,7 @@ TEST_F(Telling, CommitsWhatIsToBeToldWithWhatHappened) {
   job.started = clock_.now();
   ASSERT_TRUE(changes(job));
   EXPECT_EQ(told(), Texts{"one started"});
-  job.reason = "still runs";
+  job.reason = job::Remark{"still runs"};
   ASSERT_TRUE(changes(job));
   job.phase = Phase::kSucceeded;
   ASSERT_TRUE(changes(job));

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "job/units.h"
+#include "base/units.h"
 #include "schedule/model.h"
 #include "simulate/csv.h"
 
@@ -87,7 +87,7 @@ class Reader {
         job.cpu_milli = std::llround(cpus * 1000);
     }
     if (given(row, "memory")) {
-      const auto bytes = job::parse_bytes(table_.text(row, "memory"));
+      const auto bytes = base::parse_bytes(table_.text(row, "memory"));
       if (bytes)
         job.memory_bytes = *bytes;
       else

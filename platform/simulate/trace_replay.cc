@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "job/spec.h"
+#include "words/sentence.h"
 
 namespace muster::simulate {
 
@@ -153,7 +154,8 @@ class Replay {
       const Run& run = runs_[index];
       if (run.waits)
         report.stuck.push_back(
-            {run.job->line, scheduler_.explain(std::to_string(index), now_).text});
+            {run.job->line,
+             words::sentence(scheduler_.explain(std::to_string(index), now_).reason)});
       if (by_project[jobs_[index].project].empty())
         report.projects.push_back({.name = jobs_[index].project});
       by_project[jobs_[index].project].push_back(&run);
@@ -221,7 +223,7 @@ class Replay {
       Run& run = runs_[index];
       run.job = &job;
       if (const auto reason = scheduler_.refuses(gang)) {
-        refused_.push_back({job.line, reason->text});
+        refused_.push_back({job.line, words::sentence(reason->reason)});
         continue;
       }
       const schedule::TaskGroup& group = gang.groups[0];

@@ -9,9 +9,9 @@
 
 #include "access/account_table.h"
 #include "base/result.h"
-#include "job/job_table.h"
 #include "job/notification_table.h"
 #include "job/project_table.h"
+#include "words/job_table.h"
 
 namespace muster::store {
 

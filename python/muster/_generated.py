@@ -483,6 +483,8 @@ class Explanation(Record):
     #: In the queue, from 1; 0: it does not wait.
     position: int
     events: List[Event]
+    #: What `reason` says, as data; as in a job.
+    reason_facts: Optional[Dict[str, Any]] = None
     may_start: Optional[datetime.datetime] = None
 
 
@@ -512,6 +514,12 @@ class Forecast(Record):
     before: Project
     #: And with it.
     after: Project
+    #: The same as data, of the jobs that the caller sees: `job` and `why`.
+    eviction_facts: Optional[List[Dict[str, Any]]] = None
+    #: Jobs that the caller does not see would be evicted, too.
+    hides_evictions: Optional[bool] = None
+    #: What `reason` says, as data; as in a job.
+    reason_facts: Optional[Dict[str, Any]] = None
     may_start: Optional[datetime.datetime] = None
 
 
@@ -582,6 +590,8 @@ class JobEvent(Record):
     project: str
     job_id: str
     text: str
+    #: What `text` says, as data; as in an event of a job.
+    fact: Optional[Dict[str, Any]] = None
 
 
 @dataclass(frozen=True)
@@ -1054,9 +1064,12 @@ class Job(Record):
     spec: JobSpec
     phase: Phase
     #: Why it waits, or what it does right now.
-    reason: Sentence
+    reason: str
     #: Who holds what it needs, and what would help.
     reason_details: List[Sentence]
+    #: What `reason` says, as data: its `kind`, and the fields of that; `details` has such an object
+    #: for each fact behind it.
+    reason_facts: Dict[str, Any]
     #: How often its gang was started.
     attempt: int
     #: How often an attempt was given up for another.
@@ -1070,10 +1083,12 @@ class Job(Record):
     submitted: datetime.datetime
     tasks: List[Task]
     events: List[Event]
-    #: While it waits: when room is expected to be free.
-    may_start: Optional[datetime.datetime] = None
     #: It is being evicted, and why.
     eviction: Optional[Sentence] = None
+    #: What `eviction` says, as data.
+    eviction_fact: Optional[Dict[str, Any]] = None
+    #: While it waits: when room is expected to be free.
+    may_start: Optional[datetime.datetime] = None
     #: When it entered Running.
     started: Optional[datetime.datetime] = None
     ended: Optional[datetime.datetime] = None
@@ -1185,7 +1200,10 @@ class Event(Record):
 
     #: No two events of one server have the same.
     time: datetime.datetime
-    text: Sentence
+    text: str
+    #: What `text` says, as data: its `kind`, and the fields of that. Fields that are zero, empty or
+    #: not the caller's to see are left out; more kinds and fields may come.
+    fact: Dict[str, Any]
 
 
 @dataclass(frozen=True)

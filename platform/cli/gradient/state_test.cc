@@ -53,7 +53,8 @@ const Case kCases[] = {
      [](job::Job& job) { job.tasks[0].phase = TaskPhase::kEnded; }},
     // A worker that ends ends nothing.
     {"running", Phase::kRunning, [](job::Job& job) { job.tasks[1].phase = TaskPhase::kEnded; }},
-    {"network teardown", Phase::kRunning, [](job::Job& job) { job.eviction = "reclaimed"; }},
+    {"network teardown", Phase::kRunning,
+     [](job::Job& job) { job.eviction = job::SuspendedByUser{}; }},
     {"stopped", Phase::kSucceeded, start},
     {"stopped", Phase::kStopped, start},
     {"canceled", Phase::kStopped, nothing},

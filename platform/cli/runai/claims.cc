@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli::runai {
 
@@ -68,7 +68,7 @@ void settle(const std::string& flag, int64_t limit, FlagReader& reader, int64_t&
 
 void read_gpus(const std::string& flag, FlagReader& reader, job::Resources& resources) {
   if (!reader.has(flag)) return;
-  const auto milli = job::parse_milli(reader.text(flag));
+  const auto milli = base::parse_milli(reader.text(flag));
   const bool is_part = milli && *milli < 1000;
   const bool is_served =
       milli && (is_part || *milli % 1000 == 0) && *milli / 1000 <= std::numeric_limits<int>::max();

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/node_view.h"
 #include "cli/runai/age.h"
 #include "cli/runai/status.h"
 #include "cli/table.h"
 #include "job/elastic.h"
-#include "job/units.h"
 
 namespace muster::cli::runai {
 
@@ -49,11 +49,11 @@ int64_t gpus_free_milli(const Node& node) {
 }
 
 std::string cpus_taken(const Node& node) {
-  return job::format_milli(node.cpu_milli - node.cpu_milli_free);
+  return base::format_milli(node.cpu_milli - node.cpu_milli_free);
 }
 
 std::string memory_taken(const Node& node) {
-  return job::format_bytes(node.memory_bytes - node.memory_bytes_free);
+  return base::format_bytes(node.memory_bytes - node.memory_bytes_free);
 }
 
 std::string joined_or_unknown(const std::vector<std::string>& words) {
@@ -75,8 +75,8 @@ std::string gpu_rows(const std::vector<Node>& nodes) {
     for (const job::Device& device : node.devices) {
       table.add({node.name, std::to_string(device.index),
                  device.model.empty() ? kNotKnown : device.model,
-                 job::format_milli(1000 - device.free_milli), kNotKnown,
-                 device.memory_bytes == 0 ? kNotKnown : job::format_bytes(device.memory_bytes),
+                 base::format_milli(1000 - device.free_milli), kNotKnown,
+                 device.memory_bytes == 0 ? kNotKnown : base::format_bytes(device.memory_bytes),
                  kNotKnown, kNotKnown, joined_or_unknown(device.jobs)});
     }
   }
@@ -84,7 +84,7 @@ std::string gpu_rows(const std::vector<Node>& nodes) {
 }
 
 std::string gpus_deserved(const ProjectStatus& status) {
-  return status.deserved.gpu_milli ? job::format_milli(*status.deserved.gpu_milli) : kNotKnown;
+  return status.deserved.gpu_milli ? base::format_milli(*status.deserved.gpu_milli) : kNotKnown;
 }
 
 /// What the pods of a job that have a place claim of CPUs and memory.
@@ -114,7 +114,7 @@ std::string node_list(const std::vector<Node>& nodes) {
   for (const Node& node : nodes) {
     table.add({node.name, status_of_node(node), kNotKnown, "<none>", cpus_taken(node),
                memory_taken(node), models_of(node), gpu_count(node),
-               job::format_milli(gpus_free_milli(node))});
+               base::format_milli(gpus_free_milli(node))});
   }
   return table.to_string();
 }
@@ -167,9 +167,9 @@ std::string top_nodes(const std::vector<Node>& nodes, bool details) {
                {"MEMORY USAGE", true}});
   for (const Node& node : nodes) {
     table.add({node.name, status_of_node(node), gpu_count(node),
-               job::format_milli(gpus_taken_milli(node)), kNotKnown,
-               job::format_milli(node.cpu_milli), cpus_taken(node), kNotKnown,
-               job::format_bytes(node.memory_bytes), memory_taken(node), kNotKnown});
+               base::format_milli(gpus_taken_milli(node)), kNotKnown,
+               base::format_milli(node.cpu_milli), cpus_taken(node), kNotKnown,
+               base::format_bytes(node.memory_bytes), memory_taken(node), kNotKnown});
   }
   return table.to_string() + (details ? "\n" + gpu_rows(nodes) : "");
 }
@@ -197,9 +197,9 @@ std::string top_jobs(std::vector<Job> jobs, base::Time now) {
   for (const Job& job : jobs) {
     const job::Resources claims = claims_of(job);
     table.add({job.spec.name, job.spec.project, user_of(job), type_of(job), duration_of(job, now),
-               node_of(job), job::format_milli(count_gpus(job).allocated_milli), kNotKnown,
-               kNotKnown, job::format_milli(claims.cpu_milli), kNotKnown,
-               job::format_bytes(claims.memory_bytes), kNotKnown});
+               node_of(job), base::format_milli(count_gpus(job).allocated_milli), kNotKnown,
+               kNotKnown, base::format_milli(claims.cpu_milli), kNotKnown,
+               base::format_bytes(claims.memory_bytes), kNotKnown});
   }
   return table.to_string();
 }

@@ -13,6 +13,7 @@
 #include "cli/runai/parts.h"
 #include "cli/runai/sentences.h"
 #include "cli/terminal_session.h"
+#include "words/sentence.h"
 
 namespace muster::cli::runai {
 
@@ -23,7 +24,7 @@ using End = FollowEnd::How;
 
 base::Error job_has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
-          .what = "job " + job.spec.name + " has ended: " + job.reason,
+          .what = "job " + job.spec.name + " has ended: " + words::sentence(job.reason),
           .advice = "what it printed: runai logs " + job.spec.name};
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::cli::runai {
 
@@ -20,7 +20,7 @@ std::optional<milliseconds> parse_duration_parts(std::string_view text) {
   while (!text.empty()) {
     const size_t unit = std::min(text.find_first_not_of(kDigits), text.size());
     const size_t end = std::min(text.find_first_of(kDigits, unit), text.size());
-    const auto part = job::parse_duration(text.substr(0, end));
+    const auto part = base::parse_duration(text.substr(0, end));
     if (unit == 0 || unit == end || !part) return std::nullopt;
     sum += *part;
     text.remove_prefix(end);

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/number.h"
+#include "base/units.h"
 #include "cli/runai/command_tree.h"
 #include "cli/runai/key_values.h"
-#include "job/units.h"
 
 namespace muster::cli::runai {
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/report.h"
 #include "cli/runai/status.h"
+#include "words/sentence.h"
 
 namespace muster::cli::runai {
 
@@ -70,7 +71,7 @@ Error nothing_printed_yet(const job::Job& job) {
 Error start_timed_out(const job::Job& job) {
   return {.code = ErrorCode::kTimeout,
           .what = "Timeout waiting for job to start running",
-          .advice = "it is " + status_of(job) + (job.reason.empty() ? "" : ": " + job.reason) +
+          .advice = "it is " + status_of(job) + words::after_colon(job.reason) +
                     "; it goes on without you: runai attach " + job.spec.name};
 }
 

@@ -47,7 +47,7 @@ TEST(Status, OfAJobIsThatOfAllOfItsPods) {
          set_tasks(job, TaskPhase::kStarting, TaskPhase::kRunning);
        },
        "ContainerCreating"},
-      {"is evicted", [](Job& job) { job.eviction = "was preempted"; }, "Terminating"},
+      {"is evicted", [](Job& job) { job.eviction = job::SuspendedByUser{}; }, "Terminating"},
       {"is stopped", [](Job& job) { job.stop_requested = true; }, "Terminating"},
       {"was evicted, and waits to start again",
        [](Job& job) {
@@ -149,7 +149,7 @@ TEST(Status, OfAPodThatHasNotBegun) {
   EXPECT_EQ(status_of(job, job.tasks[0]), "Init:0/1");
   job.tasks[1].phase = TaskPhase::kStarting;
   EXPECT_EQ(status_of(job, job.tasks[1]), "ContainerCreating");
-  job.eviction = "was preempted";
+  job.eviction = job::SuspendedByUser{};
   EXPECT_EQ(status_of(job, job.tasks[1]), "Terminating");
   job = waiting_job("dist", 1);
   job.phase = Phase::kStopped;

@@ -46,7 +46,7 @@ inline job::Job waiting_job(const std::string& name, int workers) {
   job.attempt = 0;
   job.started.reset();
   job.tasks = job::tasks_of(job.spec);
-  job.reason = "needs 2 GPUs; 1 is free";
+  job.reason = job::Remark{"needs 2 GPUs; 1 is free"};
   return job;
 }
 

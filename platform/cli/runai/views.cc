@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/container_words.h"
 #include "cli/report.h"
 #include "cli/runai/age.h"
@@ -11,7 +12,7 @@
 #include "cli/runai/status.h"
 #include "cli/table.h"
 #include "job/elastic.h"
-#include "job/units.h"
+#include "words/sentence.h"
 
 namespace muster::cli::runai {
 
@@ -43,18 +44,18 @@ std::string or_dash(const std::string& text) {
 }
 
 std::string requested_gpus(const GpuCounts& gpus) {
-  if (gpus.requested_memory_bytes > 0) return job::format_bytes(gpus.requested_memory_bytes);
-  return job::format_milli(gpus.requested_milli);
+  if (gpus.requested_memory_bytes > 0) return base::format_bytes(gpus.requested_memory_bytes);
+  return base::format_milli(gpus.requested_milli);
 }
 
 std::string allocated_gpus(const Job& job, const GpuCounts& gpus) {
-  return job::is_final(job.phase) ? "-" : job::format_milli(gpus.allocated_milli);
+  return job::is_final(job.phase) ? "-" : base::format_milli(gpus.allocated_milli);
 }
 
 /// What each of its pods asks for; of a distributed one, each worker.
 std::string gpus_of_a_pod(const job::Resources& resources) {
-  if (resources.gpu_memory_bytes > 0) return job::format_bytes(resources.gpu_memory_bytes);
-  return job::format_milli(resources.gpus * int64_t{1000} + resources.gpu_share_milli);
+  if (resources.gpu_memory_bytes > 0) return base::format_bytes(resources.gpu_memory_bytes);
+  return base::format_milli(resources.gpus * int64_t{1000} + resources.gpu_share_milli);
 }
 
 /// Known where it was asked for by its amount.
@@ -66,7 +67,7 @@ std::string allocated_memory(const Job& job) {
     if (!task.devices.empty() && !job::has_gone(task))
       sum += job::resources_of(job.spec, task.role).gpu_memory_bytes;
   }
-  return job::format_bytes(sum);
+  return base::format_bytes(sum);
 }
 
 /// "2 (0)"
@@ -119,9 +120,9 @@ std::string reason_of_failure(const job::Failure& failure) {
 std::string reason_text(const Job& job, base::Time now) {
   if (job.failure) return reason_of_failure(*job.failure);
   const bool is_well = job::is_final(job.phase) || status_of(job) == "Running";
-  if (is_well || job.reason.empty()) return "";
-  std::string text = "\nReason:\n  " + job.reason + "\n";
-  for (const std::string& detail : job.reason_details) text += "  " + detail + "\n";
+  if (is_well || job::is_empty(job.reason)) return "";
+  std::string text = "\nReason:\n  " + words::sentence(job.reason) + "\n";
+  for (const std::string& detail : words::details(job.reason)) text += "  " + detail + "\n";
   if (job.may_start && job.phase == job::Phase::kQueued) {
     const bool is_past = *job.may_start <= now;
     text += "  may start " + (is_past ? "now" : "in " + age_words(*job.may_start - now)) + "\n";
@@ -157,17 +158,18 @@ std::string pod_table(const Job& job, base::Time now, bool wide) {
 }
 
 /// What ended the job badly is the one thing that is more than news.
-bool is_warning(const Job& job, const job::Event& event) {
-  return (job.failure && event.text == job.failure->cause) ||
-         event.text == job::to_string(job::Phase::kFailed);
+bool is_warning(const job::Event& event) {
+  const auto* const reached = std::get_if<job::PhaseReached>(&event.what);
+  return std::holds_alternative<job::Failed>(event.what) ||
+         (reached != nullptr && reached->phase == job::Phase::kFailed);
 }
 
 std::string job_event_table(const Job& job, base::Time now) {
   if (job.events.empty()) return "No events for resources\n";
   Table table({{"SOURCE"}, {"TYPE"}, {"AGE"}, {"MESSAGE"}});
   for (const job::Event& event : job.events) {
-    table.add({"job/" + job.spec.name, is_warning(job, event) ? "Warning" : "Normal",
-               age_words(now - event.time), event.text});
+    table.add({"job/" + job.spec.name, is_warning(event) ? "Warning" : "Normal",
+               age_words(now - event.time), words::sentence(event.what)});
   }
   return table.to_string();
 }

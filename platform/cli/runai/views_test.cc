@@ -40,8 +40,8 @@ TEST(Views, GpusThatAreAskedForByTheirMemoryAreShownSo) {
 TEST(Views, DescriptionShowsEveryLineThePodsAndTheEvents) {
   Job job = mpi_job("dist", 2);
   job.spec.annotations[kCommandLine] = "runai submit-mpi dist --processes=2 -g 1";
-  job.events = {{kNow - std::chrono::minutes(5), "submitted"},
-                {kNow - std::chrono::minutes(4), "running"}};
+  job.events = {{kNow - std::chrono::minutes(5), job::Remark{"submitted"}},
+                {kNow - std::chrono::minutes(4), job::Remark{"running"}}};
 
   EXPECT_EQ(job_description(job, kNow, false),
             "NAME:                     dist\n"
@@ -78,7 +78,7 @@ TEST(Views, DescriptionShowsEveryLineThePodsAndTheEvents) {
 
 TEST(Views, DescriptionSaysWhyAJobWaitsAndUntilWhen) {
   Job job = waiting_job("dist", 1);
-  job.reason_details = {"'other' holds 1 GPU"};
+  job.reason.details = {job::Remark{"'other' holds 1 GPU"}};
   job.may_start = kNow + std::chrono::minutes(90);
 
   const std::string text = job_description(job, kNow, false);
@@ -99,8 +99,8 @@ TEST(Views, DescriptionSaysWhyAJobWaitsAndUntilWhen) {
 
 TEST(Views, DescriptionSaysWhyAJobIsBeingEnded) {
   Job job = mpi_job("dist", 1);
-  job.eviction = "was preempted by 'urgent'";
-  job.reason = "is being ended; it was preempted by 'urgent'";
+  job.eviction = job::SuspendedByUser{};
+  job.reason = job::Remark{"is being ended; it was preempted by 'urgent'"};
 
   const std::string text = job_description(job, kNow, false);
 
@@ -115,7 +115,7 @@ TEST(Views, DescriptionSaysWhyAJobFailedAndWarnsOfThatEvent) {
                              .cause = "launcher exited with code 3",
                              .advice = "read its logs",
                              .last_lines = {"no such file"}};
-  job.events = {{kNow, "launcher exited with code 3"}};
+  job.events = {{kNow, job::Failed{"launcher exited with code 3"}}};
 
   const std::string text = job_description(job, kNow, true);
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/runai/key_values.h"
-#include "job/units.h"
 
 namespace muster::cli::runai {
 
@@ -52,7 +52,7 @@ class VolumeReading {
   }
 
   void check_size(const std::string& flag, const std::string& size) {
-    const auto parsed = job::parse_bytes(size);
+    const auto parsed = base::parse_bytes(size);
     if (!parsed) reader_.fault(flag, parsed.error().what);
   }
 

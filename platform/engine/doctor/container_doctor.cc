@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/event_loop.h"
+#include "base/units.h"
 #include "engine/container/container_host.h"
 #include "engine/doctor/programs.h"
-#include "job/units.h"
 
 namespace muster::engine::doctor {
 
@@ -28,7 +28,7 @@ std::string engine_of(const DockerInfo& info) {
 
 std::string machine_of(const DockerInfo& info) {
   return info.os + "/" + info.architecture + ", " + std::to_string(info.cpus) + " CPUs, " +
-         job::format_bytes(info.memory_bytes);
+         base::format_bytes(info.memory_bytes);
 }
 
 /// Where one of several hosts does not answer, jobs run on the others.

@@ -6,9 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/units.h"
 #include "engine/process/sandbox.h"
 #include "job/mpi_version.h"
-#include "job/units.h"
 
 namespace muster::engine::doctor {
 
@@ -137,7 +137,7 @@ Finding gpus(const ProcessFacts& facts) {
   if (!found.gpus.empty()) {
     text += " x " + found.gpus.front().model;
     if (found.gpus.front().memory_bytes > 0) {
-      text += ", " + job::format_bytes(found.gpus.front().memory_bytes);
+      text += ", " + base::format_bytes(found.gpus.front().memory_bytes);
     }
   }
   for (const std::string& sentence : found.unreached) text += "; " + sentence;
@@ -149,12 +149,12 @@ Finding gpus(const ProcessFacts& facts) {
 
 Finding control_group(const ProcessFacts& facts) {
   std::string text;
-  if (facts.limits.cpu_milli) text = job::format_milli(*facts.limits.cpu_milli) + " CPUs";
+  if (facts.limits.cpu_milli) text = base::format_milli(*facts.limits.cpu_milli) + " CPUs";
   // Groups of version 1 without a bound have one that no machine reaches.
   constexpr int64_t kBeyondAll = int64_t{1} << 50;
   if (facts.limits.memory_bytes.value_or(kBeyondAll) < kBeyondAll) {
     text +=
-        (text.empty() ? "" : ", ") + job::format_bytes(*facts.limits.memory_bytes) + " of memory";
+        (text.empty() ? "" : ", ") + base::format_bytes(*facts.limits.memory_bytes) + " of memory";
   }
   return {.subject = "control group",
           .verdict = Verdict::kNote,

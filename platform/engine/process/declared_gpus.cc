@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "job/units.h"
+#include "base/units.h"
 
 namespace muster::engine {
 
@@ -50,7 +50,7 @@ std::optional<Fault> read_model(std::string_view text, std::string& model) {
 }
 
 std::optional<Fault> read_memory(std::string_view text, int64_t& bytes) {
-  const auto parsed = job::parse_bytes(text);
+  const auto parsed = base::parse_bytes(text);
   if (parsed && *parsed > 0) {
     bytes = *parsed;
     return std::nullopt;

@@ -69,8 +69,7 @@ SlurmEngine::Impl::GangPointer SlurmEngine::Impl::hold(const Gang& gang, GangRec
 void SlurmEngine::Impl::take_up(const GangPointer& gang, RoomWish wish) {
   if (gang->record.given_back) {
     gang->again = std::move(wish);
-    return tell_waits(gang, {.reason = "waits for Slurm to end its earlier job " +
-                                       std::to_string(gang->record.slurm_job)});
+    return tell_waits(gang, slurm::earlier_words(gang->record.slurm_job));
   }
   gang->wish = std::move(wish);
   gang->wants_news = true;

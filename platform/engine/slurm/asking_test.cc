@@ -1,6 +1,7 @@
 // How room is asked for, given, and given back; and that nothing is asked twice, at whatever point
 // an answer or a server is lost.
 #include "engine/slurm/test_slurm_engine.h"
+#include "words/test_words.h"
 
 namespace muster::engine::slurm {
 namespace {
@@ -52,8 +53,8 @@ TEST_F(SlurmEngineTest, TellsWhyItWaitsAndOnlyWhatIsNew) {
   const auto* const waits = last_news<RoomWaits>(gang_);
   EXPECT_EQ(waits->constraint, "QOSMaxGRESPerUser");
   EXPECT_TRUE(waits->may_start);
-  ASSERT_FALSE(waits->details.empty());
-  EXPECT_EQ(waits->details[0], "in Slurm: partition gpu, account vision");
+  ASSERT_FALSE(waits->reason.details.empty());
+  EXPECT_EQ(words::details(waits->reason)[0], "in Slurm: partition gpu, account vision");
 }
 
 TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
@@ -67,7 +68,7 @@ TEST_F(SlurmEngineTest, GivesTheRoomWhenAllOfItsNodesHaveCalledAndNotBefore) {
   const auto second = node(hello(1, 0, 17, "n2"));
 
   const auto given = wait_for<RoomGiven>(gang_);
-  EXPECT_EQ(given.text, "Slurm job 17");
+  EXPECT_EQ(given.slurm_job, 17U);
   EXPECT_EQ(given.places, (std::vector<RoomPlace>{{"launcher", "n1", {}}, {"worker-0", "n2", {}}}));
 }
 

@@ -195,8 +195,7 @@ void SlurmEngine::Impl::give_if_all_there(const GangPointer& gang) {
   gang->call_back.reset();
   something_changed();
   save(gang);
-  tell(gang, RoomGiven{.places = places_of(*gang),
-                       .text = "Slurm job " + std::to_string(gang->record.slurm_job)});
+  tell(gang, RoomGiven{.places = places_of(*gang), .slurm_job = gang->record.slurm_job});
 }
 
 /// Tasks of one node share its GPUs, in the order of the job.

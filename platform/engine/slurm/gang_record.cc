@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "job/fact_json.h"
 
 namespace muster::engine::slurm {
 
@@ -54,14 +55,18 @@ Seat seat_of(const json& text) {
 json as_json(const std::optional<RoomTaken>& taken) {
   if (!taken) return nullptr;
   return {{"why", static_cast<int>(taken->why)},
-          {"what", taken->what},
+          {"end", job::to_json(taken->end)},
+          {"printed", taken->printed},
           {"advice", taken->advice},
           {"node", taken->node}};
 }
 
 std::optional<RoomTaken> taken_of(const json& text) {
   if (text.is_null()) return std::nullopt;
-  RoomTaken taken{.what = text.at("what"), .advice = text.at("advice"), .node = text.at("node")};
+  RoomTaken taken{.advice = text.at("advice"),
+                  .node = text.at("node"),
+                  .printed = text.at("printed").get<std::vector<std::string>>()};
+  if (auto end = job::slurm_ended_of(text.at("end"))) taken.end = *std::move(end);
   const int why = text.at("why");
   for (const auto each : {RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
                           RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed}) {
@@ -103,7 +108,7 @@ std::string encode(const GangRecord& record) {
               {"taken", as_json(record.taken)},
               {"queued_again", record.queued_again},
               {"given_back", record.given_back}}
-             .dump() +
+             .dump(-1, ' ', false, json::error_handler_t::replace) +
          "\n";
 }
 

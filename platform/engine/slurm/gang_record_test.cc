@@ -33,9 +33,12 @@ GangRecord some_record() {
                      .left = true}},
           .given = true,
           .taken = RoomTaken{.why = RoomTaken::Why::kNodeLost,
-                             .what = "a node failed",
+                             .end = {.cause = job::SlurmEnded::Cause::kNodeDown,
+                                     .slurm_job = 17,
+                                     .nodes = {"n1"}},
                              .advice = "none",
-                             .node = "n1"},
+                             .node = "n1",
+                             .printed = {"srun: error"}},
           .queued_again = true,
           .given_back = true};
 }

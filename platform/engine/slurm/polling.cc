@@ -210,7 +210,7 @@ void SlurmEngine::Impl::controller_away(const Error& error) {
   away_why = error.what;
   for (const auto& [name, gang] : gangs) {
     if (gang->stage == Stage::kThere) {
-      tell_says(gang, away_words() + "; what runs goes on");
+      tell_says(gang, slurm::away_words(*away_since));
     } else if (gang->stage == Stage::kQueued || gang->stage == Stage::kToSend) {
       tell_waits(gang, away_waits(*gang));
     }
@@ -222,11 +222,7 @@ void SlurmEngine::Impl::controller_back() {
   base::log_info("Slurm's controller answers again");
   away_since.reset();
   something_changed();
-  for (const auto& [name, gang] : gangs) tell_says(gang, "");
-}
-
-std::string SlurmEngine::Impl::away_words() const {
-  return slurm::away_words(*away_since);
+  for (const auto& [name, gang] : gangs) tell_says(gang, std::nullopt);
 }
 
 RoomWaits SlurmEngine::Impl::away_waits(const HeldGang& gang) const {

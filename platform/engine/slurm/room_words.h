@@ -1,6 +1,6 @@
-// What is told of a gang in Slurm, in sentences for those whose job it is.
+// What is told of a gang in Slurm: facts for those whose job it is.
 //
-// Pure, but for the names of users, which the system knows.
+// Pure, but for the names of users, which the system knows, and the clock.
 #pragma once
 
 #include <chrono>
@@ -26,13 +26,16 @@ RoomWaits starting_words(const ListedJob& job, const std::vector<std::string>& s
 /// It waits again, and what ran of it is still being ended.
 RoomWaits completing_words(const ListedJob& job);
 
-std::string suspended_words(const ListedJob& job);
-std::string ending_words(const ListedJob& job);
-/// "Slurm's controller does not answer since 20:31:07 UTC".
-std::string away_words(base::Time since);
+job::SlurmState suspended_words(const ListedJob& job);
+job::SlurmState ending_words(const ListedJob& job);
+/// Slurm's controller does not answer.
+job::SlurmState away_words(base::Time since);
+/// It waits until what Slurm still runs of an earlier attempt has ended.
+RoomWaits earlier_words(uint64_t job);
 /// What it waits for while that is so, after what was told `before`; `job` is 0 where Slurm has
 /// none of it yet. `why`: what Slurm's programs have printed, which becomes the details.
-RoomWaits away_waits(RoomWaits before, uint64_t job, base::Time since, const std::string& why);
+RoomWaits away_waits(const RoomWaits& before, uint64_t job, base::Time since,
+                     const std::string& why);
 
 /// Nodes that did not call; empty: nobody knows which.
 RoomTaken late_words(uint64_t job, const std::vector<std::string>& nodes,

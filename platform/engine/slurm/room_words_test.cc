@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::engine::slurm {
 namespace {
@@ -21,11 +23,12 @@ ListedJob pending(const std::string& reason) {
 
 TEST(WaitingWords, SayWhereItWaitsAndWhy) {
   const RoomWaits waits = waiting_words(pending("Resources"));
-  EXPECT_TRUE(waits.reason.starts_with("waits in Slurm as job 17: ")) << waits.reason;
-  EXPECT_TRUE(waits.reason.ends_with("(Resources)")) << waits.reason;
+  EXPECT_TRUE(words::sentence(waits.reason).starts_with("waits in Slurm as job 17: "))
+      << waits.reason;
+  EXPECT_TRUE(words::sentence(waits.reason).ends_with("(Resources)")) << waits.reason;
   EXPECT_EQ(waits.constraint, "Resources");
-  ASSERT_FALSE(waits.details.empty());
-  EXPECT_EQ(waits.details[0], "in Slurm: partition gpu, account vision, QOS normal");
+  ASSERT_FALSE(waits.reason.details.empty());
+  EXPECT_EQ(words::details(waits.reason)[0], "in Slurm: partition gpu, account vision, QOS normal");
 }
 
 TEST(WaitingWords, WithoutAReasonThereIsNone) {
@@ -51,7 +54,8 @@ TEST(WaitingWords, AnEstimateThatSaysNothingIsNotTold) {
     job.may_start = base::SystemClock().now() + each.from_now;
     const RoomWaits waits = waiting_words(job);
     EXPECT_EQ(waits.may_start.has_value(), each.is_said) << each.from_now.count();
-    EXPECT_EQ(waits.reason.find("expects it to start at") != std::string::npos, each.is_said);
+    EXPECT_EQ(words::sentence(waits.reason).find("expects it to start at") != std::string::npos,
+              each.is_said);
   }
 }
 
@@ -62,7 +66,8 @@ TEST(StartingWords, NameTheNodesThatAreMissing) {
   const std::string at = "login1 at port 7070";
   EXPECT_EQ(starting_words(job, {"n2"}, at).reason,
             "its Slurm job 17 starts: n2 has not called back yet");
-  EXPECT_EQ(starting_words(job, {"n2"}, at).details.back(), "awaited at login1 at port 7070");
+  EXPECT_EQ(words::details(starting_words(job, {"n2"}, at).reason).back(),
+            "awaited at login1 at port 7070");
   EXPECT_EQ(starting_words(job, {"n2", "n3"}, at).reason,
             "its Slurm job 17 starts: n2, n3 have not called back yet");
   EXPECT_EQ(starting_words(job, {}, at).reason, "its Slurm job 17 starts on n1, n2, n3");
@@ -72,43 +77,47 @@ TEST(OverWords, SayWhoCancelledIt) {
   ListedJob job = pending("");
   job.state = JobState::kCancelled;
   job.state_text = "CANCELLED by 0";
-  EXPECT_EQ(over_words(job, true).what, "its Slurm job 17 was cancelled in Slurm by root");
+  EXPECT_EQ(words::sentence(over_words(job, true).end),
+            "its Slurm job 17 was cancelled in Slurm by root");
   job.state_text = "CANCELLED by 4294967290";
-  EXPECT_EQ(over_words(job, true).what, "its Slurm job 17 was cancelled in Slurm by 4294967290");
+  EXPECT_EQ(words::sentence(over_words(job, true).end),
+            "its Slurm job 17 was cancelled in Slurm by 4294967290");
   job.state_text = "CANCELLED";
-  EXPECT_EQ(over_words(job, true).what, "its Slurm job 17 was cancelled in Slurm");
+  EXPECT_EQ(words::sentence(over_words(job, true).end), "its Slurm job 17 was cancelled in Slurm");
 }
 
 TEST(OverWords, OfAJobThatNobodyKnowsSayThat) {
   ListedJob job = pending("");
   job.state = JobState::kUnknown;
   job.state_text.clear();
-  EXPECT_EQ(over_words(job, true).what, "Slurm knows nothing of job 17 any more");
+  EXPECT_EQ(words::sentence(over_words(job, true).end), "Slurm knows nothing of job 17 any more");
   EXPECT_EQ(over_words(job, true).why, RoomTaken::Why::kNodeLost);
 }
 
 TEST(AwayWords, SaySinceWhen) {
   EXPECT_EQ(away_words(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
-            "Slurm's controller does not answer since 20:31:00 UTC");
+            "Slurm's controller does not answer since 20:31:00 UTC; what runs goes on");
 }
 
 TEST(AwayWords, OfAJobThatWaitsSayWhatSlurmsProgramsSaid) {
   const base::Time since(std::chrono::hours(20));
-  const RoomWaits before{.reason = "waits in Slurm as job 17: what it needs is in use (Resources)",
-                         .details = {"in Slurm: partition gpu"},
-                         .constraint = "Resources"};
+  const RoomWaits before{
+      .reason = job::Remark{"waits in Slurm as job 17: what it needs is in use (Resources)"},
+
+      .constraint = "Resources"};
   const RoomWaits waits = away_waits(before, 17, since, "squeue: error: no route to host\n");
   EXPECT_EQ(waits.reason,
             "waits in Slurm as job 17: Slurm's controller does not answer since 20:00:00 UTC");
-  EXPECT_EQ(waits.details, std::vector<std::string>{"squeue: error: no route to host"});
+  EXPECT_EQ(words::details(waits.reason),
+            std::vector<std::string>{"squeue: error: no route to host"});
   EXPECT_EQ(away_waits({}, 0, since, "").reason,
             "waits to be sent to Slurm: Slurm's controller does not answer since 20:00:00 UTC");
 }
 
 TEST(LateWords, NameTheNodesAndHowLongTheyWereWaitedFor) {
-  EXPECT_EQ(late_words(17, {"n2"}, std::chrono::milliseconds(60'000)).what,
+  EXPECT_EQ(words::sentence(late_words(17, {"n2"}, std::chrono::milliseconds(60'000)).end),
             "node n2 of its Slurm job 17 did not call back within 60 s");
-  EXPECT_EQ(late_words(17, {}, std::chrono::milliseconds(500)).what,
+  EXPECT_EQ(words::sentence(late_words(17, {}, std::chrono::milliseconds(500)).end),
             "nodes of its Slurm job 17 did not call back within 1 s");
 }
 

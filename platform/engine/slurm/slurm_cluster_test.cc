@@ -2,6 +2,8 @@
 // queues a job again, suspends it; somebody cancels what is Muster's.
 #include "engine/conformance_slurm.h"
 #include "engine/silent_node.h"
+#include "words/sentence.h"
+#include "words/test_words.h"
 
 namespace muster::engine {
 namespace {
@@ -40,7 +42,7 @@ class OnCluster : public Conformance {
   }
   bool waits_with(const Gang& gang, const std::string& words) {
     return wait_for<RoomWaits>(gang, [&](const RoomWaits& waits) {
-             return waits.reason.find(words) != std::string::npos;
+             return words::sentence(waits.reason).find(words) != std::string::npos;
            }) != nullptr;
   }
   void ask(const Gang& gang, const std::function<void(RoomWish&)>& change = {}) {
@@ -80,7 +82,7 @@ TEST_P(OnCluster, ANodeThatDiesIsNamedAndItsTaskWithIt) {
   tell_cluster("start_node " + node);
 
   ASSERT_NE(taken, nullptr);
-  EXPECT_EQ(taken->why, Why::kNodeLost) << taken->what;
+  EXPECT_EQ(taken->why, Why::kNodeLost) << words::sentence(taken->end);
   EXPECT_EQ(taken->node, node);
   // Its processes are killed one after the other: the last of them may have told of the first.
   EXPECT_FALSE(bench_->wait_for_end("main").status.succeeded());
@@ -93,7 +95,7 @@ TEST_P(OnCluster, AJobThatSomebodyCancelsInSlurmIsSaidToBe) {
   const auto* const taken = wait_for<RoomTaken>(gang_);
 
   ASSERT_NE(taken, nullptr);
-  EXPECT_EQ(taken->why, Why::kCancelled) << taken->what;
+  EXPECT_EQ(taken->why, Why::kCancelled) << words::sentence(taken->end);
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
 }
 
@@ -103,7 +105,7 @@ TEST_P(OnCluster, AJobThatIsQueuedAgainKeepsItsNumberForTheNextAttempt) {
   tell_cluster("requeue " + job);
   const auto* const taken = wait_for<RoomTaken>(gang_);
   ASSERT_NE(taken, nullptr);
-  EXPECT_EQ(taken->why, Why::kEvicted) << taken->what;
+  EXPECT_EQ(taken->why, Why::kEvicted) << words::sentence(taken->end);
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
 
   RoomWish wish{.job = kJob, .project = "default"};
@@ -120,13 +122,12 @@ TEST_P(OnCluster, SuspensionIsSaidUntilItIsOver) {
   start_task();
   const std::string job = slurm_job(gang_);
   tell_cluster("suspend " + job);
-  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return !says.text.empty(); }),
+  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return says.state.has_value(); }),
             nullptr);
 
   tell_cluster("resume " + job);
 
-  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return says.text.empty(); }),
-            nullptr);
+  EXPECT_NE(wait_for<RoomSays>(gang_, [](const RoomSays& says) { return !says.state; }), nullptr);
   let_it_end();
   EXPECT_EQ(bench_->wait_for_end("main").status.code, 7);
 }
@@ -171,8 +172,10 @@ TEST_P(OnCluster, MoreThanThereIsWaitsWithSlurmsReason) {
   const auto* const waits =
       wait_for<RoomWaits>(other_, [](const RoomWaits& each) { return !each.constraint.empty(); });
   ASSERT_NE(waits, nullptr);
-  EXPECT_NE(waits->reason.find("waits in Slurm as job "), std::string::npos) << waits->reason;
-  EXPECT_NE(waits->reason.find("(" + waits->constraint + ")"), std::string::npos) << waits->reason;
+  EXPECT_NE(words::sentence(waits->reason).find("waits in Slurm as job "), std::string::npos)
+      << waits->reason;
+  EXPECT_NE(words::sentence(waits->reason).find("(" + waits->constraint + ")"), std::string::npos)
+      << waits->reason;
 
   bench_->engine().give_back_room(first[0]);
 

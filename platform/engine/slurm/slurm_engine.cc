@@ -200,11 +200,11 @@ void SlurmEngine::Impl::tell_waits(const GangPointer& gang, RoomWaits waits) {
   tell(gang, std::move(waits));
 }
 
-void SlurmEngine::Impl::tell_says(const GangPointer& gang, std::string text) {
+void SlurmEngine::Impl::tell_says(const GangPointer& gang, std::optional<job::SlurmState> state) {
   if (gang->stage != slurm::Stage::kThere || gang->record.given_back || gang->record.taken) return;
-  if (gang->says == text) return;
-  gang->says = text;
-  tell(gang, RoomSays{std::move(text)});
+  if (gang->says == state) return;
+  gang->says = state;
+  tell(gang, RoomSays{std::move(state)});
 }
 
 void SlurmEngine::Impl::report(const Gang& gang, const std::string& task, TaskNews what) {

@@ -103,9 +103,9 @@ struct HeldGang {
   bool wants_news = false;          ///< whoever asked listens
   bool is_told = false;             ///< that the room was given, by this server
   bool is_saved = true;
-  std::optional<RoomWaits> waits;  ///< told last
-  std::string says;                ///< told last
-  bool is_cancelled = false;       ///< Slurm was told so
+  std::optional<RoomWaits> waits;       ///< told last
+  std::optional<job::SlurmState> says;  ///< told last
+  bool is_cancelled = false;            ///< Slurm was told so
   std::optional<Steady::time_point> over_since;
   std::optional<Steady::time_point> back_since;  ///< given back, and left to end by itself
   base::EventLoop::Interest call_back;           ///< how long its nodes are waited for
@@ -176,7 +176,6 @@ struct SlurmEngine::Impl {
   void sweep(const std::vector<slurm::ListedJob>& jobs);
   void controller_away(const base::Error& error);
   void controller_back();
-  std::string away_words() const;
   RoomWaits away_waits(const slurm::HeldGang& gang) const;
 
   // --- what Slurm has done to a gang (verdicts.cc)
@@ -278,7 +277,7 @@ struct SlurmEngine::Impl {
   void soon(std::function<void()> action);
   void tell(const GangPointer& gang, RoomNews news);
   void tell_waits(const GangPointer& gang, RoomWaits waits);
-  void tell_says(const GangPointer& gang, std::string text);
+  void tell_says(const GangPointer& gang, std::optional<job::SlurmState> state);
   void report(const Gang& gang, const std::string& task, TaskNews what);
 
   base::EventLoop& loop;

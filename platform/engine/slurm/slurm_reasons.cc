@@ -227,7 +227,7 @@ ReasonWords explain_reason(std::string_view reason) {
       return *words;
     }
   }
-  return {.what = std::string(reason), .advice = {}};
+  return {.what = std::string(reason), .advice = {}, .is_known = false};
 }
 
 }  // namespace muster::engine::slurm

@@ -31,6 +31,7 @@ bool answers(std::string_view node_state);
 struct ReasonWords {
   std::string what;    ///< "its nodes are in use"; of a word that is not known, the word itself
   std::string advice;  ///< empty: none
+  bool is_known = true;
 
   bool operator==(const ReasonWords&) const = default;
 };

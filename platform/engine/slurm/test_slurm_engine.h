@@ -24,6 +24,7 @@
 #include "engine/slurm/node_brief.h"
 #include "engine/slurm/node_socket.h"
 #include "engine/slurm/slurm_engine.h"
+#include "words/sentence.h"
 
 namespace muster::engine::slurm {
 
@@ -226,7 +227,8 @@ class SlurmEngineTest : public testing::Test {
     wait_until(
         [&] {
           const auto* const waits = last_news<RoomWaits>(gang);
-          return waits != nullptr && waits->reason.find(words) != std::string::npos;
+          return waits != nullptr &&
+                 words::sentence(waits->reason).find(words) != std::string::npos;
         },
         words.c_str());
   }

@@ -14,6 +14,7 @@
 #include "engine/slurm/slurm_engine_impl.h"
 #include "engine/slurm/slurm_words.h"
 #include "engine/task_folder_reading.h"
+#include "words/sentence.h"
 
 namespace muster::engine {
 
@@ -30,6 +31,11 @@ namespace {
 constexpr std::chrono::seconds kLastReportGrace{3};
 constexpr size_t kMostScriptOutput = 64 << 10;
 constexpr size_t kLastScriptLines = 5;
+
+std::string with_printed(std::string text, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) text += "\n  " + line;
+  return text;
+}
 
 }  // namespace
 
@@ -48,9 +54,9 @@ void SlurmEngine::Impl::runs_in_slurm(const GangPointer& gang, const ListedJob& 
   if (gang->stage == Stage::kThere) {
     if (away_since) return;
     const bool is_ending = listed.state == JobState::kCompleting;
-    return tell_says(gang, is_suspended ? slurm::suspended_words(listed)
-                           : is_ending  ? slurm::ending_words(listed)
-                                        : "");
+    if (is_suspended) return tell_says(gang, slurm::suspended_words(listed));
+    if (is_ending) return tell_says(gang, slurm::ending_words(listed));
+    return tell_says(gang, std::nullopt);
   }
   std::vector<std::string> silent;
   for (const std::string& node : listed.nodes) {
@@ -91,7 +97,7 @@ void SlurmEngine::Impl::nodes_are_late(const GangPointer& gang) {
   taken.advice = "see that " + programs_on_nodes() +
                  "/muster-node is there, and that the node reaches " + awaited_at() +
                  " (a firewall; --slurm-callback)";
-  for (const std::string& line : output_of(*gang)) taken.what += "\n  " + line;
+  taken.printed = output_of(*gang);
   take_away(gang, std::move(taken));
   cancel(gang);
 }
@@ -170,7 +176,7 @@ void SlurmEngine::Impl::over_in_slurm(const GangPointer& gang, const ListedJob& 
   if (gang->record.taken || ended_by_itself) return settle_over(gang);
   if (!was_there) {
     RoomTaken taken = slurm::over_words(listed, false);
-    for (const std::string& line : output_of(*gang)) taken.what += "\n  " + line;
+    taken.printed = output_of(*gang);
     take_away(gang, std::move(taken));
     return settle_over(gang);
   }
@@ -249,7 +255,7 @@ void SlurmEngine::Impl::take_away(const GangPointer& gang, RoomTaken taken) {
   gang->call_back.reset();
   save(gang);
   something_changed();
-  const std::string why = taken.what;
+  const std::string why = with_printed(words::sentence(taken.end), taken.printed);
   if (!gang->record.given_back) tell(gang, std::move(taken));
   give_up_start(gang, {.code = base::ErrorCode::kUnavailable, .what = why});
   for (const auto& [name, task] : gang->tasks) {

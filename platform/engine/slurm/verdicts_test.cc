@@ -1,13 +1,20 @@
 // What Slurm does to a gang that waits or runs, and how that is told.
 #include <signal.h>
 
+#include "base/text.h"
 #include "engine/silent_node.h"
 #include "engine/slurm/test_slurm_engine.h"
+#include "words/sentence.h"
 
 namespace muster::engine::slurm {
 namespace {
 
 using Why = RoomTaken::Why;
+
+/// What was told of it, and what was printed.
+std::string words_of(const RoomTaken& taken) {
+  return words::sentence(taken.end) + "\n" + base::joined(taken.printed, "\n");
+}
 
 struct Verdict {
   const char* name;
@@ -28,9 +35,9 @@ TEST_P(Verdicts, AreToldBeforeTheEndOfTheTasksWhichAreLost) {
   wait_until([&] { return end_of("main") != nullptr; });
 
   EXPECT_EQ(taken.why, GetParam().why);
-  EXPECT_NE(taken.what.find(GetParam().words), std::string::npos) << taken.what;
+  EXPECT_NE(words_of(taken).find(GetParam().words), std::string::npos) << words_of(taken);
   EXPECT_TRUE(end_of("main")->status.lost);
-  EXPECT_EQ(end_of("main")->status.error, taken.what);
+  EXPECT_EQ(end_of("main")->status.error, words::sentence(taken.end));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -271,8 +278,8 @@ TEST_F(SlurmEngineTest, ANodeThatDoesNotCallBackIsNamedWithWhatToLookAt) {
 
   EXPECT_EQ(taken.why, Why::kNodeLost);
   EXPECT_EQ(taken.node, "n2");
-  EXPECT_NE(taken.what.find("node n2"), std::string::npos) << taken.what;
-  EXPECT_NE(taken.what.find("no route to 10.0.0.9"), std::string::npos) << taken.what;
+  EXPECT_NE(words_of(taken).find("node n2"), std::string::npos) << words_of(taken);
+  EXPECT_NE(words_of(taken).find("no route to 10.0.0.9"), std::string::npos) << words_of(taken);
   EXPECT_NE(taken.advice.find("/opt/muster/muster-node"), std::string::npos) << taken.advice;
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
@@ -287,8 +294,8 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSai
   const auto taken = wait_for<RoomTaken>(gang_);
 
   EXPECT_EQ(taken.why, Why::kFailed);
-  EXPECT_NE(taken.what.find("code 127"), std::string::npos) << taken.what;
-  EXPECT_NE(taken.what.find("muster-node is not on n1"), std::string::npos) << taken.what;
+  EXPECT_NE(words_of(taken).find("code 127"), std::string::npos) << words_of(taken);
+  EXPECT_NE(words_of(taken).find("muster-node is not on n1"), std::string::npos) << words_of(taken);
 }
 
 // --- what goes on
@@ -296,18 +303,20 @@ TEST_F(SlurmEngineTest, AJobThatEndsBeforeItsNodesHaveCalledSaysWhatItsScriptSai
 TEST_F(SlurmEngineTest, SuspensionIsSaidAndTakenBack) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kSuspended, "SUSPENDED");
-  EXPECT_EQ(wait_for<RoomSays>(gang_).text, "Slurm has suspended it (job 17)");
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+            "Slurm has suspended it (job 17)");
 
   cluster_.run(17, {"n1"});
 
-  wait_until([&] { return last_news<RoomSays>(gang_)->text.empty(); });
+  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
   EXPECT_EQ(last_news<RoomTaken>(gang_), nullptr);
 }
 
 TEST_F(SlurmEngineTest, ThatSlurmIsStillEndingItIsSaid) {
   const auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kCompleting, "COMPLETING");
-  EXPECT_EQ(wait_for<RoomSays>(gang_).text, "Slurm is ending it (job 17)");
+  EXPECT_EQ(words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state)),
+            "Slurm is ending it (job 17)");
 
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
 
@@ -331,7 +340,7 @@ TEST_F(SlurmEngineTest, AnEndThatIsFoundInTheFolderOfAJobThatIsQueuedAgainIsSlur
 TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
   const auto its_node = gang_that_runs();
   cluster_.is_away = true;
-  const std::string text = wait_for<RoomSays>(gang_).text;
+  const std::string text = words::sentence(job::Fact(*wait_for<RoomSays>(gang_).state));
   EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
   EXPECT_NE(text.find("; what runs goes on"), std::string::npos);
   its_node->say(EndedNews{{.status = {.code = 2}, .time = {}}});
@@ -339,7 +348,7 @@ TEST_F(SlurmEngineTest, AControllerThatIsAwayIsSaidAndNothingIsLost) {
 
   cluster_.is_away = false;
 
-  wait_until([&] { return last_news<RoomSays>(gang_)->text.empty(); });
+  wait_until([&] { return !last_news<RoomSays>(gang_)->state; });
   EXPECT_EQ(end_of("main")->status.code, 2);
 }
 

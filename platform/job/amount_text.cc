@@ -1,9 +1,9 @@
-#include "schedule/amount_text.h"
+#include "job/amount_text.h"
 
 #include <array>
 #include <cstdlib>
 
-namespace muster::schedule {
+namespace muster::job {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::string claim_text(const Claim& claim) {
   return listed(parts);
 }
 
-}  // namespace muster::schedule
+}  // namespace muster::job

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "schedule/amounts.h"
-#include "schedule/model.h"
+#include "job/amounts.h"
 
-namespace muster::schedule {
+namespace muster::job {
 
 using base::count_text;
 using base::listed;
@@ -21,4 +20,4 @@ std::string amounts_text(const Amounts& amounts);
 /// nothing.
 std::string claim_text(const Claim& claim);
 
-}  // namespace muster::schedule
+}  // namespace muster::job

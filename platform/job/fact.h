@@ -1,0 +1,811 @@
+// What is known of a job: why it waits, why it was evicted, what happened to it. Each fact is a
+// struct of ids and numbers; words::sentence() makes a sentence of it for one reader, as the last
+// step. Nothing reads a sentence back.
+//
+// A fact names other jobs and projects only by JobRef, ProjectRef, Holders, ProjectShare and
+// Others: words::seen_by() removes from these what a reader may not see, without knowing the fact.
+//
+// A new fact is a struct here with kKind and fields(), an alternative of Fact, and a sentence in
+// words/sentence.cc. JSON, the store and the removal of names follow from fields().
+//
+// Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "job/amounts.h"
+#include "job/phase.h"
+
+namespace muster::job {
+
+// --- what facts are made of
+
+/// Another job.
+struct JobRef {
+  std::string id;
+  std::string name;
+  std::string project;
+  bool hidden = false;  ///< the reader may not see it, and the rest is empty
+
+  bool operator==(const JobRef&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("id", self.id);
+    visit("name", self.name);
+    visit("project", self.project);
+    visit("hidden", self.hidden);
+  }
+};
+
+struct ProjectRef {
+  std::string name;
+  std::string above;    ///< the project below it that is concerned; empty: `name` itself
+  bool hidden = false;  ///< the reader may not see it, and `name` is empty
+
+  bool operator==(const ProjectRef&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("name", self.name);
+    visit("above", self.above);
+    visit("hidden", self.hidden);
+  }
+};
+
+/// How many tasks or jobs of other projects; nothing: the reader may not know.
+struct Others {
+  std::optional<int> count;
+
+  bool operator==(const Others&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("count", self.count); }
+};
+
+/// How much a project, or one of its jobs, holds.
+struct Holding {
+  std::optional<JobRef> job;  ///< nothing: all jobs of `project`
+  std::string project;
+  int64_t amount = 0;
+
+  bool operator==(const Holding&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("project", self.project);
+    visit("amount", self.amount);
+  }
+};
+
+/// The largest holders of a resource, the largest first.
+struct Holders {
+  Resource resource = Resource::kGpu;
+  std::vector<Holding> named;
+  int more = 0;             ///< holders that are not named
+  int64_t more_amount = 0;  ///< what they hold, where that is known
+  bool hidden = false;      ///< some were removed, and `more` with them
+
+  bool operator==(const Holders&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("resource", self.resource);
+    visit("named", self.named);
+    visit("more", self.more);
+    visit("more_amount", self.more_amount);
+    visit("hidden", self.hidden);
+  }
+};
+
+/// What a project uses and what it has a right to, when room was taken from it or for it.
+struct ProjectShare {
+  ProjectRef project;
+  Amounts uses;
+  Amounts quota;
+  Amounts fair_share;
+  int priority = 0;
+
+  bool operator==(const ProjectShare&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("project", self.project);
+    visit("uses", self.uses);
+    visit("quota", self.quota);
+    visit("fair_share", self.fair_share);
+    visit("priority", self.priority);
+  }
+};
+
+/// "2 of 4 workers"
+struct Workers {
+  int count = 0;
+  int wanted = 0;
+
+  bool operator==(const Workers&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("count", self.count);
+    visit("wanted", self.wanted);
+  }
+};
+
+// --- why a job was evicted
+
+/// Another project claims its share.
+struct Reclaimed {
+  static constexpr std::string_view kKind = "reclaimed";
+  JobRef by;
+  /// Of the project that loses the room and of the one that takes it, in this order.
+  std::vector<ProjectShare> shares;
+  std::vector<Resource> compared;  ///< by which resources
+  bool expected = false;           ///< of a forecast: nothing of it has happened
+
+  bool operator==(const Reclaimed&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("by", self.by);
+    visit("shares", self.shares);
+    visit("compared", self.compared);
+    visit("expected", self.expected);
+  }
+};
+
+/// By a more important job of its project.
+struct Preempted {
+  static constexpr std::string_view kKind = "preempted";
+  JobRef by;
+  int by_priority = 0;
+  int priority = 0;
+  bool expected = false;
+
+  bool operator==(const Preempted&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("by", self.by);
+    visit("by_priority", self.by_priority);
+    visit("priority", self.priority);
+    visit("expected", self.expected);
+  }
+};
+
+/// It starts again elsewhere, at once.
+struct Moved {
+  static constexpr std::string_view kKind = "moved";
+  JobRef so_that;  ///< finds room in one piece
+  bool expected = false;
+
+  bool operator==(const Moved&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("so_that", self.so_that);
+    visit("expected", self.expected);
+  }
+};
+
+/// It ran below its minimum for longer than the grace.
+struct Stale {
+  static constexpr std::string_view kKind = "stale";
+  int running = 0;
+  int minimum = 0;
+  std::chrono::milliseconds grace{0};
+
+  bool operator==(const Stale&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("running", self.running);
+    visit("minimum", self.minimum);
+    visit("grace", self.grace);
+  }
+};
+
+struct NodeDrained {
+  static constexpr std::string_view kKind = "node_drained";
+  std::string node;
+
+  bool operator==(const NodeDrained&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("node", self.node); }
+};
+
+/// Workers were lost, and too few are left.
+struct TooFewWorkers {
+  static constexpr std::string_view kKind = "too_few_workers";
+  int minimum = 0;
+
+  bool operator==(const TooFewWorkers&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("minimum", self.minimum); }
+};
+
+/// By its user, until it is resumed.
+struct SuspendedByUser {
+  static constexpr std::string_view kKind = "suspended";
+
+  bool operator==(const SuspendedByUser&) const = default;
+  static void fields(auto&, auto&&) {}
+};
+
+/// Why a Slurm job of a gang is over, or its room is gone.
+struct SlurmEnded {
+  static constexpr std::string_view kKind = "slurm_ended";
+  enum class Cause {
+    kOther,  ///< as `text` has it
+    kTimeLimit,
+    kDeadline,
+    kOutOfMemory,
+    kBootFailed,
+    kNodeFailed,
+    kPreempted,
+    kCancelled,     ///< by `user`, where that is known
+    kForgotten,     ///< Slurm has no record of it
+    kEndedEarly,    ///< in `state` with `code` or `signal`, though its tasks had not ended
+    kNeverBegan,    ///< the same before its nodes had called back
+    kLate,          ///< `nodes` did not call back within `bound`
+    kRequeued,      ///< by Slurm, or by hand
+    kRequeuedNode,  ///< `nodes` is down, and Slurm queued the job again
+    kNodeDown,      ///< `nodes` is down, which ended the job
+    kSilent,        ///< what runs `task` on `nodes` has not answered for long
+  };
+  Cause cause = Cause::kOther;
+  uint64_t slurm_job = 0;
+  std::vector<std::string> nodes;
+  std::string task;
+  std::string user;
+  std::string state;
+  int code = 0;
+  int signal = 0;
+  std::chrono::milliseconds bound{0};
+  std::string text;
+
+  bool operator==(const SlurmEnded&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cause", self.cause);
+    visit("slurm_job", self.slurm_job);
+    visit("nodes", self.nodes);
+    visit("task", self.task);
+    visit("user", self.user);
+    visit("state", self.state);
+    visit("code", self.code);
+    visit("signal", self.signal);
+    visit("bound", self.bound);
+    visit("text", self.text);
+  }
+};
+
+using Eviction = std::variant<SuspendedByUser, Reclaimed, Preempted, Moved, Stale, NodeDrained,
+                              TooFewWorkers, SlurmEnded>;
+
+// --- a sentence of the job's own
+
+/// Names no other job, project or user, and nothing decides by it.
+struct Remark {
+  static constexpr std::string_view kKind = "remark";
+  std::string text;
+
+  bool operator==(const Remark&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("text", self.text); }
+};
+
+/// Facts that need no fields.
+struct Notice {
+  static constexpr std::string_view kKind = "notice";
+  enum class What {
+    kWaitsForScheduler,
+    kNotItsTurn,
+    kRoomButNotItsTurn,
+    kSubmitted,
+    kStarts,
+    kStartsWorkers,
+    kRunning,
+    kTakenUp,
+    kImagesGivenUp,
+    kAskedToStop,
+    kAskedToStopNow,
+    kBeingStopped,
+    kBeingEnded,
+    kDone,
+    kWasStopped,
+    kWasSuspended,
+    kSuspendedAndGone,
+    kEvictedAndGone,
+    kResumed,
+  };
+  What what = What::kSubmitted;
+
+  bool operator==(const Notice&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("what", self.what); }
+};
+
+// --- why a job waits for the scheduler
+
+/// Its project, or one above, is at its limit; or the job is not preemptible, and there is no quota
+/// left.
+struct OverCapacity {
+  static constexpr std::string_view kKind = "over_capacity";
+  std::string job;  ///< the one that waits
+  ProjectRef project;
+  bool is_quota = false;  ///< of jobs that are not preemptible; else a limit
+  Resource resource = Resource::kGpu;
+  int64_t bound = 0;
+  int64_t allocated = 0;
+  int64_t requested = 0;
+
+  bool operator==(const OverCapacity&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("project", self.project);
+    visit("is_quota", self.is_quota);
+    visit("resource", self.resource);
+    visit("bound", self.bound);
+    visit("allocated", self.allocated);
+    visit("requested", self.requested);
+  }
+};
+
+/// No set of nodes holds it.
+struct NoRoom {
+  static constexpr std::string_view kKind = "no_room";
+  bool ever = true;      ///< with less running; else it could not start on an empty cluster either
+  int tasks = 0;         ///< of the minimum
+  int placed = 0;        ///< of these, found room at best
+  Claim claim;           ///< of the task that found none
+  bool alike = true;     ///< all tasks have this claim
+  std::string topology;  ///< the required level; empty: none
+  int nodes = 0;         ///< that it may use
+  int cordoned = 0;      ///< and more that it might, were they not cordoned
+  int64_t free_gpu_milli = 0;          ///< on `nodes`, in all
+  int64_t largest_free_gpu_milli = 0;  ///< on one of them
+  int64_t largest_free_cpu_milli = 0;
+  int64_t largest_free_memory_bytes = 0;
+  // How many of the nodes lack what for one more task. One may lack several.
+  int lack_gpu = 0;
+  int lack_cpu = 0;
+  int lack_memory = 0;
+  int lack_task_slots = 0;
+  // Which nodes it may use; only where there is none.
+  std::vector<std::string> pools;
+  std::vector<std::string> gpu_models;
+  std::vector<std::string> labels;  ///< "zone=a"
+  std::vector<std::string> excluded_nodes;
+
+  bool operator==(const NoRoom&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("ever", self.ever);
+    visit("tasks", self.tasks);
+    visit("placed", self.placed);
+    visit("claim", self.claim);
+    visit("alike", self.alike);
+    visit("topology", self.topology);
+    visit("nodes", self.nodes);
+    visit("cordoned", self.cordoned);
+    visit("free_gpu_milli", self.free_gpu_milli);
+    visit("largest_free_gpu_milli", self.largest_free_gpu_milli);
+    visit("largest_free_cpu_milli", self.largest_free_cpu_milli);
+    visit("largest_free_memory_bytes", self.largest_free_memory_bytes);
+    visit("lack_gpu", self.lack_gpu);
+    visit("lack_cpu", self.lack_cpu);
+    visit("lack_memory", self.lack_memory);
+    visit("lack_task_slots", self.lack_task_slots);
+    visit("pools", self.pools);
+    visit("gpu_models", self.gpu_models);
+    visit("labels", self.labels);
+    visit("excluded_nodes", self.excluded_nodes);
+  }
+};
+
+/// Its project is unknown, or has projects below it.
+struct NoProject {
+  static constexpr std::string_view kKind = "no_project";
+  std::string project;
+  bool has_children = false;
+
+  bool operator==(const NoProject&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("project", self.project);
+    visit("has_children", self.has_children);
+  }
+};
+
+/// What is free is kept for a job that comes before it.
+struct Reserved {
+  static constexpr std::string_view kKind = "reserved";
+  JobRef held_for;
+
+  bool operator==(const Reserved&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("held_for", self.held_for); }
+};
+
+/// Its places are promised, and others are still leaving them.
+struct Promised {
+  static constexpr std::string_view kKind = "promised";
+  int tasks = 0;
+  Others leaving;
+
+  bool operator==(const Promised&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("tasks", self.tasks);
+    visit("leaving", self.leaving);
+  }
+};
+
+/// Of a forecast: it would start once these have left.
+struct AfterEvictions {
+  static constexpr std::string_view kKind = "after_evictions";
+  Others jobs;
+
+  bool operator==(const AfterEvictions&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("jobs", self.jobs); }
+};
+
+struct TriedAgain {
+  static constexpr std::string_view kKind = "tried_again";
+  int64_t in_seconds = 0;
+
+  bool operator==(const TriedAgain&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("in_seconds", self.in_seconds); }
+};
+
+/// A detail: who holds what it needs, in all of the pool, or below a project that is at its bound.
+struct HeldByOthers {
+  static constexpr std::string_view kKind = "held_by";
+  std::optional<ProjectRef> below;
+  Holders holders;
+
+  bool operator==(const HeldByOthers&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("below", self.below);
+    visit("holders", self.holders);
+  }
+};
+
+// --- what happens to a job
+
+struct Evicted {
+  static constexpr std::string_view kKind = "evicted";
+  enum class Stage { kToldSo, kBeingEnded, kWaitsAgain };
+  Eviction why;
+  Stage stage = Stage::kToldSo;
+
+  bool operator==(const Evicted&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("why", self.why);
+    visit("stage", self.stage);
+  }
+};
+
+/// Suspended, or held since its submission.
+struct Suspended {
+  static constexpr std::string_view kKind = "suspended";
+  std::string job;
+  bool held = false;
+
+  bool operator==(const Suspended&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("held", self.held);
+  }
+};
+
+struct Placed {
+  static constexpr std::string_view kKind = "placed";
+  std::vector<std::string> nodes;
+  uint64_t slurm_job = 0;  ///< 0: the room is not Slurm's
+  int attempt = 0;
+  std::optional<Workers> workers;  ///< of an elastic job
+
+  bool operator==(const Placed&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("nodes", self.nodes);
+    visit("slurm_job", self.slurm_job);
+    visit("attempt", self.attempt);
+    visit("workers", self.workers);
+  }
+};
+
+struct PhaseReached {
+  static constexpr std::string_view kKind = "phase";
+  Phase phase = Phase::kQueued;
+
+  bool operator==(const PhaseReached&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("phase", self.phase); }
+};
+
+struct Failed {
+  static constexpr std::string_view kKind = "failed";
+  std::string cause;
+
+  bool operator==(const Failed&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("cause", self.cause); }
+};
+
+/// After a failure that is not final.
+struct StartsAgain {
+  static constexpr std::string_view kKind = "starts_again";
+  std::string cause;
+  std::string retry;  ///< "retry 1 of 3"
+
+  bool operator==(const StartsAgain&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cause", self.cause);
+    visit("retry", self.retry);
+  }
+};
+
+struct EveryWorkerAnswers {
+  static constexpr std::string_view kKind = "every_worker_answers";
+  std::string leader;
+
+  bool operator==(const EveryWorkerAnswers&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("leader", self.leader); }
+};
+
+/// The engine runs no images: its tasks see the machine's files.
+struct ImageNotRun {
+  static constexpr std::string_view kKind = "image_not_run";
+  std::string image;
+  bool has_stand_in = false;
+
+  bool operator==(const ImageNotRun&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("image", self.image);
+    visit("has_stand_in", self.has_stand_in);
+  }
+};
+
+struct LooksForImages {
+  static constexpr std::string_view kKind = "looks_for_images";
+  std::vector<std::string> images;
+
+  bool operator==(const LooksForImages&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("images", self.images); }
+};
+
+struct ImagesThere {
+  static constexpr std::string_view kKind = "images_there";
+  std::chrono::milliseconds after{0};
+
+  bool operator==(const ImagesThere&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("after", self.after); }
+};
+
+struct NodeSilence {
+  static constexpr std::string_view kKind = "node_silence";
+  std::string node;
+  bool silent = true;  ///< else it answers again
+
+  bool operator==(const NodeSilence&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("node", self.node);
+    visit("silent", self.silent);
+  }
+};
+
+/// Workers of an elastic job go while it runs on.
+struct WorkersLeave {
+  static constexpr std::string_view kKind = "workers_leave";
+  std::vector<std::string> tasks;
+  Eviction why;
+  Workers left;
+
+  bool operator==(const WorkersLeave&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("tasks", self.tasks);
+    visit("why", self.why);
+    visit("left", self.left);
+  }
+};
+
+struct WorkerLost {
+  static constexpr std::string_view kKind = "worker_lost";
+  std::string task;
+  std::string how;      ///< as job::explain() has it
+  bool unseen = false;  ///< nobody saw its end
+  Workers left;
+
+  bool operator==(const WorkerLost&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("task", self.task);
+    visit("how", self.how);
+    visit("unseen", self.unseen);
+    visit("left", self.left);
+  }
+};
+
+struct WorkerJoins {
+  static constexpr std::string_view kKind = "worker_joins";
+  std::string task;
+  std::string node;  ///< empty: it has joined
+  Workers now;
+
+  bool operator==(const WorkerJoins&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("task", self.task);
+    visit("node", self.node);
+    visit("now", self.now);
+  }
+};
+
+struct WorkerDidNotJoin {
+  static constexpr std::string_view kKind = "worker_did_not_join";
+  std::string what;
+  std::optional<Workers> left;  ///< nothing: too few
+
+  bool operator==(const WorkerDidNotJoin&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("what", self.what);
+    visit("left", self.left);
+  }
+};
+
+// --- jobs that wait in Slurm, or run there
+
+/// Why it waits for room of Slurm's.
+struct SlurmWaits {
+  static constexpr std::string_view kKind = "slurm_waits";
+  enum class Stage {
+    kToBeSent,  ///< `text`: why it was not
+    kUnsure,    ///< it was sent, and the answer was lost
+    kSent,
+    kPending,     ///< for Slurm's `reason`
+    kCompleting,  ///< Slurm still ends what ran of it before
+    kSuspended,
+    kStarting,     ///< on `nodes`
+    kCallingBack,  ///< `nodes` have not called back
+    kAway,         ///< Slurm's controller does not answer since `since`
+    kEarlier,      ///< Slurm still ends its earlier job
+  };
+  Stage stage = Stage::kSent;
+  uint64_t slurm_job = 0;  ///< 0: none yet
+  std::string reason;      ///< Slurm's word: "Resources"; empty: it gave none
+  std::string text;        ///< what `reason` means
+  std::vector<std::string> nodes;
+  std::optional<base::Time> expected;  ///< Slurm's estimate of the start
+  bool names_day = false;              ///< the estimate is on another day
+  std::optional<base::Time> since;
+
+  bool operator==(const SlurmWaits&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("stage", self.stage);
+    visit("slurm_job", self.slurm_job);
+    visit("reason", self.reason);
+    visit("text", self.text);
+    visit("nodes", self.nodes);
+    visit("expected", self.expected);
+    visit("names_day", self.names_day);
+    visit("since", self.since);
+  }
+};
+
+/// A detail: where it waits.
+struct SlurmQueue {
+  static constexpr std::string_view kKind = "slurm_queue";
+  std::string partition;
+  std::string account;
+  std::string qos;
+
+  bool operator==(const SlurmQueue&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("partition", self.partition);
+    visit("account", self.account);
+    visit("qos", self.qos);
+  }
+};
+
+/// Of a job that has room there.
+struct SlurmState {
+  static constexpr std::string_view kKind = "slurm_state";
+  enum class What { kSuspended, kEnding, kAway };
+  What what = What::kSuspended;
+  uint64_t slurm_job = 0;
+  std::optional<base::Time> since;  ///< kAway
+  bool over = false;                ///< and no more
+
+  bool operator==(const SlurmState&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("what", self.what);
+    visit("slurm_job", self.slurm_job);
+    visit("since", self.since);
+    visit("over", self.over);
+  }
+};
+
+/// It is about to ask a cluster for room, perhaps after it lost what it had.
+struct AsksForRoom {
+  static constexpr std::string_view kKind = "asks_for_room";
+  std::string cluster;
+  std::optional<SlurmEnded> after;
+
+  bool operator==(const AsksForRoom&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cluster", self.cluster);
+    visit("after", self.after);
+  }
+};
+
+/// Of a forecast.
+struct ClusterDecides {
+  static constexpr std::string_view kKind = "cluster_decides";
+  std::string cluster;
+  int tasks = 0;
+
+  bool operator==(const ClusterDecides&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cluster", self.cluster);
+    visit("tasks", self.tasks);
+  }
+};
+
+struct SilentNode {
+  std::string node;
+  std::string since;
+
+  bool operator==(const SilentNode&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("node", self.node);
+    visit("since", self.since);
+  }
+};
+
+struct Runs {
+  static constexpr std::string_view kKind = "runs";
+  std::optional<Workers> workers;  ///< of a job whose workers come and go
+  std::vector<SilentNode> silent;  ///< of its nodes
+  std::optional<SlurmState> in_slurm;
+
+  bool operator==(const Runs&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("workers", self.workers);
+    visit("silent", self.silent);
+    visit("in_slurm", self.in_slurm);
+  }
+};
+
+// --- all of them
+
+using Fact =
+    std::variant<Remark, Notice, OverCapacity, NoRoom, NoProject, Reserved, Promised,
+                 AfterEvictions, TriedAgain, HeldByOthers, Evicted, Suspended, Placed, PhaseReached,
+                 Failed, StartsAgain, EveryWorkerAnswers, ImageNotRun, LooksForImages, ImagesThere,
+                 NodeSilence, WorkersLeave, WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits,
+                 SlurmQueue, SlurmState, SlurmEnded, AsksForRoom, ClusterDecides, Runs>;
+
+/// What stands behind a reason: who holds what the job needs, what would help.
+struct Detail {
+  Fact what;
+  std::string pool;  ///< which it is true of; empty: all, or the only one
+
+  Detail() = default;
+  template <class T>
+    requires std::is_constructible_v<Fact, T>
+  Detail(T&& fact, std::string in_pool = {})  // NOLINT(google-explicit-constructor)
+      : what(std::forward<T>(fact)), pool(std::move(in_pool)) {}
+  bool operator==(const Detail&) const = default;
+};
+
+/// Why a job waits, or what it does right now.
+struct Reason {
+  Fact what;
+  std::vector<Detail> details;
+
+  Reason() = default;
+  template <class T>
+    requires std::is_constructible_v<Fact, T>
+  Reason(T&& fact, std::vector<Detail> with = {})  // NOLINT(google-explicit-constructor)
+      : what(std::forward<T>(fact)), details(std::move(with)) {}
+  bool operator==(const Reason&) const = default;
+};
+
+/// No reason at all.
+inline bool is_empty(const Reason& reason) {
+  const auto* const remark = std::get_if<Remark>(&reason.what);
+  return remark != nullptr && remark->text.empty() && reason.details.empty();
+}
+
+/// Of an error: why a job could not start whatever ends.
+struct NeverStarts : base::ErrorDetail {
+  NeverStarts(std::string name, Reason why) : job(std::move(name)), reason(std::move(why)) {}
+  std::string job;
+  Reason reason;
+};
+
+struct Event {
+  base::Time time;  ///< no two events of one server have the same: it is their number, too
+  Fact what;
+
+  bool operator==(const Event&) const = default;
+};
+
+}  // namespace muster::job

@@ -1,0 +1,309 @@
+// Every fact there is, as an admin reads it and as members of the projects that it names do: mine,
+// whose job it is; theirs, which contends with it; org above both; and a stranger to all of them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "job/fact_json.h"
+#include "words/sentence.h"
+#include "words/sight.h"
+
+namespace muster::words {
+namespace {
+
+using job::Evicted;
+using job::Fact;
+using job::JobRef;
+using job::Notice;
+using job::ProjectRef;
+using job::ProjectShare;
+using job::Resource;
+using job::SlurmEnded;
+using job::SlurmState;
+using job::SlurmWaits;
+
+/// What a reader sees that is no other than what an admin sees.
+constexpr const char* kSame = "";
+
+struct Row {
+  Fact fact;
+  std::string admin;
+  std::string mine = kSame;
+  std::string theirs = kSame;
+  std::string org = kSame;
+  std::string stranger = kSame;
+};
+
+const JobRef kMine{.id = "id-dist", .name = "dist", .project = "mine"};
+const JobRef kTheirs{.id = "id-spy", .name = "spy", .project = "theirs"};
+const ProjectRef kAbove{.name = "org", .above = "mine"};
+
+ProjectShare share(const std::string& project) {
+  return {.project = {.name = project},
+          .uses = {2000, 0, 0},
+          .quota = {1000, 0, 0},
+          .fair_share = {1000, 0, 0},
+          .priority = 100};
+}
+
+std::string share_words(const std::string& project) {
+  return "project " + project + " uses 2 GPUs (quota 1 GPU, fair share 1 GPU, priority 100)";
+}
+
+/// The project that a row is about is seen by its own members, and by those of org above it.
+Sight sight_of(const std::string& reader) {
+  const auto sees = [reader](const std::string& project) {
+    return project == reader || (reader == "org" && (project == "mine" || project == "theirs"));
+  };
+  return {.project = sees, .job = [sees](const JobRef& job) { return sees(job.project); }};
+}
+
+std::vector<Row> eviction_rows() {
+  const std::string evicted = "was evicted for ";
+  const std::string claims = ", which claims its share";
+  const std::string spy = "'spy' of project theirs";
+  const std::string hidden = "a job of another project";
+  const std::string both = ": " + share_words("mine") + "; " + share_words("theirs");
+  return {
+      {Evicted{.why = job::SuspendedByUser{}, .stage = Evicted::Stage::kBeingEnded},
+       "is being ended; it was suspended"},
+      {Evicted{.why = job::Reclaimed{.by = kTheirs,
+                                     .shares = {share("mine"), share("theirs")},
+                                     .compared = {Resource::kGpu}}},
+       evicted + spy + claims + both, evicted + hidden + claims + ": " + share_words("mine"),
+       evicted + spy + claims + ": " + share_words("theirs"), kSame, evicted + hidden + claims},
+      {Evicted{.why = job::Reclaimed{.by = kTheirs, .expected = true}},
+       "would be evicted for " + spy + claims, "would be evicted for " + hidden + claims, kSame,
+       kSame, "would be evicted for " + hidden + claims},
+      {Evicted{.why = job::Preempted{.by = kMine, .by_priority = 9, .priority = 1},
+               .stage = Evicted::Stage::kWaitsAgain},
+       "was preempted by 'dist' of the same project, which has priority 9 where this has 1; waits "
+       "to start again",
+       kSame,
+       "was preempted by a job of another project of the same project, which has priority 9 where "
+       "this has 1; waits to start again",
+       kSame,
+       "was preempted by a job of another project of the same project, which has priority 9 where "
+       "this has 1; waits to start again"},
+      {Evicted{.why = job::Moved{.so_that = kTheirs}},
+       "is moved so that " + spy +
+           " finds its room in one piece; it starts again elsewhere at once",
+       "is moved so that " + hidden +
+           " finds its room in one piece; it starts again elsewhere at once",
+       kSame, kSame,
+       "is moved so that " + hidden +
+           " finds its room in one piece; it starts again elsewhere at once"},
+      {Evicted{.why = job::Moved{.so_that = kTheirs, .expected = true}},
+       "would be moved so that " + spy +
+           " finds its room in one piece; it would start again elsewhere at once",
+       "would be moved so that " + hidden +
+           " finds its room in one piece; it would start again elsewhere at once",
+       kSame, kSame,
+       "would be moved so that " + hidden +
+           " finds its room in one piece; it would start again elsewhere at once"},
+      {Evicted{.why = job::Stale{.running = 1, .minimum = 3, .grace = std::chrono::minutes(1)}},
+       "was evicted: for longer than 1m only 1 task ran of the 3 that it needs at least"},
+      {Evicted{.why = job::NodeDrained{"n1"}}, "was evicted: node n1 is being drained"},
+      {Evicted{.why = job::TooFewWorkers{2}}, "has fewer workers left than its minimum of 2"},
+      {Evicted{.why = SlurmEnded{.cause = SlurmEnded::Cause::kPreempted, .slurm_job = 17},
+               .stage = Evicted::Stage::kBeingEnded},
+       "is being ended: Slurm has ended its Slurm job 17 for another job (PREEMPTED)"},
+  };
+}
+
+std::vector<Row> waiting_rows() {
+  const job::OverCapacity limit{.job = "dist",
+                                .project = kAbove,
+                                .resource = Resource::kGpu,
+                                .bound = 4000,
+                                .allocated = 3000,
+                                .requested = 2000};
+  const std::string bound = " has a limit of 4 GPUs, with 3 GPUs allocated: 1 GPU too many";
+  const std::string kept = ", which comes before it and could not start otherwise";
+  const std::string hidden = "there is room, but it is kept for a job of another project" + kept;
+  const job::Holders jobs{
+      .named = {{.job = kTheirs, .amount = 3000}, {.job = kMine, .amount = 1000}}};
+  const job::Holders projects{
+      .named = {{.project = "theirs", .amount = 3000}, {.project = "mine", .amount = 2000}},
+      .more = 2,
+      .more_amount = 4000};
+  return {
+      {job::Remark{"kept for 'spy' of project theirs"}, "kept for 'spy' of project theirs"},
+      {Notice{Notice::What::kNotItsTurn}, "it has not been its turn yet"},
+      {limit, "'dist' requests 2 GPUs, but project org (above mine)" + bound,
+       "'dist' requests 2 GPUs, but a project above mine" + bound,
+       "'dist' requests 2 GPUs, but another project" + bound, kSame,
+       "'dist' requests 2 GPUs, but another project" + bound},
+      {job::NoRoom{.tasks = 2,
+                   .placed = 1,
+                   .claim = {.gpus = 1},
+                   .nodes = 1,
+                   .free_gpu_milli = 1000,
+                   .largest_free_gpu_milli = 1000,
+                   .lack_gpu = 1},
+       "needs 2 tasks with 1 GPU each; room for 1 of 2: the only node lacks GPUs (1 GPU free)"},
+      {job::NoProject{.project = "mine", .has_children = true},
+       "project mine has projects below it; jobs belong to one that has none"},
+      {job::Reserved{kTheirs}, "there is room, but it is kept for 'spy'" + kept, hidden, kSame,
+       kSame, hidden},
+      {job::Promised{.tasks = 3, .leaving = {12}},
+       "the places of 3 tasks are promised to it, and 12 tasks of others are still leaving",
+       "the places of 3 tasks are promised to it, and others are still leaving",
+       "the places of 3 tasks are promised to it, and others are still leaving",
+       "the places of 3 tasks are promised to it, and others are still leaving",
+       "the places of 3 tasks are promised to it, and others are still leaving"},
+      {job::AfterEvictions{{2}}, "starts as soon as 2 others have made room for it",
+       "starts as soon as others have made room for it",
+       "starts as soon as others have made room for it",
+       "starts as soon as others have made room for it",
+       "starts as soon as others have made room for it"},
+      {job::TriedAgain{5}, "is tried again in 5 s"},
+      {job::HeldByOthers{.holders = jobs},
+       "held by job: 'spy' of theirs (3 GPUs) and 'dist' of mine (1 GPU)",
+       "held by job: 'dist' of mine (1 GPU) and others",
+       "held by job: 'spy' of theirs (3 GPUs) and others", kSame, "held by project: others"},
+      {job::HeldByOthers{.below = ProjectRef{.name = "org"}, .holders = projects},
+       "below org, theirs holds 3 GPUs, mine holds 2 GPUs and 2 others 4 GPUs",
+       "below a project above, mine holds 2 GPUs and others",
+       "below a project above, theirs holds 3 GPUs and others",
+       "below org, theirs holds 3 GPUs, mine holds 2 GPUs and others",
+       "below a project above, others"},
+  };
+}
+
+std::vector<Row> life_rows() {
+  const job::Workers workers{2, 4};
+  return {
+      {job::Suspended{.job = "dist", .held = true},
+       "is held until it is started; muster resume dist starts it"},
+      {job::Placed{.nodes = {"n1", "n2"}, .slurm_job = 17, .attempt = 2, .workers = workers},
+       "placed on n1, n2 (Slurm job 17), attempt 2, with 2 of 4 workers"},
+      {job::PhaseReached{job::Phase::kFailed}, "Failed"},
+      {job::Failed{"worker-0 exited with code 1"}, "worker-0 exited with code 1"},
+      {job::StartsAgain{.cause = "worker-0 exited with code 1", .retry = "retry 1 of 3"},
+       "worker-0 exited with code 1; starts again: retry 1 of 3"},
+      {job::EveryWorkerAnswers{"launcher"}, "every worker answers; the launcher starts"},
+      {job::ImageNotRun{.image = "tf", .has_stand_in = true},
+       "this engine runs no images: instead of 'tf' its tasks see the machine's own files and run "
+       "what stands in for it"},
+      {job::LooksForImages{{"a", "b"}}, "looks for images a, b"},
+      {job::ImagesThere{std::chrono::seconds(3)}, "its images are there, after 3s"},
+      {job::NodeSilence{.node = "n1", .silent = false}, "node n1 answers again"},
+      {job::WorkersLeave{
+           .tasks = {"worker-2"}, .why = job::Reclaimed{.by = kTheirs}, .left = workers},
+       "worker-2 leaves: it was evicted for 'spy' of project theirs, which claims its share; the "
+       "job goes on with 2 of 4 workers",
+       "worker-2 leaves: it was evicted for a job of another project, which claims its share; the "
+       "job goes on with 2 of 4 workers",
+       kSame, kSame,
+       "worker-2 leaves: it was evicted for a job of another project, which claims its share; the "
+       "job goes on with 2 of 4 workers"},
+      {job::WorkerLost{.task = "worker-1", .how = "exited with code 1", .left = workers},
+       "worker-1 was lost: it exited with code 1; the job goes on with 2 of 4 workers"},
+      {job::WorkerJoins{.task = "worker-4", .node = "n2", .now = workers},
+       "worker-4 joins on n2: 2 of 4 workers"},
+      {job::WorkerDidNotJoin{.what = "worker-4 could not join: it exited with code 1"},
+       "worker-4 could not join: it exited with code 1"},
+      {job::Runs{.workers = workers,
+                 .silent = {{.node = "n1", .since = "2026-01-01T00:00:00Z"}},
+                 .in_slurm = SlurmState{.slurm_job = 6}},
+       "runs with 2 of 4 workers; node n1 does not answer since 2026-01-01T00:00:00Z; Slurm has "
+       "suspended it (job 6)"},
+  };
+}
+
+std::vector<Row> slurm_rows() {
+  return {
+      {SlurmWaits{.stage = SlurmWaits::Stage::kPending,
+                  .slurm_job = 6,
+                  .reason = "Resources",
+                  .text = "what it needs is in use"},
+       "waits in Slurm as job 6: what it needs is in use (Resources)"},
+      {job::SlurmQueue{.partition = "gpu", .qos = "high"}, "in Slurm: partition gpu, QOS high"},
+      {SlurmState{.what = SlurmState::What::kEnding, .slurm_job = 6, .over = true},
+       "no more: Slurm is ending it (job 6)"},
+      {SlurmEnded{.cause = SlurmEnded::Cause::kCancelled, .slurm_job = 6, .user = "ada"},
+       "its Slurm job 6 was cancelled in Slurm by ada"},
+      {job::AsksForRoom{
+           .cluster = "Slurm",
+           .after = SlurmEnded{.cause = SlurmEnded::Cause::kNodeFailed, .slurm_job = 6}},
+       "a node of its Slurm job 6 failed (NODE_FAIL); asks Slurm for room"},
+      {job::ClusterDecides{.cluster = "Slurm", .tasks = 3},
+       "Slurm decides when it starts; it would be asked for room for 3 tasks"},
+  };
+}
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  for (auto& some : {eviction_rows(), waiting_rows(), life_rows(), slurm_rows()}) {
+    rows.insert(rows.end(), some.begin(), some.end());
+  }
+  return rows;
+}
+
+// Whoever adds a fact adds a row above, and then this number grows.
+static_assert(std::variant_size_v<Fact> == 32);
+static_assert(std::variant_size_v<job::Eviction> == 8);
+
+TEST(Facts, EachHasARow) {
+  std::set<size_t> facts;
+  std::set<size_t> evictions;
+  for (const Row& row : all_rows()) {
+    facts.insert(row.fact.index());
+    if (const auto* evicted = std::get_if<Evicted>(&row.fact)) {
+      evictions.insert(evicted->why.index());
+    }
+  }
+  EXPECT_EQ(facts.size(), std::variant_size_v<Fact>);
+  EXPECT_EQ(evictions.size(), std::variant_size_v<job::Eviction>);
+}
+
+TEST(Facts, AreReadByEachReaderWithoutWhatItMayNotSee) {
+  for (const Row& row : all_rows()) {
+    EXPECT_EQ(sentence(row.fact), row.admin);
+    for (const auto& [reader, expected] : {std::pair<std::string, std::string>{"mine", row.mine},
+                                           {"theirs", row.theirs},
+                                           {"org", row.org},
+                                           {"nobody's", row.stranger}}) {
+      EXPECT_EQ(sentence(seen_by(sight_of(reader), row.fact)),
+                expected == kSame ? row.admin : expected)
+          << reader;
+    }
+  }
+}
+
+// What is hidden is not in the data either, of which the API sends all.
+TEST(Facts, HoldNothingOfWhatIsHidden) {
+  for (const Row& row : all_rows()) {
+    if (std::holds_alternative<job::Remark>(row.fact)) continue;
+    const std::string mine = job::to_text(job::to_json(seen_by(sight_of("mine"), row.fact)));
+    for (const char* const name : {"spy", "theirs", "\"org\""}) {
+      EXPECT_EQ(mine.find(name), std::string::npos) << mine;
+    }
+  }
+}
+
+TEST(Facts, ComeBackFromJson) {
+  for (const Row& row : all_rows()) {
+    const nlohmann::json json = job::to_json(row.fact);
+    EXPECT_EQ(job::fact_of(json), row.fact) << json;
+    const Fact seen = seen_by(sight_of("mine"), row.fact);
+    EXPECT_EQ(job::fact_of(job::to_json(seen)), seen) << json;
+  }
+}
+
+TEST(Facts, OfAnUnknownKindOrAWrongTypeAreNotRead) {
+  for (const char* const text :
+       {R"({})", R"([])", R"("x")", R"({"kind": "tea"})", R"({"kind": 7})",
+        R"({"kind": "reserved", "held_for": 7})", R"({"kind": "promised", "tasks": "x"})",
+        R"({"kind": "notice", "what": "tea"})", R"({"kind": "evicted", "why": {}})",
+        R"({"kind": "slurm_state", "since": "yesterday"})",
+        R"({"kind": "placed", "nodes": {"n1": 1}})"}) {
+    EXPECT_FALSE(job::fact_of(nlohmann::json::parse(text))) << text;
+  }
+  EXPECT_TRUE(job::fact_of(nlohmann::json::parse(R"({"kind": "remark", "colour": "blue"})")));
+}
+
+}  // namespace
+}  // namespace muster::words

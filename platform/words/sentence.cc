@@ -1,0 +1,360 @@
+#include "words/sentence.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "job/amount_text.h"
+#include "words/parts.h"
+
+namespace muster::words {
+
+using job::amount_text;
+using job::count_text;
+
+std::string quoted_job(const job::JobRef& job) {
+  if (job.hidden) return "a job of another project";
+  return "'" + (job.name.empty() ? job.id : job.name) + "'";
+}
+
+std::string job_of_project(const job::JobRef& job) {
+  return quoted_job(job) + (job.hidden ? "" : " of project " + job.project);
+}
+
+std::string bare_project_text(const job::ProjectRef& project) {
+  return project.hidden ? "another project" : "project " + project.name;
+}
+
+std::string project_text(const job::ProjectRef& project) {
+  if (project.above.empty()) return bare_project_text(project);
+  if (project.hidden) return "a project above " + project.above;
+  return "project " + project.name + " (above " + project.above + ")";
+}
+
+namespace {
+
+std::string tasks_text(int count) {
+  return count_text(count, "task");
+}
+
+std::string workers_text(const job::Workers& workers) {
+  return std::to_string(workers.count) + " of " + std::to_string(workers.wanted) + " workers";
+}
+
+std::string goes_on_text(const job::Workers& workers) {
+  return "the job goes on with " + workers_text(workers);
+}
+
+std::string of(const job::Amounts& amounts, const std::vector<job::Resource>& resources) {
+  std::vector<std::string> parts;
+  for (const job::Resource resource : resources) {
+    parts.push_back(amount_text(resource, amounts[resource]));
+  }
+  return parts.empty() ? job::amounts_text(amounts) : job::listed(parts);
+}
+
+std::string share_text(const job::ProjectShare& share,
+                       const std::vector<job::Resource>& resources) {
+  return project_text(share.project) + " uses " + of(share.uses, resources) + " (quota " +
+         of(share.quota, resources) + ", fair share " + of(share.fair_share, resources) +
+         ", priority " + std::to_string(share.priority) + ")";
+}
+
+std::string was(bool expected) {
+  return expected ? "would be " : "was ";
+}
+
+/// Behind "it ", or with who it is in front.
+struct EvictionWords {
+  std::string operator()(const job::SuspendedByUser&) const { return "was suspended"; }
+
+  std::string operator()(const job::Reclaimed& why) const {
+    std::string text =
+        was(why.expected) + "evicted for " + job_of_project(why.by) + ", which claims its share";
+    const char* separator = ": ";
+    for (const job::ProjectShare& share : why.shares) {
+      text += separator + share_text(share, why.compared);
+      separator = "; ";
+    }
+    return text;
+  }
+
+  std::string operator()(const job::Preempted& why) const {
+    return was(why.expected) + "preempted by " + quoted_job(why.by) +
+           " of the same project, which has priority " + std::to_string(why.by_priority) +
+           " where this has " + std::to_string(why.priority);
+  }
+
+  std::string operator()(const job::Moved& why) const {
+    return std::string(why.expected ? "would be" : "is") + " moved so that " +
+           job_of_project(why.so_that) + " finds its room in one piece; it " +
+           (why.expected ? "would start" : "starts") + " again elsewhere at once";
+  }
+
+  std::string operator()(const job::Stale& why) const {
+    return "was evicted: for longer than " + base::format_duration(why.grace) + " only " +
+           tasks_text(why.running) + " ran of the " + std::to_string(why.minimum) +
+           " that it needs at least";
+  }
+
+  std::string operator()(const job::NodeDrained& why) const {
+    return "was evicted: node " + why.node + " is being drained";
+  }
+
+  std::string operator()(const job::TooFewWorkers& why) const {
+    return "has fewer workers left than its minimum of " + std::to_string(why.minimum);
+  }
+
+  std::string operator()(const job::SlurmEnded& why) const { return slurm_sentence(why); }
+};
+
+std::string notice_text(job::Notice::What what) {
+  using What = job::Notice::What;
+  switch (what) {
+    case What::kWaitsForScheduler:
+      return "waits for the scheduler";
+    case What::kNotItsTurn:
+      return "it has not been its turn yet";
+    case What::kRoomButNotItsTurn:
+      return "there is room for it; it has not been its turn yet";
+    case What::kSubmitted:
+      return "submitted";
+    case What::kStarts:
+      return "starts";
+    case What::kStartsWorkers:
+      return "starts its workers";
+    case What::kRunning:
+      return "running";
+    case What::kTakenUp:
+      return "taken up by a new server";
+    case What::kImagesGivenUp:
+      return "its images are not waited for any more";
+    case What::kAskedToStop:
+      return "asked to stop";
+    case What::kAskedToStopNow:
+      return "asked to stop at once";
+    case What::kBeingStopped:
+      return "is being stopped";
+    case What::kBeingEnded:
+      return "is being ended";
+    case What::kDone:
+      return "done";
+    case What::kWasStopped:
+      return "was stopped";
+    case What::kWasSuspended:
+      return "was suspended";
+    case What::kSuspendedAndGone:
+      return "suspended; its room is free";
+    case What::kEvictedAndGone:
+      return "evicted; waits to start again";
+    case What::kResumed:
+      return "resumed";
+  }
+  return "";
+}
+
+struct FactWords {
+  std::string operator()(const job::Remark& fact) const { return fact.text; }
+  std::string operator()(const job::Notice& fact) const { return notice_text(fact.what); }
+  std::string operator()(const job::OverCapacity& fact) const { return capacity_sentence(fact); }
+  std::string operator()(const job::NoRoom& fact) const { return shortage_sentence(fact); }
+  std::string operator()(const job::HeldByOthers& fact) const { return holders_sentence(fact); }
+  std::string operator()(const job::SlurmWaits& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::SlurmQueue& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::SlurmState& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::SlurmEnded& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::Failed& fact) const { return fact.cause; }
+
+  std::string operator()(const job::NoProject& fact) const {
+    return fact.has_children ? "project " + fact.project +
+                                   " has projects below it; jobs belong to one that has none"
+                             : "there is no project " + fact.project;
+  }
+
+  std::string operator()(const job::Reserved& fact) const {
+    return "there is room, but it is kept for " + quoted_job(fact.held_for) +
+           ", which comes before it and could not start otherwise";
+  }
+
+  std::string operator()(const job::Promised& fact) const {
+    const std::string text =
+        "the places of " + tasks_text(fact.tasks) + " are promised to it, and ";
+    if (!fact.leaving.count) return text + "others are still leaving";
+    const int leaving = *fact.leaving.count;
+    if (leaving == 0) return text + "still being left";
+    return text + tasks_text(leaving) + " of others " + (leaving == 1 ? "is" : "are") +
+           " still leaving";
+  }
+
+  std::string operator()(const job::AfterEvictions& fact) const {
+    const bool is_one = fact.jobs.count == 1;
+    const std::string count = fact.jobs.count ? std::to_string(*fact.jobs.count) + " " : "";
+    return "starts as soon as " + count + (is_one ? "other has" : "others have") +
+           " made room for it";
+  }
+
+  std::string operator()(const job::TriedAgain& fact) const {
+    return "is tried again in " + std::to_string(fact.in_seconds) + " s";
+  }
+
+  std::string operator()(const job::Evicted& fact) const {
+    const std::string why = sentence(fact.why);
+    switch (fact.stage) {
+      case job::Evicted::Stage::kToldSo:
+        break;
+      case job::Evicted::Stage::kBeingEnded:
+        return (std::holds_alternative<job::SlurmEnded>(fact.why) ? "is being ended: "
+                                                                  : "is being ended; it ") +
+               why;
+      case job::Evicted::Stage::kWaitsAgain:
+        return why + "; waits to start again";
+    }
+    return why;
+  }
+
+  std::string operator()(const job::Suspended& fact) const {
+    return (fact.held ? "is held until it is started; muster resume "
+                      : "is suspended; muster resume ") +
+           fact.job + (fact.held ? " starts it" : " lets it go on");
+  }
+
+  std::string operator()(const job::Placed& fact) const {
+    std::string text = "placed on " + base::joined(fact.nodes);
+    if (fact.slurm_job != 0) text += " (Slurm job " + std::to_string(fact.slurm_job) + ")";
+    text += ", attempt " + std::to_string(fact.attempt);
+    if (fact.workers) text += ", with " + workers_text(*fact.workers);
+    return text;
+  }
+
+  std::string operator()(const job::PhaseReached& fact) const {
+    return std::string(job::to_string(fact.phase));
+  }
+
+  std::string operator()(const job::StartsAgain& fact) const {
+    return fact.cause + "; starts again: " + fact.retry;
+  }
+
+  std::string operator()(const job::EveryWorkerAnswers& fact) const {
+    return "every worker answers; the " + fact.leader + " starts";
+  }
+
+  std::string operator()(const job::ImageNotRun& fact) const {
+    return "this engine runs no images: instead of '" + fact.image +
+           "' its tasks see the machine's own files" +
+           (fact.has_stand_in ? " and run what stands in for it" : "");
+  }
+
+  std::string operator()(const job::LooksForImages& fact) const {
+    return "looks for " + std::string(fact.images.size() == 1 ? "image " : "images ") +
+           base::joined(fact.images);
+  }
+
+  std::string operator()(const job::ImagesThere& fact) const {
+    return "its images are there, after " + base::format_duration(fact.after);
+  }
+
+  std::string operator()(const job::NodeSilence& fact) const {
+    return "node " + fact.node + (fact.silent ? " does not answer" : " answers again");
+  }
+
+  /// "worker-2 leaves: it was evicted for ..."; of several, each was.
+  std::string operator()(const job::WorkersLeave& fact) const {
+    return base::joined(fact.tasks) + (fact.tasks.size() == 1 ? " leaves: it " : " leave: each ") +
+           sentence(fact.why) + "; " + goes_on_text(fact.left);
+  }
+
+  std::string operator()(const job::WorkerLost& fact) const {
+    return fact.task + (fact.unseen ? " " : " was lost: it ") + fact.how + "; " +
+           goes_on_text(fact.left);
+  }
+
+  std::string operator()(const job::WorkerJoins& fact) const {
+    if (fact.node.empty()) return fact.task + " has joined: " + goes_on_text(fact.now);
+    return fact.task + " joins on " + fact.node + ": " + workers_text(fact.now);
+  }
+
+  std::string operator()(const job::WorkerDidNotJoin& fact) const {
+    return fact.left ? fact.what + "; " + goes_on_text(*fact.left) : fact.what;
+  }
+
+  std::string operator()(const job::AsksForRoom& fact) const {
+    return (fact.after ? sentence(*fact.after) + "; " : "") + "asks " + fact.cluster + " for room";
+  }
+
+  std::string operator()(const job::ClusterDecides& fact) const {
+    return fact.cluster + " decides when it starts; it would be asked for room for " +
+           tasks_text(fact.tasks);
+  }
+
+  std::string operator()(const job::Runs& fact) const {
+    std::string text = "runs";
+    if (fact.workers) text += " with " + workers_text(*fact.workers);
+    for (const job::SilentNode& silent : fact.silent) {
+      text += "; node " + silent.node + " does not answer since " + silent.since;
+    }
+    if (fact.in_slurm) text += "; " + slurm_sentence(*fact.in_slurm);
+    return text;
+  }
+};
+
+}  // namespace
+
+std::string sentence(const job::Fact& fact) {
+  return std::visit(FactWords{}, fact);
+}
+
+std::string sentence(const job::Eviction& why) {
+  return std::visit(EvictionWords{}, why);
+}
+
+std::string sentence(const job::SlurmEnded& end) {
+  return slurm_sentence(end);
+}
+
+std::string sentence(const job::Reason& reason) {
+  return sentence(reason.what);
+}
+
+std::string sentence(const job::Detail& detail) {
+  return (detail.pool.empty() ? "" : "in pool " + detail.pool + ": ") + sentence(detail.what);
+}
+
+std::string after_colon(const job::Reason& reason) {
+  const std::string text = sentence(reason);
+  return text.empty() ? "" : ": " + text;
+}
+
+std::vector<std::string> details(const job::Reason& reason) {
+  std::vector<std::string> sentences;
+  if (const auto* const capacity = std::get_if<job::OverCapacity>(&reason.what)) {
+    sentences = capacity_remedies(*capacity);
+  } else if (const auto* const shortage = std::get_if<job::NoRoom>(&reason.what)) {
+    sentences = shortage_remedies(*shortage);
+  }
+  for (const job::Detail& detail : reason.details) sentences.push_back(sentence(detail));
+  return sentences;
+}
+
+base::Error refusal(job::NeverStarts refused) {
+  const bool says_never = std::holds_alternative<job::NoRoom>(refused.reason.what);
+  const std::vector<std::string> remedies = details(refused.reason);
+  return {.code = base::ErrorCode::kRefused,
+          .what = "job '" + refused.job + (says_never ? "' " : "' can never start: ") +
+                  sentence(refused.reason),
+          .advice = remedies.empty() ? "" : remedies.front(),
+          .faults = {},
+          .detail = std::make_shared<job::NeverStarts>(std::move(refused))};
+}
+
+std::vector<std::string> evictions(const job::Forecast& forecast) {
+  std::vector<std::string> sentences;
+  for (const job::ExpectedEviction& each : forecast.evictions) {
+    sentences.push_back(quoted_job(each.job) + " " + sentence(each.why));
+  }
+  if (forecast.hides_evictions) {
+    sentences.emplace_back("jobs of other projects would be evicted for it");
+  }
+  return sentences;
+}
+
+}  // namespace muster::words
