@@ -112,10 +112,6 @@ MESSAGE_READERS = {
     "platform/engine/slurm/room_words.cc": "Slurm's own word for why a job waits",
     "platform/engine/slurm/slurm_reasons.cc": "Slurm's own words",
     "platform/cli/send_workspace.cc": "the names of flags in the advice of workspace/",
-    "platform/api/client.cc": "the advice to log in",
-    "platform/cli/gradient/commands.cc": "the same",
-    "platform/control/failure.cc": "whether an end in words has a meaning",
-    "platform/notify/wish_faults.cc": "the subject of a fault of a URL",
     "platform/cli/job_view.cc": "a cause that names its task already",
 }
 

@@ -10,8 +10,12 @@
 #include "access/role.h"
 #include "access/token.h"
 #include "access/user.h"
+#include "base/error.h"
 
 namespace muster::access {
+
+/// Of an error: nobody knows who asks, and a login mends that.
+struct NotLoggedIn : base::ErrorDetail {};
 
 struct Identity {
   std::string user;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "access/identity.h"
 #include "api/forecast_wire.h"
 #include "api/node_wire.h"
 #include "api/requests.h"
@@ -48,10 +49,15 @@ base::Error Client::problem(const http::Request& request, const http::Response& 
   if (response.status != kUnauthorized || server_.empty()) return error;
   error.code = ErrorCode::kRefused;
   // Where a login mends it: the server cannot know by which name it is reached.
-  if (!error.advice.empty() && !error.advice.starts_with("muster login")) return error;
-  error.advice = request.path == kLoginPath
-                     ? "ask an admin of the server for an invitation: muster user invite NAME"
-                     : "log in again: muster login " + server_;
+  const bool mends = error.advice.empty() || base::detail_of<access::NotLoggedIn>(error) != nullptr;
+  if (!mends) return error;
+  if (request.path == kLoginPath) {
+    error.advice = "ask an admin of the server for an invitation: muster user invite NAME";
+    error.detail.reset();
+  } else {
+    error.advice = "log in again: muster login " + server_;
+    error.detail = std::make_shared<const access::NotLoggedIn>();
+  }
   return error;
 }
 

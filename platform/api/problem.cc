@@ -1,6 +1,7 @@
 #include <array>
 #include <utility>
 
+#include "access/identity.h"
 #include "api/fields.h"
 #include "api/wire.h"
 #include "http/status.h"
@@ -24,6 +25,9 @@ constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
     {ErrorCode::kUnavailable, 503}, {ErrorCode::kTimeout, 504},   {ErrorCode::kTimeout, 408},
     {ErrorCode::kInternal, 500},
 }};
+
+/// The word for an access::NotLoggedIn.
+constexpr std::string_view kNotLoggedIn = "not_logged_in";
 
 ErrorCode code_of_status(int status) {
   for (const auto& [code, candidate] : kStatuses) {
@@ -71,6 +75,7 @@ std::string problem_to_json(const Error& error, int status) {
   json.key("detail").prose(error.what);
   json.key("code").text(to_string(error.code));
   if (!error.advice.empty()) json.key("advice").prose(error.advice);
+  if (base::detail_of<access::NotLoggedIn>(error) != nullptr) json.key("cause").text(kNotLoggedIn);
   if (!error.faults.empty()) {
     json.key("faults").open('[');
     for (const Fault& fault : error.faults) write_fault(json, fault);
@@ -83,12 +88,14 @@ std::string problem_to_json(const Error& error, int status) {
 Error problem_from_json(int status, std::string_view text) {
   Error error{.code = code_of_status(status)};
   std::string code;
+  std::string cause;
   const auto read = read_document(
       text, "problem",
       [&](Fields& fields) {
         fields.read("detail", error.what, Need::kRequired);
         fields.read("code", code);
         fields.read("advice", error.advice);
+        fields.read("cause", cause);
         fields.each("faults", [&](Fields& inner) { error.faults.push_back(read_fault(inner)); });
       },
       Unknown::kIgnored);
@@ -99,6 +106,7 @@ Error problem_from_json(int status, std::string_view text) {
             .advice = "see the server's log"};
   }
   if (!code.empty()) error.code = base::error_code_of(code);
+  if (cause == kNotLoggedIn) error.detail = std::make_shared<const access::NotLoggedIn>();
   return error;
 }
 

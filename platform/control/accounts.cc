@@ -56,7 +56,8 @@ void Accounts::load(std::vector<User> users, std::vector<Token> tokens,
 Error Accounts::not_valid() {
   return {.code = ErrorCode::kRefused,
           .what = "the token is not valid",
-          .advice = "muster login takes a new one"};
+          .advice = "muster login takes a new one",
+          .detail = std::make_shared<const access::NotLoggedIn>()};
 }
 
 Result<Identity> Accounts::identify(std::string_view token_text, const std::string& address) {
@@ -75,7 +76,8 @@ Result<Identity> Accounts::identify(std::string_view token_text, const std::stri
   if (access::is_expired(shown, now)) {
     return Error{.code = ErrorCode::kRefused,
                  .what = "the token has expired at " + base::to_rfc3339(*shown.expires, 0),
-                 .advice = "muster login takes a new one"};
+                 .advice = "muster login takes a new one",
+                 .detail = std::make_shared<const access::NotLoggedIn>()};
   }
   if (user->second.disabled) {
     return Error{.code = ErrorCode::kRefused,

@@ -107,8 +107,7 @@ LogSummary summary_of_rank(const Evidence& evidence) {
 /// Exit codes of programs that say no more than that something went wrong, and which their lines
 /// explain. A signal comes from elsewhere, but for the one by which a program gives up.
 bool is_explained_by_lines(const job::ExitStatus& status) {
-  const bool means_something = job::explain(status).find(": ") != std::string::npos;
-  return status.signal == SIGABRT || (status.signal == 0 && !means_something);
+  return status.signal == SIGABRT || (status.signal == 0 && !job::says_why(status));
 }
 
 /// By the kernel, or by somebody, without a word.

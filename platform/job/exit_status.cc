@@ -98,6 +98,11 @@ std::string explain(const ExitStatus& status) {
   return text;
 }
 
+bool says_why(const ExitStatus& status) {
+  if (status.lost || status.out_of_memory || !status.error.empty()) return true;
+  return status.signal == 0 && status.advice.empty() && !meaning_of_code(status.code).empty();
+}
+
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
   if (status.out_of_memory) {

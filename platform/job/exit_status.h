@@ -30,6 +30,9 @@ struct ExitStatus {
 /// of it: lost_output() is.
 std::string explain(const ExitStatus& status);
 
+/// Whether explain() says why, and not only how it ended.
+bool says_why(const ExitStatus& status);
+
 /// What to try, or empty where nothing better than reading the log can be said.
 std::string advice_for(const ExitStatus& status);
 

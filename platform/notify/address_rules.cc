@@ -95,7 +95,8 @@ bool is_host(std::string_view text) {
 Error bad_url(const std::string& what, const std::string& advice = {}) {
   return {.code = ErrorCode::kInvalid,
           .what = "the receiver's URL " + what,
-          .advice = advice.empty() ? "write it as in https://hooks.example.com/muster" : advice};
+          .advice = advice.empty() ? "write it as in https://hooks.example.com/muster" : advice,
+          .detail = std::make_shared<const UrlFault>(what)};
 }
 
 int usual_port(bool over_tls) {

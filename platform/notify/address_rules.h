@@ -17,6 +17,12 @@
 
 namespace muster::notify {
 
+/// Of an error of receiver_of(): what is wrong with the URL, without its subject.
+struct UrlFault : base::ErrorDetail {
+  explicit UrlFault(std::string fault) : what(std::move(fault)) {}
+  std::string what;
+};
+
 /// A receiver, taken apart.
 struct Receiver {
   bool over_tls = true;

@@ -9,9 +9,9 @@ std::vector<base::Fault> faults_of(const Wish& wish) {
   constexpr size_t kMostLabels = 16;
   std::vector<base::Fault> faults;
   if (const auto receiver = receiver_of(wish.url); !receiver) {
-    const std::string& what = receiver.error().what;
-    constexpr std::string_view kSubject = "the receiver's URL ";
-    faults.push_back({.field = "url", .what = what.substr(kSubject.size())});
+    const auto* const fault = base::detail_of<UrlFault>(receiver.error());
+    faults.push_back(
+        {.field = "url", .what = fault == nullptr ? receiver.error().what : fault->what});
   }
   if (wish.on.empty()) faults.push_back({.field = "on", .what = "names nothing to be told of"});
   const bool is_pattern = std::all_of(wish.job.begin(), wish.job.end(), [](char letter) {

@@ -37,7 +37,8 @@ Response unauthorized(const base::Error& error, std::string challenge) {
 Response no_token() {
   return unauthorized({.code = ErrorCode::kRefused,
                        .what = "this server wants to know who asks, and no token was shown",
-                       .advice = "muster login; or send 'authorization: Bearer TOKEN'"},
+                       .advice = "muster login; or send 'authorization: Bearer TOKEN'",
+                       .detail = std::make_shared<const access::NotLoggedIn>()},
                       R"(Bearer realm="muster")");
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "access/identity.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/gradient/command_parts.h"
@@ -62,8 +63,7 @@ std::string trimmed_item(std::string_view text) {
 
 /// Of an answer 401 alone (api/client.cc): the server does not take the key, and another mends it.
 bool is_wrong_key(const base::Error& error) {
-  return error.code == base::ErrorCode::kRefused &&
-         error.advice.starts_with("log in again: muster login");
+  return base::detail_of<access::NotLoggedIn>(error) != nullptr;
 }
 
 Result<int> told_as_gradient(const base::Error& error, const std::string& doing,
