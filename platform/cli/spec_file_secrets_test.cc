@@ -59,7 +59,7 @@ TEST(SecretsOfAJobFile, EachFaultIsToldOnceWithItsLine) {
                 "'_'",
                 "5 secrets[1].path unknown key", "6 secrets[2].name is missing",
                 "7 secrets[3].name must be a single value, not a list",
-                "8 secrets[4] must be a single value, not a list",
+                "8 secrets[4] must be a map, not a list",
                 "9 secrets[5].file '../c' is not a path below /generated/secrets; use at most "
                 "100 characters, as in tls/ca.pem",
                 "10 secrets[6].variable must be a single value, not a map",

@@ -89,9 +89,13 @@ void normalise_capabilities(void* names) {
 }
 
 /// A secret that says nothing of where it goes becomes the variable of its name.
-void complete_secret(void* record) {
+void complete_secret(const Input& input, void* record) {
   auto& use = *static_cast<SecretUse*>(record);
-  if (use.variable.empty() && use.file.empty()) use.variable = use.name;
+  const auto is_given = [&](const char* key) {
+    const auto found = input.json.find(key);
+    return found != input.json.end() && !found->is_null();
+  };
+  if (!is_given("variable") && !is_given("file")) use.variable = use.name;
 }
 
 std::vector<record::Row> rows_of_programs() {

@@ -105,7 +105,7 @@ void Table::read(const Input& input, void* record) const {
     const Row* row = find(key, input.form);
     if (row == nullptr || !row->is_in(input.form)) report_unknown(input, key);
   }
-  if (complete_ != nullptr) complete_(record);
+  if (complete_ != nullptr) complete_(input, record);
 }
 
 void Table::report_unknown(const Input& input, std::string_view key) const {

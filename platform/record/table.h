@@ -5,7 +5,7 @@
 //   const record::Table& table_of(const Resources*) {
 //     static const record::Table table = record::table<Resources>("Resources", {
 //         field<&Resources::gpus>("gpus", {.help = "whole GPUs", .least = 0}),
-//         field<&Resources::memory_bytes>("memory", {.help = "memory of a task", .as = kBytes}),
+//         field<&Resources::memory_bytes>("memory", {.help = "of a task"}, As::kBytes),
 //     });
 //     return table;
 //   }
@@ -114,8 +114,8 @@ struct Row {
 
 class Table {
  public:
-  /// After the rows have been read: what follows from several of them.
-  using Complete = void (*)(void* record);
+  /// After the rows have been read: what follows from several of them, and from which were given.
+  using Complete = void (*)(const Input& input, void* record);
 
   Table(std::string name, std::vector<Row> rows, std::shared_ptr<const void> defaults,
         const char* help);

@@ -5,10 +5,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/random.h"
 #include "base/test_folder.h"
+#include "store/document.h"
 #include "store/postgres_store.h"
+#include "store/records.h"
 #include "store/sqlite_store.h"
 #include "store/test_postgres.h"
 #include "store/test_values.h"
@@ -267,6 +271,44 @@ TEST_F(Maintenance, NamesTheRowWhoseDocumentCannotBeRead) {
                 "changed on the disk; `muster store set-aside vision/one` sets it aside",
                 "user 'mallory': its checksum differs from its content: bits of it have changed on "
                 "the disk; `muster store set-aside user:mallory` sets it aside"}));
+}
+
+/// Puts another document in the place of the job's, with the checksum that it should have.
+void replace_document(const std::string& file, const job::Job& job, const std::string& document) {
+  auto database = SqliteDatabase::open(file, SqliteDatabase::Mode::kWrite);
+  ASSERT_TRUE(database) << database.error().to_string();
+  const auto* bytes = reinterpret_cast<const uint8_t*>(document.data());
+  const auto done =
+      database->execute("UPDATE job SET document = x'" + base::to_hex({bytes, document.size()}) +
+                        "', checksum = " + std::to_string(checksum_of(job, document)) +
+                        " WHERE id = '" + job.id + "'");
+  ASSERT_TRUE(done) << done.error().to_string();
+}
+
+TEST_F(Maintenance, NamesTheFieldsOfADocumentThatCannotBeRead) {
+  fill(*open(file("muster.db")));
+  const job::Job job = full_job("j1", "one");
+  nlohmann::json document = nlohmann::json::from_cbor(to_document(job));
+  document.erase("phase");
+  document["spec"]["wrokers"] = 3;
+  document["attempt"] = "first";
+  std::string cbor;
+  nlohmann::json::to_cbor(document, cbor);
+  replace_document(file("muster.db"), job, cbor);
+
+  const auto check = check_store(file("muster.db"));
+
+  ASSERT_TRUE(check) << check.error().to_string();
+  ASSERT_EQ(check->faults.size(), 1U);
+  for (const char* part : {"job 'vision/one' (id j1): ", "phase is missing",
+                           "spec.wrokers is not a field; did you mean 'workers'?",
+                           "attempt must be a whole number, not text",
+                           "`muster store set-aside vision/one` sets it aside"}) {
+    EXPECT_NE(check->faults[0].find(part), std::string::npos) << check->faults[0];
+  }
+  // Nothing else is lost, and nothing of this.
+  EXPECT_EQ(check->summary.jobs, 2U);
+  EXPECT_EQ(open(file("muster.db"))->load()->unreadable.size(), 1U);
 }
 
 TEST_F(Maintenance, SetsAnUnreadableRecordAsideAndKeepsItAsItWas) {

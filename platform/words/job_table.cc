@@ -142,8 +142,7 @@ std::vector<record::Row> rows_of_reasons() {
           "reason_facts", nullptr,
           {.help = "What `reason` says, as data: its `kind`, and the fields of "
                    "that; `details` has such an object for each fact behind "
-                   "it.",
-           .told = Told::kAlways})),
+                   "it."})),
       told_row("eviction", std::make_shared<SentenceOfEviction>(),
                {.help = "It is being evicted, and why."}),
       record::typed_field<&Job::eviction>("eviction_fact", std::make_shared<FactOfEviction>(),
@@ -228,8 +227,7 @@ const Table& table_of(const Event*) {
                {.help =
                     "What `text` says, as data: its `kind`, and the fields of that. Fields that "
                     "are zero, empty or not the caller's to see are left out; more kinds and "
-                    "fields may come.",
-                .told = Told::kAlways}))})
+                    "fields may come."}))})
           .as_answer();
   return table;
 }

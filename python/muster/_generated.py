@@ -1067,9 +1067,6 @@ class Job(Record):
     reason: str
     #: Who holds what it needs, and what would help.
     reason_details: List[Sentence]
-    #: What `reason` says, as data: its `kind`, and the fields of that; `details` has such an object
-    #: for each fact behind it.
-    reason_facts: Dict[str, Any]
     #: How often its gang was started.
     attempt: int
     #: How often an attempt was given up for another.
@@ -1083,6 +1080,9 @@ class Job(Record):
     submitted: datetime.datetime
     tasks: List[Task]
     events: List[Event]
+    #: What `reason` says, as data: its `kind`, and the fields of that; `details` has such an object
+    #: for each fact behind it.
+    reason_facts: Optional[Dict[str, Any]] = None
     #: It is being evicted, and why.
     eviction: Optional[Sentence] = None
     #: What `eviction` says, as data.
@@ -1203,7 +1203,7 @@ class Event(Record):
     text: str
     #: What `text` says, as data: its `kind`, and the fields of that. Fields that are zero, empty or
     #: not the caller's to see are left out; more kinds and fields may come.
-    fact: Dict[str, Any]
+    fact: Optional[Dict[str, Any]] = None
 
 
 @dataclass(frozen=True)
