@@ -7,22 +7,22 @@
 
 namespace {
 
-template <class Read, class Write>
-void comes_back(std::string_view document, const Read& read, const Write& write) {
-  const auto value = read(document);
+template <class T>
+void comes_back(std::string_view document) {
+  const auto value = muster::store::from_document<T>(document);
   if (!value) return;
-  const auto again = read(write(*value));
+  const auto again = muster::store::from_document<T>(muster::store::to_document(*value));
   if (!again || *again != *value) std::abort();
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace muster::store;
+  using namespace muster;
   const std::string_view document(reinterpret_cast<const char*>(data), size);
-  comes_back(document, from_document<access::User>, to_document<access::User>);
-  comes_back(document, from_document<access::Token>, to_document<access::Token>);
-  comes_back(document, from_document<access::Secret>, to_document<access::Secret>);
-  comes_back(document, from_document<access::AuditRecord>, to_document<access::AuditRecord>);
+  comes_back<access::User>(document);
+  comes_back<access::Token>(document);
+  comes_back<access::Secret>(document);
+  comes_back<access::AuditRecord>(document);
   return 0;
 }

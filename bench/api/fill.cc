@@ -13,6 +13,7 @@ namespace {
 
 using muster::job::Job;
 using muster::job::Phase;
+using What = muster::job::Notice::What;
 
 /// A job of two workers that has run: what most of a server's jobs look like after a while.
 Job ended_job(size_t number) {
@@ -27,7 +28,7 @@ Job ended_job(size_t number) {
                    .folder = "/home/ada"},
           .owner = "ada",
           .phase = number % 10 == 0 ? Phase::kFailed : Phase::kSucceeded,
-          .reason = "done",
+          .reason = muster::job::Notice{What::kDone},
           .attempt = 1,
           .submitted = start,
           .started = start + std::chrono::seconds(1),
@@ -45,9 +46,13 @@ Job ended_job(size_t number) {
     task.ended = job.ended;
   }
   int step = 0;
-  for (const char* text : {"submitted", "placed on n1, attempt 1",
-                           "every worker answers; the launcher starts", "running", "Succeeded"}) {
-    job.events.push_back({.time = start + std::chrono::milliseconds(++step), .text = text});
+  for (const muster::job::Fact& what :
+       {muster::job::Fact(muster::job::Notice{What::kSubmitted}),
+        muster::job::Fact(muster::job::Placed{.nodes = {"n1"}, .attempt = 1}),
+        muster::job::Fact(muster::job::EveryWorkerAnswers{}),
+        muster::job::Fact(muster::job::Notice{What::kRunning}),
+        muster::job::Fact(muster::job::PhaseReached{.phase = Phase::kSucceeded})}) {
+    job.events.push_back({.time = start + std::chrono::milliseconds(++step), .what = what});
   }
   return job;
 }

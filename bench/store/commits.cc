@@ -27,14 +27,16 @@ using Clock = std::chrono::steady_clock;
 /// A small job as most are: a short command, a few variables, one task, a few events.
 Job small_job(size_t number) {
   const muster::base::Time now(std::chrono::nanoseconds(1'700'000'000'123'456'789));
-  Job job{.id = "job" + std::to_string(number * 7919) + "x",
-          .spec = {.name = "small-" + std::to_string(number),
-                   .command = {"python3", "train.py", "--epochs", "10"},
-                   .resources = {.gpus = 1, .cpu_milli = 1000},
-                   .folder = "/home/ada"},
-          .reason = "needs 1 GPU; all 16 are taken",
-          .submitted = now,
-          .events = {{.time = now, .text = "submitted"}, {.time = now, .text = "starts on n1"}}};
+  Job job{
+      .id = "job" + std::to_string(number * 7919) + "x",
+      .spec = {.name = "small-" + std::to_string(number),
+               .command = {"python3", "train.py", "--epochs", "10"},
+               .resources = {.gpus = 1, .cpu_milli = 1000},
+               .folder = "/home/ada"},
+      .reason = muster::job::NoRoom{.tasks = 1, .claim = {.gpus = 1}, .nodes = 2},
+      .submitted = now,
+      .events = {{.time = now, .what = muster::job::Notice{muster::job::Notice::What::kSubmitted}},
+                 {.time = now, .what = muster::job::Placed{.nodes = {"n1"}}}}};
   for (const char* name : {"HOME", "LANG", "PATH", "PYTHONPATH", "USER"}) {
     job.spec.environment[name] = "/usr/local/bin:/usr/bin";
   }

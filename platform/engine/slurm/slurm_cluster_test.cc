@@ -23,7 +23,7 @@ class OnCluster : public Conformance {
   std::string slurm_job(const Gang& gang) {
     const auto* const given = bench_->last_room_news<RoomGiven>(gang);
     EXPECT_NE(given, nullptr);
-    return given == nullptr ? "" : given->text.substr(given->text.rfind(' ') + 1);
+    return given == nullptr ? "" : std::to_string(given->slurm_job);
   }
   std::string node_of_task() {
     const auto* const given = bench_->last_room_news<RoomGiven>(gang_);
@@ -60,7 +60,10 @@ TEST_P(OnCluster, WhileItsControllerIsAwayTasksGoOnAndRequestsWait) {
   tell_cluster("kill_controller");
   const auto* const says = wait_for<RoomSays>(gang_);
   ASSERT_NE(says, nullptr);
-  EXPECT_NE(says->text.find("Slurm's controller does not answer since"), std::string::npos);
+  ASSERT_TRUE(says->state.has_value());
+  EXPECT_NE(
+      words::sentence(job::Fact(*says->state)).find("Slurm's controller does not answer since"),
+      std::string::npos);
 
   ask(other_);
   EXPECT_TRUE(waits_with(other_, "does not answer since"));
