@@ -121,9 +121,9 @@ void Controller::note_wait(const schedule::Wait& wait) {
   Entry* const entry = by_id(wait.id);
   if (entry == nullptr || entry->run || job::is_final(entry->job.phase)) return;
   Job& job = entry->job;
-  job.may_start = wait.verdict.may_start;
-  const bool is_news = job.reason.what != wait.verdict.reason.what;
-  job.reason = wait.verdict.reason;
+  job.may_start = wait.verdict->may_start;
+  const bool is_news = job.reason.what != wait.verdict->reason.what;
+  job.reason = wait.verdict->reason;
   if (!is_news) return;
   note(job, job.reason.what);
   tell(job);

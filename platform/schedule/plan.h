@@ -3,6 +3,7 @@
 // Plain values.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,9 +72,10 @@ struct Verdict {
 
 struct Wait {
   std::string id;
-  Verdict verdict;
+  /// Shared by all that are told the same, for they may be a hundred thousand; never nullptr.
+  std::shared_ptr<const Verdict> verdict;
 
-  bool operator==(const Wait&) const = default;
+  bool operator==(const Wait& other) const { return id == other.id && *verdict == *other.verdict; }
 };
 
 struct Plan {

@@ -25,7 +25,7 @@ std::vector<Project> one_ample_project() {
 
 Told reason_of(const Plan& plan, const std::string& id) {
   for (const Wait& wait : plan.waits) {
-    if (wait.id == id) return told(wait.verdict);
+    if (wait.id == id) return told(*wait.verdict);
   }
   return {};
 }

@@ -119,8 +119,8 @@ TEST(Waits, TellEachGangItsReasonOnce) {
   const Plan first = stage.plan();
   ASSERT_EQ(first.waits.size(), 2U);
   EXPECT_EQ(first.waits[0].id, "b");
-  EXPECT_EQ(first.waits[0].verdict.constraint, Constraint::kRoom);
-  EXPECT_FALSE(words::sentence(first.waits[0].verdict.reason).empty());
+  EXPECT_EQ(first.waits[0].verdict->constraint, Constraint::kRoom);
+  EXPECT_FALSE(words::sentence(first.waits[0].verdict->reason).empty());
 
   stage.wait(gang("d", "q", 1));
   const Plan second = stage.plan();
@@ -138,7 +138,7 @@ TEST(Waits, NameTheConstraint) {
   const Plan plan = stage.plan();
 
   std::map<std::string, Constraint> constraints;
-  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.verdict.constraint;
+  for (const Wait& wait : plan.waits) constraints[wait.id] = wait.verdict->constraint;
   EXPECT_EQ(constraints, (std::map<std::string, Constraint>{{"limit", Constraint::kLimit},
                                                             {"quota", Constraint::kQuota},
                                                             {"project", Constraint::kProject}}));
@@ -234,7 +234,7 @@ TEST(BadLuck, AQuotaBelowWhatRunsStopsNothingThatRuns) {
 
   EXPECT_EQ(evicted(plan), (Ids{}));
   EXPECT_EQ(started(plan), (Ids{}));
-  EXPECT_EQ(plan.waits.at(0).verdict.constraint, Constraint::kLimit);
+  EXPECT_EQ(plan.waits.at(0).verdict->constraint, Constraint::kLimit);
 }
 
 TEST(BadLuck, GangsOfADeletedProjectWaitAndRunOn) {
@@ -246,7 +246,7 @@ TEST(BadLuck, GangsOfADeletedProjectWaitAndRunOn) {
   const Plan plan = stage.plan();
   EXPECT_EQ(started(plan), (Ids{}));
   EXPECT_EQ(evicted(plan), (Ids{}));
-  EXPECT_EQ(plan.waits.at(0).verdict.constraint, Constraint::kProject);
+  EXPECT_EQ(plan.waits.at(0).verdict->constraint, Constraint::kProject);
 
   stage.scheduler.set_projects(one_project());
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));

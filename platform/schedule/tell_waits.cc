@@ -11,16 +11,22 @@ namespace {
 // come to the front. explain() knows better for each of them at any time.
 constexpr int kMostToldAnew = 8;
 
-void tell(Cycle& cycle, GangState& gang, const Verdict& verdict) {
-  if (gang.told == verdict.constraint) return;
-  gang.told = verdict.constraint;
+using SharedVerdict = std::shared_ptr<const Verdict>;
+
+void tell(Cycle& cycle, GangState& gang, const SharedVerdict& verdict) {
+  if (gang.told == verdict->constraint) return;
+  gang.told = verdict->constraint;
   cycle.plan.waits.push_back({gang.gang.id, verdict});
+}
+
+void tell_alone(Cycle& cycle, GangState& gang, Verdict verdict) {
+  tell(cycle, gang, std::make_shared<const Verdict>(std::move(verdict)));
 }
 
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
   if (waiting.waiters.empty() || waiting.constraint == Constraint::kNone) return;
   if (waiting.untold.empty() && !waiting.changed) return;
-  const Verdict verdict = verdict_of(pool, waiting, waiting.head());
+  const auto verdict = std::make_shared<const Verdict>(verdict_of(pool, waiting, waiting.head()));
   for (GangState* const gang : waiting.untold) tell(cycle, *gang, verdict);
   waiting.untold.clear();
   if (!waiting.changed) return;
@@ -35,8 +41,9 @@ void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
 }  // namespace
 
 void tell_waits(Cycle& cycle, Pool& pool) {
-  for (GangState* const gang : pool.promised) tell(cycle, *gang, promise_verdict(*gang));
-  for (GangState* const gang : pool.homeless) tell(cycle, *gang, project_verdict(pool, *gang));
+  for (GangState* const gang : pool.promised) tell_alone(cycle, *gang, promise_verdict(*gang));
+  for (GangState* const gang : pool.homeless)
+    tell_alone(cycle, *gang, project_verdict(pool, *gang));
   for (ProjectQueue& queue : pool.queues) {
     for (auto& [key, waiting] : queue.classes) tell_class(cycle, pool, *waiting);
   }
