@@ -133,15 +133,6 @@ std::string YamlFields::is_none_of(const std::string& word, const std::vector<st
   return what + (meant.empty() ? "" : "; did you mean '" + meant + "'?");
 }
 
-int YamlFields::line_of(std::string field) const {
-  while (true) {
-    if (const auto found = lines_.find(field); found != lines_.end()) return found->second;
-    const size_t part = field.find_last_of(".[");
-    if (part == std::string::npos) return 1;
-    field.resize(part);
-  }
-}
-
 void YamlFields::fault(const std::string& field, std::string what, int line) {
   at_fault_.insert(field);
   faults_.push_back({.field = field, .what = std::move(what), .line = line});

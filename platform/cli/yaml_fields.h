@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/result.h"
+#include "cli/human_document.h"
 #include "cli/yaml_document.h"
 
 namespace muster::cli {
@@ -73,10 +74,10 @@ class YamlFields {
   /// For what follows from a field that could not be read.
   void suspect(const std::string& field) { at_fault_.insert(field); }
 
-  void came_from(const std::string& field, int line) { lines_[field] = line; }
-  bool has(const std::string& field) const { return lines_.contains(field); }
+  void came_from(const std::string& field, int line) { lines_.note(field, line); }
+  bool has(const std::string& field) const { return lines_.has(field); }
   /// The line of a field, or of the nearest one that it is part of.
-  int line_of(std::string field) const;
+  int line_of(const std::string& field) const { return lines_.of(field); }
   bool is_at_fault(const std::string& field) const { return at_fault_.contains(field); }
 
   bool ok() const { return faults_.empty(); }
@@ -87,7 +88,7 @@ class YamlFields {
   void report_unknown(const YamlEntry& entry, const std::string& field, const Keys& known);
 
   std::map<std::string, std::string> sections_;  ///< of keys, as belong_in() was called
-  std::map<std::string, int> lines_;             ///< of the fields that the text gives
+  FieldLines lines_;                             ///< of the fields that the text gives
   std::set<std::string> at_fault_;
   std::vector<base::Fault> faults_;
 };
