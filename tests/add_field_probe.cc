@@ -37,7 +37,8 @@ int main() {
   schemas.add(record::table_for<job::JobSpec>());
   seen["schemas"] = json::parse(schemas.all().dump());
   record::assign(record::table_for<job::JobSpec>(), &spec, "nice", "20", faults);
-  for (const base::Fault& fault : job::validate(spec)) seen["fault"] = fault.field + " " + fault.what;
+  for (const base::Fault& fault : job::validate(spec))
+    seen["fault"] = fault.field + " " + fault.what;
   std::cout << seen.dump() << "\n";
   return 0;
 }

@@ -9,12 +9,13 @@ namespace muster::job {
 
 namespace {
 
-constexpr std::array<record::Named<Happening>, 6> kHappeningNames{{{Happening::kStarted, "started"},
-                                               {Happening::kRequeued, "requeued"},
-                                               {Happening::kSucceeded, "succeeded"},
-                                               {Happening::kFailed, "failed"},
-                                               {Happening::kStopped, "stopped"},
-                                               {Happening::kPing, "ping"}}};
+constexpr std::array<record::Named<Happening>, 6> kHappeningNames{
+    {{Happening::kStarted, "started"},
+     {Happening::kRequeued, "requeued"},
+     {Happening::kSucceeded, "succeeded"},
+     {Happening::kFailed, "failed"},
+     {Happening::kStopped, "stopped"},
+     {Happening::kPing, "ping"}}};
 
 }  // namespace
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "api/query_parameters.h"
 #include "api/fields.h"
+#include "api/query_parameters.h"
 #include "api/routes.h"
 #include "base/number.h"
 #include "base/text.h"

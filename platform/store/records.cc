@@ -207,8 +207,8 @@ void take_record(const RecordKind& kind, const RecordRow& row, Contents& into) {
 }
 
 access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number) {
-  auto record =
-      verify(row) ? from_document<access::AuditRecord>(row.document) : Result<access::AuditRecord>(Error{});
+  auto record = verify(row) ? from_document<access::AuditRecord>(row.document)
+                            : Result<access::AuditRecord>(Error{});
   if (record) {
     record->number = number;
     return *std::move(record);

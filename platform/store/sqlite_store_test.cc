@@ -269,13 +269,11 @@ std::vector<size_t> places_of(const std::string& bytes, const std::string& part)
 
 // Every bit of every row: of the documents and of the columns beside them.
 TEST_F(Sqlite, NoFlippedBitOfARowIsReadAsSomethingElse) {
-  const std::vector<std::string> documents = {to_document(full_job("j1", "one")),
-                                              to_document(full_project("lab", 7)),
-                                              to_document(full_user("ada")),
-                                              to_document(full_token("t1")),
-                                              to_document(full_secret("lab", "A")),
-                                              to_document(full_subscription("s1")),
-                                              to_document(full_delivery("d1"))};
+  const std::vector<std::string> documents = {
+      to_document(full_job("j1", "one")),   to_document(full_project("lab", 7)),
+      to_document(full_user("ada")),        to_document(full_token("t1")),
+      to_document(full_secret("lab", "A")), to_document(full_subscription("s1")),
+      to_document(full_delivery("d1"))};
   Contents whole;
   {
     const auto store = open();

@@ -64,7 +64,7 @@ class FollowReader {
   std::optional<FollowRecord> next();
   bool is_broken() const { return broken_; }
   size_t waiting() const { return frames_.waiting(); }  ///< bytes that are no whole record yet
-  size_t kept() const { return frames_.kept(); }  ///< in memory, with what was handed out
+  size_t kept() const { return frames_.kept(); }        ///< in memory, with what was handed out
 
  private:
   base::FrameReader frames_{kFollowOffset + kMaxFollowRecord};
