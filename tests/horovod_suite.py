@@ -217,8 +217,11 @@ class Run:
                 os.kill(events[0]["pid"], signal.SIGUSR1)
             except ProcessLookupError:
                 pass
-        # A rank that hangs may never write: nothing but the log's reader depends on this second.
-        time.sleep(1)
+        # A rank that hangs in a system call may never write its stack: it is waited for a second at most.
+        end = time.monotonic() + 1
+        stacks = list(self.folder.glob("*.stacks"))
+        while time.monotonic() < end and not all(path.stat().st_size for path in stacks):
+            time.sleep(0.02)
 
     def _keep_stacks(self) -> None:
         with open(self.log, "a") as log:

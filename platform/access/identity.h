@@ -14,7 +14,7 @@
 
 namespace muster::access {
 
-/// Of an error: nobody knows who asks, and a login mends that.
+/// Detail of an error: the server does not know the caller, who has to log in.
 struct NotLoggedIn : base::ErrorDetail {};
 
 struct Identity {

@@ -19,7 +19,8 @@ class FieldLines {
  public:
   void note(const std::string& path, int line) { lines_[path] = line; }
   bool has(const std::string& path) const { return lines_.contains(path); }
-  /// The line of a field, or of the nearest one that it is part of; 1 where there is none.
+  /// The line that a field stands on. A field that the document does not name has the line of the
+  /// map or list around it, and line 1 if there is none.
   int of(std::string path) const;
 
  private:

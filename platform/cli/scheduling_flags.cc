@@ -54,7 +54,7 @@ std::optional<std::string> split_rule(const std::string& flag, const std::string
     rule.action = *known;
     return text.substr(0, equals);
   }
-  reader.fault(flag, "'" + action + "' is none of retry, fail, avoid-node");
+  reader.fault(flag, "'" + action + "' is not an action; use retry, fail or avoid-node");
   return std::nullopt;
 }
 

@@ -194,7 +194,7 @@ TEST(SchedulingFlags, SayWhatIsWrongUnderTheirOwnNames) {
       {one, {"--on-exit", "42"}, "--on-exit '42' has no action; write it as in 42=fail"},
       {one, {"--on-exit", "x=fail"}, "--on-exit 'x' is not an exit code"},
       {one, {"--on-exit", "0=fail"}, "--on-exit 0 is out of range; give 1 to 255"},
-      {one, {"--on-exit", "1=stop"}, "--on-exit 'stop' is none of retry, fail, avoid-node"},
+      {one, {"--on-exit", "1=stop"}, "--on-exit 'stop' is not an action; use retry, fail or avoid-node"},
       {one, {"--on-log", "=fail"}, "--on-log '=fail' has no pattern"},
       {one, {"--on-log", "(=fail"}, "--on-log '(' is not a pattern"},
       {one, {"--min-workers", "1"}, "unknown flag '--min-workers'"},

@@ -152,7 +152,8 @@ std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
 }
 
 void check(const job::JobSpec& spec, FlagReader& reader) {
-  // A value that could not be read was replaced; what its replacement lacks is nobody's fault.
+  // A flag that could not be read still has its default. What is wrong with that default is not
+  // reported, because the user did not write it.
   const FlagReader unread = reader;
   const bool workers_unread =
       unread.is_at_fault("--workers") || unread.is_at_fault("--max-workers");

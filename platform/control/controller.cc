@@ -98,7 +98,8 @@ Result<schedule::Gang> Controller::admissible(const Job& job, uint64_t sequence)
   if (nodes_.empty()) return gang;
   const auto never = scheduler_.refuses(gang);
   if (!never) return gang;
-  // Whoever answers a user who sees other projects makes the sentence anew, from the detail.
+  // This text is for a reader who sees only the job's own project. For a caller who sees more, the
+  // server makes another text from the detail.
   Error error = words::refusal(
       {job.spec.name, words::seen_by(words::sight_of_project(job.spec.project), never->reason)});
   error.detail = std::make_shared<job::NeverStarts>(job.spec.name, never->reason);

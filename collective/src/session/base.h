@@ -23,7 +23,8 @@ struct SessionBase {
   std::byte* shared = nullptr;
   std::uint64_t shared_bytes = 0;
 
-  /// This rank's memory that the others of its host have mapped; null where there is none.
+  /// Memory of this rank that the other ranks of its host can read directly. Null when this
+  /// rank shares no memory.
   shm::Arena* arena = nullptr;
 
   /// The calls that the communicator has made already; the session's go on from there.

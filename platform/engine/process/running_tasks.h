@@ -1,5 +1,5 @@
-// Which tasks of a job still run on this machine, from the folders that their supervisors
-// (muster-shim) keep. For a job whose record cannot be read: nothing else says what it holds.
+// Which tasks of a job still run on this machine. Needed for a job whose record in the store cannot
+// be read: the folders that its supervisors (muster-shim) keep still tell what the job uses.
 //
 // I/O; thread-safe.
 #pragma once

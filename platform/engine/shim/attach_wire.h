@@ -54,7 +54,8 @@ inline constexpr size_t kAttachPacket = kAttachPiece + 64;
 
 std::string encode(const AttachMessage& message);
 
-/// Of a packet, or of the tag and the bytes of a frame. kInvalid: it is none of them.
+/// Reads a message from a packet, or from the tag and the bytes of a frame. kInvalid: the bytes are
+/// not an attach message.
 base::Result<AttachMessage> decode_attach(std::string_view packet);
 base::Result<AttachMessage> decode_attach(char tag, std::string_view bytes);
 

@@ -73,7 +73,7 @@ inline constexpr size_t kMaxRunPacket = 16 << 20;
 /// A frame. REQUIRES: an input or output carries at most kAttachPiece bytes.
 std::string encode_run(const RunMessage& message);
 
-/// Of the tag and the bytes of a frame. kInvalid: it is none of them.
+/// Reads a message from the tag and the bytes of a frame. kInvalid: the bytes are not a message.
 base::Result<RunMessage> decode_run(char tag, std::string_view bytes);
 
 /// Cuts a stream that comes in pieces into messages.

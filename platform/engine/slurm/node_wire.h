@@ -163,7 +163,7 @@ using NodeMessage = std::variant<NodeNews, NodeOrder, StreamBytes, StreamEnd>;
 /// A frame. REQUIRES: what it carries is below kMaxNodeMessage.
 std::string encode_node(const NodeMessage& message);
 
-/// Of the tag and the bytes of a frame. kInvalid: it is none.
+/// Reads a message from the tag and the bytes of a frame. kInvalid: the bytes are not a message.
 base::Result<NodeMessage> decode_node(char tag, std::string_view body);
 
 /// Cuts a stream that comes in pieces into messages.
