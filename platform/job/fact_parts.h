@@ -1,0 +1,128 @@
+// What facts are made of (job/fact.h): references to jobs and projects, who holds a resource, what a
+// project has a right to, and how far a job has come.
+//
+// words::seen_by() removes what a reader may not see from JobRef, ProjectRef, Holders, ProjectShare
+// and Others, wherever they stand.
+//
+// Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/amounts.h"
+
+namespace muster::job {
+
+enum class Phase { kQueued, kStarting, kRunning, kSucceeded, kFailed, kStopped };
+
+/// "Queued", "Running" ...: the words of the API and of every listing.
+std::string_view to_string(Phase phase);
+std::optional<Phase> phase_of(std::string_view name);
+
+/// Succeeded, Failed or Stopped: nothing of the job runs and nothing will.
+bool is_final(Phase phase);
+
+/// Another job.
+struct JobRef {
+  std::string id;
+  std::string name;
+  std::string project;
+  bool hidden = false;  ///< the reader may not see it, and the rest is empty
+
+  bool operator==(const JobRef&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("id", self.id);
+    visit("name", self.name);
+    visit("project", self.project);
+    visit("hidden", self.hidden);
+  }
+};
+
+struct ProjectRef {
+  std::string name;
+  std::string above;    ///< the project below it that is concerned; empty: `name` itself
+  bool hidden = false;  ///< the reader may not see it, and `name` is empty
+
+  bool operator==(const ProjectRef&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("name", self.name);
+    visit("above", self.above);
+    visit("hidden", self.hidden);
+  }
+};
+
+/// How many tasks or jobs of other projects; nothing: the reader may not know.
+struct Others {
+  std::optional<int> count;
+
+  bool operator==(const Others&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("count", self.count); }
+};
+
+/// How much a project, or one of its jobs, holds.
+struct Holding {
+  std::optional<JobRef> job;  ///< nothing: all jobs of `project`
+  std::string project;
+  int64_t amount = 0;
+
+  bool operator==(const Holding&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("project", self.project);
+    visit("amount", self.amount);
+  }
+};
+
+/// The largest holders of a resource, the largest first.
+struct Holders {
+  Resource resource = Resource::kGpu;
+  std::vector<Holding> named;
+  int more = 0;             ///< holders that are not named
+  int64_t more_amount = 0;  ///< what they hold, where that is known
+  bool hidden = false;      ///< some were removed, and `more` with them
+
+  bool operator==(const Holders&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("resource", self.resource);
+    visit("named", self.named);
+    visit("more", self.more);
+    visit("more_amount", self.more_amount);
+    visit("hidden", self.hidden);
+  }
+};
+
+/// What a project uses and what it has a right to, when room was taken from it or for it.
+struct ProjectShare {
+  ProjectRef project;
+  Amounts uses;
+  Amounts quota;
+  Amounts fair_share;
+  int priority = 0;
+
+  bool operator==(const ProjectShare&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("project", self.project);
+    visit("uses", self.uses);
+    visit("quota", self.quota);
+    visit("fair_share", self.fair_share);
+    visit("priority", self.priority);
+  }
+};
+
+/// "2 of 4 workers"
+struct Workers {
+  int count = 0;
+  int wanted = 0;
+
+  bool operator==(const Workers&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("count", self.count);
+    visit("wanted", self.wanted);
+  }
+};
+
+}  // namespace muster::job
