@@ -32,16 +32,16 @@ void read_placing(Fields& fields, Placing& placing) {
 
 void write_expected_eviction(JsonWriter& json, const job::ExpectedEviction& eviction) {
   json.open('{');
-  json.key("job").value(job::to_text(job::to_json(eviction.job)));
-  json.key("why").value(job::to_text(job::to_json(eviction.why)));
+  job::write_data(json.key("job"), eviction.job);
+  job::write_data(json.key("why"), eviction.why);
   json.close('}');
 }
 
 void read_expected_eviction(Fields& fields, job::ExpectedEviction& eviction) {
-  if (const record::Json* const job = fields.value("job")) {
+  if (const record::Value* const job = fields.value("job")) {
     eviction.job = job::job_ref_of(*job).value_or(job::JobRef{});
   }
-  if (const record::Json* const why = fields.value("why")) {
+  if (const record::Value* const why = fields.value("why")) {
     eviction.why = job::eviction_of(*why).value_or(job::Eviction{});
   }
 }

@@ -23,14 +23,14 @@ void read_phase(Fields& fields, Phase& phase) {
 
 void write_fact(JsonWriter& json, const job::Fact& fact) {
   json.key("text").prose(words::sentence(fact));
-  json.key("fact").value(job::to_text(job::to_json(fact)));
+  job::write_data(json.key("fact"), fact);
 }
 
 void read_fact(Fields& fields, job::Fact& fact) {
   std::string text;
   fields.read("text", text, Need::kRequired);
-  const record::Json* const json = fields.value("fact");
-  auto known = json == nullptr ? std::nullopt : job::fact_of(*json);
+  const record::Value* const data = fields.value("fact");
+  auto known = data == nullptr ? std::nullopt : job::fact_of(*data);
   fact = known ? *std::move(known) : job::Fact(job::Remark{std::move(text)});
 }
 
@@ -40,7 +40,7 @@ void write_reason(JsonWriter& json, const job::Reason& reason, std::string_view 
   json.key(details).open('[');
   for (const std::string& detail : words::details(reason)) json.prose(detail);
   json.close(']');
-  json.key("reason_facts").value(job::to_text(job::to_json(reason)));
+  job::write_data(json.key("reason_facts"), reason);
 }
 
 void read_reason(Fields& fields, job::Reason& reason, std::string_view details) {
@@ -48,8 +48,8 @@ void read_reason(Fields& fields, job::Reason& reason, std::string_view details) 
   std::vector<std::string> lines;
   fields.read("reason", text);
   fields.read(details, lines);
-  const record::Json* const json = fields.value("reason_facts");
-  auto known = json == nullptr ? std::nullopt : job::reason_of(*json);
+  const record::Value* const data = fields.value("reason_facts");
+  auto known = data == nullptr ? std::nullopt : job::reason_of(*data);
   if (known) {
     reason = *std::move(known);
     return;

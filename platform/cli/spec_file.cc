@@ -30,7 +30,8 @@ class SpecFile {
     const record::Path top;
     const std::string folder = spec_.folder;
     if (document.is_object() && !overrides.name.empty()) document["name"] = overrides.name;
-    record::read(record::Input{document, top, faults_, record::Form::kHuman}, spec_);
+    const auto tree = record::ValueTree::of(document);
+    record::read(record::Input{tree.root(), top, faults_, record::Form::kHuman}, spec_);
     locate_faults(root.line);
     set(overrides.settings);
     resolve_paths(folder, spec_);
@@ -85,7 +86,8 @@ class SpecFile {
   }
 
   void report_invalid() {
-    // A value that could not be read kept its default, and what that lacks is nobody's fault.
+    // A field that could not be read still has its default. What is wrong with that default is not
+    // reported, because the user did not write it.
     std::vector<Fault> unread = faults_;
     // Which numbers of which tasks are right is not known where the kind is not.
     if (is_at_fault("kind")) {

@@ -44,15 +44,18 @@ SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSp
     if (equals == std::string::npos || equals == 0) {
       read.faults.push_back(
           {.field = "--set", .what = "'" + setting + "' is not KEY=VALUE, as in workers=4"});
-    } else if (key == "name" || key == "kind") {
-      fault("cannot be set; it is said by the command");
+    } else if (key == "name") {
+      fault("cannot be set; give the name to the command, or with -f by --name");
+    } else if (key == "kind") {
+      fault("cannot be set; the command or the job file says the kind");
     } else if (!read.keys.insert(key).second) {
       fault("is set twice");
     } else {
       const size_t known = read.faults.size();
       const Json value = setting_value(key, setting.substr(equals + 1), read.faults);
       if (read.faults.size() == known) {
-        record::assign(record::table_for<job::JobSpec>(), &spec, key, value, read.faults);
+        const auto tree = record::ValueTree::of(value);
+        record::assign(record::table_for<job::JobSpec>(), &spec, key, tree.root(), read.faults);
       }
     }
   }

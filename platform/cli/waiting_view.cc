@@ -159,7 +159,7 @@ std::string events_json(const std::vector<JobEvent>& events) {
     list.push_back({{"time", base::to_rfc3339(event.event.time, kNanoseconds)},
                     {"job", event.job},
                     {"text", words::sentence(event.event.what)},
-                    {"fact", job::to_json(event.event.what)}});
+                    {"fact", nlohmann::ordered_json::parse(job::data_of(event.event.what))}});
   }
   const nlohmann::ordered_json json{{"events", std::move(list)}};
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

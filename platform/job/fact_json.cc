@@ -2,18 +2,19 @@
 
 #include <array>
 #include <concepts>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 
-#include "base/number.h"
-#include "base/text.h"
+#include "record/rfc3339.h"
 #include "record/words.h"
 
 namespace muster::job {
 
 namespace {
 
-using nlohmann::json;
+using record::JsonWriter;
+using record::Value;
 
 constexpr std::array<record::Named<Resource>, 3> kResourceNames{
     {{Resource::kGpu, "gpu"}, {Resource::kCpu, "cpu"}, {Resource::kMemory, "memory"}}};
@@ -126,125 +127,140 @@ void fields_of(Self& self, auto&& visit) {
 // --- writing
 
 template <class T>
-json written(const T& value);
+void write_value(JsonWriter& json, const T& value);
 
-json written(const base::Time& time) {
-  constexpr int kNanoseconds = 9;
-  return base::to_rfc3339(time, kNanoseconds);
+void write_value(JsonWriter& json, const base::Time& time) {
+  json.time(time);
 }
-json written(const std::chrono::milliseconds& duration) {
-  return duration.count();
+void write_value(JsonWriter& json, const std::chrono::milliseconds& duration) {
+  json.number(duration.count());
 }
-json written(const Phase& phase) {
-  return to_string(phase);
+void write_value(JsonWriter& json, const Phase& phase) {
+  json.prose(to_string(phase));
 }
-template <class T>
-json written(const std::optional<T>& value) {
-  return value ? written(*value) : json();
+void write_value(JsonWriter& json, const std::string& text) {
+  json.prose(text);
 }
 template <class T>
-json written(const std::vector<T>& values) {
-  json list = json::array();
-  for (const T& value : values) list.push_back(written(value));
-  return list;
+void write_value(JsonWriter& json, const std::optional<T>& value) {
+  if (value) {
+    write_value(json, *value);
+  } else {
+    json.null();
+  }
 }
+template <class T>
+void write_value(JsonWriter& json, const std::vector<T>& values) {
+  json.open('[');
+  for (const T& value : values) write_value(json, value);
+  json.close(']');
+}
+
+/// What is zero or empty is left out.
+void write_members(JsonWriter& json, const auto& value) {
+  fields_of(value, [&]<class Field>(std::string_view name, const Field& field) {
+    bool is_told = true;
+    if constexpr (!std::is_enum_v<Field>) is_told = !(field == Field{});
+    if (!is_told) return;
+    json.key(name);
+    write_value(json, field);
+  });
+}
+
 template <class... Alternatives>
-json written(const std::variant<Alternatives...>& value) {
-  return std::visit(
-      []<class T>(const T& alternative) {
-        json object = written(alternative);
-        object["kind"] = T::kKind;
-        return object;
+void write_members(JsonWriter& json, const std::variant<Alternatives...>& value) {
+  std::visit(
+      [&]<class T>(const T& alternative) {
+        json.key("kind").prose(T::kKind);
+        write_members(json, alternative);
       },
       value);
 }
 
-/// What is zero or empty is left out.
 template <class T>
-json written(const T& value) {
+void write_value(JsonWriter& json, const T& value) {
   if constexpr (std::is_enum_v<T>) {
-    return record::name_in<T>({.schema = "", .values = names_of(value)}, value);
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-    return value;
+    json.prose(record::name_in<T>({.schema = "", .values = names_of(value)}, value));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    json.flag(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    json.real(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    json.number(static_cast<int64_t>(value));
   } else {
-    json object = json::object();
-    fields_of(value, [&]<class Field>(std::string_view name, const Field& field) {
-      bool is_told = true;
-      if constexpr (!std::is_enum_v<Field>) is_told = !(field == Field{});
-      if (is_told) object[std::string(name)] = written(field);
-    });
-    return object;
+    json.open('{');
+    write_members(json, value);
+    json.close('}');
   }
 }
 
 // --- reading. What is wrong throws, and read_or_nothing() catches it.
 
-base::Time time_in(const std::string& text) {
-  // 2026-01-31T12:34:56.123456789Z
-  constexpr size_t kLength = 30;
-  if (text.size() != kLength) throw std::runtime_error("no time");
-  const auto number = [&](size_t at, size_t count) {
-    const auto value = base::number_of<int>(text.substr(at, count));
-    if (!value) throw std::runtime_error("no time");
-    return *value;
-  };
-  const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
-                                        std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                        std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  // Nanoseconds in 64 bits reach from 1677 to 2262.
-  constexpr std::chrono::year kFirst(1700);
-  constexpr std::chrono::year kLast(2200);
-  if (!day.ok() || day.year() < kFirst || day.year() > kLast) throw std::runtime_error("no time");
-  return base::Time(std::chrono::sys_days(day)) + std::chrono::hours(number(11, 2)) +
-         std::chrono::minutes(number(14, 2)) + std::chrono::seconds(number(17, 2)) +
-         std::chrono::nanoseconds(number(20, 9));
+void require(bool is_right) {
+  if (!is_right) throw std::runtime_error("a fact with a field of a wrong type");
+}
+
+std::string_view text_in(const Value& from) {
+  require(from.is_text());
+  return from.text();
+}
+int64_t integer_in(const Value& from) {
+  require(from.is_integer());
+  return from.integer();
 }
 
 template <class T>
-void read(const json& from, T& into);
+void read(const Value& from, T& into);
 
-void read(const json& from, base::Time& into) {
-  into = time_in(from.get<std::string>());
+void read(const Value& from, base::Time& into) {
+  into = record::parse_rfc3339(text_in(from)).value();
 }
-void read(const json& from, std::chrono::milliseconds& into) {
-  into = std::chrono::milliseconds(from.get<int64_t>());
+void read(const Value& from, std::chrono::milliseconds& into) {
+  into = std::chrono::milliseconds(integer_in(from));
 }
-void read(const json& from, Phase& into) {
-  into = phase_of(from.get<std::string>()).value();
+void read(const Value& from, Phase& into) {
+  into = phase_of(text_in(from)).value();
+}
+void read(const Value& from, std::string& into) {
+  into = text_in(from);
+}
+void read(const Value& from, bool& into) {
+  require(from.is_flag());
+  into = from.flag();
 }
 template <class T>
-void read(const json& from, std::optional<T>& into) {
+void read(const Value& from, std::optional<T>& into) {
   read(from, into.emplace());
 }
 template <class T>
-void read(const json& from, std::vector<T>& into) {
-  if (!from.is_array()) throw std::runtime_error("no list");
-  for (const json& each : from) read(each, into.emplace_back());
+void read(const Value& from, std::vector<T>& into) {
+  require(from.is_list());
+  for (const Value& each : from) read(each, into.emplace_back());
 }
 template <class... Alternatives>
-void read(const json& from, std::variant<Alternatives...>& into) {
-  const auto kind = from.at("kind").get<std::string>();
-  const auto take = [&]<class T>(T alternative) {
-    if (kind != T::kKind) return false;
-    read(from, alternative);
-    into = std::move(alternative);
+void read(const Value& from, std::variant<Alternatives...>& into) {
+  const Value* kind = from.find("kind");
+  require(kind != nullptr);
+  const auto take = [&]<class T>(std::type_identity<T>) {
+    if (text_in(*kind) != T::kKind) return false;
+    read(from, into.template emplace<T>());
     return true;
   };
-  if (!(take(Alternatives{}) || ...)) throw std::runtime_error("unknown kind");
+  require((take(std::type_identity<Alternatives>{}) || ...));
 }
 
 template <class T>
-void read(const json& from, T& into) {
+void read(const Value& from, T& into) {
   if constexpr (std::is_enum_v<T>) {
-    into = record::value_in<T>({.schema = "", .values = names_of(into)}, from.get<std::string>())
-               .value();
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-    from.get_to(into);
+    into = record::value_in<T>({.schema = "", .values = names_of(into)}, text_in(from)).value();
+  } else if constexpr (std::is_integral_v<T>) {
+    const int64_t number = integer_in(from);
+    require(std::in_range<T>(number));
+    into = static_cast<T>(number);
   } else {
-    if (!from.is_object()) throw std::runtime_error("no object");
+    require(from.is_object());
     fields_of(into, [&]<class Field>(std::string_view name, Field& field) {
-      const auto found = from.find(std::string(name));
-      if (found != from.end()) {
+      if (const Value* found = from.find(name)) {
         read(*found, field);
       } else if constexpr (std::is_same_v<Field, bool>) {
         field = false;
@@ -254,80 +270,81 @@ void read(const json& from, T& into) {
 }
 
 template <class T>
-std::optional<T> read_or_nothing(const json& from) {
+std::optional<T> read_or_nothing(const Value& from) {
   try {
     T value{};
     read(from, value);
     return value;
-  } catch (const std::exception&) {  // nlohmann's own, or those above
+  } catch (const std::exception&) {  // that of require(), or of a value that is none of its kind
     return std::nullopt;
   }
 }
 
 }  // namespace
 
-json to_json(const Fact& fact) {
-  return written(fact);
+void write_data(JsonWriter& json, const Fact& fact) {
+  write_value(json, fact);
 }
 
-json to_json(const Eviction& why) {
-  return written(why);
+void write_data(JsonWriter& json, const Eviction& why) {
+  write_value(json, why);
 }
 
-json to_json(const SlurmEnded& end) {
-  return written(end);
+void write_data(JsonWriter& json, const SlurmEnded& end) {
+  write_value(json, end);
 }
 
-json to_json(const JobRef& job) {
-  return written(job);
+void write_data(JsonWriter& json, const JobRef& job) {
+  write_value(json, job);
 }
 
-json to_json(const Reason& reason) {
-  json object = written(reason.what);
-  if (reason.details.empty()) return object;
-  json& details = object["details"] = json::array();
-  for (const Detail& detail : reason.details) {
-    json& added = details.emplace_back(written(detail.what));
-    if (!detail.pool.empty()) added["in_pool"] = detail.pool;
+void write_data(JsonWriter& json, const Reason& reason) {
+  json.open('{');
+  write_members(json, reason.what);
+  if (!reason.details.empty()) {
+    json.key("details").open('[');
+    for (const Detail& detail : reason.details) {
+      json.open('{');
+      write_members(json, detail.what);
+      if (!detail.pool.empty()) json.key("in_pool").prose(detail.pool);
+      json.close('}');
+    }
+    json.close(']');
   }
-  return object;
+  json.close('}');
 }
 
-std::optional<Fact> fact_of(const json& json) {
-  return read_or_nothing<Fact>(json);
+std::optional<Fact> fact_of(const Value& data) {
+  return read_or_nothing<Fact>(data);
 }
 
-std::optional<Eviction> eviction_of(const json& json) {
-  return read_or_nothing<Eviction>(json);
+std::optional<Eviction> eviction_of(const Value& data) {
+  return read_or_nothing<Eviction>(data);
 }
 
-std::optional<SlurmEnded> slurm_ended_of(const json& json) {
-  return read_or_nothing<SlurmEnded>(json);
+std::optional<SlurmEnded> slurm_ended_of(const Value& data) {
+  return read_or_nothing<SlurmEnded>(data);
 }
 
-std::optional<JobRef> job_ref_of(const json& json) {
-  return read_or_nothing<JobRef>(json);
+std::optional<JobRef> job_ref_of(const Value& data) {
+  return read_or_nothing<JobRef>(data);
 }
 
-std::optional<Reason> reason_of(const json& json) {
-  auto what = fact_of(json);
+std::optional<Reason> reason_of(const Value& data) {
+  auto what = fact_of(data);
   if (!what) return std::nullopt;
   Reason reason(*std::move(what));
-  const auto details = json.find("details");
-  if (details == json.end() || !details->is_array()) return reason;
-  for (const auto& each : *details) {
+  const Value* details = data.find("details");
+  if (details == nullptr || !details->is_list()) return reason;
+  for (const Value& each : *details) {
     auto detail = fact_of(each);
     if (!detail) return std::nullopt;
-    const auto pool = each.find("in_pool");
-    const bool has_pool = pool != each.end() && pool->is_string();
+    const Value* pool = each.find("in_pool");
+    const bool has_pool = pool != nullptr && pool->is_text();
     reason.details.emplace_back(*std::move(detail),
-                                has_pool ? pool->template get<std::string>() : std::string());
+                                std::string(has_pool ? pool->text() : std::string_view()));
   }
   return reason;
-}
-
-std::string to_text(const json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace muster::job

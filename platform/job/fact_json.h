@@ -8,27 +8,34 @@
 // Pure; thread-safe.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "job/fact.h"
+#include "record/json_writer.h"
+#include "record/value.h"
 
 namespace muster::job {
 
-nlohmann::json to_json(const Fact& fact);
-nlohmann::json to_json(const Eviction& why);
-nlohmann::json to_json(const SlurmEnded& end);
-nlohmann::json to_json(const JobRef& job);
+// Bytes that are no UTF-8 are replaced.
+void write_data(record::JsonWriter& json, const Fact& fact);
+void write_data(record::JsonWriter& json, const Eviction& why);
+void write_data(record::JsonWriter& json, const SlurmEnded& end);
+void write_data(record::JsonWriter& json, const JobRef& job);
 /// The fields of its fact, and "details".
-nlohmann::json to_json(const Reason& reason);
+void write_data(record::JsonWriter& json, const Reason& reason);
 
-std::optional<Fact> fact_of(const nlohmann::json& json);
-std::optional<Eviction> eviction_of(const nlohmann::json& json);
-std::optional<SlurmEnded> slurm_ended_of(const nlohmann::json& json);
-std::optional<JobRef> job_ref_of(const nlohmann::json& json);
-std::optional<Reason> reason_of(const nlohmann::json& json);
+template <class T>
+std::string data_of(const T& value) {
+  std::string text;
+  record::JsonWriter json(text);
+  write_data(json, value);
+  return text;
+}
 
-/// As text; bytes that are no UTF-8 are replaced.
-std::string to_text(const nlohmann::json& json);
+std::optional<Fact> fact_of(const record::Value& data);
+std::optional<Eviction> eviction_of(const record::Value& data);
+std::optional<SlurmEnded> slurm_ended_of(const record::Value& data);
+std::optional<JobRef> job_ref_of(const record::Value& data);
+std::optional<Reason> reason_of(const record::Value& data);
 
 }  // namespace muster::job

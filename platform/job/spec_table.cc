@@ -4,25 +4,21 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "job/capability.h"
+#include "job/spec_limits.h"
 #include "record/field.h"
 
 namespace muster::job {
 
 using record::As;
 using record::field;
-using record::Flag;
 using record::Input;
 using record::Json;
 using record::Need;
-using record::Notes;
 using record::Offer;
 using record::Table;
 using record::Told;
 
 namespace {
-
-constexpr int64_t kDayInMs = int64_t{24} * 3600 * 1000;
 
 constexpr const char* kImagePattern =
     "^((([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|"
@@ -30,17 +26,8 @@ constexpr const char* kImagePattern =
     "655[0-2][0-9]|6553[0-5]))?/)?[a-z0-9]+((\\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+"
     "((\\.|__?|-+)[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+"
     "((\\.|__?|-+)[a-z0-9]+)*:[0-9a-f]{32,})?)?$";
-constexpr const char* kServerPattern =
-    "^(([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|"
-    "\\[[0-9A-Fa-f:]+\\])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|"
-    "655[0-2][0-9]|6553[0-5]))?)?$";
 constexpr const char* kUserPattern =
     "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?)?$";
-constexpr const char* kWordPattern = "^[!-~]([ -~]{0,98}[!-~])?$";
-constexpr const char* kMaybeWordPattern = "^([!-~]([ -~]{0,98}[!-~])?)?$";
-constexpr const char* kSlurmNamePattern = "^([A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127})?$";
-constexpr const char* kSlurmNamesPattern =
-    "^([A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127}(,[A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127})*)?$";
 constexpr const char* kVariableNames =
     R"({"propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}})";
 
@@ -52,15 +39,15 @@ Json shell_command(const Input& text) {
     text.note("is empty; say what to run");
     return nullptr;
   }
-  return {"sh", "-c", text.json};
+  return {"sh", "-c", text.value.text()};
 }
 
 Json secret_by_name(const Input& text) {
-  return {{"name", text.json}};
+  return {{"name", text.value.text()}};
 }
 
 Json volume_in_short(const Input& text) {
-  const auto& written = text.json.get_ref<const std::string&>();
+  const std::string written(text.value.text());
   const auto volume = parse_volume(written);
   if (!volume) {
     text.note("'" + written + "' " + kVolumeForms);
@@ -74,26 +61,21 @@ Json volume_in_short(const Input& text) {
 
 /// GPUs are whole; whoever writes 0.5 means a part of one.
 Json whole_gpus(const Input& text) {
-  const auto& written = text.json.get_ref<const std::string&>();
+  const std::string written(text.value.text());
   const auto milli = base::parse_milli(written);
   if (milli && *milli > 0 && *milli < 1000) {
     text.note("'" + written + "' is not a whole number; a part of one GPU is gpu_share: " +
               written + ", or --gpu-share " + written);
   }
-  return text.json;
-}
-
-void normalise_capabilities(void* names) {
-  auto& capabilities = *static_cast<std::vector<std::string>*>(names);
-  capabilities = capabilities_of(capabilities);
+  return written;
 }
 
 /// A secret that says nothing of where it goes becomes the variable of its name.
 void complete_secret(const Input& input, void* record) {
   auto& use = *static_cast<SecretUse*>(record);
   const auto is_given = [&](const char* key) {
-    const auto found = input.json.find(key);
-    return found != input.json.end() && !found->is_null();
+    const record::Value* found = input.value.find(key);
+    return found != nullptr && !found->is_null();
   };
   if (!is_given("variable") && !is_given("file")) use.variable = use.name;
 }
@@ -318,14 +300,6 @@ std::vector<record::Row> rows_of_job_spec() {
   return rows;
 }
 
-/// The text of the schema for capability names, with or without "CAP_".
-const char* capability_schema() {
-  static const std::string schema = R"({"items": {"type": "string", "pattern": "^(CAP_)?()" +
-                                    base::joined(capabilities(), "|") +
-                                    R"()$"}, "uniqueItems": true})";
-  return schema.c_str();
-}
-
 }  // namespace
 
 std::optional<Volume> parse_volume(std::string_view text) {
@@ -406,145 +380,6 @@ const Table& table_of(const Resources*) {
   return table;
 }
 
-const Table& table_of(const RetryRule*) {
-  static const Table table = record::table<RetryRule>(
-      "RetryRule",
-      {field<&RetryRule::exit_code>(
-           "exit_code", {.help = "Of the task at fault, as a shell shows it (137: SIGKILL).",
-                         .least = 1,
-                         .most = 255}),
-       field<&RetryRule::log_pattern>(
-           "log_pattern",
-           {.help = "A regular expression (ECMAScript), found in its last lines; empty: any.",
-            .told = Told::kAlways,
-            .flag = {.name = "--on-log", .by_hand = true}},
-           As::kText),
-       field<&RetryRule::action>(
-           "action", {.help = "`retry` costs one retry; `avoid-node` costs none and keeps the job "
-                              "off that node.",
-                      .need = Need::kRequired})},
-      "What to do when a task fails in this way; the first rule that matches counts. `exit_code`, "
-      "`log_pattern` or both say what it matches.");
-  return table;
-}
-
-namespace {
-
-std::vector<record::Row> rows_of_importance() {
-  return {
-      field<&Scheduling::purpose>("purpose", {.told = Told::kAlways}),
-      field<&Scheduling::priority>("priority", {.help = "Absent: 50, 75, 100 or 125 by purpose.",
-                                                .least = 0,
-                                                .most = 1000,
-                                                .flag = {.name = "--priority", .by_hand = true}}),
-      field<&Scheduling::preemptible>("preemptible",
-                                      {.help = "Absent: below priority 100.",
-                                       .flag = {.name = "--preemptible", .by_hand = true}}),
-      field<&Scheduling::min_workers>(
-          "min_workers",
-          {.help = "Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or "
-                   "more; not of `single`.",
-           .least = 0,
-           .most = 1000,
-           .flag = {.name = "--min-workers",
-                    .value = "N",
-                    .help = "run with so many of them at the least; the others come and go with "
-                            "the room",
-                    .kinds = "mpi grpc torch"}}),
-      field<&Scheduling::resize>(
-          "resize",
-          {.help = "Other than `auto` only with `min_workers`; `live` of kind `grpc` only with "
-                   "parameter servers.",
-           .told = Told::kAlways,
-           .flag = {.name = "--resize",
-                    .value = "HOW",
-                    .help = "how it takes that: live (it goes on), restart, or auto (as its "
-                            "command can)",
-                    .kinds = "mpi grpc torch"}}),
-  };
-}
-
-std::vector<record::Row> rows_of_room() {
-  return {
-      field<&Scheduling::node_pools>(
-          "node_pools", {.help = "Tried in this order; empty: any that the project has.",
-                         .told = Told::kAlways,
-                         .pattern = kWordPattern,
-                         .schema = R"({"maxItems": 100})",
-                         .flag = {.name = "--node-pool",
-                                  .value = "POOL",
-                                  .help = "run in this node pool; repeated, in the first that has "
-                                          "room"}}),
-      field<&Scheduling::gpu_models>(
-          "gpu_models", {.help = "Any of these; empty: any.",
-                         .told = Told::kAlways,
-                         .pattern = kWordPattern,
-                         .schema = R"({"maxItems": 100})",
-                         .flag = {.name = "--gpu-model",
-                                  .value = "MODEL",
-                                  .help = "on GPUs of this model; repeated, of any of these"}}),
-      field<&Scheduling::packing>(
-          "packing",
-          {.told = Told::kAlways,
-           .flag = {.name = "--packing",
-                    .value = "HOW",
-                    .help = "on which of the nodes that fit: auto, pack (the fullest) or spread"}}),
-      field<&Scheduling::required_topology>(
-          "required_topology",
-          {.help = "A level such as `rack`: all tasks within one; empty: anywhere.",
-           .told = Told::kAlways,
-           .max_length = 100,
-           .pattern = kMaybeWordPattern,
-           .flag = {.name = "--topology",
-                    .value = "LEVEL",
-                    .help = "all workers within one, as in rack"}}),
-      field<&Scheduling::preferred_topology>("preferred_topology",
-                                             {.help = "Within one if there is room.",
-                                              .told = Told::kAlways,
-                                              .max_length = 100,
-                                              .pattern = kMaybeWordPattern,
-                                              .flag = {.name = "--prefer-topology",
-                                                       .value = "LEVEL",
-                                                       .help = "within one if there is room"}}),
-      field<&Scheduling::time_limit>(
-          "time_limit",
-          {.help = "The job is ended then; absent: never.",
-           .least = 1,
-           .most = 365 * kDayInMs,
-           .flag = {.name = "--time-limit", .value = "TIME", .help = "end it then, as in 12h"}}),
-      field<&Scheduling::retries>(
-          "retries", {.help = "How often it may start again after a fault of its own.",
-                      .told = Told::kAlways,
-                      .least = 0,
-                      .most = 1000,
-                      .flag = {.name = "--retries",
-                               .value = "N",
-                               .help = "start it again so often when it fails (default: 0)"}}),
-      field<&Scheduling::retry_rules>("retry_rules",
-                                      {.told = Told::kAlways,
-                                       .schema = R"({"maxItems": 100})",
-                                       .flag = {.name = "--on-exit", .by_hand = true}}),
-  };
-}
-
-record::Row slurm_row(record::Row row, const char* flag, const char* value, const char* help) {
-  row.notes.flag = {.name = flag, .value = value, .help = help};
-  return row;
-}
-
-}  // namespace
-
-const Table& table_of(const Scheduling*) {
-  static const Table table = [] {
-    std::vector<record::Row> rows = rows_of_importance();
-    for (record::Row& row : rows_of_room()) rows.push_back(std::move(row));
-    return record::table<Scheduling>(
-        "Scheduling", std::move(rows),
-        "What decides when and where a job runs, beside what its tasks need.");
-  }();
-  return table;
-}
-
 const Table& table_of(const SecretUse*) {
   static const Table table =
       record::table<SecretUse>(
@@ -579,102 +414,6 @@ const Table& table_of(const Volume*) {
            As::kText),
        field<&Volume::read_only>("read_only")},
       "Something that tasks find at a path of theirs.");
-  return table;
-}
-
-const Table& table_of(const RegistryLogin*) {
-  static const Table table = record::table<RegistryLogin>(
-      "RegistryLogin",
-      {field<&RegistryLogin::server>(
-           "server", {.help = "Absent or empty: the one that the image names.",
-                      .max_length = 255,
-                      .pattern = kServerPattern,
-                      .flag = {.name = "--registry-server",
-                               .value = "HOST[:PORT]",
-                               .help = "where to log in (default: where the image is)"}}),
-       field<&RegistryLogin::username>("username",
-                                       {.need = Need::kOnWire,
-                                        .pattern = kWordPattern,
-                                        .flag = {.name = "--registry-username",
-                                                 .value = "USER",
-                                                 .help = "who logs in to fetch the image"}}),
-       field<&RegistryLogin::secret>(
-           "secret", {.help = "Of the project: the one that holds the password.",
-                      .need = Need::kOnWire,
-                      .pattern = "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
-                      .flag = {.name = "--registry-secret",
-                               .value = "NAME",
-                               .help = "the secret of the project that holds the password"}})});
-  return table;
-}
-
-const Table& table_of(const ContainerSpec*) {
-  static const Table table = record::table<ContainerSpec>(
-      "Container",
-      {field<&ContainerSpec::pull>(
-           "pull", {.flag = {.name = "--image-pull-policy",
-                             .value = "WHEN",
-                             .help = "fetch the image if-missing (default), always or never"}}),
-       field<&ContainerSpec::writable_root>(
-           "writable_root",
-           {.help = "All of the image can be written to; else only volumes, /tmp and the like.",
-            .flag = {.name = "--writable-root",
-                     .help = "let it write to all of the image, not to volumes alone"}}),
-       field<&ContainerSpec::new_privileges>(
-           "new_privileges", {.help = "Set-user-id programs get what they say.",
-                              .flag = {.name = "--allow-new-privileges",
-                                       .help = "let set-user-id programs get what they say"}}),
-       field<&ContainerSpec::capabilities>(
-           "capabilities",
-           {.help = "Rights of root's beside the few that are left to it, each once, with or "
-                    "without `CAP_`.",
-            .schema = capability_schema(),
-            .flag = {.name = "--cap-add",
-                     .value = "NAME",
-                     .help = "leave root this right, as in SYS_PTRACE",
-                     .choices = capabilities},
-            .normalise = normalise_capabilities}),
-       field<&ContainerSpec::shm_bytes>(
-           "shm",
-           {.help = "Of /dev/shm. 0: as the engine has it.",
-            .schema = R"({"anyOf": [{"const": 0}, {"minimum": 65536, "maximum": 17592186044416},
-                                    {"type": "null"}]})",
-            .flag = {.name = "--shm-size", .value = "SIZE", .help = "of /dev/shm, as in 8G"}},
-           As::kBytes)},
-      "How far the containers of a job are set apart from their host. What is absent is the "
-      "stricter of both.");
-  return table;
-}
-
-const Table& table_of(const SlurmSpec*) {
-  static const Table table = record::table<SlurmSpec>(
-      "Slurm",
-      {slurm_row(field<&SlurmSpec::partition>(
-                     "partition", {.help = "In the place of the node pools; several with commas "
-                                           "between them.",
-                                   .max_length = 1024,
-                                   .pattern = kSlurmNamesPattern}),
-                 "--slurm-partition", "NAMES",
-                 "on Slurm: the partitions it may wait in, as in gpu,long"),
-       slurm_row(field<&SlurmSpec::account>("account", {.help = "In the place of the project's.",
-                                                        .pattern = kSlurmNamePattern}),
-                 "--slurm-account", "NAME",
-                 "on Slurm: the account it is charged to (default: its project's)"),
-       slurm_row(field<&SlurmSpec::qos>("qos", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
-                 "--slurm-qos", "NAME", "on Slurm: its quality of service"),
-       slurm_row(field<&SlurmSpec::reservation>(
-                     "reservation", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
-                 "--slurm-reservation", "NAME", "on Slurm: run within this one"),
-       slurm_row(
-           field<&SlurmSpec::constraint>(
-               "constraint", {.help = "Features of nodes, as Slurm joins them: `a100&nvlink`.",
-                              .max_length = 1024,
-                              .pattern = "^([A-Za-z0-9_+:@.&|*,()\\[\\]!=/]"
-                                         "[A-Za-z0-9_+:@.&|*,()\\[\\]!=/-]*)?$"}),
-           "--slurm-constraint", "FEATURES", "on Slurm: what its nodes have, as in 'a100&nvlink'")},
-      "What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine "
-      "other than Slurm it is kept and has no effect. What is absent or empty is not said, and "
-      "what Slurm does then holds.");
   return table;
 }
 

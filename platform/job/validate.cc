@@ -3,6 +3,7 @@
 #include <string>
 
 #include "job/checker.h"
+#include "job/spec_limits.h"
 #include "job/text_size.h"
 #include "job/validate_container.h"
 #include "job/validate_labels.h"
@@ -41,14 +42,13 @@ void check_size(const JobSpec& spec, Checker& check) {
 void check_places_and_times(const JobSpec& spec, Checker& check) {
   check.require(spec.folder.starts_with('/') && !has_nul(spec.folder), "folder",
                 "'" + spec.folder + "' is not an absolute path");
-  constexpr int64_t kDay = 24 * 3600 * 1000;
-  check.require(spec.start_timeout.count() > 0 && spec.start_timeout.count() <= kDay,
+  check.require(spec.start_timeout.count() > 0 && spec.start_timeout.count() <= kDayInMs,
                 "start_timeout", "give a time between 1ms and 24h");
-  constexpr int64_t kTenYears = int64_t{3650} * kDay;
+  constexpr int64_t kTenYears = 3650 * kDayInMs;
   check.require(
       !spec.keep_for || (spec.keep_for->count() >= 0 && spec.keep_for->count() <= kTenYears),
       "keep_for", "give a time between 0s and 3650d");
-  check.require(spec.grace.count() >= 0 && spec.grace.count() <= kDay, "grace",
+  check.require(spec.grace.count() >= 0 && spec.grace.count() <= kDayInMs, "grace",
                 "give a time between 0s and 24h");
 }
 

@@ -77,8 +77,11 @@ class EnumType final : public Type {
     for (const auto& [known, alias] : all().aliases) {
       if (input.is_typed(alias)) return void(*static_cast<E*>(value) = known);
     }
-    const auto index = read_choice(input, words());
-    if (index) *static_cast<E*>(value) = all().values[*index].first;
+    const std::string_view word = input.value.is_text() ? input.value.text() : "";
+    for (const auto& [known, name] : all().values) {
+      if (name == word) return void(*static_cast<E*>(value) = known);
+    }
+    read_choice(input, words());  // notes that it is none of them
   }
   bool is_same(const void* a, const void* b) const override {
     return *static_cast<const E*>(a) == *static_cast<const E*>(b);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "record/type.h"
 
@@ -30,15 +29,12 @@ Error not_json(std::string_view text, std::string_view noun, size_t byte) {
           .advice = "check quotes, commas and that all text is UTF-8"};
 }
 
-Result<Json> parse_json(std::string_view text, std::string_view noun) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    return not_json(text, noun, error.byte);
-  } catch (const Json::exception&) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "the " + std::string(noun) + " holds a number that is out of range"};
-  }
+Result<ValueTree> parse_json(std::string_view text, std::string_view noun) {
+  NotJson fault;
+  if (auto tree = ValueTree::of_text(text, &fault)) return *std::move(tree);
+  if (!fault.number_out_of_range) return not_json(text, noun, fault.byte);
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the " + std::string(noun) + " holds a number that is out of range"};
 }
 
 template <class Into, class Value>
@@ -50,11 +46,11 @@ void keep(std::optional<Value> value, Into& into) {
 
 template <class Reader, class... More>
 auto Fields::read_by(std::string_view name, Need need, Reader reader, const More&... more) {
-  using Value = decltype(reader(std::declval<const Input&>(), more...));
-  const Json* json = find(name, need);
-  if (json == nullptr) return Value();
+  using Answer = decltype(reader(std::declval<const Input&>(), more...));
+  const Value* value = find(name, need);
+  if (value == nullptr) return Answer();
   const Path path(input_.path, name);
-  return reader(input_.at(*json, path), more...);
+  return reader(input_.at(*value, path), more...);
 }
 
 void Fields::read(std::string_view name, std::string& into, Need need) {
@@ -99,40 +95,40 @@ void Fields::read_base64(std::string_view name, std::string& into) {
 }
 
 void Fields::read(std::string_view name, std::vector<std::string>& into, Need need) {
-  const Json* json = find(name, need);
-  if (json == nullptr) return;
+  const Value* value = find(name, need);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  texts_type()->read(input_.at(*json, path), &into);
+  texts_type()->read(input_.at(*value, path), &into);
 }
 
 void Fields::read(std::string_view name, std::vector<int>& into) {
-  const Json* json = find(name, Need::kOptional);
-  if (json == nullptr) return;
+  const Value* value = find(name, Need::kOptional);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  ints_type()->read(input_.at(*json, path), &into);
+  ints_type()->read(input_.at(*value, path), &into);
 }
 
 void Fields::read(std::string_view name, std::map<std::string, std::string>& into) {
-  const Json* json = find(name, Need::kOptional);
-  if (json == nullptr) return;
+  const Value* value = find(name, Need::kOptional);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  pairs_type()->read(input_.at(*json, path), &into);
+  pairs_type()->read(input_.at(*value, path), &into);
 }
 
 void Fields::read(std::string_view name, std::map<std::string, std::optional<std::string>>& into,
                   Need need) {
-  const Json* json = find(name, need);
-  if (json == nullptr) return;
+  const Value* value = find(name, need);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  const Input input = input_.at(*json, path);
-  if (!json->is_object()) return input.expected("an object of texts");
+  const Input input = input_.at(*value, path);
+  if (!value->is_object()) return input.expected("an object of texts");
   into.clear();
-  for (const auto& [key, entry] : json->items()) {
-    const Path entry_path(path, key);
+  for (const Value& entry : *value) {
+    const Path entry_path(path, entry.name());
     if (entry.is_null()) {
-      into[key].reset();
+      into[std::string(entry.name())].reset();
     } else if (auto bytes = read_text(input.at(entry, entry_path))) {
-      into[key] = *std::move(bytes);
+      into[std::string(entry.name())] = *std::move(bytes);
     }
   }
 }
@@ -143,18 +139,18 @@ void Fields::record(const Table& table, void* into) {
 }
 
 void Fields::record(std::string_view name, const Table& table, void* into, Need need) {
-  const Json* json = find(name, need);
-  if (json == nullptr) return;
+  const Value* value = find(name, need);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  table.read(input_.at(*json, path), into);
+  table.read(input_.at(*value, path), into);
 }
 
 void Fields::object(std::string_view name, const Read& read, Need need) {
-  const Json* json = find(name, need);
-  if (json == nullptr) return;
+  const Value* value = find(name, need);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  const Input input = input_.at(*json, path);
-  if (!json->is_object()) return input.expected("an object");
+  const Input input = input_.at(*value, path);
+  if (!value->is_object()) return input.expected("an object");
   Fields fields(input);
   read(fields);
   fields.refuse_unknown();
@@ -162,13 +158,13 @@ void Fields::object(std::string_view name, const Read& read, Need need) {
 
 void Fields::each_value(std::string_view name, const std::function<void(const Input&)>& read,
                         Need need) {
-  const Json* json = find(name, need);
-  if (json == nullptr) return;
+  const Value* value = find(name, need);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  const Input list = input_.at(*json, path);
-  if (!json->is_array()) return list.expected("a list of objects");
+  const Input list = input_.at(*value, path);
+  if (!value->is_list()) return list.expected("a list of objects");
   size_t index = 0;
-  for (const Json& element : *json) {
+  for (const Value& element : *value) {
     const Path element_path(path, index++);
     read(list.at(element, element_path));
   }
@@ -178,7 +174,7 @@ void Fields::each(std::string_view name, const Read& read, Need need) {
   each_value(
       name,
       [&](const Input& element) {
-        if (!element.json.is_object()) return element.expected("an object");
+        if (!element.value.is_object()) return element.expected("an object");
         Fields fields(element);
         read(fields);
         fields.refuse_unknown();
@@ -187,11 +183,12 @@ void Fields::each(std::string_view name, const Read& read, Need need) {
 }
 
 void Fields::entries(std::string_view name, const ReadEntry& read) {
-  const Json* json = find(name, Need::kOptional);
-  if (json == nullptr) return;
+  const Value* value = find(name, Need::kOptional);
+  if (value == nullptr) return;
   const Path path(input_.path, name);
-  if (!json->is_object()) return input_.at(*json, path).expected("an object of objects");
-  for (const auto& [key, entry] : json->items()) {
+  if (!value->is_object()) return input_.at(*value, path).expected("an object of objects");
+  for (const Value& entry : *value) {
+    const std::string key(entry.name());
     const Path entry_path(path, key);
     const Input input = input_.at(entry, entry_path);
     if (entry.is_null()) {
@@ -208,8 +205,8 @@ void Fields::entries(std::string_view name, const ReadEntry& read) {
 
 bool Fields::is_null(std::string_view name) {
   known_.emplace_back(name);
-  const auto found = input_.json.find(name);
-  return found != input_.json.end() && found->is_null();
+  const Value* found = input_.value.find(name);
+  return found != nullptr && found->is_null();
 }
 
 bool Fields::has(std::string_view name) {
@@ -218,21 +215,22 @@ bool Fields::has(std::string_view name) {
 
 void Fields::fault(std::string_view name, std::string what) {
   const Path path(input_.path, name);
-  input_.at(input_.json, path).note(std::move(what));
+  input_.at(input_.value, path).note(std::move(what));
 }
 
 void Fields::refuse_unknown() {
   if (is_all_known_) return;
-  for (const auto& [name, value] : input_.json.items()) {
+  for (const Value& member : input_.value) {
+    const std::string_view name = member.name();
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     fault(name, "is not a field" + did_you_mean(name, known_));
   }
 }
 
-const Json* Fields::find(std::string_view name, Need need) {
+const Value* Fields::find(std::string_view name, Need need) {
   known_.emplace_back(name);
-  const auto found = input_.json.find(name);
-  if (found != input_.json.end() && !found->is_null()) return &*found;
+  const Value* found = input_.value.find(name);
+  if (found != nullptr && !found->is_null()) return found;
   if (need == Need::kRequired) fault(name, "is missing");
   return nullptr;
 }
@@ -242,7 +240,7 @@ std::optional<size_t> Fields::choice(std::string_view name, const std::vector<st
   return read_by(name, need, read_choice, names);
 }
 
-Result<void> read_document(const Json& document, std::string_view noun, const Fields::Read& read,
+Result<void> read_document(const Value& document, std::string_view noun, const Fields::Read& read,
                            Unknown unknown, Form form) {
   std::vector<Fault> faults;
   const Path root;
@@ -264,8 +262,8 @@ Result<void> read_document(const Json& document, std::string_view noun, const Fi
 
 Result<void> read_document(std::string_view text, std::string_view noun, const Fields::Read& read,
                            Unknown unknown) {
-  MUSTER_TRY(const Json document, parse_json(text, noun));
-  return read_document(document, noun, read, unknown);
+  MUSTER_TRY(const ValueTree document, parse_json(text, noun));
+  return read_document(document.root(), noun, read, unknown);
 }
 
 }  // namespace muster::record

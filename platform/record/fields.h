@@ -103,7 +103,7 @@ class Fields {
 
   bool has(std::string_view name);
   /// What stands there, whatever it is; nullptr: nothing.
-  const Json* value(std::string_view name) { return find(name, Need::kOptional); }
+  const Value* value(std::string_view name) { return find(name, Need::kOptional); }
   /// There, and null: for the few fields that tell that from absence.
   bool is_null(std::string_view name);
   /// Known, and of no interest.
@@ -114,7 +114,7 @@ class Fields {
   void refuse_unknown();
 
  private:
-  const Json* find(std::string_view name, Need need);
+  const Value* find(std::string_view name, Need need);
   template <class Reader, class... More>
   auto read_by(std::string_view name, Need need, Reader reader, const More&... more);
   std::optional<size_t> choice(std::string_view name, const std::vector<std::string>& names,
@@ -135,7 +135,7 @@ enum class Unknown { kRefused, kIgnored };
 base::Result<void> read_document(std::string_view text, std::string_view noun,
                                  const Fields::Read& read, Unknown unknown = Unknown::kRefused);
 /// The same of a value that is parsed already.
-base::Result<void> read_document(const Json& document, std::string_view noun,
+base::Result<void> read_document(const Value& document, std::string_view noun,
                                  const Fields::Read& read, Unknown unknown = Unknown::kRefused,
                                  Form form = Form::kWire);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/number.h"
@@ -22,30 +21,31 @@ constexpr size_t kMostFaults = 100;
 /// Up to here a double tells thousandths apart, and their number is exact in one.
 constexpr int64_t kMostWithDecimals = 1'000'000'000'000;
 
-std::string_view name_of_type(const Json& value) {
-  switch (value.type()) {
-    case Json::value_t::object:
+std::string_view name_of_kind(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kObject:
       return "an object";
-    case Json::value_t::array:
+    case Value::Kind::kList:
       return "a list";
-    case Json::value_t::string:
+    case Value::Kind::kText:
       return "text";
-    case Json::value_t::boolean:
+    case Value::Kind::kFlag:
       return "true or false";
-    case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
+    case Value::Kind::kInteger:
+    case Value::Kind::kHugeInteger:
       return "a whole number";
-    case Json::value_t::number_float:
+    case Value::Kind::kReal:
       return "a number with a fraction";
-    default:
-      return "null";
+    case Value::Kind::kNull:
+      break;
   }
+  return "null";
 }
 
 /// A job file is YAML: what JSON calls an object is a map there.
-std::string_view name_in_yaml(const Json& value) {
+std::string_view name_in_yaml(const Value& value) {
   if (value.is_object()) return "a map";
-  if (value.is_array()) return "a list";
+  if (value.is_list()) return "a list";
   return value.is_null() ? "nothing" : "a single value";
 }
 
@@ -63,11 +63,10 @@ std::optional<int64_t> thousandths_of(double number) {
 
 /// 451.0 is as whole as 451: JSON Schema says so, and clients whose numbers are all of one kind
 /// write it. Beyond 2^53 a double does not tell whole numbers apart.
-bool is_whole(const Json& value) {
-  if (value.is_number_integer()) return true;
-  if (!value.is_number_float()) return false;
+bool is_whole(const Value& value) {
+  if (!value.is_real()) return value.is_number();
   constexpr double kTellsApart = 9007199254740992.0;
-  const double number = value.get_ref<const double&>();
+  const double number = value.real();
   return std::trunc(number) == number && std::abs(number) <= kTellsApart;
 }
 
@@ -95,23 +94,22 @@ void Input::note(std::string what) const {
 }
 
 void Input::expected(std::string_view what) const {
-  const std::string_view is = form == Form::kHuman ? name_in_yaml(json) : name_of_type(json);
+  const std::string_view is = form == Form::kHuman ? name_in_yaml(value) : name_of_kind(value);
   note("must be " + std::string(what) + ", not " + std::string(is));
 }
 
 bool Input::is_null() const {
-  return form != Form::kHuman && json.is_null();
+  return form != Form::kHuman && value.is_null();
 }
 
 bool Input::is_typed(std::string_view text) const {
-  return form == Form::kHuman && json.is_string() && json.get_ref<const std::string&>() == text;
+  return form == Form::kHuman && value.is_text() && value.text() == text;
 }
 
 std::optional<std::string> read_text(const Input& input) {
-  if (input.json.is_string()) return input.json.get_ref<const std::string&>();
-  const auto base64 = input.json.is_object() && input.json.size() == 1 ? input.json.find("base64")
-                                                                       : input.json.end();
-  if (base64 == input.json.end()) {
+  if (input.value.is_text()) return std::string(input.value.text());
+  const Value* base64 = input.value.size() == 1 ? input.value.find("base64") : nullptr;
+  if (base64 == nullptr) {
     input.expected(input.form == Form::kHuman ? "a single value" : "text");
     return std::nullopt;
   }
@@ -120,11 +118,11 @@ std::optional<std::string> read_text(const Input& input) {
 }
 
 std::optional<std::string> read_base64(const Input& input) {
-  if (!input.json.is_string()) {
+  if (!input.value.is_text()) {
     input.expected("base64 as text");
     return std::nullopt;
   }
-  auto bytes = base::from_base64(input.json.get_ref<const std::string&>());
+  auto bytes = base::from_base64(input.value.text());
   if (!bytes) {
     input.note("is no base64");
     return std::nullopt;
@@ -134,7 +132,7 @@ std::optional<std::string> read_base64(const Input& input) {
 
 std::optional<bool> read_flag(const Input& input) {
   if (input.form != Form::kHuman) {
-    if (input.json.is_boolean()) return input.json.get_ref<const bool&>();
+    if (input.value.is_flag()) return input.value.flag();
     input.expected("true or false");
     return std::nullopt;
   }
@@ -146,17 +144,17 @@ std::optional<bool> read_flag(const Input& input) {
 }
 
 std::optional<double> read_real(const Input& input) {
-  if (input.json.is_number()) return input.json.get<double>();
+  if (input.value.is_number()) return input.value.real();
   input.expected("a number");
   return std::nullopt;
 }
 
 std::optional<base::Time> read_time(const Input& input) {
-  if (!input.json.is_string()) {
+  if (!input.value.is_text()) {
     input.expected("a time as text");
     return std::nullopt;
   }
-  const auto& text = input.json.get_ref<const std::string&>();
+  const std::string_view text = input.value.text();
   const auto time = parse_rfc3339(text);
   if (!time) {
     input.note("'" + base::shortened(text) + "' is not a time; write it as 2026-01-31T12:34:56Z");
@@ -166,19 +164,19 @@ std::optional<base::Time> read_time(const Input& input) {
 
 std::optional<int64_t> read_integer(const Input& input, int64_t low, int64_t high) {
   if (input.form == Form::kHuman) return typed_integer(input, low, high);
-  const Json& value = input.json;
+  const Value& value = input.value;
   // The parser makes a floating-point number of a whole one that fits nowhere else.
   constexpr double kPastEveryInteger = 9.2e18;
   const bool huge =
-      value.is_number_float() && std::abs(value.get_ref<const double&>()) >= kPastEveryInteger;
+      value.is_huge_integer() || (value.is_real() && std::abs(value.real()) >= kPastEveryInteger);
   if (!huge && !is_whole(value)) {
     input.expected("a whole number");
     return std::nullopt;
   }
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  const bool past_int64 = value.is_number_unsigned() && value.get_ref<const uint64_t&>() > kMost;
-  const int64_t number = huge || past_int64 ? 0 : value.get<int64_t>();
-  if (huge || past_int64 || number < low || number > high) {
+  const int64_t number = huge              ? 0
+                         : value.is_real() ? static_cast<int64_t>(value.real())
+                                           : value.integer();
+  if (huge || number < low || number > high) {
     input.note(out_of_range(std::to_string(low), std::to_string(high)));
     return std::nullopt;
   }
@@ -186,13 +184,13 @@ std::optional<int64_t> read_integer(const Input& input, int64_t low, int64_t hig
 }
 
 std::optional<int64_t> read_milli(const Input& input, int64_t low, int64_t high) {
-  if (!input.json.is_number()) {
+  if (!input.value.is_number()) {
     input.expected("a number");
     return std::nullopt;
   }
   low = std::max(low, -kMostWithDecimals * 1000);
   high = std::min(high, kMostWithDecimals * 1000);
-  const auto number = input.json.get<double>();
+  const double number = input.value.real();
   const bool huge = std::abs(number) > static_cast<double>(kMostWithDecimals);
   const std::optional<int64_t> thousandths = huge ? std::nullopt : thousandths_of(number);
   if (huge || (thousandths && (*thousandths < low || *thousandths > high))) {
@@ -204,11 +202,11 @@ std::optional<int64_t> read_milli(const Input& input, int64_t low, int64_t high)
 }
 
 std::optional<size_t> read_choice(const Input& input, const std::vector<std::string>& names) {
-  if (!input.json.is_string()) {
+  if (!input.value.is_text()) {
     input.expected(input.form == Form::kHuman ? "a single value" : "text");
     return std::nullopt;
   }
-  const auto& word = input.json.get_ref<const std::string&>();
+  const std::string_view word = input.value.text();
   const auto found = std::find(names.begin(), names.end(), word);
   if (found == names.end()) {
     input.note("'" + base::shortened(word) + "' is none of " + base::joined(names) +

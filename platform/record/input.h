@@ -1,4 +1,4 @@
-// A value that is being read: the JSON, where it stands, and where its faults are noted.
+// A value that is being read: what it is, where it stands, and where its faults are noted.
 //
 // There are two main forms of every document. The API and the store have the wire form: numbers are
 // numbers, and a time of 30 seconds is "start_timeout_ms": 30000. Job files, --set and flags have
@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +14,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "record/path.h"
+#include "record/value.h"
 
 namespace muster::record {
-
-using Json = nlohmann::json;
 
 enum class Form {
   kWire,
@@ -28,7 +26,7 @@ enum class Form {
 
 /// Refers to all that it is made of; lives on the stack while one value is read.
 struct Input {
-  const Json& json;
+  const Value& value;
   const Path& path;
   std::vector<base::Fault>& faults;
   Form form = Form::kWire;
@@ -41,7 +39,7 @@ struct Input {
   bool is_null() const;
   /// Whether it is this text in the human form.
   bool is_typed(std::string_view text) const;
-  Input at(const Json& inner, const Path& inner_path) const {
+  Input at(const Value& inner, const Path& inner_path) const {
     return {inner, inner_path, faults, form};
   }
 };

@@ -1,6 +1,7 @@
 #include "record/json_writer.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -12,6 +13,18 @@
 namespace muster::record {
 
 namespace {
+
+// RFC 8949, section 3: major types of data items, and whole items of one byte.
+constexpr unsigned kUnsigned = 0;
+constexpr unsigned kNegative = 1;
+constexpr unsigned kText = 3;
+constexpr unsigned char kOpenArray = 0x9F;
+constexpr unsigned char kOpenMap = 0xBF;
+constexpr unsigned char kFalse = 0xF4;
+constexpr unsigned char kTrue = 0xF5;
+constexpr unsigned char kNull = 0xF6;
+constexpr unsigned char kDouble = 0xFB;
+constexpr unsigned char kBreak = 0xFF;
 
 bool needs_escape(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == '"' || letter == '\\';
@@ -46,6 +59,7 @@ void append_escaped(std::string& out, char letter) {
 }  // namespace
 
 JsonWriter& JsonWriter::open(char bracket) {
+  if (is_cbor_) return byte(bracket == '{' ? kOpenMap : kOpenArray);
   separate();
   out_ += bracket;
   first_ = true;
@@ -53,6 +67,7 @@ JsonWriter& JsonWriter::open(char bracket) {
 }
 
 JsonWriter& JsonWriter::close(char bracket) {
+  if (is_cbor_) return byte(kBreak);
   out_ += bracket;
   first_ = false;
   return *this;
@@ -60,6 +75,7 @@ JsonWriter& JsonWriter::close(char bracket) {
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   prose(name);
+  if (is_cbor_) return *this;
   out_ += ':';
   first_ = true;
   return *this;
@@ -84,6 +100,10 @@ JsonWriter& JsonWriter::prose(std::string_view text) {
 
 JsonWriter& JsonWriter::base64(std::string_view bytes) {
   separate();
+  if (is_cbor_) {
+    append_quoted(base::to_base64(bytes));
+    return *this;
+  }
   out_ += '"';
   base::append_base64(out_, bytes);
   out_ += '"';
@@ -92,6 +112,12 @@ JsonWriter& JsonWriter::base64(std::string_view bytes) {
 
 JsonWriter& JsonWriter::time(base::Time time) {
   separate();
+  if (is_cbor_) {
+    std::string text;
+    append_rfc3339(text, time);
+    append_quoted(text);
+    return *this;
+  }
   out_ += '"';
   append_rfc3339(out_, time);
   out_ += '"';
@@ -99,15 +125,31 @@ JsonWriter& JsonWriter::time(base::Time time) {
 }
 
 JsonWriter& JsonWriter::number(int64_t value) {
+  if (is_cbor_) {
+    const bool is_negative = value < 0;
+    append_head(is_negative ? kNegative : kUnsigned,
+                static_cast<uint64_t>(is_negative ? -(value + 1) : value));
+    return *this;
+  }
   return word(std::to_string(value));
 }
 
 JsonWriter& JsonWriter::milli(int64_t thousandths) {
+  if (is_cbor_) {
+    if (thousandths % 1000 == 0) return number(thousandths / 1000);
+    return real(static_cast<double>(thousandths) / 1000);
+  }
   return word(base::format_milli(thousandths));
 }
 
 JsonWriter& JsonWriter::real(double value) {
   if (!std::isfinite(value)) return null();
+  if (is_cbor_) {
+    byte(kDouble);
+    const auto bits = std::bit_cast<uint64_t>(value);
+    for (int shift = 56; shift >= 0; shift -= 8) out_ += static_cast<char>(bits >> shift);
+    return *this;
+  }
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   return word({digits.data(), end});
@@ -125,6 +167,35 @@ JsonWriter& JsonWriter::numbers(const std::vector<int>& numbers) {
   return close(']');
 }
 
+JsonWriter& JsonWriter::null() {
+  return is_cbor_ ? byte(kNull) : word("null");
+}
+
+JsonWriter& JsonWriter::truth(bool value) {
+  if (is_cbor_) return byte(value ? kTrue : kFalse);
+  return word(value ? "true" : "false");
+}
+
+JsonWriter& JsonWriter::byte(unsigned char byte) {
+  out_ += static_cast<char>(byte);
+  return *this;
+}
+
+/// The head of a data item: the argument in as few bytes as it takes.
+void JsonWriter::append_head(unsigned major, uint64_t argument) {
+  constexpr uint64_t kMostWithin = 23;
+  const unsigned type = major << 5U;
+  if (argument <= kMostWithin) {
+    byte(static_cast<unsigned char>(type | argument));
+    return;
+  }
+  const int log_of_width = argument <= 0xFF ? 0 : argument <= 0xFFFF ? 1 : argument <= ~0U ? 2 : 3;
+  byte(static_cast<unsigned char>(type | (kMostWithin + 1 + static_cast<unsigned>(log_of_width))));
+  for (int shift = 8 * (1 << log_of_width) - 8; shift >= 0; shift -= 8) {
+    out_ += static_cast<char>(argument >> static_cast<unsigned>(shift));
+  }
+}
+
 JsonWriter& JsonWriter::word(std::string_view word) {
   separate();
   out_ += word;
@@ -132,12 +203,17 @@ JsonWriter& JsonWriter::word(std::string_view word) {
 }
 
 void JsonWriter::separate() {
-  if (!first_) out_ += ',';
+  if (!first_ && !is_cbor_) out_ += ',';
   first_ = false;
 }
 
 /// Copies the stretches between the characters that JSON wants escaped in one go each.
 void JsonWriter::append_quoted(std::string_view text) {
+  if (is_cbor_) {
+    append_head(kText, text.size());
+    out_ += text;
+    return;
+  }
   out_ += '"';
   size_t begin = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,9 +1,11 @@
 // Writes JSON by appending to a string: no tree in between, fields in the order they are written.
+// It writes the text of JSON, or the same document as CBOR (RFC 8949), for the store.
 //
 // Not thread-safe. Whoever calls keeps the brackets balanced.
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +16,10 @@ namespace muster::record {
 
 class JsonWriter {
  public:
-  explicit JsonWriter(std::string& out) : out_(out) {}
+  enum class Encoding { kText, kCbor };
+
+  explicit JsonWriter(std::string& out, Encoding encoding = Encoding::kText)
+      : out_(out), is_cbor_(encoding == Encoding::kCbor) {}
 
   JsonWriter& open(char bracket);
   JsonWriter& close(char bracket);
@@ -32,20 +37,24 @@ class JsonWriter {
   JsonWriter& milli(int64_t thousandths);
   /// The shortest text that reads back the same; null for what is no number.
   JsonWriter& real(double value);
-  JsonWriter& null() { return word("null"); }
-  /// REQUIRES: JSON.
+  JsonWriter& null();
+  /// REQUIRES: JSON, and that text is written.
   JsonWriter& value(std::string_view json) { return word(json); }
   JsonWriter& texts(const std::vector<std::string>& texts);
   JsonWriter& numbers(const std::vector<int>& numbers);
   /// Only bool: a pointer would turn into one in silence.
-  JsonWriter& flag(std::same_as<bool> auto value) { return word(value ? "true" : "false"); }
+  JsonWriter& flag(std::same_as<bool> auto value) { return truth(value); }
 
  private:
+  JsonWriter& truth(bool value);
   JsonWriter& word(std::string_view word);
+  JsonWriter& byte(unsigned char byte);
   void separate();
   void append_quoted(std::string_view text);
+  void append_head(unsigned major, uint64_t argument);
 
   std::string& out_;
+  bool is_cbor_;
   bool first_ = true;  ///< nothing in front that a comma would have to part
 };
 

@@ -1,7 +1,6 @@
 #include "record/table.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -81,36 +80,59 @@ void Table::write(JsonWriter& json, const void* record, Form form) const {
 }
 
 void Table::read(const Input& input, void* record) const {
-  if (!input.json.is_object()) {
+  if (!input.value.is_object()) {
     return input.expected(input.form == Form::kHuman ? "a map" : "an object");
   }
-  for (const Row& row : rows_) {
+  const std::vector<const Value*> given = given_in(input);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
     if (!row.is_in(input.form)) continue;
-    const auto found = input.json.find(row.name_in(input.form));
-    const bool is_there =
-        found != input.json.end() && (input.form != Form::kWire || !found->is_null());
     const Path path(input.path, row.name_in(input.form));
-    if (is_there) {
+    if (given[i] != nullptr && (input.form != Form::kWire || !given[i]->is_null())) {
       void* member = row.member_of(record);
       const bool is_list = row.type->element() != nullptr;
-      read_short(input.at(*found, path), is_list ? nullptr : row.notes.shorthand, *row.type,
+      read_short(input.at(*given[i], path), is_list ? nullptr : row.notes.shorthand, *row.type,
                  member);
       if (row.notes.normalise != nullptr) row.notes.normalise(member);
     } else if (row.notes.need == Need::kRequired ||
                (row.notes.need == Need::kOnWire && input.form != Form::kHuman)) {
-      Input{input.json, path, input.faults, input.form}.note("is missing");
+      input.at(input.value, path).note("is missing");
     }
   }
-  for (const auto& [key, value] : input.json.items()) {
-    const Row* row = find(key, input.form);
-    if (row == nullptr || !row->is_in(input.form)) report_unknown(input, key);
-  }
+  if (given.size() > rows_.size()) report_unknown(input);
   if (complete_ != nullptr) complete_(input, record);
+}
+
+/// What stands there for each row, and a nullptr more for each member that no row has. Documents
+/// are mostly written in the order of the rows, so each search begins behind the row found last.
+std::vector<const Value*> Table::given_in(const Input& input) const {
+  std::vector<const Value*> given(rows_.size(), nullptr);
+  size_t next = 0;
+  for (const Value& member : input.value) {
+    size_t tried = 0;
+    while (tried < rows_.size() && rows_[next].name_in(input.form) != member.name()) {
+      next = next + 1 < rows_.size() ? next + 1 : 0;
+      ++tried;
+    }
+    if (tried < rows_.size() && rows_[next].is_in(input.form)) {
+      given[next] = &member;
+    } else {
+      given.push_back(nullptr);
+    }
+  }
+  return given;
+}
+
+void Table::report_unknown(const Input& input) const {
+  for (const Value& member : input.value) {
+    const Row* row = find(member.name(), input.form);
+    if (row == nullptr || !row->is_in(input.form)) report_unknown(input, member.name());
+  }
 }
 
 void Table::report_unknown(const Input& input, std::string_view key) const {
   const Path path(input.path, key);
-  const Input unknown = input.at(input.json, path);
+  const Input unknown = input.at(input.value, path);
   if (input.form != Form::kHuman) {
     // Whoever knows the job file writes "grace" for "grace_ms".
     const Row* without_unit = find(key, Form::kHuman);
@@ -129,7 +151,7 @@ base::Result<void> read_text_into(std::string_view text, std::string_view noun, 
   return read_document(text, noun, [&](Fields& fields) { fields.record(table, record); });
 }
 
-void assign(const Table& table, void* record, std::string_view key, const Json& value,
+void assign(const Table& table, void* record, std::string_view key, const Value& value,
             std::vector<Fault>& faults) {
   const Path path(key);
   const Table* within = &table;
@@ -140,7 +162,7 @@ void assign(const Table& table, void* record, std::string_view key, const Json& 
     const size_t dot = whole != nullptr ? std::string_view::npos : rest.find('.');
     const std::string_view name = rest.substr(0, dot);
     const Row* row = whole != nullptr ? whole : within->find(name, Form::kHuman);
-    const Json none;
+    const Value none{};
     if (row == nullptr) {
       std::vector<std::string> known;
       for (const Place& place : places_of(table)) known.push_back(place.path);

@@ -150,6 +150,8 @@ class Table {
 
  private:
   bool is_left_out(const Row& row, const void* value, Form form) const;
+  std::vector<const Value*> given_in(const Input& input) const;
+  void report_unknown(const Input& input) const;
   void report_unknown(const Input& input, std::string_view key) const;
 
   std::string name_;
@@ -197,7 +199,7 @@ base::Result<T> from_json(std::string_view text, std::string_view noun) {
 
 /// Sets the field at `key` ("scheduling.priority", "environment.LR") to a value in the human form.
 /// Faults are noted under `key`; one that no row has names the nearest.
-void assign(const Table& table, void* record, std::string_view key, const Json& value,
+void assign(const Table& table, void* record, std::string_view key, const Value& value,
             std::vector<base::Fault>& faults);
 
 /// Every row that is reached from `table` without passing a list or a map, with its path.

@@ -47,7 +47,7 @@ Json wheel_by_name(const Input& text) {
     text.note("'?' names no wheel");
     return nullptr;
   }
-  return {{"name", text.json}};
+  return {{"name", text.value.text()}};
 }
 
 const Table& table_of(const Wheel*) {
@@ -99,7 +99,7 @@ using Lines = std::vector<std::string>;
 Lines faults_of(const Json& document, Form form, Cart cart = {}) {
   std::vector<base::Fault> faults;
   const Path top;
-  read(Input{document, top, faults, form}, cart);
+  read(Input{ValueTree::of(document).root(), top, faults, form}, cart);
   return lines_of(faults);
 }
 
@@ -162,14 +162,14 @@ TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
 }
 
 TEST(Table, ReadsWhatPeopleType) {
-  const Json document = Json::parse(R"({
+  const auto document = ValueTree::of_text(R"({
     "name": "c", "seats": "4", "colour": "crimson", "rest": "90s", "load": "1.5",
     "wheels": ["w", {"name": "v", "weight": "1Ki"}], "notes": {"b": "2"}, "riders": "ada"})");
   Cart cart{.notes = {{"a", "1"}}};
   std::vector<base::Fault> faults;
   const Path top;
 
-  read(Input{document, top, faults, Form::kHuman}, cart);
+  read(Input{document->root(), top, faults, Form::kHuman}, cart);
 
   EXPECT_EQ(lines_of(faults), Lines{});
   EXPECT_EQ(cart, (Cart{.name = "c",
@@ -198,7 +198,7 @@ TEST(Assign, SetsFieldsByTheirPaths) {
   Cart cart;
   std::vector<base::Fault> faults;
   const auto set = [&](const char* key, const Json& value) {
-    assign(table_for<Cart>(), &cart, key, value, faults);
+    assign(table_for<Cart>(), &cart, key, ValueTree::of(value).root(), faults);
   };
 
   set("seats", "7");
@@ -220,7 +220,7 @@ TEST(Assign, NamesTheNearestKeyAndWhatIsWrong) {
                                    {"seats", "many"},
                                    {"seats.left", "1"},
                                    {"wheels[0]", "x"}}) {
-    assign(table_for<Cart>(), &cart, key, value, faults);
+    assign(table_for<Cart>(), &cart, key, ValueTree::of(value).root(), faults);
   }
 
   EXPECT_EQ(lines_of(faults), (Lines{"spare.wieght: unknown key; did you mean 'spare.weight'?",

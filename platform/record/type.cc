@@ -252,8 +252,8 @@ class Texts final : public Plain<std::vector<std::string>> {
   void read(const Input& input, void* value) const override {
     auto& texts = as_target<std::vector<std::string>>(value);
     // One alone is a list of one, where somebody types it.
-    if (input.form == Form::kHuman && input.json.is_string()) {
-      texts = {input.json.get_ref<const std::string&>()};
+    if (input.form == Form::kHuman && input.value.is_text()) {
+      texts.assign(1, std::string(input.value.text()));
       return;
     }
     texts.clear();
@@ -307,19 +307,19 @@ class Pairs final : public Plain<std::map<std::string, std::string>> {
     json.close('}');
   }
   void read(const Input& input, void* value) const override {
-    if (!input.json.is_object()) {
+    if (!input.value.is_object()) {
       return input.expected(input.form == Form::kHuman ? "a map" : "an object of texts");
     }
     auto& pairs = as_target<Value>(value);
     // What a job file says comes on top of what its shell brought along.
     if (input.form != Form::kHuman) pairs.clear();
-    for (const auto& [key, text] : input.json.items()) {
-      const Path path(input.path, key);
-      set_pair(key, input.at(text, path), value);
+    for (const record::Value& text : input.value) {
+      const Path path(input.path, text.name());
+      set_pair(std::string(text.name()), input.at(text, path), value);
     }
   }
   void set_pair(const std::string& key, const Input& input, void* value) const override {
-    if (input.form == Form::kHuman && input.json.is_null()) {
+    if (input.form == Form::kHuman && input.value.is_null()) {
       return input.note("has no value; write \"\" for an empty one");
     }
     if (auto text = read_text(input)) as_target<Value>(value)[key] = *std::move(text);
@@ -374,34 +374,34 @@ std::shared_ptr<const Type> pairs_type() {
 
 void read_pairs(const Input& input,
                 const std::function<void(const std::string& key, const Input& value)>& add) {
-  if (!input.json.is_object()) {
+  if (!input.value.is_object()) {
     return input.expected(input.form == Form::kHuman ? "a map" : "an object");
   }
-  for (const auto& [key, value] : input.json.items()) {
-    const Path path(input.path, key);
-    add(key, input.at(value, path));
+  for (const Value& value : input.value) {
+    const Path path(input.path, value.name());
+    add(std::string(value.name()), input.at(value, path));
   }
 }
 
 void read_list(const Input& input, std::string_view of,
                const std::function<void(const Input& element)>& add) {
-  if (!input.json.is_array()) {
+  if (!input.value.is_list()) {
     return input.expected(input.form == Form::kHuman ? "a list" : "a list of " + std::string(of));
   }
   size_t index = 0;
-  for (const Json& element : input.json) {
+  for (const Value& element : input.value) {
     const Path path(input.path, index++);
     add(input.at(element, path));
   }
 }
 
 void read_short(const Input& input, Shorthand shorthand, const Type& type, void* value) {
-  if (shorthand == nullptr || input.form != Form::kHuman || !input.json.is_string()) {
+  if (shorthand == nullptr || input.form != Form::kHuman || !input.value.is_text()) {
     return type.read(input, value);
   }
   const size_t faults = input.faults.size();
-  const Json written_out = shorthand(input);
-  if (input.faults.size() == faults) type.read(input.at(written_out, input.path), value);
+  const ValueTree written_out = ValueTree::of(shorthand(input));
+  if (input.faults.size() == faults) type.read(input.at(written_out.root(), input.path), value);
 }
 
 }  // namespace muster::record

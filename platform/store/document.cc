@@ -1,14 +1,11 @@
 #include "store/document.h"
 
-#include <nlohmann/json.hpp>
-
 #include "record/fields.h"
 
 namespace muster::store::detail {
 
 using base::Error;
 using base::ErrorCode;
-using nlohmann::json;
 
 namespace {
 
@@ -29,20 +26,18 @@ std::string in_one_line(const Error& error) {
 }  // namespace
 
 std::string document_of(const record::Table& table, const void* value) {
-  std::string text;
-  record::JsonWriter writer(text);
-  table.write(writer, value, record::Form::kStore);
   std::string document;
-  json::to_cbor(json::parse(text), document);
+  record::JsonWriter writer(document, record::JsonWriter::Encoding::kCbor);
+  table.write(writer, value, record::Form::kStore);
   return document;
 }
 
 base::Result<void> read_document(std::string_view document, const record::Table& table,
                                  void* into) {
-  const json value = json::from_cbor(document, true, false);
-  if (value.is_discarded()) return unreadable(table, "it is not CBOR");
+  const auto tree = record::ValueTree::of_cbor(document);
+  if (!tree) return unreadable(table, "it is not CBOR");
   const auto read = record::read_document(
-      value, "document", [&](record::Fields& fields) { fields.record(table, into); },
+      tree->root(), "document", [&](record::Fields& fields) { fields.record(table, into); },
       record::Unknown::kRefused, record::Form::kStore);
   if (!read) return unreadable(table, in_one_line(read.error()));
   return {};

@@ -34,6 +34,11 @@ json full_job_document() {
   return json::from_cbor(to_document(full_job("j1", "one")));
 }
 
+TEST(Documents, AreTheJsonOfTheTable) {
+  const job::Job job = full_job("j1", "one");
+  EXPECT_EQ(full_job_document(), json::parse(record::to_json(job, record::Form::kStore)));
+}
+
 std::string fault_of_job(const json& document) {
   const auto read = from_document<job::Job>(cbor_of(document));
   return read ? "" : read.error().what;

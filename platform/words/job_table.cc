@@ -20,15 +20,15 @@ using record::Told;
 namespace {
 
 /// A fact as data: {"kind": ..., its fields}.
-template <class T, std::optional<T> (*from_json)(const nlohmann::json&)>
+template <class T, std::optional<T> (*from_json)(const record::Value&)>
 class FactType final : public record::Type {
  public:
   void write(JsonWriter& json, const void* value, record::Form) const override {
-    json.value(to_text(to_json(*static_cast<const T*>(value))));
+    write_data(json, *static_cast<const T*>(value));
   }
   /// One that is not known leaves what its sentence said.
   void read(const Input& input, void* value) const override {
-    if (auto known = from_json(input.json)) {
+    if (auto known = from_json(input.value)) {
       *static_cast<T*>(value) = *std::move(known);
     } else if (input.form == record::Form::kStore) {
       input.note("is not a fact that is known");
@@ -40,7 +40,7 @@ class FactType final : public record::Type {
   Schema schema(const record::Notes&, Schemas&) const override { return {{"type", "object"}}; }
 };
 
-template <class T, std::optional<T> (*from_json)(const nlohmann::json&)>
+template <class T, std::optional<T> (*from_json)(const record::Value&)>
 record::Row fact_row(record::Row row) {
   row.type = std::make_shared<FactType<T, from_json>>();
   return row;
@@ -89,10 +89,10 @@ class SentenceOfEviction final : public record::Type {
 class FactOfEviction final : public record::Type {
  public:
   void write(JsonWriter& json, const void* why, record::Form) const override {
-    json.value(to_text(to_json(**static_cast<const std::optional<Eviction>*>(why))));
+    write_data(json, **static_cast<const std::optional<Eviction>*>(why));
   }
   void read(const Input& input, void* why) const override {
-    if (auto known = eviction_of(input.json)) {
+    if (auto known = eviction_of(input.value)) {
       *static_cast<std::optional<Eviction>*>(why) = std::move(known);
     } else if (input.form == record::Form::kStore) {
       input.note("is not a fact that is known");

@@ -55,7 +55,7 @@ Seat seat_of(const json& text) {
 json as_json(const std::optional<RoomTaken>& taken) {
   if (!taken) return nullptr;
   return {{"why", static_cast<int>(taken->why)},
-          {"end", job::to_json(taken->end)},
+          {"end", json::parse(job::data_of(taken->end))},
           {"printed", taken->printed},
           {"advice", taken->advice},
           {"node", taken->node}};
@@ -66,7 +66,8 @@ std::optional<RoomTaken> taken_of(const json& text) {
   RoomTaken taken{.advice = text.at("advice"),
                   .node = text.at("node"),
                   .printed = text.at("printed").get<std::vector<std::string>>()};
-  if (auto end = job::slurm_ended_of(text.at("end"))) taken.end = *std::move(end);
+  const auto end = record::ValueTree::of(text.at("end"));
+  if (auto known = job::slurm_ended_of(end.root())) taken.end = *std::move(known);
   const int why = text.at("why");
   for (const auto each : {RoomTaken::Why::kEvicted, RoomTaken::Why::kNodeLost,
                           RoomTaken::Why::kCancelled, RoomTaken::Why::kFailed}) {
