@@ -93,42 +93,54 @@ class Consolidation {
            !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
   }
 
-  /// Nodes where a task of `claim` might go if others moved, those that lack least first.
+  /// Nodes where a task of `claim` might go if others moved, those that lack least first. As many
+  /// as can matter: each node that is tried may need some of those behind it, but no more than may
+  /// move. A heap keeps the best so far, the worst of them in front, so that the many nodes that
+  /// are none of them cost no memory of their own.
   std::vector<ClearableNode> find_candidates(const Claim& claim) {
-    std::vector<ClearableNode> candidates;
-    const std::vector<NodeIndex> nodes = pool_.nodes.all();
-    nodes_ = nodes.size();
-    for (const NodeIndex node : nodes) {
-      const Amounts free = pool_.nodes.free(node, Room::kLater);
-      ClearableNode one{
-          .lacks_gpu = claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
-          .lacks_cpu = claim.cpu_milli - free.cpu_milli,
-          .lacks_memory = claim.memory_bytes - free.memory_bytes,
-          .node = node};
-      Amounts movable;
-      for (const Tenant& tenant : pool_.tenants_of(node)) {
-        const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
-        if (task.phase != TaskPhase::kRunning || !may_move(*tenant.gang)) continue;
-        movable += amounts_of(task.held);
-        one.rank_of_movers.push_back(rank_of(*tenant.gang));
-      }
-      // A node where nobody can be moved gains nothing.
-      if (one.rank_of_movers.empty()) continue;
-      if (!Amounts{one.lacks_gpu, one.lacks_cpu, one.lacks_memory}.within(movable)) continue;
-      one.lacks_gpu = std::max<int64_t>(one.lacks_gpu, 0);
-      one.lacks_cpu = std::max<int64_t>(one.lacks_cpu, 0);
-      one.lacks_memory = std::max<int64_t>(one.lacks_memory, 0);
-      std::sort(one.rank_of_movers.begin(), one.rank_of_movers.end());
-      candidates.push_back(std::move(one));
-    }
-    // Each of the nodes that are tried may need some of those behind it, but no more than may move.
     const size_t most =
         kMostNodesTried + static_cast<size_t>(cycle_.options.most_consolidation_victims);
-    const auto middle =
-        candidates.begin() + static_cast<std::ptrdiff_t>(std::min(candidates.size(), most));
-    std::partial_sort(candidates.begin(), middle, candidates.end());
-    candidates.erase(middle, candidates.end());
-    return candidates;
+    std::vector<ClearableNode> best;
+    const std::vector<NodeIndex> nodes = pool_.nodes.all();
+    nodes_ = nodes.size();
+    ClearableNode one;
+    for (const NodeIndex node : nodes) {
+      if (!is_clearable(claim, node, one)) continue;
+      if (best.size() < most) {
+        best.push_back(one);
+      } else if (one < best.front()) {
+        std::pop_heap(best.begin(), best.end());
+        best.back() = one;
+      } else {
+        continue;
+      }
+      std::push_heap(best.begin(), best.end());
+    }
+    std::sort_heap(best.begin(), best.end());
+    return best;
+  }
+
+  /// Whether a task of `claim` might go to `node` if those who may move off it did; fills in `one`.
+  bool is_clearable(const Claim& claim, NodeIndex node, ClearableNode& one) const {
+    const Amounts free = pool_.nodes.free(node, Room::kLater);
+    const Amounts lacks{claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
+                        claim.cpu_milli - free.cpu_milli, claim.memory_bytes - free.memory_bytes};
+    one.rank_of_movers.clear();
+    Amounts movable;
+    for (const Tenant& tenant : pool_.tenants_of(node)) {
+      const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
+      if (task.phase != TaskPhase::kRunning || !may_move(*tenant.gang)) continue;
+      movable += amounts_of(task.held);
+      one.rank_of_movers.push_back(rank_of(*tenant.gang));
+    }
+    // A node where nobody can be moved gains nothing.
+    if (one.rank_of_movers.empty() || !lacks.within(movable)) return false;
+    one.lacks_gpu = std::max<int64_t>(lacks.gpu_milli, 0);
+    one.lacks_cpu = std::max<int64_t>(lacks.cpu_milli, 0);
+    one.lacks_memory = std::max<int64_t>(lacks.memory_bytes, 0);
+    one.node = node;
+    std::sort(one.rank_of_movers.begin(), one.rank_of_movers.end());
+    return true;
   }
 
   /// Smaller for those who are to move first: the least important, of equals the youngest.
