@@ -318,10 +318,4 @@ void ContainerEngine::Impl::soon(std::function<void()> action) {
   });
 }
 
-Error ContainerEngine::Impl::start_error(const std::string& task, Error error) {
-  const std::string before = "cannot start " + task + ": ";
-  if (!error.what.starts_with(before)) error.what = before + error.what;
-  return error;
-}
-
 }  // namespace muster::engine
