@@ -17,6 +17,7 @@ namespace muster::job {
 
 nlohmann::json to_json(const Fact& fact);
 nlohmann::json to_json(const Eviction& why);
+nlohmann::json to_json(const FailureCause& cause);
 nlohmann::json to_json(const SlurmEnded& end);
 nlohmann::json to_json(const JobRef& job);
 /// The fields of its fact, and "details".
@@ -24,6 +25,7 @@ nlohmann::json to_json(const Reason& reason);
 
 std::optional<Fact> fact_of(const nlohmann::json& json);
 std::optional<Eviction> eviction_of(const nlohmann::json& json);
+std::optional<FailureCause> failure_cause_of(const nlohmann::json& json);
 std::optional<SlurmEnded> slurm_ended_of(const nlohmann::json& json);
 std::optional<JobRef> job_ref_of(const nlohmann::json& json);
 std::optional<Reason> reason_of(const nlohmann::json& json);
