@@ -208,7 +208,7 @@ TEST(Failure, OfAShellThatFindsNoInterpreterSaysWhatToDo) {
   for (const auto& known : cases) {
     const job::Failure failure = failure_of(launcher({.code = 127}), {known.line});
     EXPECT_NE(failure.advice.find(known.advice), std::string::npos) << known.line;
-    words::sentence(EXPECT_EQ(failure.cause).find("the command was not found"), std::string::npos)
+    EXPECT_EQ(words::sentence(failure.cause).find("the command was not found"), std::string::npos)
         << failure.cause;
   }
 }

@@ -158,7 +158,7 @@ TEST_F(TakenPorts, AJobThatFindsNoneFreeFailsInTheEndAndNamesThePort) {
 
   EXPECT_EQ(job("tf").phase, Phase::kFailed);
   EXPECT_EQ(job("tf").failure->task, "worker-0");
-  words::sentence(EXPECT_NE(job("tf").failure->cause).find(words), std::string::npos)
+  EXPECT_NE(words::sentence(job("tf").failure->cause).find(words), std::string::npos)
       << job("tf").failure->cause;
 }
 
@@ -169,8 +169,8 @@ TEST_F(TakenPorts, AProgramWithAPortOfItsOwnFailsAtOnceAndIsToldWhichItIs) {
 
   EXPECT_EQ(job("tf").attempt, 1);
   EXPECT_EQ(job("tf").phase, Phase::kFailed);
-  words::sentence(EXPECT_NE(job("tf").failure->cause).find("another program has port 8080"),
-                  std::string::npos)
+  EXPECT_NE(words::sentence(job("tf").failure->cause).find("another program has port 8080"),
+            std::string::npos)
       << job("tf").failure->cause;
 }
 
