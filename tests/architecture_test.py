@@ -102,17 +102,12 @@ MESSAGE_READ = (
     re.compile(r"(?:\.|->)" + MESSAGE + r"\s*[!=]=\s*\""),
     re.compile(r"regex_(?:search|match)\s*\([^;]*" + ACCESS),
 )
-# Texts of other programs, which have no other way to tell, and what still reads our own.
+# Texts of other programs, which have no other way to tell.
 MESSAGE_READERS = {
     "platform/engine/container/container_starting.cc": "Docker's words for a network without addresses",
     "platform/engine/container/docker_containers.cc": "Docker's words for a removal that is under way",
-    "platform/engine/container/container_engine.cc": "an error that names its task already",
-    "platform/engine/slurm/starting.cc": "the same, of muster-node, which sends no detail",
-    "platform/engine/process/process_engine.cc": "the shim's words for a bubblewrap that fails",
     "platform/engine/slurm/room_words.cc": "Slurm's own word for why a job waits",
     "platform/engine/slurm/slurm_reasons.cc": "Slurm's own words",
-    "platform/cli/send_workspace.cc": "the names of flags in the advice of workspace/",
-    "platform/cli/job_view.cc": "a cause that names its task already",
 }
 
 # Raw strings, comments, strings and characters; a quote between digits is a separator.

@@ -5,47 +5,15 @@
 #include "api/fields.h"
 #include "base/number.h"
 #include "base/units.h"
+#include "job/metric_table.h"
 
 namespace muster::api {
 
-using job::MetricPoint;
 using job::MetricQuery;
 using job::MetricSeries;
 using std::chrono::milliseconds;
 
 namespace {
-
-void write_series(JsonWriter& json, const MetricSeries& series) {
-  json.open('{');
-  json.key("metric").text(series.metric);
-  json.key("task").text(series.task);
-  if (series.rank) json.key("rank").number(*series.rank);
-  json.key("points").open('[');
-  for (const MetricPoint& point : series.points) {
-    json.open('{');
-    json.key("time").time(point.time);
-    json.key("value").real(point.value);
-    json.close('}');
-  }
-  json.close(']').close('}');
-}
-
-MetricSeries read_series(Fields& fields) {
-  MetricSeries series;
-  fields.read("metric", series.metric, Need::kRequired);
-  fields.read("task", series.task, Need::kRequired);
-  fields.read("rank", series.rank);
-  fields.each(
-      "points",
-      [&](Fields& inner) {
-        MetricPoint point;
-        inner.read("time", point.time, Need::kRequired);
-        inner.read("value", point.value, Need::kRequired);
-        series.points.push_back(point);
-      },
-      Need::kRequired);
-  return series;
-}
 
 /// More could not be counted in nanoseconds.
 constexpr milliseconds kLongest = std::chrono::days(3650);
@@ -113,7 +81,7 @@ std::string metrics_to_json(const std::vector<MetricSeries>& series) {
   std::string text;
   JsonWriter json(text);
   json.open('{').key("series").open('[');
-  for (const MetricSeries& one : series) write_series(json, one);
+  for (const MetricSeries& one : series) record::write(json, one);
   json.close(']').close('}');
   return text;
 }
@@ -121,8 +89,7 @@ std::string metrics_to_json(const std::vector<MetricSeries>& series) {
 base::Result<std::vector<MetricSeries>> metrics_from_json(std::string_view text) {
   std::vector<MetricSeries> series;
   MUSTER_CHECK(read_document(text, "list of metrics", [&](Fields& fields) {
-    fields.each(
-        "series", [&](Fields& inner) { series.push_back(read_series(inner)); }, Need::kRequired);
+    fields.records("series", series, Need::kRequired);
   }));
   return series;
 }

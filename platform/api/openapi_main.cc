@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "access/account_table.h"
+#include "job/metric_table.h"
+#include "job/node_table.h"
 #include "record/schema.h"
 #include "words/job_table.h"
 
@@ -24,6 +26,8 @@ int main(int argc, char** argv) {
   schemas.add(record::table_for<job::JobSpec>());
   schemas.add(record::table_for<job::Job>());
   schemas.add(record::table_for<access::AuditRecord>());
+  schemas.add(record::table_for<job::Node>());
+  schemas.add(record::table_for<job::MetricSeries>());
   record::Schema& all = document["components"]["schemas"];
   for (const auto& [name, schema] : schemas.all().items()) {
     if (all.contains(name)) {

@@ -313,7 +313,7 @@ struct FakeServer::State {
       job.phase = phase;
       job.exit_code = script.exit_code;
       if (phase == job::Phase::kFailed) {
-        job.failure = job::Failure{.task = "main", .cause = "main went wrong"};
+        job.failure = job::Failure{.task = "main", .cause = job::Remark{"main went wrong"}};
       }
     }
     return event(api::kEndEvent, api::job_to_json(job));

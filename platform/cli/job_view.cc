@@ -145,10 +145,9 @@ std::string waiting_section(const job::Job& job, Time now) {
 }
 
 std::string failure_section(const job::Failure& failure) {
-  // Most causes begin with who failed.
-  const bool is_named = failure.cause.find(failure.task) != std::string::npos;
-  return "\nFAILURE\n  " + (is_named ? "" : failure.task + ": ") + failure.cause + "\n" +
-         evidence_text(failure);
+  const bool is_named = failure.task.empty() || words::names_its_task(failure.cause);
+  return "\nFAILURE\n  " + (is_named ? "" : failure.task + ": ") + words::sentence(failure.cause) +
+         "\n" + evidence_text(failure);
 }
 
 std::string event_section(const std::vector<job::Event>& events) {
@@ -170,14 +169,15 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
   if (has_progress) columns.insert(columns.end() - 1, {"PROGRESS"});
   Table table(std::move(columns));
   for (const job::Job& job : jobs) {
-    std::vector<std::string> row{job.spec.name,
-                                 job.spec.project,
-                                 job.unreadable ? "-" : words(job::to_string(job.spec.kind)),
-                                 phase_word(job),
-                                 job.unreadable ? "-" : tasks_running(job),
-                                 age(job.submitted, now),
-                                 run_time(job, now),
-                                 job.failure ? job.failure->cause : words::sentence(job.reason)};
+    std::vector<std::string> row{
+        job.spec.name,
+        job.spec.project,
+        job.unreadable ? "-" : words(job::to_string(job.spec.kind)),
+        phase_word(job),
+        job.unreadable ? "-" : tasks_running(job),
+        age(job.submitted, now),
+        run_time(job, now),
+        job.failure ? words::sentence(job.failure->cause) : words::sentence(job.reason)};
     if (has_progress) {
       row.insert(row.end() - 1, job.progress ? progress_line(*job.progress, now) : "-");
     }

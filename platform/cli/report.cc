@@ -44,7 +44,7 @@ std::string failure_text(const job::Job& job, const std::string& program) {
   if (job.phase == Phase::kStopped) return head + "was stopped\n";
   if (job.phase != Phase::kFailed) return "";
   if (!job.failure) return head + "failed" + words::after_colon(job.reason) + "\n";
-  std::string text = head + "failed: " + job.failure->cause + "\n";
+  std::string text = head + "failed: " + words::sentence(job.failure->cause) + "\n";
   return text + evidence_text(*job.failure);
 }
 

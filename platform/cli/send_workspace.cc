@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -160,6 +159,7 @@ class Sending {
     const workspace::ScanOptions options{
         .ignore = wish_.ignore,
         .use_gitignore = wish_.use_gitignore && kind == SourceKind::kFolder,
+        .flags = wish_.source.flags,
         .most_bytes = most_bytes};
     return workspace::scan_folder(fetched.folder, options, [this](int64_t done, int64_t all) {
       progress_.show("reading", done, all);
@@ -244,32 +244,11 @@ class Sending {
   Pace pace_;
 };
 
-/// What is wrong with a workspace is told with Gradient's flags; muster's have names of their own,
-/// and none is for a password: git asks its helpers for one.
-Error in_flags_of_muster(Error error) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOwn{
-      {{"give --workspaceUsername and --workspacePassword (a token will do)",
-        "have git keep a token for it (git help credentials), or give its ssh address"},
-       {", with --workspaceUsername and --workspacePassword beside it",
-        "; git asks its own helpers for it (git help credentials)"},
-       {"--workspaceRef", "--workspace-ref"},
-       {"--ignoreFiles", "--ignore"}}};
-  for (const auto& [theirs, ours] : kOwn) {
-    for (size_t at = error.advice.find(theirs); at != std::string::npos;
-         at = error.advice.find(theirs, at + ours.size())) {
-      error.advice.replace(at, theirs.size(), ours);
-    }
-  }
-  return error;
-}
-
 }  // namespace
 
 Result<SentWorkspace> send_workspace(Connection& connection, const std::string& project,
                                      const WorkspaceWish& wish) {
-  auto sent = Sending(connection, project, wish).run();
-  if (sent || wish.program != "muster") return sent;
-  return in_flags_of_muster(std::move(sent).error());
+  return Sending(connection, project, wish).run();
 }
 
 }  // namespace muster::cli

@@ -31,7 +31,7 @@ job::Job failed_job() {
   job.tasks[1].phase = job::TaskPhase::kEnded;
   job.tasks[1].exit = job::ExitStatus{.signal = 9};
   job.failure = job::Failure{.task = "worker-0",
-                             .cause = "worker-0 was killed",
+                             .cause = job::Remark{"worker-0 was killed"},
                              .advice = "look at its memory",
                              .last_lines = {"epoch 1", "epoch 2"}};
   job.events = {{kNow, job::Remark{"submitted"}}};

@@ -20,7 +20,7 @@ using job::Task;
 
 namespace {
 
-constexpr std::string_view kNotTheHostfile = "mpirun did not use the hostfile";
+using Astray = job::RanksAstray::Fault;
 
 /// Task -> the ranks that were seen in it.
 using Seen = std::map<std::string, std::set<int>>;
@@ -138,15 +138,12 @@ std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlac
     return place.world_size == 1 && place.rank == 0;
   });
   if (!is_alone || ranks.size() < 2 || asked.ranks.value_or(0) < 2) return std::nullopt;
-  const std::string mpi =
-      job.launch && !job.launch->mpi.empty() ? " (" + job.launch->mpi + ")" : "";
   Seen seen;
   for (const RankPlace& place : ranks) seen[place.task].insert(place.rank);
   return CensusFault{
-      .cause = std::to_string(*asked.ranks) +
-               " ranks each think they are a world of 1: the program was built for another MPI "
-               "than the mpirun that started it" +
-               mpi,
+      .cause = {.fault = Astray::kEachAlone,
+                .ranks = *asked.ranks,
+                .mpi = job.launch ? job.launch->mpi : ""},
       .advice =
           "build it with that MPI's own compiler (mpicc), or call the mpirun of the MPI that "
           "it was built for",
@@ -154,11 +151,9 @@ std::optional<CensusFault> each_alone(const Job& job, const std::vector<RankPlac
 }
 
 CensusFault all_on_the_launcher(const Job& job, const Seen& seen, bool is_certain) {
-  const size_t count = count_ranks(seen);
-  const std::string who =
-      count == 1 ? "the one rank runs" : "all " + std::to_string(count) + " ranks run";
-  return {.cause = who + " on the launcher and none on a worker" +
-                   (is_certain ? ": " + std::string(kNotTheHostfile) : ""),
+  return {.cause = {.fault = Astray::kOnLauncher,
+                    .ranks = static_cast<int>(count_ranks(seen)),
+                    .is_certain = is_certain},
           .advice = hostfile_advice(job),
           .evidence = seen_evidence(job, seen),
           .is_certain = is_certain};
@@ -174,12 +169,12 @@ std::optional<CensusFault> crowded(const Job& job, const Seen& seen) {
   for (const auto& [task, ranks] : seen) {
     const auto known = slots.find(task);
     if (known == slots.end() || ranks.size() <= static_cast<size_t>(known->second)) continue;
-    return CensusFault{
-        .cause = task + " runs " + base::count_text(static_cast<int64_t>(ranks.size()), "rank") +
-                 " and has " + base::count_text(known->second, "slot") +
-                 ", while others have slots to spare: " + std::string(kNotTheHostfile),
-        .advice = hostfile_advice(job),
-        .evidence = seen_evidence(job, seen)};
+    return CensusFault{.cause = {.fault = Astray::kCrowded,
+                                 .ranks = static_cast<int>(ranks.size()),
+                                 .task = task,
+                                 .slots = known->second},
+                       .advice = hostfile_advice(job),
+                       .evidence = seen_evidence(job, seen)};
   }
   return std::nullopt;
 }
@@ -214,13 +209,12 @@ std::optional<CensusFault> nothing_in_a_worker(const Job& job,
     return place.task != launcher_of(job);
   });
   if (is_any || !needs_its_workers(job)) return std::nullopt;
-  return CensusFault{
-      .cause = "the command ran on the launcher alone: it started no process in a worker",
-      .advice = "start the program by mpirun (mpirun -np " +
-                std::to_string(job.spec.workers * job.spec.slots_per_worker) +
-                " PROGRAM), or submit it as a 'single' job; --allow-launcher-only "
-                "(allow_launcher_only: true) lets such a job succeed",
-      .evidence = {}};
+  return CensusFault{.cause = {.fault = Astray::kNoneInAWorker},
+                     .advice = "start the program by mpirun (mpirun -np " +
+                               std::to_string(job.spec.workers * job.spec.slots_per_worker) +
+                               " PROGRAM), or submit it as a 'single' job; --allow-launcher-only "
+                               "(allow_launcher_only: true) lets such a job succeed",
+                     .evidence = {}};
 }
 
 /// Open MPI has every rank sign in. Those of the others are looked for among the processes there
@@ -237,8 +231,7 @@ std::optional<CensusFault> hanging_rank(const Job& job, const std::vector<RankPl
   });
   if (job.spec.kind != job::Kind::kMpi || place == census.end()) return std::nullopt;
   return CensusFault{
-      .cause = "MPICH hangs in MPI_Finalize: a rank on " + place->task +
-               " waits for the others, which wait for its answer",
+      .cause = {.fault = Astray::kHangsInFinalize, .task = place->task},
       .advice =
           "what the ranks wrote before MPI_Finalize is there; Debian's MPICH 4.0.2 hangs now "
           "and then where it speaks UCX over TCP: use Open MPI, or an MPICH that is built "
@@ -283,8 +276,7 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
   const bool is_whole = static_cast<int>(known.size()) >= world_size;
   if (!is_whole && !misses_no_rank(job)) return std::nullopt;
   if (are_all_on_the_launcher(job, ranks)) {
-    return CensusFault{.cause = "all ranks ran on the launcher and none on a worker: " +
-                                std::string(kNotTheHostfile),
+    return CensusFault{.cause = {.fault = Astray::kRanOnLauncher},
                        .advice = hostfile_advice(job),
                        .evidence = seen_evidence(job, seen)};
   }
@@ -294,8 +286,9 @@ std::optional<CensusFault> judge_at_end(const Job& job, const std::vector<RankPl
     const auto asked = sole_mpirun(job.spec);
     return asked && !asked->places_ranks ? crowded(job, seen) : std::nullopt;
   }
-  return CensusFault{.cause = "only " + std::to_string(known.size()) + " of " +
-                              std::to_string(world_size) + " ranks ever started",
+  return CensusFault{.cause = {.fault = Astray::kTooFewStarted,
+                               .ranks = static_cast<int>(known.size()),
+                               .of = world_size},
                      .advice = hostfile_advice(job),
                      .evidence = seen_evidence(job, seen)};
 }

@@ -19,7 +19,7 @@
 namespace muster::control {
 
 struct CensusFault {
-  std::string cause;
+  job::RanksAstray cause;
   std::string advice;
   std::vector<std::string> evidence;  ///< "launcher: ranks 0 to 3", of every task that takes ranks
   /// False: it may be meant so. Worth telling while the job runs, and no reason to end it.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/rank_files.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -199,7 +200,9 @@ TEST(CensusAtEnd, CatchesRanksThatAllRanOnTheLauncherWhateverStartedThem) {
   for (const auto& command : {kPlain, kScript}) {
     const auto fault = judge_at_end(launcher_job(command), ranks_on("launcher", 2, 2));
     ASSERT_TRUE(fault);
-    EXPECT_NE(fault->cause.find("all ranks ran on the launcher"), std::string::npos);
+    EXPECT_NE(
+        words::sentence(job::FailureCause(fault->cause)).find("all ranks ran on the launcher"),
+        std::string::npos);
   }
 }
 
@@ -208,7 +211,10 @@ TEST(CensusAtEnd, CatchesAWorkerThatWasCrowdedByAProgramTooShortToBeSeenRunning)
       judge_at_end(launcher_job(kPlain, "Intel MPI 2021.13"), ranks_on("worker-0", 4, 4));
 
   ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->cause.find("worker-0 runs 4 ranks and has 2 slots"), 0U) << fault->cause;
+  EXPECT_EQ(words::sentence(job::FailureCause(fault->cause))
+                .find("worker-0 runs 4 ranks and has 2 slots"),
+            0U)
+      << fault->cause;
   EXPECT_FALSE(judge_at_end(launcher_job(kScript), ranks_on("worker-0", 4, 4)));
 }
 

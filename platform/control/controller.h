@@ -397,7 +397,8 @@ class Controller {
   void ended(Entry& entry, job::Task& task, const engine::TaskEnded& end);
   void react_to_end(Entry& entry, job::Task& task);
   void fail(Entry& entry, job::Failure failure);
-  void fail_by(Entry& entry, const job::Task& culprit, const std::string& more = {});
+  void fail_by(Entry& entry, const job::Task& culprit,
+               std::chrono::milliseconds third_loss_within = {});
   void end_what_was_led(Entry& entry);
   void begin_to_end(Entry& entry);
   void end_gang(Entry& entry, engine::StopMode mode);

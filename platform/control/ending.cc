@@ -111,10 +111,7 @@ void Controller::react_to_end(Entry& entry, Task& task) {
     note_loss(entry, task);
     if (was_joining && may_resize(entry) && !falls_over(entry)) return did_not_join(entry, task);
     if (goes_on_without(entry, task)) return lose_worker(entry, task);
-    fail_by(entry, task,
-            falls_over(entry) ? "; it is the third worker in a row that was lost within " +
-                                    base::format_duration(kSoon) + " of its start"
-                              : "");
+    fail_by(entry, task, falls_over(entry) ? kSoon : std::chrono::milliseconds(0));
     end_gang_gently(entry);
     if (!is_reached_by_its_leader(entry.job)) return finish_if_over(entry);
     run.last_words_timer = parts_.loop.after(kLastWords, [this, id = entry.job.id] {
@@ -155,15 +152,18 @@ void Controller::fail(Entry& entry, job::Failure failure) {
   job.reason = Notice{Notice::What::kBeingEnded};
 }
 
-/// `more`: behind the cause.
-void Controller::fail_by(Entry& entry, const Task& culprit, const std::string& more) {
+/// `third_loss_within`: more than zero where too many workers were lost in a row.
+void Controller::fail_by(Entry& entry, const Task& culprit,
+                         std::chrono::milliseconds third_loss_within) {
   if (entry.job.failure) return;
   const Evidence evidence = evidence_of(parts_.engine, engine_gang(entry.job), entry.job, culprit,
                                         entry.run->tasks_by_address);
   entry.run->culprit = culprit_of(evidence);
   entry.run->culprit_lines = lines_of(evidence);
   job::Failure failure = failure_of(evidence);
-  failure.cause += more;
+  if (auto* const ended = std::get_if<job::TaskFailed>(&failure.cause)) {
+    ended->third_loss_within = third_loss_within;
+  }
   fail(entry, std::move(failure));
 }
 
@@ -235,18 +235,18 @@ bool Controller::start_again(Entry& entry) {
       run.room_is_taken ? std::nullopt
                         : start_under_other_ports(job, *run.culprit, run.culprit_lines, run.served);
   if (other_ports) {
-    wait_again(entry, job::Remark{*other_ports}, {});
+    wait_again(entry, *other_ports, {});
     return true;
   }
   const auto retry = run.retries_by_rules_alone
                          ? retry_by_rules(job, *run.culprit, run.culprit_lines)
                          : retry_of(job, *run.culprit, run.culprit_lines);
   if (!retry) return false;
-  if (retry->costs_a_retry) ++job.retries_used;
-  if (!retry->avoid_node.empty()) job.avoided_nodes.push_back(retry->avoid_node);
+  if (retry->cost == job::Retry::Cost::kCounted) ++job.retries_used;
+  if (!retry->node.empty()) job.avoided_nodes.push_back(retry->node);
   ++job.restarts;
   ++metrics_.restarts;
-  const job::StartsAgain why{.cause = job.failure->cause, .retry = retry->why};
+  const job::StartsAgain why{.cause = job.failure->cause, .retry = *retry};
   wait_again(entry, why, backoff(job.restarts));
   return true;
 }

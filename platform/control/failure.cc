@@ -110,56 +110,30 @@ bool is_explained_by_lines(const job::ExitStatus& status) {
   return status.signal == SIGABRT || (status.signal == 0 && !job::says_why(status));
 }
 
-/// By the kernel, or by somebody, without a word.
-bool was_killed(const job::ExitStatus& status) {
-  return status.shell_code() == job::ExitStatus{.signal = SIGKILL}.shell_code();
-}
-
-constexpr int kNotFound = 127;  // as a shell, and the shim, say that there is no such program
-
-bool was_not_found(const job::ExitStatus& status) {
-  const bool has_other_cause = !status.advice.empty();
-  return status.signal == 0 && status.code == kNotFound && !status.lost && !has_other_cause;
-}
-
-/// How it ended; what a container has to do with that is told with what is known of it.
-std::string end_of(const job::ExitStatus& status, const std::optional<Container>& container) {
-  if (!container) return job::explain(status);
-  if (status.out_of_memory && container->memory_bytes > 0 && !status.stopped) {
-    job::ExitStatus otherwise = status;
-    otherwise.out_of_memory = false;
-    return (was_killed(status) ? "was killed" : job::explain(otherwise)) +
-           ": out of memory (its limit is " + base::format_bytes(container->memory_bytes) + ")";
-  }
-  if (was_not_found(status)) {
-    return "exited with code 127: the command was not found in image '" + container->image + "'" +
-           (status.error.empty() ? "" : " (" + status.error + ")");
-  }
-  return job::explain(status);
-}
-
 std::string advice_for(const job::ExitStatus& status, const std::optional<Container>& container) {
   if (!container || status.lost) return job::advice_for(status);
   if (status.out_of_memory) {
     return "give it more (--memory), or use a smaller batch or fewer processes in a container";
   }
-  if (was_killed(status) && !status.stopped) {
+  if (job::was_killed(status) && !status.stopped) {
     return "whoever sent that signal was not Muster: somebody ended its container, or the kernel "
            "did for want of memory (dmesg on its host says so)";
   }
-  if (was_not_found(status)) {
+  if (job::was_not_found(status)) {
     return "check the spelling, give the full path, or take an image that has the program";
   }
   return job::advice_for(status);
 }
 
-std::string cause_of_end(const std::string& subject, const job::ExitStatus& status,
-                         const LogSummary& words, const std::optional<Container>& container) {
-  if (words.outdoes_code && status.signal == 0 && status.advice.empty()) {
-    return subject + " exited with code " + std::to_string(status.code) + ": " + words.meaning;
+job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
+                             const LogSummary& words, const std::optional<Container>& container) {
+  job::TaskFailed cause{.task = std::move(task), .exit = status};
+  if (container) {
+    cause.image = container->image;
+    cause.memory_limit_bytes = container->memory_bytes;
   }
-  std::string cause = subject + " " + end_of(status, container);
-  if (!words.meaning.empty() && is_explained_by_lines(status)) cause += ": " + words.meaning;
+  cause.clue_explains_code = words.outdoes_code && status.signal == 0 && status.advice.empty();
+  if (cause.clue_explains_code || is_explained_by_lines(status)) cause.clue = words.meaning;
   return cause;
 }
 
@@ -173,32 +147,24 @@ std::string advice_of(const job::ExitStatus& status, const LogSummary& words,
   return words.advice;
 }
 
-/// "rank 1 on worker-1"
-std::string rank_name(const Evidence& evidence) {
-  const std::string rank =
-      evidence.rank->rank ? "rank " + std::to_string(*evidence.rank->rank) : "a rank";
-  return evidence.where ? rank + " on " + evidence.where->name : rank;
-}
-
 job::Failure failure_of_rank(const Evidence& evidence) {
   const RankEnd& end = *evidence.rank;
   job::ExitStatus status = end.status;
   // The kernel's killer leaves no other trace of whom it struck.
   const auto& around = evidence.where ? evidence.where->exit : evidence.task.exit;
-  status.out_of_memory = was_killed(status) && around && around->out_of_memory;
+  status.out_of_memory = job::was_killed(status) && around && around->out_of_memory;
   LogSummary words = summary_of_rank(evidence);
-  std::string cause = cause_of_end(rank_name(evidence), status, words, evidence.container);
-  if (end.aborted) {
-    cause =
-        rank_name(evidence) + " called MPI_Abort with error code " + std::to_string(status.code);
-    if (!words.meaning.empty()) cause += ": " + words.meaning;
-  }
+  job::TaskFailed cause =
+      cause_of_end(evidence.where ? evidence.where->name : "", status, words, evidence.container);
+  cause.is_rank = true;
+  cause.rank = end.rank;
   std::string advice = end.aborted ? words.advice : advice_of(status, words, evidence.container);
+  if (end.aborted) cause.how = job::TaskFailed::How::kAborted;
   if (end.unfinalized) {
-    cause = rank_name(evidence) + " ended without MPI_Finalize";
-    if (!words.meaning.empty()) cause += ": " + words.meaning;
+    cause.how = job::TaskFailed::How::kUnfinalized;
     if (words.advice.empty()) advice = kFinalize;
   }
+  if (cause.how != job::TaskFailed::How::kEnded) cause.clue = words.meaning;
   return {.task = evidence.where ? evidence.where->name : evidence.task.name,
           .rank = end.rank,
           .cause = std::move(cause),
@@ -210,16 +176,14 @@ job::Failure failure_of_rank(const Evidence& evidence) {
 job::Failure failure_of_lost_host(const Evidence& evidence) {
   const job::Task& launcher = evidence.task;
   const job::ExitStatus status = launcher.exit.value_or(job::ExitStatus{.lost = true});
-  const std::string whom =
-      evidence.where ? evidence.where->name : "the worker at " + *evidence.lost_host;
   const std::string node =
       evidence.where && !evidence.where->node.empty() ? " on " + evidence.where->node : "";
   return {.task = evidence.where ? evidence.where->name : launcher.name,
           .rank = {},
-          .cause = whom +
-                   ": the daemon of mpirun there (orted), or its session of the remote "
-                   "shell, ended; " +
-                   launcher.name + " " + job::explain(status),
+          .cause = job::WorkerUnreachable{.task = evidence.where ? evidence.where->name : "",
+                                          .host = *evidence.lost_host,
+                                          .launcher = launcher.name,
+                                          .exit = status},
           .advice = "a user or the kernel ended that process (out of memory: see dmesg" + node +
                     "), or the network between the tasks failed",
           .last_lines = end_of(evidence.lines)};

@@ -6,6 +6,7 @@
 
 #include "control/test_launcher_words.h"
 #include "engine/fake_engine.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -207,7 +208,8 @@ TEST(Failure, OfAShellThatFindsNoInterpreterSaysWhatToDo) {
   for (const auto& known : cases) {
     const job::Failure failure = failure_of(launcher({.code = 127}), {known.line});
     EXPECT_NE(failure.advice.find(known.advice), std::string::npos) << known.line;
-    EXPECT_EQ(failure.cause.find("the command was not found"), std::string::npos) << failure.cause;
+    EXPECT_EQ(words::sentence(failure.cause).find("the command was not found"), std::string::npos)
+        << failure.cause;
   }
 }
 

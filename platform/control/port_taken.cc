@@ -87,9 +87,10 @@ std::optional<RefusedPort> refused_port_in(const std::vector<std::string>& lines
   return refused;
 }
 
-std::optional<std::string> start_under_other_ports(const job::Job& job, const job::Task& culprit,
-                                                   const std::vector<std::string>& lines,
-                                                   const std::set<int>& chosen) {
+std::optional<job::AttemptAbandoned> start_under_other_ports(const job::Job& job,
+                                                             const job::Task& culprit,
+                                                             const std::vector<std::string>& lines,
+                                                             const std::set<int>& chosen) {
   if (chosen.empty() || job.attempt - job.restarts >= kStartAttempts) return std::nullopt;
   const bool ran_for_long =
       culprit.started && culprit.ended && *culprit.ended - *culprit.started > kFirstMoments;
@@ -97,13 +98,12 @@ std::optional<std::string> start_under_other_ports(const job::Job& job, const jo
   if (ran_for_long || !refused) return std::nullopt;
   const bool is_its_own = !refused->named.empty() && !has_any(refused->named, chosen);
   if (is_its_own) return std::nullopt;
-  std::string port = "a port";
+  int port = 0;
   for (const int named : refused->named) {
-    if (chosen.count(named) > 0) port = "port " + std::to_string(named);
+    if (chosen.count(named) > 0) port = named;
   }
-  return port + " that was chosen for " + culprit.name +
-         " was taken by another process before its program had it; it starts again, under other "
-         "ports";
+  return job::AttemptAbandoned{
+      .why = job::AttemptAbandoned::Why::kPortTaken, .task = culprit.name, .port = port};
 }
 
 }  // namespace muster::control

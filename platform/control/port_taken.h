@@ -27,8 +27,9 @@ std::optional<RefusedPort> refused_port_in(const std::vector<std::string>& lines
 /// Why the job starts again, under other ports and without a retry being counted; nothing where it
 /// does not: the program ran for long, names a port that is none of those `chosen` for it (one of
 /// its own choice would be taken again), or the job was started often enough.
-std::optional<std::string> start_under_other_ports(const job::Job& job, const job::Task& culprit,
-                                                   const std::vector<std::string>& lines,
-                                                   const std::set<int>& chosen);
+std::optional<job::AttemptAbandoned> start_under_other_ports(const job::Job& job,
+                                                             const job::Task& culprit,
+                                                             const std::vector<std::string>& lines,
+                                                             const std::set<int>& chosen);
 
 }  // namespace muster::control

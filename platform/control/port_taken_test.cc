@@ -1,6 +1,7 @@
 #include "control/port_taken.h"
 
 #include "control/test_parts.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -60,7 +61,8 @@ struct Failed {
   std::set<int> chosen{31234, 31235};
 
   std::optional<std::string> outcome() const {
-    return start_under_other_ports(job, culprit, lines, chosen);
+    const auto abandoned = start_under_other_ports(job, culprit, lines, chosen);
+    return abandoned ? std::optional(words::sentence(job::Fact(*abandoned))) : std::nullopt;
   }
 };
 
@@ -156,7 +158,8 @@ TEST_F(TakenPorts, AJobThatFindsNoneFreeFailsInTheEndAndNamesThePort) {
 
   EXPECT_EQ(job("tf").phase, Phase::kFailed);
   EXPECT_EQ(job("tf").failure->task, "worker-0");
-  EXPECT_NE(job("tf").failure->cause.find(words), std::string::npos) << job("tf").failure->cause;
+  EXPECT_NE(words::sentence(job("tf").failure->cause).find(words), std::string::npos)
+      << job("tf").failure->cause;
 }
 
 TEST_F(TakenPorts, AProgramWithAPortOfItsOwnFailsAtOnceAndIsToldWhichItIs) {
@@ -166,7 +169,8 @@ TEST_F(TakenPorts, AProgramWithAPortOfItsOwnFailsAtOnceAndIsToldWhichItIs) {
 
   EXPECT_EQ(job("tf").attempt, 1);
   EXPECT_EQ(job("tf").phase, Phase::kFailed);
-  EXPECT_NE(job("tf").failure->cause.find("another program has port 8080"), std::string::npos)
+  EXPECT_NE(words::sentence(job("tf").failure->cause).find("another program has port 8080"),
+            std::string::npos)
       << job("tf").failure->cause;
 }
 

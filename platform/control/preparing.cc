@@ -110,7 +110,7 @@ void Controller::fetch_images(Entry& entry) {
   Job& job = entry.job;
   auto wishes = wishes_of(job, placed_tasks(job), parts_.accounts);
   if (!wishes) {
-    fail(entry, {.cause = wishes.error().what, .advice = wishes.error().advice});
+    fail(entry, {.cause = job::Remark{wishes.error().what}, .advice = wishes.error().advice});
     return finish_if_over(entry);
   }
   Run::Fetch& fetch = entry.run->fetch.emplace();
@@ -123,10 +123,10 @@ void Controller::fetch_images(Entry& entry) {
   const auto alive = std::weak_ptr<bool>(alive_);
   fetch.interest = parts_.engine.prepare(
       engine_gang(job), *std::move(wishes),
-      [this, alive, id = job.id, attempt = job.attempt](const std::string& says) {
+      [this, alive, id = job.id, attempt = job.attempt](const job::FetchesImage& now) {
         Entry* const of = alive.expired() ? nullptr : run_of(id, attempt);
         if (of == nullptr || !of->run->fetch) return;
-        of->run->fetch->says = says;
+        of->run->fetch->now = now;
         show_fetching(*of);
       },
       [this, alive, id = job.id,
@@ -139,9 +139,8 @@ void Controller::fetch_images(Entry& entry) {
 void Controller::show_fetching(Entry& entry) {
   Job& job = entry.job;
   Run::Fetch& fetch = *entry.run->fetch;
-  const job::Reason says = job::Remark{fetch.says};
-  if (fetch.pause || fetch.says.empty() || job.reason == says) return;
-  job.reason = says;
+  if (fetch.pause || !fetch.now || job.reason == job::Reason(*fetch.now)) return;
+  job.reason = *fetch.now;
   tell(job);
   fetch.pause = parts_.loop.after(kBetweenWords, [this, id = job.id, attempt = job.attempt] {
     Entry* const of = run_of(id, attempt);
@@ -162,7 +161,7 @@ void Controller::images_fetched(const std::string& id, int attempt,
   if (const auto kept = keep_facts(std::move(facts), fetch.tasks, run.images); !kept) {
     ++metrics_.engine_errors;
     if (!try_again_later(*entry, kept.error())) {
-      fail(*entry, {.cause = kept.error().what, .advice = kept.error().advice});
+      fail(*entry, {.cause = job::Remark{kept.error().what}, .advice = kept.error().advice});
     }
     return finish_if_over(*entry);
   }
@@ -185,7 +184,7 @@ void Controller::fetch_newcomers_image(Entry& entry, const Task& newcomer) {
   const std::string name = newcomer.name;
   if (!wishes) return turn_away(entry, *find_task(job, name), wishes.error().what);
   run.newcomers.at(name).fetch = parts_.engine.prepare(
-      engine_gang(job), *wishes, [](const std::string&) {},
+      engine_gang(job), *wishes, [](const job::FetchesImage&) {},
       [this, alive = std::weak_ptr<bool>(alive_), id = job.id, attempt = job.attempt, name,
        names = tasks_of(*wishes)](Result<std::vector<launch::ImageFacts>> facts) {
         Entry* const of = alive.expired() ? nullptr : run_of(id, attempt);
@@ -211,7 +210,8 @@ void Controller::leave_before_start(Entry& entry, const std::string& node) {
   const bool is_meant =
       std::any_of(tasks.begin(), tasks.end(), [&](const Task& task) { return task.node == node; });
   if (!is_meant) return;
-  entry.run->requeue = job::Remark{"node " + node + " has gone; it starts elsewhere"};
+  entry.run->requeue =
+      job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kNodeGone, .node = node};
   end_gang(entry, engine::StopMode::kNow);
 }
 

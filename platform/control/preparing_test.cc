@@ -87,7 +87,8 @@ TEST_F(Preparing, WhatTheEngineDoesIsShownNowAndThenAndNotStored) {
     loop_.stop();
   });
   for (int done = 0; done < 500; ++done) {
-    engine_.progress("n1 fetches horovod:0.28 (" + std::to_string(done) + " of 500 MB)");
+    engine_.progress(
+        {.node = "n1", .image = "horovod:0.28", .done_megabytes = done, .all_megabytes = 500});
   }
   EXPECT_EQ(job("dist").reason, "n1 fetches horovod:0.28 (0 of 500 MB)");
 

@@ -67,13 +67,13 @@ class WatchedEngine : public LastingEngine {
 
   /// Later, in a turn of its own, unless nobody waits for it any more.
   std::shared_ptr<void> prepare(const engine::Gang&, std::vector<engine::ImageWish> asked,
-                                std::function<void(const std::string&)> on_progress,
+                                std::function<void(const job::FetchesImage&)> on_progress,
                                 engine::Engine::Prepared done) override {
     auto interest = std::make_shared<int>(0);
     loop().post([this, known = std::weak_ptr<int>(interest), asked = std::move(asked), on_progress,
                  done = std::move(done)] {
       if (known.expired()) return;
-      on_progress("fetches");
+      on_progress({.node = "n1", .image = "horovod:0.28"});
       std::vector<launch::ImageFacts> facts(asked.size());
       for (launch::ImageFacts& one : facts)
         one = {.sshd = "sshd", .has_ssh = true, .has_shell = true};

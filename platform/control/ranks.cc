@@ -14,7 +14,7 @@ std::vector<std::string> names_of_tasks(const Job& job) {
 
 job::Failure failure_of(const Job& job, CensusFault fault) {
   return {.task = job::deciding_task(job).name,
-          .cause = std::move(fault.cause),
+          .cause = fault.cause,
           .advice = std::move(fault.advice),
           .last_lines = std::move(fault.evidence)};
 }
@@ -54,7 +54,7 @@ void Controller::judge_ranks(Entry& entry) {
   }
   if (!verdict.fault) return;
   if (!verdict.fault->is_certain) {
-    note(job, job::Remark{verdict.fault->cause});
+    note(job, verdict.fault->cause);
     return change(entry);
   }
   fail(entry, failure_of(job, *std::move(verdict.fault)));

@@ -235,7 +235,7 @@ void Controller::take_up(Entry& entry) {
   const Task& deciding = job::deciding_task(job);
   if (deciding.phase == TaskPhase::kPending) {
     // The keys and the plan of the launcher died with the server: a new attempt makes new ones.
-    run.requeue = Remark{"the server was restarted while the job was starting; it starts again"};
+    run.requeue = job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kServerRestarted};
     end_gang(entry, StopMode::kNow);
     return soon([this, id = job.id, attempt = job.attempt] {
       if (Entry* const late = run_of(id, attempt)) finish_if_over(*late);

@@ -218,10 +218,9 @@ bool Controller::falls_over(const Entry& entry) const {
 void Controller::lose_worker(Entry& entry, Task& task) {
   Job& job = entry.job;
   task.left = true;
-  note(job, job::WorkerLost{.task = task.name,
-                            .how = job::explain(*task.exit),
-                            .unseen = task.exit->lost,
-                            .left = workers_of(job, count_members(job))});
+  note(job,
+       job::WorkerLost{
+           .task = task.name, .exit = *task.exit, .left = workers_of(job, count_members(job))});
   show_size(entry);
   change(entry);
   tell_members(entry, {});

@@ -1,5 +1,6 @@
 // Workers that are lost while their job goes on, and the other roles of a gang beside them.
 #include "control/test_resizing.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {

@@ -6,6 +6,7 @@
 
 namespace muster::control {
 
+using job::Retry;
 using job::RetryRule;
 
 namespace {
@@ -24,18 +25,8 @@ bool matches(const RetryRule& rule, const std::vector<std::string>& lines,
   return rule.log_pattern.empty() || found_in(lines, rule.log_pattern);
 }
 
-std::string rule_words(const RetryRule& rule) {
-  std::string words = "the rule for ";
-  if (rule.exit_code) words += "exit code " + std::to_string(*rule.exit_code);
-  if (rule.exit_code && !rule.log_pattern.empty()) words += " and ";
-  if (!rule.log_pattern.empty()) words += "'" + rule.log_pattern + "' in the log";
-  if (!rule.exit_code && rule.log_pattern.empty()) words += "any failure";
-  return words;
-}
-
-std::string retry_number(const job::Job& job) {
-  return "retry " + std::to_string(job.retries_used + 1) + " of " +
-         std::to_string(job.spec.scheduling.retries);
+Retry counted_retry(const job::Job& job) {
+  return {.number = job.retries_used + 1, .of = job.spec.scheduling.retries};
 }
 
 bool has_retries_left(const job::Job& job) {
@@ -55,12 +46,18 @@ const RetryRule* rule_for(const job::Job& job, const job::Task& culprit,
 std::optional<Retry> follow(const RetryRule& rule, const job::Job& job, const job::Task& culprit) {
   if (rule.action == RetryRule::Action::kFail) return std::nullopt;
   if (rule.action == RetryRule::Action::kAvoidNode && !culprit.node.empty()) {
-    return Retry{.costs_a_retry = false,
-                 .avoid_node = culprit.node,
-                 .why = rule_words(rule) + " keeps it off node " + culprit.node};
+    return Retry{.cost = Retry::Cost::kAvoidsNode,
+                 .node = culprit.node,
+                 .by_rule = true,
+                 .exit_code = rule.exit_code,
+                 .log_pattern = rule.log_pattern};
   }
   if (!has_retries_left(job)) return std::nullopt;
-  return Retry{.why = rule_words(rule) + ": " + retry_number(job)};
+  Retry retry = counted_retry(job);
+  retry.by_rule = true;
+  retry.exit_code = rule.exit_code;
+  retry.log_pattern = rule.log_pattern;
+  return retry;
 }
 
 }  // namespace
@@ -72,10 +69,10 @@ std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
   }
   if (job.spec.scheduling.retries == 0) return std::nullopt;
   if (culprit.exit && culprit.exit->lost) {
-    return Retry{.costs_a_retry = false, .why = "the fault is not the job's; no retry is counted"};
+    return Retry{.cost = Retry::Cost::kNone};
   }
   if (!has_retries_left(job)) return std::nullopt;
-  return Retry{.why = retry_number(job)};
+  return counted_retry(job);
 }
 
 std::optional<Retry> retry_by_rules(const job::Job& job, const job::Task& culprit,

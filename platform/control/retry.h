@@ -12,12 +12,6 @@
 
 namespace muster::control {
 
-struct Retry {
-  bool costs_a_retry = true;
-  std::string avoid_node;  ///< not used for this job any more; empty: none
-  std::string why;         ///< for the job's events
-};
-
 /// Nothing: it has failed for good. `culprit` is the task at fault, with its exit, and `lines` what
 /// it printed last.
 ///
@@ -25,12 +19,12 @@ struct Retry {
 /// (a machine or a supervisor that was lost) starts again without a price, and any other as long as
 /// there are retries; a job that was given none has failed either way, for nobody has said that it
 /// may run twice.
-std::optional<Retry> retry_of(const job::Job& job, const job::Task& culprit,
-                              const std::vector<std::string>& lines);
+std::optional<job::Retry> retry_of(const job::Job& job, const job::Task& culprit,
+                                   const std::vector<std::string>& lines);
 
 /// The same by its rules alone: where none matches, it has failed for good.
-std::optional<Retry> retry_by_rules(const job::Job& job, const job::Task& culprit,
-                                    const std::vector<std::string>& lines);
+std::optional<job::Retry> retry_by_rules(const job::Job& job, const job::Task& culprit,
+                                         const std::vector<std::string>& lines);
 
 /// How long to wait before restart number `restarts` (1: the first): nothing, then `first`, doubled
 /// each time up to 60 times that.

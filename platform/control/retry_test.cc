@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "words/sentence.h"
+
 namespace muster::control {
 namespace {
 
@@ -30,8 +32,8 @@ TEST(Retry, CountsWhatIsTheJobsOwnFault) {
   Job job = job_with_retries(2);
   const auto first = retry_of(job, ended_with({.code = 1}), {});
   ASSERT_TRUE(first);
-  EXPECT_TRUE(first->costs_a_retry);
-  EXPECT_EQ(first->why, "retry 1 of 2");
+  EXPECT_EQ(*first, (job::Retry{.number = 1, .of = 2}));
+  EXPECT_EQ(words::sentence(*first), "retry 1 of 2");
 
   job.retries_used = 2;
   EXPECT_FALSE(retry_of(job, ended_with({.code = 1}), {}));
@@ -42,7 +44,7 @@ TEST(Retry, DoesNotCountWhatIsTheMachinesFault) {
   job.retries_used = 1;
   const auto retry = retry_of(job, ended_with({.lost = true}), {});
   ASSERT_TRUE(retry);
-  EXPECT_FALSE(retry->costs_a_retry);
+  EXPECT_EQ(retry->cost, job::Retry::Cost::kNone);
 }
 
 TEST(Retry, TheFirstRuleThatMatchesDecides) {
@@ -54,12 +56,12 @@ TEST(Retry, TheFirstRuleThatMatchesDecides) {
 
   const auto elsewhere = retry_of(job, ended_with({.code = 1}), {"x", "a CUDA error: ECC came"});
   ASSERT_TRUE(elsewhere);
-  EXPECT_EQ(elsewhere->avoid_node, "n1");
-  EXPECT_FALSE(elsewhere->costs_a_retry);
+  EXPECT_EQ(elsewhere->cost, job::Retry::Cost::kAvoidsNode);
+  EXPECT_EQ(elsewhere->node, "n1");
 
   const auto killed = retry_of(job, ended_with({.signal = 9}), {});
   ASSERT_TRUE(killed);
-  EXPECT_EQ(killed->why, "the rule for exit code 137: retry 1 of 3");
+  EXPECT_EQ(words::sentence(*killed), "the rule for exit code 137: retry 1 of 3");
 }
 
 TEST(Retry, ARuleNeedsBothItsCodeAndItsPattern) {

@@ -177,7 +177,7 @@ void Controller::room_given(Entry& entry, const RoomGiven& given) {
 }
 
 void Controller::room_refused(Entry& entry, const Error& error) {
-  fail(entry, {.cause = refusal_text(error), .advice = error.advice});
+  fail(entry, {.cause = job::Remark{refusal_text(error)}, .advice = error.advice});
   finish(entry, Phase::kFailed);
 }
 

@@ -114,7 +114,7 @@ void Controller::decide_without_room(Entry& entry, const RoomTaken& taken) {
   std::vector<std::string> lines = printed_lines(taken);
   if (lines.empty()) lines = failure_of(*run.culprit, run.culprit_lines).last_lines;
   fail(entry, {.task = run.culprit->name,
-               .cause = words::sentence(taken.end),
+               .cause = taken.end,
                .advice = taken.advice,
                .last_lines = std::move(lines)});
 }
@@ -140,9 +140,7 @@ void Controller::room_taken_before_it_was_given(Entry& entry, const RoomTaken& t
     case RoomTaken::Why::kFailed:
       break;
   }
-  fail(entry, {.cause = words::sentence(taken.end),
-               .advice = taken.advice,
-               .last_lines = printed_lines(taken)});
+  fail(entry, {.cause = taken.end, .advice = taken.advice, .last_lines = printed_lines(taken)});
   finish(entry, Phase::kFailed);
 }
 

@@ -23,10 +23,10 @@ struct Controller::Run {
   /// While its images are brought to its nodes.
   struct Fetch {
     base::Time began;
-    std::vector<std::string> tasks;   ///< whose images these are, in the order of the wishes
-    std::string says;                 ///< what the engine does right now
-    base::EventLoop::Interest pause;  ///< before the next of its words are shown
-    std::shared_ptr<void> interest;   ///< dropping it ends it
+    std::vector<std::string> tasks;        ///< whose images these are, in the order of the wishes
+    std::optional<job::FetchesImage> now;  ///< what the engine does
+    base::EventLoop::Interest pause;       ///< before the next of its news is shown
+    std::shared_ptr<void> interest;        ///< dropping it ends it
   };
   std::optional<Fetch> fetch;
   std::map<std::string, launch::ImageFacts> images;  ///< by task

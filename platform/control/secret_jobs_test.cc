@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "control/test_with_accounts.h"
+#include "words/test_words.h"
 
 namespace muster::control {
 namespace {
@@ -74,7 +75,8 @@ TEST_F(SecretJobs, AServerWithAnotherKeyStartsNoJobWithWhatItCannotOpen) {
   submit(with_secrets(single("one", "red", 1)));
 
   ASSERT_EQ(job("one").phase, Phase::kFailed);
-  EXPECT_NE(job("one").failure->cause.find("sealed with another key"), std::string::npos);
+  EXPECT_NE(words::sentence(job("one").failure->cause).find("sealed with another key"),
+            std::string::npos);
   EXPECT_TRUE(engine_.plans.empty());
 }
 

@@ -157,7 +157,7 @@ void Controller::begin(Entry& entry) {
   // Stopped or evicted before it was begun.
   if (run.ending || job.stop_requested || job.eviction) return finish_if_over(entry);
   if (!asks_a_cluster() && !has_room_for(places_of(job))) {
-    run.requeue = job::Remark{"its node has changed; it starts again elsewhere"};
+    run.requeue = job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kNodeChanged};
     return finish_if_over(entry);
   }
   // Again, once its images are there.
@@ -186,7 +186,7 @@ void Controller::start_planned(Entry& entry) {
   Run& run = *entry.run;
   auto plan = plan_of(job, run);
   if (!plan) {
-    fail(entry, {.cause = plan.error().what, .advice = plan.error().advice});
+    fail(entry, {.cause = job::Remark{plan.error().what}, .advice = plan.error().advice});
     return finish_if_over(entry);
   }
   run.plan = *std::move(plan);
@@ -244,10 +244,10 @@ void Controller::stage_started(const std::string& id, int attempt, const Result<
     return finish_if_over(*entry);
   }
   if (started.error().code == ErrorCode::kConflict && job.attempt - job.restarts < kStartAttempts) {
-    run.requeue =
-        job::Remark{started.error().what + "; it starts again, under other names and addresses"};
+    run.requeue = job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kNamesTaken,
+                                        .error = started.error().what};
   } else if (!job.stop_requested && !job.eviction && !try_again_later(*entry, started.error())) {
-    fail(*entry, {.cause = started.error().what, .advice = started.error().advice});
+    fail(*entry, {.cause = job::Remark{started.error().what}, .advice = started.error().advice});
   }
   end_gang(*entry, StopMode::kNow);
   finish_if_over(*entry);
@@ -259,7 +259,8 @@ bool Controller::try_again_later(Entry& entry, const base::Error& error) {
   if (error.code != ErrorCode::kUnavailable) return false;
   const auto pause = pause_before_another_try(entry);
   if (!pause) return false;
-  entry.run->requeue = job::Remark{error.what + "; it is tried again"};
+  entry.run->requeue =
+      job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kEngineAway, .error = error.what};
   entry.run->requeue_delay = *pause;
   return true;
 }
@@ -280,8 +281,8 @@ void Controller::is_up(Entry& entry, const Task& task) {
   if (!was_awaited || !run.unanswered.empty() || run.ending || job.eviction) return change(entry);
   run.start_timer.reset();
   if (!asks_a_cluster() && is_silent(job::deciding_task(job).node)) {
-    run.requeue =
-        job::Remark{"node " + job::deciding_task(job).node + " does not answer; it is tried again"};
+    run.requeue = job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kNodeSilent,
+                                        .node = job::deciding_task(job).node};
     change(entry);
     return end_gang(entry, StopMode::kNow);
   }
@@ -331,7 +332,7 @@ void Controller::limit_run_time(Entry& entry) {
         Entry* const late = run_of(id, attempt);
         if (late == nullptr || late->run->ending) return;
         fail(*late, {.task = job::deciding_task(late->job).name,
-                     .cause = "ran longer than its time limit of " + base::format_duration(limit),
+                     .cause = job::TimeLimitReached{limit},
                      .advice = "give it a longer --time-limit, or checkpoints to go on from"});
         end_gang_gently(*late);
       });
@@ -344,16 +345,13 @@ void Controller::start_timed_out(const std::string& id, int attempt) {
   const std::set<std::string>& silent = entry->run->unanswered;
   if (silent.empty() || job.eviction) return;
   const Task& task = *find_task(job, *silent.begin());
-  std::string cause = task.name + " did not answer on its ssh port within " +
-                      base::format_duration(job.spec.start_timeout);
-  if (silent.size() > 1) {
-    cause += " (nor did " + std::to_string(silent.size() - 1) + " more)";
-  }
   entry->run->culprit = task;
   entry->run->culprit_lines = last_lines(parts_.engine, engine_gang(job), task);
   fail(*entry,
        {.task = task.name,
-        .cause = std::move(cause),
+        .cause = job::NoSshAnswer{.task = task.name,
+                                  .bound = job.spec.start_timeout,
+                                  .others = static_cast<int>(silent.size()) - 1},
         .advice = "the lines above are what its sshd said; a busy machine may need a longer "
                   "--start-timeout",
         .last_lines = entry->run->culprit_lines});

@@ -44,7 +44,8 @@ class WithAccounts : public Scheduling {
     for (const std::string& detail : words::details(job.reason)) text += "\n" + detail;
     for (const job::Event& event : job.events) text += "\n" + words::sentence(event.what);
     for (const auto& [variable, value] : job.spec.environment) text += "\n" + variable + value;
-    if (job.failure) text += "\n" + job.failure->cause + "\n" + job.failure->advice;
+    if (job.failure)
+      text += "\n" + words::sentence(job.failure->cause) + "\n" + job.failure->advice;
     return text;
   }
 

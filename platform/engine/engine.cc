@@ -3,7 +3,7 @@
 namespace muster::engine {
 
 std::shared_ptr<void> Engine::prepare(const Gang&, std::vector<ImageWish>,
-                                      std::function<void(const std::string&)>, Prepared) {
+                                      std::function<void(const job::FetchesImage&)>, Prepared) {
   return nullptr;
 }
 

@@ -175,8 +175,8 @@ class Engine {
   /// files.
   virtual bool runs_images() const { return false; }
 
-  /// Has the images brought to their nodes and looked into. `progress` says, now and then, what it
-  /// does: "node-1 fetches horovod:0.28 (312 of 940 MB)". `done` is called once, later, with the
+  /// Has the images brought to their nodes and looked into. `progress` is told, now and then, what
+  /// is being fetched. `done` is called once, later, with the
   /// facts of each wish, in their order; never after the interest was dropped, which ends what is
   /// under way. Only of an engine that runs images.
   ///
@@ -185,7 +185,7 @@ class Engine {
   using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
       const Gang& gang, std::vector<ImageWish> images,
-      std::function<void(const std::string&)> progress, Prepared done);
+      std::function<void(const job::FetchesImage&)> progress, Prepared done);
 
   /// Whether it asks a cluster for room (room.h). Where it does not, tasks are started on whichever
   /// of nodes() the caller has chosen.

@@ -248,17 +248,17 @@ class FakeEngine : public Engine {
 
   // --- as an engine that runs images, where a test makes it one
   bool images = false;
-  std::vector<ImageWish> wishes;                     ///< of the last prepare()
-  std::function<void(const std::string&)> progress;  ///< of the same
-  Prepared prepared;                                 ///< of the same; a test calls it
-  std::weak_ptr<void> preparing;                     ///< expired once nobody is interested
+  std::vector<ImageWish> wishes;                           ///< of the last prepare()
+  std::function<void(const job::FetchesImage&)> progress;  ///< of the same
+  Prepared prepared;                                       ///< of the same; a test calls it
+  std::weak_ptr<void> preparing;                           ///< expired once nobody is interested
   launch::Reach reach_of_all = launch::Reach::kLoopback;
   bool names_within_nodes = false;  ///< each node has a network of its own, as containers have
   std::map<std::string, std::string> mpis;  ///< by task
 
   bool runs_images() const override { return images; }
   std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> asked,
-                                std::function<void(const std::string&)> on_progress,
+                                std::function<void(const job::FetchesImage&)> on_progress,
                                 Prepared done) override {
     calls.push_back("prepare " + name_of(gang));
     wishes = std::move(asked);

@@ -103,6 +103,15 @@ bool says_why(const ExitStatus& status) {
   return status.signal == 0 && status.advice.empty() && !meaning_of_code(status.code).empty();
 }
 
+bool was_killed(const ExitStatus& status) {
+  return status.shell_code() == kSignalBase + SIGKILL;
+}
+
+bool was_not_found(const ExitStatus& status) {
+  const bool has_other_cause = !status.advice.empty();
+  return status.signal == 0 && status.code == kNotFound && !status.lost && !has_other_cause;
+}
+
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
   if (status.out_of_memory) {

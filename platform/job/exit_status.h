@@ -24,6 +24,17 @@ struct ExitStatus {
   int shell_code() const;
 
   bool operator==(const ExitStatus&) const = default;
+  /// As part of a fact (job/fact.h).
+  static void fields(auto& self, auto&& visit) {
+    visit("code", self.code);
+    visit("signal", self.signal);
+    visit("out_of_memory", self.out_of_memory);
+    visit("stopped", self.stopped);
+    visit("lost", self.lost);
+    visit("error", self.error);
+    visit("advice", self.advice);
+    visit("lost_log_bytes", self.lost_log_bytes);
+  }
 };
 
 /// "exited with code 127: the command was not found"; "exited with code 0". Lost output is no part
@@ -32,6 +43,12 @@ std::string explain(const ExitStatus& status);
 
 /// Whether explain() says why, and not only how it ended.
 bool says_why(const ExitStatus& status);
+
+/// With SIGKILL, or with the code that stands for it: by the kernel, or by somebody.
+bool was_killed(const ExitStatus& status);
+
+/// 127, as a shell and the shim have it where there is no such program.
+bool was_not_found(const ExitStatus& status);
 
 /// What to try, or empty where nothing better than reading the log can be said.
 std::string advice_for(const ExitStatus& status);

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "job/exit_status.h"
 #include "job/fact_parts.h"
 
 namespace muster::job {
@@ -401,9 +402,149 @@ struct PhaseReached {
   static void fields(auto& self, auto&& visit) { visit("phase", self.phase); }
 };
 
+// --- why a job failed, and how it goes on
+
+/// A task, or a rank within it, ended badly.
+struct TaskFailed {
+  static constexpr std::string_view kKind = "task_failed";
+  enum class How {
+    kEnded,        ///< as `exit` has it
+    kAborted,      ///< the rank called MPI_Abort with the code in `exit`
+    kUnfinalized,  ///< the rank ended without MPI_Finalize
+  };
+  How how = How::kEnded;
+  std::string task;  ///< empty: the task of the rank is not known
+  bool is_rank = false;
+  std::optional<int> rank;          ///< of a rank, where its number is known
+  ExitStatus exit;                  ///< of the rank or of the task
+  std::string image;                ///< of its container; empty: it ran in none
+  int64_t memory_limit_bytes = 0;   ///< of its container; 0: none
+  std::string clue;                 ///< what its last lines mean; empty: `exit` explains it
+  bool clue_explains_code = false;  ///< the exit code has not its usual meaning
+  /// More than zero: it is the third worker in a row that was lost within this time of its start.
+  std::chrono::milliseconds third_loss_within{0};
+
+  bool operator==(const TaskFailed&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("how", self.how);
+    visit("task", self.task);
+    visit("is_rank", self.is_rank);
+    visit("rank", self.rank);
+    visit("exit", self.exit);
+    visit("image", self.image);
+    visit("memory_limit_bytes", self.memory_limit_bytes);
+    visit("clue", self.clue);
+    visit("clue_explains_code", self.clue_explains_code);
+    visit("third_loss_within", self.third_loss_within);
+  }
+};
+
+/// The launcher lost its daemon on a worker, which itself still runs.
+struct WorkerUnreachable {
+  static constexpr std::string_view kKind = "worker_unreachable";
+  std::string task;  ///< empty: only the `host` is known
+  std::string host;  ///< as mpirun names it
+  std::string launcher;
+  ExitStatus exit;  ///< of the launcher
+
+  bool operator==(const WorkerUnreachable&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("task", self.task);
+    visit("host", self.host);
+    visit("launcher", self.launcher);
+    visit("exit", self.exit);
+  }
+};
+
+struct TimeLimitReached {
+  static constexpr std::string_view kKind = "time_limit_reached";
+  std::chrono::milliseconds limit{0};
+
+  bool operator==(const TimeLimitReached&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("limit", self.limit); }
+};
+
+/// The sshd of a task did not answer after its start.
+struct NoSshAnswer {
+  static constexpr std::string_view kKind = "no_ssh_answer";
+  std::string task;
+  std::chrono::milliseconds bound{0};
+  int others = 0;  ///< tasks that did not answer either
+
+  bool operator==(const NoSshAnswer&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("task", self.task);
+    visit("bound", self.bound);
+    visit("others", self.others);
+  }
+};
+
+/// The ranks of an MPI program run elsewhere, or otherwise, than the job asked for.
+struct RanksAstray {
+  static constexpr std::string_view kKind = "ranks_astray";
+  enum class Fault {
+    kEachAlone,        ///< each of `ranks` is a world of 1: mpirun and the program differ in MPI
+    kOnLauncher,       ///< all `ranks` run on the launcher
+    kRanOnLauncher,    ///< all ranks ran there, to the end
+    kCrowded,          ///< `task` runs `ranks` with `slots`, while other tasks have free slots
+    kNoneInAWorker,    ///< the command started no process in a worker
+    kHangsInFinalize,  ///< MPICH, by a rank on `task`
+    kTooFewStarted,    ///< `ranks` of `of`
+  };
+  Fault fault = Fault::kEachAlone;
+  int ranks = 0;
+  int of = 0;
+  std::string task;
+  int slots = 0;
+  std::string mpi;         ///< "Open MPI 4.1.4"; empty: not known
+  bool is_certain = true;  ///< kOnLauncher: false where the user may have meant it so
+
+  bool operator==(const RanksAstray&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("fault", self.fault);
+    visit("ranks", self.ranks);
+    visit("of", self.of);
+    visit("task", self.task);
+    visit("slots", self.slots);
+    visit("mpi", self.mpi);
+    visit("is_certain", self.is_certain);
+  }
+};
+
+/// A Remark is the sentence of an error: of an engine, an image, a secret.
+using FailureCause = std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached,
+                                  NoSshAnswer, RanksAstray, SlurmEnded>;
+
+/// By which right a job that failed starts again.
+struct Retry {
+  enum class Cost {
+    kCounted,    ///< retry number `number` of `of`
+    kNone,       ///< the fault is not the job's
+    kAvoidsNode  ///< a rule keeps the job off `node`; no retry is counted
+  };
+  Cost cost = Cost::kCounted;
+  int number = 0;
+  int of = 0;
+  std::string node;
+  bool by_rule = false;          ///< by a rule of the job, with this exit code and pattern
+  std::optional<int> exit_code;  ///< nothing: any
+  std::string log_pattern;       ///< empty: any
+
+  bool operator==(const Retry&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cost", self.cost);
+    visit("number", self.number);
+    visit("of", self.of);
+    visit("node", self.node);
+    visit("by_rule", self.by_rule);
+    visit("exit_code", self.exit_code);
+    visit("log_pattern", self.log_pattern);
+  }
+};
+
 struct Failed {
   static constexpr std::string_view kKind = "failed";
-  std::string cause;
+  FailureCause cause;
 
   bool operator==(const Failed&) const = default;
   static void fields(auto& self, auto&& visit) { visit("cause", self.cause); }
@@ -412,13 +553,41 @@ struct Failed {
 /// After a failure that is not final.
 struct StartsAgain {
   static constexpr std::string_view kKind = "starts_again";
-  std::string cause;
-  std::string retry;  ///< "retry 1 of 3"
+  FailureCause cause;
+  Retry retry;
 
   bool operator==(const StartsAgain&) const = default;
   static void fields(auto& self, auto&& visit) {
     visit("cause", self.cause);
     visit("retry", self.retry);
+  }
+};
+
+/// An attempt was given up through no fault of the job's, and another follows.
+struct AttemptAbandoned {
+  static constexpr std::string_view kKind = "attempt_abandoned";
+  enum class Why {
+    kPortTaken,   ///< `port`, chosen for `task`; 0: which one is not known
+    kNamesTaken,  ///< as the engine's `error` has it
+    kEngineAway,  ///< the same
+    kNodeGone,    ///< `node`
+    kNodeSilent,  ///< the same
+    kNodeChanged,
+    kServerRestarted,  ///< while the job was starting
+  };
+  Why why = Why::kNodeChanged;
+  std::string task;
+  int port = 0;
+  std::string node;
+  std::string error;
+
+  bool operator==(const AttemptAbandoned&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("why", self.why);
+    visit("task", self.task);
+    visit("port", self.port);
+    visit("node", self.node);
+    visit("error", self.error);
   }
 };
 
@@ -449,6 +618,23 @@ struct LooksForImages {
 
   bool operator==(const LooksForImages&) const = default;
   static void fields(auto& self, auto&& visit) { visit("images", self.images); }
+};
+
+/// A node fetches an image for the job.
+struct FetchesImage {
+  static constexpr std::string_view kKind = "fetches_image";
+  std::string node;
+  std::string image;
+  int64_t done_megabytes = 0;
+  int64_t all_megabytes = 0;  ///< 0: not known yet
+
+  bool operator==(const FetchesImage&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("node", self.node);
+    visit("image", self.image);
+    visit("done_megabytes", self.done_megabytes);
+    visit("all_megabytes", self.all_megabytes);
+  }
 };
 
 struct ImagesThere {
@@ -489,15 +675,13 @@ struct WorkersLeave {
 struct WorkerLost {
   static constexpr std::string_view kKind = "worker_lost";
   std::string task;
-  std::string how;      ///< as job::explain() has it
-  bool unseen = false;  ///< nobody saw its end
+  ExitStatus exit;
   Workers left;
 
   bool operator==(const WorkerLost&) const = default;
   static void fields(auto& self, auto&& visit) {
     visit("task", self.task);
-    visit("how", self.how);
-    visit("unseen", self.unseen);
+    visit("exit", self.exit);
     visit("left", self.left);
   }
 };
@@ -656,9 +840,10 @@ struct Runs {
 using Fact =
     std::variant<Remark, Notice, OverCapacity, NoRoom, NoProject, Reserved, Promised,
                  AfterEvictions, TriedAgain, HeldByOthers, Evicted, Suspended, Placed, PhaseReached,
-                 Failed, StartsAgain, EveryWorkerAnswers, ImageNotRun, LooksForImages, ImagesThere,
-                 NodeSilence, WorkersLeave, WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits,
-                 SlurmQueue, SlurmState, SlurmEnded, AsksForRoom, ClusterDecides, Runs>;
+                 Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
+                 ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
+                 WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
+                 SlurmEnded, AsksForRoom, ClusterDecides, Runs>;
 
 /// What stands behind a reason: who holds what the job needs, what would help.
 struct Detail {

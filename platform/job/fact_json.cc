@@ -81,6 +81,47 @@ constexpr std::array<record::Named<SlurmState::What>, 3> kStateNames{
      {SlurmState::What::kEnding, "ending"},
      {SlurmState::What::kAway, "away"}}};
 
+using How = TaskFailed::How;
+constexpr std::array<record::Named<How>, 3> kHowNames{
+    {{How::kEnded, "ended"}, {How::kAborted, "aborted"}, {How::kUnfinalized, "unfinalized"}}};
+
+using Astray = RanksAstray::Fault;
+constexpr std::array<record::Named<Astray>, 7> kAstrayNames{
+    {{Astray::kEachAlone, "each_alone"},
+     {Astray::kOnLauncher, "on_launcher"},
+     {Astray::kRanOnLauncher, "ran_on_launcher"},
+     {Astray::kCrowded, "crowded"},
+     {Astray::kNoneInAWorker, "none_in_a_worker"},
+     {Astray::kHangsInFinalize, "hangs_in_finalize"},
+     {Astray::kTooFewStarted, "too_few_started"}}};
+
+constexpr std::array<record::Named<Retry::Cost>, 3> kCostNames{
+    {{Retry::Cost::kCounted, "counted"},
+     {Retry::Cost::kNone, "none"},
+     {Retry::Cost::kAvoidsNode, "avoids_node"}}};
+
+using Abandoned = AttemptAbandoned::Why;
+constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
+    {{Abandoned::kPortTaken, "port_taken"},
+     {Abandoned::kNamesTaken, "names_taken"},
+     {Abandoned::kEngineAway, "engine_away"},
+     {Abandoned::kNodeGone, "node_gone"},
+     {Abandoned::kNodeSilent, "node_silent"},
+     {Abandoned::kNodeChanged, "node_changed"},
+     {Abandoned::kServerRestarted, "server_restarted"}}};
+
+const auto& names_of(How) {
+  return kHowNames;
+}
+const auto& names_of(Astray) {
+  return kAstrayNames;
+}
+const auto& names_of(Retry::Cost) {
+  return kCostNames;
+}
+const auto& names_of(Abandoned) {
+  return kAbandonedNames;
+}
 const auto& names_of(Resource) {
   return kResourceNames;
 }
@@ -290,6 +331,10 @@ void write_data(JsonWriter& json, const Eviction& why) {
   write_value(json, why);
 }
 
+void write_data(JsonWriter& json, const FailureCause& cause) {
+  write_value(json, cause);
+}
+
 void write_data(JsonWriter& json, const SlurmEnded& end) {
   write_value(json, end);
 }
@@ -320,6 +365,10 @@ std::optional<Fact> fact_of(const Value& data) {
 
 std::optional<Eviction> eviction_of(const Value& data) {
   return read_or_nothing<Eviction>(data);
+}
+
+std::optional<FailureCause> failure_cause_of(const Value& data) {
+  return read_or_nothing<FailureCause>(data);
 }
 
 std::optional<SlurmEnded> slurm_ended_of(const Value& data) {

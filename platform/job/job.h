@@ -65,11 +65,11 @@ struct LaunchFacts {
   bool operator==(const LaunchFacts&) const = default;
 };
 
-/// Why a job failed: the first task at fault, the cause in words, its last lines, what to try.
+/// Why a job failed: the first task at fault, the cause, its last lines, what to try.
 struct Failure {
   std::string task;
   std::optional<int> rank;  ///< of the MPI program, where one is known to have failed first
-  std::string cause;
+  FailureCause cause;
   std::string advice;
   std::vector<std::string> last_lines;
 

@@ -83,23 +83,6 @@ const Table& table_of(const ExitStatus*) {
   return table;
 }
 
-const Table& table_of(const Failure*) {
-  static const Table table =
-      record::table<Failure>(
-          "Failure",
-          {field<&Failure::task>("task",
-                                 {.help = "The first task at fault.", .told = Told::kAlways}),
-           field<&Failure::rank>("rank", {.help = "Of the MPI program, where one is known to have "
-                                                  "failed first.",
-                                          .least = 0}),
-           field<&Failure::cause>("cause", {.need = Need::kRequired}, As::kSentence),
-           field<&Failure::advice>("advice", {.told = Told::kAlways}, As::kSentence),
-           field<&Failure::last_lines>(
-               "last_lines", {.help = "Its last lines.", .told = Told::kAlways}, As::kSentence)})
-          .as_answer();
-  return table;
-}
-
 const Table& table_of(const LaunchFacts*) {
   static const Table table =
       record::table<LaunchFacts>(

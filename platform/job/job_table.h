@@ -9,7 +9,6 @@ namespace muster::job {
 
 const record::Table& table_of(const Task*);
 const record::Table& table_of(const ExitStatus*);
-const record::Table& table_of(const Failure*);
 const record::Table& table_of(const LaunchFacts*);
 const record::Table& table_of(const Progress*);
 

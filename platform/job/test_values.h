@@ -128,7 +128,11 @@ inline Job full_job() {
       .ended = time_at(1'767'225'602'000'000'001),
       .exit_code = 137,
       .failure = Failure{.task = "worker-1",
-                         .cause = "was killed",
+                         .cause = TaskFailed{.task = "worker-1",
+                                             .is_rank = true,
+                                             .rank = 1,
+                                             .exit = {.signal = 9},
+                                             .clue = "raw bytes"},
                          .advice = "ask for less",
                          .last_lines = {"one", kBinary}},
       .launch =

@@ -39,7 +39,7 @@ ordered_json job_of(const job::Job& job) {
 ordered_json failure_of(const job::Failure& failure, Lines lines) {
   ordered_json json = {{"task", failure.task},
                        {"rank", failure.rank ? ordered_json(*failure.rank) : ordered_json()},
-                       {"cause", failure.cause},
+                       {"cause", words::sentence(failure.cause)},
                        {"advice", failure.advice}};
   if (lines == Lines::kOfFailure) json["last_lines"] = failure.last_lines;
   return json;

@@ -24,7 +24,7 @@ job::Job failed_job() {
   job.exit_code = 3;
   job.failure = job::Failure{.task = "worker-1",
                              .rank = 4,
-                             .cause = "worker-1 ended with exit code 3",
+                             .cause = job::Remark{"worker-1 ended with exit code 3"},
                              .advice = "look there",
                              .last_lines = {"confidential line", "\xff"}};
   return job;

@@ -132,6 +132,13 @@ void take_event(Event& event, std::string text) {
   event.what = Remark{std::move(text)};
 }
 
+std::string cause_told(const Failure& failure) {
+  return words::sentence(failure.cause);
+}
+void take_cause(Failure& failure, std::string text) {
+  failure.cause = Remark{std::move(text)};
+}
+
 std::vector<record::Row> rows_of_reasons() {
   return {
       record::computed<Job, reason_told, take_reason>(
@@ -212,6 +219,26 @@ std::vector<record::Row> rows_of_job() {
 
 const Table& table_of(const Job*) {
   static const Table table = record::table<Job>("Job", rows_of_job()).as_answer();
+  return table;
+}
+
+const Table& table_of(const Failure*) {
+  static const Table table =
+      record::table<Failure>(
+          "Failure",
+          {field<&Failure::task>("task",
+                                 {.help = "The first task at fault.", .told = Told::kAlways}),
+           field<&Failure::rank>("rank", {.help = "Of the MPI program, where one is known to have "
+                                                  "failed first.",
+                                          .least = 0}),
+           record::computed<Failure, cause_told, take_cause>("cause", {.need = Need::kRequired}),
+           fact_row<FailureCause, failure_cause_of>(record::typed_field<&Failure::cause>(
+               "cause_fact", nullptr,
+               {.help = "What `cause` says, as data: its `kind`, and the fields of that."})),
+           field<&Failure::advice>("advice", {.told = Told::kAlways}, As::kSentence),
+           field<&Failure::last_lines>(
+               "last_lines", {.help = "Its last lines.", .told = Told::kAlways}, As::kSentence)})
+          .as_answer();
   return table;
 }
 

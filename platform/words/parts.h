@@ -24,6 +24,9 @@ std::string holders_sentence(const job::HeldByOthers& fact);
 std::vector<std::string> capacity_remedies(const job::OverCapacity& fact);
 std::vector<std::string> shortage_remedies(const job::NoRoom& fact);
 
+std::string failure_sentence(const job::RanksAstray& fact);
+std::string failure_sentence(const job::AttemptAbandoned& fact);
+
 std::string slurm_sentence(const job::SlurmWaits& fact);
 std::string slurm_sentence(const job::SlurmQueue& fact);
 std::string slurm_sentence(const job::SlurmState& fact);

@@ -180,8 +180,45 @@ std::vector<Row> life_rows() {
       {job::Placed{.nodes = {"n1", "n2"}, .slurm_job = 17, .attempt = 2, .workers = workers},
        "placed on n1, n2 (Slurm job 17), attempt 2, with 2 of 4 workers"},
       {job::PhaseReached{job::Phase::kFailed}, "Failed"},
-      {job::Failed{"worker-0 exited with code 1"}, "worker-0 exited with code 1"},
-      {job::StartsAgain{.cause = "worker-0 exited with code 1", .retry = "retry 1 of 3"},
+      {job::Failed{job::TaskFailed{.task = "worker-0", .exit = {.code = 1}}},
+       "worker-0 exited with code 1"},
+      {job::Failed{job::TaskFailed{.task = "worker-1",
+                                   .is_rank = true,
+                                   .rank = 1,
+                                   .exit = {.code = 1},
+                                   .clue = "ValueError: nan",
+                                   .third_loss_within = std::chrono::minutes(1)}},
+       "rank 1 on worker-1 exited with code 1: ValueError: nan; it is the third worker in a row "
+       "that was lost within 1m of its start"},
+      {job::Failed{job::WorkerUnreachable{
+           .host = "10.0.0.7", .launcher = "launcher", .exit = {.code = 205}}},
+       "the worker at 10.0.0.7: the daemon of mpirun there (orted), or its session of the remote "
+       "shell, ended; launcher exited with code 205"},
+      {job::Failed{job::Remark{"no image 'tf:2'"}}, "no image 'tf:2'"},
+      {job::Failed{SlurmEnded{.text = "Slurm took its room"}}, "Slurm took its room"},
+      {job::Failed{job::TimeLimitReached{std::chrono::hours(2)}},
+       "ran longer than its time limit of 2h"},
+      {job::Failed{
+           job::NoSshAnswer{.task = "worker-0", .bound = std::chrono::seconds(30), .others = 2}},
+       "worker-0 did not answer on its ssh port within 30s (nor did 2 more)"},
+      {job::Failed{
+           job::RanksAstray{.fault = job::RanksAstray::Fault::kTooFewStarted, .ranks = 2, .of = 4}},
+       "only 2 of 4 ranks ever started"},
+      {job::RanksAstray{
+           .fault = job::RanksAstray::Fault::kOnLauncher, .ranks = 4, .is_certain = false},
+       "all 4 ranks run on the launcher and none on a worker"},
+      {job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kNodeGone, .node = "n1"},
+       "node n1 has gone; it starts elsewhere"},
+      {job::AttemptAbandoned{.why = job::AttemptAbandoned::Why::kEngineAway, .error = "no"},
+       "no; it is tried again"},
+      {job::FetchesImage{
+           .node = "n1", .image = "tf:2", .done_megabytes = 312, .all_megabytes = 940},
+       "n1 fetches tf:2 (312 of 940 MB)"},
+      {job::StartsAgain{.cause = job::TaskFailed{.task = "worker-0", .exit = {.code = 1}},
+                        .retry = {.number = 1, .of = 3, .by_rule = true, .exit_code = 1}},
+       "worker-0 exited with code 1; starts again: the rule for exit code 1: retry 1 of 3"},
+      {job::StartsAgain{.cause = job::TaskFailed{.task = "worker-0", .exit = {.code = 1}},
+                        .retry = {.number = 1, .of = 3}},
        "worker-0 exited with code 1; starts again: retry 1 of 3"},
       {job::EveryWorkerAnswers{"launcher"}, "every worker answers; the launcher starts"},
       {job::ImageNotRun{.image = "tf", .has_stand_in = true},
@@ -199,7 +236,7 @@ std::vector<Row> life_rows() {
        kSame, kSame,
        "worker-2 leaves: it was evicted for a job of another project, which claims its share; the "
        "job goes on with 2 of 4 workers"},
-      {job::WorkerLost{.task = "worker-1", .how = "exited with code 1", .left = workers},
+      {job::WorkerLost{.task = "worker-1", .exit = {.code = 1}, .left = workers},
        "worker-1 was lost: it exited with code 1; the job goes on with 2 of 4 workers"},
       {job::WorkerJoins{.task = "worker-4", .node = "n2", .now = workers},
        "worker-4 joins on n2: 2 of 4 workers"},
@@ -243,20 +280,26 @@ std::vector<Row> all_rows() {
 }
 
 // Whoever adds a fact adds a row above, and then this number grows.
-static_assert(std::variant_size_v<Fact> == 32);
+static_assert(std::variant_size_v<Fact> == 35);
+static_assert(std::variant_size_v<job::FailureCause> == 7);
 static_assert(std::variant_size_v<job::Eviction> == 8);
 
 TEST(Facts, EachHasARow) {
   std::set<size_t> facts;
   std::set<size_t> evictions;
+  std::set<size_t> causes;
   for (const Row& row : all_rows()) {
     facts.insert(row.fact.index());
     if (const auto* evicted = std::get_if<Evicted>(&row.fact)) {
       evictions.insert(evicted->why.index());
     }
+    if (const auto* failed = std::get_if<job::Failed>(&row.fact)) {
+      causes.insert(failed->cause.index());
+    }
   }
   EXPECT_EQ(facts.size(), std::variant_size_v<Fact>);
   EXPECT_EQ(evictions.size(), std::variant_size_v<job::Eviction>);
+  EXPECT_EQ(causes.size(), std::variant_size_v<job::FailureCause>);
 }
 
 TEST(Facts, AreReadByEachReaderWithoutWhatItMayNotSee) {

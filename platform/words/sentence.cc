@@ -163,7 +163,9 @@ struct FactWords {
   std::string operator()(const job::SlurmQueue& fact) const { return slurm_sentence(fact); }
   std::string operator()(const job::SlurmState& fact) const { return slurm_sentence(fact); }
   std::string operator()(const job::SlurmEnded& fact) const { return slurm_sentence(fact); }
-  std::string operator()(const job::Failed& fact) const { return fact.cause; }
+  std::string operator()(const job::Failed& fact) const { return sentence(fact.cause); }
+  std::string operator()(const job::RanksAstray& fact) const { return failure_sentence(fact); }
+  std::string operator()(const job::AttemptAbandoned& fact) const { return failure_sentence(fact); }
 
   std::string operator()(const job::NoProject& fact) const {
     return fact.has_children ? "project " + fact.project +
@@ -231,7 +233,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::StartsAgain& fact) const {
-    return fact.cause + "; starts again: " + fact.retry;
+    return sentence(fact.cause) + "; starts again: " + sentence(fact.retry);
   }
 
   std::string operator()(const job::EveryWorkerAnswers& fact) const {
@@ -249,6 +251,15 @@ struct FactWords {
            base::joined(fact.images);
   }
 
+  std::string operator()(const job::FetchesImage& fact) const {
+    std::string text = fact.node + " fetches " + fact.image;
+    if (fact.all_megabytes > 0) {
+      text += " (" + std::to_string(fact.done_megabytes) + " of " +
+              std::to_string(fact.all_megabytes) + " MB)";
+    }
+    return text;
+  }
+
   std::string operator()(const job::ImagesThere& fact) const {
     return "its images are there, after " + base::format_duration(fact.after);
   }
@@ -264,7 +275,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::WorkerLost& fact) const {
-    return fact.task + (fact.unseen ? " " : " was lost: it ") + fact.how + "; " +
+    return fact.task + (fact.exit.lost ? " " : " was lost: it ") + job::explain(fact.exit) + "; " +
            goes_on_text(fact.left);
   }
 

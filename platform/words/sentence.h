@@ -16,6 +16,12 @@ std::string sentence(const job::Fact& fact);
 /// "was preempted by 'b' of the same project, ..."
 std::string sentence(const job::Eviction& why);
 std::string sentence(const job::SlurmEnded& end);
+/// "worker-1 was killed by signal 9 (SIGKILL)"
+std::string sentence(const job::FailureCause& cause);
+/// Whether that sentence names the task at fault, or says all there is to say without it.
+bool names_its_task(const job::FailureCause& cause);
+/// "retry 1 of 3"
+std::string sentence(const job::Retry& retry);
 std::string sentence(const job::Reason& reason);
 std::string sentence(const job::Detail& detail);
 /// ": " and the sentence; empty where there is no reason.

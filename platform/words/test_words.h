@@ -16,4 +16,20 @@ inline std::ostream& operator<<(std::ostream& out, const Reason& reason) {
   return out << words::sentence(reason);
 }
 
+inline bool operator==(const FailureCause& cause, std::string_view text) {
+  return words::sentence(cause) == text;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const FailureCause& cause) {
+  return out << words::sentence(cause);
+}
+
+inline bool operator==(const RanksAstray& astray, std::string_view text) {
+  return FailureCause(astray) == text;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const RanksAstray& astray) {
+  return out << FailureCause(astray);
+}
+
 }  // namespace muster::job

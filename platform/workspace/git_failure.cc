@@ -29,15 +29,20 @@ Error refused(const GitQuestion& question) {
   if (question.had_password) {
     return {.code = ErrorCode::kRefused,
             .what = repository + " does not take the password that was given",
-            .advice =
-                "see that the user and the token are right and not expired: "
-                "--workspaceUsername, --workspacePassword"};
+            .advice = "see that the user and the token are right and not expired" +
+                      (question.flags.takes_password()
+                           ? ": " + question.flags.username + ", " + question.flags.password
+                           : "")};
   }
   return {.code = ErrorCode::kRefused,
           .what = repository + " wants a password, or does not exist",
-          .advice =
-              "if it is private, give --workspaceUsername and --workspacePassword (a token "
-              "will do); if not, check its name"};
+          .advice = "if it is private, " +
+                    (question.flags.takes_password()
+                         ? "give " + question.flags.username + " and " + question.flags.password +
+                               " (a token will do)"
+                         : "have git keep a token for it (git help credentials), or give its ssh "
+                           "address") +
+                    "; if not, check its name"};
 }
 
 Error without_lines(const GitQuestion& question, const std::vector<std::string>& said) {
@@ -55,7 +60,7 @@ Error without_lines(const GitQuestion& question, const std::vector<std::string>&
   if (says_any(said, {"couldn't find remote ref HEAD"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no commit, or no default branch",
-            .advice = "push to it first, or say which branch: --workspaceRef BRANCH"};
+            .advice = "push to it first, or say which branch: " + question.flags.ref + " BRANCH"};
   }
   if (says_any(said, {"couldn't find remote ref", "not our ref", "unadvertised object"})) {
     return {.code = ErrorCode::kNotFound,

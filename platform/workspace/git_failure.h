@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "workspace/flag_names.h"
 
 namespace muster::workspace {
 
@@ -15,6 +16,7 @@ struct GitQuestion {
   std::string ref;
   bool had_password = false;
   bool over_ssh = false;
+  FlagNames flags;  ///< which advice names
 };
 
 /// With git's own lines as its faults.

@@ -43,7 +43,8 @@ class Fetching {
         question_{.url = repository.url,
                   .ref = source.ref,
                   .had_password = !source.password.empty(),
-                  .over_ssh = repository.over_ssh} {}
+                  .over_ssh = repository.over_ssh,
+                  .flags = source.flags} {}
 
   /// The id of the commit, whose files are in the folder then.
   Result<std::string> check_out() {
@@ -103,7 +104,7 @@ class Fetching {
 }  // namespace
 
 Result<void> check_repository(const Source& source) {
-  MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where));
+  MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where, source.flags));
   if (!source.ref.empty()) MUSTER_CHECK(check_ref(source.ref));
   if (!fits_a_line(source.username) || !fits_a_line(source.password)) {
     return invalid_source(
@@ -113,14 +114,15 @@ Result<void> check_repository(const Source& source) {
   if (repository.over_ssh && !source.password.empty()) {
     return invalid_source(
         "'" + repository.url + "' is reached by ssh, which takes keys and no password",
-        "leave --workspacePassword out, or give the https:// URL of the repository");
+        "leave " + (source.flags.takes_password() ? source.flags.password : "the password") +
+            " out, or give the https:// URL of the repository");
   }
   return {};
 }
 
 Result<Fetched> fetch_repository(const Source& source, const OnGitLine& on_line) {
   MUSTER_CHECK(check_repository(source));
-  MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where));
+  MUSTER_TRY(const RepositoryUrl repository, parse_repository_url(source.where, source.flags));
   MUSTER_TRY(Fetched fetched, own_folder());
   MUSTER_TRY(const Git git, Git::in(fetched.folder, repository.url, login_of(source, repository)));
   MUSTER_TRY(fetched.commit, Fetching(git, source, repository, on_line).check_out());

@@ -95,7 +95,8 @@ std::optional<Error> refusal_of(const std::filesystem::path& folder, const Walk&
   if (too_large || too_many) {
     const auto parts = largest(walk, too_large ? bytes_in : entries_in);
     faults.insert(faults.end(), parts.begin(), parts.end());
-    advice = "leave out what the job does not need, by a line in .gitignore or by --ignoreFiles";
+    advice = "leave out what the job does not need, by a line in .gitignore or by " +
+             options.flags.ignore;
   }
   if (too_large && walk.whole) {
     advice += ", or raise the limit: MUSTER_WORKSPACE_LIMIT=" + limit_for(walk.all.bytes);
@@ -103,8 +104,8 @@ std::optional<Error> refusal_of(const std::filesystem::path& folder, const Walk&
   if (!walk.faults.empty()) {
     append_part(what, "; ", "there is something in it that cannot be sent");
     append_part(advice, "; ",
-                "make links relative and within the folder, and leave out by .gitignore or "
-                "--ignoreFiles what no file, folder or such link is");
+                "make links relative and within the folder, and leave out by .gitignore or " +
+                    options.flags.ignore + " what no file, folder or such link is");
   }
   return Error{.code = ErrorCode::kInvalid,
                .what = "the workspace " + shown(folder.native()) + " is not sent: " + what,

@@ -48,10 +48,13 @@ bool names_transport(std::string_view text) {
   });
 }
 
-Error password_within() {
-  return invalid_source("a password stands in the URL of the workspace, where others can read it",
-                        "change it if they may have, and give the URL without it, with "
-                        "--workspaceUsername and --workspacePassword beside it");
+Error password_within(const FlagNames& flags) {
+  return invalid_source(
+      "a password stands in the URL of the workspace, where others can read it",
+      "change it if they may have, and give the URL without it" +
+          (flags.takes_password()
+               ? ", with " + flags.username + " and " + flags.password + " beside it"
+               : "; git asks its own helpers for it (git help credentials)"));
 }
 
 struct Parts {
@@ -151,15 +154,15 @@ bool is_address(std::string_view text) {
          names_transport(text);
 }
 
-Result<RepositoryUrl> parse_repository_url(std::string_view text) {
+Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagNames& flags) {
   const size_t scheme_end = text.find(kSchemeEnd);
   const bool has_scheme = scheme_end != std::string_view::npos;
   // First of all: no other sentence may repeat a password.
   if (has_scheme && has_password(text.substr(scheme_end + kSchemeEnd.size()))) {
-    return password_within();
+    return password_within(flags);
   }
   if (!has_scheme && is_scp_like(text) && text.find(':') < text.find('@')) {
-    return password_within();
+    return password_within(flags);
   }
   if (names_transport(text)) {
     return invalid_source("git would run a program for '" +

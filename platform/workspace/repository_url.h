@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "workspace/flag_names.h"
 
 namespace muster::workspace {
 
@@ -33,7 +34,7 @@ bool is_address(std::string_view text);
 ///
 /// kInvalid: git would run a program for it or read an option from it, a password stands in it (it
 /// is not repeated), it is of no kind that is fetched; what to do instead.
-Result<RepositoryUrl> parse_repository_url(std::string_view text);
+Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagNames& flags = {});
 
 /// A branch, a tag or a commit. kInvalid: git would not take it for one, or for something else.
 Result<void> check_ref(std::string_view ref);

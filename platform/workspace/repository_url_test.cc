@@ -51,10 +51,13 @@ TEST(RepositoryUrl, APasswordWithinIsRefusedAndNotRepeated) {
         "ssh://ada:hunter2@host/a", "s3://ada:hunter2@bucket", "https://ada:hunter2/x@host/a.git",
         "https://ada:hunter2@host/a b", "git:hunter2@host:a/b.git", "ext://a:hunter2@b"}) {
     ASSERT_TRUE(is_address(text)) << text;
-    const auto url = parse_repository_url(text);
+    const auto url =
+        parse_repository_url(text, {.username = "--workspaceUsername", .password = "--secret"});
     ASSERT_FALSE(url) << text;
     EXPECT_EQ(url.error().to_string().find("hunter2"), std::string::npos) << text;
-    EXPECT_NE(url.error().advice.find("--workspacePassword"), std::string::npos) << text;
+    EXPECT_NE(url.error().advice.find("--secret"), std::string::npos) << text;
+    const auto without = parse_repository_url(text).error();
+    EXPECT_NE(without.advice.find("git help credentials"), std::string::npos) << text;
   }
 }
 

@@ -43,10 +43,11 @@ class Reader {
  public:
   using Progress = std::function<void(int64_t, int64_t)>;
 
-  Reader(UniqueFd root, const std::filesystem::path& folder, int64_t total,
+  Reader(UniqueFd root, const std::filesystem::path& folder, const FlagNames& flags, int64_t total,
          const Progress& on_progress)
       : beneath_(std::move(root)),
         folder_(std::filesystem::absolute(folder)),
+        flags_(flags),
         total_(total),
         on_progress_(on_progress) {}
 
@@ -59,12 +60,12 @@ class Reader {
 
   Result<Scan> finish() && {
     if (!faults_.empty()) {
-      return Error{.code = ErrorCode::kConflict,
-                   .what = "the workspace " + shown(folder_.native()) + " is being written to",
-                   .advice =
-                       "try again when that is done, or leave these files out by "
-                       ".gitignore or --ignoreFiles",
-                   .faults = faults_.to_vector()};
+      return Error{
+          .code = ErrorCode::kConflict,
+          .what = "the workspace " + shown(folder_.native()) + " is being written to",
+          .advice = "try again when that is done, or leave these files out by .gitignore or " +
+                    flags_.ignore,
+          .faults = faults_.to_vector()};
     }
     scan_.encoded = encode(scan_.manifest);
     if (scan_.encoded.size() > kMostManifestBytes) {
@@ -73,7 +74,7 @@ class Reader {
                            " is not sent: its list of " +
                            count_text(scan_.manifest.entries.size(), "entry", "entries") +
                            " alone has " + size_text(static_cast<int64_t>(scan_.encoded.size())),
-                   .advice = "leave out folders by .gitignore or --ignoreFiles"};
+                   .advice = "leave out folders by .gitignore or " + flags_.ignore};
     }
     scan_.id = tree_id(scan_.encoded);
     return std::move(scan_);
@@ -110,6 +111,7 @@ class Reader {
 
   Beneath beneath_;
   std::filesystem::path folder_;
+  const FlagNames& flags_;
   int64_t total_;
   int64_t done_ = 0;
   const Progress& on_progress_;
@@ -132,7 +134,7 @@ Result<Scan> scan_folder(const std::filesystem::path& folder, const ScanOptions&
   MUSTER_TRY(Walk walk, walk_folder(folder, options));
   if (auto refusal = refusal_of(folder, walk, options)) return *std::move(refusal);
   MUSTER_TRY(UniqueFd root, open_root(folder));
-  Reader reader(std::move(root), folder, walk.all.bytes, on_progress);
+  Reader reader(std::move(root), folder, options.flags, walk.all.bytes, on_progress);
   for (Found& found : walk.found) reader.read(std::move(found));
   return std::move(reader).finish();
 }

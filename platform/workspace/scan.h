@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workspace/flag_names.h"
 #include "workspace/manifest.h"
 
 namespace muster::workspace {
@@ -21,6 +22,7 @@ inline constexpr int64_t kUsualLimit = int64_t{1} << 30;
 struct ScanOptions {
   std::vector<std::string> ignore;  ///< patterns, as IgnoreRules has them
   bool use_gitignore = true;
+  FlagNames flags;  ///< which advice names
   int64_t most_bytes = kUsualLimit;
   size_t most_entries = kMostEntries;
 };

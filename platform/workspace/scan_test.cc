@@ -239,7 +239,7 @@ TEST_F(ScanFolder, RefusesTwoGigabytesUnreadAndNamesTheLargestFolders) {
                 "  '.cache/': has 200 MiB in 1 entry\n"
                 "  'e/': has 2 KiB in 1 entry\n"
                 "  leave out what the job does not need, by a line in .gitignore or by "
-                "--ignoreFiles, or raise the limit: MUSTER_WORKSPACE_LIMIT=3G");
+                "--ignore, or raise the limit: MUSTER_WORKSPACE_LIMIT=3G");
 }
 
 TEST_F(ScanFolder, AddsUpWhateverSparseFilesSayOfThemselves) {

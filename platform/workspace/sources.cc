@@ -38,7 +38,7 @@ Result<SourceKind> kind_of_path(const Source& source, const fs::path& path) {
   if (!source.ref.empty()) {
     return invalid_source(
         "'" + source.where + "' is not a repository: it has no '" + source.ref + "'",
-        "leave --workspaceRef out, or give file://" + path.string() +
+        "leave " + source.flags.ref + " out, or give file://" + path.string() +
             " where that is a git repository");
   }
   return is_archive ? SourceKind::kArchive : SourceKind::kFolder;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "workspace/flag_names.h"
 
 namespace muster::workspace {
 
@@ -21,6 +22,7 @@ struct Source {
   std::string ref;       ///< of a repository: branch, tag or commit; empty: its default branch
   std::string username;  ///< for it
   std::string password;  ///< shown to git through a pipe of its own alone
+  FlagNames flags;       ///< which advice names
 };
 
 enum class SourceKind { kFolder, kArchive, kRepository };

@@ -55,7 +55,7 @@ TEST_F(Sources, WhatIsNoneOfTheseIsRefusedWithWhatToDoInstead) {
            {{.where = "https://host/a"}, "git+https://host/a"},
            {{.where = "ext::sh -c id"}, "would run a program"},
            {{.where = "https://host/a.git", .ref = "-x"}, "is not a branch"},
-           {{.where = "https://a:b@host/a.git"}, "--workspacePassword"}}) {
+           {{.where = "https://a:b@host/a.git"}, "git help credentials"}}) {
     const auto kind = kind_of(source, folder_);
     ASSERT_FALSE(kind) << source.where;
     EXPECT_EQ(kind.error().code, ErrorCode::kInvalid) << source.where;

@@ -142,7 +142,7 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the files have " + size_text(record.info.bytes) +
                          ", and this server takes at most " + size_text(most_bytes_),
-                 .advice = "leave out what the job does not need, by .gitignore or --ignoreFiles"};
+                 .advice = "leave out what the job does not need, by a line in .gitignore"};
   }
   MUSTER_CHECK(check_chunks(files, manifest));
   MUSTER_CHECK(base::make_private_folder(files.trees()));

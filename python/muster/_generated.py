@@ -431,30 +431,6 @@ class Metrics(Record):
 
 
 @dataclass(frozen=True)
-class MetricSeries(Record):
-    """See the API's document: MetricSeries."""
-
-    #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
-    #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
-    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
-    #: own.
-    metric: str
-    task: str
-    #: Oldest first.
-    points: List[MetricPoint]
-    #: Where the program told it.
-    rank: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class MetricPoint(Record):
-    """See the API's document: MetricPoint."""
-
-    time: datetime.datetime
-    value: float
-
-
-@dataclass(frozen=True)
 class JobPage(Record):
     """See the API's document: JobPage."""
 
@@ -735,40 +711,6 @@ class ProjectChange:
     created: Any = None
     #: Passed over.
     status: Any = None
-
-
-@dataclass(frozen=True)
-class Device(Record):
-    """See the API's document: Device."""
-
-    index: int
-    model: str
-    #: 0: unknown.
-    memory_bytes: int
-    #: What is free of it, of 1.
-    free: float
-    #: Whose tasks are on it, as far as the caller sees them.
-    jobs: List[str]
-
-
-@dataclass(frozen=True)
-class Node(Record):
-    """See the API's document: Node."""
-
-    name: str
-    pool: str
-    #: `draining`: cordoned, here or by the cluster, and something still runs.
-    state: Literal["ready", "cordoned", "draining", "gone"]
-    cpus: float
-    cpus_free: float
-    memory_bytes: int
-    memory_bytes_free: int
-    devices: List[Device]
-    #: That have a task there, as far as the caller sees them.
-    jobs: List[str]
-    #: Level to domain.
-    topology: Dict[str, str]
-    labels: Dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -1113,12 +1055,14 @@ class Failure(Record):
 
     #: The first task at fault.
     task: str
-    cause: Sentence
+    cause: str
     advice: Sentence
     #: Its last lines.
     last_lines: List[Sentence]
     #: Of the MPI program, where one is known to have failed first.
     rank: Optional[int] = None
+    #: What `cause` says, as data: its `kind`, and the fields of that.
+    cause_fact: Optional[Dict[str, Any]] = None
 
 
 @dataclass(frozen=True)
@@ -1233,6 +1177,64 @@ class FieldChange(Record):
     field: str
     before: Sentence
     after: Sentence
+
+
+@dataclass(frozen=True)
+class Node(Record):
+    """See the API's document: Node."""
+
+    name: str
+    pool: str
+    #: `draining`: cordoned, here or by the cluster, and something still runs.
+    state: Literal["ready", "cordoned", "draining", "gone"]
+    cpus: float
+    cpus_free: float
+    memory_bytes: int
+    memory_bytes_free: int
+    devices: List[Device]
+    #: That have a task there, as far as the caller sees them.
+    jobs: List[str]
+    #: Level to domain.
+    topology: Dict[str, str]
+    labels: Dict[str, str]
+
+
+@dataclass(frozen=True)
+class Device(Record):
+    """See the API's document: Device."""
+
+    index: int
+    model: str
+    #: 0: unknown.
+    memory_bytes: int
+    #: What is free of it, of 1.
+    free: float
+    #: Whose tasks are on it, as far as the caller sees them.
+    jobs: List[str]
+
+
+@dataclass(frozen=True)
+class MetricSeries(Record):
+    """See the API's document: MetricSeries."""
+
+    #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
+    #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
+    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
+    #: own.
+    metric: str
+    task: str
+    #: Oldest first.
+    points: List[MetricPoint]
+    #: Where the program told it.
+    rank: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class MetricPoint(Record):
+    """See the API's document: MetricPoint."""
+
+    time: datetime.datetime
+    value: float
 
 
 def _segment(text: str) -> str:

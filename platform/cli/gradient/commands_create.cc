@@ -94,8 +94,9 @@ Result<void> send_datasets(Connection& connection, Experiment& experiment) {
   job::JobSpec& spec = experiment.spec;
   for (const Dataset& dataset : experiment.datasets) {
     note("Sending data set '" + dataset.name + "'...");
-    const WorkspaceWish wish{
-        .source = {.where = dataset.uri}, .use_gitignore = false, .program = "gradient"};
+    const WorkspaceWish wish{.source = {.where = dataset.uri, .flags = gradient_flag_names()},
+                             .use_gitignore = false,
+                             .program = "gradient"};
     MUSTER_TRY(const SentWorkspace sent, send(connection, spec.project, wish));
     volume_at(spec, data_folder(dataset)).source = sent.tree;
   }

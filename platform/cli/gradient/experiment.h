@@ -30,6 +30,14 @@ struct RegistryPassword {
   std::string password;
 };
 
+/// Gradient's flags, as advice about a workspace names them.
+inline workspace::FlagNames gradient_flag_names() {
+  return {.ref = "--workspaceRef",
+          .ignore = "--ignoreFiles",
+          .username = "--workspaceUsername",
+          .password = "--workspacePassword"};
+}
+
 struct Experiment {
   enum class Type { kSingle, kGrpc, kMpi };
   Type type = Type::kSingle;

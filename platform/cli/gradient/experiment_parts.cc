@@ -54,7 +54,8 @@ void read_workspace(FlagReader& reader, Experiment& experiment) {
       WorkspaceWish{.source = {.where = where,
                                .ref = reader.text("--workspaceRef"),
                                .username = reader.text("--workspaceUsername"),
-                               .password = reader.text("--workspacePassword")},
+                               .password = reader.text("--workspacePassword"),
+                               .flags = gradient_flag_names()},
                     .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
                     .program = "gradient"};
 }

@@ -113,7 +113,7 @@ std::string text_of(const Lines& lines) {
 }
 
 std::string reason_of_failure(const job::Failure& failure) {
-  return "\nReason:\n  " + failure.cause + "\n" + evidence_text(failure);
+  return "\nReason:\n  " + words::sentence(failure.cause) + "\n" + evidence_text(failure);
 }
 
 /// Why it waits or is being ended, or why it failed.

@@ -112,10 +112,10 @@ TEST(Views, DescriptionSaysWhyAJobIsBeingEnded) {
 TEST(Views, DescriptionSaysWhyAJobFailedAndWarnsOfThatEvent) {
   Job job = ended_job("dist", 1, Phase::kFailed, 3);
   job.failure = job::Failure{.task = "launcher",
-                             .cause = "launcher exited with code 3",
+                             .cause = job::Remark{"launcher exited with code 3"},
                              .advice = "read its logs",
                              .last_lines = {"no such file"}};
-  job.events = {{kNow, job::Failed{"launcher exited with code 3"}}};
+  job.events = {{kNow, job::Failed{job::Remark{"launcher exited with code 3"}}}};
 
   const std::string text = job_description(job, kNow, true);
 

@@ -49,10 +49,9 @@ job::ExitStatus status_of(const std::optional<ContainerState>& state, const std:
 
 Error refusal(const std::string& task, const std::string& words) {
   const size_t line = words.find('\n');
-  return {
-      .code = base::error_code_of(words.substr(0, line)),
-      .what = "cannot start " + task + ": " +
-              (line == std::string::npos ? "its shim did not say why" : words.substr(line + 1))};
+  const bool says_why = line != std::string::npos;
+  return start_error(task,
+                     says_why ? read_refusal(words) : Error{.what = "its shim did not say why"});
 }
 
 /// The task may have put anything in its place: a link would lead to files of this machine, and a
@@ -163,9 +162,10 @@ void ContainerEngine::Impl::gone(const TaskKey& key, const std::optional<Contain
   if (task == nullptr || task->end) return;
   if (const auto start = task->start; start && !task->up) {
     const job::ExitStatus status = status_of(state, task->follower->words());
-    return fail(start, {.code = ErrorCode::kRefused,
-                        .what = "cannot start " + key.second + ": " +
-                                (status.out_of_memory ? "it ran out of memory" : status.error)});
+    return fail(
+        start, start_error(key.second,
+                           {.code = ErrorCode::kRefused,
+                            .what = status.out_of_memory ? "it ran out of memory" : status.error}));
   }
   if (state) return salvage(task, *state);
   ended(task,
@@ -320,8 +320,8 @@ void ContainerEngine::Impl::abandon(HeldHost& host) {
   for (const auto& [key, task] : held) {
     if (task->host != &host) continue;
     if (const auto start = task->start) {
-      fail(start, {.code = ErrorCode::kUnavailable,
-                   .what = "cannot start " + key.second + ": its host is gone"});
+      fail(start,
+           start_error(key.second, {.code = ErrorCode::kUnavailable, .what = "its host is gone"}));
       continue;
     }
     if (task->follower) task->follower->stop();

@@ -167,9 +167,9 @@ launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) cons
   return is_one ? launch::Reach::kNames : launch::Reach::kHosts;
 }
 
-std::shared_ptr<void> ContainerEngine::prepare(const Gang&, std::vector<ImageWish> images,
-                                               std::function<void(const std::string&)> progress,
-                                               Prepared done) {
+std::shared_ptr<void> ContainerEngine::prepare(
+    const Gang&, std::vector<ImageWish> images,
+    std::function<void(const job::FetchesImage&)> progress, Prepared done) {
   return prepare_images(
       impl_->loop, [impl = impl_.get()](const std::string& node) { return impl->host_of(node); },
       std::move(images), std::move(progress), std::move(done));
@@ -316,12 +316,6 @@ void ContainerEngine::Impl::soon(std::function<void()> action) {
   loop.post([still = std::weak_ptr<bool>(alive), action = std::move(action)] {
     if (!still.expired()) action();
   });
-}
-
-Error ContainerEngine::Impl::start_error(const std::string& task, Error error) {
-  const std::string before = "cannot start " + task + ": ";
-  if (!error.what.starts_with(before)) error.what = before + error.what;
-  return error;
 }
 
 }  // namespace muster::engine

@@ -24,7 +24,7 @@ class ContainerEngine : public Engine {
 
   bool runs_images() const override { return true; }
   std::shared_ptr<void> prepare(const Gang& gang, std::vector<ImageWish> images,
-                                std::function<void(const std::string&)> progress,
+                                std::function<void(const job::FetchesImage&)> progress,
                                 Prepared done) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;

@@ -30,6 +30,7 @@
 #include "engine/process/file_watch.h"
 #include "engine/process/trees.h"
 #include "engine/shim/plan.h"
+#include "engine/start_error.h"
 #include "workspace/small_archive.h"
 
 namespace muster::engine {
@@ -152,7 +153,6 @@ struct ContainerEngine::Impl {
   bool has_tasks(const Gang& gang) const;
   ContainerSite site_for(const GangStart& start, const launch::TaskPlan& plan) const;
   void soon(std::function<void()> action);
-  static base::Error start_error(const std::string& task, base::Error error);
 
   base::EventLoop& loop;
   ContainerEngineOptions options;

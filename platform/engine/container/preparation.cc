@@ -23,7 +23,7 @@ bool is_same(const ImageWish& one, const ImageWish& other) {
 class Preparation : public std::enable_shared_from_this<Preparation> {
  public:
   Preparation(base::EventLoop& loop, std::vector<ImageWish> wishes,
-              std::function<void(const std::string&)> progress, Engine::Prepared done)
+              std::function<void(const job::FetchesImage&)> progress, Engine::Prepared done)
       : loop_(loop),
         wishes_(std::move(wishes)),
         progress_(std::move(progress)),
@@ -68,8 +68,8 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
 
   void tell(size_t wish, const PullProgress& progress) {
     const ImageWish& wanted = wishes_[wish];
-    std::string text = progress_text(wanted.node, wanted.image, progress);
-    if (progress_ && std::exchange(told_, text) != text) progress_(text);
+    const job::FetchesImage fact = progress_fact(wanted.node, wanted.image, progress);
+    if (progress_ && std::exchange(told_, fact) != fact) progress_(fact);
   }
 
   void take(size_t wish, Result<launch::ImageFacts> facts) {
@@ -105,29 +105,27 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
 
   base::EventLoop& loop_;
   std::vector<ImageWish> wishes_;
-  std::function<void(const std::string&)> progress_;
+  std::function<void(const job::FetchesImage&)> progress_;
   Engine::Prepared done_;
   std::vector<std::optional<launch::ImageFacts>> found_;
   std::optional<Error> error_;
-  std::string told_;
+  job::FetchesImage told_;
   std::vector<std::shared_ptr<void>> under_way_;
 };
 
 }  // namespace
 
-std::string progress_text(const std::string& node, const std::string& image,
-                          const PullProgress& progress) {
-  std::string text = node + " fetches " + image;
-  if (progress.all_bytes > 0) {
-    text += " (" + std::to_string(progress.done_bytes / kMegabyte) + " of " +
-            std::to_string(progress.all_bytes / kMegabyte) + " MB)";
-  }
-  return text;
+job::FetchesImage progress_fact(const std::string& node, const std::string& image,
+                                const PullProgress& progress) {
+  return {.node = node,
+          .image = image,
+          .done_megabytes = progress.done_bytes / kMegabyte,
+          .all_megabytes = progress.all_bytes / kMegabyte};
 }
 
 std::shared_ptr<void> prepare_images(
     base::EventLoop& loop, const std::function<HeldHost*(const std::string& node)>& host_of,
-    std::vector<ImageWish> wishes, std::function<void(const std::string&)> progress,
+    std::vector<ImageWish> wishes, std::function<void(const job::FetchesImage&)> progress,
     Engine::Prepared done) {
   const auto preparation =
       std::make_shared<Preparation>(loop, std::move(wishes), std::move(progress), std::move(done));

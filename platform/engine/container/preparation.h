@@ -17,11 +17,11 @@ namespace muster::engine {
 /// See Engine::prepare(). `host_of`: nullptr where there is none of that name.
 [[nodiscard]] std::shared_ptr<void> prepare_images(
     base::EventLoop& loop, const std::function<HeldHost*(const std::string& node)>& host_of,
-    std::vector<ImageWish> wishes, std::function<void(const std::string&)> progress,
+    std::vector<ImageWish> wishes, std::function<void(const job::FetchesImage&)> progress,
     Engine::Prepared done);
 
-/// "node-1 fetches horovod:0.28 (312 of 940 MB)". Pure.
-std::string progress_text(const std::string& node, const std::string& image,
-                          const PullProgress& progress);
+/// In whole megabytes, which is as often as anybody is told. Pure.
+job::FetchesImage progress_fact(const std::string& node, const std::string& image,
+                                const PullProgress& progress);
 
 }  // namespace muster::engine

@@ -26,6 +26,7 @@
 #include "engine/process/task_layout.h"
 #include "engine/shim/change.h"
 #include "engine/shim/inner.h"
+#include "engine/start_error.h"
 #include "engine/task_folder_reading.h"
 
 namespace muster::engine {
@@ -42,11 +43,6 @@ namespace {
 constexpr std::chrono::milliseconds kAdoptionPause{20};
 
 constexpr std::string_view kStarted = "started";
-
-Error start_error(const std::string& task, Error error) {
-  error.what = "cannot start " + task + ": " + error.what;
-  return error;
-}
 
 }  // namespace
 
@@ -263,9 +259,9 @@ void ProcessEngine::hear_shim(const std::shared_ptr<Start>& start, HeldTask& tas
   task.status_interest.reset();
   --start->unheard;
   if (task.words != kStarted) {
-    Error error = start_error(task.key.second, read_refusal(task.words));
-    if (error.what.find("bwrap") != std::string::npos) error.advice = sandbox_advice();
-    fail_start(start, std::move(error));
+    Error error = read_refusal(task.words);
+    if (base::detail_of<SandboxFailed>(error) != nullptr) error.advice = sandbox_advice();
+    fail_start(start, start_error(task.key.second, std::move(error)));
   }
   settle(start);
 }

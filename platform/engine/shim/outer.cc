@@ -162,9 +162,15 @@ class Outer {
 
   base::Error wrapper_failure() const {
     const std::string who = site_.is_process_one ? "its first process" : "the sandbox";
-    return {
+    base::Error error{
         .code = base::ErrorCode::kRefused,
         .what = wrapper_words_.empty() ? who + " ended before the task started" : wrapper_words_};
+    // Another program's words: bubblewrap ends with 1 whatever went wrong, and so does what it
+    // runs.
+    if (wrapper_words_.starts_with("bwrap: ")) {
+      error.detail = std::make_shared<const SandboxFailed>();
+    }
+    return error;
   }
 
   void record_running() {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -76,6 +77,8 @@ std::map<std::string, std::string> pairs_from_json(const json& list) {
   for (const json& pair : list) texts[text_from_json(pair.at(0))] = text_from_json(pair.at(1));
   return texts;
 }
+
+constexpr std::string_view kOfSandbox = " sandbox";  ///< behind the code of a refusal
 
 constexpr std::array<std::pair<const char*, job::MpiKind>, 3> kMpiNames{
     {{"open_mpi", job::MpiKind::kOpenMpi},
@@ -266,7 +269,9 @@ Result<ExitRecord> decode_exit(std::string_view text) {
 }
 
 std::string refusal_text(const Error& error) {
-  return std::string(to_string(error.code)) + "\n" + error.what;
+  const bool is_sandbox = base::detail_of<SandboxFailed>(error) != nullptr;
+  return std::string(to_string(error.code)) + (is_sandbox ? std::string(kOfSandbox) : "") + "\n" +
+         error.what;
 }
 
 Error read_refusal(std::string_view text) {
@@ -274,8 +279,14 @@ Error read_refusal(std::string_view text) {
   if (line == std::string_view::npos) {
     return {.code = ErrorCode::kInternal, .what = "its shim ended at once"};
   }
-  return {.code = base::error_code_of(text.substr(0, line)),
-          .what = std::string(text.substr(line + 1))};
+  std::string_view code = text.substr(0, line);
+  Error error{.what = std::string(text.substr(line + 1))};
+  if (code.ends_with(kOfSandbox)) {
+    code.remove_suffix(kOfSandbox.size());
+    error.detail = std::make_shared<const SandboxFailed>();
+  }
+  error.code = base::error_code_of(code);
+  return error;
 }
 
 uint64_t start_ticks_of(pid_t pid) {

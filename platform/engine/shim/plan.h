@@ -126,9 +126,13 @@ std::string encode(const ExitRecord& record);
 /// kNotFound for a record that is still blank.
 base::Result<ExitRecord> decode_exit(std::string_view json);
 
-/// Why a task was not started: "CODE\nWHAT".
+/// Why a task was not started: "CODE\nWHAT", or "CODE sandbox\nWHAT" where SandboxFailed is its
+/// detail.
 std::string refusal_text(const base::Error& error);
 base::Error read_refusal(std::string_view text);
+
+/// Of a refusal: bubblewrap could not make the sandbox.
+struct SandboxFailed : base::ErrorDetail {};
 
 /// Start time of a process in clock ticks since boot; 0 where there is no such process.
 uint64_t start_ticks_of(pid_t pid);

@@ -108,6 +108,18 @@ TEST(ExitRecord, IsMissingWhileItsRoomIsBlank) {
   EXPECT_EQ(decode_exit("").error().code, base::ErrorCode::kNotFound);
 }
 
+TEST(Refusal, KeepsItsCodeAndThatItIsTheSandboxs) {
+  base::Error error{.code = base::ErrorCode::kRefused, .what = "bwrap: no namespaces"};
+  EXPECT_EQ(base::detail_of<SandboxFailed>(read_refusal(refusal_text(error))), nullptr);
+
+  error.detail = std::make_shared<const SandboxFailed>();
+  const base::Error read = read_refusal(refusal_text(error));
+
+  EXPECT_EQ(read.code, base::ErrorCode::kRefused);
+  EXPECT_EQ(read.what, "bwrap: no namespaces");
+  EXPECT_NE(base::detail_of<SandboxFailed>(read), nullptr);
+}
+
 TEST(Records, RefuseWhatTheyCannotRead) {
   for (const char* text : {"{", "[]", "{\"code\":\"x\"}", "\xff", "nonsense"}) {
     EXPECT_FALSE(decode_exit(text)) << text;

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/slurm/slurm_engine_impl.h"
+#include "engine/start_error.h"
 
 namespace muster::engine {
 
@@ -19,13 +20,6 @@ using slurm::Stage;
 using slurm::StartOrder;
 
 namespace {
-
-Error cannot_start(const std::string& task, Error error) {
-  if (!error.what.starts_with("cannot start ")) {
-    error.what = "cannot start " + task + ": " + error.what;
-  }
-  return error;
-}
 
 bool has_kind(const TaskPlan& plan, job::Volume::Kind kind) {
   return std::any_of(plan.volumes.begin(), plan.volumes.end(),
@@ -60,7 +54,7 @@ void SlurmEngine::Impl::start(const Gang& name, std::vector<TaskPlan> plans, Don
     start->waits_for_trees = false;
     if (start->done == nullptr || start->error) return settle(start);
     if (unpacked) return order_start(start);
-    fail_start(start, cannot_start(*start->tasks.begin(), std::move(unpacked).error()));
+    fail_start(start, start_error(*start->tasks.begin(), std::move(unpacked).error()));
   });
 }
 
@@ -73,18 +67,18 @@ Result<void> SlurmEngine::Impl::check(const GangPointer& gang,
   for (const TaskPlan& plan : plans) {
     const TaskPointer task = find(gang->gang, plan.task);
     if (task == nullptr) {
-      return cannot_start(
+      return start_error(
           plan.task, {.code = ErrorCode::kNotFound, .what = "no room was asked for it in Slurm"});
     }
     const Seat& seat = gang->seat_of(*task);
     std::error_code ignored;
     if (seat.started || fs::exists(folder_of(gang->gang, plan.task).path, ignored)) {
-      return cannot_start(plan.task,
-                          {.code = ErrorCode::kConflict,
-                           .what = "task " + plan.task + " of this attempt was started before"});
+      return start_error(plan.task,
+                         {.code = ErrorCode::kConflict,
+                          .what = "task " + plan.task + " of this attempt was started before"});
     }
     if (!seat.shares_folder && has_kind(plan, job::Volume::Kind::kStorage)) {
-      return cannot_start(
+      return start_error(
           plan.task,
           {.code = ErrorCode::kInvalid,
            .what = "node " + seat.node +
@@ -118,7 +112,7 @@ void SlurmEngine::Impl::order_start(const std::shared_ptr<GangStart>& start) {
     if (start->error || plan == start->plans.end()) continue;
     if (auto ordered = order_start(gang, plan->second); !ordered) {
       start->unheard.erase(name);
-      fail_start(start, cannot_start(name, std::move(ordered).error()));
+      fail_start(start, start_error(name, std::move(ordered).error()));
       continue;
     }
     if (task->line != nullptr) send_order(gang, task);
@@ -187,7 +181,7 @@ void SlurmEngine::Impl::start_answered(const TaskPointer& task, const std::optio
   const auto start = task->start;
   if (!start || start->unheard.erase(task->name) == 0) return;
   start->plans.erase(task->name);  // there are secrets in it
-  if (error) return fail_start(start, cannot_start(task->name, *error));
+  if (error) return fail_start(start, start_error(task->name, *error));
   task->up = true;
   settle(start);
 }

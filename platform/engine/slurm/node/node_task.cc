@@ -13,6 +13,7 @@
 #include "engine/slurm/node/attempt_folder.h"
 #include "engine/slurm/node/launcher_here.h"
 #include "engine/slurm/node/plan_here.h"
+#include "engine/start_error.h"
 
 namespace muster::engine::slurm {
 
@@ -108,6 +109,7 @@ void NodeTask::launch() {
 }
 
 void NodeTask::answered(std::optional<Error> error) {
+  if (error) error = bare_start_error(*std::move(error));  // the server names the task
   answer_ = StartAnswer{std::move(error)};
   if (answer_->error) {
     say_(*answer_);
