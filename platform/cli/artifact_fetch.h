@@ -10,8 +10,8 @@
 
 #include "api/artifact_wire.h"
 #include "base/result.h"
-#include "cli/artifact_commands.h"
 #include "cli/connection.h"
+#include "cli/files.h"
 
 namespace muster::cli {
 

@@ -1,9 +1,9 @@
 #include "cli/cli.h"
 
-#include <optional>
-
-#include "cli/commands.h"
+#include "cli/call.h"
+#include "cli/caller.h"
 #include "cli/gradient/gradient.h"
+#include "cli/root.h"
 #include "cli/runai/runai.h"
 #include "cli/tell.h"
 
@@ -11,25 +11,14 @@ namespace muster::cli {
 
 namespace {
 
-template <class... Commands>
-Result<int> execute_any(const Invocation& invocation, const Hooks& hooks,
-                        CommandTypes<Commands...>) {
-  std::optional<Result<int>> result;
-  const auto execute_if = [&]<class Command>(const Command* command) {
-    if (command) result = execute(*command, hooks);
-    return command != nullptr;
-  };
-  (execute_if(invocation.get_if<Commands>()) || ...);
-  return *result;
-}
-
 Result<int> run_own(const std::vector<std::string>& args, const Hooks& hooks) {
+  const Command root = command_tree();
   base::SystemRandom random;
   Hooks chosen = hooks;
-  chosen.context = context_flag(args);
+  chosen.context = context_flag(root, args);
   MUSTER_TRY(const Caller caller, this_caller(chosen.context));
-  MUSTER_TRY(const Invocation invocation, parse_invocation(args, caller, random));
-  return execute_any(invocation, chosen, AllCommands{});
+  MUSTER_TRY(const Call call, read_call(root, args, caller, random));
+  return call(chosen);
 }
 
 }  // namespace

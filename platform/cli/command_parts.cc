@@ -1,5 +1,6 @@
 #include "cli/command_parts.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -38,6 +39,10 @@ Flags task_flag(const std::string& help) {
   return {{.name = "--task", .value = "TASK", .help = help}};
 }
 
+Flags ignore_missing_flag(const std::string& what) {
+  return {{.name = "--ignore-missing", .help = what + " that is not there is no error"}};
+}
+
 Positionals new_name() {
   return name_positionals(Offer::kNothing, 1, 1);
 }
@@ -52,6 +57,41 @@ Positionals any_of(Offer offer) {
 }
 Positionals maybe_one_of(Offer offer) {
   return name_positionals(offer, 0, 1);
+}
+
+Flags whose_job_flag() {
+  return {{.name = "--project",
+           .value = "PROJECT",
+           .help = "whose job is meant, where several projects have one of this name",
+           .offer = Offer::kProjects}};
+}
+
+const Flag* Command::find_flag(std::string_view wanted) const {
+  const auto found = std::find_if(flags.begin(), flags.end(), [&](const Flag& flag) {
+    return flag.name == wanted || (!flag.letter.empty() && flag.letter == wanted);
+  });
+  return found == flags.end() ? nullptr : &*found;
+}
+
+const Command* Command::find_command(std::string_view wanted) const {
+  const auto found = std::find_if(commands.begin(), commands.end(), [&](const Command& child) {
+    return child.name == wanted || (!child.alias.empty() && child.alias == wanted);
+  });
+  return found == commands.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> flag_names(const Command& command) {
+  std::vector<std::string> names;
+  for (const Flag& flag : command.flags) {
+    if (!flag.hidden) names.push_back(flag.name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const Command& command) {
+  std::vector<std::string> names;
+  for (const Command& child : command.commands) names.push_back(child.name);
+  return names;
 }
 
 }  // namespace muster::cli

@@ -48,10 +48,15 @@ struct Positionals {
   Offer offer = Offer::kNothing;
 };
 
+struct Reading;
+class Call;
+
 struct Command {
   std::string name;
   std::string alias = {};
   std::string help = {};  ///< one line
+  /// Reads its words (call.h). Null: the command only holds others, or a dialect finds its own way.
+  Call (*read)(Reading&) = nullptr;
   Positionals positionals = {};
   bool takes_program = false;  ///< "-- CMD..." may follow
   std::vector<Flag> flags = {};
@@ -61,9 +66,6 @@ struct Command {
   const Flag* find_flag(std::string_view name_or_letter) const;
   const Command* find_command(std::string_view name_or_alias) const;
 };
-
-/// The root: `muster` itself.
-Command command_tree();
 
 /// The names of the flags that are not hidden, and of the commands: what a typo is compared with.
 std::vector<std::string> flag_names(const Command& command);

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cli/root.h"
+
 namespace muster::cli {
 namespace {
 

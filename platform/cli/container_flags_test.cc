@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/content_flags.h"
+#include "cli/jobs.h"
 #include "cli/spec_file.h"
 #include "cli/test_invocation.h"
 #include "job/inherited.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/doctor_view.h"
+#include "cli/server.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {

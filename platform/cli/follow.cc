@@ -13,8 +13,8 @@
 #include "api/wire.h"
 #include "base/units.h"
 #include "cli/log_cursor.h"
+#include "cli/job_view.h"
 #include "cli/log_fold.h"
-#include "cli/log_printer.h"
 #include "cli/paced_output.h"
 #include "cli/report.h"
 #include "cli/waiting_word.h"
@@ -233,11 +233,32 @@ class Follower {
   int interruptions_ = 0;
 };
 
+void show_detached(const std::string& name) {
+  // The terminal has just shown "^C".
+  if (terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
+  std::cerr << "muster: detached; job '" << name << "' goes on\n"
+            << "  to follow it again: muster logs -f " << name << "\n"
+            << "  to stop it: muster stop " << name << std::endl;
+}
+
 }  // namespace
 
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request) {
   return Follower(connection, interrupts, request).run();
+}
+
+int report_end(const FollowEnd& end, const std::string& name, OnInterrupt meaning) {
+  if (end.how == FollowEnd::How::kPipeClosed) return kExitBrokenPipe;
+  if (end.how == FollowEnd::How::kInterrupted) {
+    show_detached(name);
+    return kExitInterrupted;
+  }
+  const std::string text = failure_text(end.job) + job_row(end.job, base::SystemClock().now());
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+  const bool stopped_here = meaning == OnInterrupt::kStop && end.stop_asked;
+  if (stopped_here && end.job.phase == job::Phase::kStopped) return kExitInterrupted;
+  return exit_code_of(end.job);
 }
 
 }  // namespace muster::cli

@@ -9,7 +9,7 @@
 
 #include "cli/connection.h"
 #include "cli/interrupts.h"
-#include "cli/invocation.h"
+#include "cli/log_printer.h"
 #include "job/job.h"
 #include "job/log_record.h"
 
@@ -46,5 +46,9 @@ struct FollowEnd {
 /// output cannot be written (a full disk).
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
+
+/// Says on standard error how it went, and gives the exit code. `meaning`: as it was in the
+/// request.
+int report_end(const FollowEnd& end, const std::string& name, OnInterrupt meaning);
 
 }  // namespace muster::cli

@@ -1,6 +1,9 @@
 // Command lines on contexts, users, tokens, secrets and the audit log, as typed commands.
 #include <gtest/gtest.h>
 
+#include "cli/accounts.h"
+#include "cli/logs.h"
+#include "cli/root.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {
@@ -53,12 +56,13 @@ TEST(Context, AloneSaysWhichIsInUse) {
 }
 
 TEST(ContextFlag, IsFoundBeforeAndBehindTheCommand) {
-  EXPECT_EQ(context_flag({"list"}), "");
-  EXPECT_EQ(context_flag({"list", "--context", "lab"}), "lab");
-  EXPECT_EQ(context_flag({"--context", "lab", "list"}), "lab");
-  EXPECT_EQ(context_flag({"project", "list", "--context=lab"}), "lab");
-  EXPECT_EQ(context_flag({"run", "--context", "lab", "--", "x", "--context", "y"}), "lab");
-  EXPECT_EQ(context_flag({"run", "--", "x", "--context", "y"}), "");
+  EXPECT_EQ(context_flag(command_tree(), {"list"}), "");
+  EXPECT_EQ(context_flag(command_tree(), {"list", "--context", "lab"}), "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"--context", "lab", "list"}), "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"project", "list", "--context=lab"}), "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"run", "--context", "lab", "--", "x", "--context", "y"}),
+            "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"run", "--", "x", "--context", "y"}), "");
 }
 
 TEST(ContextFlag, IsOnEveryCommandThatTalksToAServer) {

@@ -1,6 +1,9 @@
 // Command lines on projects, nodes, the queue and the server, as typed commands.
 #include <gtest/gtest.h>
 
+#include "cli/cluster.h"
+#include "cli/jobs.h"
+#include "cli/projects.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {

@@ -1,6 +1,7 @@
 // Command lines on notifications, as typed commands.
 #include <gtest/gtest.h>
 
+#include "cli/projects.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {

@@ -1,7 +1,10 @@
-#include "cli/invocation.h"
-
 #include <gtest/gtest.h>
 
+#include "cli/jobs.h"
+#include "cli/logs.h"
+#include "cli/root.h"
+#include "cli/server.h"
+#include "cli/sessions.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {
@@ -64,11 +67,11 @@ TEST(SubmitMpi, EveryFlagArrivesInItsField) {
 TEST(Submit, GivesEachInvocationAnIdempotencyKeyOfItsOwn) {
   base::SystemRandom random;
   const Words words{"submit", "single", "a", "--", "true"};
-  const auto first = parse_invocation(words, ada(), random);
-  const auto second = parse_invocation(words, ada(), random);
+  const auto first = read_call(command_tree(), words, ada(), random);
+  const auto second = read_call(command_tree(), words, ada(), random);
 
-  EXPECT_NE(first->get_if<SubmitCommand>()->idempotency_key,
-            second->get_if<SubmitCommand>()->idempotency_key);
+  EXPECT_NE(first->options<SubmitCommand>()->idempotency_key,
+            second->options<SubmitCommand>()->idempotency_key);
 }
 
 TEST(Submit, APlainTwinOfTheProgramsMarkStaysInTheProgram) {

@@ -1,6 +1,8 @@
 // Command lines of cp and port-forward, as typed commands.
 #include <gtest/gtest.h>
 
+#include "cli/files.h"
+#include "cli/sessions.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {

@@ -17,12 +17,21 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/invocation.h"
 #include "cli/log_text.h"
 #include "cli/terminal.h"
 #include "job/log_record.h"
 
 namespace muster::cli {
+
+/// How log lines are dressed.
+struct LogLook {
+  bool prefix = true;
+  bool timestamps = false;
+  bool fold = false;  ///< on a terminal, a line that is repeated is shown once and counted
+  bool json = false;  ///< one record of the API a line, and none of the above
+
+  bool operator==(const LogLook&) const = default;
+};
 
 class LogPrinter {
  public:

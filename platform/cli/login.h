@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "cli/account_commands.h"
+#include "cli/accounts.h"
 #include "cli/contexts.h"
 #include "cli/interrupts.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/invocation.h"
+#include "cli/jobs.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {
@@ -110,7 +110,7 @@ TEST(SchedulingFlags, WithoutAProjectItIsTheOneInUse) {
 TEST(InteractiveFlag, WithoutACommandWaitsForShells) {
   const auto command_of = [](const Words& words) {
     const auto invocation = parse_by(ada(), words);
-    return invocation ? invocation->get_if<SubmitCommand>()->spec.command
+    return invocation ? invocation->options<SubmitCommand>()->spec.command
                       : Words{invocation.error().to_string()};
   };
 

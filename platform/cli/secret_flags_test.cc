@@ -1,7 +1,7 @@
 // The flags that hand secrets over, through whole command lines.
 #include <gtest/gtest.h>
 
-#include "cli/invocation.h"
+#include "cli/jobs.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {

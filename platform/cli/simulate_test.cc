@@ -1,11 +1,12 @@
 // muster simulate: its command lines, and what it prints.
+#include "cli/simulate.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 
 #include "cli/cli_fixture.h"
-#include "cli/invocation.h"
 #include "cli/test_invocation.h"
 
 namespace muster::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/simulate_flags.h"
+#include "cli/simulate.h"
 #include "simulate/openb.h"
 #include "simulate/scenario_run.h"
 #include "simulate/trace_replay.h"

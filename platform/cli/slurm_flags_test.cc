@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_faults.h"
+#include "cli/jobs.h"
 #include "cli/spec_file.h"
 #include "cli/test_invocation.h"
 

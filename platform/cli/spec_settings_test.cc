@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/jobs.h"
 #include "cli/spec_file.h"
 #include "cli/test_invocation.h"
 #include "cli/yaml_output.h"

@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "base/fake_random.h"
-#include "cli/invocation.h"
+#include "cli/call.h"
+#include "cli/root.h"
 
 namespace muster::cli {
 
 using Words = std::vector<std::string>;
 
-inline Result<Invocation> parse_by(const Caller& caller, const Words& words) {
+inline Result<Call> parse_by(const Caller& caller, const Words& words) {
   base::FakeRandom random;
-  return parse_invocation(words, caller, random);
+  return read_call(command_tree(), words, caller, random);
 }
 
 /// `words` and `flags`, then "-- ./train".
@@ -27,12 +28,12 @@ inline Words with_program(Words words, const Words& flags = {}) {
 
 template <class Command>
 Command parsed_by(const Caller& caller, const Words& words) {
-  const auto invocation = parse_by(caller, words);
-  if (!invocation) {
-    ADD_FAILURE() << invocation.error().to_string();
+  const auto call = parse_by(caller, words);
+  if (!call) {
+    ADD_FAILURE() << call.error().to_string();
     return {};
   }
-  const auto* const command = invocation->template get_if<Command>();
+  const auto* const command = call->template options<Command>();
   if (!command) {
     ADD_FAILURE() << "another command was read";
     return {};
@@ -41,8 +42,8 @@ Command parsed_by(const Caller& caller, const Words& words) {
 }
 
 inline std::string refusal_by(const Caller& caller, const Words& words) {
-  const auto invocation = parse_by(caller, words);
-  return invocation ? "accepted" : invocation.error().to_string();
+  const auto call = parse_by(caller, words);
+  return call ? "accepted" : call.error().to_string();
 }
 
 /// Who has chosen no project, at a time that is known.

@@ -1,8 +1,9 @@
-#include "cli/transfer_commands.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
+
+#include "cli/files.h"
+#include "cli/sessions.h"
 
 namespace muster::cli {
 namespace {

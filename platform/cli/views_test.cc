@@ -5,6 +5,7 @@
 #include "cli/help.h"
 #include "cli/job_view.h"
 #include "cli/report.h"
+#include "cli/root.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/test_now.h"

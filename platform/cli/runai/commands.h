@@ -9,9 +9,9 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/caller.h"
-#include "cli/cli.h"
 #include "cli/connection.h"
 #include "cli/flag_reader.h"
+#include "cli/hooks.h"
 
 namespace muster::cli::runai {
 

@@ -1,6 +1,7 @@
 // logs: what all pods of a job printed, merged; or one of them.
 #include "base/number.h"
 #include "cli/commands.h"
+#include "cli/logs.h"
 #include "cli/report.h"
 #include "cli/runai/others.h"
 #include "cli/runai/parts.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "cli/accounts.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/report.h"
@@ -18,7 +19,7 @@ namespace {
 
 /// The scripts call the program and name their functions after it.
 std::string with_name(std::string script, const std::string& name) {
-  const std::string own = cli::command_tree().name;
+  constexpr std::string_view own = "muster";
   for (size_t at = script.find(own); at != std::string::npos; at = script.find(own, at)) {
     script.replace(at, own.size(), name);
     at += name.size();

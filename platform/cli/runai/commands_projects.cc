@@ -1,5 +1,6 @@
 // Projects and clusters: which there are, and which commands go to. A cluster is a context.
 #include "api/project_wire.h"
+#include "cli/accounts.h"
 #include "cli/chosen_context.h"
 #include "cli/commands.h"
 #include "cli/contexts_file.h"

@@ -8,6 +8,7 @@
 #include "cli/runai/others.h"
 #include "cli/runai/parts.h"
 #include "cli/runai/sentences.h"
+#include "cli/sessions.h"
 #include "cli/shell_session.h"
 
 namespace muster::cli::runai {

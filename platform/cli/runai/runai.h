@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/cli.h"
+#include "cli/hooks.h"
 
 namespace muster::cli::runai {
 

@@ -1,0 +1,212 @@
+// The root of the commands, and those on muster itself: version, completion, help.
+#include "cli/root.h"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/files.h"
+#include "cli/accounts.h"
+#include "cli/call.h"
+#include "cli/chosen_context.h"
+#include "cli/cluster.h"
+#include "cli/command_parts.h"
+#include "cli/commands.h"
+#include "cli/completion.h"
+#include "cli/connection.h"
+#include "cli/files.h"
+#include "cli/help.h"
+#include "cli/jobs.h"
+#include "cli/logs.h"
+#include "cli/metrics.h"
+#include "cli/output.h"
+#include "cli/paths.h"
+#include "cli/projects.h"
+#include "cli/report.h"
+#include "cli/server.h"
+#include "cli/server_start.h"
+#include "cli/sessions.h"
+#include "cli/simulate.h"
+#include "cli/terminal.h"
+
+namespace muster::cli {
+
+namespace {
+
+std::string version_json(const std::string& version, const Context& context,
+                         const Result<api::ServerInfo>& server) {
+  nlohmann::ordered_json json{{"version", version}, {"context", context.name}, {"server", nullptr}};
+  if (server) {
+    json["server"] = {
+        {"version", server->version}, {"pid", server->pid}, {"state_folder", server->state_folder}};
+  }
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string version_text(const std::string& version, const Context& context,
+                         const Result<api::ServerInfo>& server) {
+  const std::string text = "muster " + version + "\n";
+  if (!context.is_local()) {
+    const std::string at = context.server + " (context " + context.name + ")";
+    return text +
+           (server ? "server " + server->version + " at " + at
+                   : "no word from " + at + ": " + server.error().what) +
+           "\n";
+  }
+  if (!server) return text + "no server runs; the next command that needs one starts it\n";
+  return text + "server " + server->version + ", process " + std::to_string(server->pid) +
+         ", state in " + server->state_folder + "\n";
+}
+
+/// What the server says, or why it does not. No server is started for this: a question about
+/// versions should change nothing.
+Result<api::ServerInfo> ask_for_info(const Context& context) {
+  if (context.is_local()) {
+    MUSTER_TRY(const Paths paths, paths_here());
+    return api::Client(paths.socket).info();
+  }
+  MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
+  return api::Client(endpoint, context.token).info();
+}
+
+Call read_version(Reading& in) {
+  return VersionCommand{in.output()};
+}
+
+Call read_completion(Reading& in) {
+  const std::string shell = in.arguments.names.empty() ? "" : in.arguments.names.front();
+  if (shell != "bash" && shell != "zsh" && shell != "fish") {
+    in.reader.fault("SHELL", "'" + shell + "' is none of bash zsh fish");
+  }
+  return CompletionCommand{shell};
+}
+
+Call read_help(Reading& in) {
+  const Command* command = &in.root;
+  for (const std::string& word : in.arguments.names) {
+    const Command* child = command->find_command(word);
+    if (child == nullptr) {
+      in.reader.fault("", unknown_command(word, *command));
+      break;
+    }
+    command = child;
+  }
+  return HelpCommand{.path = in.arguments.names};
+}
+
+Call read_root(Reading& in) {
+  const bool asked = in.arguments.has("--help");
+  if (in.arguments.path.empty() && !asked && in.reader.has("--version")) return VersionCommand{};
+  return HelpCommand{.path = in.arguments.path, .asked = asked};
+}
+
+Command version_command() {
+  return {.name = "version",
+          .help = "versions of muster and its server",
+          .read = read_version,
+          .flags = output_flag()};
+}
+
+Command completion_command() {
+  return {.name = "completion",
+          .help = "a script that teaches a shell to complete muster's commands",
+          .read = read_completion,
+          .positionals = {.name = "SHELL",
+                          .least = 1,
+                          .most = 1,
+                          .choices = {"bash", "zsh", "fish"},
+                          .offer = Offer::kChoices},
+          .example = "source <(muster completion bash)"};
+}
+
+Command help_command() {
+  return {.name = "help",
+          .help = "this help, or that of a command",
+          .read = read_help,
+          .positionals = {.name = "COMMAND", .most = 2}};
+}
+
+/// project, with the commands on its members.
+Command whole_project_command() {
+  Command project = project_command();
+  for (Command& command : member_commands()) project.commands.push_back(std::move(command));
+  return project;
+}
+
+/// --context, of `command` and all below it that talk to a server.
+void add_context_flag(Command& command) {
+  // These know no server, or say themselves which.
+  for (const std::string_view name :
+       {"server", "store", "simulate", "completion", "help", "login", "logout", "context"}) {
+    if (command.name == name) return;
+  }
+  command.flags.push_back({.name = "--context",
+                           .value = "CONTEXT",
+                           .help = "the server that it goes to (see: muster context list)",
+                           .offer = Offer::kContexts});
+  for (Command& child : command.commands) add_context_flag(child);
+}
+
+/// --help is understood everywhere.
+void add_help_flag(Command& command) {
+  command.flags.push_back({.name = "--help", .letter = "-h", .help = "show this help"});
+  for (Command& child : command.commands) add_help_flag(child);
+}
+
+}  // namespace
+
+Command command_tree() {
+  Command root{.name = "muster",
+               .help = "Muster gathers the processes of a distributed training job.",
+               .read = read_root,
+               .flags = {{.name = "--version", .help = "show the version"}},
+               .commands = {run_command(),     submit_command(),        list_command(),
+                            get_command(),     logs_command(),          exec_command(),
+                            stop_command(),    suspend_command(),       resume_command(),
+                            explain_command(), events_command(),        delete_command(),
+                            bash_command(),    attach_command(),        convert_command(),
+                            copy_command(),    port_forward_command(),  artifacts_command(),
+                            metrics_command(), whole_project_command(), node_command(),
+                            queue_command(),   top_command(),           notify_command(),
+                            login_command(),   logout_command(),        whoami_command(),
+                            context_command(), user_command(),          token_command(),
+                            secret_command(),  audit_command(),         server_command(),
+                            store_command(),   doctor_command(),        simulate_command(),
+                            version_command(), completion_command(),    help_command()},
+               .example = "muster run -n 4 -- ./train"};
+  add_context_flag(root);
+  add_help_flag(root);
+  return root;
+}
+
+Result<int> execute(const VersionCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(const Context context, chosen_context(hooks.context));
+  const Result<api::ServerInfo> server = ask_for_info(context);
+  MUSTER_CHECK(show(command.output, version_text(hooks.version, context, server),
+                    version_json(hooks.version, context, server)));
+  return kExitDone;
+}
+
+Result<int> execute(const CompletionCommand& command, const Hooks&) {
+  const Command root = command_tree();
+  // Written raw: a script must reach the shell byte by byte.
+  const std::string script = command.shell == "zsh"    ? zsh_completion(root)
+                             : command.shell == "fish" ? fish_completion(root)
+                                                       : bash_completion(root);
+  MUSTER_CHECK(base::write_all(STDOUT_FILENO, script));
+  return kExitDone;
+}
+
+Result<int> execute(const HelpCommand& command, const Hooks&) {
+  const std::string text = help_text(command_tree(), command.path);
+  if (!command.asked) {
+    std::cerr << text;
+    return kExitUsage;
+  }
+  MUSTER_CHECK(show(text));
+  return kExitDone;
+}
+
+}  // namespace muster::cli
