@@ -1,3 +1,5 @@
+// All commands of muster in one tree, and those on muster itself.
+//
 // muster's command line: from the arguments of main() to an exit code.
 //
 //   root.h          all commands in one tree
@@ -9,9 +11,32 @@
 #include <string>
 #include <vector>
 
-#include "cli/hooks.h"
+#include "cli/command/call.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
+#include "cli/connection/hooks.h"
 
 namespace muster::cli {
+
+struct VersionCommand {
+  Output output = Output::kTable;
+};
+
+struct CompletionCommand {
+  std::string shell;
+};
+
+struct HelpCommand {
+  std::vector<std::string> path;  ///< of the command; empty: muster itself
+  bool asked = true;              ///< false: nothing was asked at all
+};
+
+Result<int> execute(const VersionCommand& command, const Hooks& hooks);
+Result<int> execute(const CompletionCommand& command, const Hooks& hooks);
+Result<int> execute(const HelpCommand& command, const Hooks& hooks);
+
+/// `muster` itself. Made anew by each call.
+Command command_tree();
 
 /// Runs one command; `args` is without the program's own name. Returns the exit code: 0 done, 1 the
 /// job failed (its own code with `run` and `submit --follow`), 2 bad usage, 3 not found, 4 refused,

@@ -1,19 +1,20 @@
 // What is shown, as values: tables, pages, terminals, times, errors, YAML, help.
 #include <gtest/gtest.h>
 
-#include "cli/container_words.h"
-#include "cli/help.h"
-#include "cli/job_view.h"
-#include "cli/report.h"
-#include "cli/root.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/cli.h"
+#include "cli/command/help.h"
+#include "cli/common/amount_words.h"
+#include "cli/common/job_view.h"
+#include "cli/common/job_words.h"
+#include "cli/common/output.h"
+#include "cli/common/report.h"
+#include "cli/common/table.h"
+#include "cli/common/terminal.h"
+#include "cli/logs/log_stream.h"
 #include "cli/test_now.h"
-#include "cli/time_words.h"
-#include "cli/waiting_word.h"
-#include "cli/yaml_output.h"
 
 namespace muster::cli {
+
 namespace {
 
 using std::chrono::seconds;
@@ -294,10 +295,10 @@ TEST(JobRow, IsWhatEndsAFollow) {
 
 TEST(WaitingWord, IsWhyAJobThatIsFollowedPrintsNothing) {
   job::Job job = failed_job();
-  EXPECT_EQ(waiting_word(job), "");
+  EXPECT_EQ(logs::waiting_word(job), "");
   job.phase = job::Phase::kQueued;
   job.reason = job::Remark{"needs 1 GPU; none is free"};
-  EXPECT_EQ(waiting_word(job), "job 'dist': needs 1 GPU; none is free");
+  EXPECT_EQ(logs::waiting_word(job), "job 'dist': needs 1 GPU; none is free");
 }
 
 TEST(Failure, IsToldAsCauseEvidenceAdvice) {
@@ -379,4 +380,5 @@ TEST(Help, OfTheRootNamesEveryCommand) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli
