@@ -107,7 +107,8 @@ Command version_command() {
   return {.name = "version",
           .help = "versions of muster and its server",
           .read = read_version,
-          .flags = output_flag()};
+          .flags = output_flag(),
+          .example = "muster version"};
 }
 
 Command completion_command() {
@@ -126,7 +127,8 @@ Command help_command() {
   return {.name = "help",
           .help = "this help, or that of a command",
           .read = read_help,
-          .positionals = {.name = "COMMAND", .most = 2}};
+          .positionals = {.name = "COMMAND", .most = 2},
+          .example = "muster help submit mpi"};
 }
 
 /// project, with the commands on its members.

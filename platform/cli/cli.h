@@ -1,11 +1,15 @@
-// All commands of muster in one tree, and those on muster itself.
-//
 // muster's command line: from the arguments of main() to an exit code.
 //
-//   root.h          all commands in one tree
-//   command_tree.h  what a command is: its words, flags and help, and the function that reads them
-//   call.h          arguments -> a command's options (pure), on top of arguments.h (CLI11)
-//   connection.h    finds the server, or starts one
+//   command/      what a command is: words, flags and help as data, the function that reads them
+//   (call.h),
+//                 and what reads the data: the parser (CLI11), help, completion
+//   connection/   who calls, the server that is meant, and the way there; starts one where none
+//   runs common/       tables, words, the terminal, errors and exit codes spec/         a job from
+//   flags and files others        a room a topic: one header names its commands; each .cc holds the
+//   words of some, the
+//                 reading of their flags, and what they do
+//
+// Results go to standard output, everything else to standard error.
 #pragma once
 
 #include <string>

@@ -371,6 +371,33 @@ TEST(Help, ShowsUsageFlagsAndAnExample) {
   EXPECT_EQ(help_text(command_tree(), {"server"}).find("--ready-fd"), std::string::npos);
 }
 
+TEST(Help, GroupsTheFlagsOfCommandsThatHaveMany) {
+  const std::string text = help_text(command_tree(), {"submit", "mpi"});
+
+  size_t last = 0;
+  for (const char* heading : {"\nflags:\n", "\nresources:\n", "\nimage:\n", "\nscheduling:\n",
+                              "\nfiles:\n", "\nSlurm:\n", "\noutput:\n", "\nexample:\n"}) {
+    const size_t at = text.find(heading, last);
+    ASSERT_NE(at, std::string::npos) << heading << text;
+    last = at;
+  }
+  EXPECT_LT(text.find("\nresources:\n"), text.find("  --gpus N"));
+  EXPECT_LT(text.find("  --gpus N"), text.find("\nimage:\n"));
+}
+
+void expect_examples(const Command& command, const std::string& path) {
+  if (command.read != nullptr && !path.empty()) {
+    EXPECT_NE(command.example, "") << path;
+  }
+  for (const Command& child : command.commands) {
+    expect_examples(child, path + (path.empty() ? "" : " ") + child.name);
+  }
+}
+
+TEST(Help, HasAnExampleOfEveryCommand) {
+  expect_examples(command_tree(), "");
+}
+
 TEST(Help, OfTheRootNamesEveryCommand) {
   const Command root = command_tree();
   const std::string text = help_text(root, {});

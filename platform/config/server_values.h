@@ -1,9 +1,6 @@
-// How the values of the server's keys are read: one function for each kind of value. A value that
-// cannot be read leaves what was there, and a fault.
-//
-// Pure; for server_keys.cc and server_values_slurm.cc alone.
-//
-// The tables of a server's configuration: machines by name, and what stands in for images.
+// How the values of the server's keys are read: one function for each kind of value, and key(),
+// which ties a key to the option that it sets. A value that cannot be read leaves what was there,
+// and a fault. The tables among them are machines by name, and what stands in for images:
 //
 //   machine_types:
 //     p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
@@ -13,16 +10,7 @@
 //       folder: /opt/quickstart
 //       environment: {DATA: /data}
 //
-// Pure; for server_keys.cc alone.
-//
-// How single values that are about Slurm are read. One that cannot be read leaves what was there,
-// and a fault.
-//
-// Pure; for server_keys_slurm.cc alone.
-//
-// Ties a key of the configuration to the option that it sets.
-//
-// Pure; for server_keys.cc and its neighbours alone.
+// Pure; for server_keys.cc and server_keys_slurm.cc alone.
 #pragma once
 
 #include <chrono>

@@ -1,20 +1,12 @@
-// A YAML text as a small tree that knows its lines. yaml-cpp stays inside yaml_document.cc and
-// yaml_output.cc.
+// YAML as people write it: a small tree that knows its lines (parse_yaml; yaml-cpp stays inside
+// yaml.cc), the same as JSON for tables of fields (human_document), and YamlFields, which reads
+// fields into values and notes every fault with its field and line instead of stopping at the
+// first.
 //
 // What yaml-cpp lets pass is kept visible here (keys that are given twice), and what makes YAML
 // dangerous is bounded: nesting, and the number of values once aliases are followed.
 //
-// Pure.
-//
-// A YAML document as the tables of fields read it: JSON in which every scalar is text as it was
-// written, and beside it the line of each field, for what is found to be wrong.
-//
-// Pure.
-//
-// Reads the fields of a YAML text into values, and notes every fault with its field and line
-// instead of stopping at the first. A value that cannot be read keeps what it had.
-//
-// Not thread-safe.
+// Pure. Not thread-safe.
 #pragma once
 
 #include <functional>

@@ -239,21 +239,24 @@ Command login_command() {
                      .help = "the token is in this file; without: it is asked for",
                      .offer = Offer::kFiles},
                     {.name = "--token-stdin", .help = "the token comes on standard input"}},
-          .example = "muster login https://lab.example.org"};
+          .example = "muster login https://lab.example.org",
+          .see_also = "muster context, muster whoami"};
 }
 
 Command logout_command() {
   return {.name = "logout",
           .help = "end the session of a context, and forget it",
           .read = read_logout,
-          .positionals = {.name = "CONTEXT", .least = 0, .most = 1, .offer = Offer::kContexts}};
+          .positionals = {.name = "CONTEXT", .least = 0, .most = 1, .offer = Offer::kContexts},
+          .example = "muster logout lab"};
 }
 
 Command whoami_command() {
   return {.name = "whoami",
           .help = "who you are to the server, and what you may do there",
           .read = read_whoami,
-          .flags = output_flag()};
+          .flags = output_flag(),
+          .example = "muster whoami"};
 }
 
 Command context_command() {
@@ -264,7 +267,8 @@ Command context_command() {
                         .alias = "ls",
                         .help = "all of them, and until when you are logged in",
                         .read = read_context_list,
-                        .flags = list_output_flag()},
+                        .flags = list_output_flag(),
+                        .example = "muster context list"},
                        {.name = "use",
                         .help = "commands go to this one from now on",
                         .read = read_context_use,
@@ -274,7 +278,9 @@ Command context_command() {
                         .alias = "rm",
                         .help = "forget servers; 'muster logout' ends the session there, too",
                         .read = read_context_remove,
-                        .positionals = some_of(Offer::kContexts)}}};
+                        .positionals = some_of(Offer::kContexts),
+                        .example = "muster context remove lab"}},
+          .example = "muster context use lab"};
 }
 
 namespace {

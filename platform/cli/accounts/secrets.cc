@@ -70,13 +70,15 @@ Command secret_command() {
            .alias = "ls",
            .help = "the names of a project's secrets, and who set them when",
            .read = read_secret_list,
-           .flags = secret_project_flag() + list_output_flag()},
+           .flags = secret_project_flag() + list_output_flag(),
+           .example = "muster secret list --project team-a"},
           {.name = "delete",
            .alias = "rm",
            .help = "remove secrets",
            .read = read_secret_delete,
            .positionals = {.name = "NAME", .least = 1, .most = some_of(Offer::kNothing).most},
-           .flags = secret_project_flag() + ignore_missing_flag("a secret")},
+           .flags = secret_project_flag() + ignore_missing_flag("a secret"),
+           .example = "muster secret delete API_KEY"},
       }};
 }
 

@@ -80,7 +80,8 @@ Command token_command() {
                                .help = "whose it is; an admin's to say (default: you)",
                                .offer = Offer::kUsers}} +
                         output_flag(),
-               .example = "muster token create --description nightly --ceiling member"},
+               .example = "muster token create --description nightly --ceiling member",
+               .see_also = "muster token revoke"},
               {.name = "list",
                .alias = "ls",
                .help = "your tokens and sessions: until when, and when last used",
@@ -90,14 +91,16 @@ Command token_command() {
                                .value = "USER",
                                .help = "those of this user",
                                .offer = Offer::kUsers}} +
-                        list_output_flag()},
+                        list_output_flag(),
+               .example = "muster token list"},
               {.name = "revoke",
                .help = "let tokens be good for nothing from now on",
                .read = read_token_revoke,
                .positionals = {.name = "ID",
                                .least = 1,
                                .most = some_of(Offer::kTokens).most,
-                               .offer = Offer::kTokens}},
+                               .offer = Offer::kTokens},
+               .example = "muster token revoke k3v5xq2nab7d"},
           }};
 }
 

@@ -47,22 +47,26 @@ Command node_command() {
                .alias = "ls",
                .help = "all nodes: what they have, and how much of it is taken",
                .read = read_node_list,
-               .flags = list_output_flag()},
+               .flags = list_output_flag(),
+               .example = "muster node list"},
               {.name = "get",
                .help = "one node: its GPUs and who holds each",
                .read = read_node_get,
                .positionals = one_of(Offer::kNodes),
-               .flags = output_flag()},
+               .flags = output_flag(),
+               .example = "muster node get gpu-7"},
               {.name = "cordon",
                .help = "let nothing new start on nodes; what runs there goes on",
                .read = read_node_change<NodeChangeCommand::What::kCordon>,
                .positionals = some_of(Offer::kNodes),
-               .flags = output_flag()},
+               .flags = output_flag(),
+               .example = "muster node cordon gpu-7"},
               {.name = "uncordon",
                .help = "let jobs start on nodes again",
                .read = read_node_change<NodeChangeCommand::What::kUncordon>,
                .positionals = some_of(Offer::kNodes),
-               .flags = output_flag()},
+               .flags = output_flag(),
+               .example = "muster node uncordon gpu-7"},
               {.name = "drain",
                .help = "cordon nodes, and have what runs there start again elsewhere",
                .read = read_node_change<NodeChangeCommand::What::kDrain>,
@@ -73,13 +77,14 @@ Command node_command() {
 }
 
 Command top_command() {
-  return {
-      .name = "top",
-      .help = "nodes, projects and jobs, live; q leaves",
-      .read = read_top,
-      .flags = {
-          {.name = "--interval", .value = "TIME", .help = "how often it looks again (default: 1s)"},
-          {.name = "--once", .help = "print it once and leave"}}};
+  return {.name = "top",
+          .help = "nodes, projects and jobs, live; q leaves",
+          .read = read_top,
+          .flags = {{.name = "--interval",
+                     .value = "TIME",
+                     .help = "how often it looks again (default: 1s)"},
+                    {.name = "--once", .help = "print it once and leave"}},
+          .example = "muster top --interval 5s"};
 }
 
 namespace {

@@ -1,9 +1,6 @@
-// Nodes as people read them: the table of `node list`, the page of `node get`.
-//
-// Pure.
-//
-// One picture of `muster top`: nodes, projects, and the jobs that run and wait, cut to the size of
-// the screen.
+// The machines as people read them: the table of `node list`, the page of `node get`, and the
+// picture of `muster top`, cut to the size of the screen: nodes, projects, and the jobs that run
+// and wait.
 //
 // Pure.
 #pragma once

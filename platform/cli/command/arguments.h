@@ -1,14 +1,10 @@
 // The words of a command line, sorted by what they are: command, flags, names, and the program
-// behind "--". CLI11 does the sorting and stays inside arguments.cc; what the values mean is
-// invocation.h's question.
+// behind
+// "--"; CLI11 does the sorting and stays inside arguments.cc. FlagReader then reads values as
+// numbers, times, sizes and choices: a value that cannot be read becomes a fault named after its
+// flag, and a fallback stands in, so that every fault is reported at once.
 //
 // Pure. CLI11's exceptions end here.
-//
-// Reads the values of flags as numbers, times, sizes and choices. A value that cannot be read
-// becomes a fault named after its flag, and the fallback stands in, so reading goes on and every
-// fault is told at once.
-//
-// Pure.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// From the words of a command line to what they ask for. A command of the tree (command_tree.h)
+// From the words of a command line to what they ask for. A command of the tree (command.h)
 // names the function that reads its words; what that returns is a Call: the command's options,
 // checked, and what to do with them. Reading is pure, so tests look at options without running
 // anything.

@@ -1,11 +1,8 @@
-// Everything the command line understands, as plain data. The parser, the help, the completion
-// scripts and the suggestions for typos all read this one description: none can drift from another.
+// Everything the command line understands, as plain data, and the parts that commands are put
+// together from. The parser, the help, the completion scripts and the suggestions for typos all
+// read this one description: none can drift from another.
 //
 // Pure; built anew by each call (some microseconds), so starting the program costs nothing.
-//
-// What the commands of the tree are put together from.
-//
-// Pure.
 #pragma once
 
 #include <limits>
@@ -45,6 +42,7 @@ struct Flag {
   bool repeats = false;
   bool value_optional = false;  ///< --flag alone, or --flag=VALUE in one word
   bool hidden = false;          ///< understood, but in no help and no completion
+  std::string group = {};       ///< under which heading the help has it; empty: "flags"
 
   bool is_switch() const { return value.empty(); }
 };
@@ -72,6 +70,7 @@ struct Command {
   std::vector<Flag> flags = {};
   std::vector<Command> commands = {};
   std::string example = {};
+  std::string see_also = {};  ///< commands that come next: "muster logs, muster get"
 
   const Flag* find_flag(std::string_view name_or_letter) const;
   const Command* find_command(std::string_view name_or_alias) const;

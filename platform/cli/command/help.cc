@@ -53,14 +53,25 @@ std::string value_of(const Flag& flag) {
   return flag.value_optional ? "[=" + flag.value + "]" : " " + flag.value;
 }
 
-Rows flag_rows(const Command& command) {
+/// Those under one heading.
+Rows flag_rows(const Command& command, const std::string& group) {
   Rows rows;
   for (const Flag& flag : command.flags) {
-    if (flag.hidden) continue;
+    if (flag.hidden || flag.group != group) continue;
     const std::string letter = flag.letter.empty() ? "    " : flag.letter + ", ";
     rows.emplace_back(letter + flag.name + value_of(flag), flag.help);
   }
   return rows;
+}
+
+/// The headings, in the order of their first flags.
+std::vector<std::string> groups_of(const Command& command) {
+  std::vector<std::string> groups;
+  for (const Flag& flag : command.flags) {
+    const bool known = std::find(groups.begin(), groups.end(), flag.group) != groups.end();
+    if (!flag.hidden && !flag.group.empty() && !known) groups.push_back(flag.group);
+  }
+  return groups;
 }
 
 }  // namespace
@@ -76,8 +87,12 @@ std::string help_text(const Command& root, const std::vector<std::string>& path)
   }
   std::string text = usage(*command, spelled) + "\n" + command->help + "\n";
   text += section("commands", command_rows(*command));
-  text += section("flags", flag_rows(*command));
+  text += section("flags", flag_rows(*command, ""));
+  for (const std::string& group : groups_of(*command)) {
+    text += section(group, flag_rows(*command, group));
+  }
   if (!command->example.empty()) text += "\nexample:\n  " + command->example + "\n";
+  if (!command->see_also.empty()) text += "\nsee also: " + command->see_also + "\n";
   return text;
 }
 

@@ -1,8 +1,4 @@
-// Amounts of several resources at once, as people read them.
-//
-// Pure.
-//
-// Times as people write and read them.
+// Amounts of several resources at once, and times, as people read them.
 //
 // Pure.
 #pragma once

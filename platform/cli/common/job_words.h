@@ -1,8 +1,4 @@
-// How a job runs in its image, as people read it.
-//
-// Pure.
-//
-// How it is shown what was said to Slurm of a job.
+// How a job runs in its image and on Slurm, in a few words.
 //
 // Pure.
 #pragma once

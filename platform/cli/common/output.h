@@ -1,6 +1,4 @@
-// How a command prints what it found.
-//
-// The API's JSON written as YAML, for --output yaml: same names, same order, same values.
+// How a command prints what it found; YAML is the API's JSON with the same names, order and values.
 //
 // Pure.
 #pragma once

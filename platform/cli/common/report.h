@@ -1,11 +1,5 @@
-// What is said when something went wrong, and the exit code that goes with it.
-//
-// Pure.
-//
-// The outermost part of a program: what went wrong is said on standard error, and becomes its exit
-// code.
-//
-// I/O.
+// What is printed when something went wrong, and the exit code that goes with it. All is pure but
+// tell() and run_and_tell(), the outermost part of a program, which print on standard error.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,5 @@
-// Aligned columns without borders: text to the left, numbers to the right.
-//
-// Pure.
-//
-// "KEY    value" lines at the head of a page.
+// Aligned columns without borders, text to the left and numbers to the right; and the "KEY value"
+// lines at the head of a page.
 //
 // Pure.
 #pragma once

@@ -1,7 +1,5 @@
-// What a descriptor shows its text on, and how text must look there.
-//
-// The caller's terminal, lent to a program elsewhere: while a RawTerminal lives, each key goes on
-// as it is pressed, Ctrl-C included, and nothing is echoed here.
+// What a descriptor shows its text on, and how text must look there; and the caller's terminal,
+// lent to a program elsewhere.
 #pragma once
 
 #include <termios.h>

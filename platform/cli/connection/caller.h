@@ -1,11 +1,7 @@
 // Where and by whom a command was called, gathered once so that the rest is a function of values;
-// and which part of the caller's environment a job gets.
-//
-// The project that a user has chosen to submit to (`muster project use`), by server: that of the
-// local one is one line in the file "project" of the configuration folder, that of any other stands
-// in its context. $MUSTER_PROJECT wins over both.
-//
-// I/O; blocking.
+// which part of the caller's environment a job gets; and the project that the caller submits to.
+// That of the local server is one line in the file "project" of the configuration folder, that of
+// any other stands in its context. $MUSTER_PROJECT wins over both.
 #pragma once
 
 #include <sys/types.h>

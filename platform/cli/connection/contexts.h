@@ -1,26 +1,19 @@
-// The servers that a user works with, by name, and which of them is in use.
-//
-//   {"version": 1, "in_use": "lab", "contexts": [{"name": "lab", "server": "https://lab:7443",
-//   ...}]}
-//
-// `local` is always there and in no file: this user's own server, on its unix socket, started when
-// it is needed.
-//
-// Values; pure. The file they are kept in is contexts_file.h's matter.
-//
-// The file that contexts are kept in: contexts.json of the configuration folder. It holds tokens,
-// so it must be nobody else's to read.
-//
-// I/O; blocking. Many commands may read and change it at the same time: it is replaced as a whole,
-// and a change holds a lock from its reading to its writing.
-//
-// Which server a command talks to. First of:
+// The servers that a user works with, by name, and which of them a command talks to. First of:
 //
 //   --context NAME
 //   $MUSTER_SERVER with $MUSTER_TOKEN (and $MUSTER_FINGERPRINT): for programs, without any file
 //   $MUSTER_CONTEXT
 //   the one in use (`muster context use`)
-//   local
+//   local: this user's own server, on its unix socket, started when it is needed; always there
+//
+// The others are kept in contexts.json of the configuration folder. It holds tokens, so it must be
+// nobody else's to read:
+//
+//   {"version": 1, "in_use": "lab", "contexts": [{"name": "lab", "server": "https://lab:7443",
+//   ...}]}
+//
+// Many commands may read and change the file at the same time: it is replaced as a whole, and a
+// change holds a lock from its reading to its writing.
 #pragma once
 
 #include <filesystem>

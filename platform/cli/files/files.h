@@ -1,9 +1,5 @@
-// The commands on files of jobs: cp, artifacts.
-//
-// The artifacts of a job, as commands of every dialect need them: all pages of the list, and files
-// of it brought into a folder of this machine.
-//
-// Blocking; I/O.
+// The commands on files of jobs: cp, artifacts; and the artifacts of a job as the commands of
+// dialects need them: all pages of the list, and files of it brought into a folder of this machine.
 #pragma once
 
 #include <cstdint>

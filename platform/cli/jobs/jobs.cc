@@ -86,7 +86,8 @@ Command list_command() {
                           .value = "NAME[=VALUE]",
                           .help = "only those with this label; repeated, with all of them",
                           .repeats = true}} +
-                   list_output_flag()};
+                   list_output_flag(),
+          .example = "muster list --label team=vision"};
 }
 
 Command get_command() {
@@ -97,7 +98,9 @@ Command get_command() {
       .positionals = one_of(Offer::kJobs),
       .flags = Flags{{.name = "--spec",
                       .help = "what was submitted, as a job file: 'muster submit -f -' takes it"}} +
-               whose_job_flag() + output_flag()};
+               whose_job_flag() + output_flag(),
+      .example = "muster get dist",
+      .see_also = "muster logs, muster events, muster metrics"};
 }
 
 Command stop_command() {
@@ -106,7 +109,8 @@ Command stop_command() {
           .read = read_stop,
           .positionals = some_of(Offer::kJobs),
           .flags = Flags{{.name = "--now", .help = "SIGKILL at once"}} + whose_job_flag() +
-                   output_flag()};
+                   output_flag(),
+          .example = "muster stop dist"};
 }
 
 Command delete_command() {

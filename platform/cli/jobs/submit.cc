@@ -135,13 +135,15 @@ Command submit_mpi() {
   const Flags shape = {
       {.name = "--workers", .letter = "-n", .value = "N", .help = "how many workers"},
   };
-  return {.name = "mpi",
-          .help = "a launcher that runs the command, and workers that it reaches",
-          .read = read_submit_kind<job::Kind::kMpi>,
-          .positionals = new_name(),
-          .takes_program = true,
-          .flags = shape + spec::worker_flags() + job_flags("mpi") + submit_flags(),
-          .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train"};
+  return {
+      .name = "mpi",
+      .help = "a launcher that runs the command, and workers that it reaches",
+      .read = read_submit_kind<job::Kind::kMpi>,
+      .positionals = new_name(),
+      .takes_program = true,
+      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("mpi") + submit_flags()),
+      .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train",
+      .see_also = "muster logs, muster get, muster explain, muster stop"};
 }
 
 Command submit_single() {
@@ -150,7 +152,7 @@ Command submit_single() {
           .read = read_submit_kind<job::Kind::kSingle>,
           .positionals = new_name(),
           .takes_program = true,
-          .flags = job_flags("single") + submit_flags(),
+          .flags = spec::in_groups(job_flags("single") + submit_flags()),
           .example = "muster submit single train --gpus 1 -- python3 train.py"};
 }
 
@@ -172,7 +174,7 @@ Command submit_grpc() {
       .read = read_submit_kind<job::Kind::kGrpc>,
       .positionals = new_name(),
       .takes_program = true,
-      .flags = shape + spec::worker_flags() + job_flags("grpc") + submit_flags(),
+      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("grpc") + submit_flags()),
       .example = "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
 }
 
@@ -180,13 +182,14 @@ Command submit_torch() {
   const Flags shape = {
       {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"},
   };
-  return {.name = "torch",
-          .help = "a master and workers, each told its rank and where the master is",
-          .read = read_submit_kind<job::Kind::kTorch>,
-          .positionals = new_name(),
-          .takes_program = true,
-          .flags = shape + spec::worker_flags() + job_flags("torch") + submit_flags(),
-          .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
+  return {
+      .name = "torch",
+      .help = "a master and workers, each told its rank and where the master is",
+      .read = read_submit_kind<job::Kind::kTorch>,
+      .positionals = new_name(),
+      .takes_program = true,
+      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("torch") + submit_flags()),
+      .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
 }
 
 }  // namespace
@@ -210,9 +213,10 @@ Command submit_command() {
   return {.name = "submit",
           .help = "hand a job over: mpi, grpc, torch, single, or from a file",
           .read = read_submit_file,
-          .flags = file + submit_flags(),
+          .flags = spec::in_groups(file + submit_flags()),
           .commands = {submit_mpi(), submit_grpc(), submit_torch(), submit_single()},
-          .example = "muster submit -f job.yaml --follow"};
+          .example = "muster submit -f job.yaml --follow",
+          .see_also = "muster get --spec, which prints a job as such a file"};
 }
 
 Command run_command() {
@@ -225,8 +229,9 @@ Command run_command() {
           .help = "run a command as a job in the foreground; Ctrl-C stops it",
           .read = read_run,
           .takes_program = true,
-          .flags = shape + engine_flag() + job_flags("run") + logs::look_flags(),
-          .example = "muster run -n 4 -- python3 train.py"};
+          .flags = spec::in_groups(shape + engine_flag() + job_flags("run") + logs::look_flags()),
+          .example = "muster run -n 4 -- python3 train.py",
+          .see_also = "muster submit, for jobs that go on without this terminal"};
 }
 
 namespace {

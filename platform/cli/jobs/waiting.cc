@@ -49,7 +49,9 @@ Command suspend_command() {
       .help = "free the room of jobs and hold them back: SIGTERM, then SIGKILL after their grace",
       .read = read_suspend,
       .positionals = some_of(Offer::kJobs),
-      .flags = whose_job_flag() + output_flag()};
+      .flags = whose_job_flag() + output_flag(),
+      .example = "muster suspend dist",
+      .see_also = "muster resume"};
 }
 
 Command resume_command() {
@@ -57,7 +59,8 @@ Command resume_command() {
           .help = "let suspended jobs start again",
           .read = read_resume,
           .positionals = some_of(Offer::kJobs),
-          .flags = whose_job_flag() + output_flag()};
+          .flags = whose_job_flag() + output_flag(),
+          .example = "muster resume dist"};
 }
 
 Command explain_command() {
@@ -65,7 +68,9 @@ Command explain_command() {
           .help = "why a job waits: what it lacks, who holds it, when it may start",
           .read = read_explain,
           .positionals = one_of(Offer::kJobs),
-          .flags = whose_job_flag() + output_flag()};
+          .flags = whose_job_flag() + output_flag(),
+          .example = "muster explain dist",
+          .see_also = "muster queue, muster get, muster project get"};
 }
 
 Command events_command() {
@@ -75,14 +80,17 @@ Command events_command() {
       .read = read_events,
       .positionals = maybe_one_of(Offer::kJobs),
       .flags = Flags{{.name = "--follow", .letter = "-f", .help = "go on with what happens next"}} +
-               whose_job_flag() + output_flag()};
+               whose_job_flag() + output_flag(),
+      .example = "muster events dist --follow"};
 }
 
 Command queue_command() {
   return {.name = "queue",
           .help = "the jobs that wait, in the order in which they are served, and why",
           .read = read_queue,
-          .flags = list_output_flag()};
+          .flags = list_output_flag(),
+          .example = "muster queue",
+          .see_also = "muster explain"};
 }
 
 namespace {

@@ -1,37 +1,18 @@
-// What of a program's output a terminal is given to obey: colours, and nothing else.
-//
-// A terminal obeys control characters, and a log must not move its cursor, set its title, ring or
-// type into it. Sequences that only lay out a screen (cursor movements, erasing) are left out, as a
-// progress bar is full of them; colours pass where the terminal shows any, and end with the line;
-// every other control character is shown, as \x1b and the like.
-//
-// Pure. Text may come in pieces cut anywhere; one for each line.
-//
-// Which colour a task or a rank has where lines of several are shown.
-//
-// Pure.
-//
-// Log records as lines of text: a prefix that says who printed, in a colour of its own on a
+// Log records as lines of text: a prefix that names who printed, in a colour of its own on a
 // terminal, and the program's bytes as they are, or made safe where they go to a terminal.
 //
 //   [0@dist-worker-0] epoch 1 ...      a rank of an MPI program
 //   [launcher] ...                     any other task
 //   [worker-1] muster: ...             Muster's own words
+//   [0-7] ... (repeated 41 times)      what LogFold leaves of the same line of several ranks
 //
-// Of a line that overwrites itself (a progress bar and its carriage returns) a terminal shows the
-// last state, in its place while nobody else prints.
+// A terminal obeys control characters, and a log must not move its cursor, set its title, ring or
+// type into it. LogText leaves out sequences that only lay out a screen (cursor movements,
+// erasing), as a progress bar is full of them; colours pass where the terminal shows any, and end
+// with the line; every other control character is shown, as \x1b and the like. Of a line that
+// overwrites itself a terminal shows the last state, in its place while nobody else prints.
 //
 // Pure: text in, text out. Not thread-safe.
-//
-// Lines that repeat themselves, shown once and counted: those of one source, and the same line of
-// several ranks or tasks, one behind the other.
-//
-//   [0@dist-worker-0] WARNING: no cache
-//   [0-7] ... (repeated 41 times)
-//
-// The first is printed at once; the count when something else comes, or when tell() is called.
-//
-// Pure. Not thread-safe.
 #pragma once
 
 #include <cstdint>

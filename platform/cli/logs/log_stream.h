@@ -1,21 +1,12 @@
-// How far a job's logs have been read, so that reading can go on where it broke off when the server
-// was killed: no byte lost, none shown twice.
+// What follow() stands on. LogCursor keeps how far a job's logs have been read, so that reading can
+// go on where it broke off when the server was killed: no byte lost, none shown twice. The server
+// reports now and then which place was reached, and is asked to go on from there. What came after
+// the last place comes again, cut into records in any way; the bytes of each source (a stream of a
+// rank of a task in an attempt) come in the same order each time, so they are counted, and as many
+// are passed over.
 //
-// The server says now and then which place was reached; from there on it is asked to go on. What
-// came after the last place comes again, cut into records as it may be: the bytes of each source (a
-// stream of a rank of a task in an attempt) come in the same order each time, so they are counted,
-// and as many are passed over.
-//
-// Pure.
-//
-// Text on its way to a descriptor: the first line goes out at once, a flood goes out in large
-// pieces, and nothing waits for long.
-//
-// Not thread-safe. Whoever owns it must call flush() when timer_fd() becomes readable, for example
-// from the wake of a blocking read.
-//
-// Says on standard error why a job that is followed prints nothing yet: it waits. Nothing where it
-// starts within moments; once more whenever the reason has become another.
+// PacedOutput writes the first line at once and a flood in large pieces. WaitingWord prints on
+// standard error why a job that is followed prints nothing yet.
 //
 // Not thread-safe.
 #pragma once

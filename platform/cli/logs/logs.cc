@@ -73,7 +73,8 @@ Command logs_command() {
                       .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
                      {.name = "--tail", .value = "N", .help = "only the last N lines"}} +
                whose_job_flag() + look_flags() + output_flag({"text", "json"}),
-      .example = "muster logs dist -f --rank 1 --grep loss"};
+      .example = "muster logs dist -f --rank 1 --grep loss",
+      .see_also = "muster metrics, muster events"};
 }
 
 Result<int> execute(const LogsCommand& command, const Hooks& hooks) {

@@ -1,15 +1,5 @@
-// What a chart shows, and how its axes are divided: shared by the one in a terminal (chart_text.h)
-// and the one in a file (chart_svg.h).
-//
-// Pure.
-//
-// Charts as an SVG file of its own: no script, no font, nothing from elsewhere; readable on light
-// and on dark ground, and each series with a colour and a pattern of dashes.
-//
-// Pure: values in, text out.
-//
-// A chart in a terminal: braille dots where letters may be more than ASCII, else one letter a
-// series.
+// What a chart shows and how its axes are divided; and the chart itself, in a terminal (braille
+// dots where letters may be more than ASCII, else one letter a series):
 //
 //   loss
 //     1 ┤⠉⠒⠤⢄⣀
@@ -21,8 +11,9 @@
 //        0            20s
 //     main  0.2  (0.2 to 1)
 //
-// Where there are several series, each has a marker, which stands on its line now and then and in
-// the legend; the colour says the same once more.
+// or as an SVG file of its own: no script, no font, nothing from elsewhere; readable on light and
+// on dark ground. Each of several series has a marker or a pattern of dashes of its own; colour
+// repeats the same.
 //
 // Pure: values in, text out.
 #pragma once

@@ -35,7 +35,9 @@ Flag flag_of(const config::ServerKey& key) {
           .help = key.help + " (default: " + key.fallback + ")",
           .choices = key.choices,
           .offer = key.choices.empty() ? offer_of(key.offer) : Offer::kChoices,
-          .repeats = key.repeats};
+          .repeats = key.repeats,
+          .group =
+              key.name.substr(0, key.name.find('.') == std::string::npos ? 0 : key.name.find('.'))};
 }
 
 config::ServerSource read_server_source(const Caller& caller, const FlagReader& reader) {

@@ -1,13 +1,6 @@
-// The commands on a server of this machine: server, store, doctor.
-//
-// What `muster server` is told on its command line and by its environment, so that a server which a
-// command starts by itself hears of the latter, too.
-//
-// Pure.
-//
-// What `muster doctor` found, for people and for programs.
-//
-// Pure.
+// The commands on a server of this machine: server, store, doctor; and the flags and variables that
+// they read into its configuration. A server that a command starts by itself reads the same
+// variables.
 #pragma once
 
 #include <string>

@@ -1,11 +1,8 @@
-// One connection that somebody here has made to a forwarded port, carried to the task and back.
+// The connections that programs of this machine have made to forwarded ports, carried to the task
+// and back, each on a thread of its own. Where one fails, a line on standard error says why; the
+// others go on.
 //
-// Blocking; I/O; each on a thread of its own.
-//
-// The connections to forwarded ports that are being carried, each on a thread of its own. Of one
-// that fails a line is said on standard error; the others go on.
-//
-// One owner, one thread.
+// Blocking; I/O. One owner, one thread.
 #pragma once
 
 #include <condition_variable>

@@ -87,7 +87,8 @@ Command bash_command() {
           .positionals = one_of(Offer::kJobs),
           .flags = task_flag("in this task; else in the one that decides how the job ends") +
                    wait_flag() + whose_job_flag(),
-          .example = "muster bash lab"};
+          .example = "muster bash lab",
+          .see_also = "muster attach, muster exec, muster convert"};
 }
 
 Command attach_command() {
@@ -103,7 +104,8 @@ Command attach_command() {
           .positionals = one_of(Offer::kJobs),
           .flags = task_flag("what this task runs; else the one that decides how the job ends") +
                    own + wait_flag() + whose_job_flag(),
-          .example = "muster attach debug"};
+          .example = "muster attach debug",
+          .see_also = "muster bash, muster exec"};
 }
 
 Result<int> execute(const ExecCommand& command, const Hooks& hooks) {

@@ -1,13 +1,8 @@
-// The keys that leave a program that one is attached to, and leave it running: ctrl-p ctrl-q, or
-// others that were asked for.
-//
-// Pure.
-//
-// A program elsewhere, with the input and outputs of this command: until it ends, or one leaves.
+// A program elsewhere, with the input and outputs of this command, until it ends or the user leaves
+// it with the detach keys (ctrl-p ctrl-q, or others that were asked for); and the shell that
+// `muster bash` opens in a task: which one, and what of the caller's environment goes along.
 //
 // Blocking; I/O on descriptors 0, 1 and 2.
-//
-// The shell that is opened in a task: which one, and what of the caller's goes along.
 #pragma once
 
 #include <map>

@@ -1,8 +1,4 @@
-// muster simulate: which of its three experiments, with what.
-//
-// What a simulation found, for people and for programs.
-//
-// Pure.
+// muster simulate: which of its three experiments, with what, and what it found.
 #pragma once
 
 #include <optional>

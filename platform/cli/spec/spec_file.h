@@ -13,15 +13,13 @@
 //   grace: 10s
 //   project: default
 //
-// Every key is a row of the table of fields (job/spec_table.cc).
+// Every key is a row of the table of fields (job/spec_table.cc). --set KEY=VALUE sets any of them
+// from the command line: a key is the path of a field ("scheduling.priority", "environment.LR"), a
+// value is text as one writes it in a job file; one that begins with '[' or '{' is a list or a map
+// in one line:
+// --set 'node_pools=[a100, h100]'.
 //
 // Pure.
-//
-// --set KEY=VALUE: any key of a job file, from the command line.
-//
-// A key is the path of a field ("scheduling.priority", "environment.LR"). A value is text as one
-// writes it in a job file; one that begins with '[' or '{' is a list or a map as YAML writes them
-// in one line: --set 'node_pools=[a100, h100]'. Pure.
 #pragma once
 
 #include <set>

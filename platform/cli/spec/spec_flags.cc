@@ -269,6 +269,60 @@ Flag flag_of_row(const record::Row& row) {
 
 }  // namespace
 
+namespace {
+
+struct FlagGroup {
+  const char* name;
+  std::vector<std::string_view> flags;
+};
+
+/// What is in none of them stands under "flags".
+const std::vector<FlagGroup>& flag_groups() {
+  static const std::vector<FlagGroup> groups{
+      {"resources",
+       {"--gpus", "--gpu-share", "--gpu-memory", "--gpu-model", "--cpus", "--memory",
+        "--shm-size"}},
+      {"image",
+       {"--image", "--image-pull-policy", "--registry-server", "--registry-username",
+        "--registry-secret", "--user", "--launch", "--keep-entrypoint", "--sandbox",
+        "--writable-root", "--allow-new-privileges", "--cap-add"}},
+      {"scheduling",
+       {"--priority", "--interactive", "--preemptible", "--no-preemptible", "--min-workers",
+        "--max-workers", "--resize", "--node-pool", "--packing", "--topology", "--prefer-topology",
+        "--start-timeout", "--time-limit", "--grace", "--retries", "--on-exit", "--on-log",
+        "--hold", "--keep-for"}},
+      {"files",
+       {"--folder", "--workspace", "--workspace-ref", "--ignore", "--volume", "--artifacts"}},
+      {"Slurm",
+       {"--slurm-partition", "--slurm-account", "--slurm-qos", "--slurm-reservation",
+        "--slurm-constraint"}},
+      {"output", {"--follow", "--timestamps", "--no-prefix", "--no-fold", "--output"}},
+  };
+  return groups;
+}
+
+}  // namespace
+
+Flags in_groups(Flags flags) {
+  for (const FlagGroup& group : flag_groups()) {
+    for (Flag& flag : flags) {
+      const bool is_of_it =
+          std::find(group.flags.begin(), group.flags.end(), flag.name) != group.flags.end();
+      if (is_of_it) flag.group = group.name;
+    }
+  }
+  const auto place = [](const Flag& flag) {
+    const auto& groups = flag_groups();
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const FlagGroup& group) {
+      return flag.group == group.name;
+    });
+    return flag.group.empty() ? -1 : found - groups.begin();
+  };
+  std::stable_sort(flags.begin(), flags.end(),
+                   [&](const Flag& left, const Flag& right) { return place(left) < place(right); });
+  return flags;
+}
+
 Flags field_flags(std::string_view kind) {
   Flags flags;
   for (const record::Place& place : record::places_of(record::table_for<job::JobSpec>())) {

@@ -1,9 +1,4 @@
-// The flags that describe a job, read into a JobSpec.
-//
-// Pure.
-//
-// The flags that describe a job, as words: those of single fields, made from its table, and those
-// that mean more than one field. spec_flags.h reads them.
+// The flags that describe a job: as words, made from the table of fields, and read into a JobSpec.
 //
 // Pure.
 #pragma once
@@ -39,6 +34,9 @@ job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
 /// The flags of single fields of a job of this kind ("mpi", ...; "run" of `muster run`), as the
 /// table of fields has them.
 Flags field_flags(std::string_view kind);
+/// Under the headings of the help: resources, image, scheduling, files, Slurm, output. Flags of one
+/// heading stay in their order.
+Flags in_groups(Flags flags);
 /// Those that mean more than one field: how important a job is; how many workers it may have.
 Flags importance_flags();
 Flags worker_flags();
