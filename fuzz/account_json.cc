@@ -6,7 +6,7 @@
 #include "api/account_wire.h"
 #include "api/event_wire.h"
 #include "api/job_query.h"
-#include "cli/contexts.h"
+#include "cli/connection/contexts.h"
 
 namespace {
 

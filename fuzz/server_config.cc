@@ -1,11 +1,11 @@
 // A server's configuration: every fault reported, never a crash.
-#include "cli/server_config.h"
+#include "config/server_config.h"
 
 #include <string_view>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   [[maybe_unused]] const auto options =
-      muster::cli::parse_server_config(text, "muster.yaml", "/", true);
+      muster::config::parse_server_config(text, "muster.yaml", "/", true);
   return 0;
 }

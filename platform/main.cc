@@ -15,8 +15,10 @@
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
-#include "cli/paths.h"
-#include "cli/server_start.h"
+#include "cli/connection/server_start.h"
+#include "config/paths.h"
+#include "dialects/gradient/gradient.h"
+#include "dialects/runai/runai.h"
 #include "engine/doctor/container_doctor.h"
 #include "engine/doctor/process_doctor.h"
 #include "engine/doctor/slurm_doctor.h"
@@ -34,9 +36,9 @@ using muster::base::Error;
 using muster::base::ErrorCode;
 using muster::base::Result;
 using muster::base::UniqueFd;
-using muster::cli::Paths;
-using muster::cli::ServeOptions;
 using muster::cli::StoreReport;
+using muster::config::Paths;
+using muster::config::ServeOptions;
 
 constexpr const char* kVersion = MUSTER_VERSION;
 
@@ -63,7 +65,7 @@ void tell_starter(int fd, std::string_view word) {
   ::close(fd);
 }
 
-int serve(const ServeOptions& options, const muster::cli::Hooks::ReadAgain& read_again) {
+int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
   const muster::service::Makers makers{
       .open_store = open_store,
@@ -96,7 +98,7 @@ StoreReport report_of(const muster::store::StoreSummary& summary) {
 }
 
 Result<std::string> store_of(const ServeOptions& options) {
-  MUSTER_TRY(const Paths paths, muster::cli::paths_here(options.state_folder));
+  MUSTER_TRY(const Paths paths, muster::config::paths_here(options.state_folder));
   return muster::service::store_place(options, paths);
 }
 
@@ -108,8 +110,8 @@ Result<StoreReport> backup_store(const ServeOptions& options, const std::string&
 
 /// Holds what a server would hold, so that none runs meanwhile.
 Result<UniqueFd> keep_servers_out(const ServeOptions& options) {
-  MUSTER_TRY(const Paths paths, muster::cli::paths_here(options.state_folder));
-  MUSTER_CHECK(muster::cli::make_folders(paths));
+  MUSTER_TRY(const Paths paths, muster::config::paths_here(options.state_folder));
+  MUSTER_CHECK(muster::config::make_folders(paths));
   auto lock = muster::base::lock_file(paths.server_lock());
   if (lock || lock.error().code != ErrorCode::kConflict) return lock;
   return Error{.code = ErrorCode::kConflict,
@@ -181,15 +183,23 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
+/// A dialect has commands of its own behind its name.
+int run(std::vector<std::string> words, const muster::cli::Hooks& hooks) {
+  const std::string first = words.empty() ? "" : words.front();
+  if (first != "gradient" && first != "runai") return muster::cli::run(words, hooks);
+  words.erase(words.begin());
+  return first == "gradient" ? muster::dialects::gradient::run(words, hooks)
+                             : muster::dialects::runai::run(words, hooks);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments = words_of(argc, argv);
-  return muster::cli::run(arguments, {.serve = serve,
-                                      .version = kVersion,
-                                      .backup_store = backup_store,
-                                      .restore_store = restore_store,
-                                      .check_store = check_store,
-                                      .set_record_aside = set_record_aside,
-                                      .examine = examine});
+  return run(words_of(argc, argv), {.serve = serve,
+                                    .version = kVersion,
+                                    .backup_store = backup_store,
+                                    .restore_store = restore_store,
+                                    .check_store = check_store,
+                                    .set_record_aside = set_record_aside,
+                                    .examine = examine});
 }

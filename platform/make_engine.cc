@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/paths.h"
+#include "config/paths.h"
 #include "engine/container/container_engine.h"
 #include "engine/container/host_texts.h"
 #include "engine/process/declared_gpus.h"
@@ -15,8 +15,8 @@
 namespace muster {
 
 using base::Result;
-using cli::Paths;
-using cli::ServeOptions;
+using config::Paths;
+using config::ServeOptions;
 
 namespace {
 
@@ -26,7 +26,7 @@ namespace {
 Result<std::vector<std::filesystem::path>> hidden_from_jobs(
     const std::filesystem::path& jobs_folder, const ServeOptions& options) {
   if (options.listen.empty()) return std::vector<std::filesystem::path>();
-  MUSTER_TRY(const Paths paths, cli::paths_here(options.state_folder));
+  MUSTER_TRY(const Paths paths, config::paths_here(options.state_folder));
   std::vector<std::filesystem::path> hidden{paths.socket.parent_path(), paths.state_folder,
                                             jobs_folder};
   for (const auto& file : {options.secret_key_file, options.tls_key, options.store_password_file}) {
@@ -39,7 +39,7 @@ Result<std::vector<std::filesystem::path>> hidden_from_jobs(
 }
 
 auto tree_unpacker(const std::filesystem::path& jobs_folder) {
-  return [trees = workspace::TreeStore(cli::trees_folder(jobs_folder))](
+  return [trees = workspace::TreeStore(config::trees_folder(jobs_folder))](
              const std::string& project, const std::string& tree,
              const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
 }
@@ -72,7 +72,7 @@ Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
   how.folder = jobs_folder;
   MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
-  how.storage_folder = options.storage_folder.value_or(cli::storage_folder(jobs_folder));
+  how.storage_folder = options.storage_folder.value_or(config::storage_folder(jobs_folder));
   how.unpack_tree = tree_unpacker(jobs_folder);
   MUSTER_TRY(auto engine, engine::SlurmEngine::open(loop, std::move(how)));
   return std::unique_ptr<engine::Engine>(std::move(engine));
@@ -87,9 +87,9 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
                                    .topology = options.topology};
   how.log_quota = static_cast<uint64_t>(options.log_quota);
   MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
-  how.storage_folder = options.storage_folder.value_or(cli::storage_folder(jobs_folder));
+  how.storage_folder = options.storage_folder.value_or(config::storage_folder(jobs_folder));
   if (!options.listen.empty()) {
-    how.team = {.homes = cli::homes_folder(jobs_folder), .account_home = engine::account_home()};
+    how.team = {.homes = config::homes_folder(jobs_folder), .account_home = engine::account_home()};
     how.team->shared.assign(options.shared_folders.begin(), options.shared_folders.end());
   }
   how.unpack_tree = tree_unpacker(jobs_folder);

@@ -10,7 +10,7 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "cli/serve_options.h"
+#include "config/serve_options.h"
 #include "engine/container/options.h"
 #include "engine/engine.h"
 #include "engine/slurm/options.h"
@@ -31,13 +31,13 @@ std::string remote_shell_path();
 /// Errors: kInvalid: a text of the options cannot be read; those of the engine.
 base::Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
                                                           const std::filesystem::path& jobs_folder,
-                                                          const cli::ServeOptions& options);
+                                                          const config::ServeOptions& options);
 
 /// The hosts that containers run on.
 base::Result<std::vector<engine::ContainerHostOptions>> container_hosts(
-    const cli::ServeOptions& options);
+    const config::ServeOptions& options);
 
 /// How Slurm is asked and where nodes call back; nothing of the folder of the jobs.
-engine::slurm::SlurmEngineOptions slurm_options(const cli::ServeOptions& options);
+engine::slurm::SlurmEngineOptions slurm_options(const config::ServeOptions& options);
 
 }  // namespace muster

@@ -20,9 +20,12 @@ SUFFIXES = {".h", ".hpp", ".inl", ".cc", ".cpp"}
 
 # layer -> the layers that it may include; itself always.
 ARROWS = {
-    "main": {"service", "cli", "engine", "store", "workspace", "base"},
-    "service": {"cli", "server", "control", "schedule", "engine", "store", "notify", "api", "http", "access", "workspace", "base"},
-    "cli": {"api", "http", "simulate", "words", "job", "record", "access", "workspace", "base"},
+    "main": {"service", "cli", "dialects", "config", "engine", "store", "workspace", "base"},
+    "service": {"config", "server", "control", "schedule", "engine", "store", "notify", "api", "http", "access", "workspace", "base"},
+    # A dialect stands on the parts of muster's command line that it needs: connection, flags, tables.
+    "dialects": {"cli", "config", "api", "http", "words", "job", "record", "access", "workspace", "base"},
+    "cli": {"config", "api", "http", "simulate", "words", "job", "record", "access", "workspace", "base"},
+    "config": {"job", "record", "base"},
     "server": {"control", "notify", "api", "http", "words", "job", "access", "workspace", "base"},
     "control": {"schedule", "launch", "engine", "store", "words", "job", "access", "base"},
     "engine": {"launch", "http", "words", "job", "workspace", "base"},
@@ -45,19 +48,40 @@ ARROWS = {
 }
 # What tests may include besides: they compare facts with the sentences that readers see.
 ARROWS_OF_TESTS = {"words"}
+# The arrows between the rooms of a folder. What stands in the folder itself may include all of them.
+COMMON = {"common", "connection", "command"}
+ROOMS = {
+    "cli": {
+        "common": set(),
+        "connection": {"common"},
+        "command": {"common", "connection"},
+        "spec": COMMON,
+        "logs": COMMON,
+        "jobs": COMMON | {"logs", "metrics", "spec"},
+        "metrics": COMMON,
+        "projects": COMMON,
+        "cluster": COMMON | {"projects"},
+        "accounts": COMMON,
+        "sessions": COMMON | {"logs", "spec"},
+        "files": COMMON,
+        "simulation": COMMON,
+        "server": COMMON,
+    },
+    "dialects": {"gradient": set(), "runai": set()},
+}
 PLATFORM = set(ARROWS) - {"main", "training", "examples", "collective"}
 
 # Headers that cost seconds of every compile, or tie a file to one library: prefix -> where.
 FENCES = (
     ("boost/beast", ("platform/http/*",)),
     ("boost/asio", ("platform/http/*", "platform/base/event_loop.cc")),
-    ("CLI/", ("platform/cli/*.cc",)),
+    ("CLI/", ("platform/cli/command/*.cc",)),
     ("sqlite3.h", ("platform/store/*",)),
     ("libpq-fe.h", ("platform/store/*",)),
     ("archive.h", ("platform/workspace/*",)),
     ("archive_entry.h", ("platform/workspace/*",)),
     ("nlohmann/json.hpp", ("*.cc", "platform/record/field.h")),
-    ("yaml-cpp/", ("platform/cli/*.cc",)),
+    ("yaml-cpp/", ("platform/config/*.cc", "platform/cli/common/*.cc")),
     ("grpcpp/", ("training/parameter_server/rpc/*",)),
     ("grpc/", ("training/parameter_server/rpc/*",)),
     ("google/protobuf/", ("training/parameter_server/rpc/*",)),
@@ -189,6 +213,27 @@ def arrow_fault(path, layer, target, include):
             "both need further down, or hand it in as an argument")
 
 
+def room_of(path):
+    """The room of a file of the tree, e.g. platform/cli/jobs/submit.cc -> jobs; empty: in none."""
+    parts = path.split("/")
+    return parts[2] if len(parts) > 3 and parts[0] == "platform" and parts[1] in ROOMS else ""
+
+
+def room_fault(path, layer, target, include):
+    """Tests of a room may use all of its folder: they read whole command lines."""
+    room = room_of(path)
+    if target != layer or not room or layer not in ROOMS:
+        return None
+    if room not in ROOMS[layer]:
+        return f"{layer}/{room} is a room that ROOMS does not know: add it there with what it may include"
+    other = room_of(f"platform/{include}")
+    if other == room or other in ROOMS[layer][room] or is_test(path):
+        return None
+    may = ", ".join(sorted(ROOMS[layer][room])) or "no other room"
+    return (f"{layer}/{room} must not include {include}, for it may include only {may}: move what both "
+            "need further down")
+
+
 def fence_fault(path, include):
     for prefix, places in FENCES:
         whole = prefix.endswith((".h", ".hpp"))
@@ -230,7 +275,8 @@ def faults_of(path, text, files, private):
         target, complaint = target_of(path, include, quoted, files)
         if complaint:
             yield line, f"\"{include}\" {complaint}"
-        for fault in (arrow_fault(path, layer, target, include), fence_fault(path, include)):
+        for fault in (arrow_fault(path, layer, target, include), room_fault(path, layer, target, include),
+                      fence_fault(path, include)):
             if fault:
                 yield line, fault
         if include in private and layer != "http":
@@ -270,6 +316,18 @@ EXAMPLES = (
     ("platform/api/a.cc", '#include "control/loop.h"', "must not include control"),
     ("platform/cli/a.cc", '#include "api/client.h"', None),
     ("platform/cli/a.cc", '#include "store/store.h"', "must not include store"),
+    ("platform/cli/cli.cc", '#include "cli/jobs/jobs.h"', None),
+    ("platform/cli/jobs/a.cc", '#include "cli/logs/logs.h"', None),
+    ("platform/cli/jobs/a.cc", '#include "cli/jobs/b.h"', None),
+    ("platform/cli/logs/a.cc", '#include "cli/jobs/jobs.h"', "must not include cli/jobs/jobs.h"),
+    ("platform/cli/logs/a.cc", '#include "cli/cli.h"', "must not include cli/cli.h"),
+    ("platform/cli/logs/a_test.cc", '#include "cli/cli.h"', None),
+    ("platform/cli/attic/a.cc", '#include "cli/jobs/jobs.h"', "does not know"),
+    ("platform/cli/jobs/a.cc", '#include "dialects/runai/runai.h"', "must not include dialects"),
+    ("platform/dialects/runai/a.cc", '#include "cli/jobs/jobs.h"', None),
+    ("platform/dialects/runai/a.cc", '#include "dialects/gradient/gradient.h"', "must not include dialects"),
+    ("platform/service/a.cc", '#include "cli/cli.h"', "must not include cli"),
+    ("platform/service/a.cc", '#include "config/paths.h"', None),
     ("platform/cli/a.cc", '#include "server/server.h"', "must not include server"),
     ("platform/server/a.cc", '#include "control/loop.h"', None),
     ("platform/server/a.cc", '#include "engine/engine.h"', "must not include engine"),
@@ -322,7 +380,7 @@ EXAMPLES = (
     ("platform/base/event_loop.cc", "#include <boost/asio/post.hpp>", None),
     ("platform/base/event_loop.h", "#include <boost/asio/io_context.hpp>", "may stand only"),
     ("platform/engine/a.cc", "#include <boost/asio.hpp>", "may stand only"),
-    ("platform/cli/a.cc", "#include <CLI/CLI.hpp>", None),
+    ("platform/cli/command/a.cc", "#include <CLI/CLI.hpp>", None),
     ("platform/cli/a.h", "#include <CLI/CLI.hpp>", "may stand only"),
     ("platform/main.cc", "#include <CLI/CLI.hpp>", "may stand only"),
     ("platform/store/a.h", "#include <sqlite3.h>", None),
@@ -335,7 +393,7 @@ EXAMPLES = (
     ("platform/api/a.cc", "#include <nlohmann/json.hpp>", None),
     ("platform/api/a.h", "#include <nlohmann/json_fwd.hpp>", None),
     ("platform/api/a.h", "#include <nlohmann/json.hpp>", "may stand only"),
-    ("platform/cli/a.cc", "#include <yaml-cpp/yaml.h>", None),
+    ("platform/config/a.cc", "#include <yaml-cpp/yaml.h>", None),
     ("platform/job/a.cc", "#include <yaml-cpp/yaml.h>", "may stand only"),
     ("examples/digits/a.cc", "#include <mpi.h>", "may stand only"),
     ("platform/launch/a.cc", "#include <thread>", "is pure"),

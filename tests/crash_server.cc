@@ -25,7 +25,7 @@
 namespace {
 
 using muster::base::Result;
-using muster::cli::ServeOptions;
+using muster::config::ServeOptions;
 using muster::store::Store;
 
 class CrashingStore : public Store {
@@ -59,7 +59,7 @@ int commits_until_crash() {
 }
 
 Result<muster::service::OpenedStore> open_store(const std::string& file,
-                                                const muster::cli::Paths&) {
+                                                const muster::config::Paths&) {
   MUSTER_TRY(auto store, muster::store::SqliteStore::open(file));
   return muster::service::OpenedStore{
       .store = std::make_unique<CrashingStore>(std::move(store), commits_until_crash())};

@@ -1,6 +1,6 @@
 // A workspace on its way from a folder here to a server and into its store: the command line's own
 // client, a socket, the routes and a store on disk, all of them real.
-#include "cli/send_workspace.h"
+#include "cli/spec/send_workspace.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@
 #include "workspace/manifest.h"
 #include "workspace/tree_store.h"
 
-namespace muster::cli {
+namespace muster::cli::spec {
 namespace {
 
 using base::ErrorCode;
@@ -367,4 +367,4 @@ TEST_F(SendWorkspace, AnInterruptEndsTheProcessAndLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster::cli::spec

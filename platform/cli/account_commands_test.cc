@@ -9,6 +9,7 @@
 #include "cli/cli_fixture.h"
 
 namespace muster::cli {
+
 namespace {
 
 class SharedServer : public Cli {
@@ -350,4 +351,5 @@ TEST_F(SharedServer, TheProjectThatAJobIsMeantInIsSentAlong) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

@@ -1,47 +1,260 @@
+// The root of the commands, and those on muster itself: version, completion, help.
 #include "cli/cli.h"
 
+#include <unistd.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/commands.h"
-#include "cli/gradient/gradient.h"
-#include "cli/runai/runai.h"
-#include "cli/tell.h"
+#include "base/files.h"
+#include "cli/accounts/accounts.h"
+#include "cli/cluster/cluster.h"
+#include "cli/command/call.h"
+#include "cli/command/command.h"
+#include "cli/command/completion.h"
+#include "cli/command/help.h"
+#include "cli/common/output.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/connection/caller.h"
+#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
+#include "cli/connection/contexts.h"
+#include "cli/connection/server_start.h"
+#include "cli/files/files.h"
+#include "cli/jobs/jobs.h"
+#include "cli/logs/logs.h"
+#include "cli/metrics/metrics.h"
+#include "cli/projects/projects.h"
+#include "cli/server/server.h"
+#include "cli/sessions/sessions.h"
+#include "cli/simulation/simulate.h"
+#include "config/paths.h"
 
 namespace muster::cli {
 
 namespace {
 
-template <class... Commands>
-Result<int> execute_any(const Invocation& invocation, const Hooks& hooks,
-                        CommandTypes<Commands...>) {
-  std::optional<Result<int>> result;
-  const auto execute_if = [&]<class Command>(const Command* command) {
-    if (command) result = execute(*command, hooks);
-    return command != nullptr;
-  };
-  (execute_if(invocation.get_if<Commands>()) || ...);
-  return *result;
+std::string version_json(const std::string& version, const Context& context,
+                         const Result<api::ServerInfo>& server) {
+  nlohmann::ordered_json json{{"version", version}, {"context", context.name}, {"server", nullptr}};
+  if (server) {
+    json["server"] = {
+        {"version", server->version}, {"pid", server->pid}, {"state_folder", server->state_folder}};
+  }
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-Result<int> run_own(const std::vector<std::string>& args, const Hooks& hooks) {
-  base::SystemRandom random;
-  Hooks chosen = hooks;
-  chosen.context = context_flag(args);
-  MUSTER_TRY(const Caller caller, this_caller(chosen.context));
-  MUSTER_TRY(const Invocation invocation, parse_invocation(args, caller, random));
-  return execute_any(invocation, chosen, AllCommands{});
+std::string version_text(const std::string& version, const Context& context,
+                         const Result<api::ServerInfo>& server) {
+  const std::string text = "muster " + version + "\n";
+  if (!context.is_local()) {
+    const std::string at = context.server + " (context " + context.name + ")";
+    return text +
+           (server ? "server " + server->version + " at " + at
+                   : "no word from " + at + ": " + server.error().what) +
+           "\n";
+  }
+  if (!server) return text + "no server runs; the next command that needs one starts it\n";
+  return text + "server " + server->version + ", process " + std::to_string(server->pid) +
+         ", state in " + server->state_folder + "\n";
+}
+
+/// What the server says, or why it does not. No server is started for this: a question about
+/// versions should change nothing.
+Result<api::ServerInfo> ask_for_info(const Context& context) {
+  if (context.is_local()) {
+    MUSTER_TRY(const config::Paths paths, config::paths_here());
+    return api::Client(paths.socket).info();
+  }
+  MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
+  return api::Client(endpoint, context.token).info();
+}
+
+Call read_version(Reading& in) {
+  return VersionCommand{in.output()};
+}
+
+Call read_completion(Reading& in) {
+  const std::string shell = in.arguments.names.empty() ? "" : in.arguments.names.front();
+  if (shell != "bash" && shell != "zsh" && shell != "fish") {
+    in.reader.fault("SHELL", "'" + shell + "' is none of bash zsh fish");
+  }
+  return CompletionCommand{shell};
+}
+
+Call read_help(Reading& in) {
+  const Command* command = &in.root;
+  for (const std::string& word : in.arguments.names) {
+    const Command* child = command->find_command(word);
+    if (child == nullptr) {
+      in.reader.fault("", unknown_command(word, *command));
+      break;
+    }
+    command = child;
+  }
+  return HelpCommand{.path = in.arguments.names};
+}
+
+Call read_root(Reading& in) {
+  const bool asked = in.arguments.has("--help");
+  if (in.arguments.path.empty() && !asked && in.reader.has("--version")) return VersionCommand{};
+  return HelpCommand{.path = in.arguments.path, .asked = asked};
+}
+
+Command version_command() {
+  return {.name = "version",
+          .help = "versions of muster and its server",
+          .read = read_version,
+          .flags = output_flag(),
+          .example = "muster version"};
+}
+
+Command completion_command() {
+  return {.name = "completion",
+          .help = "a script that teaches a shell to complete muster's commands",
+          .read = read_completion,
+          .positionals = {.name = "SHELL",
+                          .least = 1,
+                          .most = 1,
+                          .choices = {"bash", "zsh", "fish"},
+                          .offer = Offer::kChoices},
+          .example = "source <(muster completion bash)"};
+}
+
+Command help_command() {
+  return {.name = "help",
+          .help = "this help, or that of a command",
+          .read = read_help,
+          .positionals = {.name = "COMMAND", .most = 2},
+          .example = "muster help submit mpi"};
+}
+
+/// project, with the commands on its members.
+Command whole_project_command() {
+  Command project = projects::project_command();
+  for (Command& command : accounts::member_commands())
+    project.commands.push_back(std::move(command));
+  return project;
+}
+
+/// --context, of `command` and all below it that talk to a server.
+void add_context_flag(Command& command) {
+  // These know no server, or say themselves which.
+  for (const std::string_view name :
+       {"server", "store", "simulate", "completion", "help", "login", "logout", "context"}) {
+    if (command.name == name) return;
+  }
+  command.flags.push_back({.name = "--context",
+                           .value = "CONTEXT",
+                           .help = "the server that it goes to (see: muster context list)",
+                           .offer = Offer::kContexts});
+  for (Command& child : command.commands) add_context_flag(child);
+}
+
+/// --help is understood everywhere.
+void add_help_flag(Command& command) {
+  command.flags.push_back({.name = "--help", .letter = "-h", .help = "show this help"});
+  for (Command& child : command.commands) add_help_flag(child);
 }
 
 }  // namespace
 
-/// A dialect has commands of its own behind its name.
-int run(const std::vector<std::string>& args, const Hooks& hooks) {
-  const std::string first = args.empty() ? "" : args.front();
-  if (first != "gradient" && first != "runai") {
-    return run_and_tell("muster", [&] { return run_own(args, hooks); });
+Command command_tree() {
+  Command root{.name = "muster",
+               .help = "Muster gathers the processes of a distributed training job.",
+               .read = read_root,
+               .flags = {{.name = "--version", .help = "show the version"}},
+               .commands = {jobs::run_command(),
+                            jobs::submit_command(),
+                            jobs::list_command(),
+                            jobs::get_command(),
+                            logs::logs_command(),
+                            sessions::exec_command(),
+                            jobs::stop_command(),
+                            jobs::suspend_command(),
+                            jobs::resume_command(),
+                            jobs::explain_command(),
+                            jobs::events_command(),
+                            jobs::delete_command(),
+                            sessions::bash_command(),
+                            sessions::attach_command(),
+                            sessions::convert_command(),
+                            files::copy_command(),
+                            sessions::port_forward_command(),
+                            files::artifacts_command(),
+                            metrics::metrics_command(),
+                            whole_project_command(),
+                            cluster::node_command(),
+                            jobs::queue_command(),
+                            cluster::top_command(),
+                            projects::notify_command(),
+                            accounts::login_command(),
+                            accounts::logout_command(),
+                            accounts::whoami_command(),
+                            accounts::context_command(),
+                            accounts::user_command(),
+                            accounts::token_command(),
+                            accounts::secret_command(),
+                            accounts::audit_command(),
+                            server::server_command(),
+                            server::store_command(),
+                            server::doctor_command(),
+                            simulation::simulate_command(),
+                            version_command(),
+                            completion_command(),
+                            help_command()},
+               .example = "muster run -n 4 -- ./train"};
+  add_context_flag(root);
+  add_help_flag(root);
+  return root;
+}
+
+Result<int> execute(const VersionCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(const Context context, chosen_context(hooks.context));
+  const Result<api::ServerInfo> server = ask_for_info(context);
+  MUSTER_CHECK(show(command.output, version_text(hooks.version, context, server),
+                    version_json(hooks.version, context, server)));
+  return kExitDone;
+}
+
+Result<int> execute(const CompletionCommand& command, const Hooks&) {
+  const Command root = command_tree();
+  // Written raw: a script must reach the shell byte by byte.
+  const std::string script = command.shell == "zsh"    ? zsh_completion(root)
+                             : command.shell == "fish" ? fish_completion(root)
+                                                       : bash_completion(root);
+  MUSTER_CHECK(base::write_all(STDOUT_FILENO, script));
+  return kExitDone;
+}
+
+Result<int> execute(const HelpCommand& command, const Hooks&) {
+  const std::string text = help_text(command_tree(), command.path);
+  if (!command.asked) {
+    std::cerr << text;
+    return kExitUsage;
   }
-  const std::vector<std::string> words(args.begin() + 1, args.end());
-  return first == "gradient" ? gradient::run(words, hooks) : runai::run(words, hooks);
+  MUSTER_CHECK(show(text));
+  return kExitDone;
+}
+
+namespace {
+
+Result<int> run_own(const std::vector<std::string>& args, const Hooks& hooks) {
+  const Command root = command_tree();
+  base::SystemRandom random;
+  Hooks chosen = hooks;
+  chosen.context = context_flag(root, args);
+  MUSTER_TRY(const Caller caller, this_caller(chosen.context));
+  MUSTER_TRY(const Call call, read_call(root, args, caller, random));
+  return call(chosen);
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& args, const Hooks& hooks) {
+  return run_and_tell("muster", [&] { return run_own(args, hooks); });
 }
 
 }  // namespace muster::cli

@@ -1,62 +1,46 @@
 // muster's command line: from the arguments of main() to an exit code.
 //
-//   commands.h      what each command does, over api::Client
-//   invocation.h    arguments -> typed commands (pure), on top of arguments.h (CLI11) and
-//                   command_tree.h (every command and flag as data)
-//   connection.h    finds the server, or starts one
-//   follow.h        follows a job to its end, across restarts of the server
-//   log_printer.h, table.h, job_view.h, completion.h ...   what is shown (pure)
+//   command/      what a command is: words, flags and help as data, the function that reads them
+//   (call.h),
+//                 and what reads the data: the parser (CLI11), help, completion
+//   connection/   who calls, the server that is meant, and the way there; starts one where none
+//   runs common/       tables, words, the terminal, errors and exit codes spec/         a job from
+//   flags and files others        a room a topic: one header names its commands; each .cc holds the
+//   words of some, the
+//                 reading of their flags, and what they do
+//
+// Results go to standard output, everything else to standard error.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "base/result.h"
-#include "cli/serve_options.h"
-#include "job/diagnosis.h"
+#include "cli/command/call.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
+#include "cli/connection/hooks.h"
 
 namespace muster::cli {
 
-/// What a look at a store, or a copy of it, has found.
-struct StoreReport {
-  int schema_version = 0;
-  std::vector<std::pair<std::string, uint64_t>> counts;  ///< "jobs", 12
-  std::vector<std::string> faults;                       ///< of `check`: sentences
-  std::vector<std::string> set_aside;                    ///< the same: the records set aside
+struct VersionCommand {
+  Output output = Output::kTable;
 };
 
-/// What `muster doctor` looks at.
-struct DoctorWish {
-  std::vector<std::string> engines;  ///< "process" ...
-  ServeOptions options;              ///< of the server that would run here
-  std::filesystem::path jobs_folder;
-  bool server_runs = false;  ///< with this folder
+struct CompletionCommand {
+  std::string shell;
 };
 
-/// What the command line cannot do by itself, for it sees neither the server nor its engines.
-struct Hooks {
-  /// Reads the options again, from where they came; told the reason where they cannot be used.
-  using ReadAgain = std::function<base::Result<ServeOptions>()>;
-  /// Runs the server until it ends; the exit code.
-  std::function<int(const ServeOptions&, const ReadAgain&)> serve;
-  std::string version;
-  std::string context = {};  ///< what --context says; filled in by run()
-  std::string engine = {};   ///< what --engine says, of commands that start jobs; empty: nothing
-
-  // Of the store that a server with these options would use.
-  using StoreTool =
-      std::function<base::Result<StoreReport>(const ServeOptions&, const std::string& file)>;
-  StoreTool backup_store = {};
-  StoreTool restore_store = {};
-  std::function<base::Result<StoreReport>(const ServeOptions&)> check_store = {};
-  StoreTool set_record_aside = {};  ///< its second argument is the name of the record
-  /// What was found of each of the engines, in their order, within some seconds.
-  std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
+struct HelpCommand {
+  std::vector<std::string> path;  ///< of the command; empty: muster itself
+  bool asked = true;              ///< false: nothing was asked at all
 };
+
+Result<int> execute(const VersionCommand& command, const Hooks& hooks);
+Result<int> execute(const CompletionCommand& command, const Hooks& hooks);
+Result<int> execute(const HelpCommand& command, const Hooks& hooks);
+
+/// `muster` itself. Made anew by each call.
+Command command_tree();
 
 /// Runs one command; `args` is without the program's own name. Returns the exit code: 0 done, 1 the
 /// job failed (its own code with `run` and `submit --follow`), 2 bad usage, 3 not found, 4 refused,

@@ -47,16 +47,19 @@ class Cli : public testing::Test {
     server_ = std::make_unique<FakeServer>(folder_ / "muster.sock", std::move(script));
   }
 
-  static Outcome muster(const Words& words) {
+  /// What a program does with these words: muster's own, or that of a dialect.
+  static Outcome outcome_of(int (*program)(const Words&, const Hooks&), const Words& words) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    const int code = run(
-        words,
-        {.serve = [](const ServeOptions&, const Hooks::ReadAgain&) { return 0; }, .version = "1"});
+    const int code = program(
+        words, {.serve = [](const config::ServeOptions&, const config::ReadAgain&) { return 0; },
+                .version = "1"});
     return {.code = code,
             .out = testing::internal::GetCapturedStdout(),
             .err = testing::internal::GetCapturedStderr()};
   }
+
+  static Outcome muster(const Words& words) { return outcome_of(run, words); }
 
   int count_of(const std::string& request) {
     const auto all = server_->requests();

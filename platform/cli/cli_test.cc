@@ -15,6 +15,7 @@
 #include "cli/cli_fixture.h"
 
 namespace muster::cli {
+
 namespace {
 
 std::vector<job::LogRecord> numbered_lines(int count) {
@@ -239,10 +240,10 @@ TEST_F(Cli, VersionStartsNoServer) {
 }
 
 TEST_F(Cli, ServerGetsItsOptions) {
-  ServeOptions got;
+  config::ServeOptions got;
   const int code = run({"server", "--idle-exit", "1m"},
                        {.serve =
-                            [&](const ServeOptions& options, const Hooks::ReadAgain&) {
+                            [&](const config::ServeOptions& options, const config::ReadAgain&) {
                               got = options;
                               return 7;
                             },
@@ -252,4 +253,5 @@ TEST_F(Cli, ServerGetsItsOptions) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

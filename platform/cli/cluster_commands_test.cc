@@ -7,6 +7,7 @@
 #include "cli/cli_fixture.h"
 
 namespace muster::cli {
+
 namespace {
 
 mode_t mode_of(const std::filesystem::path& path) {
@@ -170,4 +171,5 @@ TEST_F(Cli, TopPrintsOnceWhereThereIsNoTerminal) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

@@ -1,15 +1,15 @@
 // What is shown of projects, nodes, the queue and the whole cluster, as values.
 #include <gtest/gtest.h>
 
-#include "cli/amount_words.h"
-#include "cli/live_screen.h"
-#include "cli/node_view.h"
-#include "cli/project_view.h"
+#include "cli/cluster/cluster_view.h"
+#include "cli/common/amount_words.h"
+#include "cli/common/live_screen.h"
+#include "cli/jobs/waiting_view.h"
+#include "cli/projects/project_view.h"
 #include "cli/test_now.h"
-#include "cli/top_view.h"
-#include "cli/waiting_view.h"
 
 namespace muster::cli {
+
 namespace {
 
 using std::chrono::seconds;
@@ -53,11 +53,11 @@ TEST(NodeTable, SaysWhichEngineAHostHas) {
   silent.state = "gone";
   silent.labels = {{"engine", "docker 20.10.24"}, {"fault", "host 'gpu-2' cannot be used: ..."}};
 
-  EXPECT_EQ(node_table({answers, silent}),
+  EXPECT_EQ(cluster::node_table({answers, silent}),
             "NAME   STATE  POOL     GPUS        CPUS    MEMORY  JOBS  ENGINE\n"
             "gpu-1  ready  default  1.5/2 A100  4/16  1Gi/64Gi     3  podman 4.3.1\n"
             "gpu-2  gone   default  1.5/2 A100  4/16  1Gi/64Gi     3  docker 20.10.24\n");
-  EXPECT_NE(node_page(silent).find("host 'gpu-2' cannot be used"), std::string::npos);
+  EXPECT_NE(cluster::node_page(silent).find("host 'gpu-2' cannot be used"), std::string::npos);
 }
 
 TEST(NodeTable, SaysWhyAClusterGivesANodeNothing) {
@@ -65,7 +65,7 @@ TEST(NodeTable, SaysWhyAClusterGivesANodeNothing) {
   closed.state = "draining";
   closed.labels = {{"reason", "its fan is loud"}};
 
-  EXPECT_EQ(node_table({closed, gpu_node("gpu-2")}),
+  EXPECT_EQ(cluster::node_table({closed, gpu_node("gpu-2")}),
             "NAME   STATE     POOL     GPUS        CPUS    MEMORY  JOBS  REASON\n"
             "gpu-1  draining  default  1.5/2 A100  4/16  1Gi/64Gi     3  its fan is loud\n"
             "gpu-2  ready     default  1.5/2 A100  4/16  1Gi/64Gi     3\n");
@@ -132,7 +132,7 @@ TEST(ProjectTable, IsATreeWithTheAmountsThatCount) {
   job::ProjectStatus all = project("default", "", 0);
   all.deserved.gpu_milli.reset();
 
-  EXPECT_EQ(project_table({all, project("research", "", 8), team}, "team-a"),
+  EXPECT_EQ(projects::project_table({all, project("research", "", 8), team}, "team-a"),
             "NAME            QUOTA          LIMIT  WEIGHT      FAIR SHARE            USED  RUNNING"
             "  WAITING\n"
             "default     unlimited              -       1           0 GPU           0 GPU        0"
@@ -144,8 +144,8 @@ TEST(ProjectTable, IsATreeWithTheAmountsThatCount) {
 }
 
 TEST(ProjectTable, LosesNoProjectWhoseParentIsNotThereOrGoesInACircle) {
-  const std::string table =
-      project_table({project("lost", "gone", 1), project("a", "b", 1), project("b", "a", 1)});
+  const std::string table = projects::project_table(
+      {project("lost", "gone", 1), project("a", "b", 1), project("b", "a", 1)});
 
   for (const char* name : {"\nlost ", "\na ", "\n  b "}) {
     EXPECT_NE(table.find(name), std::string::npos) << table;
@@ -158,7 +158,7 @@ TEST(ProjectPage, ShowsEachResourceAndThePoolsOfItsOwn) {
   team.project.reclaim_min_runtime = std::chrono::minutes(5);
   team.allocated.memory_bytes = 1LL << 30;
 
-  EXPECT_EQ(project_page(team),
+  EXPECT_EQ(projects::project_page(team),
             "NAME              team-a\n"
             "PARENT            research\n"
             "PRIORITY          100\n"
@@ -180,14 +180,14 @@ TEST(ProjectPage, ShowsEachResourceAndThePoolsOfItsOwn) {
 TEST(NodeTable, ShowsWhatIsTakenOfWhatThereIs) {
   const job::Node plain{.name = "cpu-1", .pool = "cpus", .state = "cordoned"};
 
-  EXPECT_EQ(node_table({plain, gpu_node("gpu-1")}),
+  EXPECT_EQ(cluster::node_table({plain, gpu_node("gpu-1")}),
             "NAME   STATE     POOL     GPUS        CPUS    MEMORY  JOBS\n"
             "cpu-1  cordoned  cpus     -            0/0       0/0     0\n"
             "gpu-1  ready     default  1.5/2 A100  4/16  1Gi/64Gi     3\n");
 }
 
 TEST(NodePage, ShowsWhoHoldsEachGpu) {
-  EXPECT_EQ(node_page(gpu_node("gpu-1")),
+  EXPECT_EQ(cluster::node_page(gpu_node("gpu-1")),
             "NAME      gpu-1\n"
             "STATE     ready\n"
             "POOL      default\n"
@@ -212,7 +212,7 @@ TEST(QueueTable, NumbersThoseThatWaitAndNotTheSuspended) {
   held.reason = job::Remark{"suspended; muster resume held"};
 
   EXPECT_EQ(
-      queue_table({waiting_job("first"), second, held}, kNow),
+      jobs::queue_table({waiting_job("first"), second, held}, kNow),
       "POS  JOB     PROJECT  PRIORITY  NEEDS      WAITING  MAY START  REASON\n"
       "  1  first   team-a         50  2 x 1 GPU    1m30s  -          needs 2 GPUs; 1 is free\n"
       "  2  second  team-a         75  2 x 1 GPU    1m30s  in 5m      needs 2 GPUs; 1 is free\n"
@@ -229,7 +229,7 @@ TEST(Explanation, BeginsWithTheReasonAndEndsWithWhatHappened) {
                        .position = 2,
                        .events = {{kNow, job::Remark{"queued"}}}};
 
-  EXPECT_EQ(explanation_page(why, kNow),
+  EXPECT_EQ(jobs::explanation_page(why, kNow),
             "Queued: needs 2 GPUs; 1 is free\n"
             "  node gpu-1: GPU 0 is held by a\n"
             "\n"
@@ -238,7 +238,8 @@ TEST(Explanation, BeginsWithTheReasonAndEndsWithWhatHappened) {
             "\n"
             "EVENTS\n"
             "  2023-11-14T22:13:20.000Z  queued\n");
-  EXPECT_EQ(explanation_page({.name = "dist", .phase = job::Phase::kRunning}, kNow), "Running\n");
+  EXPECT_EQ(jobs::explanation_page({.name = "dist", .phase = job::Phase::kRunning}, kNow),
+            "Running\n");
 }
 
 TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
@@ -257,7 +258,7 @@ TEST(Forecast, ShowsPlacesEvictionsAndTheEffectOnTheProject) {
   forecast.after.allocated = {.gpu_milli = 2250, .cpu_milli = 4000};
   forecast.after.requested = {.gpu_milli = 2250, .cpu_milli = 4000};
 
-  EXPECT_EQ(forecast_page(spec, forecast, kNow),
+  EXPECT_EQ(jobs::forecast_page(spec, forecast, kNow),
             "would start now\n"
             "\n"
             "PLACES\n"
@@ -285,14 +286,14 @@ TEST(Forecast, OfAJobThatWaitsSaysWhyAndUntilWhen) {
       .reason = {job::Remark{"needs 2 GPUs; 1 is free"}, {job::Remark{"a holds GPU 0 of gpu-1"}}},
       .may_start = kNow + seconds(60)};
 
-  EXPECT_TRUE(forecast_page(spec, forecast, kNow)
+  EXPECT_TRUE(jobs::forecast_page(spec, forecast, kNow)
                   .starts_with("would wait: needs 2 GPUs; 1 is free\n"
                                "  a holds GPU 0 of gpu-1\n"
                                "\n"
                                "MAY START  2023-11-14T22:14:20Z (in 1m)\n"
                                "\n"
                                "PROJECT default\n"))
-      << forecast_page(spec, forecast, kNow);
+      << jobs::forecast_page(spec, forecast, kNow);
 }
 
 TEST(Events, OfAllJobsAreMergedByTime) {
@@ -301,30 +302,30 @@ TEST(Events, OfAllJobsAreMergedByTime) {
   job::Job second = waiting_job("second");
   second.events = {{kNow + seconds(1), job::Remark{"sub\nmitted"}}};
 
-  const auto events = merged_events({first, second});
+  const auto events = jobs::merged_events({first, second});
 
-  EXPECT_EQ(event_table(events),
+  EXPECT_EQ(jobs::event_table(events),
             "TIME                      JOB     EVENT\n"
             "2023-11-14T22:13:20.000Z  first   submitted\n"
             "2023-11-14T22:13:21.000Z  second  sub mitted\n"
             "2023-11-14T22:13:22.000Z  first   started\n");
-  EXPECT_EQ(event_line(events.front()), "2023-11-14T22:13:20.000Z  first  submitted\n");
-  EXPECT_EQ(events_json({events.front()}),
+  EXPECT_EQ(jobs::event_line(events.front()), "2023-11-14T22:13:20.000Z  first  submitted\n");
+  EXPECT_EQ(jobs::events_json({events.front()}),
             "{\"events\":[{\"time\":\"2023-11-14T22:13:20.000000000Z\",\"job\":\"first\","
             "\"text\":\"submitted\",\"fact\":{\"kind\":\"remark\",\"text\":\"submitted\"}}]}");
 }
 
-ClusterView small_cluster() {
-  ClusterView view{.nodes = {gpu_node("gpu-1")},
-                   .projects = {project("team-a", "", 2)},
-                   .jobs = {running_job("dist"), waiting_job("next")},
-                   .queue = {waiting_job("next")},
-                   .now = kNow};
+cluster::ClusterView small_cluster() {
+  cluster::ClusterView view{.nodes = {gpu_node("gpu-1")},
+                            .projects = {project("team-a", "", 2)},
+                            .jobs = {running_job("dist"), waiting_job("next")},
+                            .queue = {waiting_job("next")},
+                            .now = kNow};
   return view;
 }
 
 TEST(Top, ShowsNodesProjectsAndJobsWithTheirReasons) {
-  EXPECT_EQ(top_picture(small_cluster(), {}),
+  EXPECT_EQ(cluster::top_picture(small_cluster(), {}),
             "muster  2023-11-14T22:13:20Z   GPUs 1.5/2   running 1   waiting 1\n"
             "\n"
             "NAME   STATE  POOL     GPUS        CPUS    MEMORY  JOBS\n"
@@ -339,14 +340,14 @@ TEST(Top, ShowsNodesProjectsAndJobsWithTheirReasons) {
 }
 
 TEST(Top, FitsTheScreenWhateverThereIs) {
-  ClusterView view = small_cluster();
+  cluster::ClusterView view = small_cluster();
   for (int i = 0; i < 100; ++i) {
     view.queue.push_back(waiting_job("job-" + std::to_string(i)));
     view.nodes.push_back(gpu_node("gpu-" + std::to_string(i)));
   }
   for (const ScreenSize size : {ScreenSize{80, 24}, ScreenSize{20, 10}, ScreenSize{200, 60},
                                 ScreenSize{1, 1}, ScreenSize{40, 3}}) {
-    const std::string picture = top_picture(view, size);
+    const std::string picture = cluster::top_picture(view, size);
     size_t rows = 0;
     for (size_t begin = 0; begin < picture.size();) {
       const size_t end = picture.find('\n', begin);
@@ -356,16 +357,16 @@ TEST(Top, FitsTheScreenWhateverThereIs) {
     }
     EXPECT_LE(rows, size.rows);
   }
-  const std::string picture = top_picture(view, {80, 24});
+  const std::string picture = cluster::top_picture(view, {80, 24});
   EXPECT_NE(picture.find("\n... and 9"), std::string::npos) << picture;
   EXPECT_NE(picture.find("\nteam-a "), std::string::npos) << "a small part loses nothing";
 }
 
 TEST(Top, ObeysNoControlCharactersAndCutsBetweenLetters) {
-  ClusterView view = small_cluster();
+  cluster::ClusterView view = small_cluster();
   view.queue.front().reason = job::Remark{"\x1b[2J\xc2\x9b\xc3\xa9"};
 
-  const std::string picture = top_picture(view, {});
+  const std::string picture = cluster::top_picture(view, {});
 
   EXPECT_EQ(picture.find('\x1b'), std::string::npos);
   EXPECT_EQ(picture.find("\xc2\x9b"), std::string::npos);
@@ -380,4 +381,5 @@ TEST(Redraw, OverwritesLineByLineAndNeverScrolls) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

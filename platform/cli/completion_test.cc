@@ -1,4 +1,4 @@
-#include "cli/completion.h"
+#include "cli/command/completion.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,10 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cli/cli.h"
+
 namespace muster::cli {
+
 namespace {
 
 TEST(Completion, OfEveryShellKnowsEveryCommandAndVisibleFlag) {
@@ -86,4 +89,5 @@ TEST(BashCompletion, OffersWhatMayStandAtTheCursor) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

@@ -1,12 +1,13 @@
-#include "cli/metric_view.h"
+#include "cli/metrics/metric_view.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/job_view.h"
-#include "cli/metric_words.h"
+#include "cli/common/job_view.h"
+#include "cli/common/metric_words.h"
 #include "cli/test_now.h"
 
 namespace muster::cli {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -74,24 +75,24 @@ TEST(UseTable, HasARowForEachTaskAndOnlyColumnsWithValues) {
       {"loss", "worker-0", 0, {{kNow, 1}}},
       {"memory_bytes", "launcher", {}, {{kNow, 12.0 * (1 << 20)}}},
       {"memory_bytes", "worker-0", {}, {{kNow, 1.5 * (1 << 30)}}}};
-  EXPECT_EQ("\n" + use_table(newest), R"(
+  EXPECT_EQ("\n" + metrics::use_table(newest), R"(
 TASK       CPU  MEMORY  GPU
 launcher    3%    12Mi    -
 worker-0  391%   1.5Gi  97%
 )");
-  EXPECT_EQ(use_table({}), "");
+  EXPECT_EQ(metrics::use_table({}), "");
 }
 
 TEST(ReportedTable, ShowsRanksWhereThereAreAny) {
   const std::vector<MetricSeries> newest{{"cpu_percent", "w", {}, {{kNow, 3}}},
                                          {"accuracy", "w", {}, {{kNow - 5s, 0.91}}},
                                          {"loss", "w", 1, {{kNow - 2min, 0.183}}}};
-  EXPECT_EQ("\n" + reported_table(newest, kNow), R"(
+  EXPECT_EQ("\n" + metrics::reported_table(newest, kNow), R"(
 METRIC    TASK  RANK  VALUE  AGO
 accuracy  w        -   0.91   5s
 loss      w        1  0.183   2m
 )");
-  EXPECT_EQ(reported_table({newest[0]}, kNow), "");
+  EXPECT_EQ(metrics::reported_table({newest[0]}, kNow), "");
 }
 
 TEST(MetricsPage, LeavesOutWhatTasksUsedThatHaveEndedWhileTheJobGoesOn) {
@@ -102,22 +103,22 @@ TEST(MetricsPage, LeavesOutWhatTasksUsedThatHaveEndedWhileTheJobGoesOn) {
   job.tasks.back().phase = job::TaskPhase::kEnded;
   const std::vector<MetricSeries> newest{{"cpu_percent", "worker-0", {}, {{kNow, 3}}},
                                          {"cpu_percent", "worker-1", {}, {{kNow, 3}}}};
-  const std::string page = metrics_page(job, newest, kNow);
+  const std::string page = metrics::metrics_page(job, newest, kNow);
   EXPECT_NE(page.find("worker-0"), std::string::npos) << page;
   EXPECT_EQ(page.find("worker-1"), std::string::npos) << page;
   job.phase = job::Phase::kSucceeded;
-  EXPECT_NE(metrics_page(job, newest, kNow).find("worker-1"), std::string::npos);
+  EXPECT_NE(metrics::metrics_page(job, newest, kNow).find("worker-1"), std::string::npos);
 }
 
 TEST(MetricsPage, SaysWhereNothingWasMeasured) {
-  EXPECT_EQ(metrics_page(job_with({}), {}, kNow),
+  EXPECT_EQ(metrics::metrics_page(job_with({}), {}, kNow),
             "dist  Running\n\nnothing was measured of it yet\n");
 }
 
 TEST(MetricsCsv, HasALineForEachValueExactly) {
   const std::vector<MetricSeries> series{{"loss", "w", 1, {{kNow, 0.1}, {kNow + 1ms, 1e-7}}},
                                          {"cpu_percent", "w", {}, {{kNow, 100}}}};
-  EXPECT_EQ(metrics_csv(series),
+  EXPECT_EQ(metrics::metrics_csv(series),
             "2023-11-14T22:13:20.000000000Z,loss,w,1,0.1\n"
             "2023-11-14T22:13:20.001000000Z,loss,w,1,1e-07\n"
             "2023-11-14T22:13:20.000000000Z,cpu_percent,w,,100\n");
@@ -142,4 +143,5 @@ TEST(JobPage, HasALineOfProgressWhereTheJobTellsIt) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

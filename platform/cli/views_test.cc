@@ -1,18 +1,20 @@
 // What is shown, as values: tables, pages, terminals, times, errors, YAML, help.
 #include <gtest/gtest.h>
 
-#include "cli/container_words.h"
-#include "cli/help.h"
-#include "cli/job_view.h"
-#include "cli/report.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
+#include "cli/cli.h"
+#include "cli/command/help.h"
+#include "cli/common/amount_words.h"
+#include "cli/common/job_view.h"
+#include "cli/common/job_words.h"
+#include "cli/common/output.h"
+#include "cli/common/report.h"
+#include "cli/common/table.h"
+#include "cli/common/terminal.h"
+#include "cli/logs/log_stream.h"
 #include "cli/test_now.h"
-#include "cli/time_words.h"
-#include "cli/waiting_word.h"
-#include "cli/yaml_output.h"
 
 namespace muster::cli {
+
 namespace {
 
 using std::chrono::seconds;
@@ -293,10 +295,10 @@ TEST(JobRow, IsWhatEndsAFollow) {
 
 TEST(WaitingWord, IsWhyAJobThatIsFollowedPrintsNothing) {
   job::Job job = failed_job();
-  EXPECT_EQ(waiting_word(job), "");
+  EXPECT_EQ(logs::waiting_word(job), "");
   job.phase = job::Phase::kQueued;
   job.reason = job::Remark{"needs 1 GPU; none is free"};
-  EXPECT_EQ(waiting_word(job), "job 'dist': needs 1 GPU; none is free");
+  EXPECT_EQ(logs::waiting_word(job), "job 'dist': needs 1 GPU; none is free");
 }
 
 TEST(Failure, IsToldAsCauseEvidenceAdvice) {
@@ -369,6 +371,33 @@ TEST(Help, ShowsUsageFlagsAndAnExample) {
   EXPECT_EQ(help_text(command_tree(), {"server"}).find("--ready-fd"), std::string::npos);
 }
 
+TEST(Help, GroupsTheFlagsOfCommandsThatHaveMany) {
+  const std::string text = help_text(command_tree(), {"submit", "mpi"});
+
+  size_t last = 0;
+  for (const char* heading : {"\nflags:\n", "\nresources:\n", "\nimage:\n", "\nscheduling:\n",
+                              "\nfiles:\n", "\nSlurm:\n", "\noutput:\n", "\nexample:\n"}) {
+    const size_t at = text.find(heading, last);
+    ASSERT_NE(at, std::string::npos) << heading << text;
+    last = at;
+  }
+  EXPECT_LT(text.find("\nresources:\n"), text.find("  --gpus N"));
+  EXPECT_LT(text.find("  --gpus N"), text.find("\nimage:\n"));
+}
+
+void expect_examples(const Command& command, const std::string& path) {
+  if (command.read != nullptr && !path.empty()) {
+    EXPECT_NE(command.example, "") << path;
+  }
+  for (const Command& child : command.commands) {
+    expect_examples(child, path + (path.empty() ? "" : " ") + child.name);
+  }
+}
+
+TEST(Help, HasAnExampleOfEveryCommand) {
+  expect_examples(command_tree(), "");
+}
+
 TEST(Help, OfTheRootNamesEveryCommand) {
   const Command root = command_tree();
   const std::string text = help_text(root, {});
@@ -378,4 +407,5 @@ TEST(Help, OfTheRootNamesEveryCommand) {
 }
 
 }  // namespace
+
 }  // namespace muster::cli

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "base/files.h"
-#include "cli/paths.h"
+#include "config/paths.h"
 
 namespace muster::service {
 
@@ -39,7 +39,7 @@ Error runs_elsewhere(const std::vector<job::Job>& jobs, const std::string& there
 
 Result<void> check_engine(const std::filesystem::path& jobs_folder, const std::string& engine,
                           store::Store& store) {
-  const std::string there = cli::recorded_engine(jobs_folder);
+  const std::string there = config::recorded_engine(jobs_folder);
   if (there.empty() || there == engine) return {};
   MUSTER_TRY(const store::Contents contents, store.load());
   if (std::none_of(contents.jobs.begin(), contents.jobs.end(), runs)) return {};
@@ -47,13 +47,13 @@ Result<void> check_engine(const std::filesystem::path& jobs_folder, const std::s
 }
 
 Result<void> note_engine(const std::filesystem::path& jobs_folder, const std::string& engine) {
-  if (cli::recorded_engine(jobs_folder) == engine) return {};
-  return base::write_file(cli::engine_record(jobs_folder), engine + "\n");
+  if (config::recorded_engine(jobs_folder) == engine) return {};
+  return base::write_file(config::engine_record(jobs_folder), engine + "\n");
 }
 
 void forget_engine(const std::filesystem::path& jobs_folder) {
   std::error_code ignored;
-  std::filesystem::remove(cli::engine_record(jobs_folder), ignored);
+  std::filesystem::remove(config::engine_record(jobs_folder), ignored);
 }
 
 }  // namespace muster::service

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_folder.h"
-#include "cli/paths.h"
+#include "config/paths.h"
 #include "store/memory_store.h"
 
 namespace muster::service {
@@ -21,7 +21,7 @@ class EngineRecord : public ::testing::Test {
     return note_engine(folder_.path(), engine);
   }
 
-  std::string record() const { return cli::recorded_engine(folder_.path()); }
+  std::string record() const { return config::recorded_engine(folder_.path()); }
 
   base::TestFolder folder_;
   store::MemoryStore store_;

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "cli/server_config.h"
+#include "config/server_config.h"
 #include "http/server.h"
 #include "schedule/scheduler.h"
 #include "server/app.h"
@@ -48,13 +48,13 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-base::LogFormat log_format_of(const cli::ServeOptions& options) {
+base::LogFormat log_format_of(const config::ServeOptions& options) {
   return options.log_format == "json" ? base::LogFormat::kJson : base::LogFormat::kText;
 }
 
 class Service {
  public:
-  Service(const cli::ServeOptions& options, const cli::Hooks::ReadAgain& read_again,
+  Service(const config::ServeOptions& options, const config::ReadAgain& read_again,
           const Makers& makers)
       : options_(options), read_again_(read_again), makers_(makers) {}
 
@@ -77,8 +77,8 @@ class Service {
  private:
   // Whatever may fail before anybody is served.
   Result<void> open() {
-    MUSTER_TRY(paths_, cli::paths_here(options_.state_folder));
-    MUSTER_CHECK(cli::make_folders(paths_));
+    MUSTER_TRY(paths_, config::paths_here(options_.state_folder));
+    MUSTER_CHECK(config::make_folders(paths_));
     MUSTER_CHECK(take_lock());
     jobs_folder_ = options_.jobs_folder.value_or(paths_.state_folder / "jobs");
     MUSTER_CHECK(base::make_private_folder(jobs_folder_));
@@ -215,7 +215,7 @@ class Service {
     MUSTER_CHECK(check_engine(jobs_folder_, options_.engine, *store_.store));
     MUSTER_TRY(auto engine, makers_.make_engine(loop_, jobs_folder_, options_));
     MUSTER_CHECK(note_engine(jobs_folder_, options_.engine));
-    trees_ = std::make_unique<workspace::TreeStore>(cli::trees_folder(jobs_folder_),
+    trees_ = std::make_unique<workspace::TreeStore>(config::trees_folder(jobs_folder_),
                                                     options_.workspace_bytes);
     control::SiteFacts site = makers_.site;
     site.images = options_.images;
@@ -255,7 +255,7 @@ class Service {
   }
 
   void forget_files_of(const std::string& project) {
-    const auto storage = options_.storage_folder.value_or(cli::storage_folder(jobs_folder_));
+    const auto storage = options_.storage_folder.value_or(config::storage_folder(jobs_folder_));
     for (const Result<void>& gone :
          {set_storage_aside(storage, project, clock_.now()), trees_->forget_project(project)}) {
       if (!gone) base::log_error(gone.error().to_string());
@@ -315,10 +315,11 @@ class Service {
   }
 
   Result<void> take_over_options() {
-    MUSTER_TRY(const cli::ServeOptions read, read_again_());
+    MUSTER_TRY(const config::ServeOptions read, read_again_());
     MUSTER_TRY(const NotifySettings notifying, notify_settings(read));
-    const cli::ConfigChanges changes = cli::changes_between(options_, read);
-    const cli::ServeOptions before = std::exchange(options_, cli::with_reloaded(options_, read));
+    const config::ConfigChanges changes = config::changes_between(options_, read);
+    const config::ServeOptions before =
+        std::exchange(options_, config::with_reloaded(options_, read));
     if (!options_.listen.empty()) {
       // Also where no key changed: the files may have.
       const auto own = identity();
@@ -339,7 +340,7 @@ class Service {
     return {};
   }
 
-  static void tell(const cli::ConfigChanges& changes) {
+  static void tell(const config::ConfigChanges& changes) {
     base::log_info("read the configuration again; " +
                    (changes.taken_over.empty() ? "no setting changed"
                                                : "took over " + base::joined(changes.taken_over)));
@@ -348,11 +349,11 @@ class Service {
                       base::joined(changes.need_restart));
   }
 
-  cli::ServeOptions options_;
-  const cli::Hooks::ReadAgain& read_again_;
+  config::ServeOptions options_;
+  const config::ReadAgain& read_again_;
   const Makers& makers_;
 
-  cli::Paths paths_;
+  config::Paths paths_;
   std::filesystem::path jobs_folder_;
   std::string notify_socket_;
   base::UniqueFd lock_;
@@ -377,7 +378,7 @@ class Service {
 
 }  // namespace
 
-Result<void> serve(const cli::ServeOptions& options, const cli::Hooks::ReadAgain& read_again,
+Result<void> serve(const config::ServeOptions& options, const config::ReadAgain& read_again,
                    const Makers& makers) {
   return Service(options, read_again, makers).run();
 }

@@ -11,8 +11,8 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "cli/cli.h"
-#include "cli/paths.h"
+#include "config/paths.h"
+#include "config/server_config.h"
 #include "control/controller.h"
 #include "engine/engine.h"
 #include "store/leadership.h"
@@ -29,11 +29,11 @@ struct OpenedStore {
 /// What main.cc chooses.
 struct Makers {
   /// `place`: a file or a URL. May hold a password: not for errors.
-  std::function<base::Result<OpenedStore>(const std::string& place, const cli::Paths& paths)>
+  std::function<base::Result<OpenedStore>(const std::string& place, const config::Paths& paths)>
       open_store;
   std::function<base::Result<std::unique_ptr<engine::Engine>>(
       base::EventLoop& loop, const std::filesystem::path& jobs_folder,
-      const cli::ServeOptions& options)>
+      const config::ServeOptions& options)>
       make_engine;
   /// Called once, when the sockets are open.
   std::function<void()> ready;
@@ -47,7 +47,7 @@ struct Makers {
 /// whoever supervises this one to start it again: then it waits for its turn.
 ///
 /// Call once, before threads start: it blocks signals.
-base::Result<void> serve(const cli::ServeOptions& options, const cli::Hooks::ReadAgain& read_again,
+base::Result<void> serve(const config::ServeOptions& options, const config::ReadAgain& read_again,
                          const Makers& makers);
 
 }  // namespace muster::service

@@ -31,7 +31,7 @@ Result<std::string> password_in(const std::filesystem::path& file) {
 
 }  // namespace
 
-http::Limits http_limits(const cli::ServeOptions& options) {
+http::Limits http_limits(const config::ServeOptions& options) {
   http::Limits limits;
   limits.body_bytes = static_cast<size_t>(options.body_bytes);
   limits.connections = static_cast<size_t>(options.connections);
@@ -41,12 +41,12 @@ http::Limits http_limits(const cli::ServeOptions& options) {
   return limits;
 }
 
-server::AppOptions app_options(const cli::ServeOptions& options, const cli::Paths& paths,
+server::AppOptions app_options(const config::ServeOptions& options, const config::Paths& paths,
                                const std::string& version) {
   server::AppOptions result;
   result.version = version;
   result.state_folder = paths.state_folder.string();
-  result.config_changed = [stamp = options.config] { return cli::has_changed(stamp); };
+  result.config_changed = [stamp = options.config] { return config::has_changed(stamp); };
   result.engine = options.engine;
   result.idle_exit = options.idle_exit;
   result.request_rate = options.request_rate;
@@ -60,7 +60,7 @@ server::AppOptions app_options(const cli::ServeOptions& options, const cli::Path
   return result;
 }
 
-Result<NotifySettings> notify_settings(const cli::ServeOptions& options) {
+Result<NotifySettings> notify_settings(const config::ServeOptions& options) {
   MUSTER_TRY(notify::AddressRules rules,
              notify::AddressRules::of(options.notify_allow, options.notify_allow_http));
   return NotifySettings{.rules = std::move(rules),
@@ -70,13 +70,13 @@ Result<NotifySettings> notify_settings(const cli::ServeOptions& options) {
                         .command = options.notify_command};
 }
 
-control::RetentionRules retention_rules(const cli::ServeOptions& options) {
+control::RetentionRules retention_rules(const config::ServeOptions& options) {
   return {.keep_for = options.keep_jobs_for,
           .keep_jobs = options.keep_jobs,
           .keep_bytes = options.keep_bytes};
 }
 
-Result<schedule::Options> scheduler_options(const cli::ServeOptions& options) {
+Result<schedule::Options> scheduler_options(const config::ServeOptions& options) {
   using schedule::Packing;
   const std::map<std::string, Packing> packings{{"fragmentation", Packing::kFragmentation},
                                                 {"pack", Packing::kPack},
@@ -94,7 +94,7 @@ Result<schedule::Options> scheduler_options(const cli::ServeOptions& options) {
                            .forbearance = options.forbearance};
 }
 
-Result<std::string> store_place(const cli::ServeOptions& options, const cli::Paths& paths) {
+Result<std::string> store_place(const config::ServeOptions& options, const config::Paths& paths) {
   if (options.store.empty()) return paths.database().string();
   if (!store::is_postgres_url(options.store) || !options.store_password_file) return options.store;
   MUSTER_TRY(const std::string password, password_in(*options.store_password_file));
@@ -117,8 +117,8 @@ base::Result<void> refuse_emptied_database(const std::string& place,
                    "remove the file to begin with an empty database"};
 }
 
-std::string own_address(const cli::ServeOptions& options, const std::string& host_name,
-                        const std::string& listening, const cli::Paths& paths) {
+std::string own_address(const config::ServeOptions& options, const std::string& host_name,
+                        const std::string& listening, const config::Paths& paths) {
   if (!options.advertise.empty()) return options.advertise;
   if (listening.empty()) return host_name + ":" + paths.socket.string();
   const bool is_anywhere = is_wildcard(host_of(listening));

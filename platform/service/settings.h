@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/paths.h"
-#include "cli/serve_options.h"
+#include "config/paths.h"
+#include "config/serve_options.h"
 #include "control/retention.h"
 #include "http/server.h"
 #include "notify/address_rules.h"
@@ -20,9 +20,9 @@
 
 namespace muster::service {
 
-http::Limits http_limits(const cli::ServeOptions& options);
+http::Limits http_limits(const config::ServeOptions& options);
 
-server::AppOptions app_options(const cli::ServeOptions& options, const cli::Paths& paths,
+server::AppOptions app_options(const config::ServeOptions& options, const config::Paths& paths,
                                const std::string& version);
 
 struct NotifySettings {
@@ -31,15 +31,16 @@ struct NotifySettings {
   std::vector<std::string> command;
 };
 /// kInvalid: what is allowed is no address.
-base::Result<NotifySettings> notify_settings(const cli::ServeOptions& options);
+base::Result<NotifySettings> notify_settings(const config::ServeOptions& options);
 
-control::RetentionRules retention_rules(const cli::ServeOptions& options);
+control::RetentionRules retention_rules(const config::ServeOptions& options);
 
 /// kInvalid: the way of packing is none.
-base::Result<schedule::Options> scheduler_options(const cli::ServeOptions& options);
+base::Result<schedule::Options> scheduler_options(const config::ServeOptions& options);
 
 /// The file or the URL of the store, with the password in it. Never to be shown.
-base::Result<std::string> store_place(const cli::ServeOptions& options, const cli::Paths& paths);
+base::Result<std::string> store_place(const config::ServeOptions& options,
+                                      const config::Paths& paths);
 
 /// kConflict: the database is a file of 0 bytes although there is `trace`, a file that a server
 /// makes once it has opened its database. SQLite would take the file for a new database, and every
@@ -49,7 +50,7 @@ base::Result<void> refuse_emptied_database(const std::string& place,
 
 /// Where callers of a server that waits are sent to: `advertise`, or the host's name and the port
 /// of `listening` (what http::Server::listen() said; empty: it listens nowhere), or the socket.
-std::string own_address(const cli::ServeOptions& options, const std::string& host_name,
-                        const std::string& listening, const cli::Paths& paths);
+std::string own_address(const config::ServeOptions& options, const std::string& host_name,
+                        const std::string& listening, const config::Paths& paths);
 
 }  // namespace muster::service

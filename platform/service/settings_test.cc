@@ -9,10 +9,10 @@
 namespace muster::service {
 namespace {
 
-const cli::Paths kPaths{.state_folder = "/state", .socket = "/run/muster.sock"};
+const config::Paths kPaths{.state_folder = "/state", .socket = "/run/muster.sock"};
 
 TEST(StorePlace, IsTheDatabaseOfTheStateFolderUnlessToldOtherwise) {
-  cli::ServeOptions options;
+  config::ServeOptions options;
   EXPECT_EQ(*store_place(options, kPaths), "/state/muster.db");
   options.store = "/srv/a.db";
   EXPECT_EQ(*store_place(options, kPaths), "/srv/a.db");
@@ -22,8 +22,8 @@ TEST(StorePlace, IsTheDatabaseOfTheStateFolderUnlessToldOtherwise) {
 
 TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
   const base::TestFolder folder;
-  cli::ServeOptions options{.store = "postgres://muster@db/m?sslmode=require",
-                            .store_password_file = folder / "password"};
+  config::ServeOptions options{.store = "postgres://muster@db/m?sslmode=require",
+                               .store_password_file = folder / "password"};
   ASSERT_TRUE(base::write_file(folder / "password", "p&w 1\nnot this\n"));
   EXPECT_EQ(*store_place(options, kPaths),
             "postgres://muster@db/m?sslmode=require&password=p%26w%201");
@@ -64,7 +64,7 @@ TEST(RetentionRules, AreNoneUnlessTheyAreSet) {
 }
 
 TEST(OwnAddress, IsOneThatCallersCanReach) {
-  cli::ServeOptions options;
+  config::ServeOptions options;
   EXPECT_EQ(own_address(options, "host", "", kPaths), "host:/run/muster.sock");
   EXPECT_EQ(own_address(options, "host", "0.0.0.0:7443", kPaths), "host:7443");
   EXPECT_EQ(own_address(options, "host", "[::]:7443", kPaths), "host:7443");
@@ -74,7 +74,7 @@ TEST(OwnAddress, IsOneThatCallersCanReach) {
 }
 
 TEST(HttpLimits, AreThoseOfTheConfigurationInWholeSeconds) {
-  cli::ServeOptions options;
+  config::ServeOptions options;
   options.body_bytes = 1 << 20;
   options.connections = 7;
   options.request_timeout = std::chrono::milliseconds(1500);
@@ -85,7 +85,7 @@ TEST(HttpLimits, AreThoseOfTheConfigurationInWholeSeconds) {
 }
 
 TEST(Defaults, OfTheConfigurationAreThoseOfTheParts) {
-  const cli::ServeOptions options;
+  const config::ServeOptions options;
   const http::Limits limits = http_limits(options);
   EXPECT_EQ(limits.body_bytes, http::Limits().body_bytes);
   EXPECT_EQ(limits.connections, http::Limits().connections);

@@ -1,0 +1,436 @@
+#include "cli/accounts/login.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "access/token.h"
+#include "api/account_wire.h"
+#include "api/routes.h"
+#include "api/server_url.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "cli/accounts/account_view.h"
+#include "cli/accounts/accounts.h"
+#include "cli/command/command.h"
+#include "cli/common/report.h"
+#include "cli/common/typed_input.h"
+#include "cli/connection/commands.h"
+#include "cli/connection/connection.h"
+#include "cli/connection/contexts.h"
+#include "http/client.h"
+#include "http/tls.h"
+
+namespace muster::cli::accounts {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr size_t kMostTokenBytes = 4096;
+
+const Context* find_server(const Contexts& contexts, const std::string& server) {
+  const auto found = std::find_if(contexts.known.begin(), contexts.known.end(),
+                                  [&](const Context& each) { return each.server == server; });
+  return found == contexts.known.end() ? nullptr : &*found;
+}
+
+bool is_yes(const std::string& answer) {
+  return answer == "yes" || answer == "y" || answer == "Yes" || answer == "Y";
+}
+
+Error not_to_be_known(const Context& context, const std::string& fingerprint, const Error& why) {
+  const std::string readable = http::readable_fingerprint(fingerprint);
+  return {.code = ErrorCode::kRefused,
+          .what = "whether " + context.server + " is who it says cannot be known: " + why.what,
+          .advice = "the SHA-256 fingerprint of its certificate is\n    " + readable +
+                    "\n  and 'muster server --fingerprint' shows it on the server: if they are the "
+                    "same, add --fingerprint " +
+                    fingerprint};
+}
+
+Result<bool> ask_whether_to_trust(Context& context, const std::string& fingerprint,
+                                  const Error& why, Interrupts& interrupts) {
+  const std::string question =
+      "whether " + context.server + " is who it says cannot be known: " + why.what +
+      "\nthe SHA-256 fingerprint of its certificate is\n  " +
+      http::readable_fingerprint(fingerprint) +
+      "\n'muster server --fingerprint' shows it on the server. Are they the same? (yes/no) ";
+  MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
+  if (!answer) return false;
+  if (!is_yes(*answer)) {
+    return Error{.code = ErrorCode::kRefused,
+                 .what = context.server + " was not trusted, and no token was sent"};
+  }
+  context.fingerprint = fingerprint;
+  return true;
+}
+
+Result<std::string> read_token_file(const std::string& file) {
+  auto text = base::read_file(file, kMostTokenBytes);
+  if (text) return text;
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kInvalid;  // kNotFound would say that something of the server is missing
+  return error;
+}
+
+Result<std::optional<std::string>> raw_token(const LoginCommand& command, Interrupts& interrupts) {
+  if (!command.token_file.empty()) {
+    MUSTER_TRY(std::string text, read_token_file(command.token_file));
+    return std::optional(std::move(text));
+  }
+  if (command.token_stdin) {
+    MUSTER_TRY(std::string text, read_to_end(STDIN_FILENO, kMostTokenBytes));
+    return std::optional(std::move(text));
+  }
+  if (::isatty(STDIN_FILENO) == 1) {
+    return ask(STDIN_FILENO,
+               "token (your invitation, or one from 'muster token create'): ", Echo::kOff,
+               interrupts);
+  }
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "there is no terminal to ask for the token on",
+               .advice = "say where it comes from: --token-file FILE or --token-stdin"};
+}
+
+std::string without_blanks(const std::string& text) {
+  constexpr const char* kBlanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+}
+
+}  // namespace
+
+Result<Context> context_to_log_in(const LoginCommand& command, const Contexts& contexts) {
+  MUSTER_TRY(const api::ServerAddress address, api::parse_server_url(command.server));
+  const Context* const same = find_server(contexts, command.server);
+  Context context{.name = command.name, .server = command.server};
+  if (context.name.empty()) {
+    context.name = same != nullptr ? same->name : context_name_for(address.host, address.port);
+  }
+  const Context* const named = contexts.find(context.name);
+  if (named != nullptr && named->server != command.server) {
+    return Error{
+        .code = ErrorCode::kConflict,
+        .what = "context '" + named->name + "' is that of " + named->server,
+        .advice = "choose another name with --name, or: muster context remove " + named->name};
+  }
+  if (named != nullptr) context.project = named->project;
+  context.fingerprint = command.fingerprint;
+  context.ca_file = command.ca_file;
+  const bool flags_say_how = !command.fingerprint.empty() || !command.ca_file.empty();
+  if (flags_say_how || same == nullptr) return context;
+  context.fingerprint = same->fingerprint;
+  context.ca_file = same->ca_file;
+  return context;
+}
+
+Result<bool> settle_trust(Context& context, Interrupts& interrupts) {
+  if (!context.fingerprint.empty() || !context.ca_file.empty()) return true;
+  MUSTER_TRY(http::TlsEndpoint endpoint, endpoint_of(context));
+  const auto answer =
+      http::Client(endpoint).send({.method = "GET", .path = std::string(api::kHealthPath)});
+  if (answer) return true;
+  // Whoever can be reached without being known is one to ask about; else the reason is another.
+  MUSTER_TRY(const std::string fingerprint, http::fingerprint_at(endpoint.host, endpoint.port));
+  if (::isatty(STDIN_FILENO) != 1) return not_to_be_known(context, fingerprint, answer.error());
+  return ask_whether_to_trust(context, fingerprint, answer.error(), interrupts);
+}
+
+Result<std::optional<std::string>> token_to_log_in(const LoginCommand& command,
+                                                   Interrupts& interrupts) {
+  MUSTER_TRY(const auto raw, raw_token(command, interrupts));
+  if (!raw) return std::optional<std::string>();
+  std::string token = without_blanks(*raw);
+  if (access::parse_token(token)) return std::optional(std::move(token));
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "what was given is no token: one begins with muster_ and has 72 characters",
+               .advice = "copy all of it, from 'invitation' or 'token create'"};
+}
+
+namespace {
+
+std::string read_server_url(Reading& in) {
+  if (in.arguments.names.empty()) {
+    in.reader.fault("https://HOST[:PORT]", "is missing; name the server");
+    return "";
+  }
+  const auto address = api::parse_server_url(in.arguments.names.front());
+  if (address) return api::server_url(address->host, address->port);
+  in.reader.fault("", address.error().what + "; " + address.error().advice);
+  return "";
+}
+
+std::string read_fingerprint(Reading& in) {
+  if (!in.reader.has("--fingerprint")) return "";
+  const auto fingerprint = http::parse_fingerprint(in.reader.text("--fingerprint"));
+  if (fingerprint) return *fingerprint;
+  in.reader.fault("--fingerprint", "is none: " + fingerprint.error().what);
+  return "";
+}
+
+Call read_login(Reading& in) {
+  LoginCommand command{.server = read_server_url(in),
+                       .name = in.reader.text("--name"),
+                       .ca_file = in.absolute_path("--ca"),
+                       .fingerprint = read_fingerprint(in),
+                       .token_file = in.absolute_path("--token-file"),
+                       .token_stdin = in.reader.has("--token-stdin")};
+  if (const auto valid = check_context_name(command.name); in.reader.has("--name") && !valid) {
+    in.reader.fault("--name", valid.error().what + ": " + valid.error().advice);
+  }
+  if (in.reader.has("--ca") && in.reader.has("--fingerprint")) {
+    in.reader.fault("--ca", "does not go with --fingerprint, which trusts one certificate alone");
+  }
+  if (command.token_stdin && in.reader.has("--token-file")) {
+    in.reader.fault("--token-stdin", "does not go with --token-file");
+  }
+  return command;
+}
+
+Call read_logout(Reading& in) {
+  return LogoutCommand{.context = in.optional_name()};
+}
+
+Call read_whoami(Reading& in) {
+  return WhoAmICommand{in.output()};
+}
+
+Call read_context_show(Reading&) {
+  return ContextShowCommand{};
+}
+
+Call read_context_list(Reading& in) {
+  return ContextListCommand{in.list_output()};
+}
+
+Call read_context_use(Reading& in) {
+  return ContextUseCommand{in.name("context")};
+}
+
+Call read_context_remove(Reading& in) {
+  return ContextRemoveCommand{in.names("context")};
+}
+
+}  // namespace
+
+Command login_command() {
+  return {.name = "login",
+          .help = "log in to a server that others share, and use it from now on",
+          .read = read_login,
+          .positionals = {.name = "https://HOST[:PORT]", .least = 1, .most = 1},
+          .flags = {{.name = "--name",
+                     .value = "CONTEXT",
+                     .help = "what this server is called from now on (default: its host)"},
+                    {.name = "--fingerprint",
+                     .value = "SHA256",
+                     .help = "of its certificate, as its admin gave it to you"},
+                    {.name = "--ca",
+                     .value = "FILE",
+                     .help = "trust what these authorities have signed (PEM)",
+                     .offer = Offer::kFiles},
+                    {.name = "--token-file",
+                     .value = "FILE",
+                     .help = "the token is in this file; without: it is asked for",
+                     .offer = Offer::kFiles},
+                    {.name = "--token-stdin", .help = "the token comes on standard input"}},
+          .example = "muster login https://lab.example.org",
+          .see_also = "muster context, muster whoami"};
+}
+
+Command logout_command() {
+  return {.name = "logout",
+          .help = "end the session of a context, and forget it",
+          .read = read_logout,
+          .positionals = {.name = "CONTEXT", .least = 0, .most = 1, .offer = Offer::kContexts},
+          .example = "muster logout lab"};
+}
+
+Command whoami_command() {
+  return {.name = "whoami",
+          .help = "who you are to the server, and what you may do there",
+          .read = read_whoami,
+          .flags = output_flag(),
+          .example = "muster whoami"};
+}
+
+Command context_command() {
+  return {.name = "context",
+          .help = "the servers that you work with: list, use, remove; alone: which is in use",
+          .read = read_context_show,
+          .commands = {{.name = "list",
+                        .alias = "ls",
+                        .help = "all of them, and until when you are logged in",
+                        .read = read_context_list,
+                        .flags = list_output_flag(),
+                        .example = "muster context list"},
+                       {.name = "use",
+                        .help = "commands go to this one from now on",
+                        .read = read_context_use,
+                        .positionals = one_of(Offer::kContexts),
+                        .example = "muster context use local"},
+                       {.name = "remove",
+                        .alias = "rm",
+                        .help = "forget servers; 'muster logout' ends the session there, too",
+                        .read = read_context_remove,
+                        .positionals = some_of(Offer::kContexts),
+                        .example = "muster context remove lab"}},
+          .example = "muster context use lab"};
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where a session is, for the listing of tokens.
+std::string description() {
+  std::array<char, 256> name{};
+  const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name.front() != '\0';
+  return "muster login" + (known ? " on " + std::string(name.data()) : "");
+}
+
+/// Ends a session as far as the server can be asked; there is nothing to be done where it cannot.
+Result<void> end_session(const Context& context) {
+  MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
+  api::Client client(endpoint, context.token);
+  auto ended = client.log_out();
+  // Expired, revoked, or its user is gone: it is ended already.
+  if (!ended && ended.error().code == base::ErrorCode::kRefused) return {};
+  return ended;
+}
+
+Result<void> keep(const fs::path& folder, const Context& context) {
+  return change_contexts(folder, [&](Contexts& contexts) -> Result<void> {
+    if (Context* const known = contexts.find(context.name)) {
+      *known = context;
+    } else {
+      contexts.known.push_back(context);
+    }
+    contexts.in_use = context.name;
+    return {};
+  });
+}
+
+/// Exchanges `token` for a session, and keeps it.
+Result<Context> open_session(const fs::path& folder, Context context, const std::string& token) {
+  MUSTER_TRY(const http::TlsEndpoint endpoint, endpoint_of(context));
+  api::Client client(endpoint, token);
+  // An invitation is good once: whether its session can be kept is found out before it is used up.
+  MUSTER_CHECK(change_contexts(folder, [](Contexts&) { return Result<void>(); }));
+  api::TokenRequest request;
+  request.description = description();
+  MUSTER_TRY(const api::NewToken session, client.log_in(request));
+  context.user = session.token.user;
+  context.token = session.text;
+  context.expires = session.token.expires;
+  MUSTER_CHECK(keep(folder, context));
+  return context;
+}
+
+std::string login_text(const Context& context) {
+  return "logged in to " + context.server + " as " + context.user + " until " +
+         until(context.expires) + "\ncommands go to context '" + context.name + "' from now on\n";
+}
+
+}  // namespace
+
+Result<int> execute(const LoginCommand& command, const Hooks&) {
+  const fs::path folder = config::config_folder_here();
+  MUSTER_TRY(const Contexts contexts, read_contexts(folder));
+  MUSTER_TRY(Context context, context_to_log_in(command, contexts));
+  Interrupts interrupts;
+  MUSTER_TRY(const bool trusted, settle_trust(context, interrupts));
+  if (!trusted) return kExitInterrupted;
+  MUSTER_TRY(const auto token, token_to_log_in(command, interrupts));
+  if (!token) return kExitInterrupted;
+
+  const Context* const before = contexts.find(context.name);
+  MUSTER_TRY(context, open_session(folder, context, *token));
+  // The session that this one takes the place of. Where it cannot be ended, it expires by itself.
+  if (before != nullptr) static_cast<void>(end_session(*before));
+  MUSTER_CHECK(show(login_text(context)));
+  note_what_goes_before();
+  return kExitDone;
+}
+
+Result<int> execute(const LogoutCommand& command, const Hooks& hooks) {
+  const fs::path folder = config::config_folder_here();
+  MUSTER_TRY(const Context chosen, chosen_context(command.context.value_or(hooks.context)));
+  if (chosen.is_local() || chosen.name == kEnvironmentContext) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = chosen.is_local() ? "the local server knows no sessions"
+                                                 : "MUSTER_TOKEN is no session of 'muster login'",
+                       .advice = "name the context to log out of: muster logout CONTEXT"};
+  }
+  const auto ended = end_session(chosen);
+  MUSTER_CHECK(forget_context(folder, chosen.name));
+  MUSTER_CHECK(show("logged out of " + chosen.server + "\n"));
+  if (ended) return kExitDone;
+  base::Error error = ended.error();
+  error.what = "the session is forgotten here, but could not be ended there: " + error.what;
+  error.advice = "it is good until " + until(chosen.expires) +
+                 "; on the server: muster token list --user " + chosen.user +
+                 ", muster token revoke ID";
+  return error;
+}
+
+Result<int> execute(const WhoAmICommand& command, const Hooks& hooks) {
+  MUSTER_TRY(const Context context, chosen_context(hooks.context));
+  MUSTER_TRY(Connection connection, Connection::open(context, hooks.version));
+  MUSTER_TRY(const api::WhoAmI who,
+             connection.call([](api::Client& client) { return client.who_am_i(); }));
+  MUSTER_CHECK(show(command.output, whoami_page(who, context), api::whoami_to_json(who)));
+  return kExitDone;
+}
+
+void note_what_goes_before() {
+  const std::string variable =
+      overriding_variable(config::environment_of(base::current_environment()));
+  if (variable.empty()) return;
+  std::cerr << "muster: note: " << variable << " is set, and goes before the context in use\n"
+            << std::flush;
+}
+
+Result<int> execute(const ContextShowCommand&, const Hooks& hooks) {
+  MUSTER_TRY(const Context context, chosen_context(hooks.context));
+  MUSTER_CHECK(show(context.name + "\n"));
+  return kExitDone;
+}
+
+Result<int> execute(const ContextListCommand& command, const Hooks&) {
+  MUSTER_TRY(const Contexts contexts, read_contexts(config::config_folder_here()));
+  std::string names;
+  for (const std::string& name : contexts.names()) names += name + "\n";
+  const base::Time now = base::SystemClock().now();
+  MUSTER_CHECK(show(command.output,
+                    command.output == Output::kNames ? names : context_table(contexts, now),
+                    context_list_json(contexts)));
+  return kExitDone;
+}
+
+Result<int> execute(const ContextUseCommand& command, const Hooks&) {
+  MUSTER_CHECK(
+      change_contexts(config::config_folder_here(), [&](Contexts& contexts) -> Result<void> {
+        MUSTER_TRY(const Context chosen, context_of(contexts, command.name));
+        contexts.in_use = chosen.name;
+        return {};
+      }));
+  MUSTER_CHECK(show("commands go to context '" + command.name + "' from now on\n"));
+  note_what_goes_before();
+  return kExitDone;
+}
+
+Result<int> execute(const ContextRemoveCommand& command, const Hooks&) {
+  const std::filesystem::path folder = config::config_folder_here();
+  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
+    MUSTER_CHECK(forget_context(folder, name));
+    return show("removed " + name + "\n");
+  });
+}
+
+}  // namespace muster::cli::accounts

@@ -1,0 +1,283 @@
+// user, and the members of projects: who may do what.
+#include <map>
+
+#include "api/account_wire.h"
+#include "cli/accounts/account_view.h"
+#include "cli/accounts/accounts.h"
+#include "cli/command/command.h"
+#include "cli/common/report.h"
+#include "cli/connection/commands.h"
+#include "cli/connection/contexts.h"
+
+namespace muster::cli::accounts {
+
+access::Role read_role(Reading& in, const std::string& field, const std::string& text) {
+  if (const auto role = access::role_of(text)) return *role;
+  in.reader.fault(field, "'" + text + "' is none of none viewer member admin");
+  return access::Role::kNone;
+}
+
+namespace {
+
+/// PROJECT=ROLE, repeated.
+std::map<std::string, access::Role> read_project_roles(Reading& in) {
+  std::map<std::string, access::Role> roles;
+  for (const std::string& entry : in.reader.texts("--project")) {
+    const size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      in.reader.fault("--project", "'" + entry + "' is not PROJECT=ROLE, as in team-a=member");
+      continue;
+    }
+    roles[entry.substr(0, equals)] = read_role(in, "--project", entry.substr(equals + 1));
+  }
+  return roles;
+}
+
+Call read_user_create(Reading& in) {
+  UserCreateCommand command{.user = {.name = in.name("user")}, .output = in.output()};
+  if (in.reader.has("--role")) {
+    command.user.server_role = read_role(in, "--role", in.reader.text("--role"));
+  }
+  command.user.projects = read_project_roles(in);
+  return command;
+}
+
+Call read_user_set(Reading& in) {
+  UserSetCommand command{.name = in.name("user"), .change = {}, .output = in.output()};
+  if (in.reader.has("--role")) {
+    command.change.server_role = read_role(in, "--role", in.reader.text("--role"));
+  }
+  command.change.projects = read_project_roles(in);
+  const bool disable = in.reader.has("--disable");
+  if (disable && in.reader.has("--enable")) {
+    in.reader.fault("--enable", "does not go with --disable");
+  }
+  if (disable || in.reader.has("--enable")) command.change.disabled = disable;
+  if (command.change == api::UserChange{} && in.reader.ok()) {
+    in.reader.fault("", "say what to change: --role, --project, --disable or --enable");
+  }
+  return command;
+}
+
+/// The n-th of the names that stand behind a command; a fault where it is missing.
+std::string name_at(Reading& in, size_t index, const std::string& what) {
+  if (index < in.arguments.names.size()) return in.arguments.names[index];
+  in.reader.fault(what, "is missing");
+  return "";
+}
+
+Call read_member_grant(Reading& in) {
+  MemberGrantCommand command{.project = name_at(in, 0, "NAME"), .user = name_at(in, 1, "USER")};
+  const std::string role = name_at(in, 2, "ROLE");
+  if (!role.empty()) command.role = read_role(in, "ROLE", role);
+  if (role == access::to_string(access::Role::kNone)) {
+    in.reader.fault("ROLE", "is none: 'muster project revoke' takes a role away");
+  }
+  return command;
+}
+
+Call read_user_list(Reading& in) {
+  return UserListCommand{in.list_output()};
+}
+
+Call read_user_get(Reading& in) {
+  return UserGetCommand{.name = in.name("user"), .output = in.output()};
+}
+
+Call read_user_delete(Reading& in) {
+  return UserDeleteCommand{.names = in.names("user"),
+                           .ignore_missing = in.reader.has("--ignore-missing")};
+}
+
+Call read_user_invite(Reading& in) {
+  return UserInviteCommand{.name = in.name("user"), .output = in.output()};
+}
+
+Call read_member_list(Reading& in) {
+  return MemberListCommand{.project = in.name("project"), .output = in.list_output()};
+}
+
+Call read_member_revoke(Reading& in) {
+  return MemberRevokeCommand{.project = name_at(in, 0, "NAME"), .user = name_at(in, 1, "USER")};
+}
+
+const std::vector<std::string> kRoles{"none", "viewer", "member", "admin"};
+
+Flags role_flags() {
+  return {{.name = "--role",
+           .value = "ROLE",
+           .help = "in every project; an admin decides over the server, too (default: none)",
+           .choices = kRoles,
+           .offer = Offer::kChoices},
+          {.name = "--project",
+           .value = "PROJECT=ROLE",
+           .help = "viewer, member or admin of a project and those below it; none: no more",
+           .repeats = true}};
+}
+
+}  // namespace
+
+Command user_command() {
+  return {.name = "user",
+          .help = "who may work with this server: create, list, get, set, delete, invite",
+          .commands = {{.name = "create",
+                        .help = "add a user; prints an invitation to log in with, once",
+                        .read = read_user_create,
+                        .positionals = new_name(),
+                        .flags = role_flags() + output_flag(),
+                        .example = "muster user create ada --project team-a=member"},
+                       {.name = "list",
+                        .alias = "ls",
+                        .help = "all users and their roles",
+                        .read = read_user_list,
+                        .flags = list_output_flag(),
+                        .example = "muster user list"},
+                       {.name = "get",
+                        .help = "one user: its role in each project",
+                        .read = read_user_get,
+                        .positionals = one_of(Offer::kUsers),
+                        .flags = output_flag(),
+                        .example = "muster user get ada"},
+                       {.name = "set",
+                        .help = "change what is given of a user, and leave the rest",
+                        .read = read_user_set,
+                        .positionals = one_of(Offer::kUsers),
+                        .flags = role_flags() +
+                                 Flags{{.name = "--disable",
+                                        .help = "none of its tokens is taken any more"},
+                                       {.name = "--enable", .help = "they are taken again"}} +
+                                 output_flag(),
+                        .example = "muster user set ada --project team-b=viewer"},
+                       {.name = "delete",
+                        .alias = "rm",
+                        .help = "remove users with their tokens; their jobs stay",
+                        .read = read_user_delete,
+                        .positionals = some_of(Offer::kUsers),
+                        .flags = ignore_missing_flag("a user"),
+                        .example = "muster user delete ada"},
+                       {.name = "invite",
+                        .help = "another invitation, where the first was lost or has expired",
+                        .read = read_user_invite,
+                        .positionals = one_of(Offer::kUsers),
+                        .flags = output_flag(),
+                        .example = "muster user invite ada"}},
+          .example = "muster user create ada --project team-a=member"};
+}
+
+std::vector<Command> member_commands() {
+  return {
+      {.name = "members",
+       .help = "who has a role in a project",
+       .read = read_member_list,
+       .positionals = one_of(Offer::kProjects),
+       .flags = list_output_flag(),
+       .example = "muster project members team-a"},
+      {.name = "grant",
+       .help = "give a user a role in a project: viewer, member or admin",
+       .read = read_member_grant,
+       .positionals = {.name = "NAME USER ROLE", .least = 3, .most = 3, .offer = Offer::kProjects},
+       .example = "muster project grant team-a ada member"},
+      {.name = "revoke",
+       .help = "take a user's role in a project away",
+       .read = read_member_revoke,
+       .positionals = {.name = "NAME USER", .least = 2, .most = 2, .offer = Offer::kProjects},
+       .example = "muster project revoke team-a ada"}};
+}
+
+namespace {
+
+/// The address that a new user has to log in to.
+std::string server_here(Connection& connection, const Hooks& hooks) {
+  const auto context = chosen_context(hooks.context);
+  if (context && !context->server.empty()) return context->server;
+  const auto info = connection.call([](api::Client& client) { return client.info(); });
+  return info && !info->address.empty() ? "https://" + info->address : "";
+}
+
+}  // namespace
+
+Result<int> execute(const UserCreateCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  // Not sent twice: where the answer was lost, the second would be told of a conflict.
+  MUSTER_TRY(const api::NewUser created, connection.client().create_user(command.user));
+  MUSTER_CHECK(show(command.output,
+                    "created " + created.user.name + "\n" +
+                        invitation_text(created.invitation, server_here(connection, hooks)),
+                    api::new_user_to_json(created)));
+  return kExitDone;
+}
+
+Result<int> execute(const UserListCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const std::vector<access::User> users,
+             connection.call([](api::Client& client) { return client.users(); }));
+  std::string names;
+  for (const access::User& user : users) names += user.name + "\n";
+  MUSTER_CHECK(show(command.output, command.output == Output::kNames ? names : user_table(users),
+                    api::users_to_json(users)));
+  return kExitDone;
+}
+
+Result<int> execute(const UserGetCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const access::User user,
+             connection.call([&](api::Client& client) { return client.user(command.name); }));
+  MUSTER_CHECK(show(command.output, user_page(user), api::user_to_json(user)));
+  return kExitDone;
+}
+
+Result<int> execute(const UserSetCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const access::User user, connection.call([&](api::Client& client) {
+    return client.patch_user(command.name, command.change);
+  }));
+  MUSTER_CHECK(show(command.output, "changed " + user.name + "\n", api::user_to_json(user)));
+  return kExitDone;
+}
+
+Result<int> execute(const UserDeleteCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return connection.client().remove_user(name);
+  });
+}
+
+Result<int> execute(const UserInviteCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  // Not sent twice: the first would be one that nobody has seen.
+  MUSTER_TRY(const api::NewToken invitation, connection.client().invite_user(command.name));
+  MUSTER_CHECK(show(command.output, invitation_text(invitation, server_here(connection, hooks)),
+                    api::new_token_to_json(invitation)));
+  return kExitDone;
+}
+
+Result<int> execute(const MemberListCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const auto members,
+             connection.call([&](api::Client& client) { return client.members(command.project); }));
+  std::string names;
+  for (const auto& [user, role] : members) names += user + "\n";
+  MUSTER_CHECK(show(command.output,
+                    command.output == Output::kNames ? names : member_table(members),
+                    api::members_to_json(members)));
+  return kExitDone;
+}
+
+Result<int> execute(const MemberGrantCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_CHECK(connection.call([&](api::Client& client) {
+    return client.set_member(command.project, command.user, command.role);
+  }));
+  MUSTER_CHECK(show(command.user + " is " + std::string(to_string(command.role)) + " of " +
+                    command.project + "\n"));
+  return kExitDone;
+}
+
+Result<int> execute(const MemberRevokeCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_CHECK(connection.client().remove_member(command.project, command.user));
+  MUSTER_CHECK(show(command.user + " has no role of its own in " + command.project + "\n"));
+  return kExitDone;
+}
+
+}  // namespace muster::cli::accounts

@@ -1,0 +1,211 @@
+// Command lines on contexts, users, tokens, secrets and the audit log, as typed commands.
+#include <gtest/gtest.h>
+
+#include "cli/accounts/accounts.h"
+#include "cli/cli.h"
+#include "cli/jobs/jobs.h"
+#include "cli/logs/logs.h"
+#include "cli/test_call.h"
+
+namespace muster::cli {
+
+namespace {
+
+using access::Role;
+
+TEST(Login, TakesAServerAndHowItIsKnown) {
+  const auto command = parsed_in_team_a<accounts::LoginCommand>(
+      {"login", "https://lab", "--name", "l", "--fingerprint", "SHA256:" + std::string(64, 'A'),
+       "--token-file", "t"});
+
+  EXPECT_EQ(command.server, "https://lab:7443");
+  EXPECT_EQ(command.name, "l");
+  EXPECT_EQ(command.fingerprint, std::string(64, 'a'));
+  EXPECT_EQ(command.token_file, "/home/ada/t");
+  EXPECT_FALSE(command.token_stdin);
+  EXPECT_EQ(
+      parsed_in_team_a<accounts::LoginCommand>({"login", "https://lab", "--ca", "ca.pem"}).ca_file,
+      "/home/ada/ca.pem");
+}
+
+TEST(Login, TakesNoTokenAsAWord) {
+  // Other users of the machine see every word of a command.
+  for (const Words& words : {Words{"login", "https://lab", "muster_token"},
+                             Words{"login", "https://lab", "--token", "muster_token"}}) {
+    EXPECT_NE(refusal_in_team_a(words), "accepted");
+  }
+}
+
+TEST(Login, SaysEveryFaultAtOnce) {
+  const std::string text =
+      refusal_in_team_a({"login", "http://lab", "--name", "local", "--fingerprint", "zz", "--ca",
+                         "f", "--token-stdin", "--token-file", "f"});
+
+  for (const char* part : {"'http://lab' is no server's address", "--fingerprint: is none",
+                           "'local' cannot be the name", "--ca: does not go with --fingerprint",
+                           "--token-stdin: does not go with --token-file"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text << "lacks " << part;
+  }
+  EXPECT_NE(refusal_in_team_a({"login"}).find("name the server"), std::string::npos);
+}
+
+TEST(Context, AloneSaysWhichIsInUse) {
+  EXPECT_NO_THROW(parsed_in_team_a<accounts::ContextShowCommand>({"context"}));
+  EXPECT_EQ(parsed_in_team_a<accounts::ContextUseCommand>({"context", "use", "lab"}).name, "lab");
+  EXPECT_EQ(parsed_in_team_a<accounts::ContextRemoveCommand>({"context", "rm", "a", "b"}).names,
+            (Words{"a", "b"}));
+  EXPECT_EQ(
+      parsed_in_team_a<accounts::ContextListCommand>({"context", "list", "-o", "names"}).output,
+      Output::kNames);
+}
+
+TEST(ContextFlag, IsFoundBeforeAndBehindTheCommand) {
+  EXPECT_EQ(context_flag(command_tree(), {"list"}), "");
+  EXPECT_EQ(context_flag(command_tree(), {"list", "--context", "lab"}), "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"--context", "lab", "list"}), "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"project", "list", "--context=lab"}), "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"run", "--context", "lab", "--", "x", "--context", "y"}),
+            "lab");
+  EXPECT_EQ(context_flag(command_tree(), {"run", "--", "x", "--context", "y"}), "");
+}
+
+TEST(ContextFlag, IsOnEveryCommandThatTalksToAServer) {
+  for (const Command& command : command_tree().commands) {
+    const bool talks = command.name != "server" && command.name != "store" &&
+                       command.name != "simulate" && command.name != "completion" &&
+                       command.name != "help" && command.name != "login" &&
+                       command.name != "logout" && command.name != "context";
+    EXPECT_EQ(command.find_flag("--context") != nullptr, talks) << command.name;
+    for (const Command& child : command.commands) {
+      EXPECT_EQ(child.find_flag("--context") != nullptr, talks) << command.name << child.name;
+    }
+  }
+}
+
+TEST(UserCreate, TakesRolesInProjectsAndOverTheServer) {
+  const auto user = parsed_in_team_a<accounts::UserCreateCommand>(
+                        {"user", "create", "ada", "--role", "viewer", "--project", "a=member",
+                         "--project", "b=admin"})
+                        .user;
+
+  EXPECT_EQ(user.name, "ada");
+  EXPECT_EQ(user.server_role, Role::kViewer);
+  EXPECT_EQ(user.projects,
+            (std::map<std::string, Role>{{"a", Role::kMember}, {"b", Role::kAdmin}}));
+  EXPECT_NE(
+      refusal_in_team_a({"user", "create", "ada", "--project", "a"}).find("is not PROJECT=ROLE"),
+      std::string::npos);
+  EXPECT_NE(refusal_in_team_a({"user", "create", "ada", "--project", "a=chief"})
+                .find("'chief' is none of"),
+            std::string::npos);
+}
+
+TEST(UserSet, ChangesOnlyWhatIsSaid) {
+  const auto disabled =
+      parsed_in_team_a<accounts::UserSetCommand>({"user", "set", "ada", "--disable"}).change;
+  EXPECT_EQ(disabled, (api::UserChange{.disabled = true}));
+  EXPECT_EQ(parsed_in_team_a<accounts::UserSetCommand>({"user", "set", "ada", "--enable"})
+                .change.disabled,
+            false);
+  const auto out =
+      parsed_in_team_a<accounts::UserSetCommand>({"user", "set", "ada", "--project", "a=none"})
+          .change;
+  EXPECT_EQ(out.projects, (std::map<std::string, Role>{{"a", Role::kNone}}));
+  EXPECT_NE(refusal_in_team_a({"user", "set", "ada"}).find("say what to change"),
+            std::string::npos);
+  EXPECT_NE(refusal_in_team_a({"user", "set", "ada", "--enable", "--disable"}), "accepted");
+}
+
+TEST(ProjectGrant, TakesAProjectAUserAndARole) {
+  const auto command = parsed_in_team_a<accounts::MemberGrantCommand>(
+      {"project", "grant", "team-a", "ada", "viewer"});
+  EXPECT_EQ(command.project, "team-a");
+  EXPECT_EQ(command.user, "ada");
+  EXPECT_EQ(command.role, Role::kViewer);
+  EXPECT_NE(refusal_in_team_a({"project", "grant", "team-a"}).find("USER: is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal_in_team_a({"project", "grant", "a", "b", "none"}).find("project revoke"),
+            std::string::npos);
+  EXPECT_EQ(
+      parsed_in_team_a<accounts::MemberRevokeCommand>({"project", "revoke", "team-a", "ada"}).user,
+      "ada");
+}
+
+TEST(TokenCreate, EndsAfterNinetyDaysUnlessItIsSaid) {
+  const auto lifetime = [](const Words& more) {
+    Words words{"token", "create"};
+    words.insert(words.end(), more.begin(), more.end());
+    return parsed_in_team_a<accounts::TokenCreateCommand>(words).request.lifetime;
+  };
+  EXPECT_EQ(lifetime({}), std::chrono::hours(90 * 24));
+  EXPECT_EQ(lifetime({"--expires", "12h"}), std::chrono::hours(12));
+  EXPECT_EQ(lifetime({"--expires", "never"}), std::nullopt);
+  EXPECT_NE(refusal_in_team_a({"token", "create", "--expires", "0s"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"token", "create", "--expires", "soon"}), "accepted");
+}
+
+TEST(TokenCreate, TakesItsBounds) {
+  const auto request = parsed_in_team_a<accounts::TokenCreateCommand>(
+                           {"token", "create", "--description", "nightly", "--ceiling", "viewer",
+                            "--project", "a", "--project", "b", "--user", "ci"})
+                           .request;
+  EXPECT_EQ(request.description, "nightly");
+  EXPECT_EQ(request.ceiling, Role::kViewer);
+  EXPECT_EQ(request.projects, (Words{"a", "b"}));
+  EXPECT_EQ(request.user, "ci");
+}
+
+TEST(TokenList, IsOfOneOrOfAll) {
+  EXPECT_EQ(parsed_in_team_a<accounts::TokenListCommand>({"token", "list"}).user, std::nullopt);
+  EXPECT_EQ(parsed_in_team_a<accounts::TokenListCommand>({"token", "list", "--user", "ci"}).user,
+            "ci");
+  EXPECT_TRUE(parsed_in_team_a<accounts::TokenListCommand>({"token", "list", "--all"}).all);
+  EXPECT_NE(refusal_in_team_a({"token", "list", "--all", "--user", "ci"}), "accepted");
+  EXPECT_NE(refusal_in_team_a({"token", "revoke"}).find("muster token list"), std::string::npos);
+}
+
+TEST(Secret, IsOfTheProjectInUseUnlessItIsSaid) {
+  EXPECT_EQ(parsed_in_team_a<accounts::SecretSetCommand>({"secret", "set", "KEY"}).project,
+            "team-a");
+  EXPECT_EQ(
+      parsed_in_team_a<accounts::SecretListCommand>({"secret", "list", "--project", "b"}).project,
+      "b");
+  EXPECT_EQ(
+      parsed_in_team_a<accounts::SecretSetCommand>({"secret", "set", "KEY", "--from-file", "k"})
+          .file,
+      "/home/ada/k");
+  // Its value is no word of a command.
+  EXPECT_NE(refusal_in_team_a({"secret", "set", "KEY", "value"}), "accepted");
+}
+
+TEST(Audit, TakesWhatToShow) {
+  const auto query =
+      parsed_in_team_a<accounts::AuditCommand>({"audit", "--user", "ada", "--project", "a",
+                                                "--action", "job", "--since", "1h", "--limit", "7"})
+          .query;
+  EXPECT_EQ(query.user, "ada");
+  EXPECT_EQ(query.project, "a");
+  EXPECT_EQ(query.action, "job");
+  EXPECT_EQ(query.since, base::FakeClock().now() - std::chrono::hours(1));
+  EXPECT_EQ(query.limit, 7);
+  EXPECT_NE(refusal_in_team_a({"audit", "--limit", "0"}), "accepted");
+}
+
+TEST(JobCommands, TakeTheProjectThatANameIsMeantIn) {
+  EXPECT_EQ(parsed_in_team_a<jobs::GetCommand>({"get", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<logs::LogsCommand>({"logs", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<jobs::StopCommand>({"stop", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<jobs::DeleteCommand>({"delete", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<jobs::SuspendCommand>({"suspend", "a", "--project", "b"}).project,
+            "b");
+  EXPECT_EQ(parsed_in_team_a<jobs::ResumeCommand>({"resume", "a", "--project", "b"}).project, "b");
+  EXPECT_EQ(parsed_in_team_a<jobs::ExplainCommand>({"explain", "a", "--project", "b"}).project,
+            "b");
+  EXPECT_EQ(parsed_in_team_a<jobs::EventsCommand>({"events", "--project", "b"}).project, "b");
+  // The one in use is that to submit to, and bounds nothing else.
+  EXPECT_EQ(parsed_in_team_a<jobs::GetCommand>({"get", "a"}).project, "");
+}
+
+}  // namespace
+
+}  // namespace muster::cli

@@ -1,0 +1,268 @@
+#include <gtest/gtest.h>
+
+#include "cli/cli.h"
+#include "cli/jobs/jobs.h"
+#include "cli/logs/logs.h"
+#include "cli/server/server.h"
+#include "cli/sessions/sessions.h"
+#include "cli/test_call.h"
+
+namespace muster::cli {
+
+namespace {
+
+TEST(SubmitMpi, TheDocumentsLineBecomesASpec) {
+  const auto command = parsed<jobs::SubmitCommand>(
+      {"submit", "mpi", "dist", "--workers", "2", "--follow", "--", "mpirun", "--allow-run-as-root",
+       "-np", "2", "--hostfile", "/generated/hostfile", "-x", "NCCL_DEBUG=INFO", "./digits"});
+
+  EXPECT_EQ(command.spec.name, "dist");
+  EXPECT_EQ(command.spec.kind, job::Kind::kMpi);
+  EXPECT_EQ(command.spec.workers, 2);
+  EXPECT_EQ(command.spec.slots_per_worker, 1);
+  EXPECT_EQ(command.spec.folder, "/home/ada");
+  EXPECT_EQ(command.spec.command.size(), 9U);
+  EXPECT_EQ(command.spec.command.front(), "mpirun");
+  EXPECT_TRUE(command.follow);
+}
+
+TEST(SubmitTorch, SaysHowManyProcessesTorchrunStartsInEachTask) {
+  const auto command =
+      parsed<jobs::SubmitCommand>({"submit", "torch", "ddp", "--workers", "3", "--slots-per-worker",
+                                   "2", "--", "torchrun", "t.py"});
+
+  EXPECT_EQ(command.spec.slots_per_worker, 2);
+}
+
+TEST(SubmitMpi, EveryFlagArrivesInItsField) {
+  const auto command = parsed<jobs::SubmitCommand>({"submit", "mpi",
+                                                    "big",    "-n",
+                                                    "4",      "--slots-per-worker",
+                                                    "8",      "--gpus",
+                                                    "2",      "--cpus",
+                                                    "16",     "--memory",
+                                                    "16G",    "--folder",
+                                                    "data",   "-e",
+                                                    "A=1",    "--env",
+                                                    "COLOUR", "--sandbox",
+                                                    "none",   "--grace",
+                                                    "1m",     "--start-timeout",
+                                                    "45s",    "--idempotency-key",
+                                                    "k",      "-o",
+                                                    "json",   "--",
+                                                    "./train"});
+
+  const job::JobSpec& spec = command.spec;
+  EXPECT_EQ(spec.workers, 4);
+  EXPECT_EQ(spec.slots_per_worker, 8);
+  EXPECT_EQ(spec.resources,
+            (job::Resources{.gpus = 2, .cpu_milli = 16'000, .memory_bytes = 16LL << 30}));
+  EXPECT_EQ(spec.folder, "/home/ada/data");
+  EXPECT_EQ(spec.environment, (Environment{{"A", "1"}, {"COLOUR", "red"}, {"PATH", "/usr/bin"}}));
+  EXPECT_EQ(spec.sandbox, job::Sandbox::kNone);
+  EXPECT_EQ(spec.grace, std::chrono::minutes(1));
+  EXPECT_EQ(spec.start_timeout, std::chrono::seconds(45));
+  EXPECT_EQ(command.idempotency_key, "k");
+  EXPECT_EQ(command.output, Output::kJson);
+}
+
+TEST(Submit, GivesEachInvocationAnIdempotencyKeyOfItsOwn) {
+  base::SystemRandom random;
+  const Words words{"submit", "single", "a", "--", "true"};
+  const auto first = read_call(command_tree(), words, ada(), random);
+  const auto second = read_call(command_tree(), words, ada(), random);
+
+  EXPECT_NE(first->options<jobs::SubmitCommand>()->idempotency_key,
+            second->options<jobs::SubmitCommand>()->idempotency_key);
+}
+
+TEST(Submit, APlainTwinOfTheProgramsMarkStaysInTheProgram) {
+  const auto command =
+      parsed<jobs::SubmitCommand>({"submit", "single", "a", "--", "env", "--", "-x", "--follow"});
+
+  EXPECT_EQ(command.spec.command, (Words{"env", "--", "-x", "--follow"}));
+  EXPECT_FALSE(command.follow);
+}
+
+TEST(Submit, AFileIsReadLater) {
+  const auto command = parsed<jobs::SubmitCommand>({"submit", "-f", "job.yaml", "--follow"});
+
+  EXPECT_EQ(command.file, "job.yaml");
+  EXPECT_TRUE(command.follow);
+}
+
+TEST(Run, OneProcessIsASingleJobWithANameOfItsOwn) {
+  const auto command = parsed<jobs::RunCommand>({"run", "--", "python3", "train.py"});
+
+  EXPECT_EQ(command.spec.kind, job::Kind::kSingle);
+  EXPECT_EQ(command.spec.command, (Words{"python3", "train.py"}));
+  EXPECT_EQ(command.spec.name.size(), std::string("run-123456").size());
+  EXPECT_TRUE(command.spec.name.starts_with("run-"));
+}
+
+TEST(Run, SeveralProcessesComeUnderMpirun) {
+  const auto command =
+      parsed<jobs::RunCommand>({"run", "-n", "4", "--name", "four", "--", "./train"});
+
+  EXPECT_EQ(command.spec.kind, job::Kind::kMpi);
+  EXPECT_EQ(command.spec.workers, 4);
+  EXPECT_EQ(command.spec.name, "four");
+  EXPECT_EQ(command.spec.command, (Words{"mpirun", "-np", "4", "./train"}));
+  EXPECT_FALSE(command.spec.environment.contains("OMPI_ALLOW_RUN_AS_ROOT"));
+}
+
+TEST(Run, ALauncherThatIsThereStaysAsItIs) {
+  for (const char* launcher : {"mpirun", "/opt/mpi/bin/mpiexec", "mpiexec.hydra", "horovodrun"}) {
+    const auto command = parsed<jobs::RunCommand>({"run", "-n", "2", "--", launcher, "./train"});
+    EXPECT_EQ(command.spec.command, (Words{launcher, "./train"}));
+  }
+}
+
+TEST(Run, WhatSrunStartsComesUnderNoMpirun) {
+  const auto command =
+      parsed<jobs::RunCommand>({"run", "-n", "2", "--launch", "srun", "--", "./train"});
+  EXPECT_EQ(command.spec.kind, job::Kind::kMpi);
+  EXPECT_EQ(command.spec.command, (Words{"./train"}));
+}
+
+TEST(Run, RootIsLetThroughByOpenMpisVariables) {
+  Caller root = ada();
+  root.is_root = true;
+  const auto command = parsed<jobs::RunCommand>({"run", "-n", "2", "--", "./train"}, root);
+
+  EXPECT_EQ(command.spec.environment.at("OMPI_ALLOW_RUN_AS_ROOT"), "1");
+  EXPECT_EQ(command.spec.environment.at("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
+}
+
+TEST(Environment, OfTheJobHasNoneOfTheShellsSecrets) {
+  EXPECT_FALSE(parsed<jobs::RunCommand>({"run", "--", "true"}).spec.environment.contains("TOKEN"));
+}
+
+TEST(Logs, ReadsItsQuery) {
+  const auto command =
+      parsed<logs::LogsCommand>({"logs", "dist", "-f", "--task", "worker-1", "--since", "10m",
+                                 "--tail", "5", "--timestamps", "--no-prefix"});
+
+  EXPECT_EQ(command.name, "dist");
+  EXPECT_TRUE(command.query.follow);
+  EXPECT_EQ(command.query.task, "worker-1");
+  EXPECT_EQ(command.query.since, ada().now - std::chrono::minutes(10));
+  EXPECT_EQ(command.query.tail, 5);
+  EXPECT_EQ(command.look, (logs::LogLook{.prefix = false, .timestamps = true, .fold = true}));
+}
+
+TEST(Logs, ReadsARankAPatternAndTheFormOfRecords) {
+  const auto command = parsed<logs::LogsCommand>(
+      {"logs", "dist", "--rank", "3", "--grep", "loss: [0-9]+", "--output", "json"});
+
+  EXPECT_EQ(command.query.rank, 3);
+  EXPECT_EQ(command.query.grep, "loss: [0-9]+");
+  EXPECT_TRUE(command.look.json);
+  EXPECT_FALSE(parsed<logs::LogsCommand>({"logs", "dist", "--no-fold"}).look.fold);
+}
+
+TEST(Flags, AreReadInEverySpelling) {
+  for (const Words& said : {Words{"-n3"}, {"-n", "3"}, {"--workers=3"}, {"--workers", "3"}}) {
+    Words words{"submit", "mpi", "dist"};
+    words.insert(words.end(), said.begin(), said.end());
+    words.insert(words.end(), {"--", "true"});
+    EXPECT_EQ(parsed<jobs::SubmitCommand>(words).spec.workers, 3) << said.front();
+  }
+  const auto list = parsed<jobs::ListCommand>({"list", "-lteam=nlp", "-oyaml"});
+  EXPECT_EQ(list.labels, (Words{"team=nlp"}));
+  EXPECT_EQ(list.output, Output::kYaml);
+  EXPECT_EQ(parsed<logs::LogsCommand>({"logs", "dist", "--grep", "--rank"}).query.grep, "--rank");
+}
+
+TEST(Names, OfJobsMayBeThoseOfCommands) {
+  EXPECT_EQ(parsed<jobs::GetCommand>({"get", "list"}).name, "list");
+  EXPECT_EQ(parsed<jobs::StopCommand>({"stop", "run", "stop"}).names, (Words{"run", "stop"}));
+  EXPECT_EQ(parsed<jobs::SubmitCommand>({"submit", "single", "single", "--", "true"}).spec.name,
+            "single");
+}
+
+TEST(Aliases, LeadToTheirCommands) {
+  EXPECT_EQ(parsed<jobs::ListCommand>({"ls", "--output", "names"}).output, Output::kNames);
+  EXPECT_TRUE(parsed<jobs::DeleteCommand>({"rm", "a", "--force"}).force);
+}
+
+TEST(Server, ReadsItsOptions) {
+  const auto command = parsed<server::ServerCommand>(
+      {"server", "--state-dir", "state", "--idle-exit", "10m", "--ready-fd", "3"});
+
+  EXPECT_EQ(command.options.state_folder, "/home/ada/state");
+  EXPECT_EQ(command.options.idle_exit, std::chrono::minutes(10));
+  EXPECT_EQ(command.options.ready_fd, 3);
+}
+
+TEST(Help, IsGivenForTheCommandThatStandsBeforeTheFlag) {
+  EXPECT_EQ(parsed<HelpCommand>({"submit", "mpi", "--help"}).path, (Words{"submit", "mpi"}));
+  EXPECT_EQ(parsed<HelpCommand>({"help", "run"}).path, (Words{"run"}));
+  EXPECT_FALSE(parsed<HelpCommand>({}).asked);
+}
+
+struct BadCommandLine {
+  Words words;
+  std::string says;
+};
+
+TEST(BadUsage, IsToldInASentence) {
+  const BadCommandLine lines[] = {
+      {{"logs", "a", "--folow"}, "unknown flag '--folow'; did you mean '--follow'?"},
+      {{"submit", "mpi", "a", "--wrokers=2", "--", "x"}, "did you mean '--workers'?"},
+      {{"lst"}, "unknown command 'lst'; did you mean 'list'?"},
+      {{"submit", "mpj", "a"}, "unknown command 'mpj'; did you mean 'mpi'?"},
+      {{"help", "lisst"}, "unknown command 'lisst'; did you mean 'list'?"},
+      {{"frobnicate"}, "unknown command 'frobnicate'; there are run submit list"},
+      {{"run", "echo", "-n", "hi"}, "unexpected 'echo'; a program to run goes behind '--'"},
+      {{"run"}, "CMD is empty; say what to run"},
+      {{"get"}, "NAME is missing"},
+      {{"get", "a", "b"}, "unexpected 'b'"},
+      {{"list", "--", "x"}, "'list' runs no program"},
+      {{"list", "--output", "jsn"}, "did you mean 'json'?"},
+      {{"logs", "a", "--tail"}, "--tail needs a value"},
+      {{"logs", "a", "--tail", "many"}, "--tail 'many' is not a whole number"},
+      {{"logs", "a", "--since", "soon"}, "--since 'soon' is neither a time ago"},
+      {{"logs", "a", "--rank", "-1"}, "--rank is negative"},
+      {{"logs", "a", "--grep", "("}, "--grep '(' is not a pattern"},
+      {{"logs", "a", "--grep", ""}, "--grep is empty"},
+      {{"logs", "a", "-o", "yaml"}, "--output 'yaml' is none of"},
+      {{"logs", "a", "-o", "json", "--timestamps"}, "--timestamps does not go with --output json"},
+      {{"submit"}, "say what to submit"},
+      {{"submit", "x", "--", "true"},
+       "the kind of the job is missing (mpi, grpc, torch or single), as in: muster submit single x "
+       "-- true"},
+      {{"frobnicate", "--", "true"}, "unknown command 'frobnicate'; there are run submit list"},
+      {{"submit", "--", "echo", "a b"}, "as in: muster submit single NAME -- echo 'a b'"},
+      {{"submit", "mpj", "a", "--", "true"}, "unknown command 'mpj'; did you mean 'mpi'?"},
+      {{"submit", "mpi", "a", "--", "x"}, "--workers is missing; say how many"},
+      {{"submit", "single", "a", "--env", "NOWHERE", "--", "x"}, "'NOWHERE' is not set here"},
+      {{"submit", "-f", "a", "-f", "b"}, "--file is given more than once"},
+      {{"submit", "-f", "a", "--follow", "-o", "json"}, "--output does not go with --follow"},
+      {{"submit", "-f", "a", "single", "b", "--", "x"}, "--file has a kind and a name of its own"},
+      {{"run", "-n", "0", "--", "x"}, "--workers 0 is out of range"},
+      {{"completion", "tcsh"}, "SHELL 'tcsh' is none of bash zsh fish"},
+  };
+  for (const BadCommandLine& line : lines) {
+    EXPECT_NE(refusal(line.words).find(line.says), std::string::npos)
+        << refusal(line.words) << "\n  should say: " << line.says;
+  }
+}
+
+TEST(BadUsage, ReportsTheFaultsOfFlagsAndOfTheSpecTogether) {
+  const auto call =
+      parse_by(ada(), {"submit", "mpi", "Bad_Name", "--workers", "two", "--memory", "lots",
+                       "--grace", "2d", "--folow", "--env", "1X=1", "--env", "2Y=1"});
+
+  ASSERT_FALSE(call);
+  std::vector<std::string> fields;
+  for (const base::Fault& fault : call.error().faults) fields.push_back(fault.field);
+  EXPECT_EQ(fields,
+            (Words{"", "--memory", "--workers", "NAME", "CMD", "--env", "--env", "--grace"}))
+      << call.error().to_string();
+  EXPECT_EQ(call.error().code, base::ErrorCode::kInvalid);
+}
+
+}  // namespace
+
+}  // namespace muster::cli

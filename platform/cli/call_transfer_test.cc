@@ -1,0 +1,64 @@
+// Command lines of cp and port-forward, as typed commands.
+#include <gtest/gtest.h>
+
+#include "cli/files/files.h"
+#include "cli/sessions/sessions.h"
+#include "cli/test_call.h"
+
+namespace muster::cli {
+
+namespace {
+
+TEST(Copy, TaskIsForEachPlaceThatNamesNoneItself) {
+  const auto command = parsed_by<files::CopyCommand>(
+      ada(), {"cp", "--task", "worker-0", "dist:a", "dist/worker-1:b", "here", "--project", "p"});
+
+  EXPECT_EQ(command.from,
+            (std::vector<files::CopyPlace>{{"dist", "worker-0", "a"}, {"dist", "worker-1", "b"}}));
+  EXPECT_EQ(command.to, files::CopyPlace{.path = "here"});
+  EXPECT_EQ(command.project, "p");
+}
+
+TEST(Copy, GoesFromHereToAJobOrFromJobsToHere) {
+  const std::vector<std::pair<Words, std::string>> cases{
+      {{"cp", "a", "job:"}, ""},
+      {{"cp", "a", "b", "job:"}, ""},
+      {{"cp", "one:a", "two:b", "."}, ""},
+      {{"cp"}, "say what to copy, and where"},
+      {{"cp", "job:a"}, "say what to copy, and where"},
+      {{"cp", "a", "b"}, "no place in a job is named: write it as JOB:PATH"},
+      {{"cp", "job:a", "job:b"}, "copy it here first, then there"},
+      {{"cp", "a", "job:b", "."}, "copy it in two goes"},
+      {{"cp", "a", "job:b", "job:"}, "copy it in two goes"},
+      {{"cp", "job:a", ""}, "an empty word names no file"},
+  };
+  for (const auto& [words, refusal] : cases) {
+    const std::string said = refusal_by(ada(), words);
+    EXPECT_NE(said.find(refusal.empty() ? "accepted" : refusal), std::string::npos) << said;
+  }
+}
+
+TEST(PortForward, TakesAnyNumberOfPorts) {
+  const auto command = parsed_by<sessions::PortForwardCommand>(
+      ada(), {"port-forward", "dist", "8888", ":80", "--task", "worker-1", "--address", "::1"});
+
+  EXPECT_EQ(command.name, "dist");
+  EXPECT_EQ(command.task, "worker-1");
+  EXPECT_EQ(command.address, "::1");
+  EXPECT_EQ(command.ports, (std::vector<sessions::ForwardedPort>{{8888, 8888}, {0, 80}}));
+  EXPECT_EQ(parsed_by<sessions::PortForwardCommand>(ada(), {"port-forward", "dist", "1"}).address,
+            "127.0.0.1");
+}
+
+TEST(PortForward, TellsEveryWordThatIsNoPort) {
+  const std::string said = refusal_by(ada(), {"port-forward", "dist", "http", "80", "0"});
+
+  EXPECT_NE(said.find("'http' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
+  EXPECT_NE(said.find("'0' is neither PORT nor LOCAL:REMOTE"), std::string::npos) << said;
+  EXPECT_NE(refusal_by(ada(), {"port-forward", "dist"}).find("say which port of it"),
+            std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace muster::cli

@@ -1,0 +1,82 @@
+#include "cli/command/call.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/common/report.h"
+#include "job/project.h"
+
+namespace muster::cli {
+
+namespace {
+
+/// The command that `path` leads to.
+const Command& command_at(const Command& root, const std::vector<std::string>& path) {
+  const Command* command = &root;
+  for (const std::string& word : path) command = command->find_command(word);
+  return *command;
+}
+
+}  // namespace
+
+Output Reading::output(const std::vector<std::string>& formats) {
+  const std::string format = reader.choice("--output", formats);
+  if (format == "json") return Output::kJson;
+  if (format == "yaml") return Output::kYaml;
+  return format == "names" ? Output::kNames : Output::kTable;
+}
+
+std::string Reading::idempotency_key() {
+  constexpr size_t kLength = 26;  // 130 bits: never met twice
+  return reader.text("--idempotency-key", base::random_name(random, kLength));
+}
+
+std::string Reading::name(const std::string& of) {
+  if (!arguments.names.empty()) return arguments.names.front();
+  reader.fault("NAME", "is missing; name the " + of);
+  return "";
+}
+
+std::vector<std::string> Reading::names(const std::string& of) {
+  if (arguments.names.empty()) reader.fault("NAME", "is missing; name the " + of + "s");
+  return arguments.names;
+}
+
+std::optional<std::string> Reading::optional_name() const {
+  if (arguments.names.empty()) return std::nullopt;
+  return arguments.names.front();
+}
+
+std::string Reading::absolute_path(const std::string& flag) const {
+  if (!reader.has(flag)) return "";
+  return (std::filesystem::path(caller.folder) / reader.text(flag)).lexically_normal();
+}
+
+std::string Reading::project_meant() const {
+  const std::string in_use =
+      caller.project.empty() ? std::string(job::kDefaultProject) : caller.project;
+  return reader.text("--project", in_use);
+}
+
+std::string context_flag(const Command& root, const std::vector<std::string>& words) {
+  const bool may_be_there = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("--context");
+  });
+  if (!may_be_there) return "";
+  const Arguments arguments = sort_arguments(root, words);
+  const auto found = arguments.flags.find("--context");
+  return found == arguments.flags.end() ? "" : found->second.back();
+}
+
+Result<Call> read_call(const Command& root, const std::vector<std::string>& words,
+                       const Caller& caller, base::RandomSource& random) {
+  const Arguments arguments = sort_arguments(root, words);
+  Reading in{root, arguments, caller, random, FlagReader(arguments)};
+  if (arguments.has("--help")) return root.read(in);
+  const Command& command = command_at(root, arguments.path);
+  Call call = command.read != nullptr ? command.read(in) : root.read(in);
+  if (!in.reader.ok()) return usage_error(arguments.path, in.reader.faults());
+  return call;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,198 @@
+#include "cli/connection/server_start.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "api/client.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "base/text.h"
+
+namespace muster::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::UniqueFd;
+
+constexpr int kReadyFd = 3;
+constexpr const char* kIdleExit = "10m";
+
+// A server that is about to leave answers no more, but holds its folder for some milliseconds yet.
+constexpr int kMoreAttempts = 2;
+constexpr std::chrono::milliseconds kPause{200};
+
+Result<UniqueFd> open_log(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return base::system_error("cannot open '" + path.string() + "'", errno);
+  return fd;
+}
+
+std::string this_program() {
+  std::error_code error;
+  const std::string path = fs::read_symlink("/proc/self/exe", error).string();
+  // An upgrade has replaced the file of this program; the link still leads to what runs here.
+  return error || path.ends_with(" (deleted)") ? "/proc/self/exe" : path;
+}
+
+/// What the server said since its log had `offset` bytes, at most a screenful.
+std::vector<base::Fault> last_log_lines(const fs::path& log, off_t offset) {
+  const auto content = base::read_file(log);
+  if (!content || offset < 0 || content->size() < static_cast<size_t>(offset)) return {};
+  std::vector<std::string> lines = base::split(content->substr(static_cast<size_t>(offset)), '\n');
+  constexpr size_t kMost = 10;
+  if (lines.size() > kMost) lines.erase(lines.begin(), lines.end() - kMost);
+  std::vector<base::Fault> shown;
+  for (std::string& line : lines) shown.push_back({.field = "", .what = std::move(line)});
+  return shown;
+}
+
+constexpr char kRefusal = 'e';
+
+struct Readiness {
+  enum class State { kReady, kEnded, kLate } state = State::kEnded;
+  std::string refusal;  ///< what server_refusal() made; empty: the server ended without a word
+};
+
+/// Waits for the word that the socket is open, or for the pipe's end: the server has ended.
+Readiness wait_until_ready(const UniqueFd& pipe) {
+  Readiness heard;
+  const auto deadline = std::chrono::steady_clock::now() + kServerStartBound;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return {.state = Readiness::State::kLate, .refusal = {}};
+    pollfd entry{.fd = pipe.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0) continue;
+    std::array<char, 4096> bytes{};
+    const ssize_t count = ::read(pipe.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return heard;
+    heard.refusal.append(bytes.data(), static_cast<size_t>(count));
+    if (heard.refusal == kServerIsReady) return {.state = Readiness::State::kReady, .refusal = {}};
+  }
+}
+
+/// What to do where the state folder's disk is full; else nothing.
+std::string advice_on_room(const config::Paths& paths) {
+  const std::string& state = paths.state_folder.string();
+  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there" : "";
+}
+
+Error refused_start(const config::Paths& paths, const std::string& refusal) {
+  const size_t end = refusal.find('\n');
+  return {.code = ErrorCode::kUnavailable,
+          .what = "the server could not start: " + refusal.substr(0, end),
+          .advice = end == std::string::npos ? advice_on_room(paths) : refusal.substr(end + 1)};
+}
+
+void set_variable(std::vector<std::string>& environment, const std::string& name,
+                  const std::string& value) {
+  std::erase_if(environment, [&](const std::string& line) { return line.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+}
+
+/// What the server is to be told of its engine; empty: nothing.
+std::string engine_to_tell(const config::Paths& paths, const std::string& asked) {
+  const char* said = ::getenv("MUSTER_ENGINE");
+  if (!asked.empty() || (said != nullptr && *said != '\0')) return asked;
+  return config::recorded_engine(paths.state_folder / "jobs");
+}
+
+Result<void> spawn_server(const config::Paths& paths, const std::string& engine,
+                          const UniqueFd& log, UniqueFd ready) {
+  base::SpawnOptions options;
+  options.argv = {this_program(), "server",     "--idle-exit",
+                  kIdleExit,      "--ready-fd", std::to_string(kReadyFd)};
+  options.environment = base::current_environment();
+  options.descriptors = {{log.get(), STDERR_FILENO}, {ready.get(), kReadyFd}};
+  options.new_session = true;
+  options.folder = "/";  // holds no mount of the user's busy
+  // The server finds its paths by the same rule and from the same environment, but for a relative
+  // MUSTER_STATE_DIR, which it would resolve against its own folder.
+  std::erase_if(options.environment,
+                [](const std::string& line) { return line.starts_with("MUSTER_STATE_DIR="); });
+  if (paths.socket.parent_path() == paths.state_folder) {
+    options.environment.push_back("MUSTER_STATE_DIR=" + paths.state_folder.string());
+  }
+  const std::string told = engine_to_tell(paths, engine);
+  if (!told.empty()) set_variable(options.environment, "MUSTER_ENGINE", told);
+  auto child = base::spawn(options);
+  if (!child) return std::move(child).error();
+  return {};
+}
+
+Result<void> start(const config::Paths& paths, const std::string& engine) {
+  MUSTER_TRY(const UniqueFd log, open_log(paths.server_log()));
+  const off_t log_begin = ::lseek(log.get(), 0, SEEK_END);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return base::system_error("cannot make a pipe", errno);
+  const UniqueFd read_end(ends[0]);
+  MUSTER_CHECK(spawn_server(paths, engine, log, UniqueFd(ends[1])));
+
+  const Readiness readiness = wait_until_ready(read_end);
+  if (readiness.state == Readiness::State::kReady) return {};
+  const bool late = readiness.state == Readiness::State::kLate;
+  if (readiness.refusal.starts_with(kRefusal)) {
+    return refused_start(paths, readiness.refusal.substr(1));
+  }
+  const std::string room = advice_on_room(paths);
+  return Error{
+      .code = late ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
+      .what = late ? "the server did not get ready within " +
+                         std::to_string(kServerStartBound.count()) + " s"
+                   : "the server could not start",
+      .advice = room + (room.empty() ? "" : "; ") + "its log is " + paths.server_log().string(),
+      .faults = last_log_lines(paths.server_log(), log_begin)};
+}
+
+}  // namespace
+
+std::string server_refusal(const Error& error) {
+  std::string what = error.what;
+  for (const base::Fault& fault : error.faults) {
+    what += "; " + (fault.field.empty() ? "" : fault.field + ": ") + fault.what;
+  }
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  return kRefusal + what + (error.advice.empty() ? "" : "\n" + error.advice);
+}
+
+Result<bool> server_answers(const config::Paths& paths) {
+  const auto info = api::Client(paths.socket).info();
+  if (info) return true;
+  if (info.error().code == ErrorCode::kUnavailable) return false;
+  return info.error();
+}
+
+Result<void> ensure_server(const config::Paths& paths, const std::string& engine) {
+  MUSTER_CHECK(config::make_folders(paths));
+  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
+  MUSTER_TRY(const bool answers, server_answers(paths));
+  if (answers) return {};
+  Result<void> started = start(paths, engine);
+  for (int again = 0; !started && again < kMoreAttempts; ++again) {
+    std::this_thread::sleep_for(kPause);
+    // `muster server`, typed by hand, takes no lock of ours and may have come first.
+    const auto answers_now = server_answers(paths);
+    if (answers_now && *answers_now) return {};
+    started = start(paths, engine);
+  }
+  return started;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,300 @@
+#include <algorithm>
+#include <iostream>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/command/command.h"
+#include "cli/common/progress_bar.h"
+#include "cli/common/report.h"
+#include "cli/common/table.h"
+#include "cli/common/terminal.h"
+#include "cli/connection/commands.h"
+#include "cli/files/files.h"
+#include "cli/files/received_files.h"
+#include "workspace/path_text.h"
+
+namespace muster::cli::files {
+
+namespace {
+
+using api::Artifact;
+using base::Error;
+using base::ErrorCode;
+
+/// Whether the artifact is `path`, or lies in that folder.
+bool is_below(const Artifact& artifact, const std::string& path) {
+  const std::string folder = path.ends_with('/') ? path : path + "/";
+  return artifact.path == path || artifact.path.starts_with(folder);
+}
+
+Result<std::vector<Artifact>> wanted(Connection& connection, const ArtifactGetCommand& command) {
+  std::vector<Artifact> all;
+  const std::vector<std::string> prefixes =
+      command.paths.empty() ? std::vector<std::string>{""} : command.paths;
+  for (const std::string& prefix : prefixes) {
+    MUSTER_TRY(api::ArtifactPage page,
+               all_artifacts(connection, command.name, {.checksums = true, .prefix = prefix}));
+    if (!prefix.empty()) {
+      std::erase_if(page.artifacts, [&](const Artifact& each) { return !is_below(each, prefix); });
+    }
+    if (page.artifacts.empty() && !prefix.empty()) {
+      return Error{.code = ErrorCode::kNotFound,
+                   .what = "job '" + command.name + "' has no artifact " + workspace::shown(prefix),
+                   .advice = "muster artifacts list " + command.name + " shows what it has"};
+    }
+    std::move(page.artifacts.begin(), page.artifacts.end(), std::back_inserter(all));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Artifact& one, const Artifact& other) { return one.path < other.path; });
+  const auto same = [](const Artifact& one, const Artifact& other) {
+    return one.path == other.path;
+  };
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  return all;
+}
+
+class Fetching {
+ public:
+  Fetching(Connection& connection, const ArtifactGetCommand& command, const std::string& program)
+      : connection_(connection), command_(command), program_(program) {}
+
+  Result<FetchedArtifacts> run() {
+    progress_.show("checking", std::string_view("what there is"));
+    MUSTER_TRY(const std::vector<Artifact> all, wanted(connection_, command_));
+    MUSTER_TRY(ReceivedFiles files, ReceivedFiles::open(command_.folder));
+    // Sparse files may come to more than there are numbers for.
+    constexpr int64_t kMost = int64_t{1} << 60;
+    for (const Artifact& artifact : all)
+      all_bytes_ = std::min(kMost, all_bytes_ + std::min(kMost, artifact.bytes));
+    for (const Artifact& artifact : all) {
+      const auto fetched = take(files, artifact);
+      if (fetched) continue;
+      ++totals_.failed;
+      tell(error_text(fetched.error(), program_));
+    }
+    progress_.clear();
+    return totals_;
+  }
+
+ private:
+  void tell(const std::string& text) {
+    progress_.clear();
+    std::cerr << safe_lines(text) << std::flush;
+  }
+
+  Result<void> take(ReceivedFiles& files, const Artifact& artifact) {
+    if (artifact.kind != Artifact::Kind::kFile) {
+      ++totals_.left_out;
+      tell(program_ + ": left out: " + workspace::shown(artifact.path) + " is a " +
+           std::string(api::to_string(artifact.kind)) + "\n");
+      return {};
+    }
+    const ExpectedFile expected{.path = artifact.path,
+                                .bytes = artifact.bytes,
+                                .modified = artifact.modified,
+                                .sha256 = artifact.sha256};
+    if (files.has(expected)) {
+      ++totals_.here_already;
+      done_bytes_ += artifact.bytes;
+      return {};
+    }
+    MUSTER_TRY(ReceivedFile file, files.receive(expected));
+    MUSTER_CHECK(fetch(file, artifact));
+    MUSTER_CHECK(file.keep());
+    ++totals_.files;
+    totals_.bytes += file.bytes();
+    done_bytes_ += file.bytes();
+    if (artifact.sha256.empty()) {
+      tell(program_ + ": " + workspace::shown(artifact.path) +
+           " is being written to: these are its first " + std::to_string(file.bytes()) +
+           " bytes, unchecked\n");
+    }
+    return {};
+  }
+
+  /// Goes on where it was cut off, as often as the server brings something.
+  Result<void> fetch(ReceivedFile& file, const Artifact& artifact) {
+    while (true) {
+      const bool is_whole = !artifact.sha256.empty() && file.bytes() == artifact.bytes;
+      if (is_whole) return {};
+      auto fetched = fetch_rest(file, artifact);
+      if (fetched || fetched.error().code != ErrorCode::kUnavailable) return fetched;
+      // A file without a sum may be another by now.
+      if (artifact.sha256.empty()) MUSTER_CHECK(file.begin_anew());
+      MUSTER_CHECK(connection_.come_back());
+    }
+  }
+
+  Result<void> fetch_rest(ReceivedFile& file, const Artifact& artifact) {
+    Result<void> written;
+    const auto take_bytes = [&](std::string_view bytes) {
+      written = file.put(bytes);
+      connection_.is_well();
+      progress_.show("fetching", done_bytes_ + file.bytes(), std::max(all_bytes_, done_bytes_));
+      return static_cast<bool>(written);
+    };
+    const auto fetched = connection_.client().artifact(
+        command_.name, {.path = artifact.path, .from = file.bytes(), .sha256 = artifact.sha256},
+        take_bytes);
+    return written ? fetched : written;
+  }
+
+  Connection& connection_;
+  const ArtifactGetCommand& command_;
+  const std::string& program_;
+  ProgressBar progress_;
+  FetchedArtifacts totals_;
+  int64_t all_bytes_ = 0;
+  int64_t done_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<api::ArtifactPage> all_artifacts(Connection& connection, const std::string& job,
+                                        const api::ArtifactQuery& query) {
+  api::ArtifactPage all;
+  api::ArtifactQuery next = query;
+  while (true) {
+    MUSTER_TRY(api::ArtifactPage page,
+               connection.call([&](api::Client& client) { return client.artifacts(job, next); }));
+    all.truncated = page.truncated;
+    if (page.artifacts.empty()) return all;
+    next.after = page.artifacts.back().path;
+    std::move(page.artifacts.begin(), page.artifacts.end(), std::back_inserter(all.artifacts));
+    if (!all.truncated) return all;
+  }
+}
+
+Result<FetchedArtifacts> fetch_artifacts(Connection& connection, const ArtifactGetCommand& command,
+                                         const std::string& program) {
+  return Fetching(connection, command, program).run();
+}
+
+std::string readable_path(const std::string& path) {
+  const std::string quoted = workspace::shown(path);
+  return quoted == "'" + path + "'" ? path : quoted;
+}
+
+namespace {
+
+Call read_artifact_list(Reading& in) {
+  return ArtifactListCommand{.name = in.name("job"),
+                             .project = in.whose_job(),
+                             .checksums = in.reader.has("--checksums"),
+                             .output = in.output()};
+}
+
+Call read_artifact_get(Reading& in) {
+  ArtifactGetCommand command{
+      .name = in.name("job"), .project = in.whose_job(), .paths = {}, .folder = {}};
+  const std::vector<std::string>& words = in.arguments.names;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (words[i].empty()) in.reader.fault("", "an empty word names no file");
+    command.paths.push_back(words[i]);
+  }
+  if (in.reader.has("--to")) {
+    const std::string folder = in.reader.text("--to");
+    if (folder.empty()) in.reader.fault("--to", "names no folder");
+    command.folder = folder;
+  } else if (!command.name.empty()) {
+    command.folder = command.name + "-artifacts";
+  }
+  return command;
+}
+
+}  // namespace
+
+Command artifacts_command() {
+  Command list{.name = "list",
+               .alias = "ls",
+               .help = "the files in a job's artifacts folder, during the job and after it",
+               .read = read_artifact_list,
+               .positionals = one_of(Offer::kJobs),
+               .flags = Flags{{.name = "--checksums", .help = "with the SHA-256 of each"}} +
+                        whose_job_flag() + output_flag(),
+               .example = "muster artifacts list dist --checksums"};
+  Command get{.name = "get",
+              .help = "fetch them, or only some; what has come already does not come again",
+              .read = read_artifact_get,
+              .positionals = {.name = "NAME [PATH...]",
+                              .least = 1,
+                              .most = kAnyNumber,
+                              .choices = {},
+                              .offer = Offer::kJobs},
+              .flags = Flags{{.name = "--to",
+                              .value = "FOLDER",
+                              .help = "into this folder (default: NAME-artifacts)",
+                              .offer = Offer::kFolders}} +
+                       whose_job_flag(),
+              .example = "muster artifacts get dist model.pt --to ."};
+  return {.name = "artifacts",
+          .help = "what jobs leave in their artifacts folders",
+          .commands = {std::move(list), std::move(get)}};
+}
+
+namespace {
+
+std::string artifact_table(const api::ArtifactPage& page, bool checksums) {
+  std::vector<Column> columns{{"PATH"}, {"SIZE", true}, {"MODIFIED"}};
+  if (checksums) columns.push_back({"SHA256"});
+  Table table(std::move(columns));
+  for (const Artifact& each : page.artifacts) {
+    const bool is_file = each.kind == Artifact::Kind::kFile;
+    std::vector<std::string> row{
+        readable_path(each.path),
+        is_file ? workspace::size_text(each.bytes) : std::string(api::to_string(each.kind)),
+        base::to_rfc3339(each.modified, 0)};
+    if (checksums) row.push_back(is_file && each.sha256.empty() ? "changing" : each.sha256);
+    table.add(std::move(row));
+  }
+  return table.to_string();
+}
+
+/// Why there is nothing to be seen.
+Result<void> explain_emptiness(Connection& connection, const std::string& name) {
+  MUSTER_TRY(const job::Job job,
+             connection.call([&](api::Client& client) { return client.get(name); }));
+  const auto& volumes = job.spec.volumes;
+  const bool has_folder = std::any_of(volumes.begin(), volumes.end(), [](const auto& volume) {
+    return volume.kind == job::Volume::Kind::kArtifacts;
+  });
+  std::cerr << safe_lines("muster: job '" + job.spec.name + "' " +
+                          (has_folder ? "has left no artifacts"
+                                      : "has no artifacts folder; submit it with --artifacts") +
+                          "\n")
+            << std::flush;
+  return {};
+}
+
+}  // namespace
+
+Result<int> execute(const ArtifactListCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const api::ArtifactPage page,
+             all_artifacts(connection, command.name, {.checksums = command.checksums}));
+  if (page.artifacts.empty()) MUSTER_CHECK(explain_emptiness(connection, command.name));
+  MUSTER_CHECK(
+      show(command.output, artifact_table(page, command.checksums), api::artifacts_to_json(page)));
+  return kExitDone;
+}
+
+Result<int> execute(const ArtifactGetCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const FetchedArtifacts fetched, fetch_artifacts(connection, command, "muster"));
+  const bool nothing =
+      fetched.files + fetched.here_already + fetched.left_out + fetched.failed == 0;
+  if (nothing) {
+    MUSTER_CHECK(explain_emptiness(connection, command.name));
+    return kExitDone;
+  }
+  std::string text = "muster: fetched " + workspace::count_text(fetched.files, "file", "files") +
+                     ", " + workspace::size_text(fetched.bytes) + ", into " +
+                     workspace::shown(command.folder);
+  if (fetched.here_already > 0) {
+    text += "; " + std::to_string(fetched.here_already) + " had come already";
+  }
+  std::cerr << safe_lines(text + "\n") << std::flush;
+  return fetched.failed > 0 ? kExitFailed : kExitDone;
+}
+
+}  // namespace muster::cli::files

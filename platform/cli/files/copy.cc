@@ -1,0 +1,196 @@
+// cp: files out of tasks, and into them.
+#include <algorithm>
+#include <iostream>
+#include <utility>
+
+#include "cli/command/command.h"
+#include "cli/common/progress_bar.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/connection/commands.h"
+#include "cli/files/copy_session.h"
+#include "cli/files/files.h"
+#include "job/validate.h"
+#include "workspace/path_text.h"
+
+namespace muster::cli::files {
+
+namespace {
+
+/// --task is for each place that names none itself.
+CopyPlace read_place(Reading& in, const std::string& word) {
+  CopyPlace place = copy_place_of(word);
+  if (place.path.empty()) in.reader.fault("", "an empty word names no file");
+  if (!place.is_here() && place.task.empty()) place.task = in.reader.text("--task");
+  return place;
+}
+
+void check_sides(Reading& in, const CopyCommand& command) {
+  size_t here = 0;
+  for (const CopyPlace& place : command.from) here += place.is_here() ? 1 : 0;
+  const bool to_here = command.to.is_here();
+  if (to_here && here == 0) return;
+  if (!to_here && here == command.from.size()) return;
+  if (to_here && here == command.from.size()) {
+    in.reader.fault("", "no place in a job is named: write it as JOB:PATH");
+  } else if (!to_here && here == 0) {
+    in.reader.fault("",
+                    "from job to job nothing is copied directly: copy it here first, then there");
+  } else {
+    in.reader.fault("",
+                    "some of what is to be copied is here and some in a job: copy it in two goes");
+  }
+}
+
+Call read_copy(Reading& in) {
+  CopyCommand command{.from = {}, .to = {}, .project = in.whose_job()};
+  const std::vector<std::string>& words = in.arguments.names;
+  if (words.size() < 2) {
+    if (in.reader.ok()) {
+      in.reader.fault("",
+                      "say what to copy, and where: muster cp JOB:PATH LOCAL, or the other way");
+    }
+    return command;
+  }
+  for (const std::string& word : words) command.from.push_back(read_place(in, word));
+  command.to = std::move(command.from.back());
+  command.from.pop_back();
+  check_sides(in, command);
+  return command;
+}
+
+}  // namespace
+
+CopyPlace copy_place_of(std::string_view word) {
+  const size_t colon = word.find(':');
+  const std::string_view head = word.substr(0, colon);
+  const size_t slash = head.find('/');
+  const std::string_view job = head.substr(0, slash);
+  const std::string_view task = slash == std::string_view::npos ? "" : head.substr(slash + 1);
+  const bool names_task = slash == std::string_view::npos || job::is_job_name(task);
+  if (colon == std::string_view::npos || !job::is_job_name(job) || !names_task) {
+    return {.path = std::string(word)};
+  }
+  const std::string_view path = word.substr(colon + 1);
+  return {.job = std::string(job),
+          .task = std::string(task),
+          .path = path.empty() ? "." : std::string(path)};
+}
+
+std::string to_text(const CopyPlace& place) {
+  if (place.is_here()) return place.path;
+  return place.job + (place.task.empty() ? "" : "/" + place.task) + ":" + place.path;
+}
+
+Command copy_command() {
+  return {.name = "cp",
+          .help = "copy files out of a task of a running job, or into it",
+          .read = read_copy,
+          .positionals = {.name = "FROM... TO", .most = kAnyNumber, .offer = Offer::kFiles},
+          .flags = task_flag("of this task; else of the one that decides how the job ends") +
+                   whose_job_flag(),
+          .example = "muster cp dist:/data/model.pt . && muster cp config.yaml dist/worker-1:"};
+}
+
+namespace {
+
+using workspace::CopyNote;
+
+std::string amount_of(const CopyTotals& totals) {
+  return workspace::count_text(totals.files, "file", "files") + ", " +
+         workspace::size_text(totals.bytes);
+}
+
+class Copying {
+ public:
+  Copying(Connection& connection, const CopyCommand& command)
+      : connection_(connection), command_(command), to_(command.to) {
+    // Several go below one folder, which must be there: "x/." is a folder or nothing.
+    if (command.from.size() > 1) to_.path += "/.";
+  }
+
+  Result<int> run() {
+    int code = kExitDone;
+    for (const CopyPlace& from : command_.from) {
+      const auto copied = from.is_here() ? send(from) : fetch(from);
+      progress_.clear();
+      if (interrupted_) return kExitInterrupted;
+      if (!copied && command_.from.size() == 1) return copied.error();
+      if (!copied) std::cerr << safe_lines(error_text(copied.error())) << std::flush;
+      const int its_code = copied ? kExitDone : exit_code_of(copied.error());
+      if (code == kExitDone) code = its_code;
+    }
+    std::cerr << "muster: copied " << amount_of(all_);
+    if (all_.failed > 0) {
+      std::cerr << "; " << workspace::count_text(all_.failed, "entry was not", "entries were not")
+                << ", as said above";
+    }
+    std::cerr << std::endl;
+    return code == kExitDone && all_.failed > 0 ? kExitFailed : code;
+  }
+
+ private:
+  Result<void> fetch(const CopyPlace& from) {
+    const api::CopyRequest request{.task = from.task, .path = from.path};
+    MUSTER_TRY(const auto socket, open(from.job, request));
+    Interrupts interrupts;
+    return add(copy_out(*socket, {.target = to_.path, .name = workspace::copied_name(from.path)},
+                        interrupts, handlers()));
+  }
+
+  Result<void> send(const CopyPlace& from) {
+    const CopyHandlers handlers = this->handlers();
+    MUSTER_TRY(workspace::TarPacker packer,
+               workspace::TarPacker::open(from.path, handlers.on_note));
+    const api::CopyRequest request{.task = to_.task, .path = to_.path, .into = true};
+    MUSTER_TRY(const auto socket, open(to_.job, request));
+    return add(copy_in(*socket, packer, handlers));
+  }
+
+  Result<std::unique_ptr<http::WebSocketClient>> open(const std::string& job,
+                                                      const api::CopyRequest& request) {
+    return connection_.call([&](api::Client& client) { return client.copy(job, request); });
+  }
+
+  Result<void> add(Result<CopyEnd> copied) {
+    if (!copied) return std::move(copied).error();
+    interrupted_ = copied->interrupted;
+    all_.files += copied->totals.files;
+    all_.bytes += copied->totals.bytes;
+    all_.failed += copied->totals.failed;
+    return {};
+  }
+
+  CopyHandlers handlers() {
+    return {.on_note =
+                [this](const CopyNote& note) {
+                  progress_.clear();
+                  const bool skipped = note.kind == CopyNote::Kind::kSkipped;
+                  std::cerr << "muster: " << safe_lines(note.text) << (skipped ? ": skipped" : "")
+                            << std::endl;
+                },
+            .on_progress =
+                [this](const CopyTotals& totals) {
+                  CopyTotals so_far = all_;
+                  so_far.files += totals.files;
+                  so_far.bytes += totals.bytes;
+                  progress_.show("copying", amount_of(so_far));
+                }};
+  }
+
+  Connection& connection_;
+  const CopyCommand& command_;
+  CopyPlace to_;
+  ProgressBar progress_;
+  CopyTotals all_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+Result<int> execute(const CopyCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  return Copying(connection, command).run();
+}
+
+}  // namespace muster::cli::files

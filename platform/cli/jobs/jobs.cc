@@ -1,0 +1,315 @@
+// list, get, stop, delete: looking at jobs, ending and removing them.
+#include "cli/jobs/jobs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/wire.h"
+#include "cli/command/command.h"
+#include "cli/common/job_view.h"
+#include "cli/common/output.h"
+#include "cli/common/report.h"
+#include "cli/common/typed_input.h"
+#include "cli/connection/commands.h"
+#include "cli/metrics/metric_view.h"
+#include "job/project.h"
+#include "job/spec_table.h"
+#include "workspace/path_text.h"
+
+namespace muster::cli::jobs {
+
+namespace {
+
+Call read_list(Reading& in) {
+  ListCommand command{
+      .project = {}, .labels = in.reader.texts("--label"), .output = in.list_output()};
+  if (in.reader.has("--project")) command.project = in.reader.text("--project");
+  return command;
+}
+
+Call read_get(Reading& in) {
+  return GetCommand{.name = in.name("job"),
+                    .project = in.whose_job(),
+                    .spec = in.reader.has("--spec"),
+                    .output = in.output()};
+}
+
+Call read_stop(Reading& in) {
+  return StopCommand{.names = in.names("job"),
+                     .project = in.whose_job(),
+                     .now = in.reader.has("--now"),
+                     .output = in.output()};
+}
+
+Call read_delete(Reading& in) {
+  DeleteCommand command{.names = in.arguments.names,
+                        .project = in.whose_job(),
+                        .ignore_missing = in.reader.has("--ignore-missing"),
+                        .force = in.reader.has("--force"),
+                        .dry_run = in.reader.has("--dry-run"),
+                        .yes = in.reader.has("--yes")};
+  if (in.reader.has("--all-ended") || in.reader.has("--ended-before")) {
+    command.ended.emplace(DeleteCommand::Ended{
+        .project = command.project.empty() ? in.caller.project : command.project,
+        .before = in.reader.moment("--ended-before", in.caller.now)});
+  }
+  if (command.ended && !command.names.empty()) {
+    in.reader.fault("NAME", "does not go with --all-ended and --ended-before");
+  } else if (!command.ended && command.names.empty()) {
+    in.reader.fault("NAME", "is missing; name the jobs, or say --ended-before 7d");
+  }
+  if (command.ended && command.force) {
+    in.reader.fault("--force", "is for jobs that are named; these have ended");
+  }
+  return command;
+}
+
+}  // namespace
+
+Command list_command() {
+  return {.name = "list",
+          .alias = "ls",
+          .help = "all jobs",
+          .read = read_list,
+          .flags = Flags{{.name = "--project",
+                          .value = "PROJECT",
+                          .help = "only those of this project",
+                          .offer = Offer::kProjects},
+                         {.name = "--label",
+                          .letter = "-l",
+                          .value = "NAME[=VALUE]",
+                          .help = "only those with this label; repeated, with all of them",
+                          .repeats = true}} +
+                   list_output_flag(),
+          .example = "muster list --label team=vision"};
+}
+
+Command get_command() {
+  return {
+      .name = "get",
+      .help = "one job: its tasks, how they ended, what happened",
+      .read = read_get,
+      .positionals = one_of(Offer::kJobs),
+      .flags = Flags{{.name = "--spec",
+                      .help = "what was submitted, as a job file: 'muster submit -f -' takes it"}} +
+               whose_job_flag() + output_flag(),
+      .example = "muster get dist",
+      .see_also = "muster logs, muster events, muster metrics"};
+}
+
+Command stop_command() {
+  return {.name = "stop",
+          .help = "end jobs: SIGTERM, then SIGKILL after their grace",
+          .read = read_stop,
+          .positionals = some_of(Offer::kJobs),
+          .flags = Flags{{.name = "--now", .help = "SIGKILL at once"}} + whose_job_flag() +
+                   output_flag(),
+          .example = "muster stop dist"};
+}
+
+Command delete_command() {
+  return {
+      .name = "delete",
+      .alias = "rm",
+      .help = "remove ended jobs with their logs and artifacts",
+      .read = read_delete,
+      .positionals = any_of(Offer::kJobs),
+      .flags = Flags{{.name = "--ignore-missing", .help = "a job that is not there is no error"},
+                     {.name = "--force", .help = "kill jobs that still run, then remove them"},
+                     {.name = "--all-ended", .help = "all of the project that have ended"},
+                     {.name = "--ended-before",
+                      .value = "TIME",
+                      .help = "those of the project that have ended before: 7d ago, or "
+                              "2026-01-31T12:00:00Z"},
+                     {.name = "--dry-run", .help = "only say which they are"},
+                     {.name = "--yes", .letter = "-y", .help = "of many, do not ask first"}} +
+               whose_job_flag(),
+      .example = "muster delete --ended-before 7d"};
+}
+
+namespace {
+
+std::string stop_text(const job::Job& job) {
+  if (!job::is_final(job.phase)) return "stopping " + job.spec.name + "\n";
+  return job.spec.name + " has ended: " + std::string(job::to_string(job.phase)) + "\n";
+}
+
+/// What its tasks use while it runs; nothing where that is not known.
+std::string use_section(Connection& connection, const job::Job& job) {
+  if (job.phase != job::Phase::kRunning) return "";
+  const auto newest =
+      connection.call([&](api::Client& client) { return client.metrics(job.id, {.last = true}); });
+  const std::string table =
+      newest ? metrics::use_table(metrics::of_living_tasks(job, *newest), "  ") : "";
+  return table.empty() ? "" : "\nUSE\n" + table;
+}
+
+}  // namespace
+
+Result<int> execute(const ListCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  const api::JobQuery query{.project = command.project, .labels = command.labels};
+  MUSTER_TRY(const std::vector<job::Job> jobs,
+             connection.call([&](api::Client& client) { return client.list_all(query); }));
+  const std::string text = command.output == Output::kNames
+                               ? names_of(jobs)
+                               : job_table(jobs, base::SystemClock().now());
+  MUSTER_CHECK(show(command.output, text, api::jobs_to_json(jobs)));
+  return kExitDone;
+}
+
+Result<int> execute(const GetCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const job::Job job,
+             connection.call([&](api::Client& client) { return client.get(command.name); }));
+  if (command.spec) {
+    const std::string spec = record::to_json(job.spec, record::Form::kHuman);
+    MUSTER_CHECK(show(command.output, json_to_yaml(spec), spec));
+    return kExitDone;
+  }
+  const std::string use =
+      command.output == Output::kTable ? use_section(connection, job) : std::string();
+  MUSTER_CHECK(
+      show(command.output, job_page(job, base::SystemClock().now()) + use, api::job_to_json(job)));
+  return kExitDone;
+}
+
+Result<int> execute(const StopCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  std::vector<job::Job> stopped;
+  std::string text;
+  const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
+    MUSTER_TRY(const job::Job job, connection.call([&](api::Client& client) {
+      return client.stop(name, command.now);
+    }));
+    text += stop_text(job);
+    stopped.push_back(job);
+    return {};
+  });
+  MUSTER_CHECK(show(command.output, text, api::jobs_to_json(stopped)));
+  return code;
+}
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+Result<void> wait_for_end(Connection& connection, const std::string& name) {
+  // Of the logs nothing but their end is wanted.
+  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
+  const auto ended = connection.call([&](api::Client& client) {
+    return client.logs(name, query, [](const job::LogRecord&) { return true; });
+  });
+  if (!ended) return ended.error();
+  return {};
+}
+
+Result<void> remove(Connection& connection, const std::string& name, bool force) {
+  if (force) {
+    const auto stopped =
+        connection.call([&](api::Client& client) { return client.stop(name, true); });
+    if (!stopped) return stopped.error();
+    if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
+  }
+  auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
+  if (removed || removed.error().code != ErrorCode::kConflict) return removed;
+  // `muster stop` returns before the program has ended; its grace is the longest wait here.
+  const auto job = connection.call([&](api::Client& client) { return client.get(name); });
+  if (!job || !job->stop_requested) return removed;
+  MUSTER_CHECK(wait_for_end(connection, name));
+  return connection.call([&](api::Client& client) { return client.remove(name); });
+}
+
+Result<std::vector<job::Job>> named(Connection& connection, const DeleteCommand& command) {
+  std::vector<job::Job> jobs;
+  for (const std::string& name : command.names) {
+    auto job = connection.call([&](api::Client& client) { return client.get(name); });
+    const bool missing = !job && job.error().code == ErrorCode::kNotFound;
+    if (missing && command.ignore_missing) continue;
+    if (!job) return std::move(job).error();
+    jobs.push_back(*std::move(job));
+  }
+  return jobs;
+}
+
+/// Those that ended first first.
+Result<std::vector<job::Job>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
+  const api::JobQuery query{.project = wanted.project.empty() ? std::string(job::kDefaultProject)
+                                                              : wanted.project};
+  MUSTER_TRY(std::vector<job::Job> jobs,
+             connection.call([&](api::Client& client) { return client.list_all(query); }));
+  std::erase_if(jobs, [&](const job::Job& job) {
+    if (!job::is_final(job.phase) || !job.ended) return true;
+    return wanted.before && *job.ended >= *wanted.before;
+  });
+  std::sort(jobs.begin(), jobs.end(),
+            [](const job::Job& one, const job::Job& other) { return *one.ended < *other.ended; });
+  return jobs;
+}
+
+/// Whether they are to go. A script has to say so beforehand: nobody is there to be asked.
+Result<bool> is_meant(const std::vector<job::Job>& jobs, const DeleteCommand& command) {
+  if (command.yes || jobs.empty()) return true;
+  if (::isatty(STDIN_FILENO) != 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "this would delete " + workspace::count_text(jobs.size(), "job", "jobs") +
+                         ", and nobody can be asked",
+                 .advice = "say --yes; --dry-run shows which they are"};
+  }
+  MUSTER_CHECK(show(job_table(jobs, base::SystemClock().now())));
+  Interrupts interrupts;
+  const std::string question = "delete " + workspace::count_text(jobs.size(), "job", "jobs") +
+                               " with all logs and artifacts? [y/N] ";
+  MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
+  return answer && (*answer == "y" || *answer == "Y" || *answer == "yes");
+}
+
+Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
+  MUSTER_TRY(const std::vector<job::Job> jobs, ended(connection, *command.ended));
+  MUSTER_TRY(const bool meant, is_meant(jobs, command));
+  if (!meant) {
+    std::cerr << "muster: nothing was deleted" << std::endl;
+    return kExitFailed;
+  }
+  std::vector<std::string> ids;
+  std::map<std::string, std::string> names;
+  for (const job::Job& job : jobs) {
+    ids.push_back(job.id);
+    names[job.id] = job.spec.name;
+  }
+  const int code = for_each_name(ids, [&](const std::string& id) -> Result<void> {
+    auto removed = connection.call([&](api::Client& client) { return client.remove(id); });
+    // Somebody else, or a rule of the server, may have been faster.
+    if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
+    return show("deleted " + names[id] + "\n");
+  });
+  if (jobs.empty()) std::cerr << "muster: no job has ended there" << std::endl;
+  return code;
+}
+
+Result<int> only_say(Connection& connection, const DeleteCommand& command) {
+  MUSTER_TRY(const std::vector<job::Job> jobs,
+             command.ended ? ended(connection, *command.ended) : named(connection, command));
+  MUSTER_CHECK(show(job_table(jobs, base::SystemClock().now())));
+  return kExitDone;
+}
+
+}  // namespace
+
+Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  if (command.dry_run) return only_say(connection, command);
+  if (command.ended) return delete_ended(connection, command);
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return remove(connection, name, command.force);
+  });
+}
+
+}  // namespace muster::cli::jobs

@@ -1,0 +1,364 @@
+// submit and run: hand a job over, and see it through where that was asked for.
+#include <unistd.h>
+
+#include <cerrno>
+#include <iostream>
+
+#include "api/forecast_wire.h"
+#include "api/wire.h"
+#include "base/files.h"
+#include "cli/command/command.h"
+#include "cli/common/job_view.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/connection/commands.h"
+#include "cli/jobs/jobs.h"
+#include "cli/jobs/waiting_view.h"
+#include "cli/logs/follow.h"
+#include "cli/logs/logs.h"
+#include "cli/spec/content_flags.h"
+#include "cli/spec/spec_file.h"
+#include "cli/spec/spec_flags.h"
+#include "config/yaml.h"
+
+namespace muster::cli::jobs {
+
+namespace {
+
+std::string read_engine_choice(Reading& in) {
+  if (!in.reader.has("--engine")) return "";
+  return in.reader.choice("--engine", {"process", "container", "slurm"});
+}
+
+SubmitCommand with_manner(Reading& in, SubmitCommand command) {
+  command.idempotency_key = in.idempotency_key();
+  command.follow = in.reader.has("--follow");
+  command.dry_run = in.reader.has("--dry-run");
+  command.engine = read_engine_choice(in);
+  command.look = logs::read_look(in);
+  command.output = in.output();
+  if (command.follow && command.dry_run) {
+    in.reader.fault("--follow", "does not go with --dry-run, which starts nothing");
+  }
+  if (command.follow && in.reader.has("--output")) {
+    in.reader.fault("--output", "does not go with --follow, which prints the logs");
+  }
+  return command;
+}
+
+template <job::Kind kind>
+Call read_submit_kind(Reading& in) {
+  SubmitCommand command;
+  if (in.reader.has("--file")) in.reader.fault("--file", "has a kind and a name of its own");
+  command.spec = spec::read_submit_spec(kind, in.arguments, in.caller, in.reader);
+  command.workspace = spec::read_workspace_flags(in.reader);
+  return with_manner(in, std::move(command));
+}
+
+Call read_submit_file(Reading& in) {
+  SubmitCommand command;
+  command.file = in.reader.text("--file");
+  command.settings = in.reader.texts("--set");
+  command.name = in.reader.text("--name");
+  if (!in.reader.has("--file") && in.reader.ok()) {
+    in.reader.fault(
+        "",
+        "say what to submit: 'submit mpi', 'submit grpc', 'submit torch', 'submit single' or "
+        "'submit -f FILE'");
+  }
+  return with_manner(in, std::move(command));
+}
+
+Call read_run(Reading& in) {
+  constexpr size_t kSuffix = 6;
+  const std::string name = "run-" + base::random_name(in.random, kSuffix);
+  RunCommand command;
+  command.spec = spec::read_run_spec(in.arguments, in.caller, name, in.reader);
+  command.workspace = spec::read_workspace_flags(in.reader);
+  command.idempotency_key = in.idempotency_key();
+  command.engine = read_engine_choice(in);
+  command.look = logs::read_look(in);
+  return command;
+}
+
+}  // namespace
+
+namespace {
+
+/// What describes a job, whichever its kind.
+Flags job_flags(std::string_view kind) {
+  const Flags shared = {
+      {.name = "--env",
+       .letter = "-e",
+       .value = "NAME[=VALUE]",
+       .help = "set a variable of the job, or copy it from here",
+       .offer = Offer::kVariables,
+       .repeats = true},
+      {.name = "--secret",
+       .value = "NAME[=VARIABLE]",
+       .help = "hand a secret of the project over as a variable",
+       .repeats = true},
+      {.name = "--secret-file",
+       .value = "NAME[=PATH]",
+       .help = "hand it over as a file below /generated/secrets",
+       .repeats = true},
+      {.name = "--set",
+       .value = "KEY=VALUE",
+       .help = "set any key of a job file, as in scheduling.priority=60; wins over all else",
+       .repeats = true},
+      {.name = "--idempotency-key",
+       .value = "KEY",
+       .help = "submitting again with the same key makes no second job"},
+  };
+  return spec::field_flags(kind) + spec::importance_flags() + spec::content_flags() + shared;
+}
+
+/// Of commands that may start the server.
+Flags engine_flag() {
+  return {{.name = "--engine",
+           .value = "HOW",
+           .help = "what jobs run on, where this starts the server: process, container or slurm; "
+                   "a server with another is refused",
+           .choices = {"process", "container", "slurm"},
+           .offer = Offer::kChoices}};
+}
+
+Flags submit_flags() {
+  return engine_flag() +
+         Flags{{.name = "--follow", .help = "print the logs until the job has ended"},
+               {.name = "--dry-run",
+                .help = "say where it would start, or why it would wait; submit nothing"}} +
+         logs::look_flags() + output_flag();
+}
+
+Command submit_mpi() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "how many workers"},
+  };
+  return {
+      .name = "mpi",
+      .help = "a launcher that runs the command, and workers that it reaches",
+      .read = read_submit_kind<job::Kind::kMpi>,
+      .positionals = new_name(),
+      .takes_program = true,
+      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("mpi") + submit_flags()),
+      .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train",
+      .see_also = "muster logs, muster get, muster explain, muster stop"};
+}
+
+Command submit_single() {
+  return {.name = "single",
+          .help = "one task, which runs the command",
+          .read = read_submit_kind<job::Kind::kSingle>,
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = spec::in_groups(job_flags("single") + submit_flags()),
+          .example = "muster submit single train --gpus 1 -- python3 train.py"};
+}
+
+Command submit_grpc() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the chief"},
+      {.name = "--parameter-server-command",
+       .value = "TEXT",
+       .help = "what they run, by sh -c (default: the command)"},
+      {.name = "--evaluators",
+       .value = "N",
+       .help = "1: evaluate checkpoints beside the cluster (default: 0)"},
+      {.name = "--evaluator-command",
+       .value = "TEXT",
+       .help = "what it runs, by sh -c (default: the command)"}};
+  return {
+      .name = "grpc",
+      .help = "a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
+      .read = read_submit_kind<job::Kind::kGrpc>,
+      .positionals = new_name(),
+      .takes_program = true,
+      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("grpc") + submit_flags()),
+      .example = "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
+}
+
+Command submit_torch() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "workers beside the master"},
+  };
+  return {
+      .name = "torch",
+      .help = "a master and workers, each told its rank and where the master is",
+      .read = read_submit_kind<job::Kind::kTorch>,
+      .positionals = new_name(),
+      .takes_program = true,
+      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("torch") + submit_flags()),
+      .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
+}
+
+}  // namespace
+
+Command submit_command() {
+  const Flags file = {{.name = "--file",
+                       .letter = "-f",
+                       .value = "FILE",
+                       .help = "the job as a YAML file; - reads standard input",
+                       .offer = Offer::kFiles},
+                      {.name = "--name",
+                       .value = "NAME",
+                       .help = "what the job is called, in the place of the file's name"},
+                      {.name = "--set",
+                       .value = "KEY=VALUE",
+                       .help = "set any key of the file, as in workers=4; wins over the file",
+                       .repeats = true},
+                      {.name = "--idempotency-key",
+                       .value = "KEY",
+                       .help = "submitting again with the same key makes no second job"}};
+  return {.name = "submit",
+          .help = "hand a job over: mpi, grpc, torch, single, or from a file",
+          .read = read_submit_file,
+          .flags = spec::in_groups(file + submit_flags()),
+          .commands = {submit_mpi(), submit_grpc(), submit_torch(), submit_single()},
+          .example = "muster submit -f job.yaml --follow",
+          .see_also = "muster get --spec, which prints a job as such a file"};
+}
+
+Command run_command() {
+  const Flags shape = {{.name = "--workers",
+                        .letter = "-n",
+                        .value = "N",
+                        .help = "processes to start, by mpirun where more than 1"},
+                       {.name = "--name", .value = "NAME", .help = "name of the job"}};
+  return {.name = "run",
+          .help = "run a command as a job in the foreground; Ctrl-C stops it",
+          .read = read_run,
+          .takes_program = true,
+          .flags = spec::in_groups(shape + engine_flag() + job_flags("run") + logs::look_flags()),
+          .example = "muster run -n 4 -- python3 train.py",
+          .see_also = "muster submit, for jobs that go on without this terminal"};
+}
+
+namespace {
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  constexpr size_t kStep = 64 << 10;
+  while (text.size() <= config::kMaxYamlBytes) {
+    const size_t before = text.size();
+    text.resize(before + kStep);
+    const ssize_t count = ::read(STDIN_FILENO, text.data() + before, kStep);
+    text.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0) break;
+    if (count < 0 && errno != EINTR) return base::system_error("cannot read standard input", errno);
+  }
+  return text;
+}
+
+Result<job::JobSpec> read_spec_file(const std::string& file, const std::string& name,
+                                    const std::vector<std::string>& settings, const Hooks& hooks) {
+  const bool is_input = file == "-";
+  auto text = is_input ? read_standard_input() : base::read_file(file, config::kMaxYamlBytes);
+  if (!text) {
+    base::Error error = std::move(text).error();
+    error.code = base::ErrorCode::kInvalid;  // kNotFound would say that a job is missing
+    return error;
+  }
+  MUSTER_TRY(const Caller caller, this_caller(hooks.context));
+  return spec::parse_spec_file(*text, is_input ? "standard input" : file,
+                               spec::default_spec(caller), {.name = name, .settings = settings});
+}
+
+/// An unknown project that nobody typed is told with where it came from.
+base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
+                                   const Hooks& hooks) {
+  const auto caller = this_caller(hooks.context);
+  const bool is_in_use = caller && !caller->project.empty() && caller->project == spec.project;
+  if (error.code != base::ErrorCode::kNotFound || !is_in_use) return error;
+  error.what += ", which is the one in use";
+  error.advice += error.advice.empty() ? "" : "; ";
+  error.advice += "'muster project use' and MUSTER_PROJECT choose another";
+  return error;
+}
+
+Result<job::Job> submit_job(Connection& connection, const job::JobSpec& spec,
+                            const std::string& key, const Hooks& hooks) {
+  auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
+  if (job) return job;
+  return with_origin_of_project(std::move(job).error(), spec, hooks);
+}
+
+/// Sends the files that the job is to work in, where it brings some.
+Result<void> send_files(const std::optional<spec::WorkspaceWish>& wish, job::JobSpec& spec,
+                        const Hooks& hooks) {
+  if (!wish) return {};
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const spec::SentWorkspace sent, spec::send_workspace(connection, spec.project, *wish));
+  spec::work_in(sent.tree, spec);
+  if (!sent.commit.empty()) spec.annotations["muster/commit"] = sent.commit;
+  return {};
+}
+
+Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, logs::LogLook look,
+                              logs::OnInterrupt meaning, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  // From before the submit, so that no Ctrl-C falls between it and the follow.
+  Interrupts interrupts;
+  MUSTER_TRY(const job::Job job, submit_job(connection, spec, key, hooks));
+  connection.set_project(job.spec.project);
+  const logs::FollowRequest request{
+      .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
+  MUSTER_TRY(const logs::FollowEnd end, logs::follow(connection, interrupts, request));
+  return logs::report_end(end, request.name, meaning);
+}
+
+/// What would become of the job. That it could never run is the server's refusal, with its code.
+Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  auto forecast = connection.call([&](api::Client& client) { return client.forecast(spec); });
+  if (!forecast) return with_origin_of_project(std::move(forecast).error(), spec, hooks);
+  MUSTER_CHECK(show(output, forecast_page(spec, *forecast, base::SystemClock().now()),
+                    api::forecast_to_json(*forecast)));
+  return kExitDone;
+}
+
+Hooks with_engine(Hooks hooks, const std::string& engine) {
+  hooks.engine = engine;
+  return hooks;
+}
+
+/// What whoever submitted it will want to do, but for its name.
+std::string next_step(const job::Job& job) {
+  if (job.suspended) return "start it: muster resume ";
+  if (job.spec.terminal) return "sit before it: muster attach ";
+  const bool is_interactive = job.spec.scheduling.purpose == job::Purpose::kBuild;
+  return is_interactive ? "open a shell in it: muster bash " : "follow it: muster logs -f ";
+}
+
+}  // namespace
+
+Result<int> execute(const SubmitCommand& command, const Hooks& given) {
+  const Hooks hooks = with_engine(given, command.engine);
+  job::JobSpec spec = command.spec;
+  if (command.file) {
+    MUSTER_TRY(spec, read_spec_file(*command.file, command.name, command.settings, hooks));
+  }
+  if (command.dry_run) return show_forecast(spec, command.output, hooks);
+  MUSTER_CHECK(send_files(command.workspace, spec, hooks));
+  if (command.follow) {
+    return submit_and_follow(spec, command.idempotency_key, command.look,
+                             logs::OnInterrupt::kDetach, hooks);
+  }
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const job::Job job, submit_job(connection, spec, command.idempotency_key, hooks));
+  MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
+  if (command.output == Output::kTable) {
+    std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
+  }
+  return kExitDone;
+}
+
+Result<int> execute(const RunCommand& command, const Hooks& given) {
+  const Hooks hooks = with_engine(given, command.engine);
+  job::JobSpec spec = command.spec;
+  MUSTER_CHECK(send_files(command.workspace, spec, hooks));
+  return submit_and_follow(spec, command.idempotency_key, command.look, logs::OnInterrupt::kStop,
+                           hooks);
+}
+
+}  // namespace muster::cli::jobs

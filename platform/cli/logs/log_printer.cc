@@ -1,0 +1,295 @@
+#include "cli/logs/log_printer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/number.h"
+#include "base/text.h"
+
+namespace muster::cli::logs {
+
+namespace {
+
+constexpr char kEscape = '\x1b';
+// The longest that programs print have five numbers (colours of 24 bits).
+constexpr size_t kLongestSequence = 48;
+
+bool is_between(char letter, char first, char last) {
+  return letter >= first && letter <= last;
+}
+
+/// Of ESC [ ... LETTER (ECMA-48's control sequences).
+bool lays_out(char last) {
+  constexpr std::string_view kLayout = "ABCDEFGHJKSTdfhlnrsu";
+  return kLayout.find(last) != std::string_view::npos;
+}
+
+/// Of ESC [ ... m: whether it makes text invisible (8). The numbers behind 38, 48 and 58 choose a
+/// colour: 5 and its index, or 2 and three parts.
+bool conceals(std::string_view sequence) {
+  std::vector<std::string> numbers = base::split(sequence.substr(2, sequence.size() - 3), ';');
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const std::string& number = numbers[i];
+    if (number.find_first_not_of('0') != std::string::npos &&
+        number.substr(number.find_first_not_of('0')) == "8") {
+      return true;
+    }
+    const bool chooses_colour = number == "38" || number == "48" || number == "58";
+    if (chooses_colour && i + 1 < numbers.size()) i += numbers[i + 1] == "2" ? 4 : 2;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// Adds to the sequence, if it goes on with this letter.
+LogText::Look LogText::take(char letter) {
+  if (sequence_.size() == 1) {
+    if (letter != '[') return Look::kBroken;
+    sequence_ += letter;
+    return Look::kPart;
+  }
+  if (sequence_.size() >= kLongestSequence) return Look::kBroken;
+  // Parameters and intermediates, then one that ends it.
+  if (!is_between(letter, ' ', '~')) return Look::kBroken;
+  sequence_ += letter;
+  return is_between(letter, '@', '~') ? Look::kWhole : Look::kPart;
+}
+
+void LogText::end_sequence(std::string& out) {
+  const std::string sequence = std::exchange(sequence_, {});
+  const char last = sequence.back();
+  const bool is_plain = sequence.find_first_not_of("0123456789;:", 2) == sequence.size() - 1;
+  if (last == 'm' && is_plain) {
+    if (!colour_ || conceals(sequence)) return;
+    out += sequence;
+    coloured_ = true;
+  } else if (!lays_out(last)) {
+    filter_.append(sequence, out);
+  }
+}
+
+void LogText::append(std::string_view text, std::string& out) {
+  while (!text.empty()) {
+    if (sequence_.empty()) {
+      const size_t plain = std::min(text.find(kEscape), text.size());
+      filter_.append(text.substr(0, plain), out);
+      text.remove_prefix(plain);
+      if (text.empty()) return;
+      filter_.finish(out);
+      sequence_ = kEscape;
+      text.remove_prefix(1);
+      continue;
+    }
+    switch (take(text.front())) {
+      case Look::kWhole:
+        text.remove_prefix(1);
+        end_sequence(out);
+        break;
+      case Look::kPart:
+        text.remove_prefix(1);
+        break;
+      case Look::kBroken:  // no sequence: what has come of it is shown
+        filter_.append(std::exchange(sequence_, {}), out);
+        break;
+    }
+  }
+}
+
+void LogText::finish(std::string& out) {
+  filter_.append(std::exchange(sequence_, {}), out);
+  filter_.finish(out);
+  if (std::exchange(coloured_, false)) out += kNoColour;
+}
+
+namespace {
+
+// Readable on black and on white alike; red is left to errors.
+constexpr std::array<std::string_view, 10> kTaskColours{
+    "\x1b[32m", "\x1b[36m", "\x1b[33m", "\x1b[35m", "\x1b[34m",
+    "\x1b[92m", "\x1b[96m", "\x1b[93m", "\x1b[95m", "\x1b[94m"};
+
+/// The number of "worker-3" behind `role`.
+std::optional<size_t> number_in(std::string_view task, std::string_view role) {
+  if (!task.starts_with(role)) return std::nullopt;
+  return base::number_of<size_t>(task.substr(role.size()));
+}
+
+/// Of a name that follows no rule: FNV-1a over its bytes.
+size_t hash_of(std::string_view name) {
+  uint32_t hash = 2166136261U;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return hash;
+}
+
+size_t place_of(const job::LogRecord& record) {
+  if (record.rank) return static_cast<size_t>(*record.rank) + 1;
+  if (const auto worker = number_in(record.task, "worker-")) return *worker + 1;
+  if (const auto server = number_in(record.task, "ps-")) {
+    return kTaskColours.size() - 1 - *server % kTaskColours.size();
+  }
+  for (const std::string_view leader : {"launcher", "main", "chief", "master"}) {
+    if (record.task == leader) return 0;
+  }
+  return hash_of(record.task);
+}
+
+}  // namespace
+
+std::string_view colour_of(const job::LogRecord& record) {
+  return kTaskColours[place_of(record) % kTaskColours.size()];
+}
+
+std::string prefix_of(const job::LogRecord& record) {
+  if (!record.rank) return "[" + record.task + "]";
+  return "[" + std::to_string(*record.rank) + "@" + record.host + "]";
+}
+
+bool LogPrinter::Source::is_of(const job::LogRecord& record) const {
+  return task == record.task && rank == record.rank && stream == record.stream &&
+         host == record.host;
+}
+
+void LogPrinter::print(const job::LogRecord& record, std::string& out) {
+  const bool same = known_ && source_.is_of(record);
+  if (open_ && !same) finish(out);
+  if (!same) remember(record);
+  if (!open_) begin_line(record, out);
+  if (terminal_.is_terminal) {
+    show(record.text, out);
+  } else {
+    out += record.text;
+  }
+  open_ = true;
+  if (!record.continues) finish(out);
+}
+
+void LogPrinter::note(const std::string& name, const std::string& words, std::string& out) {
+  finish(out);
+  if (head_) head_(out);
+  if (look_.prefix) out += name + " ";
+  out += words + "\n";
+}
+
+void LogPrinter::finish(std::string& out) {
+  if (!open_) return;
+  if (terminal_.is_terminal) text_.finish(out);
+  out += '\n';
+  open_ = false;
+}
+
+void LogPrinter::begin_line(const job::LogRecord& record, std::string& out) {
+  line_head_.clear();
+  if (head_) head_(line_head_);
+  if (look_.timestamps) line_head_ += base::to_rfc3339(record.time) + " ";
+  if (look_.prefix) line_head_ += prefix_;
+  if (record.stream == job::LogStream::kNotice) line_head_ += "muster: ";
+  out += line_head_;
+  shown_ = false;
+  rewound_ = false;
+}
+
+/// Of what overwrites itself, what is left.
+void LogPrinter::show(std::string_view text, std::string& out) {
+  const size_t end = text.find_last_not_of('\r') + 1;
+  const bool rewinds = end < text.size();
+  text = text.substr(0, end);
+  const size_t rewound = text.rfind('\r');
+  if (rewound != std::string_view::npos) {
+    text.remove_prefix(rewound + 1);
+    rewound_ = true;
+  }
+  if (!text.empty()) {
+    if (rewound_ && shown_) {
+      text_.finish(out);
+      out += "\r\x1b[K" + line_head_;
+    }
+    text_.append(text, out);
+    shown_ = true;
+    rewound_ = false;
+  }
+  rewound_ = rewound_ || rewinds;
+}
+
+void LogPrinter::remember(const job::LogRecord& record) {
+  source_ = {record.task, record.host, record.rank, record.stream};
+  known_ = true;
+  text_ = LogText(terminal_.colour);
+  std::string name = prefix_of(record);
+  if (terminal_.is_terminal) name = safe_lines(name);
+  prefix_ = terminal_.colour ? std::string(colour_of(record)) + name + kNoColour : name;
+  prefix_ += ' ';
+}
+
+namespace {
+
+/// "0-3,7"
+std::string ranges_of(const std::set<int>& ranks) {
+  std::string text;
+  for (auto rank = ranks.begin(); rank != ranks.end();) {
+    const int first = *rank;
+    int last = first;
+    while (++rank != ranks.end() && *rank == last + 1) last = *rank;
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) text += "-" + std::to_string(last);
+  }
+  return text;
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r") == std::string::npos;
+}
+
+}  // namespace
+
+bool LogFold::repeats_the_last(const job::LogRecord& record) const {
+  return last_ && !record.continues && record.stream == last_->stream &&
+         record.attempt == last_->attempt && record.text == last_->text;
+}
+
+void LogFold::print(const job::LogRecord& record, std::string& out) {
+  if (repeats_the_last(record)) {
+    ++count_;
+    repeated_ = record;
+  } else {
+    tell(out);
+    printer_.print(record, out);
+    ranks_.clear();
+    tasks_.clear();
+    last_.reset();
+    const bool may_repeat = !record.continues && !continues_ && !is_blank(record.text) &&
+                            record.stream != job::LogStream::kNotice;
+    if (may_repeat) last_ = record;
+  }
+  continues_ = record.continues;
+  if (!last_) return;
+  if (record.rank) {
+    ranks_.insert(*record.rank);
+  } else {
+    tasks_.insert(record.task);
+  }
+}
+
+/// "[0-3,7, launcher]"
+std::string LogFold::names() const {
+  std::string names = ranges_of(ranks_);
+  for (const std::string& task : tasks_) names += (names.empty() ? "" : ", ") + task;
+  return "[" + names + "]";
+}
+
+void LogFold::tell(std::string& out) {
+  const uint64_t count = std::exchange(count_, 0);
+  if (count == 0) return;
+  if (count == 1) return printer_.print(repeated_, out);  // as short as what would be said of it
+  const std::string words = "... (repeated " + std::to_string(count) + " times)";
+  if (ranks_.size() + tasks_.size() > 1) return printer_.note(safe_lines(names()), words, out);
+  repeated_.text = words;
+  printer_.print(repeated_, out);
+}
+
+}  // namespace muster::cli::logs

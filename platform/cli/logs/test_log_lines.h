@@ -1,0 +1,16 @@
+// Lines that tasks print.
+#pragma once
+
+#include <string>
+
+#include "job/log_record.h"
+
+namespace muster::cli::logs {
+
+/// Of the task's own host, at no known time.
+inline job::LogRecord log_line(const std::string& task, const std::string& text,
+                               bool continues = false) {
+  return {.time = {}, .task = task, .host = task, .text = text, .continues = continues};
+}
+
+}  // namespace muster::cli::logs

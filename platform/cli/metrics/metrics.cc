@@ -1,0 +1,347 @@
+// metrics: what was measured of a job, as tables, charts, or values for other programs.
+#include "cli/metrics/metrics.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "api/metric_wire.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/command/command.h"
+#include "cli/common/live_screen.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/connection/commands.h"
+#include "cli/metrics/chart.h"
+#include "cli/metrics/metric_view.h"
+
+namespace muster::cli::metrics {
+
+namespace {
+
+const char* variable_or_null(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? nullptr : found->second.c_str();
+}
+
+bool terminal_shows_unicode(const Environment& environment) {
+  return shows_unicode(variable_or_null(environment, "LC_ALL"),
+                       variable_or_null(environment, "LC_CTYPE"),
+                       variable_or_null(environment, "LANG"));
+}
+
+/// Those behind the job's name, and those of --metric; each once.
+std::vector<std::string> asked_metrics(Reading& in) {
+  std::vector<std::string> metrics;
+  const auto add = [&](const std::string& metric, const std::string& where) {
+    if (!job::is_metric_name(metric)) {
+      in.reader.fault(where, "'" + metric + "' is no name of a metric");
+    } else if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
+      metrics.push_back(metric);
+    }
+  };
+  const std::vector<std::string>& words = in.arguments.names;
+  for (size_t i = 1; i < words.size(); ++i) add(words[i], "METRIC");
+  for (const std::string& metric : in.reader.texts("--metric")) add(metric, "--metric");
+  return metrics;
+}
+
+job::MetricQuery read_query(Reading& in) {
+  job::MetricQuery query{.metrics = asked_metrics(in)};
+  if (in.reader.has("--task")) query.task = in.reader.text("--task");
+  if (in.reader.has("--rank")) {
+    query.rank = in.reader.number("--rank", 0);
+    if (*query.rank < 0) in.reader.fault("--rank", "is negative");
+  }
+  query.since = in.reader.moment("--since", in.caller.now);
+  query.interval = in.reader.duration("--interval", std::chrono::milliseconds(0));
+  return query;
+}
+
+void check_combination(Reading& in, const MetricsCommand& command) {
+  const bool is_picture = command.format == MetricsCommand::Format::kPicture;
+  if (command.svg && command.query.metrics.empty()) {
+    in.reader.fault("--svg", "needs the metrics that it shows: muster metrics NAME METRIC --svg");
+  }
+  if (command.svg && !is_picture) in.reader.fault("--svg", "does not go with --output");
+  if (command.svg && command.follow) {
+    in.reader.fault("--svg", "does not go with --follow, which draws on the terminal");
+  }
+  if (command.follow && command.format == MetricsCommand::Format::kJson) {
+    in.reader.fault("--output", "json has no end with --follow; csv prints values as they come");
+  }
+}
+
+Call read_metrics(Reading& in) {
+  MetricsCommand command{
+      .name = in.name("job"), .project = in.whose_job(), .query = read_query(in)};
+  if (in.reader.has("--svg")) command.svg = in.reader.text("--svg");
+  command.follow = in.reader.has("--follow");
+  command.unicode = terminal_shows_unicode(in.caller.environment);
+  const std::string format = in.reader.choice("--output", {"table", "json", "csv"});
+  if (format == "json") command.format = MetricsCommand::Format::kJson;
+  if (format == "csv") command.format = MetricsCommand::Format::kCsv;
+  check_combination(in, command);
+  return command;
+}
+
+}  // namespace
+
+Command metrics_command() {
+  constexpr size_t kMostMetrics = 32;
+  return {.name = "metrics",
+          .help = "what a job's tasks use and what its program reports: tables, charts, values",
+          .read = read_metrics,
+          .positionals = {.name = "NAME [METRIC...]",
+                          .least = 1,
+                          .most = 1 + kMostMetrics,
+                          .offer = Offer::kJobs},
+          .flags = Flags{{.name = "--metric",
+                          .value = "METRIC",
+                          .help = "draw this one over time; the same as its name behind the job's",
+                          .repeats = true},
+                         {.name = "--task", .value = "TASK", .help = "only of this task"},
+                         {.name = "--rank", .value = "N", .help = "only of this rank"},
+                         {.name = "--since",
+                          .value = "TIME",
+                          .help = "only from then on: 10m ago, or 2026-01-31T12:00:00Z"},
+                         {.name = "--interval",
+                          .value = "TIME",
+                          .help = "one value for each such time, the mean: 30s, 1m"},
+                         {.name = "--follow",
+                          .letter = "-f",
+                          .help = "redraw as values come, until the job has ended; q leaves"},
+                         {.name = "--svg",
+                          .value = "FILE",
+                          .help = "write the chart to this file; -: to standard output",
+                          .offer = Offer::kFiles}} +
+                   whose_job_flag() + output_flag({"table", "json", "csv"}),
+          .example = "muster metrics dist loss accuracy --follow"};
+}
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using job::MetricSeries;
+using Series = std::vector<MetricSeries>;
+
+constexpr std::chrono::seconds kLookAgain{1};
+
+/// What a picture is made of.
+struct Measured {
+  job::Job job;
+  Series series;
+};
+
+Result<Series> read_series(Connection& connection, const std::string& name,
+                           const job::MetricQuery& query) {
+  return connection.call([&](api::Client& client) { return client.metrics(name, query); });
+}
+
+/// The job first: what comes between the two is then in the values, and the end of a job is told
+/// only where all of its values were.
+Result<Measured> read_measured(Connection& connection, const MetricsCommand& command) {
+  Measured measured;
+  MUSTER_TRY(measured.job,
+             connection.call([&](api::Client& client) { return client.get(command.name); }));
+  job::MetricQuery query = command.query;
+  query.last = query.metrics.empty();
+  MUSTER_TRY(measured.series, read_series(connection, measured.job.id, query));
+  return measured;
+}
+
+std::vector<std::string> metrics_in(const Series& series) {
+  std::vector<std::string> names;
+  for (const MetricSeries& one : series) names.push_back(one.metric);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Error no_such_metric(const std::string& job, const std::string& metric,
+                     const std::vector<std::string>& known) {
+  const std::string near = base::nearest(metric, known);
+  return {
+      .code = ErrorCode::kNotFound,
+      .what = "job '" + job + "' has no metric '" + metric + "'" +
+              (near.empty() ? "" : "; did you mean '" + near + "'?"),
+      .advice = known.empty() ? "nothing was measured of it yet" : "it has " + base::joined(known)};
+}
+
+/// A name that there is not may be a typo; but of a job that goes on, it may still come.
+Result<void> check_metrics(Connection& connection, const MetricsCommand& command,
+                           const Measured& measured) {
+  const bool may_come = command.follow && !job::is_final(measured.job.phase);
+  if (may_come) return {};
+  const std::vector<std::string> there = metrics_in(measured.series);
+  for (const std::string& metric : command.query.metrics) {
+    if (std::binary_search(there.begin(), there.end(), metric)) continue;
+    MUSTER_TRY(const Series all, read_series(connection, measured.job.id,
+                                             {.task = command.query.task, .last = true}));
+    const std::vector<std::string> known = metrics_in(all);
+    // There, but not within the time that is asked for: that is an empty picture, and no typo.
+    if (std::binary_search(known.begin(), known.end(), metric)) continue;
+    return no_such_metric(measured.job.spec.name, metric, known);
+  }
+  return {};
+}
+
+/// What comes from a server goes onto the terminal without what that obeys.
+std::vector<Chart> safe_charts(const Series& series) {
+  std::vector<Chart> charts = charts_of(series);
+  for (Chart& chart : charts) {
+    chart.title = safe_lines(chart.title);
+    for (ChartSeries& one : chart.series) one.label = safe_lines(one.label);
+  }
+  return charts;
+}
+
+/// In the order in which they were asked for.
+Series in_asked_order(Series series, const std::vector<std::string>& metrics) {
+  const auto place = [&](const MetricSeries& one) {
+    return std::find(metrics.begin(), metrics.end(), one.metric) - metrics.begin();
+  };
+  std::stable_sort(series.begin(), series.end(),
+                   [&](const auto& left, const auto& right) { return place(left) < place(right); });
+  return series;
+}
+
+std::optional<base::Time> begin_of(const MetricsCommand& command, const job::Job& job) {
+  return command.query.since ? command.query.since : job.started;
+}
+
+ChartLook look_of(const MetricsCommand& command, ScreenSize size, size_t charts) {
+  constexpr size_t kBesideThePlot = 4;  // title, axis, labels, blank line
+  constexpr size_t kLeast = 6;
+  constexpr size_t kMost = 14;
+  const size_t rows = size.rows / std::max<size_t>(charts, 1);
+  return {.columns = size.columns,
+          .rows = std::clamp(rows - std::min(rows, kBesideThePlot + 2), kLeast, kMost),
+          .unicode = command.unicode,
+          .colour = terminal_of(STDOUT_FILENO).colour};
+}
+
+std::string picture(const MetricsCommand& command, const Measured& measured, ScreenSize size) {
+  const base::Time now = base::SystemClock().now();
+  if (command.query.metrics.empty()) {
+    return safe_lines(metrics_page(measured.job, measured.series, now));
+  }
+  const std::vector<Chart> charts =
+      safe_charts(in_asked_order(measured.series, command.query.metrics));
+  const std::string head = safe_lines(job_headline(measured.job, now));
+  if (charts.empty()) return head + "\nno value yet\n";
+  return head + "\n" +
+         chart_text(charts, begin_of(command, measured.job), look_of(command, size, charts.size()));
+}
+
+Result<void> write_svg(const MetricsCommand& command, const Measured& measured) {
+  const std::vector<Chart> charts =
+      charts_of(in_asked_order(measured.series, command.query.metrics));
+  const std::string text =
+      chart_svg(charts, begin_of(command, measured.job), measured.job.spec.name);
+  if (*command.svg == "-") return base::write_all(STDOUT_FILENO, text);
+  constexpr mode_t kForEverybody = 0644;
+  return base::write_file(*command.svg, text, kForEverybody);
+}
+
+Result<void> show_once(const MetricsCommand& command, const Measured& measured) {
+  if (command.svg) return write_svg(command, measured);
+  switch (command.format) {
+    case MetricsCommand::Format::kJson:
+      return show(api::metrics_to_json(measured.series) + "\n");
+    case MetricsCommand::Format::kCsv:
+      return show(std::string(kMetricsCsvHead) + metrics_csv(measured.series));
+    case MetricsCommand::Format::kPicture:
+      break;
+  }
+  // Not show(): the colours are meant, and the rest is safe already.
+  return base::write_all(STDOUT_FILENO, picture(command, measured, screen_size()));
+}
+
+/// The picture, redrawn in its place; it stays behind when the job has ended.
+Result<int> follow_picture(Connection& connection, const MetricsCommand& command) {
+  Measured measured;
+  {
+    LiveScreen screen;
+    do {
+      MUSTER_TRY(measured, read_measured(connection, command));
+      if (!screen.show(picture(command, measured, screen.size()))) return kExitBrokenPipe;
+    } while (!job::is_final(measured.job.phase) && screen.wait(kLookAgain));
+  }
+  MUSTER_CHECK(show_once(command, measured));
+  return kExitDone;
+}
+
+/// Each value once, as it comes.
+class CsvFollower {
+ public:
+  CsvFollower(Connection& connection, const MetricsCommand& command)
+      : connection_(connection), command_(command) {}
+
+  Result<int> run() {
+    if (!show(kMetricsCsvHead)) return kExitBrokenPipe;
+    while (true) {
+      MUSTER_TRY(const Measured measured, read_measured(connection_, command_));
+      if (!show(lines_of_new(measured.series))) return kExitBrokenPipe;
+      if (job::is_final(measured.job.phase)) return kExitDone;
+      if (interrupted()) return kExitInterrupted;
+    }
+  }
+
+ private:
+  std::string lines_of_new(const Series& all) {
+    std::string text;
+    for (const MetricSeries& series : all) {
+      base::Time& shown = shown_[{series.metric, series.task, series.rank}];
+      for (const job::MetricPoint& point : series.points) {
+        if (point.time <= shown) continue;
+        text += metrics_csv_line(series, point);
+        shown = point.time;
+      }
+    }
+    return text;
+  }
+
+  bool interrupted() {
+    pollfd entry{.fd = interrupts_.fd(), .events = POLLIN, .revents = 0};
+    ::poll(&entry, 1, static_cast<int>(std::chrono::milliseconds(kLookAgain).count()));
+    return interrupts_.take();
+  }
+
+  Connection& connection_;
+  const MetricsCommand& command_;
+  Interrupts interrupts_;
+  std::map<std::tuple<std::string, std::string, std::optional<int>>, base::Time> shown_;
+};
+
+Error needs_terminal() {
+  return {.code = ErrorCode::kInvalid,
+          .what = "--follow draws on a terminal, and standard output is none",
+          .advice = "--output csv prints each value as it comes"};
+}
+
+}  // namespace
+
+Result<int> execute(const MetricsCommand& command, const Hooks& hooks) {
+  const bool is_csv = command.format == MetricsCommand::Format::kCsv;
+  if (command.follow && !is_csv && !terminal_of(STDOUT_FILENO).is_terminal) {
+    return needs_terminal();
+  }
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const Measured measured, read_measured(connection, command));
+  MUSTER_CHECK(check_metrics(connection, command, measured));
+  if (command.follow) {
+    return is_csv ? CsvFollower(connection, command).run() : follow_picture(connection, command);
+  }
+  MUSTER_CHECK(show_once(command, measured));
+  return kExitDone;
+}
+
+}  // namespace muster::cli::metrics

@@ -1,0 +1,159 @@
+// `muster metrics` against a server that only pretends.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/cli_fixture.h"
+
+namespace muster::cli::metrics {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class Metrics : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    ::setenv("LC_ALL", "C", 1);
+  }
+  void TearDown() override {
+    ::unsetenv("LC_ALL");
+    Cli::TearDown();
+  }
+
+  static job::Job job(job::Phase phase) {
+    job::Job job;
+    job.id = "j1";
+    job.spec.name = "dist";
+    job.phase = phase;
+    job.submitted = kBegin;
+    job.started = kBegin;
+    job.progress = job::Progress{.unit = "epoch", .done = 2, .total = 4, .ends = {}};
+    job.tasks = job::tasks_of(job.spec);
+    return job;
+  }
+
+  static std::vector<job::MetricSeries> measured() {
+    return {{"cpu_percent", "main", {}, {{kBegin, 50}, {kBegin + 10s, 100}}},
+            {"loss", "main", {}, {{kBegin, 1}, {kBegin + 10s, 0.5}}}};
+  }
+
+  static constexpr base::Time kBegin{1'700'000'000s};
+};
+
+TEST_F(Metrics, ShowsTablesWhereNoneIsNamed) {
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  const Outcome outcome = muster({"metrics", "dist"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(
+      outcome.out.starts_with("dist  Running  epoch 2/4 50%\n\n"
+                              "TASK   CPU\n"
+                              "main  100%\n\n"
+                              "METRIC  TASK  VALUE"))
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("loss    main    0.5"), std::string::npos) << outcome.out;
+}
+
+TEST_F(Metrics, DrawsThoseThatAreNamedInThatOrder) {
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  const Outcome outcome = muster({"metrics", "dist", "loss", "--metric", "cpu_percent"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const size_t loss = outcome.out.find("\nloss\n");
+  const size_t cpu = outcome.out.find("\ncpu_percent (%)\n");
+  ASSERT_NE(loss, std::string::npos) << outcome.out;
+  ASSERT_NE(cpu, std::string::npos) << outcome.out;
+  EXPECT_LT(loss, cpu);
+  EXPECT_NE(outcome.out.find("* main  0.5  (0.5 to 1)"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
+}
+
+TEST_F(Metrics, DrawsInBrailleWhereTheLocaleHasIt) {
+  ::setenv("LC_ALL", "de_DE.utf8", 1);
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  EXPECT_NE(muster({"metrics", "dist", "loss"}).out.find("┤⠉"), std::string::npos);
+}
+
+TEST_F(Metrics, NamesTheNearestAndAllWhereOneIsNotThere) {
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  const Outcome outcome = muster({"metrics", "dist", "los"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.err,
+            "muster: job 'dist' has no metric 'los'; did you mean 'loss'?\n"
+            "  it has cpu_percent, loss\n");
+}
+
+TEST_F(Metrics, SaysThatNothingWasMeasured) {
+  serve({.jobs = {job(job::Phase::kRunning)}});
+  EXPECT_NE(muster({"metrics", "dist"}).out.find("nothing was measured of it yet"),
+            std::string::npos);
+  EXPECT_EQ(muster({"metrics", "dist", "loss"}).code, 3);
+  EXPECT_EQ(muster({"metrics", "other"}).code, 3);
+}
+
+TEST_F(Metrics, PrintsForOtherPrograms) {
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  EXPECT_EQ(muster({"metrics", "dist", "loss", "--output", "csv"}).out,
+            "time,metric,task,rank,value\n"
+            "2023-11-14T22:13:20.000000000Z,loss,main,,1\n"
+            "2023-11-14T22:13:30.000000000Z,loss,main,,0.5\n");
+  EXPECT_EQ(muster({"metrics", "dist", "--output", "json"}).out,
+            R"({"series":[{"metric":"cpu_percent","task":"main","points":)"
+            R"([{"time":"2023-11-14T22:13:30.000000000Z","value":100}]},)"
+            R"({"metric":"loss","task":"main","points":)"
+            R"([{"time":"2023-11-14T22:13:30.000000000Z","value":0.5}]}]})"
+            "\n");
+}
+
+TEST_F(Metrics, WritesAnSvgFile) {
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  const std::string file = folder_ / "loss.svg";
+  const Outcome outcome = muster({"metrics", "dist", "loss", "--svg", file});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_TRUE(text.str().starts_with("<svg ")) << text.str();
+  EXPECT_EQ(muster({"metrics", "dist", "loss", "--svg", "-"}).out, text.str());
+}
+
+TEST_F(Metrics, StandBelowThePageOfAJobThatRuns) {
+  serve({.jobs = {job(job::Phase::kRunning)}, .metrics = measured()});
+  const std::string page = muster({"get", "dist"}).out;
+  EXPECT_TRUE(page.ends_with("\nUSE\n  TASK   CPU\n  main  100%\n")) << page;
+  server_.reset();
+  serve({.jobs = {job(job::Phase::kSucceeded)}, .metrics = measured()});
+  EXPECT_EQ(muster({"get", "dist"}).out.find("USE"), std::string::npos);
+}
+
+TEST_F(Metrics, FollowsValuesToTheEndOfTheJob) {
+  serve({.jobs = {job(job::Phase::kSucceeded)}, .metrics = measured()});
+  const Outcome outcome = muster({"metrics", "dist", "loss", "--follow", "-o", "csv"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "time,metric,task,rank,value\n"
+            "2023-11-14T22:13:20.000000000Z,loss,main,,1\n"
+            "2023-11-14T22:13:30.000000000Z,loss,main,,0.5\n");
+}
+
+TEST_F(Metrics, FollowsAPictureOnATerminalOnly) {
+  const Outcome outcome = muster({"metrics", "dist", "loss", "--follow"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("--follow draws on a terminal"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Metrics, TellsAllFaultsAtOnce) {
+  const Outcome outcome = muster({"metrics", "dist", "2fast", "--rank", "-1", "--interval", "soon",
+                                  "--since", "never", "--svg", "x", "--output", "csv", "--follow"});
+  EXPECT_EQ(outcome.code, 2);
+  for (const char* part :
+       {"METRIC: '2fast' is no name of a metric", "--rank: is negative",
+        "--interval: ", "--since: ", "--svg: needs the metrics", "--svg: does not go with --output",
+        "--svg: does not go with --follow"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+  }
+}
+
+}  // namespace
+
+}  // namespace muster::cli::metrics

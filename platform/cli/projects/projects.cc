@@ -1,0 +1,287 @@
+// project: who may use how much, and which of them a user submits to.
+#include "cli/projects/projects.h"
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/project_wire.h"
+#include "base/number.h"
+#include "base/units.h"
+#include "cli/command/command.h"
+#include "cli/common/report.h"
+#include "cli/connection/caller.h"
+#include "cli/connection/commands.h"
+#include "cli/projects/project_view.h"
+#include "job/project.h"
+
+namespace muster::cli::projects {
+
+namespace {
+
+using Amount = api::ShareChange::Amount;
+
+constexpr std::string_view kUnlimited = "unlimited";
+/// Of --gpus: those that no other project was promised.
+constexpr std::string_view kRest = "rest";
+
+using Parser = base::Result<int64_t> (*)(std::string_view);
+
+/// Nothing where the flag is not given; within it, nothing where it says "unlimited".
+Amount read_amount(const std::string& flag, Parser parse, FlagReader& reader) {
+  if (!reader.has(flag)) return std::nullopt;
+  if (reader.text(flag) == kUnlimited) return Amount(std::in_place, std::nullopt);
+  const auto amount = parse(reader.text(flag));
+  if (amount) return Amount(std::in_place, *amount);
+  reader.fault(flag, amount.error().what + ", nor unlimited");
+  return std::nullopt;
+}
+
+std::optional<double> read_weight(FlagReader& reader) {
+  if (!reader.has("--weight")) return std::nullopt;
+  const std::string text = reader.text("--weight");
+  const auto weight = base::number_of<double>(text);
+  if (weight && std::isfinite(*weight) && *weight >= 0) return weight;
+  reader.fault("--weight", "'" + text + "' is not a weight such as 1, 2.5 or 0");
+  return std::nullopt;
+}
+
+api::QuotaChange read_quota(FlagReader& reader) {
+  api::QuotaChange quota;
+  const bool has_rest = reader.text("--gpus") == kRest;
+  quota.deserved = {
+      .gpu_milli = has_rest ? Amount() : read_amount("--gpus", base::parse_milli, reader),
+      .cpu_milli = read_amount("--cpus", base::parse_cpus, reader),
+      .memory_bytes = read_amount("--memory", base::parse_bytes, reader)};
+  if (reader.has("--limit") && reader.has("--limit-gpus")) {
+    reader.fault("--limit", "is the same as --limit-gpus; give one of them");
+  }
+  quota.limit = {.gpu_milli = read_amount(reader.has("--limit") ? "--limit" : "--limit-gpus",
+                                          base::parse_milli, reader),
+                 .cpu_milli = read_amount("--limit-cpus", base::parse_cpus, reader),
+                 .memory_bytes = read_amount("--limit-memory", base::parse_bytes, reader)};
+  quota.weight = read_weight(reader);
+  return quota;
+}
+
+std::optional<std::chrono::milliseconds> read_duration(const std::string& flag,
+                                                       FlagReader& reader) {
+  if (!reader.has(flag)) return std::nullopt;
+  return reader.duration(flag, {});
+}
+
+/// What `project create` and `project set` say. With --pool, quota, limit and weight are of these
+/// pools alone.
+api::ProjectChange read_project_flags(FlagReader& reader) {
+  api::ProjectChange change;
+  if (reader.has("--parent")) change.parent = reader.text("--parent");
+  if (reader.has("--priority")) change.priority = reader.number("--priority", 0);
+  change.reclaim_min_runtime = read_duration("--reclaim-min-runtime", reader);
+  change.preempt_min_runtime = read_duration("--preempt-min-runtime", reader);
+  const api::QuotaChange quota = read_quota(reader);
+  const std::vector<std::string> pools = reader.texts("--pool");
+  if (reader.has("--gpus") && pools.empty()) {
+    change.takes_the_rest = reader.text("--gpus") == kRest;
+  } else if (reader.has("--gpus") && reader.text("--gpus") == kRest) {
+    reader.fault("--gpus", "'rest' is for all node pools; leave out --pool");
+  }
+  if (pools.empty()) change.quota = quota;
+  for (const std::string& pool : pools) change.pools[pool] = quota;
+  if (!pools.empty() && quota == api::QuotaChange{} && reader.ok()) {
+    reader.fault("--pool", "goes with --gpus, --limit, --weight ...: what is different there");
+  }
+  change.removed_pools = reader.texts("--no-pool");
+  for (const std::string& pool : change.removed_pools) {
+    if (change.pools.contains(pool)) {
+      reader.fault("--no-pool", "'" + pool + "' is given a quota by --pool, too");
+    }
+  }
+  return change;
+}
+
+template <ProjectChangeCommand::What what>
+Call read_project_change(Reading& in) {
+  ProjectChangeCommand command{
+      .what = what, .name = in.name("project"), .change = {}, .output = in.output()};
+  command.change = read_project_flags(in.reader);
+  if (what == ProjectChangeCommand::What::kSet && command.change == api::ProjectChange{} &&
+      in.reader.ok()) {
+    in.reader.fault("", "say what to change: --gpus, --limit, --weight ...");
+  }
+  return command;
+}
+
+Call read_project_list(Reading& in) {
+  return ProjectListCommand{.in_use = in.caller.project, .output = in.list_output()};
+}
+
+Call read_project_get(Reading& in) {
+  return ProjectGetCommand{.name = in.name("project"), .output = in.output()};
+}
+
+Call read_project_delete(Reading& in) {
+  return ProjectDeleteCommand{.names = in.names("project"),
+                              .ignore_missing = in.reader.has("--ignore-missing")};
+}
+
+Call read_project_use(Reading& in) {
+  return ProjectUseCommand{.name = in.optional_name(), .in_use = in.caller.project};
+}
+
+/// What a project may use. --limit and --limit-gpus are one flag: the long name goes with
+/// --limit-cpus, the short one is what people type.
+Flags project_flags() {
+  return {
+      {.name = "--gpus",
+       .value = "N",
+       .help =
+           "GPUs that it can always claim: 2, 0.5, unlimited, or, of the project 'default', rest: "
+           "what no other project was promised (default: 0)"},
+      {.name = "--cpus", .value = "N", .help = "CPU cores that it can always claim"},
+      {.name = "--memory", .value = "SIZE", .help = "memory that it can always claim, as in 64G"},
+      {.name = "--limit", .value = "N", .help = "GPUs that it never exceeds, or unlimited"},
+      {.name = "--limit-gpus", .value = "N", .help = "the same as --limit", .hidden = true},
+      {.name = "--limit-cpus", .value = "N", .help = "CPU cores that it never exceeds"},
+      {.name = "--limit-memory", .value = "SIZE", .help = "memory that it never exceeds"},
+      {.name = "--weight",
+       .value = "W",
+       .help = "its part of what others leave unused; 0: none of it (default: 1)"},
+      {.name = "--pool",
+       .value = "POOL",
+       .help = "the quota, limit and weight given are for this node pool alone",
+       .repeats = true},
+      {.name = "--parent",
+       .value = "PROJECT",
+       .help = "the project that it is a part of; \"\" for none",
+       .offer = Offer::kProjects},
+      {.name = "--priority",
+       .value = "N",
+       .help = "larger ones are first served of what others leave unused (default: 100)"},
+      {.name = "--reclaim-min-runtime",
+       .value = "TIME",
+       .help = "how long its jobs are safe from other projects (default: 0s)"},
+      {.name = "--preempt-min-runtime",
+       .value = "TIME",
+       .help = "how long its jobs are safe from its own more important ones (default: 0s)"},
+  };
+}
+
+}  // namespace
+
+Command project_command() {
+  return {.name = "project",
+          .help = "projects, their quotas and members: create, list, get, set, delete, use ...",
+          .commands =
+              {
+                  {.name = "create",
+                   .help = "add a project",
+                   .read = read_project_change<ProjectChangeCommand::What::kCreate>,
+                   .positionals = new_name(),
+                   .flags = project_flags() + output_flag(),
+                   .example = "muster project create team-a --gpus 2"},
+                  {.name = "list",
+                   .alias = "ls",
+                   .help = "all projects as a tree: quotas, fair shares, what runs and waits",
+                   .read = read_project_list,
+                   .flags = list_output_flag(),
+                   .example = "muster project list"},
+                  {.name = "get",
+                   .help = "one project: its quota in each pool and what it uses",
+                   .read = read_project_get,
+                   .positionals = one_of(Offer::kProjects),
+                   .flags = output_flag(),
+                   .example = "muster project get team-a"},
+                  {.name = "set",
+                   .help = "change what is given of a project, and leave the rest",
+                   .read = read_project_change<ProjectChangeCommand::What::kSet>,
+                   .positionals = one_of(Offer::kProjects),
+                   .flags = project_flags() +
+                            Flags{{.name = "--no-pool",
+                                   .value = "POOL",
+                                   .help = "this node pool has no quota of its own any more",
+                                   .repeats = true}} +
+                            output_flag(),
+                   .example = "muster project set team-a --gpus 4 --limit unlimited"},
+                  {.name = "delete",
+                   .alias = "rm",
+                   .help = "remove projects that have no jobs left",
+                   .read = read_project_delete,
+                   .positionals = some_of(Offer::kProjects),
+                   .flags = {{.name = "--ignore-missing",
+                              .help = "a project that is not there is no error"}},
+                   .example = "muster project delete team-a"},
+                  {.name = "use",
+                   .help = "submit to this project from now on; without a name: say which it is",
+                   .read = read_project_use,
+                   .positionals = maybe_one_of(Offer::kProjects),
+                   .example = "muster project use team-a"},
+              },
+          .example = "muster project create team-a --gpus 2 --limit 4"};
+}
+
+namespace {
+
+std::string in_use_or_default(const std::string& in_use) {
+  return in_use.empty() ? std::string(job::kDefaultProject) : in_use;
+}
+
+}  // namespace
+
+Result<int> execute(const ProjectChangeCommand& command, const Hooks& hooks) {
+  const bool creates = command.what == ProjectChangeCommand::What::kCreate;
+  MUSTER_TRY(Connection connection, connect(hooks));
+  // Creating is not sent twice: where the answer was lost, the second would be told of a conflict.
+  const auto changed = creates ? connection.client().create_project(command.name, command.change)
+                               : connection.call([&](api::Client& client) {
+                                   return client.patch_project(command.name, command.change);
+                                 });
+  if (!changed) return changed.error();
+  MUSTER_CHECK(show(command.output,
+                    (creates ? "created " : "changed ") + changed->project.name + "\n",
+                    api::project_to_json(*changed)));
+  return kExitDone;
+}
+
+Result<int> execute(const ProjectListCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const std::vector<job::ProjectStatus> projects,
+             connection.call([](api::Client& client) { return client.projects(); }));
+  std::string names;
+  for (const job::ProjectStatus& status : projects) names += status.project.name + "\n";
+  MUSTER_CHECK(
+      show(command.output,
+           command.output == Output::kNames ? names : project_table(projects, command.in_use),
+           api::projects_to_json(projects)));
+  return kExitDone;
+}
+
+Result<int> execute(const ProjectGetCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const job::ProjectStatus project,
+             connection.call([&](api::Client& client) { return client.project(command.name); }));
+  MUSTER_CHECK(show(command.output, project_page(project), api::project_to_json(project)));
+  return kExitDone;
+}
+
+Result<int> execute(const ProjectDeleteCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return connection.client().remove_project(name);
+  });
+}
+
+Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks) {
+  if (!command.name) {
+    MUSTER_CHECK(show(in_use_or_default(command.in_use) + "\n"));
+    return kExitDone;
+  }
+  MUSTER_TRY(Connection connection, connect(hooks));
+  // A name that is not there is better told now than at the next submit.
+  MUSTER_CHECK(connection.call([&](api::Client& client) { return client.project(*command.name); }));
+  MUSTER_CHECK(use_project(*command.name, hooks.context));
+  MUSTER_CHECK(show("jobs go to " + *command.name + " from now on\n"));
+  return kExitDone;
+}
+
+}  // namespace muster::cli::projects

@@ -1,0 +1,102 @@
+// The commands on projects, and on who is told of their jobs: project, notify.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/notification_wire.h"
+#include "api/project_wire.h"
+#include "base/result.h"
+#include "cli/command/call.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
+
+namespace muster::cli::projects {
+
+struct ProjectChangeCommand {
+  enum class What { kCreate, kSet };
+  What what = What::kCreate;
+  std::string name;
+  api::ProjectChange change;
+  Output output = Output::kTable;
+};
+
+struct ProjectListCommand {
+  std::string in_use;  ///< by this caller; empty: the server's default
+  Output output = Output::kTable;
+};
+
+struct ProjectGetCommand {
+  std::string name;
+  Output output = Output::kTable;
+};
+
+struct ProjectDeleteCommand {
+  std::vector<std::string> names;
+  bool ignore_missing = false;
+};
+
+struct ProjectUseCommand {
+  std::optional<std::string> name;  ///< nothing: only say which is in use
+  std::string in_use;               ///< by this caller now; empty: the server's default
+};
+
+struct NotifyAddCommand {
+  std::string project;
+  api::SubscriptionRequest request;  ///< its URL is "-": that comes on standard input
+  Output output = Output::kTable;
+};
+
+struct NotifyListCommand {
+  std::string project;
+  Output output = Output::kTable;
+};
+
+struct NotifyRemoveCommand {
+  std::string project;
+  std::vector<std::string> ids;
+  bool ignore_missing = false;
+};
+
+struct NotifyTestCommand {
+  std::string project;
+  std::string id;
+  Output output = Output::kTable;
+};
+
+struct NotifyRotateCommand {
+  std::string project;
+  std::string id;
+  Output output = Output::kTable;
+};
+
+struct NotifyDeadCommand {
+  std::string project;
+  Output output = Output::kTable;
+};
+
+struct NotifyRetryCommand {
+  std::string project;
+  std::vector<std::string> ids;  ///< none: all
+};
+
+Result<int> execute(const ProjectChangeCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectListCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectGetCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectDeleteCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyAddCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyListCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyRemoveCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyRotateCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyTestCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyDeadCommand& command, const Hooks& hooks);
+Result<int> execute(const NotifyRetryCommand& command, const Hooks& hooks);
+
+// projects.cc; without those on members (accounts.h)
+Command project_command();
+// notify.cc
+Command notify_command();
+
+}  // namespace muster::cli::projects

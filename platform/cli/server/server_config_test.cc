@@ -1,0 +1,407 @@
+#include "config/server_config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+#include "cli/server/server.h"
+#include "config/server_keys.h"
+#include "config/test_server_config.h"
+
+namespace muster::cli::server {
+
+namespace {
+
+/// The options that a command line with these flags, in this environment, would have.
+config::ServeOptions options_over_file(
+    const std::vector<std::pair<std::string, std::string>>& flags, Environment environment,
+    const config::ServeOptions& file) {
+  Arguments arguments;
+  for (const auto& [flag, value] : flags) arguments.flags[flag] = {value};
+  FlagReader reader(arguments);
+  const Caller caller{.folder = "/home/ada", .environment = std::move(environment)};
+  config::ServeOptions options = file;
+  EXPECT_TRUE(apply_settings(read_server_source(caller, reader), options).empty());
+  return options;
+}
+
+std::string text_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << path;
+  return text.str();
+}
+
+TEST(ServerConfig, ReadsEveryKindOfValue) {
+  const config::ServeOptions options = config::read_server_config(R"(
+state_dir: /var/lib/muster
+jobs_dir: ../../srv/jobs
+store: postgres://muster@db/muster
+listen: 0.0.0.0:7443
+tls: {certificate: tls/cert.pem, key: tls/key.pem, names: [muster, 10.0.0.7]}
+session_lifetime: 8h
+limits: {request_rate: 12.5, body_bytes: 1Mi, connections: 50, request_timeout: 10s}
+log_format: json
+log_requests: true
+gpus: 4:A100:80G
+topology: {rack: r1, block: b1}
+scheduler: {packing: spread, stale_grace: never, decay: 0.5}
+)");
+
+  EXPECT_EQ(options.state_folder, "/var/lib/muster");
+  EXPECT_EQ(options.jobs_folder, "/srv/jobs");
+  EXPECT_EQ(options.store, "postgres://muster@db/muster");
+  EXPECT_EQ(options.listen, "0.0.0.0:7443");
+  EXPECT_EQ(options.tls_certificate, "/etc/muster/tls/cert.pem");
+  EXPECT_EQ(options.tls_names, (std::vector<std::string>{"muster", "10.0.0.7"}));
+  EXPECT_EQ(options.session_lifetime, std::chrono::hours(8));
+  EXPECT_EQ(options.request_rate, 12.5);
+  EXPECT_EQ(options.body_bytes, 1 << 20);
+  EXPECT_EQ(options.connections, 50);
+  EXPECT_EQ(options.request_timeout, std::chrono::seconds(10));
+  EXPECT_EQ(options.log_format, "json");
+  EXPECT_TRUE(options.log_requests);
+  EXPECT_EQ(options.declared_gpus, "4:A100:80G");
+  EXPECT_EQ(options.topology,
+            (std::map<std::string, std::string>{{"block", "b1"}, {"rack", "r1"}}));
+  EXPECT_EQ(options.packing, "spread");
+  EXPECT_EQ(options.stale_grace, std::nullopt);
+  EXPECT_EQ(options.decay, 0.5);
+}
+
+TEST(ServerConfig, LimitsOfWhatIsKeptAreThereOnlyWhereTheyAreSet) {
+  const config::ServeOptions all =
+      config::read_server_config("keep_jobs_for: forever\nkeep_jobs: all\nkeep_bytes: all\n");
+  EXPECT_EQ(all.keep_jobs_for, std::nullopt);
+  EXPECT_EQ(all.keep_jobs, std::nullopt);
+  EXPECT_EQ(all.keep_bytes, std::nullopt);
+
+  const config::ServeOptions some =
+      config::read_server_config("keep_jobs_for: 30d\nkeep_jobs: 0\nkeep_bytes: 10Gi\n");
+  EXPECT_EQ(some.keep_jobs_for, std::chrono::days(30));
+  EXPECT_EQ(some.keep_jobs, 0);
+  EXPECT_EQ(some.keep_bytes, int64_t{10} << 30);
+
+  const std::string faults =
+      config::server_config_faults("keep_jobs: -1\nkeep_bytes: 12\nkeep_jobs_for: long\n");
+  for (const char* line : {"line 1: keep_jobs", "line 2: keep_bytes", "line 3: keep_jobs_for"}) {
+    EXPECT_NE(faults.find(line), std::string::npos) << faults;
+  }
+}
+
+TEST(ServerConfig, ReadsTheHostsOfContainersFromTheFileAndFromFlags) {
+  const config::ServeOptions file = config::read_server_config(R"(
+engine: container
+container_hosts: {gpu-1: ssh://ada@gpu-1, gpu-2: "tcp://gpu-2:2376"}
+host_addresses: {gpu-2: 10.1.0.2}
+host_gpus: {gpu-1: "8:A100:80G"}
+docker_cert_path: docker
+)");
+  EXPECT_EQ(file.engine, "container");
+  EXPECT_EQ(file.container_hosts,
+            (std::map<std::string, std::string>{{"gpu-1", "ssh://ada@gpu-1"},
+                                                {"gpu-2", "tcp://gpu-2:2376"}}));
+  EXPECT_EQ(file.host_addresses.at("gpu-2"), "10.1.0.2");
+  EXPECT_EQ(file.host_gpus.at("gpu-1"), "8:A100:80G");
+  EXPECT_EQ(file.docker_cert_path, "/etc/muster/docker");
+  EXPECT_TRUE(config::contradictions(file).empty());
+
+  const Arguments arguments{
+      .flags = {{"--engine", {"container"}},
+                {"--host", {"a=unix:///a.sock", "b=ssh://b/run/docker.sock"}}}};
+  FlagReader reader(arguments);
+  config::ServeOptions flags;
+  EXPECT_TRUE(apply_settings(read_server_source({.folder = "/"}, reader), flags).empty());
+  EXPECT_EQ(flags.container_hosts, (std::map<std::string, std::string>{
+                                       {"a", "unix:///a.sock"}, {"b", "ssh://b/run/docker.sock"}}));
+  EXPECT_EQ(options_over_file({}, {{"MUSTER_ENGINE", "container"}}, {}).engine, "container");
+}
+
+TEST(ServerConfig, RefusesHostsThatAreNone) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"engine: containers", "did you mean 'container'?"},
+      {"container_hosts: {-a: ssh://b}", "is not NAME=URL"},
+      {"container_hosts: {a: ''}", "is not NAME=URL"},
+      {"container_hosts: ssh://gpu-1", "is not NAME=URL"},
+      {"container_hosts: {a: ssh://b, a: ssh://c}", "names 'a' twice"},
+      {"host_gpus: [8]", "must be a map"},
+  };
+  for (const auto& [text, says] : cases) {
+    EXPECT_NE(config::server_config_faults(text).find(says), std::string::npos)
+        << text << "\n"
+        << config::server_config_faults(text);
+  }
+}
+
+TEST(ServerConfig, SaysWhichTablesOfHostsDoNotGoTogether) {
+  config::ServeOptions options{.container_hosts = {{"gpu-1", "ssh://gpu-1"}},
+                               .host_addresses = {{"gpu-2", "10.0.0.2"}},
+                               .host_gpus = {{"gpu-1", "8"}}};
+  std::vector<base::Fault> faults = config::contradictions(options);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[0].field, "container_hosts");
+  EXPECT_EQ(faults[1].field, "host_addresses.gpu-2");
+
+  options.engine = "container";
+  options.container_hosts.emplace("gpu-2", "ssh://gpu-2");
+  EXPECT_TRUE(config::contradictions(options).empty());
+}
+
+TEST(ServerConfig, AnEmptyFileAndAGroupOfCommentsChangeNothing) {
+  EXPECT_TRUE(config::changes_between(config::read_server_config(""), config::ServeOptions{})
+                  .need_restart.empty());
+  EXPECT_TRUE(config::changes_between(config::read_server_config("limits:\n  # request_rate: 5\n"),
+                                      config::ServeOptions{})
+                  .taken_over.empty());
+}
+
+TEST(ServerConfig, TellsEveryFaultAtOnceWithItsLine) {
+  const std::string text = config::server_config_faults(
+      "listn: 0.0.0.0:7443\n"
+      "limits:\n"
+      "  request_rat: 5\n"
+      "  connections: many\n"
+      "log_format: xml\n"
+      "listen: nowhere\n"
+      "listen: 0.0.0.0:1\n");
+
+  EXPECT_NE(text.find("'muster.yaml' has 6 faults"), std::string::npos) << text;
+  for (const char* says :
+       {"line 1: listn: unknown key; did you mean 'listen'?",
+        "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
+        "line 4: limits.connections: 'many' is not a whole number",
+        "line 5: log_format: 'xml' is none of text json",
+        "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
+    EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
+  }
+}
+
+TEST(ServerConfig, RefusesWhatNoServerCouldBeTold) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"- listen", "must be a map of keys and values, but is a list"},
+      {"limits: 5", "must be a map, but is a single value"},
+      {"listen:", "must be a single value, but is nothing"},
+      {"listen: 0.0.0.0:70000", "is not HOST:PORT"},
+      {"store: mysql://db", "is no database that Muster knows"},
+      {"limits: {request_rate: 0}", "would let nobody in"},
+      {"limits: {body_bytes: 10}", "is not between 1Ki and 1Gi"},
+      {"limits: {request_timeout: 5ms}", "is less than a second"},
+      {"session_lifetime: 0s", "is no time at all"},
+      {"log_requests: yes", "'yes' is neither true nor false"},
+      {"node_pool: ''", "is empty"},
+      {"topology: {rack: ''}", "need names"},
+      {"scheduler: {packing: sprad}", "did you mean 'spread'?"},
+      {"listen: a:1\n---\nlisten: b:1\n", "a second document begins"},
+      {"a: &a [*a]", "too much"},
+  };
+  for (const auto& [text, says] : cases) {
+    EXPECT_NE(config::server_config_faults(text).find(says), std::string::npos)
+        << text << "\n"
+        << config::server_config_faults(text);
+  }
+}
+
+TEST(ServerConfig, SurvivesAYamlBomb) {
+  std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
+  for (char letter = 'b'; letter < 'k'; ++letter) {
+    const std::string before = std::string("*") + static_cast<char>(letter - 1);
+    bomb += std::string(1, letter) + ": &" + letter + " [" + before;
+    for (int i = 0; i < 9; ++i) bomb += ", " + before;
+    bomb += "]\n";
+  }
+  EXPECT_NE(config::server_config_faults(bomb).find("too much"), std::string::npos);
+}
+
+TEST(ServerConfig, AFileThatNobodyNamedDoesNotMoveTheServer) {
+  EXPECT_NE(config::server_config_faults("state_dir: /srv", false).find("MUSTER_STATE_DIR"),
+            std::string::npos);
+  EXPECT_EQ(config::server_config_faults("listen: 0.0.0.0:1", false), "");
+}
+
+TEST(ServerConfig, FlagsWinOverTheEnvironmentAndThatOverTheFile) {
+  const config::ServeOptions file =
+      config::read_server_config("gpus: '1'\nstore: /file.db\nlisten: a:1\n");
+
+  const config::ServeOptions options = options_over_file(
+      {{"--declare-gpus", "3"}, {"--store", "here.db"}}, {{"MUSTER_DECLARE_GPUS", "2"}}, file);
+  EXPECT_EQ(options.declared_gpus, "3");
+  EXPECT_EQ(options.store, "/home/ada/here.db");
+  EXPECT_EQ(options.listen, "a:1");
+  EXPECT_EQ(options_over_file({}, {{"MUSTER_STORE", "postgres://a:b@c/d"}}, file).store,
+            "postgres://a:b@c/d");
+}
+
+TEST(ServerConfig, APasswordIsNotTakenFromTheCommandLine) {
+  for (const char* url : {"postgres://ada:secret@db/muster", "postgres://db/m?password=secret",
+                          "postgres://db/m?sslmode=require&password=secret"}) {
+    config::ServeOptions options;
+    const auto faults = apply_settings({.settings = {{"store", "--store", url}}}, options);
+    ASSERT_EQ(faults.size(), 1U) << url;
+    EXPECT_NE(faults[0].what.find("everybody on this machine can read"), std::string::npos);
+    EXPECT_EQ(faults[0].what.find("secret"), std::string::npos);
+  }
+}
+
+TEST(ServerConfig, WhatDoesNotGoTogetherIsTold) {
+  config::ServeOptions options;
+  options.tls_certificate = "/cert.pem";
+  options.store_password_file = "/password";
+  const auto faults = config::contradictions(options);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[0].what, "needs tls.key beside it");
+  EXPECT_EQ(faults[1].field, "store_password_file");
+}
+
+TEST(ServerConfig, AReloadTakesOverWhatARunningServerCanChange) {
+  const config::ServeOptions before =
+      config::read_server_config("listen: a:1\nlimits: {request_rate: 5}\n");
+  const config::ServeOptions after =
+      config::read_server_config("listen: a:2\nlimits: {request_rate: 6}\nlog_format: json\n");
+
+  const config::ConfigChanges changes = config::changes_between(before, after);
+  EXPECT_EQ(changes.taken_over, (std::vector<std::string>{"limits.request_rate", "log_format"}));
+  EXPECT_EQ(changes.need_restart, std::vector<std::string>{"listen"});
+  const config::ServeOptions now = config::with_reloaded(before, after);
+  EXPECT_EQ(now.listen, "a:1");
+  EXPECT_EQ(now.request_rate, 6);
+  EXPECT_EQ(now.log_format, "json");
+}
+
+TEST(ServerConfig, HasChangedOnceItsFileIsWrittenOrRemoved) {
+  const base::TestFolder folder;
+  const config::ServerSource source{.file = folder / "server.yaml"};
+  const auto before = config::read_server_options(source);
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(config::has_changed(before->config));
+
+  ASSERT_TRUE(base::write_file(source.file, "limits: {request_rate: 5}\n"));
+  EXPECT_TRUE(config::has_changed(before->config));
+
+  const auto after = config::read_server_options(source);
+  ASSERT_TRUE(after);
+  EXPECT_FALSE(config::has_changed(after->config));
+  EXPECT_FALSE(config::has_changed(config::with_reloaded(*before, *after).config));
+  std::filesystem::remove(source.file);
+  EXPECT_TRUE(config::has_changed(after->config));
+}
+
+TEST(ServerConfig, StaysChangedAfterAReloadThatLeavesSomethingForARestart) {
+  config::ServeOptions before = config::read_server_config("listen: a:1\n");
+  config::ServeOptions after = config::read_server_config("listen: a:2\n");
+  before.config = {.file = "before"};
+  after.config = {.file = "after"};
+  EXPECT_EQ(config::with_reloaded(before, after).config, before.config);
+  after.listen = before.listen;
+  EXPECT_EQ(config::with_reloaded(before, after).config, after.config);
+}
+
+TEST(ServerConfig, HasTablesOfMachinesAndOfWhatStandsInForImages) {
+  const config::ServeOptions options = config::read_server_config(R"(
+machine_types:
+  p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
+  C3: {}
+images:
+  registry.example.org/train:
+    command: run.sh --all
+    folder: ../opt/train
+    environment: {DATA: /data, SEED: 3}
+  other: {command: [./other]}
+)");
+
+  const job::MachineType& type = options.machine_types.at("p3.2xlarge");
+  EXPECT_EQ(type.resources.gpus, 1);
+  EXPECT_EQ(type.gpu_model, "V100");
+  EXPECT_EQ(type.resources.cpu_milli, 8000);
+  EXPECT_EQ(type.resources.memory_bytes, int64_t{61} << 30);
+  EXPECT_EQ(options.machine_types.at("C3"), job::MachineType{});
+  const job::ImageStandIn& image = options.images.at("registry.example.org/train");
+  EXPECT_EQ(image.command, (std::vector<std::string>{"sh", "-c", "run.sh --all"}));
+  EXPECT_EQ(image.folder, "/etc/opt/train");
+  EXPECT_EQ(image.environment.at("SEED"), "3");
+  EXPECT_EQ(options.images.at("other").command, std::vector<std::string>{"./other"});
+}
+
+TEST(ServerConfig, TellsEachFaultOfItsTables) {
+  const std::string faults = config::server_config_faults(R"(
+machine_types:
+  V100: {gpus: many, ram: 3}
+  V100: {}
+images: [a]
+)");
+
+  for (const char* words :
+       {"line 3: machine_types.V100.gpus", "line 3: machine_types.V100.ram: unknown key",
+        "line 4: machine_types.V100: is given twice", "line 5: images: must be a map"}) {
+    EXPECT_NE(faults.find(words), std::string::npos) << faults;
+  }
+}
+
+TEST(ServerKeys, EachHasANameAndAllButTablesAndTheHookAFlagOfItsOwn) {
+  std::set<std::string> names;
+  std::set<std::string> flags;
+  for (const config::ServerKey& key : config::server_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    // What is run in the server's name, and lists whose entries have commas, stand in its file
+    // alone.
+    const bool has_no_flag = key.type == "table" || key.type == "list";
+    EXPECT_EQ(key.flag.empty(), has_no_flag) << key.name;
+    EXPECT_TRUE(has_no_flag || flags.insert(key.flag).second) << key.flag;
+    EXPECT_FALSE(key.type.empty() || key.fallback.empty() || key.help.empty()) << key.name;
+  }
+}
+
+/// "| `listen` | address | nowhere | `--listen` | no | where it serves |"
+std::string row_of(const config::ServerKey& key) {
+  std::string flag = key.flag.empty() ? "" : "`" + key.flag + "`";
+  if (!key.variable.empty()) flag += ", `$" + key.variable + "`";
+  return "| `" + key.name + "` | " + key.type + " | " + key.fallback + " | " + flag + " | " +
+         (key.reloads ? "yes" : "no") + " | " + key.help + " |";
+}
+
+TEST(ServerKeys, StandInTheDocumentationAsTheyAre) {
+  const std::string page =
+      text_of_file(std::filesystem::path(MUSTER_SOURCE) / "docs/configuration.md");
+  std::string rows;
+  for (const config::ServerKey& key : config::server_keys()) {
+    rows += row_of(key) + "\n";
+    EXPECT_NE(page.find(row_of(key) + "\n"), std::string::npos) << "lacks\n" << row_of(key);
+  }
+  size_t rows_of_page = 0;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) rows_of_page += line.starts_with("| `");
+  EXPECT_EQ(rows_of_page, config::server_keys().size()) << "the table is\n" << rows;
+}
+
+/// The example, with the comment marks of its keys taken away.
+std::string uncommented(const std::string& text) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(' ');
+    const bool is_key = first + 1 < line.size() && line[first] == '#' && line[first + 1] != ' ';
+    if (is_key) line.erase(first, 1);
+    result += line + "\n";
+  }
+  return result;
+}
+
+TEST(PackagedConfig, CanBeReadAsItIsAndWithEveryKeySwitchedOn) {
+  const std::string text =
+      text_of_file(std::filesystem::path(MUSTER_SOURCE) / "packaging/muster.yaml");
+  EXPECT_EQ(config::server_config_faults(text), "");
+  const std::string all = uncommented(text);
+  EXPECT_EQ(config::server_config_faults(all), "") << all;
+  for (const config::ServerKey& key : config::server_keys()) {
+    const std::string last = key.name.substr(key.name.find('.') + 1) + ":";
+    EXPECT_NE(all.find(last), std::string::npos) << "the example lacks " << key.name;
+  }
+}
+
+}  // namespace
+
+}  // namespace muster::cli::server

@@ -1,0 +1,381 @@
+// convert: what was typed in an interactive job becomes one that runs unattended.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <iostream>
+
+#include "api/terminal.h"
+#include "cli/command/command.h"
+#include "cli/common/interrupts.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/common/typed_input.h"
+#include "cli/connection/caller.h"
+#include "cli/connection/commands.h"
+#include "cli/connection/job_watch.h"
+#include "cli/sessions/session_target.h"
+#include "cli/sessions/sessions.h"
+#include "cli/sessions/typed_commands.h"
+#include "cli/spec/spec_flags.h"
+#include "http/websocket.h"
+#include "job/inherited.h"
+#include "words/sentence.h"
+
+namespace muster::cli::sessions {
+
+namespace {
+
+void check_convert(const ConvertCommand& command, Reading& in) {
+  const int choices = (command.line ? 1 : 0) + (command.command ? 1 : 0) + (command.list ? 1 : 0);
+  if (choices > 1) in.reader.fault("", "give one of --list, --line and --command");
+  if (command.keep && command.end_first) in.reader.fault("--end-first", "contradicts --keep");
+  if (command.line && *command.line < 1) in.reader.fault("--line", "counts from 1");
+  if (command.command && command.command->empty()) in.reader.fault("--command", "is empty");
+}
+
+Call read_convert(Reading& in) {
+  ConvertCommand command{.name = in.name("job"),
+                         .project = in.whose_job(),
+                         .task = in.reader.text("--task"),
+                         .new_name = in.reader.text("--name"),
+                         .idempotency_key = in.idempotency_key(),
+                         .list = in.reader.has("--list"),
+                         .yes = in.reader.has("--yes"),
+                         .keep = in.reader.has("--keep"),
+                         .end_first = in.reader.has("--end-first"),
+                         .wait = in.reader.duration("--wait", kUsualWait)};
+  if (in.reader.has("--line")) command.line = in.reader.number("--line", 1);
+  if (in.reader.has("--command")) command.command = in.reader.text("--command");
+  check_convert(command, in);
+  return command;
+}
+
+}  // namespace
+
+Command convert_command() {
+  const Flags own = {
+      {.name = "--list", .help = "only show what was typed in the job's shells"},
+      {.name = "--line", .value = "N", .help = "the command of this number in the list"},
+      {.name = "--command", .value = "TEXT", .help = "this command, by sh -c"},
+      {.name = "--name",
+       .value = "NEW",
+       .help = "name of the job that runs unattended (default: NAME-train)"},
+      {.name = "--keep", .help = "do not end the interactive job"},
+      {.name = "--end-first",
+       .help = "end it at once, so that the new job can have its resources; else once that runs"},
+      {.name = "--wait",
+       .value = "TIME",
+       .help = "how long to wait until the new job runs (default: 5m)"},
+      {.name = "--yes", .letter = "-y", .help = "do not ask"},
+      {.name = "--idempotency-key",
+       .value = "KEY",
+       .help = "converting again with the same key makes no second job"}};
+  return {.name = "convert",
+          .help = "make an interactive job one that runs what was typed in it, unattended",
+          .read = read_convert,
+          .positionals = one_of(Offer::kJobs),
+          .flags = own + task_flag("what was typed in this task; else in the one that decides") +
+                   whose_job_flag(),
+          .example = "muster convert lab --name lab-train"};
+}
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr size_t kMostListed = 50;
+/// So many names with a number are tried.
+constexpr int kMostTries = 100;
+/// A command that is misspelled, refused or lacks a file fails this soon after its start.
+constexpr std::chrono::seconds kFirstMoments{2};
+
+/// The line, and where it was typed.
+struct Choice {
+  std::vector<std::string> command;
+  std::string text;
+  std::string folder;    ///< empty: that of the job
+  bool as_root = false;  ///< shells of root let Open MPI run for root (launch/shell_files.h)
+};
+
+/// What the shells of a task have kept.
+struct Typed {
+  std::vector<TypedCommand> commands;
+  bool as_root = false;  ///< the account of the task
+};
+
+/// More than a shell keeps of what was typed (launch/shell_files.h).
+constexpr size_t kMostTyped = 1 << 20;
+
+/// All that a program printed, which asks for nothing.
+Result<std::string> output_of(Connection& connection, const std::string& name,
+                              const api::ExecRequest& request) {
+  MUSTER_TRY(const auto socket,
+             connection.call([&](api::Client& client) { return client.exec(name, request); }));
+  std::string output;
+  while (true) {
+    MUSTER_TRY(const auto message, socket->receive({}));
+    if (!message) return output;
+    if (message->kind != http::WebSocket::Kind::kBinary) continue;
+    if (message->data.starts_with(api::kOutputByte)) output += message->data.substr(1);
+    if (output.size() > kMostTyped)
+      return output;  // the file is the task's, who may put anything there
+  }
+}
+
+Result<Typed> typed_in(Connection& connection, const ConvertCommand& command) {
+  MUSTER_TRY(const auto target, await_running(connection, command.name, command.task, {}));
+  // As launch/shell_files.h has it. A record begins with 036.
+  const std::string script =
+      "id -u 2> /dev/null; cat \"$MUSTER_GENERATED/bash/commands\" 2> /dev/null";
+  MUSTER_TRY(const std::string printed,
+             output_of(connection, command.name,
+                       {.command = {"/bin/sh", "-c", script}, .task = target->task.name}));
+  const size_t records = std::min(printed.find('\036'), printed.size());
+  return Typed{.commands = parse_typed_commands(std::string_view(printed).substr(records)),
+               .as_root = printed.substr(0, records) == "0\n"};
+}
+
+Error nothing_typed(const std::string& name) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "nothing was typed in a shell of job '" + name + "'",
+          .advice = "muster bash " + name + " opens one; or say what to run: --command 'TEXT'"};
+}
+
+Error no_candidate(const std::string& name) {
+  return {.code = ErrorCode::kNotFound,
+          .what = "nothing that was typed in job '" + name + "' looks like a training",
+          .advice = "muster convert " + name +
+                    " --list shows all of it, and --line N takes one; or say what to run: "
+                    "--command 'TEXT'"};
+}
+
+Result<Choice> choose(const Typed& from, const ConvertCommand& command) {
+  const std::vector<TypedCommand>& typed = from.commands;
+  if (typed.empty()) return nothing_typed(command.name);
+  size_t index = 0;
+  if (command.line) {
+    index = static_cast<size_t>(*command.line) - 1;
+    if (index >= typed.size()) {
+      return Error{.code = ErrorCode::kNotFound,
+                   .what = "there is no line " + std::to_string(*command.line) + "; the last is " +
+                           std::to_string(typed.size()),
+                   .advice = "muster convert " + command.name + " --list shows them"};
+    }
+  } else {
+    const auto candidate = candidate_of(typed);
+    if (!candidate) return no_candidate(command.name);
+    index = *candidate;
+  }
+  const TypedCommand& chosen = typed[index];
+  return Choice{.command = {"bash", "-c", chosen.text},
+                .text = chosen.text,
+                .folder = chosen.folder,
+                .as_root = from.as_root};
+}
+
+/// The same job, but that nobody sits before it.
+job::JobSpec unattended(job::JobSpec spec, const Choice& choice) {
+  spec.command = choice.command;
+  spec.replaces_entrypoint = true;
+  if (!choice.folder.empty()) {
+    spec.folder = choice.folder;
+    job::forget_inherited_folder(spec);
+  }
+  spec.scheduling.purpose = job::Purpose::kTrain;
+  spec.scheduling.preemptible.reset();
+  spec.input = spec.terminal = spec.held = false;
+  spec.annotations.erase(kTypedOfRunai);
+  if (choice.as_root) spec::let_root_run_open_mpi(spec);
+  return spec;
+}
+
+void tell_what_stays_behind(const job::JobSpec& spec) {
+  for (const job::Volume& volume : spec.volumes) {
+    if (volume.kind != job::Volume::Kind::kTree) continue;
+    std::cerr << "muster: " << safe_lines(volume.target)
+              << " has the files that were sent with the first job; what was changed there since "
+                 "is not among them\n";
+  }
+  if (!spec.scheduling.time_limit) return;
+  std::cerr << "muster: the time limit of the first job is that of the new one, too\n";
+}
+
+/// False: no, or Ctrl-C.
+Result<bool> is_wanted(const ConvertCommand& command, const Choice& choice,
+                       const job::JobSpec& spec) {
+  if (command.yes) return true;
+  if (::isatty(STDIN_FILENO) != 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "this would be run as job '" + spec.name + "': " + choice.text,
+                 .advice = "--yes runs it; without a terminal nobody can be asked"};
+  }
+  std::cerr << "In " << safe_lines(spec.folder) << ":\n  " << safe_lines(choice.text) << "\n";
+  Interrupts interrupts;
+  const std::string question = "Run this as job '" + spec.name + "'" +
+                               (command.keep ? "" : ", and end '" + command.name + "'") +
+                               "? [Y/n] ";
+  MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
+  return answer && (answer->empty() || *answer == "y" || *answer == "Y" || *answer == "yes");
+}
+
+/// Under the name, or under the first with a number behind it that is free, where none was given.
+Result<job::Job> submit_converted(Connection& connection, job::JobSpec spec,
+                                  const ConvertCommand& command) {
+  const std::string name = spec.name;
+  for (int number = 2;; ++number) {
+    auto job = connection.call(
+        [&](api::Client& client) { return client.submit(spec, command.idempotency_key); });
+    const bool is_taken = !job && job.error().code == ErrorCode::kConflict;
+    if (!is_taken || !command.new_name.empty() || number > kMostTries) return job;
+    const auto other = connection.call([&](api::Client& client) { return client.get(spec.name); });
+    if (!other) return job;  // the name is not what it is about
+    spec.name = name + "-" + std::to_string(number);
+  }
+}
+
+Result<Choice> choice_of(Connection& connection, const ConvertCommand& command, const job::Job& job,
+                         const Hooks& hooks) {
+  if (command.command) {
+    MUSTER_TRY(const Caller caller, this_caller(hooks.context));
+    return Choice{.command = {"sh", "-c", *command.command},
+                  .text = *command.command,
+                  .as_root = caller.is_root || !job.spec.image.empty()};
+  }
+  auto typed = typed_in(connection, command);
+  if (typed) return choose(*typed, command);
+  if (typed.error().code != ErrorCode::kConflict) return typed.error();
+  Error error = std::move(typed).error();
+  error.advice = "what was typed in it is gone with it; say what to run: --command 'TEXT'";
+  return error;
+}
+
+Result<int> list(Connection& connection, const ConvertCommand& command) {
+  MUSTER_TRY(const Typed typed, typed_in(connection, command));
+  if (typed.commands.empty()) return nothing_typed(command.name);
+  MUSTER_CHECK(show(typed_commands_view(typed.commands, kMostListed)));
+  return kExitDone;
+}
+
+/// Follows the new job until it has run for its first moments, so that a job that cannot run leaves
+/// the session as it is.
+class FirstMoments {
+ public:
+  FirstMoments(Connection& connection, const job::Job& made, const std::string& session)
+      : connection_(connection), job_(made), session_(session) {}
+
+  enum class End { kRuns, kFailed, kTimeout, kInterrupted };
+
+  Result<End> await(std::chrono::milliseconds patience) {
+    MUSTER_TRY(const WatchEnd start, watch(patience, [this] { return runs_or_ended(); }));
+    if (start == WatchEnd::kInterrupted) return End::kInterrupted;
+    if (start == WatchEnd::kBoundReached) return End::kTimeout;
+    if (has_failed()) return End::kFailed;
+    MUSTER_TRY(const WatchEnd end, watch(kFirstMoments, [this] { return has_ended_now(); }));
+    if (end == WatchEnd::kInterrupted) return End::kInterrupted;
+    return has_failed() ? End::kFailed : End::kRuns;
+  }
+
+  const job::Job& job() const { return job_; }
+
+ private:
+  Result<WatchEnd> watch(std::chrono::milliseconds bound, const std::function<bool()>& is_enough) {
+    return watch_jobs(connection_, {.project = job_.spec.project,
+                                    .names = {job_.spec.name},
+                                    .on_job =
+                                        [&](const std::string&, const job::Job* job) {
+                                          is_gone_ = job == nullptr;
+                                          if (job != nullptr) job_ = *job;
+                                          tell();
+                                          return !is_enough();
+                                        },
+                                    .bound = bound,
+                                    .interrupts = &interrupts_});
+  }
+
+  bool has_ended_now() const { return is_gone_ || job::is_final(job_.phase); }
+  bool runs_or_ended() const { return has_ended_now() || job_.phase == job::Phase::kRunning; }
+  bool has_failed() const {
+    return is_gone_ || (job::is_final(job_.phase) && job_.phase != job::Phase::kSucceeded);
+  }
+
+  void tell() {
+    const std::string reason = words::sentence(job_.reason);
+    if (is_gone_ || job_.phase != job::Phase::kQueued || reason == told_) return;
+    told_ = reason;
+    if (told_.empty()) return;
+    std::cerr << "muster: job '" << job_.spec.name << "' is Queued: " << safe_lines(told_)
+              << "\n  job '" << session_ << "' goes on until then; to end it now: muster stop "
+              << session_ << std::endl;
+  }
+
+  Connection& connection_;
+  Interrupts interrupts_;
+  job::Job job_;
+  std::string session_;
+  std::string told_;
+  bool is_gone_ = false;
+};
+
+Result<void> end_interactive_job(Connection& connection, const std::string& name) {
+  MUSTER_TRY(const job::Job ended,
+             connection.call([&](api::Client& client) { return client.stop(name, false); }));
+  std::cerr << "muster: job '" << ended.spec.name << "' is being ended" << std::endl;
+  return {};
+}
+
+/// Ends the session once the new job runs.
+Result<int> hand_over(Connection& connection, const ConvertCommand& command, const job::Job& made) {
+  FirstMoments moments(connection, made, command.name);
+  MUSTER_TRY(const FirstMoments::End end, moments.await(command.wait));
+  const job::Job& job = moments.job();
+  switch (end) {
+    case FirstMoments::End::kRuns:
+      MUSTER_CHECK(end_interactive_job(connection, command.name));
+      return kExitDone;
+    case FirstMoments::End::kTimeout:
+      return Error{.code = ErrorCode::kTimeout,
+                   .what = "job '" + job.spec.name + "' does not run yet: it is " +
+                           std::string(job::to_string(job.phase)) + words::after_colon(job.reason),
+                   .advice = "it goes on waiting, and job '" + command.name +
+                             "' goes on; to end that: muster stop " + command.name};
+    case FirstMoments::End::kInterrupted:
+      std::cerr << "muster: jobs '" << job.spec.name << "' and '" << command.name
+                << "' go on; to end the session: muster stop " << command.name << std::endl;
+      return kExitInterrupted;
+    case FirstMoments::End::kFailed:
+      break;
+  }
+  const std::string why = failure_text(job);
+  std::cerr << (why.empty() ? "muster: job '" + job.spec.name + "' was removed\n" : safe_lines(why))
+            << "muster: job '" << command.name << "' goes on" << std::endl;
+  return kExitFailed;
+}
+
+}  // namespace
+
+Result<int> execute(const ConvertCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  if (command.list) return list(connection, command);
+  MUSTER_TRY(const job::Job job,
+             connection.call([&](api::Client& client) { return client.get(command.name); }));
+  MUSTER_TRY(const Choice choice, choice_of(connection, command, job, hooks));
+  job::JobSpec spec = unattended(job.spec, choice);
+  spec.name = command.new_name.empty() ? job.spec.name + "-train" : command.new_name;
+  MUSTER_TRY(const bool wanted, is_wanted(command, choice, spec));
+  if (!wanted) return kExitInterrupted;
+  tell_what_stays_behind(spec);
+  MUSTER_TRY(const job::Job made, submit_converted(connection, spec, command));
+  std::cerr << "muster: job '" << made.spec.name << "' submitted; to follow it: muster logs -f "
+            << made.spec.name << std::endl;
+  const bool ends_session = !command.keep && !job::is_final(job.phase);
+  if (ends_session && command.end_first)
+    MUSTER_CHECK(end_interactive_job(connection, command.name));
+  MUSTER_CHECK(show(made.spec.name + "\n"));
+  if (!ends_session || command.end_first) return kExitDone;
+  return hand_over(connection, command, made);
+}
+
+}  // namespace muster::cli::sessions

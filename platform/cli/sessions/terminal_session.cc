@@ -1,0 +1,378 @@
+#include "cli/sessions/terminal_session.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include "api/terminal.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "words/sentence.h"
+
+namespace muster::cli::sessions {
+
+namespace {
+
+constexpr std::string_view kControl = "ctrl-";
+/// A control key is the letter with its upper bits cleared: '@' to '_', and small letters.
+constexpr char kControlBits = 0x1f;
+
+char key_of(std::string_view word) {
+  if (word.size() == 1) return word.front();
+  if (!word.starts_with(kControl) || word.size() != kControl.size() + 1) return '\0';
+  const char letter = word.back();
+  const bool has_control = (letter >= '@' && letter <= '_') || (letter >= 'a' && letter <= 'z');
+  return has_control ? static_cast<char>(letter & kControlBits) : '\0';
+}
+
+}  // namespace
+
+base::Result<std::string> parse_detach_keys(std::string_view text) {
+  std::string keys;
+  for (const std::string& word : base::split(std::string(text), ',')) {
+    const char key = key_of(word);
+    if (key == '\0' && word != "ctrl-@") {
+      return base::Error{
+          .code = base::ErrorCode::kInvalid,
+          .what = "'" + word + "' is no key; write them as in ctrl-p,ctrl-q or ctrl-a,d"};
+    }
+    keys += key;
+  }
+  if (!keys.empty()) return keys;
+  return base::Error{.code = base::ErrorCode::kInvalid, .what = "no keys are given"};
+}
+
+std::string words_of_detach_keys(std::string_view keys) {
+  std::string words;
+  for (const char key : keys) {
+    words += words.empty() ? "" : " ";
+    const bool is_control = static_cast<unsigned char>(key) <= kControlBits;
+    if (!is_control) {
+      words += key;
+      continue;
+    }
+    const char letter = static_cast<char>(key | '@');
+    words += std::string(kControl) +
+             (letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter | 0x20) : letter);
+  }
+  return words;
+}
+
+// After a mismatch only the last key can begin the sequence again, unless it repeats itself in
+// itself ("a,a,b"); then the longest beginning that what was held back still ends with.
+std::string DetachKeys::pass(std::string_view typed) {
+  std::string passed;
+  if (keys_.empty()) return std::string(typed);
+  for (const char key : typed) {
+    if (found_) break;
+    std::string held = keys_.substr(0, matched_) + key;
+    while (!held.empty() && !keys_.starts_with(held)) {
+      passed += held.front();
+      held.erase(0, 1);
+    }
+    matched_ = held.size();
+    found_ = matched_ == keys_.size();
+  }
+  return passed;
+}
+
+namespace {
+
+using http::WebSocket;
+using How = SessionEnd::How;
+
+// Of RFC 6455, 7.4.1: as the server says that somebody may not any more.
+constexpr int kMayNotAnyMore = 1008;
+
+constexpr size_t kInputBufferBytes = 64 << 10;
+
+/// One descriptor for all that may happen here while the program says nothing: input, and signals.
+/// While it lives, the signals that it watches do nothing else.
+class Happenings {
+ public:
+  explicit Happenings(bool input) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGWINCH, SIGINT, SIGTERM}) sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
+    signals_.reset(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+    watch(signals_.get());
+    // A file is no matter for epoll: it can always be read.
+    if (input && !watch(STDIN_FILENO)) {
+      always_.reset(::eventfd(1, EFD_CLOEXEC));
+      watch(always_.get());
+    }
+  }
+  Happenings(const Happenings&) = delete;
+  Happenings& operator=(const Happenings&) = delete;
+  ~Happenings() {
+    while (take_signal()) continue;
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+
+  int fd() const { return epoll_.get(); }
+
+  /// The next signal that came; 0: none.
+  int take_signal() {
+    signalfd_siginfo info{};
+    const bool came = ::read(signals_.get(), &info, sizeof info) == sizeof info;
+    return came ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+  bool has_input() const {
+    std::array<epoll_event, 2> events{};
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+    for (int i = 0; i < count; ++i) {
+      if (events[static_cast<size_t>(i)].data.fd != signals_.get()) return true;
+    }
+    return false;
+  }
+
+  void forget_input() {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, always_ ? always_.get() : STDIN_FILENO, nullptr);
+  }
+
+ private:
+  bool watch(int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  }
+
+  base::UniqueFd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
+  base::UniqueFd signals_;
+  base::UniqueFd always_;
+  sigset_t mask_before_{};
+};
+
+/// The program's end of the connection, and this one.
+class Session {
+ public:
+  Session(http::WebSocketClient& socket, const SessionWish& wish)
+      : socket_(socket), wish_(wish), happenings_(wish.input), keys_(wish.detach_keys) {}
+
+  Result<SessionEnd> run() {
+    const http::Wake wake{.fd = happenings_.fd(), .on_wake = [this] { return heed(); }};
+    tell_size();  // it may have changed before anybody looked out for it
+    MUSTER_CHECK(greet());
+    while (true) {
+      auto message = socket_.receive(wake);
+      if (left_) return *left_;
+      if (!message) return gone(std::move(message).error());
+      if (!*message) return closed();
+      if ((*message)->kind == WebSocket::Kind::kBinary) {
+        MUSTER_CHECK(show((*message)->data));
+      } else {
+        MUSTER_TRY(exit_, api::terminal_exit_from_json((*message)->data));
+      }
+    }
+  }
+
+ private:
+  Result<void> greet() const {
+    if (wish_.greeting.empty()) return {};
+    // A raw terminal does not go back to the first column by itself.
+    return base::write_all(STDERR_FILENO, wish_.greeting + "\r\n");
+  }
+
+  /// False: leave. Whether what is sent arrives is told by what is received.
+  bool heed() {
+    while (const int signal = happenings_.take_signal()) {
+      if (signal != SIGWINCH) return leave(How::kInterrupted, signal);
+      tell_size();
+    }
+    return !happenings_.has_input() || pass_input();
+  }
+
+  bool leave(How how, int signal = 0) {
+    left_ = SessionEnd{.how = how, .signal = signal};
+    return false;
+  }
+
+  void tell_size() {
+    if (!wish_.terminal || !wish_.input) return;
+    const auto size = size_of_terminal(STDIN_FILENO);
+    if (size) send(api::Resize{.rows = size->first, .columns = size->second});
+  }
+
+  bool pass_input() {
+    std::array<char, kInputBufferBytes> buffer;
+    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (count > 0) return pass({buffer.data(), static_cast<size_t>(count)});
+    // A raw terminal has no end of input: it was closed.
+    if (wish_.terminal && has_terminal_) return leave(How::kInterrupted, SIGHUP);
+    happenings_.forget_input();
+    send(api::CloseInput{});
+    return true;
+  }
+
+  bool pass(std::string_view typed) {
+    const std::string passed = keys_.pass(typed);
+    if (!passed.empty()) {
+      [[maybe_unused]] const auto sent = socket_.send(WebSocket::Kind::kBinary, passed);
+    }
+    return !keys_.found() || leave(How::kDetached);
+  }
+
+  void send(const api::TerminalControl& control) {
+    [[maybe_unused]] const auto sent =
+        socket_.send(WebSocket::Kind::kText, api::terminal_control_to_json(control));
+  }
+
+  static Result<void> show(std::string_view message) {
+    if (message.empty()) return {};
+    const int fd = message.front() == api::kErrorByte ? STDERR_FILENO : STDOUT_FILENO;
+    return base::write_all(fd, message.substr(1));
+  }
+
+  Result<SessionEnd> gone(base::Error error) const {
+    // An answer that cannot be understood is no absence.
+    if (error.code != base::ErrorCode::kUnavailable) return error;
+    if (exit_) return SessionEnd{.exit = *exit_};
+    return SessionEnd{.how = How::kServerGone, .error = std::move(error)};
+  }
+
+  Result<SessionEnd> closed() const {
+    if (exit_) return SessionEnd{.exit = *exit_};
+    base::Error error{.code = base::ErrorCode::kUnavailable,
+                      .what = "the server closed the program's terminal, with code " +
+                              std::to_string(socket_.close_code()),
+                      .advice =
+                          "see with 'muster whoami' and 'muster get' whether you still "
+                          "may, and whether the job still runs"};
+    if (socket_.close_code() == kMayNotAnyMore) return error;
+    return SessionEnd{.how = How::kServerGone, .error = std::move(error)};
+  }
+
+  http::WebSocketClient& socket_;
+  const SessionWish& wish_;
+  Happenings happenings_;
+  DetachKeys keys_;
+  const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;  // asked once: a closed one is none
+  std::optional<SessionEnd> left_;
+  std::optional<job::ExitStatus> exit_;
+};
+
+}  // namespace
+
+Result<SessionEnd> run_session(http::WebSocketClient& socket, const SessionWish& wish) {
+  std::optional<RawTerminal> raw;
+  if (wish.terminal && wish.input) raw.emplace(STDIN_FILENO);
+  return Session(socket, wish).run();
+}
+
+int exit_code_of(const SessionEnd& end) {
+  switch (end.how) {
+    case How::kExited:
+      return end.exit.shell_code();
+    case How::kDetached:
+      return kExitDone;
+    case How::kInterrupted:
+      return 128 + end.signal;
+    case How::kServerGone:
+      break;
+  }
+  return kExitUnreachable;
+}
+
+using base::Result;
+
+namespace {
+
+// $1: the caller's TERM, which is only taken where the task knows it; the rest: NAME=VALUE. A task
+// that an earlier release has started lacks the files of a shell, and one without bash has sh.
+constexpr const char* kOpenShell = R"sh(
+for folder in /etc/terminfo /lib/terminfo /usr/share/terminfo /usr/lib/terminfo; do
+  if [ -n "$1" ] && [ -e "$folder/${1%"${1#?}"}/$1" ]; then export TERM="$1"; fi
+done
+shift
+for variable in "$@"; do export "$variable"; done
+if [ -x "$MUSTER_GENERATED/bash/start" ]; then exec "$MUSTER_GENERATED/bash/start"; fi
+if command -v bash > /dev/null 2>&1; then exec bash; fi
+exec sh
+)sh";
+
+constexpr std::array<const char*, 4> kLanguage{"LANG", "LANGUAGE", "LC_ALL", "COLORTERM"};
+
+std::string terminal_type(const std::map<std::string, std::string>& caller) {
+  const auto found = caller.find("TERM");
+  if (found == caller.end()) return "";
+  // It becomes part of a path.
+  const bool is_plain = found->second.find_first_of("/ \n") == std::string::npos;
+  return is_plain && found->second != "dumb" ? found->second : "";
+}
+
+std::map<std::string, std::string> environment_here() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+/// 137 alone would leave open what it was.
+void tell_if_job_ended(Connection& connection, const std::string& name) {
+  const auto job = connection.call([&](api::Client& client) { return client.get(name); });
+  if (!job || (!job::is_final(job->phase) && !job->stop_requested)) return;
+  std::cerr << "muster: the shell ended with job '" << name << "'"
+            << safe_lines(words::after_colon(job->reason)) << std::endl;
+}
+
+}  // namespace
+
+std::vector<std::string> shell_command(const std::map<std::string, std::string>& caller) {
+  std::vector<std::string> command{"/bin/sh", "-c", kOpenShell, "muster-bash",
+                                   terminal_type(caller)};
+  bool has_language = false;
+  for (const auto& [name, value] : caller) {
+    const bool goes_along = name.starts_with("LC_") ||
+                            std::find(kLanguage.begin(), kLanguage.end(), name) != kLanguage.end();
+    if (!goes_along || value.empty()) continue;
+    has_language = has_language || name == "LANG" || name == "LC_ALL" || name == "LC_CTYPE";
+    command.push_back(name + "=" + value);
+  }
+  // Today's terminals speak UTF-8, whatever they are told; a shell that does not know so cannot
+  // edit a line with an umlaut in it.
+  if (!has_language) command.emplace_back("LANG=C.UTF-8");
+  return command;
+}
+
+Result<int> run_shell(Connection& connection, const ShellWish& wish) {
+  api::ExecRequest request{.command = shell_command(environment_here()), .task = wish.task};
+  // What is piped in comes from no terminal, and is to be echoed by none.
+  request.terminal = ::isatty(STDIN_FILENO) == 1;
+  if (const auto size = size_of_terminal(STDIN_FILENO)) {
+    request.rows = size->first;
+    request.columns = size->second;
+  }
+  MUSTER_TRY(const auto socket,
+             connection.call([&](api::Client& client) { return client.exec(wish.job, request); }));
+  MUSTER_TRY(const SessionEnd end, run_session(*socket, {.terminal = request.terminal}));
+  if (end.how == SessionEnd::How::kServerGone) {
+    return base::Error{
+        .code = base::ErrorCode::kUnavailable,
+        .what = "the server went away; the job goes on: " + wish.reopen + " opens a new shell"};
+  }
+  if (!end.exit.error.empty()) std::cerr << "muster: " << end.exit.error << std::endl;
+  if (end.exit.signal == SIGKILL) tell_if_job_ended(connection, wish.job);
+  return exit_code_of(end);
+}
+
+}  // namespace muster::cli::sessions

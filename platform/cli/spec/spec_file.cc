@@ -1,0 +1,198 @@
+#include "cli/spec/spec_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "config/yaml.h"
+#include "job/inherited.h"
+#include "job/spec_table.h"
+#include "job/validate.h"
+
+namespace muster::cli::spec {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+
+namespace {
+
+class SpecFile {
+ public:
+  explicit SpecFile(const job::JobSpec& defaults) : spec_(defaults) {}
+
+  Result<job::JobSpec> read(const config::YamlValue& root, const std::string& source,
+                            const FileOverrides& overrides) {
+    nlohmann::json document = config::human_document(root, lines_, faults_);
+    const record::Path top;
+    const std::string folder = spec_.folder;
+    if (document.is_object() && !overrides.name.empty()) document["name"] = overrides.name;
+    const auto tree = record::ValueTree::of(document);
+    record::read(record::Input{tree.root(), top, faults_, record::Form::kHuman}, spec_);
+    locate_faults(root.line);
+    set(overrides.settings);
+    resolve_paths(folder, spec_);
+    if (document.is_object()) {
+      note_inherited();
+      report_missing();
+      report_invalid();
+    }
+    if (faults_.empty()) return spec_;
+    sort_faults();
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "'" + source + "' has " + std::to_string(faults_.size()) +
+                         (faults_.size() == 1 ? " fault" : " faults"),
+                 .faults = std::move(faults_)};
+  }
+
+ private:
+  bool has(const std::string& field) const { return lines_.has(field) || set_.contains(field); }
+  bool is_at_fault(const std::string& field) const {
+    return std::any_of(faults_.begin(), faults_.end(),
+                       [&](const Fault& fault) { return fault.field == field; });
+  }
+
+  void locate_faults(int root_line) {
+    for (Fault& fault : faults_) {
+      if (fault.line == 0) fault.line = fault.field.empty() ? root_line : lines_.of(fault.field);
+    }
+  }
+
+  void set(const std::vector<std::string>& settings) {
+    SettingsRead read = apply_settings(settings, spec_);
+    set_ = std::move(read.keys);
+    for (Fault& fault : read.faults) faults_.push_back(std::move(fault));
+  }
+
+  /// What the defaults brought along, and the file does not say.
+  void note_inherited() {
+    std::set<std::string> names;
+    for (const auto& [name, value] : spec_.environment) {
+      if (!has("environment." + name)) names.insert(name);
+    }
+    job::note_inherited(names, !has("folder"), spec_);
+  }
+
+  void report_missing() {
+    if (!has("command") && !has("image")) {
+      fault("command", "is missing; say what to run, as in: [python3, train.py]", 1);
+    }
+    if (spec_.kind == job::Kind::kMpi && !has("workers")) {
+      fault("workers", "is missing; say how many", lines_.of("kind"));
+    }
+  }
+
+  void report_invalid() {
+    // A field that could not be read still has its default. What is wrong with that default is not
+    // reported, because the user did not write it.
+    std::vector<Fault> unread = faults_;
+    // Which numbers of which tasks are right is not known where the kind is not.
+    if (is_at_fault("kind")) {
+      for (const char* field :
+           {"workers", "parameter_servers", "parameter_server", "evaluators", "evaluator"}) {
+        unread.push_back({.field = field});
+      }
+    }
+    if (is_at_fault("workers")) unread.push_back({.field = "scheduling.min_workers"});
+    if (is_at_fault("scheduling.min_workers") || is_at_fault("parameter_servers")) {
+      unread.push_back({.field = "scheduling.resize"});
+    }
+    for (const Fault& found : job::validate(spec_)) {
+      if (config::follows_from_unread(found.field, unread)) continue;
+      const bool is_set = set_.contains(found.field);
+      fault(found.field, found.what, is_set ? 0 : lines_.of(found.field));
+    }
+  }
+
+  void fault(const std::string& field, std::string what, int line) {
+    faults_.push_back({.field = field, .what = std::move(what), .line = line});
+  }
+
+  void sort_faults() {
+    std::stable_sort(faults_.begin(), faults_.end(),
+                     [](const Fault& a, const Fault& b) { return a.line < b.line; });
+  }
+
+  job::JobSpec spec_;
+  config::FieldLines lines_;
+  std::set<std::string> set_;
+  std::vector<Fault> faults_;
+};
+
+}  // namespace
+
+Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& source,
+                                     const job::JobSpec& defaults, const FileOverrides& overrides) {
+  auto root = config::parse_yaml(text);
+  if (!root) {
+    Error error = std::move(root).error();
+    error.what = "'" + source + "' is no YAML that can be used";
+    return error;
+  }
+  return SpecFile(defaults).read(*root, source, overrides);
+}
+
+using Json = nlohmann::json;
+
+namespace {
+
+Json setting_value(const std::string& key, const std::string& text, std::vector<Fault>& faults) {
+  const bool is_flow = text.starts_with('[') || text.starts_with('{');
+  if (!is_flow) return text;
+  const auto yaml = config::parse_yaml(text);
+  if (!yaml) {
+    faults.push_back({.field = key, .what = "'" + text + "' is no YAML that can be used"});
+    return nullptr;
+  }
+  config::FieldLines lines;
+  std::vector<Fault> doubled;
+  Json value = config::human_document(*yaml, lines, doubled);
+  for (Fault& fault : doubled) {
+    faults.push_back({.field = key + "." + fault.field, .what = std::move(fault.what)});
+  }
+  return value;
+}
+
+}  // namespace
+
+SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSpec& spec) {
+  SettingsRead read;
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    const std::string key = setting.substr(0, equals);
+    const auto fault = [&](const std::string& what) {
+      read.faults.push_back({.field = key, .what = what});
+    };
+    if (equals == std::string::npos || equals == 0) {
+      read.faults.push_back(
+          {.field = "--set", .what = "'" + setting + "' is not KEY=VALUE, as in workers=4"});
+    } else if (key == "name") {
+      fault("cannot be set; give the name to the command, or with -f by --name");
+    } else if (key == "kind") {
+      fault("cannot be set; the command or the job file says the kind");
+    } else if (!read.keys.insert(key).second) {
+      fault("is set twice");
+    } else {
+      const size_t known = read.faults.size();
+      const Json value = setting_value(key, setting.substr(equals + 1), read.faults);
+      if (read.faults.size() == known) {
+        const auto tree = record::ValueTree::of(value);
+        record::assign(record::table_for<job::JobSpec>(), &spec, key, tree.root(), read.faults);
+      }
+    }
+  }
+  return read;
+}
+
+void resolve_paths(const std::string& folder, job::JobSpec& spec) {
+  const std::filesystem::path from(folder);
+  if (!spec.folder.empty()) spec.folder = (from / spec.folder).lexically_normal().string();
+  for (job::Volume& volume : spec.volumes) {
+    if (volume.kind != job::Volume::Kind::kHostPath || volume.source.empty()) continue;
+    volume.source = (from / volume.source).lexically_normal().string();
+  }
+}
+
+}  // namespace muster::cli::spec

@@ -1,0 +1,396 @@
+#include "cli/spec/spec_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/spec/content_flags.h"
+#include "cli/spec/scheduling_flags.h"
+#include "cli/spec/spec_file.h"
+#include "config/yaml.h"
+#include "job/inherited.h"
+#include "job/spec_table.h"
+#include "job/validate.h"
+#include "record/type.h"
+
+namespace muster::cli::spec {
+
+namespace {
+
+/// The flag of a field, or of the nearest that it is part of: "command[2]" and "environment.PATH"
+/// belong to the flags of "command" and "environment".
+std::string flag_of_field(const std::string& field) {
+  if (field.ends_with(".log_pattern")) return "--on-log";
+  const record::Place* nearest = nullptr;
+  static const std::vector<record::Place> places =
+      record::places_of(record::table_for<job::JobSpec>());
+  for (const record::Place& place : places) {
+    const std::string& path = place.path;
+    const bool is_within =
+        field.starts_with(path) &&
+        (field.size() == path.size() || field[path.size()] == '.' || field[path.size()] == '[');
+    if (!place.has_flag || !is_within) continue;
+    if (nearest == nullptr || path.size() > nearest->path.size()) nearest = &place;
+  }
+  return nearest == nullptr ? field : nearest->row->notes.flag.name;
+}
+
+/// What was typed behind the flag, as a job file would have it.
+nlohmann::json typed_value(const record::Row& row, const FlagReader& reader) {
+  const record::Flag& flag = row.notes.flag;
+  if (flag.value == nullptr) return flag.means == nullptr ? "true" : flag.means;
+  const bool is_list = row.type->element() != nullptr || row.type->is_texts();
+  if (is_list) return reader.texts(flag.name);
+  return reader.text(flag.name);
+}
+
+/// Every flag that sets one field and means nothing more.
+void read_plain_flags(FlagReader& reader, job::JobSpec& spec) {
+  const record::Table& table = record::table_for<job::JobSpec>();
+  for (const record::Place& place : record::places_of(table)) {
+    const record::Flag& flag = place.row->notes.flag;
+    if (!place.has_flag || flag.by_hand || !reader.has(flag.name)) continue;
+    std::vector<base::Fault> faults;
+    const auto typed = record::ValueTree::of(typed_value(*place.row, reader));
+    record::assign(table, &spec, place.path, typed.root(), faults);
+    for (base::Fault& fault : faults) reader.fault(flag.name, std::move(fault.what));
+  }
+}
+
+/// --set, over all that other flags say.
+void read_settings(FlagReader& reader, job::JobSpec& spec) {
+  SettingsRead read = apply_settings(reader.texts("--set"), spec);
+  for (base::Fault& fault : read.faults) reader.fault(fault.field, std::move(fault.what));
+}
+
+void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  for (const std::string& text : reader.texts("--env")) {
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      spec.environment[text.substr(0, equals)] = text.substr(equals + 1);
+    } else if (const auto here = caller.environment.find(text); here != caller.environment.end()) {
+      spec.environment[text] = here->second;
+    } else {
+      reader.fault("--env", "'" + text + "' is not set here; say its value, as in NAME=VALUE");
+    }
+  }
+}
+
+/// NAME[=PLACE], which is the name where it is not given.
+void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
+  const auto read = [&](const std::string& flag, std::string job::SecretUse::* place) {
+    for (const std::string& text : reader.texts(flag)) {
+      const size_t equals = text.find('=');
+      job::SecretUse use{.name = text.substr(0, equals)};
+      use.*place = equals == std::string::npos ? use.name : text.substr(equals + 1);
+      if (use.*place == "") {
+        reader.fault(flag, "'" + text + "' names no place; say NAME or NAME=PLACE");
+      } else {
+        spec.secrets.push_back(std::move(use));
+      }
+    }
+  };
+  read("--secret", &job::SecretUse::variable);
+  read("--secret-file", &job::SecretUse::file);
+}
+
+/// What default_spec() brought along, and no flag has said.
+void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : spec.environment) names.insert(name);
+  for (const std::string& text : reader.texts("--env")) names.erase(text.substr(0, text.find('=')));
+  bool has_folder = reader.has("--folder");
+  for (const std::string& text : reader.texts("--set")) {
+    const std::string key = text.substr(0, text.find('='));
+    if (key == "folder") has_folder = true;
+    constexpr std::string_view kVariable = "environment.";
+    if (key.starts_with(kVariable)) names.erase(key.substr(kVariable.size()));
+  }
+  job::note_inherited(names, !has_folder, spec);
+}
+
+/// The part that all kinds share.
+job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagReader& reader) {
+  job::JobSpec spec = default_spec(caller);
+  spec.command = arguments.program;
+  read_plain_flags(reader, spec);
+  read_scheduling_flags(reader, spec.scheduling);
+  read_environment(caller, reader, spec);
+  read_secret_flags(reader, spec);
+  read_content_flags(reader, spec);
+  return spec;
+}
+
+/// What is left once the kind has read its own flags.
+void complete(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  read_settings(reader, spec);
+  resolve_paths(caller.folder, spec);
+  note_inherited(reader, spec);
+}
+
+void read_parameter_servers(FlagReader& reader, job::JobSpec& spec) {
+  if (reader.has("--parameter-server-command")) {
+    spec.parameter_server.command = {"sh", "-c", reader.text("--parameter-server-command")};
+  }
+}
+
+/// One that is said what to run is there.
+void read_evaluator(FlagReader& reader, job::JobSpec& spec) {
+  const bool has_command = reader.has("--evaluator-command");
+  spec.evaluators = reader.number("--evaluators", has_command ? 1 : 0);
+  if (has_command) spec.evaluator.command = {"sh", "-c", reader.text("--evaluator-command")};
+}
+
+/// The flag of a fault of "secrets[2].name".
+std::string flag_of_secret(const job::JobSpec& spec, const std::string& field) {
+  constexpr std::string_view kList = "secrets[";
+  if (!field.starts_with(kList)) return "--secret";
+  const size_t index = std::stoul(field.substr(kList.size()));
+  return spec.secrets[index].file.empty() ? "--secret" : "--secret-file";
+}
+
+void check(const job::JobSpec& spec, FlagReader& reader) {
+  // A flag that could not be read still has its default. What is wrong with that default is not
+  // reported, because the user did not write it.
+  const FlagReader unread = reader;
+  const bool workers_unread =
+      unread.is_at_fault("--workers") || unread.is_at_fault("--max-workers");
+  for (const base::Fault& fault : job::validate(spec)) {
+    const bool is_secret = fault.field.starts_with("secrets");
+    std::string flag = is_secret ? flag_of_secret(spec, fault.field) : flag_of_field(fault.field);
+    if (flag == "--min-workers" && workers_unread) continue;
+    if (flag == "--resize" && unread.is_at_fault("--parameter-servers")) continue;
+    if (flag == "--workers" && reader.has("--max-workers")) flag = "--max-workers";
+    if (unread.is_at_fault(flag) || config::follows_from_unread(fault.field, unread.faults()))
+      continue;
+    reader.fault(flag, fault.what);
+  }
+}
+
+bool is_mpi_launcher(const std::string& program) {
+  constexpr std::array<std::string_view, 4> kLaunchers{"mpirun", "mpiexec", "mpiexec.hydra",
+                                                       "horovodrun"};
+  const std::string name = std::filesystem::path(program).filename().string();
+  return std::find(kLaunchers.begin(), kLaunchers.end(), name) != kLaunchers.end();
+}
+
+void put_under_mpirun(const Caller& caller, job::JobSpec& spec) {
+  if (spec.command.empty() || is_mpi_launcher(spec.command.front())) return;
+  if (spec.launch == job::LaunchBy::kSrun) return;  // Slurm starts the program itself
+  std::vector<std::string> command{"mpirun", "-np", std::to_string(spec.workers)};
+  command.insert(command.end(), spec.command.begin(), spec.command.end());
+  spec.command = std::move(command);
+  // In most images everybody is root.
+  if (!caller.is_root && spec.image.empty()) return;
+  let_root_run_open_mpi(spec);
+}
+
+}  // namespace
+
+void let_root_run_open_mpi(job::JobSpec& spec) {
+  // As variables (4.x and 5.x have their own), for MPICH and Intel MPI take the flag
+  // --allow-run-as-root for an error.
+  for (const char* prefix : {"OMPI", "PRTE"}) {
+    spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT", "1");
+    spec.environment.emplace(std::string(prefix) + "_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+}
+
+job::JobSpec default_spec(const Caller& caller) {
+  job::JobSpec spec;
+  spec.folder = caller.folder;
+  spec.environment = inherited_environment(caller.environment);
+  if (!caller.project.empty()) spec.project = caller.project;
+  return spec;
+}
+
+job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const Caller& caller,
+                              FlagReader& reader) {
+  job::JobSpec spec = read_common(arguments, caller, reader);
+  if (reader.has("--interactive") && spec.command.empty() && spec.image.empty()) {
+    spec.command = {"sleep", "infinity"};  // it is there for the shells that are opened in it
+  }
+  spec.kind = kind;
+  if (arguments.names.empty()) {
+    reader.fault("NAME", "is missing; name the job");
+  } else {
+    spec.name = arguments.names.front();
+  }
+  if (kind != job::Kind::kSingle) read_workers(reader, spec);
+  if (kind == job::Kind::kGrpc || kind == job::Kind::kTorch) {
+    spec.leader.resources = spec.resources;  // it works as the others do
+  }
+  if (kind == job::Kind::kGrpc) {
+    read_parameter_servers(reader, spec);
+    read_evaluator(reader, spec);
+  }
+  complete(caller, reader, spec);
+  check(spec, reader);
+  return spec;
+}
+
+job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
+                           const std::string& name, FlagReader& reader) {
+  job::JobSpec spec = read_common(arguments, caller, reader);
+  spec.name = reader.text("--name", name);
+  const int processes = reader.number("--workers", 1);
+  if (processes != 1) {
+    spec.kind = job::Kind::kMpi;
+    spec.workers = processes;
+    put_under_mpirun(caller, spec);
+  }
+  complete(caller, reader, spec);
+  check(spec, reader);
+  return spec;
+}
+
+namespace {
+
+bool is_of_kind(const record::Flag& flag, std::string_view kind) {
+  if (flag.kinds == nullptr) return true;
+  const std::vector<std::string> kinds = base::split(flag.kinds, ' ');
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+Flag flag_of_row(const record::Row& row) {
+  const record::Flag& flag = row.notes.flag;
+  std::vector<std::string> choices = flag.choices ? flag.choices() : row.type->words();
+  const auto text = [](const char* words) { return words == nullptr ? "" : words; };
+  return {.name = flag.name,
+          .letter = text(flag.letter),
+          .value = text(flag.value),
+          .help = flag.help == nullptr ? row.notes.help : flag.help,
+          .choices = choices,
+          .offer = choices.empty() ? offer_of(flag.offer) : Offer::kChoices,
+          .repeats = row.type->element() != nullptr || row.type->is_texts()};
+}
+
+}  // namespace
+
+namespace {
+
+struct FlagGroup {
+  const char* name;
+  std::vector<std::string_view> flags;
+};
+
+/// What is in none of them stands under "flags".
+const std::vector<FlagGroup>& flag_groups() {
+  static const std::vector<FlagGroup> groups{
+      {"resources",
+       {"--gpus", "--gpu-share", "--gpu-memory", "--gpu-model", "--cpus", "--memory",
+        "--shm-size"}},
+      {"image",
+       {"--image", "--image-pull-policy", "--registry-server", "--registry-username",
+        "--registry-secret", "--user", "--launch", "--keep-entrypoint", "--sandbox",
+        "--writable-root", "--allow-new-privileges", "--cap-add"}},
+      {"scheduling",
+       {"--priority", "--interactive", "--preemptible", "--no-preemptible", "--min-workers",
+        "--max-workers", "--resize", "--node-pool", "--packing", "--topology", "--prefer-topology",
+        "--start-timeout", "--time-limit", "--grace", "--retries", "--on-exit", "--on-log",
+        "--hold", "--keep-for"}},
+      {"files",
+       {"--folder", "--workspace", "--workspace-ref", "--ignore", "--volume", "--artifacts"}},
+      {"Slurm",
+       {"--slurm-partition", "--slurm-account", "--slurm-qos", "--slurm-reservation",
+        "--slurm-constraint"}},
+      {"output", {"--follow", "--timestamps", "--no-prefix", "--no-fold", "--output"}},
+  };
+  return groups;
+}
+
+}  // namespace
+
+Flags in_groups(Flags flags) {
+  for (const FlagGroup& group : flag_groups()) {
+    for (Flag& flag : flags) {
+      const bool is_of_it =
+          std::find(group.flags.begin(), group.flags.end(), flag.name) != group.flags.end();
+      if (is_of_it) flag.group = group.name;
+    }
+  }
+  const auto place = [](const Flag& flag) {
+    const auto& groups = flag_groups();
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const FlagGroup& group) {
+      return flag.group == group.name;
+    });
+    return flag.group.empty() ? -1 : found - groups.begin();
+  };
+  std::stable_sort(flags.begin(), flags.end(),
+                   [&](const Flag& left, const Flag& right) { return place(left) < place(right); });
+  return flags;
+}
+
+Flags field_flags(std::string_view kind) {
+  Flags flags;
+  for (const record::Place& place : record::places_of(record::table_for<job::JobSpec>())) {
+    const record::Flag& flag = place.row->notes.flag;
+    if (!place.has_flag || flag.by_hand || !is_of_kind(flag, kind)) continue;
+    flags.push_back(flag_of_row(*place.row));
+  }
+  return flags;
+}
+
+Flags worker_flags() {
+  return {{.name = "--max-workers",
+           .value = "N",
+           .help = "--workers of an elastic job; alone: with as few as its kind can do with"}};
+}
+
+Flags importance_flags() {
+  return {
+      {.name = "--priority",
+       .value = "N",
+       .help = "0 to 1000, or what it is for: train (50), build (100) or inference (125)"},
+      {.name = "--interactive",
+       .help = "somebody sits before it: as --priority build; without a command it waits for "
+               "'muster bash'"},
+      {.name = "--preemptible", .help = "may exceed the quota, and be evicted"},
+      {.name = "--no-preemptible", .help = "stays within the quota, and is never evicted"},
+      {.name = "--on-exit",
+       .value = "CODE=ACTION",
+       .help = "for an exit code: retry, fail, or avoid-node (start again elsewhere)",
+       .repeats = true},
+      {.name = "--on-log",
+       .value = "PATTERN=ACTION",
+       .help = "for a regular expression that its last lines match",
+       .repeats = true},
+  };
+}
+
+Flags content_flags() {
+  return {
+      {.name = "--workspace",
+       .value = "FROM",
+       .help = "send a folder, a .zip or a git URL: the working folder of every task",
+       .offer = Offer::kFolders},
+      {.name = "--workspace-ref",
+       .value = "REF",
+       .help = "of the git URL: a branch, a tag or a commit"},
+      {.name = "--ignore",
+       .value = "PATTERN",
+       .help = "leave these files out, beside those of .gitignore",
+       .repeats = true},
+      {.name = "--volume",
+       .letter = "-v",
+       .value = "FROM:TO[:ro]",
+       .help = "a path of the node at another of the tasks; storage/NAME is the project's own "
+               "folder of that name, artifacts the job's",
+       .repeats = true},
+      {.name = "--artifacts",
+       .value = "FOLDER",
+       .help = "keep what it writes there, for 'muster artifacts' (default: /artifacts)",
+       .value_optional = true},
+      {.name = "--label",
+       .letter = "-l",
+       .value = "NAME[=VALUE]",
+       .help = "to select it by",
+       .repeats = true},
+  };
+}
+
+}  // namespace muster::cli::spec

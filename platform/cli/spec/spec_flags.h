@@ -1,0 +1,46 @@
+// The flags that describe a job: as words, made from the table of fields, and read into a JobSpec.
+//
+// Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command/arguments.h"
+#include "cli/command/command.h"
+#include "cli/connection/caller.h"
+#include "job/spec.h"
+
+namespace muster::cli::spec {
+
+/// The spec that all jobs of this caller start from: the current folder and the inherited part of
+/// the environment.
+job::JobSpec default_spec(const Caller& caller);
+
+/// Open MPI refuses to run for root unless the job's environment allows it.
+void let_root_run_open_mpi(job::JobSpec& spec);
+
+/// `submit mpi` and `submit single`. Adds what job::validate finds to the reader's faults, under
+/// the names of the flags.
+job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const Caller& caller,
+                              FlagReader& reader);
+
+/// `run`: one task; or with -n N > 1 that many workers of one slot under an MPI launcher.
+/// `name` is used where no --name is given.
+job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
+                           const std::string& name, FlagReader& reader);
+
+/// The flags of single fields of a job of this kind ("mpi", ...; "run" of `muster run`), as the
+/// table of fields has them.
+Flags field_flags(std::string_view kind);
+/// Under the headings of the help: resources, image, scheduling, files, Slurm, output. Flags of one
+/// heading stay in their order.
+Flags in_groups(Flags flags);
+/// Those that mean more than one field: how important a job is; how many workers it may have.
+Flags importance_flags();
+Flags worker_flags();
+/// What a job finds: its files, its volumes; and what it is called by.
+Flags content_flags();
+
+}  // namespace muster::cli::spec

@@ -1,0 +1,93 @@
+// Where the server keeps its state and where its socket is. One rule for the command line and for
+// the server, so that they meet.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster::config {
+
+using base::Result;
+
+using Environment = std::map<std::string, std::string>;
+
+/// NAME=value lines as a map; the last of a name counts, lines without '=' are left out.
+Environment environment_of(const std::vector<std::string>& lines);
+
+struct Paths {
+  std::filesystem::path state_folder;  ///< jobs, logs, keys; 0700
+  std::filesystem::path socket;
+
+  std::filesystem::path server_log() const { return state_folder / "server.log"; }
+  std::filesystem::path start_lock() const { return state_folder / "start.lock"; }
+  /// Held by the server that uses the folder.
+  std::filesystem::path server_lock() const { return state_folder / "server.lock"; }
+  std::filesystem::path database() const { return state_folder / "muster.db"; }
+  std::filesystem::path secret_key() const { return state_folder / "secret.key"; }
+  /// Of the self-signed certificate that a server makes where it is given none.
+  std::filesystem::path certificate() const { return state_folder / "tls" / "cert.pem"; }
+  std::filesystem::path certificate_key() const { return state_folder / "tls" / "key.pem"; }
+
+  bool operator==(const Paths&) const = default;
+};
+
+/// What the rule asks of the system, as values. Pure.
+struct PathInputs {
+  Environment environment;
+  std::optional<std::filesystem::path> state_folder;  ///< said explicitly (server --state-dir)
+  std::string home_of_user;                           ///< from the user database
+  std::function<bool(const std::filesystem::path&)> is_own_folder;
+};
+
+/// What was sent for jobs (workspace/tree_store.h), and the folders of projects that outlive their
+/// jobs. Beside the jobs' own, for servers that share those share these. Pure. (A job's folder has
+/// a longer name.)
+inline std::filesystem::path trees_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "trees";
+}
+inline std::filesystem::path storage_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "storage";
+}
+
+/// The homes of the users of a server for a team.
+inline std::filesystem::path homes_folder(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "homes";
+}
+
+/// Holds the name of the engine that the jobs of the folder run on, as long as any may.
+inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "engine";
+}
+/// What it says; empty: nothing. I/O.
+std::string recorded_engine(const std::filesystem::path& jobs_folder);
+
+/// The state folder, first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,
+/// ~/.local/state/muster. The socket is in it, but for the last two, where it goes to
+/// $XDG_RUNTIME_DIR/muster if that folder exists and is the user's. Relative paths in XDG's
+/// variables are ignored, as its specification demands.
+///
+/// kInvalid: there is no home folder to fall back to.
+Result<Paths> find_paths(const PathInputs& inputs);
+
+/// find_paths() for this process. I/O.
+Result<Paths> paths_here(const std::optional<std::filesystem::path>& state_folder = std::nullopt);
+
+/// Where this user's choices are kept: $XDG_CONFIG_HOME/muster, or ~/.config/muster. Empty where
+/// there is no home folder. Pure.
+std::filesystem::path find_config_folder(const PathInputs& inputs);
+
+/// find_config_folder() for this process. I/O.
+std::filesystem::path config_folder_here();
+
+/// Makes both folders, 0700, or checks that they are this user's alone.
+Result<void> make_folders(const Paths& paths);
+
+}  // namespace muster::config

@@ -1,0 +1,253 @@
+#include "config/server_config.h"
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "config/paths.h"
+#include "config/server_keys.h"
+
+namespace muster::config {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+
+constexpr size_t kMostConfig = kMaxYamlBytes + 1;  // one more, so that the parser says it
+
+/// "limits" of "limits.request_rate"; empty for a key of the whole.
+std::string group_of(const std::string& name) {
+  const size_t dot = name.find('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(fs::path folder, bool file_was_named, const ServeOptions& defaults)
+      : folder_(std::move(folder)), file_was_named_(file_was_named), options_(defaults) {}
+
+  Result<ServeOptions> read(const YamlValue& root, const std::string& source) {
+    if (root.type == YamlValue::Type::kMap) {
+      fields_.map(root, "", keys_of(""));
+    } else if (root.type != YamlValue::Type::kNull) {
+      fields_.fault("", "must be a map of keys and values, but is " + name_of(root.type),
+                    root.line);
+    }
+    if (fields_.ok()) return options_;
+    std::vector<Fault> faults = fields_.sorted_faults();
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "'" + source + "' has " +
+                         base::count_text(static_cast<int64_t>(faults.size()), "fault"),
+                 .advice = "every key is in docs/configuration.md",
+                 .faults = std::move(faults)};
+  }
+
+ private:
+  /// The keys of a group and, for the whole, the groups.
+  YamlFields::Keys keys_of(const std::string& group) {
+    YamlFields::Keys keys;
+    for (const ServerKey& key : server_keys()) {
+      const std::string its_group = group_of(key.name);
+      if (its_group == group) {
+        const size_t skipped = group.empty() ? 0 : group.size() + 1;
+        keys.emplace_back(key.name.substr(skipped),
+                          [this, &key](const YamlValue& value) { read_key(key, value); });
+      } else if (group.empty() && (keys.empty() || keys.back().first != its_group)) {
+        keys.emplace_back(its_group, [this, its_group](const YamlValue& value) {
+          if (value.type == YamlValue::Type::kNull) return;  // all of its keys are comments
+          if (!fields_.is(its_group, value, YamlValue::Type::kMap)) return;
+          fields_.map(value, its_group + ".", keys_of(its_group));
+        });
+      }
+    }
+    return keys;
+  }
+
+  void read_key(const ServerKey& key, const YamlValue& value) {
+    if (key.only_named_files && !file_was_named_) {
+      fields_.fault(key.name,
+                    "belongs into a file that --config names: commands, which read none, would "
+                    "look for the server elsewhere; $" +
+                        key.variable + " tells them both",
+                    value.line);
+      return;
+    }
+    key.read({fields_, key.name, value, folder_}, options_);
+  }
+
+  fs::path folder_;
+  bool file_was_named_;
+  ServeOptions options_;
+  YamlFields fields_;
+};
+
+/// Of each host that only a table beside container_hosts knows.
+void add_strangers(const std::string& field, const std::map<std::string, std::string>& table,
+                   const ServeOptions& options, std::vector<Fault>& faults) {
+  for (const auto& [name, value] : table) {
+    if (options.container_hosts.contains(name)) continue;
+    faults.push_back({.field = field + "." + name, .what = "is none of container_hosts"});
+  }
+}
+
+/// "containers" of "container".
+std::string tasks_of(const std::string& engine) {
+  return engine == "slurm" ? "Slurm" : engine + "s";
+}
+
+/// What is said to an engine that is not there.
+std::vector<Fault> faults_of_engines(const ServeOptions& options) {
+  std::vector<Fault> faults;
+  for (const ServerKey& key : server_keys()) {
+    if (key.engine.empty() || key.engine == options.engine || key.same(options, {})) continue;
+    faults.push_back({.field = key.name,
+                      .what = "is for " + tasks_of(key.engine) + ": engine: " + key.engine +
+                              " (--engine " + key.engine + ")"});
+  }
+  return faults;
+}
+
+std::vector<Fault> faults_of_slurm(const ServeOptions& options) {
+  if (!options.slurm_rest.empty() || options.engine != "slurm") return {};
+  std::vector<Fault> faults;
+  const auto need_rest = [&](bool is_said, const std::string& key) {
+    if (is_said) faults.push_back({.field = key, .what = "is for slurmrestd: slurm.rest"});
+  };
+  need_rest(!options.slurm_rest_user.empty(), "slurm.rest_user");
+  need_rest(!options.slurm_token_command.empty(), "slurm.token_command");
+  return faults;
+}
+
+std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
+  std::vector<Fault> faults;
+  add_strangers("host_addresses", options.host_addresses, options, faults);
+  add_strangers("host_gpus", options.host_gpus, options, faults);
+  return faults;
+}
+
+const ServerKey& key_named(const std::string& name) {
+  const auto found = std::find_if(server_keys().begin(), server_keys().end(),
+                                  [&](const ServerKey& key) { return key.name == name; });
+  return *found;
+}
+
+/// Whoever chooses an engine for once, with a flag or a variable, need not take out of the file
+/// what it says of another.
+void forget_other_engines(const ServerSource& source, ServeOptions& options) {
+  const auto is_engine = [](const ServerSetting& setting) { return setting.key == "engine"; };
+  const auto chosen = std::find_if(source.settings.rbegin(), source.settings.rend(), is_engine);
+  if (chosen == source.settings.rend() || chosen->text == options.engine) return;
+  for (const ServerKey& key : server_keys()) {
+    if (!key.engine.empty() && key.engine != chosen->text) key.copy({}, options);
+  }
+  if (chosen->text != "container") options.host_addresses = options.host_gpus = {};
+}
+
+ConfigStamp stamp_of(const fs::path& file) {
+  std::error_code error;
+  const auto written = fs::last_write_time(file, error);
+  return error ? ConfigStamp{.file = file} : ConfigStamp{.file = file, .written = written};
+}
+
+Result<ServeOptions> read_file_of(const ServerSource& source) {
+  std::error_code error;
+  const bool is_there = !source.file.empty() && fs::exists(source.file, error);
+  if (!is_there && !source.file_was_named) return ServeOptions{};
+  MUSTER_TRY(const std::string text, base::read_file(source.file, kMostConfig));
+  return parse_server_config(text, source.file.string(), source.file.parent_path(),
+                             source.file_was_named);
+}
+
+}  // namespace
+
+Result<ServeOptions> parse_server_config(std::string_view text, const std::string& source,
+                                         const fs::path& folder, bool file_was_named,
+                                         const ServeOptions& defaults) {
+  auto root = parse_yaml(text);
+  if (!root) {
+    Error error = std::move(root).error();
+    error.what = "'" + source + "' is no YAML that can be used";
+    return error;
+  }
+  return ConfigReader(folder, file_was_named, defaults).read(*root, source);
+}
+
+std::vector<Fault> apply_settings(const ServerSource& source, ServeOptions& options) {
+  YamlFields fields;
+  for (const ServerSetting& setting : source.settings) {
+    const YamlValue value{.type = YamlValue::Type::kScalar, .scalar = setting.text};
+    key_named(setting.key).read({fields, setting.named, value, source.folder}, options);
+  }
+  return fields.sorted_faults();
+}
+
+std::vector<Fault> contradictions(const ServeOptions& options) {
+  std::vector<Fault> faults;
+  if (options.tls_certificate.has_value() != options.tls_key.has_value()) {
+    const bool lacks_key = options.tls_certificate.has_value();
+    faults.push_back(
+        {.field = lacks_key ? "tls.certificate" : "tls.key",
+         .what = lacks_key ? "needs tls.key beside it" : "needs tls.certificate beside it"});
+  }
+  if (options.store_password_file && !options.store.starts_with("postgres")) {
+    faults.push_back({.field = "store_password_file",
+                      .what = "is for a store of the kind postgres://USER@HOST/DATABASE"});
+  }
+  for (std::vector<Fault> more :
+       {faults_of_engines(options), faults_of_hosts(options), faults_of_slurm(options)}) {
+    for (Fault& fault : more) faults.push_back(std::move(fault));
+  }
+  return faults;
+}
+
+ServerSource with_usual_file(ServerSource source) {
+  const fs::path folder = config_folder_here();
+  if (!source.file_was_named && !folder.empty()) source.file = folder / "server.yaml";
+  return source;
+}
+
+bool has_changed(const ConfigStamp& stamp) {
+  return stamp != stamp_of(stamp.file);
+}
+
+Result<ServeOptions> read_server_options(const ServerSource& source) {
+  // From before it is read: what is written meanwhile counts as a change.
+  const ConfigStamp stamp = stamp_of(source.file);
+  MUSTER_TRY(ServeOptions options, read_file_of(source));
+  options.config = stamp;
+  forget_other_engines(source, options);
+  std::vector<Fault> faults = apply_settings(source, options);
+  for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
+  if (faults.empty()) return options;
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the configuration of the server contradicts itself",
+               .faults = std::move(faults)};
+}
+
+ConfigChanges changes_between(const ServeOptions& before, const ServeOptions& after) {
+  ConfigChanges changes;
+  for (const ServerKey& key : server_keys()) {
+    if (key.same(before, after)) continue;
+    (key.reloads ? changes.taken_over : changes.need_restart).push_back(key.name);
+  }
+  return changes;
+}
+
+ServeOptions with_reloaded(const ServeOptions& before, const ServeOptions& after) {
+  ServeOptions result = before;
+  for (const ServerKey& key : server_keys()) {
+    if (key.reloads) key.copy(after, result);
+  }
+  // What needs a restart stays unread until then.
+  if (changes_between(before, after).need_restart.empty()) result.config = after.config;
+  return result;
+}
+
+}  // namespace muster::config

@@ -1,0 +1,48 @@
+// Every key of the server's configuration, as data: its name, its flag, what it means, what it is
+// without being set, whether a running server takes over a change of it, and how it is read. The
+// parser of the file, the flags, the help, and a test of docs/configuration.md all read this table.
+//
+// Pure.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/serve_options.h"
+#include "config/yaml.h"
+#include "record/table.h"
+
+namespace muster::config {
+
+/// A value on its way into the options.
+struct KeyValue {
+  YamlFields& fields;  ///< where faults go
+  std::string field;   ///< "limits.request_rate", or the flag
+  const YamlValue& value;
+  std::filesystem::path folder;  ///< that relative paths are relative to
+};
+
+struct ServerKey {
+  std::string name;      ///< "limits.request_rate": a key in the map of a group, or of the whole
+  std::string flag;      ///< "--request-rate"; empty: tables stand in the file alone
+  std::string variable;  ///< of the environment; empty: none. It wins over the file, a flag over it
+  std::string type;      ///< as in docs/configuration.md and, in capitals, in the help
+  std::string fallback;  ///< what it is when nothing is said, for people
+  std::string help;
+  bool reloads = false;  ///< taken over on SIGHUP
+  std::vector<std::string> choices;
+  record::Offer offer = record::Offer::kNothing;
+  bool only_named_files = false;  ///< not in the file that is read without being named
+  bool repeats = false;           ///< its flag: the values are read as one text, with commas
+  std::string engine;             ///< "slurm": nothing else makes use of it; empty: any may
+
+  std::function<void(const KeyValue&, ServeOptions&)> read;
+  std::function<bool(const ServeOptions&, const ServeOptions&)> same;
+  std::function<void(const ServeOptions& from, ServeOptions& to)> copy;
+};
+
+const std::vector<ServerKey>& server_keys();
+
+}  // namespace muster::config

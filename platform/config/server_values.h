@@ -1,0 +1,119 @@
+// How the values of the server's keys are read: one function for each kind of value, and key(),
+// which ties a key to the option that it sets. A value that cannot be read leaves what was there,
+// and a fault. The tables among them are machines by name, and what stands in for images:
+//
+//   machine_types:
+//     p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
+//   images:
+//     gcr.io/run-ai-demo/quickstart-distributed:
+//       command: [/opt/quickstart/run.sh]     # or a text, which sh -c runs
+//       folder: /opt/quickstart
+//       environment: {DATA: /data}
+//
+// Pure; for server_keys.cc and server_keys_slurm.cc alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "config/server_keys.h"
+#include "job/machine_type.h"
+
+namespace muster::config {
+
+/// Notes what is wrong with a value, with its line.
+void add_fault(const KeyValue& value, std::string what);
+
+void read_text(const KeyValue& value, std::string& target);
+void read_filled_text(const KeyValue& value, std::string& target);
+void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target);
+/// A list, or "a,b".
+/// Absolute paths.
+void read_folders(const KeyValue& value, std::vector<std::string>& target);
+void read_names(const KeyValue& value, std::vector<std::string>& target);
+/// A list: a program's path from the root, then its arguments.
+void read_command(const KeyValue& value, std::vector<std::string>& target);
+/// A file, or the URL of a database; by a flag, one without a password.
+void read_store(const KeyValue& value, std::string& target);
+/// HOST:PORT.
+void read_listen(const KeyValue& value, std::string& target);
+void read_switch(const KeyValue& value, bool& target);
+
+void read_time(const KeyValue& value, std::chrono::milliseconds& target);
+void read_some_time(const KeyValue& value, std::chrono::milliseconds& target);  ///< not 0
+void read_seconds(const KeyValue& value, std::chrono::milliseconds& target);    ///< 1s or more
+void read_maybe_time(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
+void read_time_or_never(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
+
+void read_rate(const KeyValue& value, double& target);   ///< more than 0
+void read_decay(const KeyValue& value, double& target);  ///< 0 or more
+void read_positive(const KeyValue& value, int& target);
+void read_size(const KeyValue& value, int64_t& target);          ///< 1Ki to 1Gi
+void read_large_size(const KeyValue& value, int64_t& target);    ///< 1Ki or more
+void read_size_or_none(const KeyValue& value, int64_t& target);  ///< 0, or 1Ki or more
+
+// Limits that need not be: "forever", "all".
+void read_time_or_forever(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
+void read_count_or_all(const KeyValue& value, std::optional<int>& target);
+void read_size_or_all(const KeyValue& value, std::optional<int64_t>& target);
+
+void read_log_format(const KeyValue& value, std::string& target);
+void read_packing(const KeyValue& value, std::string& target);
+void read_engine(const KeyValue& value, std::string& target);
+/// A map of levels, or "rack=r1,block=b1".
+void read_topology(const KeyValue& value, std::map<std::string, std::string>& target);
+/// A map from names to URLs, or "gpu-1=ssh://gpu-1,gpu-2=ssh://gpu-2". What stands in a URL is the
+/// engine's to judge.
+void read_container_hosts(const KeyValue& value, std::map<std::string, std::string>& target);
+
+void read_machine_types(const KeyValue& value, job::MachineTypes& target);
+void read_images(const KeyValue& value, job::ImageStandIns& target);
+/// Names of hosts, and a text for each.
+void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target);
+
+/// unix:///SOCKET, http[s]://HOST[:PORT][/PREFIX] without anything that is secret in it, or "auto".
+/// The rest is the engine's to judge.
+void read_rest_url(const KeyValue& value, std::string& target);
+/// The name of an account, a QOS, a user.
+void read_slurm_name(const KeyValue& value, std::string& target);
+/// Several, as a list or with commas.
+void read_slurm_names(const KeyValue& value, std::vector<std::string>& target);
+/// One name, with "%p" in it.
+void read_default_account(const KeyValue& value, std::string& target);
+/// HOST[,HOST...][:PORT], or a list of hosts with perhaps ":PORT" as the last.
+void read_callback(const KeyValue& value, CallbackAddress& target);
+/// An address of this machine.
+void read_bind_address(const KeyValue& value, std::string& target);
+void read_sharing(const KeyValue& value, std::string& target);
+/// A path of the nodes, from the root, that a script can name as it is.
+void read_node_path(const KeyValue& value, std::string& target);
+/// A map from projects to accounts, or "vision=lab1,speech=lab2".
+void read_accounts(const KeyValue& value, std::map<std::string, std::string>& target);
+/// A list of options of sbatch, but for those that Muster sets itself.
+void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target);
+
+using ServerKeys = std::vector<ServerKey>;
+
+template <class Value>
+ServerKey key(ServerKey about, Value ServeOptions::* member,
+              void (*read)(const KeyValue&, std::type_identity_t<Value>&)) {
+  about.read = [member, read](const KeyValue& value, ServeOptions& options) {
+    read(value, options.*member);
+  };
+  about.same = [member](const ServeOptions& a, const ServeOptions& b) {
+    return a.*member == b.*member;
+  };
+  about.copy = [member](const ServeOptions& from, ServeOptions& to) { to.*member = from.*member; };
+  return about;
+}
+
+/// How a server runs jobs on Slurm (server_keys_slurm.cc).
+ServerKeys slurm_server_keys();
+
+}  // namespace muster::config

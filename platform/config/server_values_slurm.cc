@@ -1,0 +1,275 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "config/server_values.h"
+#include "job/validate_slurm.h"
+
+namespace muster::config {
+
+namespace {
+
+/// The engine then looks where slurmrestd's socket usually is (engine/slurm/open_client.h).
+constexpr std::string_view kFindRest = "auto";
+
+std::optional<std::string> filled_text_of(const KeyValue& value) {
+  std::string text;
+  if (!value.fields.text(value.field, value.value, text)) return std::nullopt;
+  if (!text.empty()) return text;
+  add_fault(value, "is empty");
+  return std::nullopt;
+}
+
+bool is_letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// A name, an IPv4 address, or an IPv6 address, in brackets where `may_be_bracketed`.
+bool is_host(std::string_view text) {
+  constexpr size_t kLongest = 253;
+  if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
+    text = text.substr(1, text.size() - 2);
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return is_letter_or_digit(c) || c == ':' || c == '.'; });
+  }
+  return !text.empty() && text.size() <= kLongest && is_letter_or_digit(text.front()) &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return is_letter_or_digit(c) || c == '-' || c == '.' || c == '_';
+         });
+}
+
+std::string without_brackets(const std::string& host) {
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
+std::optional<uint16_t> port_of(std::string_view text) {
+  const auto port = base::number_of<int>(text);
+  if (!port || *port < 1 || *port > 65535) return std::nullopt;
+  return static_cast<uint16_t>(*port);
+}
+
+/// "host:7445" -> "host" and 7445; without a port nothing is taken off.
+struct HostAndPort {
+  std::string host;
+  std::optional<std::string> port;
+};
+
+HostAndPort parted(const std::string& text) {
+  const size_t bracket = text.rfind(']');
+  const size_t colon = text.rfind(':');
+  const bool has_port =
+      colon != std::string::npos && (bracket == std::string::npos || bracket < colon);
+  if (!has_port) return {.host = text, .port = std::nullopt};
+  return {.host = text.substr(0, colon), .port = text.substr(colon + 1)};
+}
+
+/// http://HOST[:PORT][/PREFIX], or the same with TLS.
+bool is_http_url(const std::string& text) {
+  const size_t begin = text.find("://") + 3;
+  if (!text.starts_with("http://") && !text.starts_with("https://")) return false;
+  const HostAndPort address = parted(text.substr(begin, text.find('/', begin) - begin));
+  return is_host(address.host) && (!address.port || port_of(*address.port));
+}
+
+bool is_socket(const std::string& text) {
+  return text.size() > 1 && (text.front() == '/' || text.starts_with("unix:///"));
+}
+
+void add_account(const KeyValue& value, const std::string& project, const std::string& account,
+                 std::map<std::string, std::string>& target) {
+  if (project.empty() || !job::is_slurm_name(account)) {
+    add_fault(value, "'" + project + (account.empty() ? "" : "=" + account) +
+                         "' is not PROJECT=ACCOUNT, as in vision=lab1");
+  } else if (!target.emplace(project, account).second) {
+    add_fault(value, "names '" + project + "' twice");
+  }
+}
+
+/// Of "--exclude=n7": "exclude"; of "-x n7": "x".
+std::string option_name(const std::string& option) {
+  const size_t begin = option.find_first_not_of('-');
+  if (begin == std::string::npos) return "";
+  return option.substr(begin, option.find_first_of("= ", begin) - begin);
+}
+
+/// What makes a job of Slurm one of Muster's; another value would break it.
+bool is_set_by_muster(const std::string& name) {
+  constexpr std::array<std::string_view, 34> kOurs{"array",       "a",
+                                                   "comment",     "error",
+                                                   "e",           "export",
+                                                   "export-file", "gid",
+                                                   "help",        "h",
+                                                   "hold",        "H",
+                                                   "input",       "i",
+                                                   "job-name",    "J",
+                                                   "nodes",       "N",
+                                                   "ntasks",      "n",
+                                                   "output",      "o",
+                                                   "open-mode",   "parsable",
+                                                   "test-only",   "uid",
+                                                   "usage",       "version",
+                                                   "V",           "wait",
+                                                   "W",           "wrap",
+                                                   "chdir",       "ntasks-per-node"};
+  return std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end();
+}
+
+}  // namespace
+
+void read_rest_url(const KeyValue& value, std::string& target) {
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  // What stands before an '@' may be a password, and is not repeated.
+  if (text->find('@') != std::string::npos) {
+    return add_fault(value,
+                     "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
+                     "as, and slurm.token_command gets the token");
+  }
+  if (*text != kFindRest && !is_socket(*text) && !is_http_url(*text)) {
+    return add_fault(value, "'" + *text +
+                                "' is neither unix:///SOCKET nor http[s]://HOST:PORT, as in "
+                                "unix:///run/slurmrestd/slurmrestd.socket, nor auto");
+  }
+  target = *text;
+}
+
+void read_slurm_name(const KeyValue& value, std::string& target) {
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  if (!job::is_slurm_name(*text)) {
+    return add_fault(value, "'" + *text + "' is not a name; one has letters, digits and _-.+:@");
+  }
+  target = *text;
+}
+
+void read_slurm_names(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> names;
+  read_names(value, names);
+  for (const std::string& name : names) {
+    if (job::is_slurm_name(name)) continue;
+    add_fault(value, "'" + name + "' is not a name; one has letters, digits and _-.+:@");
+  }
+  target = std::move(names);
+}
+
+void read_default_account(const KeyValue& value, std::string& target) {
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  std::string example = *text;
+  for (size_t at = 0; (at = example.find("%p", at)) != std::string::npos;) {
+    example.replace(at, 2, "project");
+  }
+  if (!job::is_slurm_name(example)) {
+    return add_fault(value, "'" + *text +
+                                "' is not the name of an account, as lab or proj-%p is; one has "
+                                "letters, digits and _-.+:@");
+  }
+  target = *text;
+}
+
+void read_callback(const KeyValue& value, CallbackAddress& target) {
+  std::vector<std::string> texts;
+  value.fields.texts(value.field, value.value, texts);
+  std::vector<std::string> entries;
+  for (const std::string& text : texts) {
+    for (std::string& entry : base::split(text, ',')) entries.push_back(std::move(entry));
+  }
+  if (entries.empty()) return add_fault(value, "is empty");
+  CallbackAddress read;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const bool is_last = i + 1 == entries.size();
+    const HostAndPort entry = is_last ? parted(entries[i]) : HostAndPort{entries[i], std::nullopt};
+    const auto port = entry.port ? port_of(*entry.port) : std::nullopt;
+    const bool is_port_alone = entry.port && entry.host.empty();
+    if ((entry.port && !port) || (!is_port_alone && !is_host(entry.host))) {
+      return add_fault(value, "'" + entries[i] + "' is not HOST or HOST:PORT, as in head:7445" +
+                                  (is_last ? "" : "; the port stands behind the last host"));
+    }
+    if (port) read.port = *port;
+    if (!is_port_alone) read.hosts.push_back(without_brackets(entry.host));
+  }
+  target = std::move(read);
+}
+
+void read_bind_address(const KeyValue& value, std::string& target) {
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  const bool is_address = std::all_of(text->begin(), text->end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '.' ||
+           c == ':';
+  });
+  if (!is_address) {
+    return add_fault(value, "'" + *text + "' is not an address of this machine, as in 10.0.0.1");
+  }
+  target = *text;
+}
+
+void read_sharing(const KeyValue& value, std::string& target) {
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  // In YAML yes and true are one, and so are no and false.
+  const std::string word = *text == "true" ? "yes" : *text == "false" ? "no" : *text;
+  if (word != "auto" && word != "yes" && word != "no") {
+    return add_fault(value, "'" + *text + "' is neither auto, yes nor no");
+  }
+  target = word;
+}
+
+void read_node_path(const KeyValue& value, std::string& target) {
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  const bool is_plain = std::all_of(text->begin(), text->end(), [](char c) {
+    return is_letter_or_digit(c) || std::string_view("/_-.+:@%,=").find(c) != std::string::npos;
+  });
+  if (!text->starts_with('/') || !is_plain) {
+    return add_fault(value, "'" + *text +
+                                "' is no path of the nodes from the root; letters, digits "
+                                "and /_-.+:@%,= may stand in it");
+  }
+  target = *text;
+}
+
+void read_accounts(const KeyValue& value, std::map<std::string, std::string>& target) {
+  target.clear();
+  if (value.value.type == YamlValue::Type::kNull) return;
+  if (value.value.type == YamlValue::Type::kMap) {
+    for (const YamlEntry& entry : value.value.map) {
+      const std::string field = value.field + "." + entry.key;
+      std::string account;
+      if (!value.fields.text(field, entry.value, account)) continue;
+      add_account({value.fields, field, entry.value, value.folder}, entry.key, account, target);
+    }
+    return;
+  }
+  const auto text = filled_text_of(value);
+  if (!text) return;
+  for (const std::string& entry : base::split(*text, ',')) {
+    const size_t equals = std::min(entry.find('='), entry.size());
+    add_account(value, entry.substr(0, equals), entry.substr(std::min(equals + 1, entry.size())),
+                target);
+  }
+}
+
+void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> options;
+  value.fields.texts(value.field, value.value, options);
+  for (const std::string& option : options) {
+    const std::string name = option_name(option);
+    const bool is_shown = std::all_of(option.begin(), option.end(),
+                                      [](char c) { return c >= ' ' && c <= '~' && c != '#'; });
+    if (!option.starts_with('-') || name.empty() || !is_shown) {
+      add_fault(value, "'" + base::shortened(option) +
+                           "' is not an option of sbatch, as in "
+                           "--exclude=n7");
+    } else if (is_set_by_muster(name)) {
+      add_fault(value, "'" + option + "' is what Muster says itself of each job");
+    }
+  }
+  target = std::move(options);
+}
+
+}  // namespace muster::config

@@ -1,0 +1,197 @@
+// experiments create and run: read, look machines up, send files, submit; and follow.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "cli/common/interrupts.h"
+#include "cli/common/report.h"
+#include "cli/spec/send_workspace.h"
+#include "dialects/gradient/command_parts.h"
+#include "dialects/gradient/commands.h"
+#include "dialects/gradient/experiment.h"
+#include "dialects/gradient/gradient.h"
+#include "workspace/sources.h"
+
+namespace muster::dialects::gradient {
+
+namespace {
+
+/// A line of a shell that lacks its backslash ends the command there: then most flags are missing.
+std::string advice_on_lines(const Asked& asked, const Experiment& experiment) {
+  constexpr int kMany = 3;
+  if (asked.words.back() == " ") {
+    return "the last word that arrived is a blank: nothing may stand behind the '\\' of a line";
+  }
+  const bool was_cut = experiment.missing >= kMany && asked.words.size() > asked.path.size();
+  if (!was_cut) return "";
+  return "'" + asked.words.back() +
+         "' is the last word that arrived: does its line lack a '\\' at the end?";
+}
+
+base::Error refusal(const Asked& asked, const Experiment& experiment) {
+  base::Error error = faults_of(asked);
+  const std::string advice = advice_on_lines(asked, experiment);
+  if (!advice.empty()) error.advice = advice + "\n  " + error.advice;
+  return error;
+}
+
+Result<void> look_machines_up(cli::Connection& connection, Experiment& experiment) {
+  MUSTER_TRY(const job::MachineTypes types,
+             connection.call([](api::Client& client) { return client.machine_types(); }));
+  return use_machines(types, experiment);
+}
+
+job::Volume& volume_at(job::JobSpec& spec, const std::string& target) {
+  return *std::find_if(spec.volumes.begin(), spec.volumes.end(),
+                       [&](const job::Volume& volume) { return volume.target == target; });
+}
+
+/// Asked first of all, so that nothing is read and sent in vain.
+Result<void> check_project(cli::Connection& connection, const std::string& name) {
+  const auto known = connection.call([&](api::Client& client) { return client.project(name); });
+  if (known) return {};
+  base::Error error = known.error();
+  if (error.code == base::ErrorCode::kNotFound) {
+    error.advice = "to create it: gradient projects create --name " + base::shell_joined({name}) +
+                   "; gradient projects list shows the projects";
+  }
+  return error;
+}
+
+Result<cli::spec::SentWorkspace> send(cli::Connection& connection, const std::string& project,
+                                      const cli::spec::WorkspaceWish& wish) {
+  auto sent = cli::spec::send_workspace(connection, project, wish);
+  if (sent || sent.error().code != base::ErrorCode::kNotFound) return sent;
+  base::Error error = std::move(sent).error();
+  // What was not found may be the folder, and kNotFound would say that an experiment is missing.
+  error.code = base::ErrorCode::kInvalid;
+  return error;
+}
+
+Result<void> send_own_workspace(cli::Connection& connection, const Asked& asked,
+                                Experiment& experiment) {
+  if (!experiment.workspace) return {};
+  job::JobSpec& spec = experiment.spec;
+  const cli::spec::WorkspaceWish& wish = *experiment.workspace;
+  MUSTER_TRY(const auto kind, workspace::kind_of(wish.source, asked.caller.folder));
+  if (kind == workspace::SourceKind::kFolder) {
+    note(
+        "Archiving your working directory for upload as your experiment workspace...(See "
+        "docs/from-gradient.md for more information.)");
+  }
+  MUSTER_TRY(const cli::spec::SentWorkspace sent, send(connection, spec.project, wish));
+  volume_at(spec, kWorkspaceFolder).source = sent.tree;
+  if (!sent.commit.empty()) {
+    spec.annotations[std::string(kAnnotation) + "workspaceCommit"] = sent.commit;
+  }
+  return {};
+}
+
+Result<void> send_datasets(cli::Connection& connection, Experiment& experiment) {
+  job::JobSpec& spec = experiment.spec;
+  for (const Dataset& dataset : experiment.datasets) {
+    note("Sending data set '" + dataset.name + "'...");
+    const cli::spec::WorkspaceWish wish{
+        .source = {.where = dataset.uri, .flags = gradient_flag_names()},
+        .use_gitignore = false,
+        .program = "gradient"};
+    MUSTER_TRY(const cli::spec::SentWorkspace sent, send(connection, spec.project, wish));
+    volume_at(spec, data_folder(dataset)).source = sent.tree;
+  }
+  return {};
+}
+
+/// Only admins of a project set its secrets; others may use one that is there.
+Result<void> store_password(cli::Connection& connection, const std::string& project,
+                            const RegistryPassword& each) {
+  const auto set = connection.call(
+      [&](api::Client& client) { return client.set_secret(project, each.secret, each.password); });
+  if (set) return {};
+  if (set.error().code != base::ErrorCode::kRefused) return set.error();
+  const auto known = connection.call([&](api::Client& client) { return client.secrets(project); });
+  const bool is_there =
+      known && std::any_of(known->begin(), known->end(), [&](const access::Secret& secret) {
+        return secret.name == each.secret;
+      });
+  if (is_there) {
+    note("gradient: " + each.flag + " is not kept: only an admin of project " + project +
+         " sets its secrets; the password of secret '" + each.secret + "' is used");
+    return {};
+  }
+  base::Error error = set.error();
+  error.advice = "an admin of project " + project +
+                 " can keep the password once and for all: muster secret set " + each.secret +
+                 " --project " + project;
+  return error;
+}
+
+Result<void> keep_passwords(cli::Connection& connection, const Experiment& experiment) {
+  for (const RegistryPassword& each : experiment.passwords) {
+    MUSTER_CHECK(store_password(connection, experiment.spec.project, each));
+  }
+  return {};
+}
+
+/// Submits under the first name that is free: experiments may be called alike, jobs may not.
+Result<job::Job> submit_under_free_name(cli::Connection& connection, job::JobSpec spec) {
+  constexpr int kMostNames = 999;
+  constexpr size_t kKeyLength = 26;  // 130 bits: never met twice
+  base::SystemRandom random;
+  const std::string name = spec.name;
+  for (int number = 1;; ++number) {
+    if (number > 1) spec.name = name + "-" + std::to_string(number);
+    const std::string key = base::random_name(random, kKeyLength);
+    auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
+    const bool is_taken = !job && job.error().code == base::ErrorCode::kConflict;
+    if (!is_taken || number == kMostNames) return job;
+  }
+}
+
+Result<void> announce(const cli::Connection& connection, const Experiment& experiment,
+                      const job::Job& job) {
+  const std::string done = experiment.starts ? "created and started" : "created";
+  MUSTER_CHECK(say("New experiment " + done + " with ID: " + job.id));
+  if (connection.is_shared()) {
+    MUSTER_CHECK(
+        say(connection.url() + "/projects/" + job.spec.project + "/experiments/" + job.id));
+  }
+  if (!experiment.starts) note("  to start it: gradient experiments start --id " + job.id);
+  return {};
+}
+
+Result<int> create(cli::Connection& connection, const Asked& asked, Experiment& experiment) {
+  MUSTER_CHECK(check_project(connection, experiment.spec.project));
+  MUSTER_CHECK(look_machines_up(connection, experiment));
+  MUSTER_CHECK(keep_passwords(connection, experiment));
+  MUSTER_CHECK(send_own_workspace(connection, asked, experiment));
+  MUSTER_CHECK(send_datasets(connection, experiment));
+  // From before the submit, so that no Ctrl-C falls between it and the follow.
+  std::optional<cli::Interrupts> interrupts;
+  if (experiment.follows) interrupts.emplace();
+  MUSTER_TRY(const job::Job job, submit_under_free_name(connection, experiment.spec));
+  connection.set_project(job.spec.project);
+  MUSTER_CHECK(announce(connection, experiment, job));
+  return experiment.follows ? follow_logs(connection, job.id) : cli::kExitDone;
+}
+
+}  // namespace
+
+Result<int> create_or_run(Asked& asked) {
+  Experiment experiment = read_experiment(asked.path, asked.reader, asked.caller);
+  if (!asked.reader.ok()) return refusal(asked, experiment);
+  for (const std::string& text : experiment.notes) note("gradient: " + text);
+  // Only what befalls the connection is told in Gradient's words: what was not found later is a
+  // project or a folder, and its own words say which.
+  std::optional<Result<int>> outcome;
+  auto reached =
+      with_server(asked, kFetch, "Server", [&](cli::Connection& connection) -> Result<int> {
+        outcome = create(connection, asked, experiment);
+        return cli::kExitDone;
+      });
+  return outcome ? *std::move(outcome) : reached;
+}
+
+}  // namespace muster::dialects::gradient

@@ -1,0 +1,311 @@
+#include "dialects/gradient/experiment.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+#include "dialects/gradient/containers.h"
+#include "dialects/gradient/experiment_parts.h"
+#include "dialects/gradient/gradient.h"
+#include "dialects/gradient/shell_command.h"
+#include "job/validate.h"
+
+namespace muster::dialects::gradient {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Fault;
+
+/// Reads the flags that say what runs where. What is missing is counted.
+class Shape {
+ public:
+  Shape(cli::FlagReader& reader, Experiment& experiment)
+      : reader_(reader), experiment_(experiment), spec_(experiment.spec) {}
+
+  void read_single() {
+    experiment_.type = Experiment::Type::kSingle;
+    keep_type("single");
+    spec_.kind = job::Kind::kSingle;
+    spec_.image = needed("--container");
+    experiment_.worker_machine = needed("--machineType");
+    spec_.command = shell_command(needed("--command"));
+  }
+
+  void read_several() {
+    const std::string type = type_said();
+    spec_.image = needed("--workerContainer");
+    experiment_.worker_machine = needed("--workerMachineType");
+    if (type == "MPI") return read_mpi();
+    if (type == "GRPC") return read_grpc();
+    count("--workerCount");
+    // Whose command is missing hangs on the type: nothing more is said of it.
+    spec_.command = shell_command("");
+  }
+
+ private:
+  void read_mpi() {
+    experiment_.type = Experiment::Type::kMpi;
+    keep_type("MPI");
+    spec_.kind = job::Kind::kMpi;
+    spec_.workers = count("--workerCount");
+    read_worker_command();
+    spec_.leader.image = needed("--masterContainer");
+    experiment_.leader_machine = needed("--masterMachineType");
+    spec_.command = master_command(needed("--masterCommand"));
+    const std::string masters = needed("--masterCount");
+    if (!masters.empty() && masters != "1") {
+      reader_.fault("--masterCount", "'" + masters + "': there is one master; give 1");
+    }
+    note_others("--parameterServer", "an MPI experiment has no parameter servers");
+  }
+
+  /// Workers of an MPI experiment are there to be reached: most are told to sleep.
+  void read_worker_command() {
+    const std::string text = reader_.text("--workerCommand");
+    if (text.empty()) {
+      spec_.annotations[std::string(kAnnotation) + "workerCommand"] = "sleep infinity";
+    } else if (!is_endless_sleep(text)) {
+      spec_.worker_command = shell_command(text);
+    }
+  }
+
+  void read_grpc() {
+    experiment_.type = Experiment::Type::kGrpc;
+    keep_type("GRPC");
+    spec_.kind = job::Kind::kGrpc;
+    // The first of them is the chief.
+    spec_.workers = count("--workerCount") - 1;
+    spec_.command = shell_command(needed("--workerCommand"));
+    experiment_.leader_machine = experiment_.worker_machine;
+    spec_.parameter_server.image = needed("--parameterServerContainer");
+    experiment_.parameter_server_machine = needed("--parameterServerMachineType");
+    spec_.parameter_server.command = shell_command(needed("--parameterServerCommand"));
+    spec_.parameter_servers = count("--parameterServerCount");
+    note_others("--master", "a GRPC experiment has no master: its first worker is the chief");
+  }
+
+  /// Empty, with a fault, where it is not given or blank.
+  std::string needed(const std::string& flag) {
+    if (!reader_.has(flag)) {
+      // A value of its own was asked for, and already found missing.
+      if (!reader_.is_at_fault(flag)) reader_.fault(flag, "is missing");
+      ++experiment_.missing;
+      return "";
+    }
+    std::string text = reader_.text(flag);
+    if (text.find_first_not_of(" \t\n") != std::string::npos) return text;
+    reader_.fault(flag, "is empty");
+    return "";
+  }
+
+  /// 1 where it cannot be read, so that nothing more is said against it.
+  int count(const std::string& flag) {
+    if (needed(flag).empty()) return 1;
+    const int number = reader_.number(flag, 1);
+    if (number >= 1 && number <= job::kMaxWorkers) return number;
+    reader_.fault(flag, number < 1 ? "is " + std::to_string(number) + ", but must be at least 1"
+                                   : "is " + std::to_string(number) + "; at most " +
+                                         std::to_string(job::kMaxWorkers) + " are served");
+    return 1;
+  }
+
+  /// "MPI", "GRPC", or empty with a fault.
+  std::string type_said() {
+    const std::string by_name = type_by_name();
+    const std::string by_id = type_by_id();
+    if (!by_name.empty() && !by_id.empty() && by_name != by_id) {
+      reader_.fault("--experimentTypeId",
+                    "means " + by_id + ", but --experimentType says " + by_name);
+    }
+    const bool said = reader_.has("--experimentType") || reader_.has("--experimentTypeId");
+    if (!said && !reader_.is_at_fault("--experimentType")) {
+      reader_.fault("--experimentType", "is missing; give GRPC or MPI");
+      ++experiment_.missing;
+    }
+    return by_name.empty() ? by_id : by_name;
+  }
+
+  std::string type_by_name() {
+    if (!reader_.has("--experimentType")) return "";
+    std::string type = reader_.text("--experimentType");
+    std::transform(type.begin(), type.end(), type.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
+    if (type == "MPI" || type == "GRPC") return type;
+    reader_.fault("--experimentType",
+                  "'" + reader_.text("--experimentType") + "' is none of GRPC MPI");
+    return "";
+  }
+
+  std::string type_by_id() {
+    if (!reader_.has("--experimentTypeId")) return "";
+    const std::string id = reader_.text("--experimentTypeId");
+    if (id == "2") return "GRPC";
+    if (id == "3") return "MPI";
+    reader_.fault("--experimentTypeId",
+                  "'" + id + "' is none of 2 (GRPC) and 3 (MPI)" +
+                      (id == "1" ? "; 1 is 'gradient experiments create singlenode'" : ""));
+    return "";
+  }
+
+  void note_others(const std::string& role, const std::string& why) {
+    for (const char* const part :
+         {"Container", "MachineType", "Command", "Count", "ContainerUser", "RegistryContainerUser",
+          "RegistryUsername", "RegistryPassword", "RegistryUrl"}) {
+      if (!reader_.has(role + part)) continue;
+      experiment_.notes.push_back(role + part + " does nothing: " + why);
+    }
+  }
+
+  void keep_type(const std::string& type) {
+    spec_.annotations[std::string(kAnnotation) + "experimentType"] = type;
+  }
+
+  cli::FlagReader& reader_;
+  Experiment& experiment_;
+  job::JobSpec& spec_;
+};
+
+/// The path of a field in a spec, and the flag that it came from.
+std::string flag_of_field(const std::string& field, const Experiment& experiment) {
+  const bool is_single = experiment.type == Experiment::Type::kSingle;
+  const bool is_mpi = experiment.type == Experiment::Type::kMpi;
+  const std::vector<std::pair<std::string_view, std::string>> known{
+      {"name", "--name"},
+      {"project", "--projectId"},
+      {"image", is_single ? "--container" : "--workerContainer"},
+      {"user", is_single ? "--containerUser" : "--workerContainerUser"},
+      {"leader.user", "--masterContainerUser"},
+      {"parameter_server.user", "--parameterServerContainerUser"},
+      {"registry.server", is_single ? "--registryUrl" : "--workerRegistryUrl"},
+      {"leader.registry.server", "--masterRegistryUrl"},
+      {"parameter_server.registry.server", "--parameterServerRegistryUrl"},
+      {"registry", is_single ? "--registryUsername" : "--workerRegistryUsername"},
+      {"leader.registry", "--masterRegistryUsername"},
+      {"parameter_server.registry", "--parameterServerRegistryUsername"},
+      {"command", is_single ? "--command" : (is_mpi ? "--masterCommand" : "--workerCommand")},
+      {"worker_command", "--workerCommand"},
+      {"leader.image", "--masterContainer"},
+      {"workers", "--workerCount"},
+      {"parameter_servers", "--parameterServerCount"},
+      {"parameter_server.image", "--parameterServerContainer"},
+      {"parameter_server.command", "--parameterServerCommand"},
+      {"volumes[2]", "--artifactDirectory"},
+      {"volumes", "--datasetName"},
+      {"labels", "--tag"},
+      {"environment", "--experimentEnv"},
+      {"secrets", "--experimentEnv"},
+      {"folder", "--workingDirectory"}};
+  for (const auto& [name, flag] : known) {
+    const bool below =
+        field.starts_with(name) &&
+        (field.size() == name.size() || field[name.size()] == '.' || field[name.size()] == '[');
+    if (below) return flag;
+  }
+  return field;
+}
+
+/// What a server would say of it, said before anything is sent.
+void check(const Experiment& experiment, cli::FlagReader& reader) {
+  // A value that could not be read was replaced; what its replacement lacks is nobody's fault.
+  const cli::FlagReader unread = reader;
+  for (const Fault& fault : job::validate(experiment.spec)) {
+    const std::string flag = flag_of_field(fault.field, experiment);
+    if (!unread.is_at_fault(flag)) reader.fault(flag, fault.what);
+  }
+}
+
+}  // namespace
+
+Experiment read_experiment(const std::vector<std::string>& path, cli::FlagReader& reader,
+                           const cli::Caller& caller) {
+  Experiment experiment;
+  experiment.starts = path.at(1) == "run";
+  experiment.follows = experiment.starts && !reader.has("--no-logs");
+  experiment.api_key = reader.text("--apiKey");
+  experiment.name = reader.text("--name");
+  job::JobSpec& spec = experiment.spec;
+  spec.name = job_name_of(experiment.name);
+  if (!caller.project.empty()) spec.project = caller.project;
+  spec.project = reader.text("--projectId", spec.project);
+  spec.held = !experiment.starts;
+  if (reader.has("--isPreemptible")) spec.scheduling.preemptible = true;
+  Shape shape(reader, experiment);
+  if (path.at(2) == "singlenode") {
+    shape.read_single();
+  } else {
+    shape.read_several();
+  }
+  read_containers(path, reader, experiment);
+  read_environment(reader, spec);
+  read_places(reader, experiment);
+  read_datasets(reader, experiment);
+  read_tags(reader, spec);
+  read_model(reader, experiment);
+  keep_words(path, reader, experiment);
+  check(experiment, reader);
+  return experiment;
+}
+
+base::Result<void> use_machines(const job::MachineTypes& types, Experiment& experiment) {
+  const bool is_single = experiment.type == Experiment::Type::kSingle;
+  const bool is_mpi = experiment.type == Experiment::Type::kMpi;
+  job::JobSpec& spec = experiment.spec;
+  std::vector<Fault> faults;
+  std::string advice;
+  const auto look_up = [&](const std::string& name, const std::string& flag) {
+    if (name.empty()) return job::Resources{};
+    const auto found = job::find_machine_type(types, name);
+    if (found) return found->resources;
+    const auto same = [&](const Fault& fault) { return fault.field == flag; };
+    advice = found.error().advice;
+    // The chief's machine is that of the workers.
+    if (std::none_of(faults.begin(), faults.end(), same)) {
+      faults.push_back({.field = flag, .what = found.error().what});
+    }
+    return job::Resources{};
+  };
+  spec.resources =
+      look_up(experiment.worker_machine, is_single ? "--machineType" : "--workerMachineType");
+  spec.leader.resources =
+      look_up(experiment.leader_machine, is_mpi ? "--masterMachineType" : "--workerMachineType");
+  spec.parameter_server.resources =
+      look_up(experiment.parameter_server_machine, "--parameterServerMachineType");
+  if (is_mpi) {
+    spec.slots_per_worker = std::max(1, spec.resources.gpus);
+    spec.leader_slots = spec.leader.resources.gpus;
+  }
+  if (faults.empty()) return {};
+  if (faults.size() == 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = faults.front().field + ": " + faults.front().what,
+                 .advice = advice};
+  }
+  return Error{.code = ErrorCode::kInvalid,
+               .what = std::to_string(faults.size()) + " machine types are not known here",
+               .advice = advice,
+               .faults = std::move(faults)};
+}
+
+std::string job_name_of(const std::string& name) {
+  // Room for "-999" behind it, within the 48 of a job's name.
+  constexpr size_t kLongest = 44;
+  std::string result;
+  for (const char letter : name) {
+    const auto byte = static_cast<unsigned char>(letter);
+    const bool fits = byte < 0x80 && std::isalnum(byte) != 0;
+    if (fits) {
+      result += static_cast<char>(std::tolower(byte));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+    if (result.size() == kLongest) break;
+  }
+  while (result.ends_with('-')) result.pop_back();
+  return result.empty() ? "experiment" : result;
+}
+
+}  // namespace muster::dialects::gradient

@@ -1,0 +1,288 @@
+#include "dialects/gradient/experiment_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "dialects/gradient/command_tree.h"
+#include "dialects/gradient/gradient.h"
+#include "workspace/ignore_rules.h"
+
+namespace muster::dialects::gradient {
+
+namespace {
+
+constexpr const char* kArtifacts = "/artifacts";
+
+void read_variable(const std::string& name, const nlohmann::json& value, cli::FlagReader& reader,
+                   job::JobSpec& spec) {
+  constexpr std::string_view kSecret = "secret:";
+  if (value.is_string()) {
+    const auto text = value.get<std::string>();
+    if (text.starts_with(kSecret)) {
+      spec.secrets.push_back({.name = text.substr(kSecret.size()), .variable = name, .file = {}});
+    } else {
+      spec.environment[name] = text;
+    }
+  } else if (value.is_number() || value.is_boolean()) {
+    spec.environment[name] = value.dump();
+  } else {
+    reader.fault("--experimentEnv", "the value of '" + name + "' is " +
+                                        (value.is_null() ? "null" : value.dump()) +
+                                        "; give text, a number, true or false");
+  }
+}
+
+std::string workspace_of(cli::FlagReader& reader) {
+  return one_of({"--workspace", "--workspaceUrl", "--workspaceArchive"}, reader);
+}
+
+void read_workspace(cli::FlagReader& reader, Experiment& experiment) {
+  const std::string where = workspace_of(reader);
+  if (where.empty() || where == kNone) {
+    for (const char* const flag :
+         {"--workspaceRef", "--workspaceUsername", "--workspacePassword"}) {
+      if (reader.has(flag)) reader.fault(flag, "says nothing without --workspace URL");
+    }
+    return;
+  }
+  experiment.workspace =
+      cli::spec::WorkspaceWish{.source = {.where = where,
+                                          .ref = reader.text("--workspaceRef"),
+                                          .username = reader.text("--workspaceUsername"),
+                                          .password = reader.text("--workspacePassword"),
+                                          .flags = gradient_flag_names()},
+                               .ignore = workspace::split_patterns(reader.text("--ignoreFiles")),
+                               .program = "gradient"};
+}
+
+std::string below_workspace(const std::string& path) {
+  auto absolute = (std::filesystem::path(kWorkspaceFolder) / path).lexically_normal().string();
+  if (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
+  return absolute;
+}
+
+/// "--datasetAwsEndpoint" -> what was said, "" for what is none.
+std::string nth(const std::vector<std::string>& values, size_t index) {
+  if (index >= values.size() || values[index] == kNone) return "";
+  return values[index];
+}
+
+constexpr std::array<const char*, 10> kDatasetFlags{"--datasetUri",
+                                                    "--datasetId",
+                                                    "--datasetName",
+                                                    "--datasetAwsAccessKeyId",
+                                                    "--datasetAwsSecretAccessKey",
+                                                    "--datasetAwsEndpoint",
+                                                    "--datasetVersionId",
+                                                    "--datasetEtag",
+                                                    "--datasetVolumeKind",
+                                                    "--datasetVolumeSize"};
+
+/// The folder that a URI means; empty, and a fault, where it means none.
+std::string dataset_folder(const std::string& uri, cli::FlagReader& reader) {
+  constexpr std::string_view kFile = "file://";
+  if (uri.starts_with(kFile)) return uri.substr(kFile.size());
+  if (uri.find("://") == std::string::npos) return uri;
+  const bool is_s3 = uri.starts_with("s3://");
+  reader.fault("--datasetUri",
+               "'" + uri + "' is no folder of this machine; fetch it first (" +
+                   (is_s3 ? "aws s3 sync " + uri + " FOLDER" : "into FOLDER") +
+                   ") and give --datasetUri FOLDER, or put it into /storage once and for all jobs");
+  return "";
+}
+
+std::string dataset_name(const std::string& said, const std::string& folder) {
+  if (!said.empty()) return said;
+  const auto path = std::filesystem::path(folder + "/").lexically_normal().parent_path();
+  return path.stem().string();
+}
+
+void read_dataset(size_t index, cli::FlagReader& reader, Experiment& experiment) {
+  if (!nth(reader.texts("--datasetId"), index).empty()) {
+    reader.fault("--datasetId", "'" + reader.texts("--datasetId")[index] +
+                                    "' is not known here; give a folder with --datasetUri");
+  }
+  const std::string uri = nth(reader.texts("--datasetUri"), index);
+  if (uri.empty()) return;
+  const std::string folder = dataset_folder(uri, reader);
+  if (folder.empty()) return;
+  const std::string name = dataset_name(nth(reader.texts("--datasetName"), index), folder);
+  const bool is_plain =
+      !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+  if (!is_plain) {
+    return reader.fault("--datasetName",
+                        "'" + name + "' names no folder below /data; give a plain name");
+  }
+  const auto same = [&](const Dataset& other) { return other.name == name; };
+  if (std::any_of(experiment.datasets.begin(), experiment.datasets.end(), same)) {
+    return reader.fault("--datasetName",
+                        "'" + name + "' is the name of two; tell them apart with --datasetName");
+  }
+  experiment.datasets.push_back({.uri = folder, .name = name});
+  experiment.spec.volumes.push_back({.kind = job::Volume::Kind::kTree,
+                                     .source = {},
+                                     .target = data_folder(experiment.datasets.back()),
+                                     .read_only = true});
+}
+
+/// Names may be tokens, so they are not kept either.
+bool is_private(std::string_view flag) {
+  return flag.ends_with("Password") || flag.ends_with("Username") ||
+         flag.find("Aws") != std::string_view::npos;
+}
+
+bool is_kept(const cli::Flag& flag) {
+  constexpr std::array<std::string_view, 14> kNotOfTheJob{"--apiKey",
+                                                          "--optionsFile",
+                                                          "--createOptionsFile",
+                                                          "--help",
+                                                          "--no-logs",
+                                                          "--experimentType",
+                                                          "--experimentTypeId",
+                                                          "--workspace",
+                                                          "--workspaceUrl",
+                                                          "--workspaceArchive",
+                                                          "--tag",
+                                                          "--tags",
+                                                          "--isPreemptible",
+                                                          "--vpc"};
+  const bool is_other =
+      std::find(kNotOfTheJob.begin(), kNotOfTheJob.end(), flag.name) != kNotOfTheJob.end();
+  return !is_other && !is_private(flag.name);
+}
+
+/// Whether it was given for its place alone: of data sets, "none" stands where nothing is said.
+bool says_nothing(std::string_view flag, const std::vector<std::string>& values) {
+  return flag.starts_with("--dataset") &&
+         std::all_of(values.begin(), values.end(),
+                     [](const std::string& value) { return value == kNone; });
+}
+
+/// What a flag does in the place of what it once did; empty: it does something.
+std::string why_nothing(std::string_view flag) {
+  if (flag == "--vpc") return "is needed no more";
+  if (flag == "--clusterId") return "does nothing: the server that is in use decides where it runs";
+  if (flag == "--ports") return "is kept with the experiment, and opens nothing";
+  if (flag == "--modelType") return "is kept with the experiment; no model is registered";
+  if (flag == "--tensorboard")
+    return "is not served here; tensorboard --logdir reads the artifacts";
+  if (flag.starts_with("--dataset") && flag != "--datasetUri" && flag != "--datasetName") {
+    return "does nothing: a data set is a folder here";
+  }
+  return "";
+}
+
+std::vector<cli::Flag> flags_of(const std::vector<std::string>& path) {
+  const cli::Command verb = path.at(1) == "run" ? run_command() : create_command();
+  return verb.find_command(path.at(2))->flags;
+}
+
+}  // namespace
+
+std::string one_of(const std::vector<std::string>& flags, cli::FlagReader& reader) {
+  std::string said;
+  std::string first;
+  for (const std::string& flag : flags) {
+    if (!reader.has(flag)) continue;
+    const std::string value = reader.text(flag);
+    if (first.empty()) {
+      first = flag;
+      said = value;
+    } else if (value != said) {
+      reader.fault(flag, "'" + value + "' is another than " + first + " '" + said +
+                             "', of which it is the former name; give one of them");
+    }
+  }
+  return said;
+}
+
+std::string data_folder(const Dataset& dataset) {
+  return "/data/" + dataset.name;
+}
+
+void read_environment(cli::FlagReader& reader, job::JobSpec& spec) {
+  if (reader.has("--experimentEnv")) {
+    const nlohmann::json json =
+        nlohmann::json::parse(reader.text("--experimentEnv"), nullptr, false);
+    if (!json.is_object()) {
+      reader.fault("--experimentEnv", "'" + reader.text("--experimentEnv") +
+                                          "' is no JSON object, as '{\"EPOCHS\": 5}' is one");
+    } else {
+      for (const auto& [name, value] : json.items()) read_variable(name, value, reader, spec);
+    }
+  }
+  spec.environment.emplace("HOME", kWorkspaceFolder);
+}
+
+void read_places(cli::FlagReader& reader, Experiment& experiment) {
+  read_workspace(reader, experiment);
+  job::JobSpec& spec = experiment.spec;
+  spec.folder = below_workspace(reader.text("--workingDirectory"));
+  const std::string artifacts = reader.text("--artifactDirectory", kArtifacts);
+  if (!artifacts.starts_with('/')) {
+    reader.fault("--artifactDirectory", "'" + artifacts + "' is no absolute path");
+  }
+  spec.volumes = {{.kind = job::Volume::Kind::kTree, .source = {}, .target = kWorkspaceFolder},
+                  {.kind = job::Volume::Kind::kStorage, .source = "storage", .target = "/storage"},
+                  {.kind = job::Volume::Kind::kArtifacts, .source = {}, .target = artifacts}};
+}
+
+void read_datasets(cli::FlagReader& reader, Experiment& experiment) {
+  const size_t count =
+      std::max(reader.texts("--datasetUri").size(), reader.texts("--datasetId").size());
+  size_t most = 0;
+  for (const char* const flag : kDatasetFlags) most = std::max(most, reader.texts(flag).size());
+  if (most > count) {
+    return reader.fault("", "Too many dataset parameter sets (" + std::to_string(most) + ") for " +
+                                std::to_string(count) +
+                                " dataset URIs. Forgot to add one more dataset URI?");
+  }
+  for (size_t i = 0; i < count; ++i) read_dataset(i, reader, experiment);
+}
+
+void read_tags(cli::FlagReader& reader, job::JobSpec& spec) {
+  std::vector<std::string> tags = reader.texts("--tag");
+  const auto more = workspace::split_patterns(reader.text("--tags"));
+  tags.insert(tags.end(), more.begin(), more.end());
+  for (const std::string& tag : tags) spec.labels.emplace(tag, "");
+}
+
+void read_model(cli::FlagReader& reader, Experiment& experiment) {
+  if (reader.has("--modelPath")) {
+    if (reader.has("--modelType")) return;
+    return reader.fault("",
+                        "You have specified modelPath without modelType. Please specify modelType "
+                        "as well.");
+  }
+  // Of its own accord a single node leaves its model among its artifacts.
+  const bool is_single = experiment.type == Experiment::Type::kSingle;
+  if (is_single && reader.has("--artifactDirectory")) {
+    experiment.spec.environment.emplace("PS_MODEL_PATH", reader.text("--artifactDirectory"));
+  }
+}
+
+void keep_words(const std::vector<std::string>& path, const cli::FlagReader& reader,
+                Experiment& experiment) {
+  auto& kept = experiment.spec.annotations;
+  for (const cli::Flag& flag : flags_of(path)) {
+    const std::vector<std::string> values = reader.texts(flag.name);
+    if (!reader.has(flag.name) || says_nothing(flag.name, values)) continue;
+    std::string said;
+    for (const std::string& value : values) {
+      said += (said.empty() ? "" : ",") + value;
+    }
+    if (is_kept(flag)) kept[kAnnotation + flag.name.substr(2)] = said;
+    const std::string why = why_nothing(flag.name);
+    if (!why.empty()) experiment.notes.push_back(flag.name + " " + why);
+  }
+  if (experiment.workspace) {
+    kept[std::string(kAnnotation) + "workspace"] = experiment.workspace->source.where;
+  }
+}
+
+}  // namespace muster::dialects::gradient

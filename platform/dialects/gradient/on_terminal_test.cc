@@ -1,0 +1,140 @@
+// What is different where a person sits before a terminal: questions, and a pager.
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+
+#include <functional>
+#include <thread>
+
+#include "base/files.h"
+#include "dialects/gradient/gradient_fixture.h"
+#include "dialects/gradient/pager.h"
+
+namespace muster::dialects::gradient {
+
+namespace {
+
+class OnTerminal : public GradientCli {
+ protected:
+  void SetUp() override {
+    GradientCli::SetUp();
+    winsize size{.ws_row = 6, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+    int keyboard = -1;
+    int terminal = -1;
+    ASSERT_EQ(::openpty(&keyboard, &terminal, nullptr, nullptr, &size), 0);
+    keyboard_.reset(keyboard);
+    terminal_.reset(terminal);
+  }
+
+  /// Answers, typed ahead.
+  void type_on_keyboard(const std::string& text) {
+    ASSERT_TRUE(base::write_all(keyboard_.get(), text));
+    ::dup2(terminal_.get(), STDIN_FILENO);
+  }
+
+  /// Runs `act` with the terminal as standard output; what it has shown there.
+  std::string shown_by(const std::function<void()>& act) {
+    const base::UniqueFd before(::dup(STDOUT_FILENO));
+    ::dup2(terminal_.get(), STDOUT_FILENO);
+    act();
+    ::dup2(before.get(), STDOUT_FILENO);
+    terminal_.reset();  // then reading ends
+    std::string text;
+    std::array<char, 256> bytes{};
+    ssize_t count = 0;
+    while ((count = ::read(keyboard_.get(), bytes.data(), bytes.size())) > 0) {
+      text.append(bytes.data(), static_cast<size_t>(count));
+    }
+    return text;
+  }
+
+  base::UniqueFd keyboard_;
+  base::UniqueFd terminal_;
+};
+
+AsciiTable table_of(int rows) {
+  AsciiTable table;
+  for (int i = 0; i < rows; ++i) table.add({std::to_string(i)});
+  return table;
+}
+
+TEST_F(OnTerminal, AListingGoesOnForAsLongAsItsReaderWants) {
+  std::vector<job::Job> jobs;
+  for (int i = 0; i < 6; ++i) {
+    jobs.push_back(job_at(i, "job-" + std::to_string(i), job::Phase::kRunning));
+  }
+  serve({.jobs = jobs});
+  type_on_keyboard("y\nn\n");
+
+  const cli::Outcome outcome = gradient({"experiments", "list", "--limit", "2"});
+
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "Do you want to continue? [y/N]: Do you want to continue? [y/N]: ");
+  EXPECT_NE(outcome.out.find("| job-5 |"), std::string::npos);
+  EXPECT_NE(outcome.out.find("| job-2 |"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("| job-1 |"), std::string::npos);
+  EXPECT_EQ(count_of("GET /v1/jobs"), 2);
+}
+
+TEST_F(OnTerminal, AListingThatIsShownWholeAsksNothing) {
+  serve({.jobs = {job_at(1, "a", job::Phase::kRunning)}});
+  type_on_keyboard("");
+  EXPECT_EQ(gradient({"experiments", "list"}).err, "");
+}
+
+TEST_F(OnTerminal, AKeyIsAskedForUnseen) {
+  type_on_keyboard("");
+  // What is typed ahead of the question is not meant for it, so the key comes after.
+  const std::string question = "Enter your API Key (it is not shown): ";
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const base::UniqueFd questions(ends[0]);
+  const base::UniqueFd before(::dup(STDERR_FILENO));
+  ::dup2(ends[1], STDERR_FILENO);
+  ::close(ends[1]);
+  std::thread person([&] {
+    std::string text;
+    char letter = 0;
+    while (!text.ends_with(question) && ::read(questions.get(), &letter, 1) == 1) text += letter;
+    EXPECT_TRUE(base::write_all(keyboard_.get(), "mst_typed\n"));
+  });
+  const int code = gradient::run({"apiKey"}, {.serve = {}, .version = "1"});
+  person.join();
+  ::dup2(before.get(), STDERR_FILENO);
+
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(*base::read_file(folder_ / ".paperspace" / "config.json"),
+            "{\n  \"apiKey\": \"mst_typed\"\n}\n");
+  type("");  // so that nothing holds the terminal open any more
+  EXPECT_EQ(shown_by([] {}).find("mst_typed"), std::string::npos);
+}
+
+TEST_F(OnTerminal, ALongTableGoesThroughThePager) {
+  ::setenv("PAGER", ("cat > " + (folder_ / "paged").string()).c_str(), 1);
+
+  EXPECT_EQ(shown_by([] { EXPECT_TRUE(show_table(table_of(5))); }), "");
+
+  EXPECT_EQ(*base::read_file(folder_ / "paged"),
+            "+---+\n| 0 |\n+---+\n| 1 |\n| 2 |\n| 3 |\n| 4 |\n+---+\n");
+}
+
+TEST_F(OnTerminal, ATableThatFitsIsPrinted) {
+  ::setenv("PAGER", "false", 1);
+  EXPECT_EQ(shown_by([] { EXPECT_TRUE(show_table(table_of(3))); }),
+            "+---+\r\n| 0 |\r\n+---+\r\n| 1 |\r\n| 2 |\r\n+---+\r\n");
+}
+
+TEST_F(OnTerminal, WithoutAPagerALongTableIsPrintedToo) {
+  ::setenv("PAGER", "/no/such/pager 2> /dev/null", 1);
+  EXPECT_TRUE(shown_by([] { EXPECT_TRUE(show_table(table_of(9))); }).starts_with("+---+\r\n"));
+}
+
+TEST_F(OnTerminal, APagerThatIsLeftEarlyIsNoFailure) {
+  ::setenv("PAGER", "true", 1);
+  EXPECT_EQ(shown_by([] { EXPECT_TRUE(show_table(table_of(20'000))); }), "");
+}
+
+}  // namespace
+
+}  // namespace muster::dialects::gradient

@@ -1,0 +1,277 @@
+#include "dialects/runai/command_tree.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "cli/command/command.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+constexpr size_t kAny = std::numeric_limits<size_t>::max();
+
+cli::Positionals named(std::string name, size_t least, size_t most,
+                       cli::Offer offer = cli::Offer::kNothing) {
+  return {.name = std::move(name), .least = least, .most = most, .choices = {}, .offer = offer};
+}
+
+cli::Positionals one_job() {
+  return named("NAME", 1, 1, cli::Offer::kJobs);
+}
+
+cli::Flag all_projects_flag() {
+  return {.name = "--all-projects", .letter = "-A", .help = "those of every project"};
+}
+
+cli::Flag pod_flag() {
+  return {.name = "--pod", .value = "POD", .help = "this one of the job's pods"};
+}
+
+std::vector<std::string> listing_formats() {
+  return {"table", "json", "yaml", "names"};
+}
+
+cli::Command jobs_listing() {
+  return {.name = "jobs",
+          .alias = "job",
+          .help = "list jobs",
+          .flags = cli::Flags{all_projects_flag()} + cli::output_flag(listing_formats())};
+}
+
+cli::Command projects_listing(std::string name, std::string alias) {
+  return {.name = std::move(name),
+          .alias = std::move(alias),
+          .help = "list projects",
+          .flags = cli::output_flag(listing_formats())};
+}
+
+cli::Command clusters_listing(std::string name, std::string alias) {
+  return {.name = std::move(name),
+          .alias = std::move(alias),
+          .help = "list the clusters that commands can go to"};
+}
+
+cli::Command list() {
+  return {.name = "list",
+          .alias = "ls",
+          .help = "list jobs, nodes, projects or clusters",
+          .flags = jobs_listing().flags,
+          .commands = {jobs_listing(),
+                       {.name = "nodes", .alias = "node", .help = "list nodes"},
+                       projects_listing("projects", "project"),
+                       clusters_listing("clusters", "cluster"),
+                       {.name = "templates", .alias = "template", .help = "not of this platform"}},
+          .example = "runai list -p team-a"};
+}
+
+cli::Flags description_flags() {
+  return {{.name = "--output",
+           .letter = "-o",
+           .value = "FORMAT",
+           .help = "how to print: json, yaml, wide",
+           .choices = {"json", "yaml", "wide"},
+           .offer = cli::Offer::kChoices},
+          {.name = "--events", .letter = "-e", .help = "they are always shown", .hidden = true}};
+}
+
+cli::Command describe() {
+  return {.name = "describe",
+          .help = "show a job or a node",
+          .commands = {{.name = "job",
+                        .alias = "jobs",
+                        .help = "show a job: its pods, what happened to it, why it waits",
+                        .positionals = one_job(),
+                        .flags = description_flags()},
+                       {.name = "node",
+                        .alias = "nodes",
+                        .help = "show a node",
+                        .positionals = named("NAME", 1, 1)},
+                       {.name = "template",
+                        .help = "not of this platform",
+                        .positionals = named("NAME", 0, 1)}}};
+}
+
+cli::Command logs() {
+  return {.name = "logs",
+          .help = "show what the pods of a job printed, merged",
+          .positionals = one_job(),
+          .flags = {{.name = "--follow", .letter = "-f", .help = "go on until the job has ended"},
+                    {.name = "--since", .value = "TIME", .help = "not what is older: 5s, 2m, 3h"},
+                    {.name = "--since-time",
+                     .value = "MOMENT",
+                     .help = "not what came before: 2026-01-31T12:00:00Z"},
+                    {.name = "--tail",
+                     .letter = "-t",
+                     .value = "LINES",
+                     .help = "only so many of the last lines; -1: all"},
+                    {.name = "--timestamps", .help = "begin lines with their time"},
+                    pod_flag()},
+          .example = "runai logs dist -f"};
+}
+
+cli::Command for_jobs(std::string name, std::string help, std::string all) {
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .positionals = named("NAME", 0, kAny, cli::Offer::kJobs),
+          .flags = {{.name = "--all", .letter = "-A", .help = std::move(all)}}};
+}
+
+cli::Command exec() {
+  return {.name = "exec",
+          .help = "run a command in a pod of a job",
+          .positionals = one_job(),
+          .takes_program = true,
+          .flags = {{.name = "--stdin", .letter = "-i", .help = "hand it what is typed here"},
+                    {.name = "--tty", .letter = "-t", .help = "give it a terminal"},
+                    pod_flag()},
+          .example = "runai exec dist nvidia-smi -L"};
+}
+
+cli::Command attach_words() {
+  return {.name = "attach",
+          .help = "sit before what a pod of a job runs: see, type, leave with ctrl-p ctrl-q",
+          .positionals = one_job(),
+          .flags = {{.name = "--no-stdin", .help = "hand it nothing that is typed here"},
+                    {.name = "--no-tty", .help = "want no terminal"},
+                    pod_flag()}};
+}
+
+cli::Command port_forward() {
+  return {.name = "port-forward",
+          .help = "reach ports of a pod as if they were of this machine",
+          .positionals = one_job(),
+          .flags = {{.name = "--port",
+                     .value = "[LOCAL:]REMOTE",
+                     .help = "which, and as which here; repeat it for more",
+                     .repeats = true},
+                    {.name = "--address",
+                     .value = "ADDRESS",
+                     .help = "listen there (default: localhost, for this machine alone)"},
+                    {.name = "--pod-running-timeout",
+                     .value = "TIME",
+                     .help = "how long to wait for the pod to run (default: not at all)"},
+                    pod_flag()},
+          .example = "runai port-forward dist --port 8080:8888"};
+}
+
+cli::Command top() {
+  return {
+      .name = "top",
+      .help = "what is in use of nodes, and by jobs",
+      .commands = {
+          {.name = "node",
+           .alias = "nodes",
+           .help = "what is in use of nodes",
+           .positionals = named("NAME", 0, 1),
+           .flags = {{.name = "--details", .letter = "-d", .help = "of each of their GPUs, too"}}},
+          {.name = "job",
+           .alias = "jobs",
+           .help = "what the jobs that run use",
+           .flags = {all_projects_flag()}}}};
+}
+
+cli::Command config() {
+  return {.name = "config",
+          .help = "choose the project or the cluster that commands go to",
+          .commands = {{.name = "project",
+                        .help = "the project to work in from now on",
+                        .positionals = named("NAME", 1, 1, cli::Offer::kProjects)},
+                       {.name = "cluster",
+                        .help = "the cluster to work with from now on",
+                        .positionals = named("NAME", 1, 1)}}};
+}
+
+/// As they were called before `config` and `list`.
+cli::Command project() {
+  return {.name = "project",
+          .help = "choose the project to work in, or list projects",
+          .commands = {{.name = "set",
+                        .help = "the project to work in from now on",
+                        .positionals = named("NAME", 1, 1, cli::Offer::kProjects)},
+                       projects_listing("list", "ls")}};
+}
+
+cli::Command cluster() {
+  return {.name = "cluster",
+          .help = "choose the cluster to work with, or list clusters",
+          .commands = {{.name = "set",
+                        .help = "the cluster to work with from now on",
+                        .positionals = named("NAME", 1, 1)},
+                       clusters_listing("list", "ls")}};
+}
+
+std::vector<cli::Command> other_commands() {
+  return {
+      list(),
+      describe(),
+      {.name = "get",
+       .help = "show a job; the same as describe job",
+       .positionals = one_job(),
+       .flags = description_flags()},
+      logs(),
+      for_jobs("delete", "end jobs and remove them", "all jobs of the project"),
+      for_jobs("suspend", "free the room of jobs and hold them back", "all jobs of the project"),
+      for_jobs("resume", "let suspended jobs go on", "all suspended jobs of the project"),
+      {.name = "bash",
+       .help = "open a shell in a pod of a job",
+       .positionals = one_job(),
+       .flags = {pod_flag()}},
+      exec(),
+      attach_words(),
+      port_forward(),
+      top(),
+      config(),
+      project(),
+      cluster(),
+      {.name = "login", .help = "how to log in"},
+      {.name = "logout", .help = "end the session with the cluster"},
+      {.name = "whoami", .help = "show who you are to the cluster"},
+      {.name = "version",
+       .help = "show the version",
+       .flags = {{.name = "--short", .help = "nothing but the number"}}},
+      {.name = "completion",
+       .help = "print what teaches a shell to complete commands",
+       .positionals = {.name = "SHELL",
+                       .least = 1,
+                       .most = 1,
+                       .choices = {"bash", "zsh", "fish"},
+                       .offer = cli::Offer::kChoices}},
+      {.name = "template", .help = "not of this platform", .positionals = named("WORD", 0, kAny)},
+      {.name = "update", .help = "not of this platform"},
+  };
+}
+
+void add_common_flags(cli::Command& command) {
+  command.flags = command.flags + common_flags();
+  command.flags.push_back({.name = "--help", .letter = "-h", .help = "show this help"});
+  for (cli::Command& child : command.commands) add_common_flags(child);
+}
+
+}  // namespace
+
+std::vector<cli::Flag> common_flags() {
+  return {{.name = "--project",
+           .letter = "-p",
+           .value = "NAME",
+           .help = "of this project, not of the one in use",
+           .offer = cli::Offer::kProjects},
+          {.name = "--loglevel",
+           .value = "LEVEL",
+           .help = "understood, and without effect",
+           .choices = {"info", "debug", "warn", "error"},
+           .offer = cli::Offer::kChoices}};
+}
+
+cli::Command command_tree() {
+  cli::Command root{.name = "runai",
+                    .help = "Run:AI's commands over the jobs of this platform.",
+                    .commands = submit_commands(),
+                    .example = "runai submit-mpi dist --processes=2 -g 1 -i IMAGE"};
+  for (cli::Command& command : other_commands()) root.commands.push_back(std::move(command));
+  add_common_flags(root);
+  return root;
+}
+
+}  // namespace muster::dialects::runai

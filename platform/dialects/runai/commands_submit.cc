@@ -1,0 +1,169 @@
+// submit, submit-mpi, submit-dist: hand a job over under the name it was given, or the first
+// numbered one that is free.
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "api/wire.h"
+#include "base/number.h"
+#include "base/random.h"
+#include "cli/common/output.h"
+#include "cli/common/report.h"
+#include "cli/connection/commands.h"
+#include "dialects/runai/commands.h"
+#include "dialects/runai/parts.h"
+#include "dialects/runai/sentences.h"
+#include "dialects/runai/submission.h"
+#include "dialects/runai/volumes.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+/// So many others may take a number between our look and our submission before we give up.
+constexpr int kMostTries = 100;
+
+Result<job::Job> submit_as(cli::Connection& connection, const job::JobSpec& spec,
+                           const std::string& name) {
+  constexpr size_t kKeyLength = 26;  // 130 bits: never met twice
+  base::SystemRandom random;
+  const std::string key = base::random_name(random, kKeyLength);
+  const job::JobSpec named = named_after(spec, name);
+  return connection.call([&](api::Client& client) { return client.submit(named, key); });
+}
+
+/// The project is what is missing, or it is something else.
+Error in_words_of_runai(Error error, cli::Connection& connection, const std::string& project) {
+  if (error.code != ErrorCode::kNotFound) return error;
+  const auto found = connection.call([&](api::Client& client) { return client.project(project); });
+  const bool is_missing = !found && found.error().code == ErrorCode::kNotFound;
+  return is_missing ? no_such_project(project) : error;
+}
+
+Result<job::Job> submit_named(cli::Connection& connection, const job::JobSpec& spec) {
+  auto job = submit_as(connection, spec, spec.name);
+  if (job || job.error().code != ErrorCode::kConflict) return job;
+  // A project that takes no jobs is a conflict, too.
+  const auto other = connection.call([&](api::Client& client) { return client.get(spec.name); });
+  if (!other) return job;
+  return Error{.code = ErrorCode::kConflict,
+               .what = "the job " + spec.name +
+                       " already exists, please delete it first (use 'runai delete " + spec.name +
+                       "')"};
+}
+
+/// The numbers that jobs called PREFIX-NUMBER have.
+Result<std::set<int>> numbers_taken(cli::Connection& connection, const std::string& project,
+                                    const std::string& prefix) {
+  api::JobQuery query;
+  query.project = project;
+  query.prefix = prefix + "-";
+  MUSTER_TRY(const std::vector<job::Job> jobs,
+             connection.call([&](api::Client& client) { return client.list_all(query); }));
+  std::set<int> taken;
+  for (const job::Job& job : jobs) {
+    if (!job.spec.name.starts_with(*query.prefix)) continue;
+    const auto number =
+        base::number_of<int>(std::string_view(job.spec.name).substr(query.prefix->size()));
+    if (number) taken.insert(*number);
+  }
+  return taken;
+}
+
+int smallest_free(const std::set<int>& taken) {
+  int number = 0;
+  while (taken.contains(number)) ++number;
+  return number;
+}
+
+/// Looks and takes; whoever was faster has the number, and there is another look.
+Result<job::Job> submit_numbered(cli::Connection& connection, const job::JobSpec& spec,
+                                 const std::string& prefix) {
+  int last = -1;
+  for (int tries = 0;; ++tries) {
+    MUSTER_TRY(const std::set<int> taken, numbers_taken(connection, spec.project, prefix));
+    const int number = smallest_free(taken);
+    auto job = submit_as(connection, spec, prefix + "-" + std::to_string(number));
+    const bool may_be_taken = !job && job.error().code == ErrorCode::kConflict;
+    // Refused again though nobody has it: the name is not what it is about.
+    if (!may_be_taken || number == last || tries == kMostTries) return job;
+    last = number;
+  }
+}
+
+Result<void> bring_in_files(cli::Connection& connection, const Submission& submission,
+                            job::JobSpec& spec) {
+  if (!submission.git_sync) return {};
+  MUSTER_TRY(const cli::spec::SentWorkspace sent,
+             cli::spec::send_workspace(connection, spec.project, *submission.git_sync));
+  const auto volume =
+      std::find_if(spec.volumes.begin(), spec.volumes.end(), [&](const job::Volume& one) {
+        return one.kind == job::Volume::Kind::kTree && one.target == submission.git_target;
+      });
+  volume->source = sent.tree;
+  return {};
+}
+
+Result<job::Job> hand_over(cli::Connection& connection, const Submission& submission) {
+  job::JobSpec spec = submission.spec;
+  MUSTER_CHECK(bring_in_files(connection, submission, spec));
+  if (submission.name_prefix.empty()) return submit_named(connection, spec);
+  return submit_numbered(connection, spec, submission.name_prefix);
+}
+
+/// The name that it would have, were no number taken.
+std::string first_name_of(const Submission& submission) {
+  return submission.name_prefix.empty() ? submission.spec.name : submission.name_prefix + "-0";
+}
+
+std::string success_text(const job::JobSpec& spec) {
+  return "The job '" + spec.name + "' has been submitted successfully\n" +
+         "You can run `runai describe job " + spec.name + " -p " + spec.project +
+         "` to check the job status\n";
+}
+
+/// Reads the flags; a usage error with all of their faults.
+Result<Submission> read(Asked& asked) {
+  const std::vector<std::string>& path = asked.arguments.path;
+  const bool has_kind = path.front() != "submit-dist" || path.size() > 1;
+  if (!has_kind && asked.reader.ok()) {
+    asked.reader.fault("", "say for which framework: runai submit-dist mpi, pytorch or tf");
+  }
+  if (!has_kind) return usage_error_of(asked);
+  Submission submission = read_submission(asked.arguments, asked.reader, asked.caller, asked.words);
+  if (!asked.reader.ok()) return usage_error_of(asked);
+  return submission;
+}
+
+}  // namespace
+
+Result<int> submit(Asked& asked) {
+  MUSTER_TRY(Submission submission, read(asked));
+  // Whoever has no terminal here only looks on, unless it is said otherwise.
+  if (submission.attach && ::isatty(STDIN_FILENO) != 1) {
+    submission.spec.input = asked.reader.has("--stdin");
+    submission.spec.terminal = asked.reader.has("--tty");
+  }
+  for (const std::string& note : submission.notes) say("runai: note: " + note);
+  const std::string& project = submission.spec.project;
+  if (submission.dry_run) {
+    if (submission.git_sync) say("runai: note: the repository is brought in when it is submitted");
+    MUSTER_CHECK(cli::show(cli::json_to_yaml(
+        api::spec_to_json(named_after(submission.spec, first_name_of(submission))))));
+    return cli::kExitDone;
+  }
+  MUSTER_TRY(cli::Connection connection, connect(asked));
+  connection.set_project(project);
+  auto job = hand_over(connection, submission);
+  if (!job) return in_words_of_runai(std::move(job).error(), connection, project);
+  MUSTER_CHECK(cli::show(success_text(job->spec)));
+  if (submission.attach) return attach(connection, job->spec.name, "");
+  return cli::kExitDone;
+}
+
+}  // namespace muster::dialects::runai

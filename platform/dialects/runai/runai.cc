@@ -1,0 +1,84 @@
+#include "dialects/runai/runai.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "cli/command/arguments.h"
+#include "cli/command/help.h"
+#include "cli/common/report.h"
+#include "cli/connection/commands.h"
+#include "dialects/runai/command_tree.h"
+#include "dialects/runai/commands.h"
+#include "dialects/runai/words.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+/// --interactive=maybe. Of the command and of all those above it.
+void check_switches(const cli::Command& root, const cli::Arguments& arguments,
+                    cli::FlagReader& reader) {
+  const cli::Command* command = &root;
+  for (size_t depth = 0;; ++depth) {
+    for (const cli::Flag& flag : command->flags) {
+      if (!flag.is_switch() || !reader.has(flag.name) || reader.is_at_fault(flag.name)) continue;
+      const std::string value = reader.text(flag.name);
+      if (value != "true") reader.fault(flag.name, "'" + value + "' is neither true nor false");
+    }
+    if (depth == arguments.path.size()) return;
+    command = command->find_command(arguments.path[depth]);
+  }
+}
+
+Result<int> show_help(const cli::Command& root, const cli::Arguments& arguments) {
+  MUSTER_CHECK(cli::show(cli::help_text(root, arguments.path)));
+  return cli::kExitDone;
+}
+
+bool submits(const cli::Arguments& arguments) {
+  return !arguments.path.empty() && arguments.path.front().starts_with("submit");
+}
+
+/// A '\' in front of a blank at the end of a line, as the document on distributed training prints
+/// it, is a word of one blank to a shell, and the end of the command. What then lacks is nobody's
+/// fault. (A value that is a blank is in one word with its flag.)
+bool is_cut_off(const std::vector<std::string>& plain) {
+  const auto end = std::find(plain.begin(), plain.end(), "--");
+  return std::any_of(plain.begin(), end, [](const std::string& word) {
+    return !word.empty() && word.find_first_not_of(' ') == std::string::npos;
+  });
+}
+
+base::Error cut_off() {
+  return {.code = base::ErrorCode::kInvalid,
+          .what =
+              "the command is cut off: there is a blank behind a '\\', so that the shell took "
+              "the next line for another command",
+          .advice = "let each '\\' be the last thing of its line"};
+}
+
+Result<int> execute_words(const std::vector<std::string>& words, const cli::Hooks& hooks) {
+  const cli::Command root = command_tree();
+  const std::vector<std::string> plain = plain_words(words);
+  if (is_cut_off(plain)) return cut_off();
+  const cli::Arguments arguments = cli::sort_arguments(root, plain);
+  if (arguments.has("--help")) return show_help(root, arguments);
+  cli::FlagReader reader(arguments);
+  check_switches(root, arguments, reader);
+  if (arguments.path.empty() && reader.ok()) {
+    std::cerr << cli::help_text(root, {}) << std::flush;
+    return cli::kExitUsage;
+  }
+  if (arguments.path.empty()) return cli::usage_error({}, reader.faults(), "runai");
+  MUSTER_TRY(const cli::Caller caller, cli::this_caller(hooks.context));
+  Asked asked{words, arguments, reader, caller, hooks};
+  return submits(arguments) ? submit(asked) : run_other(asked);
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& words, const cli::Hooks& hooks) {
+  return cli::run_and_tell("runai", [&] { return execute_words(words, hooks); });
+}
+
+}  // namespace muster::dialects::runai

@@ -1,0 +1,294 @@
+#include "dialects/runai/submission.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "dialects/runai/claims.h"
+#include "dialects/runai/container.h"
+#include "dialects/runai/keep_for.h"
+#include "dialects/runai/key_values.h"
+#include "dialects/runai/master.h"
+#include "dialects/runai/no_effect.h"
+#include "dialects/runai/runai.h"
+#include "dialects/runai/submission_check.h"
+#include "dialects/runai/volumes.h"
+#include "dialects/runai/words.h"
+#include "job/inherited.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+constexpr int kUsualRetries = 6;
+
+job::Kind kind_of(const Words& path) {
+  if (path.front() == "submit") return job::Kind::kSingle;
+  if (path.back() == "pytorch") return job::Kind::kTorch;
+  if (path.back() == "tf") return job::Kind::kGrpc;
+  return job::Kind::kMpi;
+}
+
+std::string workload_of(job::Kind kind) {
+  switch (kind) {
+    case job::Kind::kSingle:
+      return "train";
+    case job::Kind::kMpi:
+      return "mpi";
+    case job::Kind::kTorch:
+      return "pytorch";
+    case job::Kind::kGrpc:
+      return "tf";
+  }
+  return "";
+}
+
+/// The name that is used of a flag that has a deprecated one, too.
+std::string name_used(const std::string& flag, const std::string& deprecated,
+                      const cli::FlagReader& reader) {
+  return reader.has(deprecated) && !reader.has(flag) ? deprecated : flag;
+}
+
+void read_name(const cli::Arguments& arguments, cli::FlagReader& reader, Submission& result) {
+  std::string name = reader.text("--name");
+  if (!arguments.names.empty()) {
+    if (reader.has("--name")) {
+      reader.fault("", "unexpected arguments [" + arguments.names.front() + "]");
+    }
+    name = arguments.names.front();
+  }
+  const bool is_named = !arguments.names.empty() || reader.has("--name");
+  const std::string prefix = reader.text("--job-name-prefix", is_named ? "" : "job");
+  if (is_named && reader.has("--job-name-prefix")) {
+    reader.fault("--job-name-prefix", "does not go with a name; give one of them");
+  }
+  result.spec.name = is_named ? name : "";
+  result.name_prefix = is_named ? "" : prefix;
+  check_name(is_named ? name : prefix, !is_named, reader);
+}
+
+/// What --command says: nothing, that what follows "--" is the command ("true"), or the command.
+void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job::JobSpec& spec) {
+  const std::string said = reader.text("--command", "false");
+  const bool replaces = said == "true";
+  const bool is_word = said != "true" && said != "false";
+  const Words args = reader.texts("--args");
+  if (is_word && said.find(' ') != std::string::npos) {
+    reader.fault("--command", "'" + said + "' is taken for one word; write: --command -- " + said);
+  } else if (is_word && arguments.has_program) {
+    reader.fault("--command",
+                 "'" + said + "' and the words behind '--' both say what to run; leave one out");
+  } else if (replaces && arguments.program.empty() && args.empty()) {
+    reader.fault("--command", "is replaced by the words behind '--', and there are none");
+  }
+  if (!args.empty() && arguments.has_program) {
+    reader.fault("--args", "does not go with words behind '--'; say them there");
+  }
+  spec.replaces_entrypoint = is_word || replaces;
+  if (is_word) spec.command = {said};
+  Words& rest = is_word || replaces ? spec.command : spec.arguments;
+  rest.insert(rest.end(), args.begin(), args.end());
+  rest.insert(rest.end(), arguments.program.begin(), arguments.program.end());
+}
+
+void read_environment(cli::FlagReader& reader, const cli::Caller& caller, job::JobSpec& spec) {
+  std::set<std::string> inherited;
+  if (const auto home = caller.environment.find("HOME"); home != caller.environment.end()) {
+    spec.environment.insert(*home);
+    inherited.insert("HOME");
+  }
+  if (reader.has("--create-home-dir")) {
+    constexpr const char* kHome = "/home/runai-home";
+    spec.environment["HOME"] = kHome;
+    inherited.clear();
+    spec.volumes.push_back({.kind = job::Volume::Kind::kTree, .source = "", .target = kHome});
+  }
+  for (const auto& [name, value] :
+       read_pairs("--environment", "write NAME=VALUE, as in -e NAME=\"$NAME\"", reader)) {
+    spec.environment[name] = value;
+    inherited.erase(name);
+  }
+  job::note_inherited(inherited, !reader.has("--working-dir"), spec);
+}
+
+std::string absolute(const std::string& folder, const cli::Caller& caller) {
+  return plain_path((std::filesystem::path(caller.folder) / folder).string());
+}
+
+void read_retries(cli::FlagReader& reader, Submission& result) {
+  const std::string flag = name_used("--backoff-limit", "--backoffLimit", reader);
+  const int retries = reader.number(flag, kUsualRetries);
+  const bool is_interactive = result.spec.scheduling.purpose == job::Purpose::kBuild;
+  result.spec.scheduling.retries = is_interactive ? 0 : retries;
+  if (is_interactive && retries != 0 && reader.has(flag)) {
+    result.notes.push_back(flag + ": an interactive job is never started again");
+  }
+}
+
+/// Many runs of one job, as Run:AI has them for the search of hyperparameters.
+void read_runs(cli::FlagReader& reader) {
+  const int completions = reader.number("--completions", 1);
+  const int parallelism = reader.number("--parallelism", 1);
+  if (parallelism > 1 && !reader.has("--completions")) {
+    reader.fault("--parallelism", "of more than 1 requires --completions");
+  }
+  if (reader.has("--elastic") && reader.has("--parallelism")) {
+    reader.fault("--elastic", "does not go with --parallelism");
+  }
+  for (const auto& [flag, count] :
+       {std::pair("--completions", completions), std::pair("--parallelism", parallelism)}) {
+    if (count == 1 || reader.is_at_fault(flag)) continue;
+    reader.fault(flag, "only 1 is served here; submit a job for each run");
+  }
+}
+
+void read_purpose(cli::FlagReader& reader, Submission& result) {
+  job::Scheduling& scheduling = result.spec.scheduling;
+  const bool is_interactive = reader.has("--interactive");
+  if (reader.has("--inference")) scheduling.purpose = job::Purpose::kInference;
+  if (is_interactive) scheduling.purpose = job::Purpose::kBuild;
+  if (is_interactive && reader.has("--inference")) {
+    reader.fault("--inference", "does not go with --interactive");
+  }
+  if (!reader.has("--preemptible")) return;
+  if (is_interactive) scheduling.preemptible = true;
+  result.notes.emplace_back(is_interactive
+                                ? "--preemptible: the job may be evicted when others need its room"
+                                : "--preemptible: only an interactive job is not, without it");
+}
+
+/// "topology.kubernetes.io/zone" -> "zone": a level of this platform's.
+std::string level_of(const std::string& key) {
+  const size_t slash = key.rfind('/');
+  return slash == std::string::npos ? key : key.substr(slash + 1);
+}
+
+void read_placement(cli::FlagReader& reader, job::Scheduling& scheduling) {
+  for (const std::string& name : base::split(reader.text("--node-pools"), ',')) {
+    scheduling.node_pools.push_back(name);
+  }
+  scheduling.preferred_topology = level_of(reader.text("--preferred-pod-topology-key"));
+  scheduling.required_topology = level_of(reader.text("--required-pod-topology-key"));
+}
+
+void read_git_sync(cli::FlagReader& reader, Submission& result) {
+  const std::string flag = "--git-sync";
+  if (!reader.has(flag)) return;
+  const KeyValues values = read_key_values(
+      flag, reader.text(flag),
+      {.with_value = {"source", "branch", "rev", "username", "password", "target"}}, reader);
+  const std::string source = value_of(values, "source");
+  if (source.empty() && !reader.is_at_fault(flag)) {
+    reader.fault("", "git sync must contain Repository");
+  }
+  const std::string rev = value_of(values, "rev");
+  const std::string target = value_of(values, "target");
+  result.git_target = plain_path(target.empty() ? "/code" : target);
+  result.git_sync =
+      cli::spec::WorkspaceWish{.source = {.where = source,
+                                          .ref = rev.empty() ? value_of(values, "branch") : rev,
+                                          .username = value_of(values, "username"),
+                                          .password = value_of(values, "password")},
+                               .ignore = {}};
+  result.spec.volumes.push_back(
+      {.kind = job::Volume::Kind::kTree, .source = "", .target = result.git_target});
+}
+
+void read_labels(cli::FlagReader& reader, job::JobSpec& spec) {
+  for (const std::string& text : reader.texts("--label")) {
+    const size_t equals = text.find('=');
+    spec.labels[text.substr(0, equals)] =
+        equals == std::string::npos ? "" : text.substr(equals + 1);
+  }
+  spec.annotations = read_pairs("--annotation", "write NAME=VALUE", reader);
+}
+
+void annotate(const cli::FlagReader& reader, const Words& words, job::JobSpec& spec) {
+  spec.annotations[kCommandLine] = command_line_of(words);
+  spec.annotations[kWorkload] = workload_of(spec.kind);
+  if (reader.has("--user")) spec.annotations[kUser] = reader.text("--user");
+}
+
+/// `list` without the values of `keys`, which stay: "source=x,password=".
+std::string without_values(const std::string& list, const Words& keys) {
+  std::string text;
+  bool is_secret = false;
+  for (const std::string& piece : base::split(list, ',')) {
+    const size_t equals = piece.find('=');
+    const std::string key = piece.substr(0, equals);
+    // A piece that is no pair goes on with the value before it, which had a ',' in it.
+    if (equals != std::string::npos) {
+      is_secret = std::find(keys.begin(), keys.end(), key) != keys.end();
+    } else if (is_secret) {
+      continue;
+    }
+    text += (text.empty() ? "" : ",") + (is_secret ? key + "=" : piece);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string command_line_of(const std::vector<std::string>& words) {
+  const std::array<std::pair<std::string, Words>, 2> secret{
+      {{"--git-sync", {"password"}}, {"--s3", {"secret", "key"}}}};
+  Words shown{"runai"};
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string word = words[i];
+    for (const auto& [flag, keys] : secret) {
+      const std::string start = flag + "=";
+      if (i > 0 && words[i - 1] == flag) word = without_values(word, keys);
+      if (word.starts_with(start)) {
+        word = start + without_values(word.substr(start.size()), keys);
+      }
+    }
+    shown.push_back(std::move(word));
+  }
+  return base::shell_joined(shown);
+}
+
+Submission read_submission(const cli::Arguments& arguments, cli::FlagReader& reader,
+                           const cli::Caller& caller, const std::vector<std::string>& words) {
+  Submission result;
+  job::JobSpec& spec = result.spec;
+  spec.kind = kind_of(arguments.path);
+  if (!caller.project.empty()) spec.project = caller.project;
+  spec.project = reader.text("--project", spec.project);
+  spec.image = reader.text("--image");
+  if (spec.image.empty()) reader.fault("-i, --image", "must be set");
+  spec.folder = absolute(reader.text("--working-dir"), caller);
+  result.attach = reader.has("--attach");
+  // To be attached is to sit before it.
+  spec.input = result.attach || reader.has("--stdin");
+  spec.terminal = result.attach || reader.has("--tty");
+  spec.keep_for = keep_for_of(reader);
+  result.dry_run = reader.has("--dry-run");
+  result.notes = notes_of_idle_flags(reader);
+  refuse_unserved_flags(reader);
+  read_name(arguments, reader, result);
+  read_program(arguments, reader, spec);
+  read_labels(reader, spec);
+  read_environment(reader, caller, spec);
+  read_purpose(reader, result);
+  read_retries(reader, result);
+  read_runs(reader);
+  read_placement(reader, spec.scheduling);
+  read_container(reader, caller, spec);
+  Claims claims = read_claims(reader, result.notes);
+  spec.resources = claims.resources;
+  spec.annotations.merge(claims.limits);
+  read_workers(reader, arguments.path, spec);
+  read_master(reader, spec);
+  read_git_sync(reader, result);
+  const std::vector<AskedVolume> volumes = read_volumes(reader, result.notes);
+  const size_t own_volumes = spec.volumes.size();
+  for (const AskedVolume& asked : volumes) spec.volumes.push_back(asked.volume);
+  annotate(reader, words, spec);
+  check_submission(result, arguments.path, volumes, own_volumes, reader);
+  return result;
+}
+
+}  // namespace muster::dialects::runai

@@ -1,0 +1,382 @@
+#include "dialects/runai/submission.h"
+
+#include "dialects/runai/runai.h"
+#include "dialects/runai/submission_fixture.h"
+#include "dialects/runai/volumes.h"
+#include "job/inherited.h"
+#include "job/validate.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+using job::Kind;
+using job::Purpose;
+
+TEST(RunaiSubmission, TheDocumentsTrainingIsTwoWorkersOfAGpuAndALauncherWithoutOne) {
+  const Submission asked = asked_by({"submit-mpi", "dist", "--processes=2", "-g", "1", "-i",
+                                     "gcr.io/run-ai-demo/quickstart-distributed"});
+
+  job::JobSpec expected;
+  expected.name = "dist";
+  expected.kind = Kind::kMpi;
+  expected.image = "gcr.io/run-ai-demo/quickstart-distributed";
+  expected.workers = 2;
+  expected.resources.gpus = 1;
+  expected.scheduling.retries = 6;
+  expected.folder = "/home/ann/code";
+  expected.environment = {{"HOME", "/home/ann"}};
+  expected.annotations = {
+      {kCommandLine,
+       "runai submit-mpi dist --processes=2 -g 1 -i gcr.io/run-ai-demo/quickstart-distributed"},
+      {kWorkload, "mpi"}};
+  expected.container.writable_root = true;
+  expected.replaces_entrypoint = false;
+  job::note_inherited({"HOME"}, true, expected);
+  EXPECT_EQ(asked.spec, expected);
+  EXPECT_TRUE(asked.notes.empty());
+  EXPECT_TRUE(job::validate(asked.spec).empty());
+}
+
+TEST(RunaiSubmission, TheDocumentsInteractiveJobRunsAShellThatSleeps) {
+  const Submission asked = asked_by({"submit-mpi", "dist-int", "--processes=2", "-g", "1", "-i",
+                                     "gcr.io/run-ai-demo/quickstart-distributed", "--command=sh",
+                                     "--args=-c", "--args=sleep infinity", "--interactive"});
+
+  job::JobSpec expected;
+  expected.name = "dist-int";
+  expected.kind = Kind::kMpi;
+  expected.image = "gcr.io/run-ai-demo/quickstart-distributed";
+  expected.command = {"sh", "-c", "sleep infinity"};
+  expected.workers = 2;
+  expected.resources.gpus = 1;
+  expected.scheduling.purpose = Purpose::kBuild;
+  expected.folder = "/home/ann/code";
+  expected.environment = {{"HOME", "/home/ann"}};
+  expected.annotations = {
+      {kCommandLine,
+       "runai submit-mpi dist-int --processes=2 -g 1 -i gcr.io/run-ai-demo/quickstart-distributed "
+       "--command=sh --args=-c '--args=sleep infinity' --interactive"},
+      {kWorkload, "mpi"}};
+  expected.container.writable_root = true;
+  job::note_inherited({"HOME"}, true, expected);
+  EXPECT_EQ(asked.spec, expected);
+  EXPECT_TRUE(asked.notes.empty());
+}
+
+TEST(RunaiSubmission, WhatFollowsTheDashesReplacesTheImagesCommandOnlyWithTheFlag) {
+  const Words sleeping{"sh", "-c", "sleep 1"};
+  const auto spec = [](const Words& words) { return asked_by(mpi_with(words)).spec; };
+
+  EXPECT_EQ(spec({"--command", "--", "sh", "-c", "sleep 1"}).command, sleeping);
+  EXPECT_EQ(spec({"--command=true", "--", "sh", "-c", "sleep 1"}).command, sleeping);
+  EXPECT_EQ(spec({"--command", "sh", "--args", "-c", "--args", "sleep 1"}).command, sleeping);
+  EXPECT_TRUE(spec({"--", "sh", "-c", "sleep 1"}).command.empty());
+  EXPECT_EQ(spec({"--", "sh", "-c", "sleep 1"}).arguments, sleeping);
+  EXPECT_EQ(spec({"--command=false", "--", "sh", "-c", "sleep 1"}).arguments, sleeping);
+  EXPECT_EQ(spec({"--args", "--epochs", "--args", "3"}).arguments, (Words{"--epochs", "3"}));
+  EXPECT_TRUE(spec({}).command.empty());
+  EXPECT_TRUE(spec({"--command", "--", "sh"}).replaces_entrypoint);
+  EXPECT_TRUE(spec({"--command=sh"}).replaces_entrypoint);
+  EXPECT_FALSE(spec({"--", "--epochs", "3"}).replaces_entrypoint);
+  EXPECT_FALSE(spec({}).replaces_entrypoint);
+}
+
+TEST(RunaiSubmission, AnImageCanBeWrittenToAndIsFetchedAsItIsSaid) {
+  using job::PullPolicy;
+  const auto container = [](const Words& words) {
+    return asked_by(mpi_with(words)).spec.container;
+  };
+  const auto pull = [&](const Words& words) { return container(words).pull; };
+
+  EXPECT_EQ(container({}), job::ContainerSpec{.writable_root = true});
+  EXPECT_EQ(pull({"--image-pull-policy=IfNotPresent"}), PullPolicy::kIfMissing);
+  EXPECT_EQ(pull({"--image-pull-policy=Always"}), PullPolicy::kAlways);
+  EXPECT_EQ(pull({"--image-pull-policy", "Never"}), PullPolicy::kNever);
+  EXPECT_EQ(pull({"--always-pull-image"}), PullPolicy::kAlways);
+  EXPECT_EQ(pull({"--local-image", "--image-pull-policy=Never"}), PullPolicy::kNever);
+  EXPECT_EQ(fault_of(mpi_with({"--local-image", "--image-pull-policy=Always"})),
+            "--local-image contradicts another flag; say it with --image-pull-policy alone");
+}
+
+TEST(RunaiSubmission, AContainerHasTheRightsAndTheSharedMemoryThatAreSaid) {
+  const auto spec = [](const Words& words) { return asked_by(submit_with(words)).spec; };
+
+  EXPECT_TRUE(spec({"--allow-privilege-escalation"}).container.new_privileges);
+  EXPECT_FALSE(spec({"--prevent-privilege-escalation"}).container.new_privileges);
+  EXPECT_EQ(spec({"--add-capability", "CAP_SYS_PTRACE,KILL", "--add-capability=NET_RAW"})
+                .container.capabilities,
+            (Words{"SYS_PTRACE", "KILL", "NET_RAW"}));
+  EXPECT_EQ(spec({"--large-shm"}).container.shm_bytes, int64_t{64} << 30);
+  EXPECT_EQ(spec({"--run-as-user"}).user, "1000:100");
+  EXPECT_EQ(fault_of(submit_with({"--add-capability=SYS_PTRAC"})),
+            "--add-capability 'SYS_PTRAC' is no capability of Linux; did you mean 'SYS_PTRACE'?");
+  EXPECT_EQ(
+      fault_of(submit_with({"--allow-privilege-escalation", "--prevent-privilege-escalation"})),
+      "--allow-privilege-escalation does not go with --prevent-privilege-escalation; give "
+      "one of them");
+}
+
+TEST(RunaiSubmission, WhatIsTheCallersAndWasNotSaidIsNoted) {
+  const auto spec = [](const Words& words) { return asked_by(mpi_with(words)).spec; };
+  const std::set<std::string> home{"HOME"};
+
+  EXPECT_EQ(job::inherited_variables(spec({})), home);
+  EXPECT_TRUE(job::inherits_folder(spec({"-a", "note=a"})));
+  EXPECT_TRUE(job::inherited_variables(spec({"-e", "HOME=/root"})).empty());
+  EXPECT_TRUE(job::inherited_variables(spec({"--create-home-dir"})).empty());
+  EXPECT_FALSE(job::inherits_folder(spec({"--working-dir", "/srv"})));
+}
+
+TEST(RunaiSubmission, TwoWaysToSayWhatToRunDoNotGoTogether) {
+  EXPECT_EQ(fault_of(mpi_with({"--command=sh", "--", "ls"})),
+            "--command 'sh' and the words behind '--' both say what to run; leave one out");
+  EXPECT_EQ(fault_of(mpi_with({"--args=-l", "--", "ls"})),
+            "--args does not go with words behind '--'; say them there");
+  EXPECT_EQ(fault_of(mpi_with({"--command"})),
+            "--command is replaced by the words behind '--', and there are none");
+  EXPECT_EQ(fault_of(mpi_with({"--command=python train.py"})),
+            "--command 'python train.py' is taken for one word; write: --command -- python "
+            "train.py");
+}
+
+TEST(RunaiSubmission, AVariableArrivesWhole) {
+  const auto environment =
+      asked_by(mpi_with({"-e", "A=b=c", "-eB=", "--environment=HOME=/root"})).spec.environment;
+  EXPECT_EQ(environment,
+            (std::map<std::string, std::string>{{"A", "b=c"}, {"B", ""}, {"HOME", "/root"}}));
+}
+
+TEST(RunaiSubmission, AVariableWithoutAValueIsNotTakenFromTheCaller) {
+  EXPECT_EQ(fault_of(mpi_with({"-e", "TOKEN"})),
+            "--environment 'TOKEN' has no value; write NAME=VALUE, as in -e NAME=\"$NAME\"");
+  EXPECT_EQ(fault_of(mpi_with({"-e", "9A=1"})),
+            "--environment '9A' is not a variable name; use letters, digits and '_'");
+}
+
+TEST(RunaiSubmission, TheNameStandsAloneOrBehindItsFlagButNotBoth) {
+  EXPECT_EQ(asked_by({"submit", "--name", "train", "-i", "img"}).spec.name, "train");
+  EXPECT_EQ(fault_of({"submit", "dist", "--name", "train", "-i", "img"}),
+            "unexpected arguments [dist]");
+}
+
+TEST(RunaiSubmission, WithoutANameItIsNumbered) {
+  EXPECT_EQ(asked_by({"submit", "-i", "img"}).name_prefix, "job");
+  EXPECT_EQ(asked_by({"submit", "-i", "img", "--job-name-prefix", "sweep"}).name_prefix, "sweep");
+  EXPECT_EQ(asked_by(submit_with({})).name_prefix, "");
+  EXPECT_EQ(fault_of(submit_with({"--job-name-prefix", "sweep"})),
+            "--job-name-prefix does not go with a name; give one of them");
+}
+
+TEST(RunaiSubmission, NamesAreHeldToRunAIsRulesInItsWords) {
+  const std::string rule =
+      "Job names must consist of lower case alphanumeric characters or '-' and start with an "
+      "alphabetic character (e.g. 'my-name',  or 'abc-123')";
+  for (const std::string name : {"Dist", "1dist", "dist-", "di_st", "dist.x"}) {
+    EXPECT_EQ(fault_of({"submit", name, "-i", "img"}), rule) << name;
+  }
+  EXPECT_TRUE(read_words({"submit", std::string(48, 'a'), "-i", "img"}).faults.empty());
+  EXPECT_EQ(
+      fault_of({"submit", std::string(49, 'a'), "-i", "img"}),
+      "The len 49 of name " + std::string(49, 'a') + " is too long, it should be less than 49");
+}
+
+TEST(RunaiSubmission, AnImageMustBeSet) {
+  EXPECT_EQ(fault_of({"submit", "train", "--", "ls"}), "-i, --image must be set");
+}
+
+TEST(RunaiSubmission, GpusAreWholeOrAPartOfOne) {
+  const auto resources = [](const std::string& gpus) {
+    return asked_by(mpi_with({"-g", gpus})).spec.resources;
+  };
+  EXPECT_EQ(resources("2"), (job::Resources{.gpus = 2}));
+  EXPECT_EQ(resources("2.0"), (job::Resources{.gpus = 2}));
+  EXPECT_EQ(resources("0.5"), (job::Resources{.gpu_share_milli = 500}));
+  EXPECT_EQ(resources("0"), job::Resources());
+  for (const std::string text : {"1.5", "-1", "many", "0.0001", "99999999999999999999"}) {
+    EXPECT_EQ(fault_of(mpi_with({"-g", text})),
+              "--gpu '" + text + "' is neither a whole number nor a part of one, as 0.5");
+  }
+}
+
+TEST(RunaiSubmission, MemoryOfAGpuIsAHundredMegabytesAtLeast) {
+  EXPECT_EQ(asked_by(mpi_with({"--gpu-memory", "5G"})).spec.resources.gpu_memory_bytes,
+            int64_t{5} << 30);
+  EXPECT_EQ(fault_of(mpi_with({"--gpu-memory", "10M"})), "gpu memory must be greater than 100Mb");
+}
+
+TEST(RunaiSubmission, OneWayToAskForGpusExcludesTheOthers) {
+  EXPECT_EQ(fault_of(mpi_with({"-g", "1", "--gpu-memory", "5G"})),
+            "unexpected to accept both gpu and gpu-memory flag. please use only one of them");
+  EXPECT_EQ(fault_of(mpi_with({"--mig", "9g"})), "unsupported mig device: 9g");
+  EXPECT_EQ(read_words(mpi_with({"--gpu-memory=5G", "-g=1", "--mig=1g.5gb"})).faults,
+            (Words{"unexpected to accept both gpu and gpu-memory flag. please use only one of them",
+                   "unexpected to accept both gpu and mig flag. please use only one of them",
+                   "unexpected to accept both gpu-memory and mig flag. please use only one of them",
+                   "--mig is not served here: GPUs are not cut into MIG devices; ask for a part of "
+                   "one with --gpu 0.5, or for memory of one with --gpu-memory"}));
+}
+
+TEST(RunaiSubmission, ALimitAloneIsWhatIsClaimed) {
+  const Submission asked =
+      asked_by(mpi_with({"--cpu-limit", "2", "--memory", "1G", "--memory-limit", "4G"}));
+  EXPECT_EQ(asked.spec.resources.cpu_milli, 2000);
+  EXPECT_EQ(asked.spec.resources.memory_bytes, int64_t{1} << 30);
+  EXPECT_EQ(asked.spec.annotations.at("runai/cpu-limit"), "2");
+  EXPECT_EQ(asked.spec.annotations.at("runai/memory-limit"), "4G");
+  EXPECT_EQ(asked.notes,
+            (Words{"--cpu-limit: nothing holds a task to it; it is claimed, for want of a request",
+                   "--memory-limit: nothing holds a task to it"}));
+  EXPECT_EQ(fault_of(mpi_with({"--cpu", "500m", "--cpu-limit", "0.25"})),
+            "--cpu-limit 0.25 is less than the 500m of --cpu");
+}
+
+TEST(RunaiSubmission, APurposeComesOfWhoWaitsForTheJob) {
+  const auto scheduling = [](const Words& words) {
+    return asked_by(submit_with(words)).spec.scheduling;
+  };
+  EXPECT_EQ(scheduling({}).purpose, Purpose::kTrain);
+  EXPECT_EQ(scheduling({"--inference"}).purpose, Purpose::kInference);
+  EXPECT_EQ(scheduling({"--interactive"}).purpose, Purpose::kBuild);
+  EXPECT_FALSE(scheduling({"--interactive"}).preemptible.has_value());
+  EXPECT_EQ(scheduling({"--interactive", "--preemptible"}).preemptible, true);
+  EXPECT_EQ(scheduling({"--interactive=false"}).purpose, Purpose::kTrain);
+  EXPECT_EQ(fault_of(submit_with({"--interactive", "--inference"})),
+            "--inference does not go with --interactive");
+}
+
+TEST(RunaiSubmission, AnInteractiveJobIsNeverStartedAgain) {
+  const auto retries = [](const Words& words) {
+    return asked_by(mpi_with(words)).spec.scheduling.retries;
+  };
+  EXPECT_EQ(retries({}), 6);
+  EXPECT_EQ(retries({"--backoff-limit", "2"}), 2);
+  EXPECT_EQ(retries({"--backoffLimit=3"}), 3);
+  EXPECT_EQ(retries({"--interactive"}), 0);
+  const Submission asked = asked_by(mpi_with({"--interactive", "--backoff-limit=2"}));
+  EXPECT_EQ(asked.spec.scheduling.retries, 0);
+  EXPECT_EQ(asked.notes, Words{"--backoff-limit: an interactive job is never started again"});
+  EXPECT_EQ(fault_of(mpi_with({"--backoff-limit=-1"})),
+            "--backoff-limit -1 is out of range; give 0 to 1000");
+}
+
+TEST(RunaiSubmission, ProcessesAreWorkers) {
+  EXPECT_EQ(asked_by(mpi_with({})).spec.workers, 1);
+  EXPECT_EQ(asked_by(mpi_with({"--num-processes", "3"})).spec.workers, 3);
+  EXPECT_EQ(fault_of(mpi_with({"--processes=0"})).substr(0, 31), "--processes 0 is out of range; ");
+  EXPECT_EQ(fault_of(mpi_with({"--processes=two"})), "--processes 'two' is not a whole number");
+}
+
+TEST(RunaiSubmission, OnlyOneRunOfAJobIsServed) {
+  EXPECT_TRUE(read_words(submit_with({"--completions=1", "--parallelism=1"})).faults.empty());
+  EXPECT_EQ(fault_of(submit_with({"--completions=5"})),
+            "--completions only 1 is served here; submit a job for each run");
+  EXPECT_EQ(fault_of(submit_with({"--parallelism=2"})),
+            "--parallelism of more than 1 requires --completions");
+  EXPECT_EQ(fault_of(submit_with({"--parallelism=1", "--elastic"})),
+            "--elastic does not go with --parallelism");
+}
+
+TEST(RunaiSubmission, PlacementGoesByPoolsAndByTheLastPartOfTopologyKeys) {
+  const job::Scheduling scheduling =
+      asked_by(mpi_with({"--node-pools", "a100,v100", "--preferred-pod-topology-key",
+                         "topology.kubernetes.io/zone", "--required-pod-topology-key", "rack"}))
+          .spec.scheduling;
+  EXPECT_EQ(scheduling.node_pools, (Words{"a100", "v100"}));
+  EXPECT_EQ(scheduling.preferred_topology, "zone");
+  EXPECT_EQ(scheduling.required_topology, "rack");
+}
+
+TEST(RunaiSubmission, LabelsAnnotationsAndTheUserAreKept) {
+  const job::JobSpec spec =
+      asked_by(mpi_with({"-l", "team=vision", "-l", "urgent", "-a", "note=a=b", "-u", "ann"})).spec;
+  EXPECT_EQ(spec.labels, (std::map<std::string, std::string>{{"team", "vision"}, {"urgent", ""}}));
+  EXPECT_EQ(spec.annotations.at("note"), "a=b");
+  EXPECT_EQ(spec.annotations.at(kUser), "ann");
+  EXPECT_EQ(fault_of(mpi_with({"-a", "note"})),
+            "--annotation 'note' has no value; write NAME=VALUE");
+}
+
+TEST(RunaiSubmission, TheWorkingFolderIsThatOfTheCallerOrAsItIsSaid) {
+  const auto folder = [](const Words& words) { return asked_by(submit_with(words)).spec.folder; };
+  EXPECT_EQ(folder({}), "/home/ann/code");
+  EXPECT_EQ(folder({"--working-dir", "/workspace/"}), "/workspace");
+  EXPECT_EQ(folder({"--working-dir", "../data"}), "/home/ann/data");
+}
+
+TEST(RunaiSubmission, TheProjectIsTheOneThatIsSaidOrTheOneInUse) {
+  EXPECT_EQ(asked_by(submit_with({"-p", "team-a"})).spec.project, "team-a");
+  EXPECT_EQ(asked_by(submit_with({})).spec.project, "default");
+  const Words words = submit_with({});
+  const cli::Arguments arguments = cli::sort_arguments(command_tree(), plain_words(words));
+  cli::FlagReader reader(arguments);
+  cli::Caller caller = caller_in_home();
+  caller.project = "team-b";
+  EXPECT_EQ(read_submission(arguments, reader, caller, words).spec.project, "team-b");
+}
+
+TEST(RunaiSubmission, ARepositoryIsBroughtInAtItsTarget) {
+  const Submission asked = asked_by(submit_with(
+      {"--git-sync", "source=https://x.org/a.git,branch=dev,username=ann,password=pass"}));
+  ASSERT_TRUE(asked.git_sync.has_value());
+  EXPECT_EQ(asked.git_sync->source.where, "https://x.org/a.git");
+  EXPECT_EQ(asked.git_sync->source.ref, "dev");
+  EXPECT_EQ(asked.git_sync->source.username, "ann");
+  EXPECT_EQ(asked.git_sync->source.password, "pass");
+  EXPECT_EQ(asked.git_target, "/code");
+  EXPECT_EQ(asked.spec.volumes,
+            (std::vector<job::Volume>{
+                {.kind = job::Volume::Kind::kTree, .source = "", .target = "/code"}}));
+}
+
+TEST(RunaiSubmission, ARevisionGoesBeforeABranch) {
+  const Submission asked = asked_by(
+      submit_with({"--git-sync", "source=https://x.org/a.git,branch=dev,rev=v1,target=/src/"}));
+  EXPECT_EQ(asked.git_sync->source.ref, "v1");
+  EXPECT_EQ(asked.git_target, "/src");
+}
+
+TEST(RunaiSubmission, ARepositoryMustBeNamed) {
+  EXPECT_EQ(fault_of(submit_with({"--git-sync", "branch=dev"})),
+            "git sync must contain Repository");
+  EXPECT_EQ(fault_of(submit_with({"--git-sync", "source=a,brnch=dev"})),
+            "--git-sync has no 'brnch'; did you mean 'branch'?");
+}
+
+TEST(RunaiSubmission, PasswordsAreNowhereButWhereTheyAreUsed) {
+  const std::string git = "source=https://x.org/a.git,password=open,sesame,branch=dev";
+  for (const Words& words :
+       {submit_with({"--git-sync", git}), submit_with({"--git-sync=" + git})}) {
+    const ReadSubmission read = read_words(words);
+    const std::string line = read.submission.spec.annotations.at(kCommandLine);
+    EXPECT_EQ(line.find("open"), std::string::npos) << line;
+    EXPECT_EQ(line.find("sesame"), std::string::npos) << line;
+    EXPECT_NE(line.find("password=,branch=dev"), std::string::npos) << line;
+    for (const std::string& fault : read.faults) {
+      EXPECT_EQ(fault.find("sesame"), std::string::npos) << fault;
+    }
+  }
+  EXPECT_EQ(command_line_of({"submit", "--s3", "bucket=b,key=k,secret=s"}),
+            "runai submit --s3 bucket=b,key=,secret=");
+}
+
+TEST(RunaiSubmission, EveryFaultIsToldAtOnce) {
+  const Words faults = read_words({"submit-mpi", "Dist", "--procesess=2", "-g", "x", "-e", "A",
+                                   "--memory", "lots", "-v", "/data", "--node-type", "dgx", "-t"})
+                           .faults;
+  EXPECT_EQ(
+      faults,
+      (Words{"unknown flag '--procesess'; did you mean '--processes'?", "-i, --image must be set",
+             "--node-type nodes have no types here; say where it may run with --node-pools",
+             "--stdin is required for containers with -t/--tty=true",
+             "Job names must consist of lower case alphanumeric characters or '-' and start "
+             "with an alphabetic character (e.g. 'my-name',  or 'abc-123')",
+             "--environment 'A' has no value; write NAME=VALUE, as in -e NAME=\"$NAME\"",
+             "--gpu 'x' is neither a whole number nor a part of one, as 0.5",
+             "--memory 'lots' is not a size such as 512M or 16G",
+             "--volume '/data' does not say where it is found; write HOST:PATH"}));
+}
+
+}  // namespace
+
+}  // namespace muster::dialects::runai

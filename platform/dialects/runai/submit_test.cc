@@ -1,0 +1,157 @@
+// Whole commands of `runai submit`, against a server that only pretends to run jobs.
+#include <fstream>
+
+#include "cli/cli_fixture.h"
+#include "dialects/runai/runai.h"
+#include "dialects/runai/submission_fixture.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+class RunaiSubmit : public cli::Cli {
+ protected:
+  static cli::Outcome runai(Words words) { return outcome_of(run, words); }
+
+  void serve_jobs(const Words& names) {
+    cli::Script script{.records = {}};
+    script.unique_names = true;
+    for (const std::string& name : names) script.jobs.push_back(job_of(name));
+    serve(std::move(script));
+  }
+
+  static job::Job job_of(const std::string& name) {
+    job::Job job{.id = "id-" + name, .spec = {.name = name}};
+    job.spec.command = {"true"};
+    return job;
+  }
+};
+
+TEST_F(RunaiSubmit, SaysThatTheJobWasSubmittedAndHowToLookAtIt) {
+  serve_jobs({});
+  const cli::Outcome outcome = runai({"submit-mpi", "dist", "--processes=2", "-g", "1", "-i",
+                                      "gcr.io/run-ai-demo/quickstart-distributed"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out,
+            "The job 'dist' has been submitted successfully\n"
+            "You can run `runai describe job dist -p default` to check the job status\n");
+  EXPECT_EQ(count_of("POST /v1/jobs"), 1);
+}
+
+TEST_F(RunaiSubmit, TakesTheSmallestNumberThatIsFree) {
+  serve_jobs({"job-0", "job-2", "job-x", "other"});
+  EXPECT_EQ(runai({"submit", "-i", "img"}).out.substr(0, 14), "The job 'job-1");
+  EXPECT_EQ(runai({"submit", "-i", "img"}).out.substr(0, 14), "The job 'job-3");
+  EXPECT_EQ(runai({"submit", "-i", "img", "--job-name-prefix", "a"}).out.substr(0, 12),
+            "The job 'a-0");
+}
+
+TEST_F(RunaiSubmit, TakesTheNextNumberWhereSomebodyWasFaster) {
+  cli::Script script{.records = {}};
+  script.unique_names = true;
+  script.rival = "job-0";
+  serve(std::move(script));
+  const cli::Outcome outcome = runai({"submit", "-i", "img"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.substr(0, 15), "The job 'job-1'");
+  EXPECT_EQ(count_of("POST /v1/jobs"), 2);
+}
+
+TEST_F(RunaiSubmit, ANameThatIsTakenIsRefusedInRunAIsWords) {
+  serve_jobs({"dist"});
+  const cli::Outcome outcome = runai({"submit-mpi", "dist", "-i", "img"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err,
+            "runai: the job dist already exists, please delete it first (use 'runai delete "
+            "dist')\n");
+}
+
+TEST_F(RunaiSubmit, AnUnknownProjectIsToldInRunAIsWords) {
+  serve_jobs({});
+  const std::string text =
+      "runai: project team-x was not found. Please run 'runai list project' to view all avaliable "
+      "projects\n  to create it: muster project create team-x\n";
+  for (const Words& words : {Words{"submit", "dist", "-i", "img", "-p", "team-x"},
+                             Words{"submit", "-i", "img", "-p", "team-x"}}) {
+    const cli::Outcome outcome = runai(words);
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_EQ(outcome.err, text);
+  }
+}
+
+TEST_F(RunaiSubmit, FaultsAreToldAtOnceBeforeAnyServerIsAsked) {
+  const cli::Outcome outcome = runai({"submit", "Dist", "--gpuu=1", "--interactive=maybe"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string piece :
+       {"runai: 4 faults in the command line", "unknown flag '--gpuu'; did you mean '--gpu'?",
+        "-i, --image: must be set", "--interactive: 'maybe' is neither true nor false",
+        "Job names must consist of", "runai submit --help"}) {
+    EXPECT_NE(outcome.err.find(piece), std::string::npos) << piece << "\n" << outcome.err;
+  }
+}
+
+TEST_F(RunaiSubmit, ADryRunPrintsTheJobAndSubmitsNothing) {
+  const cli::Outcome outcome =
+      runai({"submit", "-i", "img", "--dry-run", "--pvc", ":1G:/data", "--", "--epochs", "3"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("name: job-0\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("image: img\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("job-0-volume-0"), std::string::npos) << outcome.out;
+}
+
+TEST_F(RunaiSubmit, NotesGoToStandardError) {
+  serve_jobs({});
+  const cli::Outcome outcome = runai({"submit", "train", "-i", "img", "--host-ipc"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "runai: note: --host-ipc: tasks keep an IPC space of their own\n");
+  EXPECT_EQ(outcome.out.substr(0, 15), "The job 'train'");
+}
+
+TEST_F(RunaiSubmit, AFrameworkMustBeNamed) {
+  const cli::Outcome none = runai({"submit-dist"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("runai submit-dist mpi, pytorch or tf"), std::string::npos) << none.err;
+  const cli::Outcome unknown = runai({"submit-dist", "xgboost", "dist"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("unknown command 'xgboost'; there are mpi pytorch tf"),
+            std::string::npos)
+      << unknown.err;
+}
+
+TEST_F(RunaiSubmit, ABlankBehindTheLastBackslashOfALineIsToldForWhatItIs) {
+  const cli::Outcome outcome = runai({"submit-mpi", "dist-int", "--processes=2", "-g", "1", " "});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err,
+            "runai: the command is cut off: there is a blank behind a '\\', so that the shell took "
+            "the next line for another command\n"
+            "  let each '\\' be the last thing of its line\n");
+}
+
+TEST_F(RunaiSubmit, AValueMayBeABlank) {
+  serve_jobs({});
+  EXPECT_EQ(runai({"submit", "train", "-i", "img", "--args", " ", "-e", "SEPARATOR= "}).code, 0);
+}
+
+TEST_F(RunaiSubmit, HelpNamesTheFlagsUnderItsOwnName) {
+  const cli::Outcome outcome = runai({"submit-mpi", "--help"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("usage: runai submit-mpi [NAME] [FLAGS] -- CMD..."), std::string::npos)
+      << outcome.out;
+  for (const std::string flag : {"--processes N", "-g, --gpu N", "--command[=CMD]"}) {
+    EXPECT_NE(outcome.out.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(outcome.out.find("--num-processes"), std::string::npos);
+}
+
+TEST_F(RunaiSubmit, WithoutACommandTheHelpIsShown) {
+  const cli::Outcome outcome = runai({});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("submit-mpi, mpi"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+
+}  // namespace muster::dialects::runai

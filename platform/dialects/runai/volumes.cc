@@ -1,0 +1,187 @@
+#include "dialects/runai/volumes.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "dialects/runai/key_values.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+using job::Volume;
+
+constexpr const char* kMountIt = "mount it on the nodes, and hand it in with --volume HOST:PATH";
+
+class VolumeReading {
+ public:
+  VolumeReading(cli::FlagReader& reader, std::vector<std::string>& notes)
+      : reader_(reader), notes_(notes) {}
+
+  std::vector<AskedVolume> take() && {
+    for (const char* const flag : {"--volume", "--volumes"}) {
+      for (const std::string& text : reader_.texts(flag)) take_host_path(flag, text);
+    }
+    for (const std::string& text : reader_.texts("--pvc")) take_claim(text);
+    for (const std::string& text : reader_.texts("--pvc-exists")) take_existing_claim(text);
+    for (const std::string& text : reader_.texts("--pvc-new")) take_new_claim(text);
+    refuse_others();
+    return std::move(result_);
+  }
+
+ private:
+  void add(const std::string& flag, Volume volume) {
+    volume.target = checked_path(flag, volume.target);
+    result_.push_back({.flag = flag, .volume = std::move(volume)});
+  }
+
+  std::string checked_path(const std::string& flag, const std::string& path) {
+    if (!path.starts_with('/')) reader_.fault(flag, "'" + path + "' is not an absolute path");
+    return plain_path(path);
+  }
+
+  /// "ro", "rw" or nothing.
+  bool is_read_only(const std::string& flag, const std::string& mode) {
+    if (mode != "ro" && mode != "rw" && !mode.empty()) {
+      reader_.fault(flag, "'" + mode + "' is neither ro nor rw");
+    }
+    return mode == "ro";
+  }
+
+  void check_size(const std::string& flag, const std::string& size) {
+    const auto parsed = base::parse_bytes(size);
+    if (!parsed) reader_.fault(flag, parsed.error().what);
+  }
+
+  void take_host_path(const std::string& flag, const std::string& text) {
+    const std::vector<std::string> parts = base::split(text, ':');
+    if (parts.size() > 3) {
+      return reader_.fault(
+          flag, "'" + text + "': volumes of an NFS server are not served here; " + kMountIt);
+    }
+    if (parts.size() < 2) {
+      return reader_.fault(flag, "'" + text + "' does not say where it is found; write HOST:PATH");
+    }
+    add(flag, {.kind = Volume::Kind::kHostPath,
+               .source = checked_path(flag, parts[0]),
+               .target = parts[1],
+               .read_only = is_read_only(flag, parts.size() > 2 ? parts[2] : "")});
+  }
+
+  /// NAME:PATH[:ro], or [CLASS]:SIZE:PATH[:ro], which has a size where the other has a path.
+  void take_claim(const std::string& text) {
+    const std::string flag = "--pvc";
+    std::vector<std::string> parts = base::split(text, ':');
+    const bool is_new = parts.size() > 2 && !parts[1].starts_with('/');
+    if (is_new) {
+      check_size(flag, parts[1]);
+      note_new_claim(flag);
+      parts.erase(parts.begin(), parts.begin() + 2);
+      parts.insert(parts.begin(), "");
+    }
+    if (parts.size() < 2 || parts.size() > 3) {
+      return reader_.fault(flag,
+                           "'" + text + "' is neither NAME:PATH[:ro] nor [CLASS]:SIZE:PATH[:ro]");
+    }
+    if (parts[0].empty() && !is_new) return reader_.fault(flag, "'" + text + "' names no claim");
+    add(flag, {.kind = Volume::Kind::kStorage,
+               .source = parts[0],
+               .target = parts[1],
+               .read_only = is_read_only(flag, parts.size() > 2 ? parts[2] : "")});
+  }
+
+  void take_existing_claim(const std::string& text) {
+    const std::string flag = "--pvc-exists";
+    const KeyValues values =
+        read_key_values(flag, text, {.with_value = {"claimname", "path"}}, reader_);
+    if (!has_all(flag, values, {"claimname", "path"})) return;
+    add(flag, {.kind = Volume::Kind::kStorage,
+               .source = values.at("claimname"),
+               .target = values.at("path")});
+  }
+
+  void take_new_claim(const std::string& text) {
+    const std::string flag = "--pvc-new";
+    const KeyValues values = read_key_values(
+        flag, text,
+        {.with_value = {"claimname", "storageclass", "size", "path"},
+         .alone = {"accessmode-rwo", "accessmode-rom", "accessmode-rwm", "ro", "ephemeral"}},
+        reader_);
+    if (!has_all(flag, values, {"size", "path"})) return;
+    check_size(flag, values.at("size"));
+    note_new_claim(flag);
+    // One that goes with the job is a folder of the job, not of the project.
+    const bool is_ephemeral = values.contains("ephemeral");
+    add(flag, {.kind = is_ephemeral ? Volume::Kind::kTree : Volume::Kind::kStorage,
+               .source = is_ephemeral ? "" : value_of(values, "claimname"),
+               .target = values.at("path"),
+               .read_only = values.contains("ro") || values.contains("accessmode-rom")});
+  }
+
+  /// Where a piece could not be read at all, what lacks may have been meant there.
+  bool has_all(const std::string& flag, const KeyValues& values,
+               const std::vector<std::string>& keys) {
+    bool has = true;
+    for (const std::string& key : keys) {
+      if (!value_of(values, key).empty()) continue;
+      has = false;
+      if (!reader_.is_at_fault(flag)) reader_.fault(flag, "must contain " + key + "=");
+    }
+    return has;
+  }
+
+  void note_new_claim(const std::string& flag) {
+    if (std::exchange(has_noted_, true)) return;
+    notes_.push_back(flag + ": the volume is a folder; nothing holds it to its size or class");
+  }
+
+  void refuse_others() {
+    if (reader_.has("--nfs-server")) {
+      reader_.fault("--nfs-server", std::string("is not served here; ") + kMountIt);
+    }
+    if (reader_.has("--s3")) {
+      reader_.fault("--s3", std::string("is not served here; ") + kMountIt);
+    }
+    if (reader_.has("--configmap-volume")) {
+      reader_.fault("--configmap-volume",
+                    "is not served here; put the files into a folder of the nodes, and hand it in "
+                    "with --volume HOST:PATH:ro");
+    }
+    if (reader_.has("--mount-propagation")) {
+      notes_.emplace_back(
+          "--mount-propagation: what the host mounts after the start may not be seen");
+    }
+  }
+
+  cli::FlagReader& reader_;
+  std::vector<std::string>& notes_;
+  std::vector<AskedVolume> result_;
+  bool has_noted_ = false;
+};
+
+}  // namespace
+
+std::vector<AskedVolume> read_volumes(cli::FlagReader& reader, std::vector<std::string>& notes) {
+  return VolumeReading(reader, notes).take();
+}
+
+job::JobSpec named_after(job::JobSpec spec, const std::string& name) {
+  spec.name = name;
+  int count = 0;
+  for (Volume& volume : spec.volumes) {
+    if (volume.kind != Volume::Kind::kStorage || !volume.source.empty()) continue;
+    volume.source = name + "-volume-" + std::to_string(count++);
+  }
+  return spec;
+}
+
+std::string plain_path(const std::string& path) {
+  std::string text = std::filesystem::path(path).lexically_normal().string();
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+}  // namespace muster::dialects::runai

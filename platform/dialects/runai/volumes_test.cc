@@ -1,0 +1,114 @@
+#include "dialects/runai/volumes.h"
+
+#include "dialects/runai/submission_fixture.h"
+
+namespace muster::dialects::runai {
+
+namespace {
+
+using job::Volume;
+
+std::vector<Volume> volumes_of(const Words& flags) {
+  return asked_by(submit_with(flags)).spec.volumes;
+}
+
+Volume host(std::string source, std::string target, bool read_only = false) {
+  return {.kind = Volume::Kind::kHostPath,
+          .source = std::move(source),
+          .target = std::move(target),
+          .read_only = read_only};
+}
+
+Volume storage(std::string source, std::string target, bool read_only = false) {
+  return {.kind = Volume::Kind::kStorage,
+          .source = std::move(source),
+          .target = std::move(target),
+          .read_only = read_only};
+}
+
+TEST(RunaiVolumes, AFolderOfTheNodesIsFoundAtItsPath) {
+  const std::vector<std::pair<std::string, Volume>> table{
+      {"/data:/mnt", host("/data", "/mnt")},
+      {"/data:/mnt:ro", host("/data", "/mnt", true)},
+      {"/data:/mnt:rw", host("/data", "/mnt")},
+      {"/data/:/mnt//x/", host("/data", "/mnt/x")},
+  };
+  for (const auto& [text, volume] : table) {
+    EXPECT_EQ(volumes_of({"-v", text}), std::vector{volume}) << text;
+    EXPECT_EQ(volumes_of({"--volumes", text}), std::vector{volume}) << text;
+  }
+}
+
+TEST(RunaiVolumes, AClaimIsAFolderOfTheProject) {
+  EXPECT_EQ(volumes_of({"--pvc", "data:/mnt"}), std::vector{storage("data", "/mnt")});
+  EXPECT_EQ(volumes_of({"--pvc", "data:/mnt:ro"}), std::vector{storage("data", "/mnt", true)});
+  EXPECT_EQ(volumes_of({"--pvc-exists", "claimname=data,path=/mnt"}),
+            std::vector{storage("data", "/mnt")});
+  EXPECT_EQ(volumes_of({"--pvc-new", "claimname=data,size=1Gi,path=/mnt,ro"}),
+            std::vector{storage("data", "/mnt", true)});
+}
+
+TEST(RunaiVolumes, ANewClaimIsNamedAfterTheJob) {
+  const Submission asked = asked_by(
+      submit_with({"--pvc", "ssd:5Gi:/a", "--pvc", ":1G:/b:ro", "--pvc-new", "size=1G,path=/c"}));
+  EXPECT_EQ(named_after(asked.spec, "job-7").volumes,
+            (std::vector{storage("job-7-volume-0", "/a"), storage("job-7-volume-1", "/b", true),
+                         storage("job-7-volume-2", "/c")}));
+  EXPECT_EQ(asked.notes, Words{"--pvc: the volume is a folder; nothing holds it to its size or "
+                               "class"});
+}
+
+TEST(RunaiVolumes, AnEphemeralOneIsAFolderOfTheJob) {
+  EXPECT_EQ(volumes_of({"--pvc-new", "size=1G,path=/tmp/x,ephemeral"}),
+            (std::vector<Volume>{{.kind = Volume::Kind::kTree, .source = "", .target = "/tmp/x"}}));
+}
+
+TEST(RunaiVolumes, AHomeFolderIsMadeWhereItIsAskedFor) {
+  const job::JobSpec spec = asked_by(submit_with({"--create-home-dir"})).spec;
+  EXPECT_EQ(spec.environment.at("HOME"), "/home/runai-home");
+  EXPECT_EQ(spec.volumes,
+            (std::vector<Volume>{
+                {.kind = Volume::Kind::kTree, .source = "", .target = "/home/runai-home"}}));
+}
+
+TEST(RunaiVolumes, WhatIsWrongIsToldOfItsFlag) {
+  const std::string mount = "mount it on the nodes, and hand it in with --volume HOST:PATH";
+  const std::vector<std::pair<Words, std::string>> table{
+      {{"-v", "data:/mnt"}, "--volume 'data' is not an absolute path"},
+      {{"-v", "/data:mnt"}, "--volume 'mnt' is not an absolute path"},
+      {{"-v", "/data:/mnt:readonly"}, "--volume 'readonly' is neither ro nor rw"},
+      {{"-v", "/data:/mnt:ro:nas"},
+       "--volume '/data:/mnt:ro:nas': volumes of an NFS server are not served here; " + mount},
+      {{"-v", "/data:/proc/x"},
+       "--volume '/proc/x' belongs to the sandbox; choose a path elsewhere"},
+      {{"-v", "/data:/mnt", "--pvc", "data:/mnt"},
+       "--pvc '/mnt' is where another volume is already"},
+      {{"--git-sync", "source=x,target=code"},
+       "--git-sync 'code' is not an absolute path of at most "
+       "1000 bytes without '.', '..', '//' and a '/' at its "
+       "end"},
+      {{"--pvc", "data"}, "--pvc 'data' is neither NAME:PATH[:ro] nor [CLASS]:SIZE:PATH[:ro]"},
+      {{"--pvc", ":/mnt"}, "--pvc ':/mnt' names no claim"},
+      {{"--pvc", "Data:/mnt"},
+       "--pvc 'Data' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
+      {{"--pvc-exists", "claimname=data"}, "--pvc-exists must contain path="},
+      {{"--pvc-exists", "claimnam=data,path=/mnt"},
+       "--pvc-exists has no 'claimnam'; did you mean 'claimname'?"},
+      {{"--pvc-new", "path=/mnt"}, "--pvc-new must contain size="},
+      {{"--nfs-server", "nas"}, "--nfs-server is not served here; " + mount},
+      {{"--s3", "bucket=b,secret=hidden"}, "--s3 is not served here; " + mount},
+      {{"--configmap-volume", "name=c,path=/c"},
+       "--configmap-volume is not served here; put the files into a folder of the nodes, and hand "
+       "it in with --volume HOST:PATH:ro"},
+  };
+  for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
+}
+
+TEST(RunaiVolumes, AnUnreadableSizeIsAFault) {
+  EXPECT_EQ(fault_of(submit_with({"--pvc", "ssd:lots:/a"})).substr(0, 26),
+            "--pvc 'lots' is not a size");
+}
+
+}  // namespace
+
+}  // namespace muster::dialects::runai
