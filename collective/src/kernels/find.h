@@ -72,7 +72,8 @@ Kernel::Run find_float(const KernelSpec& spec) {
   if (!is_scaled(spec)) return find_float<In, Out, Scales::kNone>(spec.op);
   // Where nothing is rounded between the steps, one loop does for averages and for factors.
   if constexpr (In::kIsShortFloat || Out::kIsShortFloat) {
-    if (!has_factors(spec)) return find_float<In, Out, Scales::kDivisor>(spec.op);
+    const bool is_average = spec.op == ReduceOp::kSum && !has_factors(spec);
+    if (is_average) return Loop<In, Out, Sum, Scales::kDivisor>::run;
   }
   return find_float<In, Out, Scales::kAny>(spec.op);
 }
